@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A command is a value: planned by pure functions, printed by a dry run, performed here."""
+
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ream.errors import CannotRunHere, ReamError
+
+log = logging.getLogger(__name__)
+
+LAST_WORDS = 12
+"""Lines of a failed program's output worth showing: a compiler's first error fits."""
+
+
+@dataclass(frozen=True)
+class Command:
+    argv: tuple[str, ...]
+    cwd: Path
+    deadline_s: float
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """A line to paste into a shell."""
+        words = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.env.items())]
+        return f"(cd {shlex.quote(str(self.cwd))} && {' '.join([*words, shlex.join(self.argv)])})"
+
+
+def perform(plan: Iterable[Command], *, dry_run: bool = False) -> None:
+    """Run every command of a plan in order, or print them all."""
+    for command in plan:
+        if dry_run:
+            print(command)
+        else:
+            run(command)
+
+
+def require(program: str) -> None:
+    """Raise CannotRunHere if a program we drive is not installed."""
+    if shutil.which(program) is None:
+        raise CannotRunHere(f"{program}: not installed; `make setup` installs what ream drives")
+
+
+def run(command: Command) -> str:
+    """Run one program to its end; return its standard output.
+
+    Raises CannotRunHere if it is not installed, ReamError with its last words if it fails
+    or outlives its deadline. Its children go with it: killing make alone leaves every cc1.
+    """
+    log.debug("+ %s", command)
+    require(command.argv[0])
+    with subprocess.Popen(
+        command.argv,
+        cwd=command.cwd,
+        env={**os.environ, "LC_ALL": "C", **command.env},
+        stdin=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=command.deadline_s)
+        except BaseException as cause:  # Ctrl-C too: the new session shields the child from it
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(cause, subprocess.TimeoutExpired):
+                raise ReamError(
+                    f"{command}: still running after {command.deadline_s:g} s"
+                ) from cause
+            raise
+    if process.returncode != 0:
+        raise ReamError(f"{command}: exit {process.returncode}: {last_words(err or out)}")
+    return out
+
+
+def last_words(text: str) -> str:
+    """What a failed program said: from its first error on if it names one, else its last lines."""
+    lines = text.strip().splitlines() or ["it said nothing"]
+    for number, line in enumerate(lines):
+        if "error:" in line:
+            return "\n".join(lines[number : number + LAST_WORDS])
+    return "\n".join(lines[-LAST_WORDS:])

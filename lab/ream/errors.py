@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What can go wrong, one class per exit code; each text is the line the user reads."""
+
+
+class ReamError(Exception):
+    """A tool we drive failed; base of every failure we foresaw."""
+
+    exit_code = 6
+
+
+class BadUsage(ReamError):
+    """The command line, an experiment file or a patch is not usable as given."""
+
+    exit_code = 2
+
+
+class CannotRunHere(ReamError):
+    """This machine lacks something; the text says what, and the way out."""
+
+    exit_code = 3
+
+
+class VerificationFailed(ReamError):
+    """Memory does not hold what the oracle says it must."""
+
+    exit_code = 5

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The Debian package archive, asked for one package by its name.
+
+Through apt, so that this machine's own sources, proxies and signatures hold. Nothing on the
+system changes: if the package lists are missing or out of date, newer ones are fetched into a
+temporary directory of ours, which needs no root.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, run
+from ream.errors import CannotRunHere, ReamError
+
+QUERY_S = 60.0
+UPDATE_S = 180.0
+DOWNLOAD_S = 900.0
+
+_PATIENCE = ("-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30")
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A version of a package that can be had."""
+
+    package: str
+    version: str
+    nr_bytes: int | None
+    """Size of the package file; None if the archive does not say."""
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}"
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Which package lists apt goes by: the system's (None), or our own in a directory."""
+
+    directory: Path | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        if self.directory is None:
+            return ()
+        return (
+            *("-o", f"Dir::State::Lists={self.directory / 'lists'}"),
+            *("-o", f"Dir::Cache={self.directory / 'cache'}"),
+        )
+
+
+def download(
+    package: str, *, into: Path, have: str | None = None, step: Callable[[str], None]
+) -> tuple[Offer, Path | None]:
+    """Fetch the newest version of a package into a directory that the caller removes.
+
+    have: a version that need not be fetched again; then the path is None.
+    Raises CannotRunHere if there is no apt, no archive in reach, or no such package in it.
+    """
+    if shutil.which("apt-get") is None:
+        raise CannotRunHere(
+            f"no apt-get here to fetch {package} with (not a Debian system); "
+            "give a kernel source with --tree PATH"
+        )
+    offer = newest(package, Lists())
+    if offer is not None and have is None:
+        try:
+            return offer, _fetch(offer, Lists(), into, step)
+        except ReamError:
+            # What the system's lists promise may have left the archive since; newer ones tell.
+            pass
+    lists = _update(package, into, step)
+    offer = newest(package, lists)
+    if offer is None:
+        raise CannotRunHere(
+            f"the package archives of this machine do not offer {package}; "
+            "give a kernel source with --tree PATH"
+        )
+    if offer.version == have:
+        return offer, None
+    try:
+        return offer, _fetch(offer, lists, into, step)
+    except ReamError as cause:
+        raise _unreachable(package, cause) from cause
+
+
+def newest(package: str, lists: Lists) -> Offer | None:
+    """The version apt would install, or None if it knows of none. Needs no network."""
+    policy = run(Command(("apt-cache", *lists.options, "policy", package), Path("/"), QUERY_S))
+    version = candidate(policy)
+    if version is None:
+        return None
+    show = ("apt-cache", *lists.options, "show", f"{package}={version}")
+    return Offer(package, version, size(run(Command(show, Path("/"), QUERY_S))))
+
+
+def candidate(policy: str) -> str | None:
+    """The candidate version in what `apt-cache policy` prints about one package."""
+    for line in policy.splitlines():
+        name, _, value = line.strip().partition(": ")
+        if name == "Candidate" and value != "(none)":
+            return value
+    return None
+
+
+def size(show: str) -> int | None:
+    """The package file's size in bytes in what `apt-cache show` prints."""
+    for line in show.splitlines():
+        name, _, value = line.partition(": ")
+        if name == "Size" and value.isdecimal():
+            return int(value)
+    return None
+
+
+def _update(package: str, into: Path, step: Callable[[str], None]) -> Lists:
+    step("fetching package lists")
+    lists = Lists(into / "apt")
+    for directory in ("lists/partial", "cache/archives/partial"):
+        (into / "apt" / directory).mkdir(parents=True)
+    update = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *lists.options, "update")
+    try:
+        run(Command(update, into, UPDATE_S))
+    except ReamError as cause:
+        # Hooks configured for the system's lists may fail for ours; what counts is the lists.
+        if newest(package, lists) is None:
+            raise _unreachable(package, cause) from cause
+    return lists
+
+
+def _fetch(offer: Offer, lists: Lists, into: Path, step: Callable[[str], None]) -> Path:
+    how_much = f" ({offer.nr_bytes / 1e6:.0f} MB)" if offer.nr_bytes else ""
+    step(f"downloading {offer}{how_much}")
+    wanted = f"{offer.package}={offer.version}"
+    apt = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *lists.options, "download", wanted)
+    run(Command(apt, into, DOWNLOAD_S))
+    (package,) = into.glob(f"{offer.package}_*.deb")
+    return package
+
+
+def _sandbox() -> tuple[str, ...]:
+    # As root apt would download as user _apt, who may not write to a user's cache.
+    return ("-o", "APT::Sandbox::User=root")
+
+
+def _unreachable(package: str, cause: ReamError) -> CannotRunHere:
+    said = [line for line in str(cause).splitlines() if line.startswith(("E:", "Err:"))]
+    return CannotRunHere(
+        f"cannot fetch {package}: {said[0] if said else str(cause).splitlines()[-1]}; is a "
+        "package archive reachable? If not, give a kernel source with --tree PATH"
+    )

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Driving kbuild: the same commands for every variant, whatever the user's environment holds."""
+
+import json
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ream.command import Command, perform, require, run
+from ream.errors import CannotRunHere
+from ream.kernel.cache import Step, disk_faults, locked
+
+CONFIGURE_S = 120.0
+PREPARE_S = 600.0
+COMPILE_S = 1200.0
+VERSION_S = 20.0
+
+BUILD = "build"
+"""The build directory, inside the tree: kbuild then writes `..` for the source into every
+command it records, and a clone of the pair is up to date wherever it is put."""
+
+FRAGMENT = "ream.config"
+"""A copy in the build directory: merge_config.sh would split a path at its spaces."""
+
+_BUILT = "built.json"
+
+_OURS: Mapping[str, str] = {
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER": "ream",
+    "KBUILD_BUILD_HOST": "ream",
+    "KBUILD_BUILD_VERSION": "1",
+    # `make test` must not pass its own options and job server on.
+    "MAKEFLAGS": "",
+    "MAKELEVEL": "",
+    "MFLAGS": "",
+}
+"""Environment that makes a build repeatable."""
+
+_NOT_THE_USERS = (
+    *("CROSS_COMPILE", "LLVM", "LOCALVERSION", "KBUILD_EXTMOD", "INSTALL_MOD_PATH"),
+    *("KCFLAGS", "KAFLAGS", "KCPPFLAGS", "HOSTCFLAGS", "HOSTLDFLAGS", "KBUILD_VERBOSE"),
+)
+"""Set to nothing on make's command line: kbuild would take them from the environment."""
+
+
+_REACHED_TWICE = "arch/x86/lib/"
+"""kbuild reaches this directory on its own and through arch/x86. Asked for one object of it,
+6.12 compiles that on both ways, with parallel jobs into the same file at the same time; one
+after the other the proper way, which is the second, has the last word."""
+
+
+def make(
+    tree: Path, targets: Sequence[str], *, deadline_s: float, nr_jobs: int | None = None
+) -> Command:
+    """The command that builds targets of a tree in its own build directory, on all our CPUs."""
+    nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
+    fixed = ("ARCH=x86_64", *(f"{name}=" for name in _NOT_THE_USERS))
+    argv = ("make", "-s", f"-j{nr_jobs}", f"O={BUILD}", *fixed, *targets)
+    return Command(argv, tree, deadline_s, _OURS)
+
+
+def configure(tree: Path) -> tuple[Command, ...]:
+    """The commands that give a tree tinyconfig with build/FRAGMENT merged over it."""
+    merge = ("sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
+    return (
+        make(tree, ["tinyconfig"], deadline_s=CONFIGURE_S),
+        Command((*merge, f"{BUILD}/.config", f"{BUILD}/{FRAGMENT}"), tree, CONFIGURE_S, _OURS),
+        reconfigure(tree),
+    )
+
+
+def reconfigure(tree: Path) -> Command:
+    """Give options that are new to a .config their defaults, and drop those that are gone."""
+    return make(tree, ["olddefconfig"], deadline_s=CONFIGURE_S)
+
+
+def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
+    """What a fragment asks for and a .config does not hold, one line each, in the fragment's words.
+
+    An option asked to be off is off, too, if a dependency of it is: .config does not name it then.
+    """
+    asked, held = options(fragment), options(config)
+    return tuple(
+        f"CONFIG_{name}: asked for {value}, got {held.get(name, 'n')}"
+        for name, value in asked.items()
+        if held.get(name, "n") != value
+    )
+
+
+def options(text: str) -> dict[str, str]:
+    """Option names, without CONFIG_, and their values in a fragment or .config; off is "n"."""
+    found = {}
+    for line in text.splitlines():
+        if match := re.fullmatch(r"CONFIG_(\w+)=(.*)", line.strip()):
+            found[match[1]] = match[2]
+        elif match := re.fullmatch(r"# CONFIG_(\w+) is not set", line.strip()):
+            found[match[1]] = "n"
+    return found
+
+
+def compiler_version() -> str:
+    """The first line of `gcc --version`; raises CannotRunHere without a native x86-64 gcc."""
+    if platform.machine() != "x86_64":
+        raise CannotRunHere(f"kernel objects are built for x86-64, not {platform.machine()}")
+    require("gcc")
+    return run(Command(("gcc", "--version"), Path("/"), VERSION_S)).splitlines()[0]
+
+
+def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, ...]:
+    """The commands that compile objects of an assembled variant."""
+    twice = [target for target in targets if target.startswith(_REACHED_TWICE)]
+    once = [target for target in targets if target not in twice]
+    plan = []
+    if once:
+        plan.append(make(variant_tree, once, deadline_s=COMPILE_S))
+    if twice:
+        plan.append(make(variant_tree, twice, deadline_s=COMPILE_S, nr_jobs=1))
+    return tuple(plan)
+
+
+def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> dict[str, Path]:
+    """Build objects of an assembled variant; "mm/mm_init.o" -> where it is.
+
+    What was built before is not built again: the tree never changes after `assemble`.
+    Raises ReamError with the compiler's first error, CannotRunHere if the disk is full.
+    """
+    objects = {target: variant_tree / BUILD / target for target in targets}
+    entry = variant_tree.parent
+    with disk_faults(entry.parent, "building"), locked(entry, step):
+        built = _built(entry)
+        missing = [name for name, path in objects.items() if name not in built or not path.exists()]
+        if missing:
+            step(f"compiling {', '.join(missing)}")
+            perform(plan_objects(variant_tree, missing))
+            (entry / _BUILT).write_text(json.dumps(sorted(built | set(missing))))
+    return objects
+
+
+def _built(entry: Path) -> set[str]:
+    try:
+        return set(json.loads((entry / _BUILT).read_text()))
+    except (OSError, ValueError, TypeError):
+        return set()

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A cache whose entries appear whole or not at all, however a run ends.
+
+An entry is a directory, `<kind>/<key>`, that is made under a temporary name beside its place,
+written to disk, and renamed. `<kind>/<key>.lock` is held meanwhile, so two runs that want the
+same entry make it once. What a killed run left is recognised by a lock that nobody holds.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ream.command import Command, run
+from ream.errors import CannotRunHere
+
+LAYOUT = 1
+"""Raised when what an entry holds changes its form; older entries are then made again."""
+
+STAMP = "stamp.json"
+PARTIAL = ".partial-"
+
+Step = Callable[[str], None]
+"""Told what is being done now, one line each time."""
+
+
+@contextmanager
+def locked(entry: Path, step: Step) -> Iterator[None]:
+    """Hold an entry's lock; waits for another run, which keeps it no longer than it lives."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    with _lock_file(entry).open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            step(f"waiting for another run that makes {entry.parent.name} {entry.name[:12]}")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def appearing(entry: Path, stamp: Callable[[], Mapping[str, object]]) -> Iterator[Path]:
+    """Yield a new temporary directory that becomes `entry` if the block ends well.
+
+    stamp: asked last, for what to say about the entry. The caller holds the entry's lock.
+    If the block fails, nothing stays; an older entry of that name is replaced only at the end.
+    """
+    partial = _temporary(entry)
+    try:
+        yield partial
+        (partial / STAMP).write_text(json.dumps({"layout": LAYOUT, **stamp()}, indent=1))
+        _write_to_disk(partial)
+        if entry.exists():
+            entry.rename(_temporary(entry) / "replaced")
+        partial.rename(entry)
+    finally:
+        _remove_leftovers(entry)
+
+
+@contextmanager
+def workroom(entry: Path) -> Iterator[Path]:
+    """A temporary directory under an entry's lock, which the caller holds; gone afterwards."""
+    try:
+        yield _temporary(entry)
+    finally:
+        _remove_leftovers(entry)
+
+
+def stamp_of(entry: Path) -> dict[str, Any] | None:
+    """What was said of a whole entry of the present layout, or None if there is none."""
+    try:
+        stamp = json.loads((entry / STAMP).read_text())
+    except (OSError, ValueError):
+        return None
+    return stamp if isinstance(stamp, dict) and stamp.get("layout") == LAYOUT else None
+
+
+def touch(entry: Path) -> None:
+    """Note that an entry was used now; `prune` goes by it."""
+    os.utime(entry / STAMP)
+
+
+def sweep(kind: Path) -> None:
+    """Remove what dead runs left beside the entries of one kind."""
+    for leftover in kind.glob(f"*{PARTIAL}*"):
+        entry = leftover.with_name(leftover.name.partition(PARTIAL)[0])
+        with _lock_file(entry).open("a") as handle, suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(leftover)
+
+
+def prune(kind: Path, *, unused_since: float) -> None:
+    """Remove entries last used before a time (seconds since the epoch) that no run holds."""
+    for stamp in kind.glob(f"*/{STAMP}"):
+        with _lock_file(stamp.parent).open("a") as handle, suppress(BlockingIOError, OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if stamp.stat().st_mtime < unused_since:
+                stamp.unlink()  # first: a half-removed entry has no stamp
+                _remove(stamp.parent)
+
+
+def need_space(cache: Path, nr_bytes: int, purpose: str) -> None:
+    """Raise CannotRunHere unless the cache's disk has that much room, for the named purpose."""
+    cache.mkdir(parents=True, exist_ok=True)
+    free_bytes = _free_bytes(cache)
+    if free_bytes < nr_bytes:
+        raise CannotRunHere(
+            f"{cache}: {purpose} needs {_gigabytes(nr_bytes)} of disk, only "
+            f"{_gigabytes(free_bytes)} is free; make room, or set XDG_CACHE_HOME"
+        )
+
+
+@contextmanager
+def disk_faults(cache: Path, purpose: str) -> Iterator[None]:
+    """Turn what the disk may answer, full or not writable, into one line for the user."""
+    try:
+        yield
+    except OSError as cause:
+        if cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise disk_full(cache, purpose) from cause
+        named = f"{cause.filename}: " if cause.filename else ""
+        raise CannotRunHere(f"{named or f'{cache}: '}{cause.strerror or cause}") from cause
+
+
+def disk_full(cache: Path, purpose: str) -> CannotRunHere:
+    """The error for a disk that filled up meanwhile; what was half made is gone again."""
+    return CannotRunHere(
+        f"{cache}: disk full while {purpose} ({_gigabytes(_free_bytes(cache))} free now); "
+        "make room, or set XDG_CACHE_HOME"
+    )
+
+
+def _temporary(entry: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix=f"{entry.name}{PARTIAL}", dir=entry.parent))
+
+
+def _lock_file(entry: Path) -> Path:
+    return entry.with_name(f"{entry.name}.lock")
+
+
+def _remove(directory: Path) -> None:
+    # A child that outlived its killed run may still write here: what stays, stays until the
+    # next sweep, and is never taken for an entry.
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _remove_leftovers(entry: Path) -> None:
+    for leftover in entry.parent.glob(f"{entry.name}{PARTIAL}*"):
+        _remove(leftover)
+
+
+def _write_to_disk(directory: Path) -> None:
+    """Without it a power cut may keep the rename and lose the contents of files."""
+    run(Command(("sync", "--file-system", str(directory)), directory, deadline_s=600))
+
+
+def _free_bytes(cache: Path) -> int:
+    status = os.statvfs(cache)
+    return status.f_bavail * status.f_frsize
+
+
+def _gigabytes(nr_bytes: int) -> str:
+    return f"{nr_bytes / 1e9:.1f} GB"

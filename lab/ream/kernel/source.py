@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel source: Debian's newest, or what --tree names; unpacked once, cached by content."""
+
+import hashlib
+import logging
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, require, run
+from ream.errors import BadUsage, ReamError
+from ream.kernel import archive
+from ream.kernel.cache import (
+    STAMP,
+    Step,
+    appearing,
+    disk_faults,
+    disk_full,
+    locked,
+    need_space,
+    stamp_of,
+    sweep,
+    workroom,
+)
+
+log = logging.getLogger(__name__)
+
+PACKAGE = "linux-source-6.12"
+
+LATEST = Path("latest")
+"""As --tree: ask the archive again, though a tree of it is in the cache."""
+
+TREE_BYTES = 1_800_000_000
+"""What an unpacked 6.12 takes on disk (1.64 GB in 92,000 files), with some room."""
+
+PACKAGE_BYTES = 320_000_000
+"""The package and the tar ball in it, there until the tree is unpacked."""
+
+EXPANSION = 12
+"""Disk space of an unpacked tree over the size of its tar ball; 10.7 for Debian's .tar.xz."""
+
+COMMAND_S = 60.0
+UNPACK_S = 900.0
+
+_DECOMPRESSORS = (
+    (b"\xfd7zXZ\x00", "xz -T0"),  # on all CPUs: 14 s where one takes 24 s
+    (b"\x1f\x8b", "gzip"),
+    (b"BZh", "bzip2"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+)
+
+_PROOF = "mm/mm_init.c"
+"""A file that every kernel tree we can measure has."""
+
+_BUILT_IN_PLACE = (".config", "include/config", "arch/x86/include/generated")
+"""What makes kbuild refuse to build such a tree in another directory (its outputmakefile)."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A pristine kernel tree in the cache; never written to after it appears.
+
+    Variants share its files by hard links, so writing to one would change them all.
+    """
+
+    path: Path
+    key: str
+    """Hex: SHA-256 of the package, tar ball or directory; or git's id of the tree at HEAD."""
+    label: str
+    """For people: the package and its version, or the name of what --tree gave."""
+    version: str
+    """From the top Makefile: "6.12.117"."""
+
+
+def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
+    """A pristine tree in the cache, unpacked now if it is not there yet.
+
+    tree: None is the newest linux-source-6.12 in the cache or, if there is none, the newest the
+        archive offers: a second run needs no network. `latest` asks the archive again (give a
+        directory of that name by its absolute path). Else a directory, taken as it is; or a
+        git work tree, of which HEAD is taken; or a tar ball.
+    step: told what is being done, one line each time.
+    Raises BadUsage if --tree is not usable, CannotRunHere if the archive cannot be reached or
+    the disk is full; the cache then holds what it held before.
+    """
+    trees = cache / "tree"
+    with disk_faults(cache, "unpacking the kernel source"):
+        trees.mkdir(parents=True, exist_ok=True)
+        sweep(trees)
+        if tree is None or tree == LATEST:
+            return _from_archive(trees, refresh=tree is not None, step=step)
+        if not tree.exists():
+            raise BadUsage(f"{tree}: no such file or directory")
+        if not tree.is_dir():
+            return _from_tarball(tree, trees, step)
+        kernel_version(tree, named=tree)
+        if (tree / ".git").exists():
+            return _from_git(tree, trees, step)
+        return _from_directory(tree, trees, step)
+
+
+def kernel_version(tree: Path, *, named: Path) -> str:
+    """The version in a tree's top Makefile, such as "6.12.117" or "6.13.0-rc1".
+
+    named: how the user knows the tree. Raises BadUsage if it is no kernel tree.
+    """
+    try:
+        makefile = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:4096]
+    except OSError:
+        raise BadUsage(f"{named}: not a kernel tree (it has no Makefile)") from None
+    words = r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*) *$"
+    found: dict[str, str] = dict(re.findall(words, makefile))
+    if not found.get("VERSION") or not found.get("PATCHLEVEL"):
+        raise BadUsage(f"{named}: not a kernel tree (its Makefile says no VERSION and PATCHLEVEL)")
+    if not (tree / _PROOF).is_file():
+        raise BadUsage(f"{named}: not a kernel tree ream can measure (it has no {_PROOF})")
+    numbers = (found["VERSION"], found["PATCHLEVEL"], found.get("SUBLEVEL") or "0")
+    return ".".join(numbers) + found.get("EXTRAVERSION", "")
+
+
+# --- From the package archive ----------------------------------------------------------
+
+
+def _from_archive(trees: Path, *, refresh: bool, step: Step) -> Tree:
+    with locked(trees / PACKAGE, step):
+        cached = _newest_cached(trees)
+        if cached is not None and not refresh:
+            return cached
+        need_space(trees, TREE_BYTES + PACKAGE_BYTES, f"unpacking {PACKAGE}")
+        with workroom(trees / PACKAGE) as room:
+            have = cached.label.partition(" ")[2] if cached else None
+            offer, package = archive.download(PACKAGE, into=room, have=have, step=step)
+            if package is None:
+                assert cached is not None  # only a version we have is not fetched
+                return cached
+            step(f"unpacking {offer}")
+            entry = trees / _sha256(package)
+            _unpack(("dpkg-deb", "--extract", str(package), str(room)), trees, str(offer))
+            package.unlink()
+            tarball = room / "usr" / "src" / f"{PACKAGE}.tar.xz"
+            return _from_opened(tarball, entry, named=str(offer), step=step, origin=PACKAGE)
+
+
+def _newest_cached(trees: Path) -> Tree | None:
+    """Of the trees from the archive the one that came last: an archive only goes forward."""
+    found: list[tuple[float, Path, str]] = []
+    for entry in trees.iterdir():
+        stamp = _stamp(entry)
+        if stamp is not None and stamp.get("origin") == PACKAGE:
+            found.append(((entry / STAMP).stat().st_mtime, entry, str(stamp.get("label"))))
+    if not found:
+        return None
+    _, entry, label = max(found)
+    return _tree(entry, label)
+
+
+# --- From what --tree names ------------------------------------------------------------
+
+
+def _from_git(tree: Path, trees: Path, step: Step) -> Tree:
+    commit = _git(tree, "rev-parse", "--verify", "HEAD^{commit}")
+    entry = trees / _git(tree, "rev-parse", "--verify", "HEAD^{tree}")
+    label = f"{tree.resolve().name} (git {commit[:12]})"
+    if _git(tree, "status", "--porcelain", "--untracked-files=no"):
+        log.warning("%s: changes not committed are left out; HEAD (%.12s) is taken", tree, commit)
+    with locked(entry, step):
+        if _stamp(entry) is not None:
+            return _tree(entry, label)
+        need_space(trees, 2 * TREE_BYTES, f"unpacking HEAD of {tree}")
+        with workroom(entry) as room:
+            step(f"unpacking {label}")
+            tarball = room / "head.tar"
+            _git(tree, "archive", "--format=tar", f"--output={tarball.resolve()}", "HEAD")
+            return _keep(tarball, entry, named=str(tree), label=label)
+
+
+def _git(tree: Path, *words: str) -> str:
+    require("git")
+    try:
+        return run(Command(("git", *words), tree, UNPACK_S)).strip()
+    except ReamError as cause:
+        raise BadUsage(f"{tree}: {_said(cause)}") from cause
+
+
+def _from_tarball(tarball: Path, trees: Path, step: Step) -> Tree:
+    step(f"reading {tarball.name}")
+    entry = trees / _sha256(tarball)
+    return _from_opened(tarball, entry, named=str(tarball), step=step)
+
+
+def _from_directory(tree: Path, trees: Path, step: Step) -> Tree:
+    for trace in _BUILT_IN_PLACE:
+        if (tree / trace).exists():
+            raise BadUsage(
+                f"{tree}: configured or built in place (it has {trace}); "
+                "clean it with `make mrproper`, or give a git work tree"
+            )
+    step(f"reading {tree}")
+    key, nr_bytes = _directory_digest(tree)
+    entry = trees / key
+    label = f"{tree.resolve().name} (directory {key[:12]})"
+    with locked(entry, step):
+        if _stamp(entry) is not None:
+            return _tree(entry, label)
+        need_space(trees, nr_bytes, f"a copy of {tree}")
+        step(f"copying {tree}")
+        with appearing(entry, lambda: {"label": label}) as partial:
+            copy = partial / "linux"
+            copy.mkdir()
+            options = ("-R", "-P", "--preserve=mode,timestamps", "--reflink=auto")
+            _unpack(("cp", *options, f"{tree.resolve()}/.", str(copy)), trees, str(tree))
+            if _directory_digest(copy)[0] != key:
+                raise BadUsage(f"{tree}: it was changed while ream copied it; try again")
+            _seal(copy)
+        return _tree(entry, label)
+
+
+# --- Unpacking -------------------------------------------------------------------------
+
+
+def _from_opened(
+    tarball: Path, entry: Path, *, named: str, step: Step, origin: str | None = None
+) -> Tree:
+    """The tree in a tar ball whose key, and so whose place in the cache, is known."""
+    label = named if origin else f"{tarball.name} (sha256 {entry.name[:12]})"
+    with locked(entry, step):
+        if _stamp(entry) is not None:
+            return _tree(entry, label)
+        if origin is None:
+            need_space(entry.parent, _unpacked_bytes(tarball), f"unpacking {named}")
+            step(f"unpacking {tarball.name}")
+        return _keep(tarball, entry, named=named, label=label, origin=origin)
+
+
+def _keep(tarball: Path, entry: Path, *, named: str, label: str, origin: str | None = None) -> Tree:
+    """Unpack a tar ball into the cache, under its lock; all of it or nothing."""
+    with appearing(entry, lambda: {"label": label, "origin": origin}) as partial:
+        unpacked = partial / "unpacked"
+        unpacked.mkdir()
+        options = ("--force-local", "--no-same-owner", "--no-same-permissions")
+        tar = ("tar", "-x", *_decompressor(tarball), *options, "-f", str(tarball.resolve()))
+        _unpack((*tar, "-C", str(unpacked)), entry.parent, named)
+        inside = sorted(unpacked.iterdir())
+        top = inside[0] if len(inside) == 1 and inside[0].is_dir() else unpacked
+        kernel_version(top, named=Path(named))
+        top.rename(partial / "linux")
+        if unpacked.exists():
+            unpacked.rmdir()
+        _seal(partial / "linux")
+    return _tree(entry, label)
+
+
+def _unpack(argv: tuple[str, ...], trees: Path, named: str) -> None:
+    require(argv[0])
+    try:
+        run(Command(argv, trees, UNPACK_S))
+    except ReamError as cause:
+        if re.search(r"No space left on device|Disk quota exceeded", str(cause)):
+            raise disk_full(trees, f"unpacking {named}") from cause
+        raise BadUsage(f"{named}: cannot be unpacked: {_said(cause)}") from cause
+
+
+def _decompressor(tarball: Path) -> tuple[str, ...]:
+    with tarball.open("rb") as opened:
+        head = opened.read(8)
+    for magic, program in _DECOMPRESSORS:
+        if head.startswith(magic):
+            require(program.split()[0])
+            return ("-I", program)
+    return ()
+
+
+def _unpacked_bytes(tarball: Path) -> int:
+    """What unpacking may take: a guess on the safe side, at most what a whole kernel takes."""
+    packed = tarball.stat().st_size
+    return min(TREE_BYTES, EXPANSION * packed if _decompressor(tarball) else 2 * packed)
+
+
+def _seal(tree: Path) -> None:
+    """Take away write permission from files: a variant's tree shares them by hard links.
+
+    Directories stay ours to change and to remove.
+    """
+    find = ("find", str(tree), "-type", "d", "-exec", "chmod", "u+rwx", "{}", "+")
+    run(Command((*find, "-o", "-type", "f", "-exec", "chmod", "a-w,u+r", "{}", "+"), tree, 300))
+
+
+# --- What is in the cache --------------------------------------------------------------
+
+
+def _stamp(entry: Path) -> dict[str, object] | None:
+    return stamp_of(entry) if (entry / "linux" / _PROOF).is_file() else None
+
+
+def _tree(entry: Path, label: str) -> Tree:
+    path = entry / "linux"
+    return Tree(path, entry.name, label, kernel_version(path, named=path))
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _directory_digest(directory: Path) -> tuple[str, int]:
+    """SHA-256 over every file's name, kind, x bit and content; and the space they take, in bytes.
+
+    Times and owners do not count: a copy has the same digest.
+    """
+    digest = hashlib.sha256()
+    nr_bytes = 0
+    for file in _files(directory):
+        status = file.lstat()
+        nr_bytes += -(-status.st_size // 4096) * 4096
+        if stat.S_ISLNK(status.st_mode):
+            kind, content = "link", str(file.readlink())
+        else:
+            kind = "program" if status.st_mode & stat.S_IXUSR else "file"
+            content = _sha256(file)
+        name = os.fsencode(file.relative_to(directory))
+        digest.update(b"%s\0%s\0%s\n" % (name, kind.encode(), os.fsencode(content)))
+    return digest.hexdigest(), nr_bytes
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    """Regular files and symbolic links below a directory, in one order everywhere."""
+    for parent, directories, names in os.walk(directory):
+        directories.sort()
+        links = [name for name in directories if Path(parent, name).is_symlink()]
+        for name in sorted([*names, *links]):
+            file = Path(parent, name)
+            if file.is_symlink() or file.is_file():
+                yield file
+
+
+def _said(cause: ReamError) -> str:
+    """The line in which a program we drove says why it failed."""
+    programs = "tar|xz|gzip|bzip2|zstd|dpkg-deb|cp|fatal"
+    found = re.search(rf"(?m)(?:^|exit \d+: )((?:{programs}): .*)$", str(cause))
+    return found[1] if found else str(cause).splitlines()[-1]

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Variants: a pristine tree plus patches plus our homes, configured, cached by content.
+
+A variant is a clone of a prepared base. Its source files are hard links to the pristine tree,
+so whatever changes one must put a new file in its place, and git apply does. Its build
+directory is a copy, in which kbuild finds everything done but what the patches touch.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ream.command import Command, run
+from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.kernel.build import (
+    BUILD,
+    FRAGMENT,
+    PREPARE_S,
+    compiler_version,
+    configure,
+    make,
+    reconfigure,
+    unmet_options,
+)
+from ream.kernel.cache import (
+    LAYOUT,
+    Step,
+    appearing,
+    disk_faults,
+    locked,
+    need_space,
+    prune,
+    stamp_of,
+    sweep,
+    touch,
+)
+from ream.kernel.series import Patch, files, hunks
+from ream.kernel.source import Tree
+
+VARIANT_BYTES = 120_000_000
+"""What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
+
+UNUSED_DAYS = 30
+"""A variant that no run has wanted for so long is removed."""
+
+CLONE_S = 300.0
+APPLY_S = 60.0
+
+HOME = "ream"
+"""The directory in a variant's tree that our kernel-side files are copied to."""
+
+_APART_FROM_ANY_REPOSITORY = {
+    # git apply in a directory of somebody's repository would skip what that does not track.
+    "GIT_DIR": "/dev/null",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+@dataclass(frozen=True)
+class VariantSource:
+    """A version of the kernel code: its name, and its patches; the base has none."""
+
+    name: str
+    patches: tuple[Patch, ...]
+
+
+def assemble(
+    tree: Tree,
+    patches: Sequence[Patch],
+    *,
+    cache: Path,
+    config_fragment: Path,
+    homes: Sequence[Path],
+    step: Step,
+) -> Path:
+    """A variant's source tree, patched, configured and prepared; made now if not in the cache.
+
+    config_fragment: merged over tinyconfig; every option it asks for holds in the result.
+    homes: our files that kbuild compiles beside the kernel's, and directories of such files;
+        they end up flat in the tree's ream/, so "ream/glue.o" is a target of `build_objects`.
+        A Makefile among them is used; else every .c and .S is one object.
+    step: told what is being done, one line each time.
+    Raises BadUsage naming patch, file and hunk if a patch does not apply, CannotRunHere if this
+    machine cannot build, ReamError with a tool's first error. The cache is then as it was.
+    """
+    _check_place(cache)
+    with disk_faults(cache, "preparing a variant"):
+        fragment = config_fragment.read_text(encoding="utf-8")
+        base_key = _digest([LAYOUT, tree.key, fragment, compiler_version()])
+        names = _home_files(homes)
+        content = [(name, _sha256(file)) for name, file in names.items()]
+        key = _digest([base_key, [patch.sha256 for patch in patches], content])
+        entry = cache / "variant" / key
+        with locked(entry, step):
+            if _is_whole(entry):
+                touch(entry)
+                return entry / "linux"
+            base = _prepared(tree, fragment, cache / "base" / base_key, step)
+            sweep(entry.parent)
+            prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
+            need_space(entry.parent, VARIANT_BYTES, "a variant of the kernel source")
+            with appearing(entry, lambda: {"tree": tree.label}) as partial:
+                variant = partial / "linux"
+                step(f"assembling {_what(patches)}")
+                _clone(base, variant)
+                apply(patches, variant)
+                _furnish(variant, names)
+                if _touches_configuration(patches):
+                    run(reconfigure(variant))
+                    _check_options(fragment, variant)
+                _relocate(variant / BUILD, variant, entry / "linux")
+        return entry / "linux"
+
+
+# --- Applying patches ------------------------------------------------------------------
+
+
+def apply(patches: Sequence[Patch], tree: Path) -> None:
+    """Apply patches in order to a tree whose files may be hard links to another's.
+
+    Strictly: context must match exactly, only line numbers may be off. git apply replaces
+    files, never writes into them, and refuses paths that lead out of the tree.
+    Raises BadUsage for the first that does not apply; the tree is then half patched.
+    """
+    for patch in patches:
+        with tempfile.NamedTemporaryFile(suffix=".patch") as file:
+            file.write(patch.body)
+            file.flush()
+            words = ("git", "apply", "-p1", "--whitespace=nowarn", file.name)
+            try:
+                run(Command(words, tree, APPLY_S, _APART_FROM_ANY_REPOSITORY))
+            except CannotRunHere:
+                raise
+            except ReamError as cause:
+                raise BadUsage(f"{patch.name}: {refusal(patch, str(cause))}") from cause
+
+
+def refusal(patch: Patch, said: str) -> str:
+    """Why git apply refused a patch, in one line: which file, which hunk, and where it was for."""
+    if match := re.search(r"patch failed: (.+):(\d+)$", said, re.MULTILINE):
+        file, line = match[1], int(match[2])
+        for hunk in hunks(patch.body):
+            if (hunk.file, hunk.old_start) == (file, line):
+                return f"does not apply: {file}: hunk {hunk.number} does not match ({hunk.header})"
+        return f"does not apply: {file}: the hunk at line {line} does not match"
+    errors = re.findall(r"(?m)error: (.*)$", said)
+    return f"does not apply: {errors[0] if errors else said.splitlines()[-1]}"
+
+
+def _touches_configuration(patches: Sequence[Patch]) -> bool:
+    names = {PurePosixPath(file).name for patch in patches for file in files(patch)}
+    return any(name.startswith("Kconfig") for name in names)
+
+
+# --- Trees -----------------------------------------------------------------------------
+
+
+def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
+    """The base that variants are cloned from: no patches, configured, `make prepare` done."""
+    with locked(entry, step):
+        if _is_whole(entry):
+            return entry / "linux"
+        sweep(entry.parent)
+        need_space(entry.parent, VARIANT_BYTES, "a configured copy of the kernel source")
+        with appearing(entry, lambda: {"tree": tree.label}) as partial:
+            base = partial / "linux"
+            step(f"configuring {tree.label}")
+            run(Command(("cp", "-al", str(tree.path), str(base)), partial, CLONE_S))
+            (base / BUILD).mkdir()
+            (base / BUILD / FRAGMENT).write_text(fragment, encoding="utf-8")
+            for command in configure(base):
+                run(command)
+            _check_options(fragment, base)
+            step(f"preparing {tree.label}")
+            run(make(base, ["prepare"], deadline_s=PREPARE_S))
+            _relocate(base / BUILD, base, entry / "linux")
+    return entry / "linux"
+
+
+def _clone(base: Path, variant: Path) -> None:
+    variant.mkdir()
+    sources = sorted(str(path) for path in base.iterdir() if path.name != BUILD)
+    run(Command(("cp", "-al", *sources, str(variant)), variant, CLONE_S))
+    run(Command(("cp", "-a", str(base / BUILD), str(variant / BUILD)), variant, CLONE_S))
+    _relocate(variant / BUILD, base, variant)
+
+
+def _relocate(build: Path, old: Path, new: Path) -> None:
+    """Have the tools' recorded commands name the place to which their tree goes.
+
+    kbuild proper records relative paths, tools/ absolute ones: unless they are changed,
+    objtool is built again in every clone, which takes longer than all objects we want.
+    """
+    for record in (build / "tools").rglob(".*.cmd"):
+        text = record.read_bytes()
+        moved = text.replace(bytes(old) + b"/", bytes(new) + b"/")
+        if moved != text:
+            record.write_bytes(moved)
+
+
+def _check_options(fragment: str, tree: Path) -> None:
+    config = (tree / BUILD / ".config").read_text(encoding="utf-8")
+    if unmet := unmet_options(fragment, config):
+        raise ReamError("the kernel configuration does not come out as asked:\n" + "\n".join(unmet))
+
+
+def _is_whole(entry: Path) -> bool:
+    return stamp_of(entry) is not None and (entry / "linux" / BUILD / ".config").is_file()
+
+
+# --- Our own files in the tree ---------------------------------------------------------
+
+
+def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
+    """Every file that goes into the tree's ream/, by the name it has there."""
+    found: dict[str, Path] = {}
+    for home in homes:
+        inside = sorted(home.iterdir()) if home.is_dir() else [home]
+        for file in inside:
+            if file.suffix not in (".c", ".h", ".S") and file.name != "Makefile":
+                continue
+            if file.name in found:
+                raise ReamError(f"{file} and {found[file.name]} cannot both be {HOME}/{file.name}")
+            found[file.name] = file
+    return dict(sorted(found.items()))
+
+
+def _furnish(variant: Path, names: dict[str, Path]) -> None:
+    """Put our files into ream/ and make kbuild go there."""
+    if not names:
+        return
+    home = variant / HOME
+    if home.exists():
+        raise BadUsage(f"the kernel tree has a {HOME}/ of its own, where ours has to go")
+    home.mkdir()
+    for name, file in names.items():
+        shutil.copyfile(file, home / name)
+    if "Makefile" not in names:
+        sources = [Path(name) for name in names if not name.endswith(".h")]
+        objects = " ".join(f"{source.stem}.o" for source in sources)
+        (home / "Makefile").write_text(
+            f"# SPDX-License-Identifier: GPL-2.0-only\nobj-y := {objects}\n"
+        )
+    _replace(variant / "Kbuild", (variant / "Kbuild").read_text() + f"\nobj-y += {HOME}/\n")
+
+
+def _replace(file: Path, text: str) -> None:
+    """Give a tree a new file: the old one is shared with every other variant."""
+    file.unlink()
+    file.write_text(text)
+
+
+# --- Keys ------------------------------------------------------------------------------
+
+
+def _check_place(cache: Path) -> None:
+    if re.search(r"[\s:]", str(cache.resolve())):
+        raise CannotRunHere(
+            f"{cache}: kbuild cannot build below a path with a space or a colon; "
+            "set XDG_CACHE_HOME to another"
+        )
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _what(patches: Sequence[Patch]) -> str:
+    if not patches:
+        return "the base"
+    last = patches[-1]
+    return f"{last.name}" if len(patches) == 1 else f"{len(patches)} patches up to {last.name}"

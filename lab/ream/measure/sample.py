@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One measured value, as a line of JSON between runner, record and statistics."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any, Literal, Self
+
+from ream.errors import ReamError
+
+NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
+
+_LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 1}
+_TOO_MUCH = 1 << 63
+_ROLES = ("variant", "limit")
+_LONGEST_LINE = 80
+"""Characters of a faulty line worth repeating."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How long one subject took in one round of one launch."""
+
+    row: str
+    launch: int
+    round: int
+    role: Literal["variant", "limit"]
+    subject: str
+    """The variant's name, or for a limit the kind of fill, as "movnti-8"."""
+    threads: int
+    """CPUs that took part."""
+    time_ns: int
+    nr_bytes: int
+    """Bytes of memory map written."""
+    verified: bool
+
+    @classmethod
+    def from_json(cls, line: str, *, where: str) -> Self:
+        """Read one line; where: what it came from, for the message ("samples.jsonl:12").
+
+        Raises ReamError if it is no sample: a truncated line, a wrong type, a time of 0.
+        """
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as cause:
+            raise ReamError(f"{where}: not a sample: {_short(line)}") from cause
+        if not isinstance(fields, dict):
+            raise ReamError(f"{where}: not a sample: {_short(line)}")
+        return cls.from_fields(fields, where=where)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], *, where: str) -> Self:
+        """A sample from a line's fields; those that are not ours are left alone.
+
+        Raises ReamError naming the first field that is missing or of a wrong type.
+        """
+        for name, kind in (("row", str), ("subject", str), ("verified", bool)):
+            if type(fields.get(name)) is not kind:
+                raise _fault(where, name, f"no {kind.__name__}", fields)
+        for name, least in _LEAST.items():
+            # By type(), since True is an int to isinstance().
+            if type(fields.get(name)) is not int or not least <= fields[name] < _TOO_MUCH:
+                raise _fault(where, name, f"no whole number from {least} on", fields)
+        if fields.get("role") not in _ROLES:
+            raise _fault(where, "role", f"neither {' nor '.join(_ROLES)}", fields)
+        return cls(**{name: fields[name] for name in cls.__dataclass_fields__})
+
+    def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
+        """One line without its end; `extra` holds what only the stage knows, as its slot."""
+        return json.dumps({**extra, **asdict(self)}, allow_nan=False)
+
+
+def _fault(where: str, name: str, fault: str, fields: Mapping[str, Any]) -> ReamError:
+    value = _short(repr(fields[name])) if name in fields else "missing"
+    return ReamError(f"{where}: not a sample: {name} is {fault} (it is {value})")
+
+
+def _short(line: str) -> str:
+    text = line.strip().encode("unicode_escape").decode("ascii")
+    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 3] + "..."

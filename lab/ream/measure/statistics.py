@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one estimator of design.md section 6: launches are the replicates, rounds are not.
+
+Per launch, the median over rounds; over launches, the mean of the logarithms with a t interval.
+Ratios are paired: a variant and `before` of the same round met the same weather.
+Source: Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+"""
+
+import importlib
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from ream.errors import ReamError
+from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.measure.sample import Sample
+
+CONFIDENCE = 0.95
+LEAST_LAUNCHES = 2
+"""Fewer have no spread, and so no interval."""
+LIMIT_ERROR = 1.02
+"""A variant this much better than its limit shows an error in the limit, not a triumph."""
+
+Role = Literal["variant", "limit"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A ratio, its interval over launches, and what each launch said."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    per_launch: tuple[float, ...]
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The smallest and the greatest ratio any one launch gave."""
+        return min(self.per_launch), max(self.per_launch)
+
+
+@dataclass(frozen=True)
+class Level:
+    """How long a subject takes: the geometric mean over launches of its median round."""
+
+    time_ns: float
+    nr_bytes: float
+    threads: int
+    nr_samples: int
+    nr_launches: int
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The fastest that one kind of fill wrote the same bytes with this many CPUs."""
+
+    how: str
+    level: Level
+
+
+def paired_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Estimate | None:
+    """Ratio subject/to over the rounds both were measured in; None if there is no such round.
+
+    samples: of one row. Raises ReamError if a subject was measured twice in one round.
+    The median is taken of the logarithms, so that with an even number of rounds the ratio
+    of a to b is still exactly one over the ratio of b to a.
+    """
+    samples = list(samples)
+    times, base = _times(samples, subject), _times(samples, to)
+    logs: dict[int, list[float]] = {}
+    for (launch, round_), time_ns in times.items():
+        if (launch, round_) in base:
+            logs.setdefault(launch, []).append(math.log(time_ns / base[launch, round_]))
+    return _estimate([statistics.median(rounds) for _, rounds in sorted(logs.items())])
+
+
+def noise_floor(samples: Iterable[Sample]) -> Estimate | None:
+    """`before` against its own second copy: what this run sees where there is nothing to see."""
+    return paired_ratio(samples, BEFORE_AGAIN)
+
+
+def floor_bound(floor: Estimate | None) -> float | None:
+    """The largest |log ratio| the floor's interval allows; None if there is no interval."""
+    if floor is None or floor.low is None or floor.high is None:
+        return None
+    return max(abs(math.log(floor.low)), abs(math.log(floor.high)))
+
+
+def counts(estimate: Estimate, floor: Estimate | None) -> bool | None:
+    """Whether an effect counts: its interval excludes 1 and it is larger than the floor.
+
+    None where it cannot be said: fewer than two launches, or no floor.
+    """
+    bound = floor_bound(floor)
+    if bound is None or estimate.low is None or estimate.high is None:
+        return None
+    excludes_one = not estimate.low <= 1 <= estimate.high
+    return excludes_one and abs(math.log(estimate.ratio)) > bound
+
+
+def level(samples: Iterable[Sample], subject: str) -> Level | None:
+    """A variant's time over all launches; None if it was not measured."""
+    return _level([s for s in samples if s.role == "variant" and s.subject == subject])
+
+
+def limits(samples: Iterable[Sample]) -> tuple[Limit, ...]:
+    """Every fill that ran, the fastest of each number of CPUs first, by number of CPUs."""
+    kinds: dict[tuple[int, str], list[Sample]] = {}
+    for sample in samples:
+        if sample.role == "limit":
+            kinds.setdefault((sample.threads, sample.subject), []).append(sample)
+    found = [
+        Limit(how, its_level)
+        for (_, how), its_samples in kinds.items()
+        if (its_level := _level(its_samples)) is not None
+    ]
+    return tuple(sorted(found, key=lambda limit: (limit.level.threads, limit.level.time_ns)))
+
+
+def limit_for(found: Sequence[Limit], threads: int) -> Limit | None:
+    """The best fill with as many CPUs, or the next greater number of them; else None."""
+    return next((limit for limit in found if limit.level.threads >= threads), None)
+
+
+def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate | None:
+    """The limit's time over the variant's: 1 is at the limit, 0.5 takes twice as long.
+
+    From the medians of each launch that has both, not paired by round: the fastest fill of a
+    round says what the hardware can do, whatever disturbed the variant beside it.
+    """
+    samples = list(samples)
+    fills = [s for s in samples if s.role == "limit" and s.threads == limit.level.threads]
+    best = _medians(_times(fills, limit.how, role="limit"))
+    own = _medians(_times(samples, subject))
+    return _estimate([math.log(best[n] / own[n]) for n in sorted(best.keys() & own.keys())])
+
+
+def _times(
+    samples: Iterable[Sample], subject: str, *, role: Role = "variant"
+) -> dict[tuple[int, int], int]:
+    times: dict[tuple[int, int], int] = {}
+    for sample in samples:
+        if sample.role != role or sample.subject != subject:
+            continue
+        if (sample.launch, sample.round) in times:
+            raise ReamError(
+                f"{sample.row}: {subject} was measured twice in round {sample.round} "
+                f"of launch {sample.launch}"
+            )
+        times[sample.launch, sample.round] = sample.time_ns
+    return times
+
+
+def _medians(times: Mapping[tuple[int, int], int]) -> dict[int, float]:
+    """Per launch, the median over its rounds."""
+    rounds: dict[int, list[int]] = {}
+    for (launch, _), time_ns in times.items():
+        rounds.setdefault(launch, []).append(time_ns)
+    return {launch: statistics.median(its) for launch, its in rounds.items()}
+
+
+def _level(samples: Sequence[Sample]) -> Level | None:
+    if not samples:
+        return None
+    medians = _medians({(s.launch, s.round): s.time_ns for s in samples})
+    return Level(
+        time_ns=math.exp(statistics.fmean(math.log(median) for median in medians.values())),
+        nr_bytes=statistics.median(sample.nr_bytes for sample in samples),
+        threads=statistics.median_high(sample.threads for sample in samples),
+        nr_samples=len(samples),
+        nr_launches=len(medians),
+    )
+
+
+def _estimate(logs: Sequence[float]) -> Estimate | None:
+    """Mean of the launches' log ratios, with a t interval where there are enough."""
+    if not logs:
+        return None
+    mean = statistics.fmean(logs)
+    per_launch = tuple(math.exp(log) for log in logs)
+    if len(logs) < LEAST_LAUNCHES:
+        return Estimate(math.exp(mean), None, None, per_launch)
+    half = _t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), per_launch)
+
+
+@cache
+def _t_quantile(degrees: int) -> float:
+    """Student's t that CONFIDENCE of the distribution lies within."""
+    # Here, not above: importing it takes longer than all else `ream --help` does.
+    special = importlib.import_module("scipy.special")
+    return float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2))

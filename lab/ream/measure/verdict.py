@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Does a published ratio hold here? Design.md section 6.5, with its order of precedence."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ream.measure.statistics import Estimate, counts, floor_bound
+
+WIDENED_BY = 1.15
+"""A published ratio agrees if it is within our interval, each end moved out by 15 %."""
+CLAIM = 0.10
+"""From here on a published effect is a claim that the absence of any effect contradicts."""
+ROUNDING = 1e-9
+"""0.9 is 10 % less than 1, whatever binary fractions make of it."""
+TOO_WIDE = 1.3
+"""An interval whose ends are further apart than this factor decides nothing."""
+AGREES = "the published ratio is within the interval widened by 15 %"
+
+Word = Literal["agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    word: Word
+    reason: str
+
+
+def not_run(reason: str) -> Verdict:
+    """The row, or the quantity its author measured, cannot be had here."""
+    return Verdict("not-run", reason)
+
+
+def judge(measured: Estimate, floor: Estimate | None, published: float) -> Verdict:
+    """Compare a measured ratio with a published one, both variant over before, lower is faster.
+
+    `contradicts` goes before `agrees`: with ours at 1.00 and theirs at 0.88, the 15 % would
+    hide that there is no effect.
+    """
+    bound = floor_bound(floor)
+    if measured.low is None or measured.high is None or bound is None:
+        return Verdict("inconclusive", "no interval: it takes two launches at least")
+    if (width := measured.high / measured.low) > TOO_WIDE:
+        said = f"the ends of the interval are a factor {width:.2f} apart, more than {TOO_WIDE}"
+        return Verdict("inconclusive", said)
+    within = measured.low / WIDENED_BY <= published <= measured.high * WIDENED_BY
+    if counts(measured, floor):
+        return _with_effect(measured.ratio, published, within=within)
+    return _without_effect(measured.ratio, published, bound, within=within)
+
+
+def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
+    ours, theirs = math.log(measured), math.log(published)
+    if ours * theirs < 0:
+        return Verdict("contradicts", "the effect has the other sign")
+    if within:
+        return Verdict("agrees", AGREES)
+    if theirs == 0:
+        return Verdict("contradicts", "an effect where none is published")
+    word: Word = "stronger" if abs(ours) > abs(theirs) else "weaker"
+    return Verdict(word, "the same direction, but beyond the interval widened by 15 %")
+
+
+def _without_effect(measured: float, published: float, bound: float, *, within: bool) -> Verdict:
+    """bound: the largest |log ratio| of the noise floor; what it covers cannot be seen here."""
+    in_floor = abs(math.log(measured)) <= bound
+    claimed = abs(published - 1) >= CLAIM - ROUNDING
+    if claimed and abs(math.log(published)) > bound and (in_floor or not within):
+        return Verdict("contradicts", "no effect here where at least 10 % is published")
+    if within and not (claimed and in_floor):
+        doubt = "; but the interval includes no effect" if claimed else ""
+        return Verdict("agrees", AGREES + doubt)
+    return Verdict("inconclusive", "the noise floor hides an effect of the published size")

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What this machine is and what it was doing, read from /proc and /sys.
+
+Whatever cannot be read is None: unknown is not zero. Every reader takes the root of the file
+system, so that tests give it another machine's.
+"""
+
+import math
+import os
+import re
+import time
+from pathlib import Path
+
+from ream.values import Texts, Tuple, Value
+
+FLAGS_OF_INTEREST = (
+    "avx", "avx2", "avx512f", "clflushopt", "clwb", "clzero", "constant_tsc", "erms", "fsrm",
+    "fsrs", "hypervisor", "la57", "movdir64b", "movdiri", "nonstop_tsc", "rep_good", "sse2",
+    "tsc_reliable",
+)  # fmt: skip
+"""CPU flags that decide which stores and string operations run, or whether to trust the clock."""
+
+MAX_STEAL_PCT = 1.0
+MAX_OTHERS_PCT = 5.0
+TIMER_READS = 2000
+NR_TICKS = 8
+"""Times of a line of /proc/stat, user to steal; the guests' are in user already."""
+
+
+class Cache(Value):
+    level: int
+    type: str
+    """Data, Instruction or Unified."""
+    size_bytes: int
+    line_bytes: int | None
+    shared_by: str | None
+    """The CPUs that share it, as the kernel lists them."""
+
+
+class Node(Value):
+    number: int
+    cpus: str
+    memory_bytes: int | None
+
+
+class Machine(Value):
+    cpu: str | None
+    family: int | None
+    model: int | None
+    stepping: int | None
+    microcode: str | None
+    flags: Texts
+    caches: Tuple[Cache]
+    """Of the first CPU."""
+    nodes: Tuple[Node]
+    nr_cpus: int
+    nr_usable_cpus: int
+    """Those we may run on."""
+    cpu_quota: str | None
+    """cpu.max of our control group, where it limits."""
+    smt: str | None
+    governor: str | None
+    boost: str | None
+    memory_bytes: int | None
+    thp: str | None
+    thp_defrag: str | None
+    hypervisor: bool | None
+    kernel: str | None
+    clock_source: str | None
+    timer_step_ns: int
+    """Smallest difference seen between two readings of the clock: an upper bound on its step."""
+
+    def cache_bytes(self, level: int) -> int | None:
+        """Size of the data cache of one level, as one CPU sees it."""
+        return next(
+            (c.size_bytes for c in self.caches if c.level == level and c.type != "Instruction"),
+            None,
+        )
+
+    @property
+    def last_cache(self) -> Cache | None:
+        """The cache nearest to memory."""
+        data = [cache for cache in self.caches if cache.type != "Instruction"]
+        return max(data, key=lambda cache: cache.level, default=None)
+
+    def line(self) -> str:
+        """The machine in one line of a table's head."""
+        words = [self.cpu or "unknown CPU"]
+        if self.family is not None:
+            words[0] += f" (family {self.family} model {self.model} stepping {self.stepping})"
+        words.append(f"{self.nr_cpus} CPUs")
+        words += [
+            f"L{cache.level} {_round_size(cache.size_bytes)}"
+            for cache in self.caches
+            if cache.type != "Instruction" and cache.level > 1
+        ]
+        if self.memory_bytes is not None:
+            words.append(f"{_round_size(self.memory_bytes)} RAM")
+        if self.hypervisor is not None:
+            words.append("virtual machine" if self.hypervisor else "bare metal")
+        return ", ".join(words)
+
+
+class Snapshot(Value):
+    """The system's counters at one moment."""
+
+    load_1min: float | None
+    ticks: tuple[int, ...] | None
+    """The first NR_TICKS times of /proc/stat, summed over CPUs since boot."""
+    own_ticks: int
+    """User and system time of this process and of its children that have ended."""
+
+
+class Conditions(Value):
+    """What else happened on the machine while it measured."""
+
+    load_before: float | None
+    load_after: float | None
+    steal_pct: float | None
+    """Of the CPU time between the two snapshots, what the hypervisor gave to others."""
+    idle_pct: float | None
+    others_pct: float | None
+    """What programs that are neither we nor our children used."""
+
+
+def read_machine(root: Path = Path("/")) -> Machine:
+    """Describe the machine whose file system begins at `root`."""
+    cpuinfo = _cpuinfo(root)
+    flags = set((cpuinfo.get("flags") or "").split())
+    cpus = root / "sys/devices/system/cpu"
+    return Machine(
+        cpu=cpuinfo.get("model name"),
+        family=_int(cpuinfo.get("cpu family")),
+        model=_int(cpuinfo.get("model")),
+        stepping=_int(cpuinfo.get("stepping")),
+        microcode=cpuinfo.get("microcode"),
+        flags=tuple(flag for flag in FLAGS_OF_INTEREST if flag in flags),
+        caches=_caches(cpus / "cpu0/cache"),
+        nodes=_nodes(root / "sys/devices/system/node"),
+        nr_cpus=os.cpu_count() or 1,
+        nr_usable_cpus=len(os.sched_getaffinity(0)),
+        cpu_quota=_cpu_quota(root),
+        smt=_text(cpus / "smt/control"),
+        governor=_text(cpus / "cpu0/cpufreq/scaling_governor"),
+        boost=_boost(cpus),
+        memory_bytes=_meminfo(root / "proc/meminfo"),
+        thp=_chosen(root / "sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_defrag=_chosen(root / "sys/kernel/mm/transparent_hugepage/defrag"),
+        hypervisor="hypervisor" in flags if flags else None,
+        kernel=_text(root / "proc/sys/kernel/osrelease"),
+        clock_source=_text(
+            root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+        ),
+        timer_step_ns=timer_step_ns(),
+    )
+
+
+def timer_step_ns() -> int:
+    """The smallest step of CLOCK_MONOTONIC that this process can see."""
+    smallest = 1_000_000_000
+    last = time.monotonic_ns()
+    for _ in range(TIMER_READS):
+        now = time.monotonic_ns()
+        if now > last:
+            smallest = min(smallest, now - last)
+        last = now
+    return smallest
+
+
+def take_snapshot(root: Path = Path("/")) -> Snapshot:
+    """Load and CPU times now; take one before the first launch and one after the last."""
+    load = _text(root / "proc/loadavg")
+    stat = re.match(r"cpu +((?:\d+ ?)+)", _text(root / "proc/stat") or "")
+    ticks = tuple(int(word) for word in stat[1].split()[:NR_TICKS]) if stat else ()
+    return Snapshot(
+        load_1min=float(load.split()[0]) if load else None,
+        ticks=ticks if len(ticks) == NR_TICKS else None,
+        own_ticks=round(sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")),
+    )
+
+
+def conditions(before: Snapshot, after: Snapshot) -> Conditions:
+    """What the counters say about the time between two snapshots."""
+    steal_pct = idle_pct = others_pct = None
+    if before.ticks is not None and after.ticks is not None:
+        # Iowait may run backwards; a total of nothing says nothing.
+        spent = [
+            max(late - early, 0) for early, late in zip(before.ticks, after.ticks, strict=True)
+        ]
+        if (total := sum(spent)) > 0:
+            user, nice, system, idle, iowait, irq, softirq, steal = spent
+            own = after.own_ticks - before.own_ticks
+            others = max(user + nice + system + irq + softirq - own, 0)
+            steal_pct, idle_pct, others_pct = (
+                round(100 * ticks / total, 2) for ticks in (steal, idle + iowait, others)
+            )
+    return Conditions(
+        load_before=before.load_1min,
+        load_after=after.load_1min,
+        steal_pct=steal_pct,
+        idle_pct=idle_pct,
+        others_pct=others_pct,
+    )
+
+
+def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
+    """What may bias the run: the number, the threshold, and what to do about it."""
+    said = []
+    if during.others_pct is not None and during.others_pct > MAX_OTHERS_PCT:
+        said.append(
+            f"other programs used {during.others_pct:.0f} % of the CPU time (more than "
+            f"{MAX_OTHERS_PCT:g} %) and shared caches and memory: stop them and run again"
+        )
+    if during.steal_pct is not None and during.steal_pct > MAX_STEAL_PCT:
+        said.append(
+            f"the hypervisor took {during.steal_pct:.1f} % of the CPU time for others (more "
+            f"than {MAX_STEAL_PCT:g} %): run again at another time or on another machine"
+        )
+    if machine.governor not in (None, "performance"):
+        said.append(
+            f"the CPU frequency governor is {machine.governor}: "
+            "`cpupower frequency-set -g performance` keeps the clock from changing"
+        )
+    if machine.thp == "never":
+        said.append(
+            "transparent huge pages are off: the map is in 4 KiB pages here, where the kernel "
+            "uses 2 MiB; write madvise to /sys/kernel/mm/transparent_hugepage/enabled"
+        )
+    if machine.cpu_quota is not None:
+        said.append(
+            f"a control group limits our CPU time (cpu.max is {machine.cpu_quota!r}): "
+            "a sample may contain a pause; run outside of it"
+        )
+    return tuple(said)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip() or None
+    except OSError:
+        return None
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _chosen(path: Path) -> str | None:
+    """The word in brackets of "always [madvise] never"."""
+    match = re.search(r"\[(\w+)\]", _text(path) or "")
+    return match[1] if match else None
+
+
+def _cpuinfo(root: Path) -> dict[str, str]:
+    """The first CPU's entry."""
+    first = (_text(root / "proc/cpuinfo") or "").split("\n\n")[0]
+    fields = (line.partition(":") for line in first.splitlines())
+    return {name.strip(): value.strip() for name, _, value in fields}
+
+
+def _bytes(text: str | None) -> int | None:
+    """Bytes of a size as sysfs has it: 512K."""
+    match = re.fullmatch(r"(\d+)([KMG]?)", text or "")
+    return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else None
+
+
+def _caches(directory: Path) -> tuple[Cache, ...]:
+    caches = []
+    for index in sorted(directory.glob("index*")):
+        level, size = _int(_text(index / "level")), _bytes(_text(index / "size"))
+        kind = _text(index / "type")
+        if level is None or size is None or kind is None:
+            continue
+        caches.append(
+            Cache(
+                level=level,
+                type=kind,
+                size_bytes=size,
+                line_bytes=_int(_text(index / "coherency_line_size")),
+                shared_by=_text(index / "shared_cpu_list"),
+            )
+        )
+    return tuple(caches)
+
+
+def _meminfo(path: Path) -> int | None:
+    """MemTotal, of the machine or of one node, in bytes."""
+    match = re.search(r"MemTotal: +(\d+) kB", _text(path) or "")
+    return int(match[1]) << 10 if match else None
+
+
+def _nodes(directory: Path) -> tuple[Node, ...]:
+    numbers = sorted(int(path.name[4:]) for path in directory.glob("node[0-9]*"))
+    return tuple(
+        Node(
+            number=number,
+            cpus=_text(directory / f"node{number}/cpulist") or "",
+            memory_bytes=_meminfo(directory / f"node{number}/meminfo"),
+        )
+        for number in numbers
+    )
+
+
+def _cpu_quota(root: Path) -> str | None:
+    quota = _text(root / "sys/fs/cgroup/cpu.max")
+    return None if quota is None or quota.startswith("max") else quota
+
+
+def _boost(cpus: Path) -> str | None:
+    """Whether the CPU may exceed its nominal clock: on or off, from whichever driver says so."""
+    if (no_turbo := _text(cpus / "intel_pstate/no_turbo")) is not None:
+        return "off" if no_turbo == "1" else "on"
+    boost = _text(cpus / "cpufreq/boost")
+    return None if boost is None else ("on" if boost == "1" else "off")
+
+
+def _round_size(nr_bytes: int) -> str:
+    """Two or three digits are enough for a head line: "512 KiB", "7.6 GiB"."""
+    power = max(0, min(4, int(math.log2(max(nr_bytes, 1)) // 10)))
+    return f"{nr_bytes / (1 << 10 * power):.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the numbers of one row mean, in sentences made from the numbers themselves."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ream.experiment import BEFORE, BEFORE_AGAIN, PAGE_BYTES, PUBLISHED, format_size
+from ream.measure.statistics import LIMIT_ERROR
+from ream.record.machine import Machine
+from ream.report.contract import Ratio, Result, RowResult
+from ream.values import Scalar
+
+WIDE_FLOOR = 1.05
+"""From here on the floor itself hides effects that people publish."""
+
+
+def notes(row: RowResult) -> Iterator[str]:
+    """What a reader of this row must know before believing it."""
+    if row.skipped is not None:
+        yield f"not run: {row.skipped}"
+        return
+    if row.asked_params is not None:
+        yield from _changes(row.asked_params, row.params)
+    before = row.variants.get(BEFORE)
+    bound = _bound(row.floor)
+    if before is None:
+        yield f"{BEFORE} was not measured: there is nothing to compare with"
+    elif bound is None:
+        yield "no noise floor: it takes two launches; no effect can be told from layout or noise"
+    elif bound > math.log(WIDE_FLOOR):
+        yield (
+            f"the noise floor reaches {math.expm1(bound):.0%} here: a smaller effect cannot be "
+            "seen; more launches or a quieter machine would narrow it"
+        )
+    for name, result in row.variants.items():
+        yield from _of_one(name, result, before, row, bound)
+
+
+def _of_one(
+    name: str, result: Result, before: Result | None, row: RowResult, bound: float | None
+) -> Iterator[str]:
+    if result.of_limit is not None and result.of_limit > LIMIT_ERROR:
+        yield (
+            f"{name} is at {result.of_limit:.2f} of its limit: that is an error in the limit "
+            "(a better fill exists, or the fills met worse weather), not a triumph"
+        )
+    if row.limits and result.of_limit is None:
+        yield f"{name}: no fill of the same bytes ran with {_cpus(result.threads)} or more"
+    if before is not None and result.nr_bytes != before.nr_bytes:
+        yield f"{name} writes {result.nr_bytes:,} bytes of map, {BEFORE} {before.nr_bytes:,}"
+    if name == BEFORE_AGAIN or bound is None:
+        return
+    over = result.over_published
+    if over is not None and over.low is not None and over.low > 1 and math.log(over.ratio) > bound:
+        yield (
+            f"{name} is slower than {PUBLISHED}: {over.ratio:.3f} "
+            f"[{over.low:.3f} .. {over.high:.3f}] of its time, "
+            f"{_per_page(result)} against {_per_page(row.variants[PUBLISHED])} per struct page"
+        )
+
+
+def by_parts(row: RowResult, machine: Machine) -> str | None:
+    """Explain a published result that gets no verdict, from what was measured here.
+
+    None if the row lacks `before`, `published` or a limit of theirs.
+    """
+    before, published = row.variants.get(BEFORE), row.variants.get(PUBLISHED)
+    if before is None or published is None or before.of_limit is None or row.limit is None:
+        return None
+    fill = row.limit
+    first_touch = row.params.get("first_touch")
+    state = "first touch" if first_touch else row.params.get("pre_state")
+    said = [
+        f"One sample writes {_amount(before)} ({_cached(before, machine)}; pre-state: {state}).",
+        (
+            f"{BEFORE} takes {_per_page(before)} per struct page, {PUBLISHED} "
+            f"{_per_page(published)}; the fastest fill of the same bytes "
+            f"({fill.how}, {_cpus(fill.threads)}) takes {fill.ns_per_page:.3g} ns."
+        ),
+    ]
+    if before.of_limit < 1:
+        said.append(
+            f"So {BEFORE} is at {before.of_limit:.2f} of the limit: with {_cpus(fill.threads)}, "
+            "no way of storing these bytes can bring its time below that part of what it is; "
+            f"{PUBLISHED} brings it to {published.ratio:.3f}."
+        )
+    else:
+        said.append(f"So {BEFORE} is at the limit already: there is nothing to gain here.")
+    said.append(_outside(row, published))
+    return " ".join(said)
+
+
+def _outside(row: RowResult, published: Result) -> str:
+    """What the time we do not measure can and cannot have done to their ratio."""
+    theirs = row.published_table.ratio if row.published_table else None
+    rule = (
+        "Whatever else was timed there is not measured here; if it takes the same time with and "
+        "without the patches, it moves a ratio towards 1, never past it"
+    )
+    if theirs is None or published.ratio is None or (theirs - 1) * (published.ratio - 1) >= 0:
+        return rule + "."
+    return (
+        f"{rule}: it cannot make {theirs:.3g} out of the {published.ratio:.3f} measured here. "
+        f"There, then, {BEFORE} may have been near its limit already, or the map in a cache."
+    )
+
+
+def _cached(before: Result, machine: Machine) -> str:
+    """How the bytes compare with the caches, L2 first: a guest's L3 is often its host's."""
+    sizes = {level: machine.cache_bytes(level) for level in (2, 3)}
+    said = [
+        f"{before.nr_bytes / size:.3g} times the L{level} of {format_size(size)}"
+        for level, size in sizes.items()
+        if size is not None
+    ]
+    return " and ".join(said) if said else "cache sizes unknown"
+
+
+def _amount(result: Result) -> str:
+    return f"{result.nr_bytes / 1e9:.3g} GB of map"
+
+
+def _per_page(result: Result) -> str:
+    return "?" if result.ns_per_page is None else f"{result.ns_per_page:.3g} ns"
+
+
+def _cpus(threads: int | None) -> str:
+    return "1 CPU" if threads == 1 else f"{threads} CPUs"
+
+
+def _changes(asked: Mapping[str, Scalar | None], ran: Mapping[str, Scalar | None]) -> Iterator[str]:
+    for name, value in asked.items():
+        if ran.get(name) == value:
+            continue
+        if name == "nr_pages" and isinstance(value, int) and isinstance(ran.get(name), int):
+            sizes = [format_size(int(pages) * PAGE_BYTES) for pages in (value, ran[name] or 0)]
+            yield f"the device is {sizes[1]} here: {sizes[0]} was asked for, memory is short"
+        else:
+            yield f"{name} is {ran.get(name)} here: {value} was asked for"
+
+
+def _bound(floor: Ratio | None) -> float | None:
+    if floor is None or floor.low is None or floor.high is None:
+        return None
+    return max(abs(math.log(floor.low)), abs(math.log(floor.high)))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The block to paste into a cover letter: plain ASCII, less than 75 columns."""
+
+import textwrap
+from collections.abc import Iterator
+
+from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.report.contract import Ratio, Result, RowResult, Summary
+from ream.report.table import ascii_only, interval
+
+WIDTH = 74
+LABEL = 9
+ROW = 17
+VARIANT = 14
+RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
+
+
+def render(summary: Summary) -> str:
+    """The block, ending in a newline. Rows that did not run are named, never left out."""
+    receipt = summary.receipt
+    head = [
+        _labelled("Machine:", receipt.machine),
+        _labelled("Base:", f"{receipt.tree}; {receipt.compiler}"),
+    ]
+    if receipt.patches:
+        head.append(_labelled("Patches:", receipt.patches))
+    blocks = [_wrapped(_method(summary)), "\n".join(head), "\n".join(_table(summary))]
+    if skipped := [f"{row.row} ({row.skipped})" for row in summary.rows if row.skipped]:
+        blocks.append(_wrapped(f"Not run: {'; '.join(skipped)}."))
+    if receipt.warnings:
+        blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
+    command = receipt.command or f"./ream run {summary.experiment}"
+    blocks.append(f"To reproduce:\n\n{_pasteable(command)}\n\nRecord: {summary.run}")
+    return ascii_only("\n\n".join(blocks)) + "\n"
+
+
+def _method(summary: Summary) -> str:
+    return (
+        f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
+        f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
+        "patched/base with a 95 % interval over launches; the floor is the base against a second "
+        "copy of itself; the limit is the fastest fill of the same bytes with as many CPUs, "
+        "1 is the limit."
+    )
+
+
+def _table(summary: Summary) -> Iterator[str]:
+    yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{'ms':>9} | {'ratio':<22} |limit"
+    for row in summary.rows:
+        if row.variants:
+            yield RULE
+            yield from _row(row)
+
+
+def _row(row: RowResult) -> Iterator[str]:
+    label = row.row
+    for name, result in row.variants.items():
+        if name != BEFORE_AGAIN:
+            ratio = "" if name == BEFORE else _ratio(result)
+            yield from _line(label, name, _ms(result), ratio, result.of_limit)
+            label = ""
+    if row.floor is not None:
+        yield from _line("", "(floor)", "", interval(row.floor), None)
+
+
+def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Iterator[str]:
+    """One line; a name too long for its column has a line of its own rather than being cut."""
+    cells = []
+    for text, width in ((label, ROW), (name, VARIANT)):
+        if len(text) > width:
+            yield text
+        cells.append(f"{text if len(text) <= width else '':<{width}}")
+    share = "" if near is None else f"{near:.2f}"
+    yield f"{' '.join(cells)}|{ms:>9} | {ratio:<22} | {share}".rstrip()
+
+
+def _ms(result: Result) -> str:
+    ms = result.median / 1e6
+    return f"{ms:.2f}" if ms >= 1 else f"{ms:.4f}"
+
+
+def _ratio(result: Result) -> str:
+    if result.ratio is None:
+        return "?"
+    if result.effect == "no difference":
+        return f"{result.ratio:.3f} {result.effect}"
+    return interval(Ratio(ratio=result.ratio, low=result.low, high=result.high))
+
+
+def _pasteable(command: str) -> str:
+    """The command, indented, and broken the way a shell reads on."""
+    lines = textwrap.wrap(
+        command, WIDTH - 6, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
+    )
+    return "  " + " \\\n    ".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False)
+
+
+def _labelled(label: str, text: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=f"{label:<{LABEL}}",
+        subsequent_indent=" " * LABEL,
+        break_on_hyphens=False,
+    )

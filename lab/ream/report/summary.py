@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From samples to the object of `--json`: a pure function; nothing is measured or printed here."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ream.experiment import (
+    BEFORE,
+    IMPLIED,
+    PUBLISHED,
+    STRUCT_PAGE_BYTES,
+    Experiment,
+    PublishedRef,
+    Row,
+)
+from ream.measure import statistics
+from ream.measure.sample import Sample
+from ream.measure.statistics import Estimate, Level, Limit
+from ream.measure.verdict import Verdict, judge, not_run
+from ream.published import Table, lookup
+from ream.record.receipt import Receipt, anonymous
+from ream.report import explain
+from ream.report.contract import (
+    Comparison,
+    Effect,
+    Fill,
+    Ratio,
+    ReceiptLines,
+    Result,
+    RowResult,
+    Summary,
+)
+
+DIGITS = 5
+"""Significant digits of a ratio: more than any interval here supports."""
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One row, and what its samples say before anybody judges it."""
+
+    row: Row
+    asked: Row | None
+    """The row as the experiment has it, if it has one of that name."""
+    samples: tuple[Sample, ...]
+    skipped: str | None
+    floor: Estimate | None
+    limits: tuple[Limit, ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether it ran otherwise than asked, as with a smaller device."""
+        return self.asked is not None and self.asked.params() != self.row.params()
+
+
+def summarise(
+    experiment: Experiment,
+    rows: Iterable[Row],
+    samples: Iterable[Sample],
+    tables: Iterable[Table],
+    receipt: Receipt,
+    *,
+    run: str,
+    stage: str,
+    variants: Sequence[str] | None = None,
+    skipped: Mapping[str, str] = MappingProxyType({}),
+) -> Summary:
+    """Everything that is said about a run.
+
+    experiment: as it was asked for; rows: as they ran, perhaps with a smaller device.
+    variants: their order, if the run had others than the experiment's own.
+    skipped: by row name, why a row has no samples.
+    Raises BadUsage if a row names a published table or line that is not there.
+    """
+    tables = tuple(tables)
+    by_row: dict[str, list[Sample]] = {}
+    for sample in samples:
+        by_row.setdefault(sample.row, []).append(sample)
+    names = tuple(variants) if variants is not None else experiment.variant_names()
+    return Summary(
+        experiment=experiment.name,
+        stage=stage,
+        run=run,
+        question=experiment.question,
+        rows=tuple(
+            _row(
+                _measured(
+                    row, experiment.row(row.name), by_row.get(row.name, []), skipped.get(row.name)
+                ),
+                names,
+                tables,
+                receipt,
+            )
+            for row in rows
+        ),
+        receipt=_lines(receipt),
+    )
+
+
+def _measured(
+    row: Row, asked: Row | None, samples: Sequence[Sample], skipped: str | None
+) -> _Measured:
+    return _Measured(
+        row=row,
+        asked=asked,
+        samples=tuple(samples),
+        skipped="it was not reached" if skipped is None and not samples else skipped,
+        floor=statistics.noise_floor(samples),
+        limits=statistics.limits(samples),
+    )
+
+
+def _row(
+    measured: _Measured, names: Sequence[str], tables: Sequence[Table], receipt: Receipt
+) -> RowResult:
+    row = measured.row
+    fills = tuple(_fill(limit) for limit in measured.limits)
+    bare = RowResult(
+        row=row.name,
+        title=row.title(),
+        params=row.params(),
+        asked_params=measured.asked.params() if measured.asked and measured.changed else None,
+        unit="ns",
+        better="lower",
+        floor=_ratio(measured.floor),
+        limit=fills[0] if fills else None,
+        limits=fills,
+        variants={
+            name: _result(measured, name, level)
+            for name in names
+            if (level := statistics.level(measured.samples, name)) is not None
+        },
+        published_table=(
+            _comparison(measured, row.published, tables, receipt) if row.published else None
+        ),
+        skipped=measured.skipped,
+    )
+    return bare.model_copy(
+        update={
+            "notes": tuple(explain.notes(bare)),
+            "explanation": explain.by_parts(bare, receipt.machine) if row.no_verdict else None,
+        }
+    )
+
+
+def _result(measured: _Measured, name: str, level: Level) -> Result:
+    samples = measured.samples
+    estimate = None if name == BEFORE else statistics.paired_ratio(samples, name)
+    limit = statistics.limit_for(measured.limits, level.threads)
+    # Another number of bytes is another task: the fill is no limit of it.
+    same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
+    near = statistics.of_limit(samples, name, limit) if limit is not None and same_task else None
+    over = None
+    if name not in (*IMPLIED, PUBLISHED):
+        over = statistics.paired_ratio(samples, name, to=PUBLISHED)
+    return Result(
+        median=round(level.time_ns),
+        rounds=level.nr_samples,
+        launches=level.nr_launches,
+        threads=level.threads,
+        nr_bytes=round(level.nr_bytes),
+        ratio=1.0 if name == BEFORE else _digits(estimate.ratio if estimate else None),
+        low=_digits(estimate.low if estimate else None),
+        high=_digits(estimate.high if estimate else None),
+        spread_low=_digits(estimate.spread[0] if estimate else None),
+        spread_high=_digits(estimate.spread[1] if estimate else None),
+        effect=_effect(estimate, measured.floor) if estimate else None,
+        of_limit=_digits(near.ratio if near else None),
+        of_limit_low=_digits(near.low if near else None),
+        of_limit_high=_digits(near.high if near else None),
+        limit_threads=limit.level.threads if limit is not None and same_task else None,
+        ns_per_page=_ns_per_page(level),
+        gb_per_s=_gb_per_s(level),
+        verified=all(
+            sample.verified
+            for sample in samples
+            if sample.role == "variant" and sample.subject == name
+        ),
+        over_published=_ratio(over),
+    )
+
+
+def _effect(estimate: Estimate, floor: Estimate | None) -> Effect | None:
+    counted = statistics.counts(estimate, floor)
+    if counted is None:
+        return None
+    if not counted:
+        return "no difference"
+    return "faster" if estimate.ratio < 1 else "slower"
+
+
+def _comparison(
+    measured: _Measured, ref: PublishedRef, tables: Sequence[Table], receipt: Receipt
+) -> Comparison:
+    table = lookup(tables, ref.id)
+    line = table.row(ref.params)
+    ratio = table.ratio(line)
+    verdict = _verdict(measured, ratio)
+    absolute = table.values_are_absolute
+    return Comparison(
+        id=table.id,
+        ratio=_digits(ratio),
+        verdict=verdict.word,
+        reason=verdict.reason,
+        before=line.values.get("before") if absolute else None,
+        published=line.values.get("published") if absolute else None,
+        unit=table.unit if absolute else None,
+        params=line.params,
+        title=table.title,
+        author=table.author,
+        date=None if table.date is None else table.date.isoformat(),
+        message_id=table.message_id,
+        machine=table.machine,
+        base=table.base,
+        approximate=table.approximate,
+        claims=table.claims,
+        differs=tuple(_differs(measured, table, receipt)),
+    )
+
+
+def _verdict(measured: _Measured, published: float | None) -> Verdict:
+    reason = measured.row.no_verdict or measured.skipped
+    if reason is not None:
+        return not_run(reason)
+    if published is None:
+        return not_run("the source printed no ratio for this row")
+    ours = statistics.paired_ratio(measured.samples, PUBLISHED)
+    if ours is None:
+        return not_run(f"the variant {PUBLISHED} was not measured")
+    return judge(ours, measured.floor, published)
+
+
+def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[str]:
+    base = f" on {table.base}" if table.base else ""
+    version = receipt.kernel.version
+    yield f"their patches{base} there, our own writing of the technique on {version} here"
+    yield from measured.row.differs
+    if measured.asked is not None and measured.changed:
+        yield f"{measured.asked.title()} was asked for, {measured.row.title()} was run"
+
+
+def _lines(receipt: Receipt) -> ReceiptLines:
+    return ReceiptLines(
+        machine=receipt.machine.line(),
+        tree=anonymous(receipt.kernel.tree),
+        patches=anonymous(receipt.patches_line()),
+        compiler=receipt.kernel.compiler,
+        ream=receipt.ream.line(),
+        command=anonymous(receipt.settings.command),
+        seed=receipt.settings.seed,
+        launches=receipt.settings.launches,
+        load_before=receipt.conditions.load_before,
+        load_after=receipt.conditions.load_after,
+        steal_pct=receipt.conditions.steal_pct,
+        others_pct=receipt.conditions.others_pct,
+        warnings=receipt.warnings,
+    )
+
+
+def _fill(limit: Limit) -> Fill:
+    return Fill(
+        value=round(limit.level.time_ns),
+        threads=limit.level.threads,
+        how=limit.how,
+        ns_per_page=_ns_per_page(limit.level),
+        gb_per_s=_gb_per_s(limit.level),
+    )
+
+
+def _ratio(estimate: Estimate | None) -> Ratio | None:
+    if estimate is None:
+        return None
+    return Ratio(
+        ratio=_rounded(estimate.ratio),
+        low=_digits(estimate.low),
+        high=_digits(estimate.high),
+        spread_low=_rounded(estimate.spread[0]),
+        spread_high=_rounded(estimate.spread[1]),
+    )
+
+
+def _ns_per_page(level: Level) -> float:
+    return _rounded(level.time_ns * STRUCT_PAGE_BYTES / level.nr_bytes)
+
+
+def _gb_per_s(level: Level) -> float:
+    """10^9 bytes of map a second, which is bytes a nanosecond."""
+    return _rounded(level.nr_bytes / level.time_ns)
+
+
+def _digits(value: float | None) -> float | None:
+    return None if value is None else _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import string
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.errors import BadUsage
+from ream.experiment import (
+    PAGES_PER_SECTION,
+    SECTION_BYTES,
+    format_size,
+    load,
+    make_row,
+    parse_size,
+)
+from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.published import load_tables, lookup
+
+MINIMAL = """
+name = "zone-device"
+question = "Is it?"
+launches = 2
+[variants]
+published = ["zone-device"]
+[[rows]]
+name = "small"
+device_bytes = "128MiB"
+order = 0
+type = "FS_DAX"
+rounds = 1
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "fork.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_zone_device_experiment_is_valid_and_its_published_rows_exist() -> None:
+    experiment = load(EXPERIMENTS / "zone-device.toml")
+    tables = load_tables(PUBLISHED)
+    assert experiment.variant_names() == ("before", "before-again", "published", "ream")
+    for row in experiment.rows:
+        if row.published is not None:
+            table = lookup(tables, row.published.id)
+            assert table.experiment == experiment.name
+            assert table.ratio(table.row(row.published.params)) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("100GiB", 100 << 30),
+        ("64G", 64 << 30),
+        ("2M", 2 << 20),
+        ("2m", 2 << 20),
+        ("1 TiB", 1 << 40),
+        ("16k", 16 << 10),
+        (" 4096 ", 4096),
+    ],
+)
+def test_a_size_is_read_in_binary_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["100GB", "", "G", "1.5G", "-1G", "12iB", "0x10", "1G 2M", "٣G"])
+def test_what_is_no_size_is_refused_by_name(text: str) -> None:
+    with pytest.raises(BadUsage, match="not a size") as refused:
+        parse_size(text)
+    assert repr(text) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["0", "0G", "000KiB"])
+def test_a_size_of_zero_is_refused(text: str) -> None:
+    with pytest.raises(BadUsage, match="size of 0"):
+        parse_size(text)
+
+
+@given(st.integers(min_value=1, max_value=1 << 52))
+def test_a_formatted_size_reads_back_as_itself(size: int) -> None:
+    assert parse_size(format_size(size).removesuffix(" B")) == size
+
+
+@given(st.text(alphabet=string.printable))
+def test_no_text_makes_the_size_parser_fail_otherwise(text: str) -> None:
+    with suppress(BadUsage):
+        assert parse_size(text) > 0
+
+
+def test_every_fault_of_a_file_is_told_at_once_one_line_each(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """
+name = "zone-device"
+question = "Is it?"
+launches = 0
+quux = 1
+[variants]
+before = ["zone-device"]
+[[rows]]
+name = "a"
+device_bytes = "100MiB"
+order = 19
+type = "FSDAX"
+rounds = -4
+[[rows]]
+name = "b"
+device_bytes = "128MiB"
+order = 0
+type = "GENERIC"
+rounds = 1
+no_verdict = "no table"
+""",
+    )
+    with pytest.raises(BadUsage) as refused:
+        load(path)
+    kinds = "'PRIVATE', 'COHERENT', 'FS_DAX', 'GENERIC' or 'PCI_P2PDMA'"
+    assert sorted(str(refused.value).splitlines()) == sorted(
+        f"{path}: {fault}"
+        for fault in (
+            "launches: Input should be greater than or equal to 1 (it is 0)",
+            "quux: Extra inputs are not permitted (it is 1)",
+            "variants.before.[key]: is implied: the base itself, without patches (it is 'before')",
+            "rows.0.device_bytes: not a whole number of sections of 128 MiB (it is '100MiB')",
+            "rows.0.order: Input should be less than or equal to 18 (it is 19)",
+            f"rows.0.type: Input should be {kinds} (it is 'FSDAX')",
+            "rows.0.rounds: Input should be greater than or equal to 1 (it is -4)",
+            "rows.1: no_verdict is given, but no published table to have a verdict on",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"rows = [", "Invalid value"),
+        (b"\xff\xfe", "not a text file"),
+        (b"a = " + b"[" * 5000, "nested too deeply"),
+        (b"a = " + b"9" * 5000, "digits"),
+        (b"", "name: Field required"),
+    ],
+)
+def test_garbage_is_one_clear_complaint(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "garbage.toml"
+    path.write_bytes(content)
+    with pytest.raises(BadUsage, match=said) as refused:
+        load(path)
+    assert all(line.startswith(f"{path}: ") for line in str(refused.value).splitlines())
+
+
+@given(st.text())
+def test_no_text_makes_the_loader_fail_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "any.toml"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(BadUsage):
+        load(path)
+
+
+def test_a_missing_file_is_bad_usage(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match="No such file"):
+        load(tmp_path / "none.toml")
+
+
+def test_two_rows_may_not_share_a_name(tmp_path: Path) -> None:
+    twice = MINIMAL + MINIMAL[MINIMAL.index("[[rows]]") :]
+    with pytest.raises(BadUsage, match="more than one row is called small"):
+        load(written(tmp_path, twice))
+
+
+def test_an_experiment_without_rows_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match="there is no row"):
+        load(written(tmp_path, MINIMAL[: MINIMAL.index("[variants]")] + "rows = []\n[variants]\n"))
+
+
+def test_an_experiment_cannot_be_changed_through_what_it_holds(tmp_path: Path) -> None:
+    experiment = load(written(tmp_path, MINIMAL))
+    with pytest.raises(TypeError):
+        experiment.variants["mine"] = ()  # type: ignore[index]
+    assert isinstance(experiment.rows, tuple)
+    assert isinstance(experiment.variants["published"], tuple)
+
+
+def test_a_row_knows_its_pages_and_what_is_written_of_its_map() -> None:
+    fields = {"name": "r", "device_bytes": 1 << 30, "type": "GENERIC", "rounds": 1}
+    base = make_row({**fields, "order": 0})
+    assert (base.nr_pages, base.nr_sections) == (262144, 8)
+    assert base.nr_sections * PAGES_PER_SECTION == base.nr_pages
+    assert base.map_bytes == base.written_bytes == 16 << 20
+    # 2 MiB compounds: 128 of 512 struct pages, unless the map lies on the device.
+    assert make_row({**fields, "order": 9}).written_bytes == 4 << 20
+    assert make_row({**fields, "order": 9, "altmap": True}).written_bytes == 16 << 20
+    # Two vmemmap pages or fewer leave nothing to share.
+    assert make_row({**fields, "order": 7}).pages_per_compound == 128
+    # One compound of 1 GiB.
+    assert make_row({**fields, "order": 18}).written_bytes == 128 * 64
+
+
+def test_the_last_compound_may_run_past_the_end_of_the_device() -> None:
+    row = make_row(
+        {
+            "name": "r",
+            "device_bytes": SECTION_BYTES,
+            "order": 18,
+            "type": "GENERIC",
+            "rounds": 1,
+            "altmap": True,
+        }
+    )
+    assert row.written_bytes == (1 << 18) * 64
+
+
+def test_a_row_from_options_is_held_to_the_same_rules() -> None:
+    with pytest.raises(BadUsage) as refused:
+        make_row({"name": "custom", "device_bytes": 1, "order": 30, "rounds": 2})
+    assert str(refused.value).splitlines() == [
+        "command line: device_bytes: not a whole number of sections of 128 MiB (it is 1)",
+        "command line: order: Input should be less than or equal to 18 (it is 30)",
+        "command line: type: Field required",
+    ]
+
+
+def test_rounds_and_launches_can_be_set_within_reason(tmp_path: Path) -> None:
+    experiment = load(written(tmp_path, MINIMAL))
+    resized = experiment.resized(launches=3, rounds=5)
+    assert (resized.launches, resized.rows[0].rounds) == (3, 5)
+    assert experiment.resized() == experiment
+    with pytest.raises(BadUsage, match=r"rounds: must be between 1 and 1000 \(it is 0\)"):
+        experiment.resized(rounds=0)
+
+
+def test_an_unknown_row_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    experiment = load(written(tmp_path, MINIMAL))
+    assert experiment.only(["small"]) == experiment
+    with pytest.raises(BadUsage, match="no row big; it has small"):
+        experiment.only(["big"])

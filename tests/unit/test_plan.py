@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.experiment import make_row
+from ream.measure.plan import estimated_seconds, plan_launches
+
+VARIANTS = ("before", "before-again", "published", "ream")
+
+
+@given(st.integers(), st.integers(1, 20))
+def test_the_same_seed_plans_the_same_run(seed: int, launches: int) -> None:
+    plan = plan_launches(VARIANTS, launches=launches, seed=seed)
+    assert plan == plan_launches(VARIANTS, launches=launches, seed=seed)
+    assert [launch.number for launch in plan] == list(range(launches))
+
+
+@given(st.integers(), st.integers(1, 20))
+def test_every_launch_is_within_bounds(seed: int, launches: int) -> None:
+    for launch in plan_launches(VARIANTS, launches=launches, seed=seed):
+        assert 0 < launch.seed < 1 << 64
+        assert launch.data_offset in range(0, 4096, 64)
+        assert sorted(launch.link_order) == sorted(VARIANTS)
+
+
+@given(st.integers(), st.integers(1, 10))
+def test_more_launches_leave_the_first_ones_as_they_were(seed: int, launches: int) -> None:
+    longer = plan_launches(VARIANTS, launches=launches + 5, seed=seed)
+    assert longer[:launches] == plan_launches(VARIANTS, launches=launches, seed=seed)
+
+
+def test_this_seed_plans_this_launch_in_every_version() -> None:
+    # A record names its seed; a later ream must be able to repeat its layout.
+    first = plan_launches(VARIANTS, launches=1, seed=42)[0]
+    assert (first.seed, first.data_offset, first.link_order) == (
+        12248342995937638172,
+        2304,
+        ("ream", "before-again", "published", "before"),
+    )
+
+
+def test_every_offset_and_every_order_has_its_chance() -> None:
+    plan = plan_launches(("a", "b", "c"), launches=6000, seed=7)
+    offsets = Counter(launch.data_offset for launch in plan)
+    orders = Counter(launch.link_order for launch in plan)
+    # Expected 93.75 and 1000; seven standard deviations are 68 and 202.
+    assert len(offsets) == 64
+    assert all(abs(count - 93.75) < 68 for count in offsets.values())
+    assert len(orders) == 6
+    assert all(abs(count - 1000) < 202 for count in orders.values())
+    assert len({launch.seed for launch in plan}) == 6000
+
+
+def test_the_estimate_grows_with_the_work() -> None:
+    row = make_row(
+        {"name": "r", "device_bytes": 1 << 36, "order": 0, "type": "FS_DAX", "rounds": 2}
+    )
+    once = estimated_seconds([row], nr_variants=4, launches=8)
+    assert once > estimated_seconds([row], nr_variants=3, launches=8)
+    assert estimated_seconds([row, row], nr_variants=4, launches=16) > 2 * once

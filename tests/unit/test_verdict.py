@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every boundary of design.md section 6.5, worked by hand; the floor reaches 1/0.98 = 1.0204."""
+
+import pytest
+
+from ream.measure.statistics import Estimate
+from ream.measure.verdict import judge, not_run
+
+FLOOR = Estimate(1.0, 0.98, 1.01, ())
+
+
+def verdict(
+    ratio: float, low: float | None, high: float | None, published: float, floor: Estimate = FLOOR
+) -> str:
+    return judge(Estimate(ratio, low, high, ()), floor, published).word
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        # Ours is 0.46 [0.45 .. 0.47]; widened by 15 % that is 0.3913 .. 0.5405.
+        (0.3912, "weaker"),
+        (0.3914, "agrees"),
+        (0.46, "agrees"),
+        (0.5404, "agrees"),
+        (0.5406, "stronger"),
+        (0.99, "stronger"),
+        (1.0, "contradicts"),  # no effect is published, and there is one
+        (1.01, "contradicts"),  # the other sign
+        (2.0, "contradicts"),
+    ],
+)
+def test_an_effect_of_ours_against_what_is_published(published: float, expected: str) -> None:
+    assert verdict(0.46, 0.45, 0.47, published) == expected
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        # Ours is 2.0 [1.9 .. 2.1], a loss; widened 1.652 .. 2.415.
+        (1.651, "stronger"),
+        (1.653, "agrees"),
+        (2.414, "agrees"),
+        (2.416, "weaker"),
+        (0.5, "contradicts"),
+    ],
+)
+def test_a_published_loss_is_judged_like_a_gain(published: float, expected: str) -> None:
+    assert verdict(2.0, 1.9, 2.1, published) == expected
+
+
+@pytest.mark.parametrize(
+    ("published", "expected"),
+    [
+        (0.45, "contradicts"),
+        (0.88, "contradicts"),  # though 0.88 is within 1.00 [0.99 .. 1.01] widened by 15 %
+        (0.90, "contradicts"),  # 10 % is a claim
+        (0.901, "agrees"),  # less is none that its absence contradicts
+        (1.0, "agrees"),
+        (1.03, "agrees"),
+        (1.099, "agrees"),
+        (1.10, "contradicts"),
+    ],
+)
+def test_no_effect_within_the_floor_contradicts_a_claim_of_10_percent(
+    published: float, expected: str
+) -> None:
+    assert verdict(1.0, 0.99, 1.01, published) == expected
+
+
+def test_an_interval_wider_than_1_3_decides_nothing() -> None:
+    assert verdict(0.5, 0.44, 0.44 * 1.2999, 0.5) == "agrees"
+    assert verdict(0.5, 0.44, 0.44 * 1.3001, 0.5) == "inconclusive"
+    assert verdict(0.5, 0.44, 0.44 * 1.3001, 2.0) == "inconclusive"
+
+
+def test_without_an_interval_or_a_floor_nothing_is_decided() -> None:
+    assert verdict(0.5, None, None, 0.5) == "inconclusive"
+    assert judge(Estimate(0.5, 0.49, 0.51, ()), None, 0.5).word == "inconclusive"
+    assert verdict(0.5, 0.49, 0.51, 0.5, Estimate(1.0, None, None, ())) == "inconclusive"
+
+
+def test_an_effect_whose_interval_includes_1_does_not_count() -> None:
+    # Beyond the floor, but not shown: far from the claim it contradicts, near it it agrees
+    # by the letter and says what is wrong with that.
+    assert verdict(0.93, 0.85, 1.02, 0.45) == "contradicts"
+    near = judge(Estimate(0.95, 0.90, 1.01, ()), FLOOR, 0.88)
+    assert near.word == "agrees"
+    assert "includes no effect" in near.reason
+
+
+def test_the_other_sign_contradicts_however_small() -> None:
+    assert verdict(0.96, 0.95, 0.97, 1.03) == "contradicts"
+
+
+def test_a_floor_that_hides_the_published_effect_decides_nothing() -> None:
+    wide = Estimate(1.0, 0.85, 1.15, ())
+    assert verdict(1.0, 0.95, 1.05, 0.88, wide) == "inconclusive"
+    assert verdict(0.87, 0.86, 0.88, 0.88, wide) == "inconclusive"
+    assert verdict(1.0, 0.95, 1.05, 0.45, wide) == "contradicts"
+
+
+def test_what_was_not_run_says_why() -> None:
+    verdict = not_run("needs a kernel")
+    assert (verdict.word, verdict.reason) == ("not-run", "needs a kernel")

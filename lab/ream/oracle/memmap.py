@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a memory map must hold after memmap_init_zone_device(): every byte, from the rules.
+
+Written from the specification of Linux 6.12 (each rule names its place in that tree), not from
+the code it judges. Offsets, shifts and constants come from the build (`facts`), never from here.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Facts = Mapping[str, int]
+
+CHUNK_BYTES = 2 << 20
+"""Images are made and written in pieces of about this size: a 100 GiB device has 1.6 GiB of map."""
+
+UNCOUNTED_TYPES = frozenset({"PRIVATE", "COHERENT"})
+"""Types whose free pages have a reference count of 0; the driver hands them out.
+
+Source: __init_zone_device_page(), mm/mm_init.c of 6.12.
+"""
+
+
+@dataclass(frozen=True)
+class DeviceRange:
+    """A range of device frames and how its pagemap groups them.
+
+    start_pfn, nr_pages, skip_pages: frames; the first skip_pages hold the map itself (altmap).
+    order: vmemmap_shift. type: as in MEMORY_DEVICE_<type>. early: sections present since boot.
+    """
+
+    start_pfn: int
+    nr_pages: int
+    skip_pages: int
+    order: int
+    type: str
+    early: bool = False
+    nid: int = 0
+
+    def written_per_compound(self, facts: Facts) -> int:
+        """Descriptors initialised per compound page.
+
+        Without an altmap, and unless the section is early, the vmemmap of all tail pages but
+        those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once.
+        Source: compound_nr_pages() in mm/mm_init.c, vmemmap_can_optimize() in mm/sparse-vmemmap.c.
+        """
+        pages = 1 << self.order
+        reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // facts["sizeof.page"]
+        optimized = not self.early and not self.skip_pages and pages > reserved
+        return reserved if optimized else pages
+
+    @property
+    def nr_compounds(self) -> int:
+        """Compound pages begun in the range; the last may reach past its end."""
+        return max(0, -(-(self.nr_pages - self.skip_pages) // (1 << self.order)))
+
+    def map_bytes(self, facts: Facts) -> int:
+        """Bytes of the map that belong to the range or are written beyond it."""
+        last_head = self.skip_pages + (self.nr_compounds - 1 << self.order)
+        reached = last_head + self.written_per_compound(facts) if self.nr_compounds else 0
+        return max(self.nr_pages, reached) * facts["sizeof.page"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Addresses that descriptors hold: of the map and of the pagemap; and what memory held."""
+
+    map: int
+    pgmap: int
+    poison: int
+
+
+def page_dtype(facts: Facts) -> np.dtype[Any]:
+    """The fields of struct page at the build's offsets; include/linux/mm_types.h."""
+    formats = {
+        "flags": "<u8",
+        "pgmap": "<u8",  # ZONE_DEVICE pages: in place of lru.next
+        "compound_head": "<u8",  # tail pages: the same word, bit 0 set
+        "zone_device_data": "<u8",
+        "mapping": "<u8",
+        "private": "<u8",
+        "_mapcount": "<i4",
+        "_refcount": "<i4",
+    }
+    return np.dtype(
+        {
+            "names": list(formats),
+            "formats": list(formats.values()),
+            "offsets": [facts[f"page.{name}"] for name in formats],
+            "itemsize": facts["sizeof.page"],
+        }
+    )
+
+
+def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
+    """What struct folio keeps in the first tail page, at offsets within that page."""
+    formats = {
+        "_flags_1": "<u8",
+        "_large_mapcount": "<i4",
+        "_entire_mapcount": "<i4",
+        "_nr_pages_mapped": "<i4",
+        "_pincount": "<i4",
+        "_folio_nr_pages": "<u4",
+    }
+    return np.dtype(
+        {
+            "names": list(formats),
+            "formats": list(formats.values()),
+            "offsets": [facts[f"folio.{name}"] - facts["sizeof.page"] for name in formats],
+            "itemsize": facts["sizeof.page"],
+        }
+    )
+
+
+def _links(facts: Facts, nid: int) -> int:
+    """Node, zone and last CPU as set_page_links() and page_cpupid_reset_last() leave them."""
+    links = nid << facts["NODES_PGSHIFT"] | facts["ZONE_DEVICE"] << facts["ZONES_PGSHIFT"]
+    if "LAST_CPUPID_PGSHIFT" in facts:
+        links |= facts["LAST_CPUPID_MASK"] << facts["LAST_CPUPID_PGSHIFT"]
+    return links | 1 << facts["PG_reserved"]
+
+
+def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[Any]:
+    """The written descriptors of one compound page, all but the tails' link to their head.
+
+    Shape (written_per_compound,), dtype page_dtype.
+    """
+    pages = np.zeros(device.written_per_compound(facts), page_dtype(facts))
+    pages["flags"] = _links(facts, device.nid)
+    pages["_mapcount"] = -1
+    pages["pgmap"][0] = pgmap
+    pages["_refcount"][0] = 0 if device.type in UNCOUNTED_TYPES else 1
+    if device.order == 0:
+        return pages
+    pages["flags"][0] |= 1 << facts["PG_head"]
+    # prep_compound_tail(), mm/internal.h; a tail's own count is always 0.
+    pages["mapping"][1:] = facts["TAIL_MAPPING"]
+    # prep_compound_head() runs when only the first tail is initialised, so of what it writes
+    # only the part in that tail survives: the deferred list in the second is overwritten.
+    tail = pages[1:2].view(first_tail_dtype(facts))
+    tail["_flags_1"] |= device.order
+    tail["_large_mapcount"] = -1
+    tail["_entire_mapcount"] = -1
+    tail["_nr_pages_mapped"] = 0
+    tail["_pincount"] = 0
+    tail["_folio_nr_pages"] = 1 << device.order
+    return pages
+
+
+def is_periodic(device: DeviceRange) -> bool:
+    """Whether the image is one descriptor over and over: no byte of it depends on the PFN.
+
+    True for base pages because sections are not in page flags (SPARSEMEM_VMEMMAP).
+    """
+    return device.order == 0 and device.skip_pages == 0
+
+
+def _poisoned(nr_bytes: int, place: Place) -> NDArray[np.uint8]:
+    return np.full(nr_bytes // 8, place.poison, "<u8").view(np.uint8)
+
+
+def map_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
+    """The map's bytes in address order; a periodic image is one period, the caller repeats it."""
+    size = facts["sizeof.page"]
+    stride = 1 << device.order
+    template = compound_template(device, facts, place.pgmap)
+    written = len(template)
+    if device.skip_pages:
+        yield _poisoned(device.skip_pages * size, place)
+    per_chunk = max(1, CHUNK_BYTES // (stride * size))
+    nr_chunks_bytes = device.map_bytes(facts) - device.skip_pages * size
+    for first in range(0, 1 if is_periodic(device) else device.nr_compounds, per_chunk):
+        count = min(per_chunk, device.nr_compounds - first)
+        octets = _poisoned(count * stride * size, place).reshape(count, stride * size)
+        # As bytes: assigning structs would leave out what no field covers.
+        octets[:, : written * size] = template.view(np.uint8)
+        pages = octets.view(template.dtype)
+        if device.order:
+            head = first + np.arange(count, dtype=np.uint64)
+            address = place.map + (device.skip_pages + head * stride) * size
+            pages["compound_head"][:, 1:written] = (address | 1)[:, np.newaxis]
+        # The last compound's shared tails have no descriptors of their own in the range.
+        left = nr_chunks_bytes - first * stride * size
+        yield octets.reshape(-1)[:left]
+
+
+def write_map(device: DeviceRange, facts: Facts, place: Place, to: IO[bytes]) -> int:
+    """Write the predicted map; return its bytes (one period, if it is periodic)."""
+    return sum(to.write(chunk.data) for chunk in map_chunks(device, facts, place))
+
+
+def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:
+    """The sections' usage areas: every whole pageblock of the range is MIGRATE_MOVABLE.
+
+    Source: pageblock_migratetype_init_range(), mm/mm_init.c; bits as pfn_to_bitidx() has them,
+    mm/page_alloc.c. Nothing else of the areas is written.
+    """
+    per_section = facts["PAGES_PER_SECTION"]
+    block = facts["pageblock_nr_pages"]
+    bits = facts["NR_PAGEBLOCK_BITS"]
+    first_section = device.start_pfn // per_section
+    end_pfn = device.start_pfn + device.nr_pages
+    nr_sections = -(-end_pfn // per_section) - first_section
+    areas = [0] * nr_sections
+    first_pfn = -(-(device.start_pfn + device.skip_pages) // block) * block
+    for pfn in range(first_pfn, end_pfn, block):
+        shift = pfn % per_section // block * bits
+        areas[pfn // per_section - first_section] |= facts["MIGRATE_MOVABLE"] << shift
+    size, offset = facts["sizeof.usage"], facts["usage.pageblock_flags"]
+    return b"".join(bytes(offset) + area.to_bytes(size - offset, "little") for area in areas)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Everything a native run needs, built: every variant's kernel objects and the program's own."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.kernel.build import BUILD, build_objects
+from ream.kernel.cache import Step
+from ream.kernel.source import Tree
+from ream.kernel.variant import assemble
+from ream.measure.plan import Launch
+from ream.paths import KERNEL_CONFIG, NATIVE
+from ream.stage.link import Kernel, Program, build_host, examine_kernel, link_program
+from ream.variants import Variant
+
+GLUE = ("data.o", "stubbed.o", "duplicated.o", "custom.o", "glue.o")
+"""Our side of the kernel; native/host/kernel/Makefile lists the same."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What launches are linked from."""
+
+    work: Path
+    kernels: Mapping[str, Kernel]
+    roots: Mapping[str, Path]
+    """By variant, the build directory that its objects are named from."""
+    host: tuple[Path, ...]
+    config_sha256: str
+
+    def link(self, launch: Launch) -> Program:
+        """Link a launch's own program: its order of variants and its place for their data."""
+        return link_program(
+            [self.kernels[name] for name in launch.link_order],
+            self.host,
+            self.work / f"launch-{launch.number}",
+            pad_bytes=launch.data_offset,
+        )
+
+
+def object_names(folder: str) -> tuple[str, ...]:
+    """The kernel objects an experiment runs; native/<folder>/objects."""
+    lines = (NATIVE / folder / "objects").read_text(encoding="ascii").splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def build_bench(
+    tree: Tree,
+    variants: Iterable[Variant],
+    *,
+    folder: str,
+    cache: Path,
+    work: Path,
+    step: Step,
+) -> Bench:
+    """Build every variant's objects, each distinct list of patches once, and the program around.
+
+    folder: of native/, the experiment's own code. work: for what only this run needs.
+    Raises what assemble(), build_objects() and examine_kernel() raise.
+    """
+    homes = (
+        NATIVE / "host" / "kernel",
+        NATIVE / "host" / "host.h",
+        NATIVE / folder / "glue.c",
+        NATIVE / folder / f"{folder}.h",
+    )
+    targets = (*(f"ream/{name}" for name in GLUE), *object_names(folder))
+    built: dict[tuple[str, ...], tuple[Path, tuple[Path, ...]]] = {}
+    kernels: dict[str, Kernel] = {}
+    roots: dict[str, Path] = {}
+    for variant in variants:
+        patches = tuple(patch.sha256 for patch in variant.patches)
+        if patches not in built:
+
+            def say(text: str, name: str = variant.name) -> None:
+                step(f"{name}: {text}")
+
+            place = assemble(
+                tree,
+                variant.patches,
+                cache=cache,
+                config_fragment=KERNEL_CONFIG / "native.config",
+                homes=homes,
+                step=say,
+            )
+            objects = build_objects(place, targets, step=say)
+            built[patches] = (place / BUILD, tuple(objects[target] for target in targets))
+        roots[variant.name], made = built[patches]
+        kernels[variant.name] = examine_kernel(variant.name, made, work)
+    config = (next(iter(roots.values())) / ".config").read_bytes()
+    host = build_host(folder, work)
+    return Bench(work, kernels, roots, host, hashlib.sha256(config).hexdigest())

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel objects become part of a plain program: one relocatable object per variant, then a link.
+
+Every variant has its own copy of everything. Its symbols are made local, so that several copies
+live in one program; what it lacks is either one of the few functions of native/host/host.h or
+gets an address where nothing is mapped, so that reaching it ends the run with its name.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, run
+from ream.errors import ReamError
+from ream.paths import NATIVE
+
+HOST_FUNCTIONS = frozenset({"host_alloc", "host_cancel", "host_free", "host_say", "host_submit"})
+"""All that a variant may leave to the program; native/host/host.h."""
+
+FORBIDDEN_BASE = 0x60000000
+"""Where undefined symbols are put: below 2 GiB, for the kernel code model, and never mapped."""
+
+FORBIDDEN_BYTES = 4096
+"""Room for each, so that a member or element of a variable that is not there faults too."""
+
+COMPILER_FLAGS = ("-std=gnu11", "-O2", "-g", "-fno-pie", "-pthread", "-Wall", "-Wextra", "-Wshadow")
+LINK_FLAGS = ("-static", "-no-pie", "-pthread", "-Wl,-z,noexecstack,--no-warn-execstack")
+DEADLINE_S = 120.0
+RELATIVE_BRANCHES = {0xE8, 0xE9}
+BRANCH_BYTES = 5
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One variant's objects and what they leave undefined."""
+
+    name: str
+    objects: tuple[Path, ...]
+    undefined: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked runner: its kernels in link order, and the addresses of undefined symbols."""
+
+    path: Path
+    order: tuple[str, ...]
+    forbidden: Path
+
+
+def _tool(argv: Sequence[str], cwd: Path) -> str:
+    return run(Command(tuple(argv), cwd, DEADLINE_S))
+
+
+def _relocatable(
+    objects: Sequence[Path], out: Path, *, pad_bytes: int, addresses: Mapping[str, int]
+) -> None:
+    arguments = out.with_suffix(".args")
+    arguments.write_text(
+        "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
+    )
+    _tool(
+        ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", f"--defsym=ream_pad={pad_bytes}"]
+        + ["-T", str(NATIVE / "host" / "variant.lds"), f"@{arguments}", "-o", str(out)]
+        + [str(path) for path in objects],
+        out.parent,
+    )
+
+
+def _names(nm: str) -> tuple[str, ...]:
+    return tuple(sorted({line.split()[-1] for line in nm.splitlines() if line.strip()}))
+
+
+def examine_kernel(name: str, objects: Sequence[Path], work: Path) -> Kernel:
+    """Find what a variant's objects leave undefined, and that its alternatives can be applied.
+
+    Raises ReamError if a replacement holds an operand relative to its own place that is not a
+    plain call or jump: the patching program would get it wrong.
+    """
+    probe = work / f"{name}.probe.o"
+    _relocatable(objects, probe, pad_bytes=0, addresses={})
+    undefined = tuple(n for n in _names(_tool(["nm", "-u", str(probe)], work)) if n)
+    _check_alternatives(name, probe, work)
+    return Kernel(name, tuple(objects), tuple(n for n in undefined if n not in HOST_FUNCTIONS))
+
+
+def _check_alternatives(name: str, probe: Path, work: Path) -> None:
+    code = work / f"{name}.altinstr"
+    section = ".altinstr_replacement"
+    _tool(["objcopy", "-O", "binary", f"--only-section={section}", str(probe), str(code)], work)
+    replacement = code.read_bytes()
+    in_section = False
+    for line in _tool(["readelf", "-rW", str(probe)], work).splitlines():
+        if line.startswith("Relocation section"):
+            in_section = f"'.rela{section}'" in line
+        elif in_section and (found := re.match(r"([0-9a-f]{16})\s", line)):
+            offset = int(found[1], 16)
+            if offset < 1 or replacement[offset - 1] not in RELATIVE_BRANCHES:
+                raise ReamError(
+                    f"{name}: the alternative at {section}+{offset:#x} is not a plain call or jump;"
+                    " native/host/alternatives.c cannot apply it"
+                )
+
+
+def build_host(experiment: str, work: Path) -> tuple[Path, ...]:
+    """Compile the program around the kernels: native/host and native/<experiment>."""
+    folder = NATIVE / experiment
+    sources = sorted((NATIVE / "host").glob("*.c"))
+    sources += [path for path in sorted(folder.glob("*.c")) if path.name != "glue.c"]
+    objects = []
+    for source in sources:
+        out = work / f"{source.parent.name}-{source.stem}.o"
+        compile_one = ("-c", str(source), "-o", str(out))
+        _tool(
+            ["gcc", *COMPILER_FLAGS, f"-I{NATIVE / 'host'}", f"-I{folder}", *compile_one],
+            work,
+        )
+        objects.append(out)
+    return tuple(objects)
+
+
+def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, first_address: int) -> dict[str, int]:
+    """Link one variant's copy with all its symbols local; return where undefined ones were put."""
+    addresses = {
+        symbol: first_address + index * FORBIDDEN_BYTES
+        for index, symbol in enumerate(kernel.undefined)
+    }
+    _relocatable(kernel.objects, out, pad_bytes=pad_bytes, addresses=addresses)
+    # Local symbols of several copies do not clash, and no libc function meets the kernel's.
+    _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(out)], out.parent)
+    exported = _names(_tool(["nm", "-g", "--defined-only", str(out)], out.parent))
+    missing = set(_names(_tool(["nm", "-u", str(out)], out.parent))) - HOST_FUNCTIONS
+    if exported or missing:  # objcopy says nothing when a pattern matches nothing
+        raise ReamError(f"{kernel.name}: still global {exported}, undefined {sorted(missing)}")
+    return addresses
+
+
+def link_program(
+    kernels: Iterable[Kernel], host: Sequence[Path], work: Path, *, pad_bytes: int
+) -> Program:
+    """Link a launch's program: the kernels in the order given, their data pad_bytes into a page."""
+    work.mkdir(parents=True, exist_ok=True)
+    copies, order, lines = [], [], []
+    address = FORBIDDEN_BASE
+    for kernel in kernels:
+        copy = work / f"{kernel.name}.o"
+        addresses = _isolate(kernel, copy, pad_bytes=pad_bytes, first_address=address)
+        address += len(addresses) * FORBIDDEN_BYTES
+        lines += [f"{at:x} {kernel.name} {symbol}\n" for symbol, at in addresses.items()]
+        copies.append(copy)
+        order.append(kernel.name)
+    forbidden = work / "forbidden.txt"
+    forbidden.write_text("".join(lines))
+    program = work / "runner"
+    _tool(
+        ["gcc", *LINK_FLAGS, "-o", str(program), *map(str, host), *map(str, copies)],
+        work,
+    )
+    return Program(program, tuple(order), forbidden)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The native stage: the kernel's own objects in a plain program, launched again and again."""
+
+import hashlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ream.command import Command, last_words, run
+from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.experiment import Row
+from ream.measure.plan import Launch
+from ream.measure.sample import Sample
+from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
+from ream.stage.link import Kernel, Program
+from ream.stage.zone_device import device_range, plan_line
+
+EXIT_USAGE = 2
+EXIT_NO_RESOURCE = 3
+EXIT_NOT_VERIFIED = 5
+EXIT_WARNED = 8
+"""The runner's own exit codes; native/host/program.h."""
+
+END_MARK = '{"end": true'
+"""Begins the line that a launch prints last, if it came to its end."""
+
+FACTS_DEADLINE_S = 10.0
+SILENCE_S = 120.0
+"""A runner prints at least a line per sample; the longest takes some seconds."""
+
+
+@dataclass(frozen=True)
+class NativeRow:
+    """One row as the runner does it."""
+
+    name: str
+    device: DeviceRange
+    pre_state: str
+    rounds: int
+    threads: int
+
+    def place(self, addresses: "Addresses") -> Place:
+        """Where its map lies, and what memory holds before it is written."""
+        poison = 0 if self.pre_state == "untouched" else addresses.poison
+        return Place(addresses.map, addresses.pgmap, poison)
+
+
+def native_row(row: Row, threads: int | None = None) -> NativeRow:
+    """A row as the runner does it; threads caps the CPUs where the row itself does not."""
+    return NativeRow(
+        name=row.name,
+        device=device_range(row),
+        pre_state="untouched" if row.first_touch else row.pre_state,
+        rounds=row.rounds,
+        threads=row.threads or threads or 0,
+    )
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the runner puts the map and the pagemap, and its fill pattern."""
+
+    map: int
+    pgmap: int
+    poison: int
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a program says of itself: addresses, and struct page as compiled."""
+
+    addresses: Addresses
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class End:
+    """What a launch says when it is through: every stub it reached, with its count."""
+
+    stubs: tuple[Mapping[str, Any], ...]
+
+
+def _runner(program: Program) -> list[str]:
+    return [
+        str(program.path),
+        "--variants",
+        ",".join(program.order),
+        "--forbidden",
+        str(program.forbidden),
+    ]
+
+
+def read_build(program: Program) -> Build:
+    """Ask a program for the numbers of its build.
+
+    Raises ReamError if its variants lay out struct page differently: their images cannot be
+    compared, and a patch that changes the layout is another experiment.
+    """
+    argv = (*_runner(program), "--facts")
+    said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
+    variants: dict[str, dict[str, int]] = said["variants"]
+    first_name, first = next(iter(variants.items()))
+    for name, facts in variants.items():
+        if facts != first:
+            differ = sorted(k for k in first if facts.get(k) != first[k])
+            raise ReamError(
+                f"{name} and {first_name} differ in {', '.join(differ)}; the native stage compares"
+                " images byte by byte and cannot run variants that lay out struct page differently"
+            )
+    return Build(Addresses(said["map"], said["pgmap"], said["poison"]), first)
+
+
+def image_bytes(row: NativeRow, facts: Facts) -> int:
+    """Memory that a row's predicted image takes; base pages repeat and take one descriptor's."""
+    return 2 << 20 if is_periodic(row.device) else row.device.map_bytes(facts)
+
+
+@contextmanager
+def predicted_plan(
+    rows: Iterable[NativeRow], build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """Predict every row's image; yield the plan file and the descriptors a runner needs open.
+
+    Images are anonymous memory, shared with the runners: nothing is left on any death.
+    """
+    with ExitStack() as stack:
+        descriptors: list[int] = []
+
+        def memory(name: str) -> tuple[int, Path]:
+            descriptor = os.memfd_create(name)
+            stack.callback(os.close, descriptor)
+            descriptors.append(descriptor)
+            return descriptor, Path(f"/proc/self/fd/{descriptor}")
+
+        lines = []
+        for row in rows:
+            image, image_path = memory(row.name)
+            usage, usage_path = memory(f"{row.name}-usage")
+            with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
+                write_map(row.device, build.facts, row.place(build.addresses), to)
+            os.write(usage, usage_bytes(row.device, build.facts))
+            lines.append(
+                plan_line(
+                    row.name,
+                    row.device,
+                    build.facts,
+                    pre_state=row.pre_state,
+                    rounds=row.rounds,
+                    threads=row.threads,
+                    image=image_path,
+                    usage=usage_path,
+                )
+            )
+        plan = work / "plan.txt"
+        plan.write_text("".join(lines))
+        yield plan, tuple(descriptors)
+
+
+def launch_once(
+    program: Program,
+    launch: Launch,
+    plan: Path,
+    descriptors: Sequence[int],
+    *,
+    most_cpus: int = 0,
+) -> Iterator[Sample | End]:
+    """Run one launch to its end; yield its samples as they come, and what it says at the end.
+
+    Raises VerificationFailed when a sample's memory is not what the oracle says, CannotRunHere
+    when memory or CPUs are short, ReamError when the kernel reached what is not provided,
+    warned, crashed, or went silent. The runner never outlives this iterator.
+    """
+    argv = [*_runner(program), "--plan", str(plan)]
+    argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
+    argv += ["--cpus", str(most_cpus)] if most_cpus else []
+    ended = False
+    with subprocess.Popen(
+        argv,
+        cwd=program.path.parent,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=descriptors,
+        start_new_session=True,
+    ) as process:
+        try:
+            for text in _lines(process):
+                if ended := text.startswith(END_MARK):
+                    yield End(tuple(json.loads(text)["stubs"]))
+                else:
+                    yield Sample.from_json(text, where=f"launch {launch.number}")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        assert process.stderr is not None
+        said = process.stderr.read().decode(errors="replace")
+        code = process.wait()
+    if code or not ended:
+        raise _failure(code, said, launch.number)
+
+
+def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
+    """Whole lines of a process's output until its end; raises ReamError if it goes silent."""
+    assert process.stdout is not None
+    partial = b""
+    deadline = time.monotonic() + SILENCE_S
+    while True:
+        left_s = deadline - time.monotonic()  # asked first: a chatty process is always readable
+        if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+            raise ReamError(f"the native runner said nothing for {SILENCE_S:g} s")
+        chunk = os.read(process.stdout.fileno(), 65536)
+        if not chunk:
+            return  # what is left is a line cut short by its death
+        *whole, partial = (partial + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode()
+        deadline = time.monotonic() + SILENCE_S
+
+
+def _failure(code: int, said: str, launch: int) -> ReamError:
+    words = last_words(said)
+    if code == EXIT_NOT_VERIFIED:
+        return VerificationFailed(words)
+    if code == EXIT_NO_RESOURCE:
+        return CannotRunHere(words)
+    if code == EXIT_WARNED:
+        return ReamError(f"the hosted kernel raised warnings: {words}")
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    return ReamError(f"launch {launch}: the native runner {how}: {words}")
+
+
+def symbol_map(kernels: Iterable[Kernel], root: Mapping[str, Path]) -> dict[str, Any]:
+    """For the receipt: which object each function of each variant came from, and its digest.
+
+    root: by variant, the directory that kbuild names objects from.
+    """
+    maps: dict[str, Any] = {}
+    for kernel in kernels:
+        objects: dict[str, Any] = {}
+        for path in kernel.objects:
+            listing = run(Command(("nm", "--defined-only", str(path)), path.parent, 60.0))
+            words = [line.split() for line in listing.splitlines()]
+            objects[str(path.relative_to(root[kernel.name]))] = {
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                "functions": sorted(w[-1] for w in words if w[-2] in "tTwW"),
+            }
+        maps[kernel.name] = {"objects": objects, "undefined": list(kernel.undefined)}
+    return maps

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Alternatives: the instructions that a booting kernel replaces by those its
+ * CPU does best. Without this, memcpy() would be the one of the oldest CPU.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "program.h"
+
+/* As the kernel lays it out. Source: arch/x86/include/asm/alternative.h */
+struct alt_instr {
+	int32_t instr_offset;
+	int32_t repl_offset;
+	uint16_t feature;
+	uint16_t flags;
+	uint8_t instr_bytes;
+	uint8_t repl_bytes;
+} __attribute__((packed));
+
+#define ALT_FLAG_NOT 1
+#define ALT_FLAG_DIRECT_CALL 2
+#define CALL_REL32 0xe8
+#define JMP_REL32 0xe9
+#define MOST_BYTES 64
+
+extern struct alt_instr __start_altinstructions[], __stop_altinstructions[];
+
+/* Recommended no-operations of 1 to 8 bytes; Intel SDM volume 2, NOP. */
+static const unsigned char nops[9][8] = {
+	{}, { 0x90 }, { 0x66, 0x90 }, { 0x0f, 0x1f, 0x00 },
+	{ 0x0f, 0x1f, 0x40, 0x00 }, { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	{ 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	{ 0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00 },
+	{ 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
+};
+
+static unsigned char *site_of(struct alt_instr *entry)
+{
+	return (unsigned char *)&entry->instr_offset + entry->instr_offset;
+}
+
+static bool wanted(const struct alt_instr *entry, const unsigned int *capability)
+{
+	bool has = capability[entry->feature / 32] >> (entry->feature % 32) & 1;
+
+	return entry->flags & ALT_FLAG_NOT ? !has : has;
+}
+
+static void protect(unsigned char *from, unsigned char *to, int protection)
+{
+	uintptr_t start = (uintptr_t)from & ~4095UL;
+
+	if (mprotect((void *)start, (uintptr_t)to - start, protection))
+		die(RUNNER_NO_RESOURCE, "cannot change kernel text: %s", strerror(errno));
+}
+
+static void replace(struct alt_instr *entry)
+{
+	unsigned char *site = site_of(entry);
+	const unsigned char *repl = (unsigned char *)&entry->repl_offset + entry->repl_offset;
+	unsigned char code[MOST_BYTES];
+	unsigned int used = entry->repl_bytes;
+
+	if (entry->flags & ALT_FLAG_DIRECT_CALL || entry->instr_bytes > MOST_BYTES ||
+	    used > entry->instr_bytes)
+		die(RUNNER_CRASHED, "alternative at %p: flags %u, %u for %u bytes: not handled",
+		    (void *)site, entry->flags, used, entry->instr_bytes);
+	memcpy(code, repl, used);
+	if (used == 5 && (code[0] == CALL_REL32 || code[0] == JMP_REL32)) {
+		int32_t displacement;
+
+		/* The target stays, the place changes. */
+		memcpy(&displacement, code + 1, sizeof(displacement));
+		displacement += (int32_t)(repl - site);
+		memcpy(code + 1, &displacement, sizeof(displacement));
+	}
+	while (used < entry->instr_bytes) {
+		unsigned int pad = entry->instr_bytes - used;
+
+		pad = pad > 8 ? 8 : pad;
+		memcpy(code + used, nops[pad], pad);
+		used += pad;
+	}
+	memcpy(site, code, used);
+}
+
+unsigned int alternatives_apply(const unsigned int *capability)
+{
+	unsigned char *first = NULL, *end = NULL;
+	unsigned int nr_replaced = 0;
+
+	for (struct alt_instr *entry = __start_altinstructions;
+	     entry < __stop_altinstructions; entry++) {
+		unsigned char *site = site_of(entry);
+
+		if (!first || site < first)
+			first = site;
+		if (!end || site + entry->instr_bytes > end)
+			end = site + entry->instr_bytes;
+	}
+	if (!first)
+		return 0;
+	protect(first, end, PROT_READ | PROT_WRITE | PROT_EXEC);
+	/* In order: where two entries name one site, the later one wins. */
+	for (struct alt_instr *entry = __start_altinstructions;
+	     entry < __stop_altinstructions; entry++) {
+		if (wanted(entry, capability)) {
+			replace(entry);
+			nr_replaced++;
+		}
+	}
+	protect(first, end, PROT_READ | PROT_EXEC);
+	return nr_replaced;
+}

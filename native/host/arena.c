@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The memory that maps are made in: mapped, brought into a state, compared. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "program.h"
+
+/* A step of the comparison: small enough to find the difference in. */
+#define COMPARE_BYTES (1UL << 20)
+
+static void map_fresh(uintptr_t address, size_t bytes, int flags)
+{
+	void *start = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
+			   -1, 0);
+
+	if (start == MAP_FAILED || (uintptr_t)start != address)
+		die(RUNNER_NO_RESOURCE, "cannot map %zu bytes at %#lx: %s",
+		    bytes, (unsigned long)address, strerror(errno));
+	/* The kernel maps vmemmap with 2 MiB pages; without them we measure TLB misses. */
+	if (madvise(start, bytes, MADV_HUGEPAGE))
+		die(RUNNER_NO_RESOURCE,
+		    "transparent huge pages are not available (%s); see /sys/kernel/mm/transparent_hugepage/enabled",
+		    strerror(errno));
+}
+
+struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads)
+{
+	struct arena arena = { .start = (void *)address, .bytes = bytes };
+
+	map_fresh(address, bytes, MAP_FIXED_NOREPLACE);
+	arena_set_pre_state(&arena, bytes, PRE_EVICTED, nr_threads);
+	return arena;
+}
+
+void arena_set_pre_state(const struct arena *arena, size_t bytes,
+			 enum pre_state state, unsigned int nr_threads)
+{
+	struct fill_range range = {
+		.start = arena->start, .block_bytes = bytes,
+		.stride_bytes = bytes, .nr_blocks = 1,
+	};
+
+	switch (state) {
+	case PRE_EVICTED:
+		/* A non-temporal store takes its line out of every cache. */
+		fill_range(&fill_kinds[0], &range, ARENA_POISON, nr_threads);
+		break;
+	case PRE_DIRTY:
+		for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+			((volatile uint64_t *)arena->start)[i] = ARENA_POISON;
+		break;
+	case PRE_UNTOUCHED:
+		map_fresh((uintptr_t)arena->start, arena->bytes, MAP_FIXED);
+		break;
+	}
+}
+
+struct image image_map(const char *path)
+{
+	struct image image;
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &status) || status.st_size <= 0)
+		die(RUNNER_USAGE, "%s: not an image: %s", path, strerror(errno));
+	image.bytes = (size_t)status.st_size;
+	image.start = mmap(NULL, image.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (image.start == MAP_FAILED)
+		die(RUNNER_NO_RESOURCE, "%s: %s", path, strerror(errno));
+	close(fd);
+	return image;
+}
+
+struct compare_job {
+	const unsigned char *start;
+	size_t bytes;
+	const struct image *image;
+	size_t first_difference;
+};
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static size_t first_difference_in(const struct compare_job *job, size_t from, size_t to)
+{
+	while (from < to) {
+		size_t in_image = from % job->image->bytes;
+		size_t bytes = min_size(min_size(COMPARE_BYTES, to - from),
+					job->image->bytes - in_image);
+		const unsigned char *is = job->start + from;
+		const unsigned char *expected = job->image->start + in_image;
+
+		if (memcmp(is, expected, bytes)) {
+			size_t i = 0;
+
+			while (is[i] == expected[i])
+				i++;
+			return from + i;
+		}
+		from += bytes;
+	}
+	return ARENA_NO_DIFFERENCE;
+}
+
+static void compare_share(void *context, unsigned int index, unsigned int nr)
+{
+	struct compare_job *job = context;
+	size_t found = first_difference_in(job, job->bytes / nr * index,
+					   index + 1 == nr ? job->bytes : job->bytes / nr * (index + 1));
+	size_t first = __atomic_load_n(&job->first_difference, __ATOMIC_RELAXED);
+
+	/* Keep the least of what the threads found. */
+	while (found < first &&
+	       !__atomic_compare_exchange_n(&job->first_difference, &first, found, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+size_t arena_first_difference(const unsigned char *start, size_t bytes,
+			      const struct image *image, unsigned int nr_threads)
+{
+	struct compare_job job = {
+		.start = start, .bytes = bytes, .image = image,
+		.first_difference = ARENA_NO_DIFFERENCE,
+	};
+
+	pool_run(nr_threads, compare_share, &job);
+	return job.first_difference;
+}

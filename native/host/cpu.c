@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The machine, as CPUID, sysfs and the scheduler describe it. */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include "program.h"
+
+#define MOST_CPUS 1024
+
+static unsigned int usable[MOST_CPUS];
+static struct host_machine machine;
+
+/*
+ * Word numbers of x86_capability that are a CPUID register as it stands.
+ * Source: arch/x86/include/asm/cpufeature.h, enum cpuid_leafs.
+ */
+static void read_capability(unsigned int *word)
+{
+	unsigned int a, b, c, d;
+
+	if (__get_cpuid(1, &a, &b, &c, &d)) {
+		word[0] = d;
+		word[4] = c;
+		machine.clflush_bytes = (b >> 8 & 0xff) * 8;
+	}
+	if (__get_cpuid(0x80000001, &a, &b, &c, &d)) {
+		word[1] = d;
+		word[6] = c;
+	}
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+		unsigned int subleaves = a;
+
+		word[9] = b;
+		word[16] = c;
+		word[18] = d;
+		if (subleaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+			word[12] = a;
+	}
+}
+
+static unsigned long read_l2_bytes(void)
+{
+	for (unsigned int index = 0; index < 8; index++) {
+		char path[80];
+		unsigned int level = 0;
+		unsigned long kib = 0;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/level", index);
+		file = fopen(path, "r");
+		if (!file)
+			break;
+		if (fscanf(file, "%u", &level) != 1)
+			level = 0;
+		fclose(file);
+		if (level != 2)
+			continue;
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
+		file = fopen(path, "r");
+		if (file) {
+			if (fscanf(file, "%luK", &kib) != 1)
+				kib = 0;
+			fclose(file);
+		}
+		return kib * 1024;
+	}
+	return 0;
+}
+
+void cpu_pin(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(usable[cpu], &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die(RUNNER_NO_RESOURCE, "cannot pin to CPU %u: %s", usable[cpu], strerror(errno));
+}
+
+const struct host_machine *cpu_machine(unsigned int most_cpus)
+{
+	cpu_set_t allowed;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		die(RUNNER_NO_RESOURCE, "cannot read the CPU mask: %s", strerror(errno));
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && machine.nr_cpus < MOST_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && (!most_cpus || machine.nr_cpus < most_cpus))
+			usable[machine.nr_cpus++] = cpu;
+	read_capability(machine.capability);
+	machine.l2_bytes = read_l2_bytes();
+	cpu_pin(0);
+	return &machine;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The physical limit: the same bytes, written with nothing to think about.
+ *
+ * Non-temporal stores of 8, 32 and 64 bytes, and the string store. Each fills
+ * a run of whole cache lines in address order, as a memory map is written.
+ */
+#include <immintrin.h>
+#include "program.h"
+
+static bool always(void)
+{
+	return true;
+}
+
+static void fill_movnti(unsigned char *to, size_t bytes, uint64_t word)
+{
+	long long *line = (long long *)to;
+
+	for (size_t nr = bytes / 64; nr; nr--, line += 8) {
+		for (unsigned int i = 0; i < 8; i++)
+			_mm_stream_si64(line + i, (long long)word);
+	}
+}
+
+static bool have_avx2(void)
+{
+	return __builtin_cpu_supports("avx2");
+}
+
+__attribute__((target("avx2")))
+static void fill_ymm(unsigned char *to, size_t bytes, uint64_t word)
+{
+	__m256i value = _mm256_set1_epi64x((long long)word);
+	__m256i *line = (__m256i *)to;
+
+	for (size_t nr = bytes / 64; nr; nr--, line += 2) {
+		_mm256_stream_si256(line, value);
+		_mm256_stream_si256(line + 1, value);
+	}
+}
+
+static bool have_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f");
+}
+
+__attribute__((target("avx512f")))
+static void fill_zmm(unsigned char *to, size_t bytes, uint64_t word)
+{
+	__m512i value = _mm512_set1_epi64((long long)word);
+	__m512i *line = (__m512i *)to;
+
+	for (size_t nr = bytes / 64; nr; nr--, line++)
+		_mm512_stream_si512(line, value);
+}
+
+static void fill_rep_stosq(unsigned char *to, size_t bytes, uint64_t word)
+{
+	size_t nr = bytes / 8;
+
+	asm volatile("rep stosq"
+		     : "+D" (to), "+c" (nr)
+		     : "a" (word)
+		     : "memory");
+}
+
+const struct fill_kind fill_kinds[] = {
+	{ "movnti-8", true, always, fill_movnti },
+	{ "vmovntdq-32", true, have_avx2, fill_ymm },
+	{ "vmovntdq-64", true, have_avx512, fill_zmm },
+	{ "rep-stosq", false, always, fill_rep_stosq },
+	{ .name = NULL },
+};
+
+struct fill_job {
+	const struct fill_kind *kind;
+	const struct fill_range *range;
+	uint64_t word;
+};
+
+/* Each thread takes a contiguous share of the blocks, or of the one block. */
+static void fill_share(void *context, unsigned int index, unsigned int nr)
+{
+	const struct fill_job *job = context;
+	const struct fill_range *range = job->range;
+
+	if (range->nr_blocks == 1) {
+		size_t lines = range->block_bytes / 64;
+		size_t first = lines * index / nr;
+		size_t end = lines * (index + 1) / nr;
+
+		job->kind->fill(range->start + first * 64, (end - first) * 64,
+				job->word);
+	} else {
+		size_t end = range->nr_blocks * (index + 1) / nr;
+
+		for (size_t block = range->nr_blocks * index / nr; block < end; block++)
+			job->kind->fill(range->start + block * range->stride_bytes,
+					range->block_bytes, job->word);
+	}
+	_mm_sfence();	/* drained before the share counts as done */
+}
+
+void fill_range(const struct fill_kind *kind, const struct fill_range *range,
+		uint64_t word, unsigned int nr_threads)
+{
+	struct fill_job job = { .kind = kind, .range = range, .word = word };
+
+	pool_run(nr_threads, fill_share, &job);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a hosted kernel and the program around it know of each other.
+ *
+ * Included by both sides, so it uses no type of libc and none of the kernel.
+ * "The kernel" below is one variant's linked copy; a program holds several.
+ */
+#ifndef REAM_HOST_H
+#define REAM_HOST_H
+
+#define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12, checked at boot */
+
+/**
+ * struct host_machine - what a kernel learns of the CPU it runs on
+ * @nr_cpus: CPUs that run kernel code, numbered from 0.
+ * @capability: Words as CPUID fills x86_capability; synthetic words are 0.
+ * @clflush_bytes: Line size of clwb and its kin.
+ * @l2_bytes: Size of one core's second-level cache, 0 if unknown.
+ */
+struct host_machine {
+	unsigned int nr_cpus;
+	unsigned int capability[HOST_NR_CAPABILITY_WORDS];
+	unsigned int clflush_bytes;
+	unsigned long l2_bytes;
+};
+
+/**
+ * struct host_fact - a number of the build that the oracle needs
+ * @name: As the kernel spells it; "page.flags" is an offset in struct page.
+ * @value: Bytes, a bit number or a constant.
+ */
+struct host_fact {
+	const char *name;
+	unsigned long value;
+};
+
+/**
+ * struct host_stub - one function that stands in for the kernel's own
+ * @name: The kernel's name for it.
+ * @honesty: "duplicated", "stubbed" or "custom"; see native/host/kernel/.
+ * @nr_calls: How often the run reached it.
+ */
+struct host_stub {
+	const char *name;
+	const char *honesty;
+	unsigned long nr_calls;
+};
+
+/**
+ * struct host_kernel - the one entry into a variant's copy of the kernel
+ * @boot: Tell it the machine; called once, before anything else. Returns the
+ *	capability words it will use: a subset, see custom.c.
+ * @init_cpu: Make the calling thread its CPU; the thread's GS base is set.
+ * @ops: The experiment's own operations.
+ * @facts: Ended by a NULL name.
+ * @stubs: Array of pointers, ended by NULL.
+ */
+struct host_kernel {
+	const unsigned int *(*boot)(const struct host_machine *machine);
+	void (*init_cpu)(unsigned int cpu, unsigned long per_cpu_offset);
+	const void *ops;
+	const struct host_fact *facts;
+	struct host_stub *const *stubs;
+};
+
+/*
+ * What the kernel may call of the program. These, and nothing else, are left
+ * undefined in a variant's object.
+ */
+
+/**
+ * host_submit() - run a function on another CPU
+ * @run: Called with @job, on a pool thread, as soon as one is idle.
+ * @job: Identifies the request; not submitted again before it has ended.
+ */
+void host_submit(void (*run)(void *job), void *job);
+
+/**
+ * host_cancel() - take a request back, or wait for its end
+ * @job: As given to host_submit().
+ *
+ * Return: 1 if it had not started (and never will), 0 if it is finished or
+ * was never submitted. Everything it wrote is visible to the caller.
+ */
+int host_cancel(void *job);
+
+/* Zeroed, 64-byte aligned; ends the program when there is no memory left. */
+void *host_alloc(unsigned long bytes);
+void host_free(void *memory);
+
+/* A message of the kernel's, unformatted; goes to standard error. */
+void host_say(const char *text);
+
+#endif

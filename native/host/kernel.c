@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The kernels linked into this program: booted, and given CPUs. */
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "program.h"
+
+#define FROM_KERNEL __attribute__((force_align_arg_pointer))
+
+/* All kernels' per-CPU data, joined by the link. */
+extern char __start_percpu[], __stop_percpu[];
+
+void die(enum runner_exit code, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	fflush(stdout);
+	_exit(code);
+}
+
+/*
+ * Per-CPU symbols are linked at the area of CPU 0, so its offset is 0; another
+ * CPU's offset leads from there to a copy of its own.
+ */
+void kernel_enter_cpu(unsigned int cpu)
+{
+	size_t bytes = (size_t)(__stop_percpu - __start_percpu);
+	unsigned long offset = 0;
+
+	if (cpu) {
+		char *area = host_alloc(bytes);
+
+		memcpy(area, __start_percpu, bytes);
+		offset = (unsigned long)area - (unsigned long)__start_percpu;
+	}
+	if (syscall(SYS_arch_prctl, ARCH_SET_GS, offset))
+		die(RUNNER_NO_RESOURCE, "cannot set the GS base: %s", strerror(errno));
+	for (struct host_kernel *const *kernel = __start_ream_kernels;
+	     kernel < __stop_ream_kernels; kernel++)
+		(*kernel)->init_cpu(cpu, offset);
+}
+
+void kernel_boot_all(const struct host_machine *machine)
+{
+	const unsigned int *capability = NULL;
+
+	for (struct host_kernel *const *kernel = __start_ream_kernels;
+	     kernel < __stop_ream_kernels; kernel++)
+		capability = (*kernel)->boot(machine);	/* the same for all */
+	alternatives_apply(capability);
+	kernel_enter_cpu(0);
+}
+
+FROM_KERNEL void *host_alloc(unsigned long bytes)
+{
+	size_t rounded = (bytes + 63) & ~63UL;
+	void *memory = aligned_alloc(64, rounded);
+
+	if (!memory)
+		die(RUNNER_NO_RESOURCE, "no memory for %lu bytes", bytes);
+	return memset(memory, 0, rounded);
+}
+
+FROM_KERNEL void host_free(void *memory)
+{
+	free(memory);
+}
+
+FROM_KERNEL void host_say(const char *text)
+{
+	fprintf(stderr, "kernel: %s%s", text,
+		text[0] && text[strlen(text) - 1] == '\n' ? "" : "\n");
+}

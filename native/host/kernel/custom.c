@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Functions that are deliberately not the kernel's, and how each differs.
+ */
+#include <linux/cpumask.h>
+#include <linux/percpu.h>
+#include <linux/printk.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+#include "kernel.h"
+
+/*
+ * Features a ring-3 program may use; a booted kernel sees these and more. The
+ * privileged ones (SMAP, LA57, ...) stay off: their code would fault here.
+ */
+static const u16 allowed_features[] = {
+	X86_FEATURE_ALWAYS, X86_FEATURE_REP_GOOD, X86_FEATURE_ERMS,
+	X86_FEATURE_FSRM, X86_FEATURE_FSRS, X86_FEATURE_CLFLUSH,
+	X86_FEATURE_CLFLUSHOPT, X86_FEATURE_CLWB, X86_FEATURE_MOVDIRI,
+	X86_FEATURE_MOVDIR64B, X86_FEATURE_POPCNT, X86_FEATURE_XMM,
+	X86_FEATURE_XMM2, X86_FEATURE_3DNOWPREFETCH, X86_FEATURE_CX8,
+	X86_FEATURE_CX16, X86_FEATURE_BMI1, X86_FEATURE_BMI2,
+};
+
+/* Synthetic features: the kernel sets both on every x86-64 CPU of this age. */
+static const u16 synthetic_features[] = {
+	X86_FEATURE_ALWAYS, X86_FEATURE_REP_GOOD,
+};
+
+static bool cpuid_has(const struct host_machine *machine, u16 feature)
+{
+	return machine->capability[feature / 32] & BIT(feature % 32);
+}
+
+static const unsigned int *boot(const struct host_machine *machine)
+{
+	unsigned int cpu, i;
+
+	BUILD_BUG_ON(NCAPINTS != HOST_NR_CAPABILITY_WORDS);
+	for (i = 0; i < ARRAY_SIZE(allowed_features); i++)
+		if (cpuid_has(machine, allowed_features[i]))
+			set_cpu_cap(&boot_cpu_data, allowed_features[i]);
+	for (i = 0; i < ARRAY_SIZE(synthetic_features); i++)
+		set_cpu_cap(&boot_cpu_data, synthetic_features[i]);
+	boot_cpu_data.x86_clflush_size = machine->clflush_bytes;
+	boot_cpu_data.x86_cache_alignment = machine->clflush_bytes;
+
+	for (cpu = 0; cpu < machine->nr_cpus; cpu++) {
+		cpumask_set_cpu(cpu, &__cpu_possible_mask);
+		cpumask_set_cpu(cpu, &__cpu_present_mask);
+		cpumask_set_cpu(cpu, &__cpu_online_mask);
+	}
+	nr_cpu_ids = machine->nr_cpus;
+	host_set_node_cpus(0, machine->nr_cpus);
+	return (const unsigned int *)boot_cpu_data.x86_capability;
+}
+
+static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
+{
+	__per_cpu_offset[cpu] = per_cpu_offset;
+	this_cpu_write(this_cpu_off, per_cpu_offset);
+	this_cpu_write(pcpu_hot.cpu_number, cpu);
+}
+
+/* The kernel's workers are threads of a pool in the program around it. */
+static void run_work(void *job)
+{
+	struct work_struct *work = job;
+
+	/* As process_one_work(): from here on it may be queued again. */
+	clear_bit_unlock(WORK_STRUCT_PENDING_BIT, work_data_bits(work));
+	work->func(work);
+}
+
+/*
+ * @wq and @cpu are ignored: there is one pool, and it has a thread per CPU.
+ */
+bool queue_work_on(int cpu, struct workqueue_struct *wq,
+		   struct work_struct *work)
+{
+	HOST_STUB("custom");
+	if (test_and_set_bit(WORK_STRUCT_PENDING_BIT, work_data_bits(work)))
+		return false;
+	host_submit(run_work, work);
+	return true;
+}
+
+/* @node is ignored likewise; the pool's CPUs are those of the only node. */
+bool queue_work_node(int node, struct workqueue_struct *wq,
+		     struct work_struct *work)
+{
+	HOST_STUB("custom");
+	return queue_work_on(WORK_CPU_UNBOUND, wq, work);
+}
+
+bool cancel_work_sync(struct work_struct *work)
+{
+	HOST_STUB("custom");
+	if (!host_cancel(work))
+		return false;
+	clear_bit_unlock(WORK_STRUCT_PENDING_BIT, work_data_bits(work));
+	return true;
+}
+
+/*
+ * Memory of the program's; flags other than zeroing have no meaning here, and
+ * an allocation never fails.
+ */
+void *__kmalloc_noprof(size_t size, gfp_t flags)
+{
+	HOST_STUB("custom");
+	return host_alloc(size);
+}
+
+void *__kmalloc_cache_noprof(struct kmem_cache *cache, gfp_t flags, size_t size)
+{
+	HOST_STUB("custom");
+	return host_alloc(size);
+}
+
+void kfree(const void *object)
+{
+	HOST_STUB("custom");
+	host_free((void *)object);
+}
+
+/* The format is printed as it stands, its arguments are not. */
+int _printk(const char *format, ...)
+{
+	HOST_STUB("custom");
+	host_say(format);
+	return 0;
+}
+
+void __warn_printk(const char *format, ...)
+{
+	HOST_STUB("custom");
+	host_say(format);
+}
+
+extern const struct zone_device_ops host_experiment_ops;
+extern struct host_stub *const host_stubs[];
+
+static struct host_kernel kernel = {
+	.boot = boot,
+	.init_cpu = init_cpu,
+	.ops = &host_experiment_ops,
+	.facts = host_experiment_facts,
+	.stubs = host_stubs,
+};
+
+/* The only way in: the program walks this section in link order. */
+static struct host_kernel *const entry __used __section("ream_kernels") = &kernel;

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The other CPUs: one thread each, pinned, with its own per-CPU area.
+ *
+ * Stands in for the kernel's unbound workers. An idle thread sleeps, as a
+ * kworker does, so the cost of waking it is in the time of what woke it.
+ *
+ * All state is under one lock; a job's effects reach whoever waits for it
+ * through that lock: the worker takes it after the job, the waiter before
+ * going on.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include "program.h"
+
+#define NR_JOBS 1024	/* more than any kernel here has CPUs */
+#define NR_POOL_CPUS 1024
+
+/* Kernel code keeps its stack aligned to 8 bytes only; libc wants 16. */
+#define FROM_KERNEL __attribute__((force_align_arg_pointer))
+
+struct job {
+	void (*run)(void *job);
+	void *job;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t queued;
+	pthread_cond_t finished;
+	struct job waiting[NR_JOBS];
+	unsigned int nr_waiting;
+	void *running[NR_POOL_CPUS];	/* by CPU; NULL = idle */
+	unsigned int nr_cpus;
+	unsigned int nr_ready;
+	unsigned char took_part[NR_POOL_CPUS];
+} pool = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.queued = PTHREAD_COND_INITIALIZER,
+	.finished = PTHREAD_COND_INITIALIZER,
+};
+
+static struct job take_job(void)
+{
+	struct job first = pool.waiting[0];
+
+	pool.nr_waiting--;
+	memmove(&pool.waiting[0], &pool.waiting[1],
+		pool.nr_waiting * sizeof(pool.waiting[0]));
+	return first;
+}
+
+static void *pool_thread(void *cpu_number)
+{
+	unsigned int cpu = (unsigned int)(uintptr_t)cpu_number;
+
+	cpu_pin(cpu);
+	kernel_enter_cpu(cpu);
+	pthread_mutex_lock(&pool.lock);
+	pool.nr_ready++;
+	pthread_cond_broadcast(&pool.finished);
+	for (;;) {
+		struct job job;
+
+		while (!pool.nr_waiting)
+			pthread_cond_wait(&pool.queued, &pool.lock);
+		job = take_job();
+		pool.running[cpu] = job.job;
+		pool.took_part[cpu] = 1;
+		pthread_mutex_unlock(&pool.lock);
+		job.run(job.job);
+		pthread_mutex_lock(&pool.lock);
+		pool.running[cpu] = NULL;
+		pthread_cond_broadcast(&pool.finished);
+	}
+	return NULL;
+}
+
+void pool_start(unsigned int nr_cpus)
+{
+	if (nr_cpus > NR_POOL_CPUS)
+		die(RUNNER_USAGE, "%u CPUs: more than %u", nr_cpus, NR_POOL_CPUS);
+	pool.nr_cpus = nr_cpus;
+	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++) {
+		pthread_t thread;
+		int error = pthread_create(&thread, NULL, pool_thread,
+					   (void *)(uintptr_t)cpu);
+
+		if (error)
+			die(RUNNER_NO_RESOURCE, "no thread for CPU %u: %s", cpu, strerror(error));
+		pthread_detach(thread);
+	}
+	pthread_mutex_lock(&pool.lock);
+	while (pool.nr_ready + 1 < nr_cpus)
+		pthread_cond_wait(&pool.finished, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+FROM_KERNEL void host_submit(void (*run)(void *job), void *job)
+{
+	pthread_mutex_lock(&pool.lock);
+	if (pool.nr_waiting == NR_JOBS)
+		die(RUNNER_CRASHED, "more than %u jobs wait for a CPU", NR_JOBS);
+	pool.waiting[pool.nr_waiting++] = (struct job){ .run = run, .job = job };
+	pthread_cond_signal(&pool.queued);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+static bool is_running(const void *job)
+{
+	for (unsigned int cpu = 1; cpu < pool.nr_cpus; cpu++)
+		if (pool.running[cpu] == job)
+			return true;
+	return false;
+}
+
+FROM_KERNEL int host_cancel(void *job)
+{
+	int cancelled = 0;
+
+	pthread_mutex_lock(&pool.lock);
+	for (unsigned int i = 0; i < pool.nr_waiting && !cancelled; i++) {
+		if (pool.waiting[i].job != job)
+			continue;
+		pool.nr_waiting--;
+		memmove(&pool.waiting[i], &pool.waiting[i + 1],
+			(pool.nr_waiting - i) * sizeof(pool.waiting[0]));
+		cancelled = 1;
+	}
+	while (!cancelled && is_running(job))
+		pthread_cond_wait(&pool.finished, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+	return cancelled;
+}
+
+struct share {
+	void (*run)(void *context, unsigned int index, unsigned int nr);
+	void *context;
+	unsigned int index;
+	unsigned int nr;
+};
+
+static void run_share(void *job)
+{
+	const struct share *share = job;
+
+	share->run(share->context, share->index, share->nr);
+}
+
+void pool_run(unsigned int nr_threads,
+	      void (*run)(void *context, unsigned int index, unsigned int nr),
+	      void *context)
+{
+	struct share shares[NR_POOL_CPUS];
+
+	for (unsigned int i = 1; i < nr_threads; i++) {
+		shares[i] = (struct share){ run, context, i, nr_threads };
+		host_submit(run_share, &shares[i]);
+	}
+	run(context, 0, nr_threads);
+	for (unsigned int i = 1; i < nr_threads; i++)
+		if (host_cancel(&shares[i]))
+			run_share(&shares[i]);	/* no CPU was free for it */
+}
+
+void pool_reset_participants(void)
+{
+	memset(pool.took_part, 0, sizeof(pool.took_part));
+}
+
+unsigned int pool_nr_participants(void)
+{
+	unsigned int nr = 1;
+
+	pthread_mutex_lock(&pool.lock);
+	for (unsigned int cpu = 1; cpu < pool.nr_cpus; cpu++)
+		nr += pool.took_part[cpu];
+	pthread_mutex_unlock(&pool.lock);
+	return nr;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The program around hosted kernels: what its parts offer each other.
+ *
+ * A runner boots every kernel linked into it, maps an arena, and then times
+ * operations of theirs against fills of the same bytes.
+ */
+#ifndef REAM_PROGRAM_H
+#define REAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include "host.h"
+
+/* The runner's own exit codes; stage/native.py turns them into ream's. */
+enum runner_exit {
+	RUNNER_OK = 0,
+	RUNNER_USAGE = 2,
+	RUNNER_NO_RESOURCE = 3,
+	RUNNER_NOT_VERIFIED = 5,
+	RUNNER_UNDEFINED_SYMBOL = 7,
+	RUNNER_WARNED = 8,
+	RUNNER_CRASHED = 9,
+};
+
+/* Say one line on standard error and leave. */
+_Noreturn __attribute__((format(printf, 2, 3)))
+void die(enum runner_exit code, const char *format, ...);
+
+static inline uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* cpu.c: the machine as CPUID and the scheduler describe it */
+
+/**
+ * cpu_machine() - describe the CPUs this process may run on
+ * @most_cpus: Use no more than these; 0 = all.
+ *
+ * Pins the calling thread to the first of them.
+ */
+const struct host_machine *cpu_machine(unsigned int most_cpus);
+
+/* Pin the calling thread to CPU @cpu, counted among those we may use. */
+void cpu_pin(unsigned int cpu);
+
+/* kernel.c: the kernels linked into this program, in link order */
+
+extern struct host_kernel *const __start_ream_kernels[];
+extern struct host_kernel *const __stop_ream_kernels[];
+
+/* Patch alternatives, boot every kernel, make this thread its CPU 0. */
+void kernel_boot_all(const struct host_machine *machine);
+
+/* Give the calling thread its per-CPU area as CPU @cpu, in every kernel. */
+void kernel_enter_cpu(unsigned int cpu);
+
+/* alternatives.c */
+
+/**
+ * alternatives_apply() - make the kernels' code what a booted one would run
+ * @capability: The words that all of them have been given.
+ *
+ * Handles what occurs: replacements without operands relative to their place,
+ * and single 5-byte calls and jumps (stage/native.py refuses to link others).
+ *
+ * Return: how many sites were replaced.
+ */
+unsigned int alternatives_apply(const unsigned int *capability);
+
+/* traps.c */
+
+/**
+ * traps_install() - turn a kernel's faults into words
+ * @forbidden_path: Lines "address variant symbol": addresses given to symbols
+ *	that nobody defines. Reaching one ends the program with its name.
+ */
+void traps_install(const char *forbidden_path);
+
+/* How many WARNs the kernels have raised so far; each was printed. */
+unsigned int traps_nr_warnings(void);
+
+/* pool.c: the other CPUs */
+
+/* Start a thread for each CPU but 0, which is the caller. */
+void pool_start(unsigned int nr_cpus);
+
+/**
+ * pool_run() - run a share of some work on each of several CPUs
+ * @nr_threads: The caller and @nr_threads - 1 pool threads.
+ * @run: Called as run(@context, index, @nr_threads), index 0 on the caller.
+ */
+void pool_run(unsigned int nr_threads,
+	      void (*run)(void *context, unsigned int index, unsigned int nr),
+	      void *context);
+
+/* Forget who took part; then count the CPUs, the caller among them. */
+void pool_reset_participants(void);
+unsigned int pool_nr_participants(void);
+
+/* fill.c: the physical limit, writing the same bytes with nothing to think */
+
+/**
+ * struct fill_range - the bytes an operation writes
+ * @start: 64-byte aligned.
+ * @block_bytes: Contiguous bytes of each block, a multiple of 64.
+ * @stride_bytes: From one block to the next.
+ * @nr_blocks: How many.
+ */
+struct fill_range {
+	unsigned char *start;
+	size_t block_bytes;
+	size_t stride_bytes;
+	size_t nr_blocks;
+};
+
+struct fill_kind {
+	const char *name;
+	bool streams;	/* leaves the target evicted */
+	bool (*available)(void);
+	void (*fill)(unsigned char *to, size_t bytes, uint64_t word);
+};
+
+/* The kinds that exist, ended by a NULL name; not all are available. */
+extern const struct fill_kind fill_kinds[];
+
+/* Fill a range with @nr_threads CPUs; drained when it returns. */
+void fill_range(const struct fill_kind *kind, const struct fill_range *range,
+		uint64_t word, unsigned int nr_threads);
+
+/* arena.c: the memory that maps are made in */
+
+#define ARENA_POISON 0xa5a5a5a5a5a5a5a5ULL
+
+enum pre_state {
+	PRE_EVICTED,	/* holds poison, no line of it in any cache */
+	PRE_DIRTY,	/* holds poison, just written with cached stores */
+	PRE_UNTOUCHED,	/* no page behind it yet; reads as zero */
+};
+
+struct arena {
+	unsigned char *start;
+	size_t bytes;
+};
+
+/* Reserve @bytes at @address, huge-page backed and touched. */
+struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads);
+
+/* Bring the first @bytes of the arena into a pre-state. */
+void arena_set_pre_state(const struct arena *arena, size_t bytes,
+			 enum pre_state state, unsigned int nr_threads);
+
+/**
+ * struct image - what memory must hold
+ * @start: Mapped read-only from the oracle's file.
+ * @bytes: Its length; the image repeats after that.
+ */
+struct image {
+	const unsigned char *start;
+	size_t bytes;
+};
+
+struct image image_map(const char *path);
+
+#define ARENA_NO_DIFFERENCE SIZE_MAX
+
+/* Offset of the first byte that differs from the image. */
+size_t arena_first_difference(const unsigned char *start, size_t bytes,
+			      const struct image *image, unsigned int nr_threads);
+
+/* random.c: splitmix64 */
+uint64_t random_next(uint64_t *state);
+void random_order(unsigned int *order, unsigned int nr, uint64_t *state);
+
+#endif

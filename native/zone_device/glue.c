@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's side of the zone-device experiment: compiled by kbuild against
+ * the variant's own headers, linked to the variant's own mm_init.o.
+ *
+ * It builds the little world that memmap_init_zone_device() looks at (a node,
+ * a zone, sections, a pagemap) and calls it. Nothing here runs inside the
+ * clock but that call.
+ */
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/string.h>
+#include "internal.h"
+#include "kernel.h"
+#include "zone_device.h"
+
+static struct {
+	struct zone *zone;
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	struct dev_pagemap *pgmap;
+} world;
+
+/*
+ * Sections as sparse_add_section() leaves them: present, with a map, and
+ * early only if they were there at boot, which decides compound_nr_pages().
+ */
+static void add_sections(const struct zone_device_request *request)
+{
+	unsigned long first = pfn_to_section_nr(request->start_pfn);
+	unsigned long last = pfn_to_section_nr(request->start_pfn +
+					       request->nr_pages - 1);
+	size_t usage_bytes = sizeof(struct mem_section_usage) +
+			     SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE;
+	unsigned long nr;
+
+	if (!mem_section)
+		mem_section = host_alloc(NR_SECTION_ROOTS * sizeof(*mem_section));
+	for (nr = first; nr <= last; nr++) {
+		struct mem_section **root = &mem_section[SECTION_NR_TO_ROOT(nr)];
+		struct mem_section *section;
+
+		if (!*root)
+			*root = host_alloc(PAGE_SIZE);
+		section = &(*root)[nr & SECTION_ROOT_MASK];
+		section->section_mem_map = SECTION_HAS_MEM_MAP |
+					   SECTION_MARKED_PRESENT;
+		if (request->early)
+			section->section_mem_map |= SECTION_IS_EARLY;
+		section->usage = request->usage + (nr - first) * usage_bytes;
+	}
+}
+
+static void prepare(const struct zone_device_request *request)
+{
+	struct pglist_data *pgdat = host_node(request->nid);
+	unsigned long end_pfn = request->start_pfn + request->nr_pages;
+	struct dev_pagemap *pgmap = request->pgmap;
+	const struct dev_pagemap fresh = {
+		.altmap = {
+			.base_pfn = request->start_pfn,
+			.end_pfn = end_pfn - 1,
+			.free = request->skip_pages,
+		},
+		.type = request->type,
+		.flags = request->skip_pages ? PGMAP_ALTMAP_VALID : 0,
+		.vmemmap_shift = request->order,
+		.nr_range = 1,
+		.range = {
+			.start = PFN_PHYS(request->start_pfn),
+			.end = PFN_PHYS(end_pfn) - 1,
+		},
+	};
+	struct zone *zone = &pgdat->node_zones[ZONE_DEVICE];
+
+	vmemmap_base = (unsigned long)request->map -
+		       request->start_pfn * sizeof(struct page);
+	host_set_node_cpus(request->nid, request->nr_cpus);
+	add_sections(request);
+
+	zone->zone_pgdat = pgdat;
+	zone->zone_start_pfn = request->start_pfn;
+	zone->spanned_pages = request->nr_pages;
+
+	memcpy(pgmap, &fresh, sizeof(*pgmap));
+
+	world.zone = zone;
+	world.start_pfn = request->start_pfn;
+	world.nr_pages = request->nr_pages;
+	world.pgmap = pgmap;
+}
+
+static void run(void)
+{
+	memmap_init_zone_device(world.zone, world.start_pfn, world.nr_pages,
+				world.pgmap);
+}
+
+const struct zone_device_ops host_experiment_ops = {
+	.prepare = prepare,
+	.run = run,
+};
+
+#define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
+#define CONSTANT(name) { #name, (unsigned long)(name) }
+
+const struct host_fact host_experiment_facts[] = {
+	{ "sizeof.page", sizeof(struct page) },
+	{ "sizeof.dev_pagemap", sizeof(struct dev_pagemap) },
+	OFFSET(page, flags),
+	OFFSET(page, pgmap),
+	OFFSET(page, compound_head),
+	OFFSET(page, zone_device_data),
+	OFFSET(page, mapping),
+	OFFSET(page, private),
+	OFFSET(page, _mapcount),
+	OFFSET(page, _refcount),
+	OFFSET(folio, _flags_1),
+	OFFSET(folio, _large_mapcount),
+	OFFSET(folio, _entire_mapcount),
+	OFFSET(folio, _nr_pages_mapped),
+	OFFSET(folio, _pincount),
+	OFFSET(folio, _folio_nr_pages),
+	CONSTANT(PG_head),
+	CONSTANT(PG_reserved),
+	CONSTANT(NODES_PGSHIFT),
+	CONSTANT(ZONES_PGSHIFT),
+#if defined(CONFIG_NUMA_BALANCING) && !defined(LAST_CPUPID_NOT_IN_PAGE_FLAGS)
+	CONSTANT(LAST_CPUPID_PGSHIFT),
+	CONSTANT(LAST_CPUPID_MASK),
+#endif
+	CONSTANT(ZONE_DEVICE),
+	CONSTANT(TAIL_MAPPING),
+	CONSTANT(MEMORY_DEVICE_PRIVATE),
+	CONSTANT(MEMORY_DEVICE_COHERENT),
+	CONSTANT(MEMORY_DEVICE_FS_DAX),
+	CONSTANT(MEMORY_DEVICE_GENERIC),
+	CONSTANT(MEMORY_DEVICE_PCI_P2PDMA),
+	CONSTANT(PAGE_SIZE),
+	CONSTANT(PAGES_PER_SECTION),
+	CONSTANT(VMEMMAP_RESERVE_NR),
+	CONSTANT(pageblock_nr_pages),
+	CONSTANT(NR_PAGEBLOCK_BITS),
+	CONSTANT(MIGRATE_MOVABLE),
+	{ "usage.pageblock_flags",
+	  offsetof(struct mem_section_usage, pageblock_flags) },
+	{ "sizeof.usage", sizeof(struct mem_section_usage) +
+			  SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE },
+	{ }
+};

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The zone-device experiment: what runner.c asks of glue.c. */
+#ifndef REAM_ZONE_DEVICE_H
+#define REAM_ZONE_DEVICE_H
+
+/**
+ * struct zone_device_request - one device range and where its map lies
+ * @start_pfn: First frame; section aligned.
+ * @nr_pages: Frames of the device.
+ * @skip_pages: Frames at its start that hold the map itself (altmap); 0 = the
+ *	map is in RAM and there is no altmap.
+ * @order: vmemmap_shift of the pagemap.
+ * @type: enum memory_type, by value.
+ * @early: Whether the sections count as present since boot; then compound
+ *	pages get all their descriptors even without an altmap.
+ * @nid: Node of the device.
+ * @nr_cpus: CPUs of that node; 0 = none, all CPUs are on node 0.
+ * @map: Where the descriptor of @start_pfn lies.
+ * @pgmap: Room for a struct dev_pagemap, the same for every variant, since
+ *	each descriptor holds its address.
+ * @usage: Room for the pageblock bits of every section.
+ */
+struct zone_device_request {
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	unsigned long skip_pages;
+	unsigned int order;
+	unsigned int type;
+	unsigned int early;
+	unsigned int nid;
+	unsigned int nr_cpus;
+	void *map;
+	void *pgmap;
+	void *usage;
+};
+
+/**
+ * struct zone_device_ops - what one variant can do
+ * @prepare: Point the kernel's data at a request; not timed.
+ * @run: The kernel's memmap_init_zone_device(), and nothing else.
+ */
+struct zone_device_ops {
+	void (*prepare)(const struct zone_device_request *request);
+	void (*run)(void);
+};
+
+#endif

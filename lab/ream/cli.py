@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line: what users type, and the exit codes they get."""
+
+import json
+import logging
+import os
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ream import __version__
+from ream.errors import BadUsage, ReamError
+from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir, data_dir
+
+if TYPE_CHECKING:
+    from ream.experiment import Experiment
+    from ream.session import Request
+    from ream.variants import Variant
+
+log = logging.getLogger("ream")
+
+EXIT_BUG = 70  # EX_SOFTWARE
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+EXIT_NOT_OURS = 1
+"""What typer leaves with on a broken pipe or an abort; ours means that a claim fails."""
+
+SEED_BITS = 32
+DEFAULT_EXPERIMENT = "zone-device"
+
+app = typer.Typer(
+    name="ream",
+    help="Find out whether a faster way to initialise, fork, migrate or compact memory holds on"
+    " this machine, with the real kernel code.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every command that is run.")
+    ] = False,
+    _version_option: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Set what holds for every command."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.WARNING, format="ream: %(message)s"
+    )
+
+
+def _experiment_path(name: str) -> Path:
+    known = sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
+    if name in known:
+        return EXPERIMENTS / f"{name}.toml"
+    if (given := Path(name)).suffix == ".toml":
+        return given
+    raise BadUsage(f"no experiment {name!r}; there is {', '.join(known)}, or give a .toml file")
+
+
+def _runs_dir(output: Path | None) -> Path:
+    return output if output is not None else data_dir() / "runs"
+
+
+ExperimentArgument = Annotated[
+    str, typer.Argument(help="Its name (`ream list`), or a .toml file of your own.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Where records are kept instead of XDG_DATA_HOME."
+    ),
+]
+
+
+@app.command()
+def run(
+    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    *,
+    stage: Annotated[
+        Literal["native"],
+        typer.Option(help="native: the kernel's objects in a plain program, at full speed."),
+    ] = "native",
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", metavar="NAME", help="Only this row; repeatable.")
+    ] = None,
+    series: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE|DIR|MBOX",
+            help="Your patches on the base, as one more variant; repeatable.",
+        ),
+    ] = None,
+    per_patch: Annotated[
+        bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
+    ] = False,
+    tree: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Kernel tree to use instead of Debian's: a directory, a tar ball, a git tree.",
+        ),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
+    ] = None,
+    order: Annotated[
+        int, typer.Option(metavar="N", help="With --size: order of its compound pages.")
+    ] = 0,
+    memory_type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="With --size: its MEMORY_DEVICE_ type.")
+    ] = "FS_DAX",
+    altmap: Annotated[
+        bool, typer.Option("--altmap", help="With --size: the map lies on the device (map=dev).")
+    ] = False,
+    pre_state: Annotated[
+        Literal["evicted", "dirty"], typer.Option(help="With --size: what the caches hold.")
+    ] = "evicted",
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Use no more CPUs than this.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Rounds of every row in each launch.")
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option(metavar="N", help="Fresh starts, each with its own layout.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
+    ] = False,
+    output: OutputOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+) -> None:
+    """Measure an experiment here: before, published and ours side by side, every sample verified.
+
+    Exit status: 0 measured and verified, 2 usage, 3 cannot run here, 5 a sample's memory was wrong,
+    6 a tool failed.
+    """
+    # Imported here: numpy and pydantic take longer than printing the help.
+    from ream.experiment import load, make_row  # noqa: PLC0415
+    from ream.session import Request  # noqa: PLC0415
+    from ream.variants import choose_variants  # noqa: PLC0415
+
+    asked = load(_experiment_path(experiment))
+    if size is not None:
+        asked = asked.single(
+            make_row(
+                {
+                    "name": "custom",
+                    "device_bytes": size,
+                    "order": order,
+                    "type": memory_type,
+                    "altmap": altmap,
+                    "pre_state": pre_state,
+                    "rounds": max(row.rounds for row in asked.rows),
+                }
+            )
+        )
+    elif order or altmap or memory_type != "FS_DAX" or pre_state != "evicted":
+        raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
+    if rows:
+        asked = asked.only(rows)
+    asked = asked.resized(launches=launches, rounds=rounds)
+    variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)
+    request = Request(
+        experiment=asked,
+        variants=variants,
+        tree=tree,
+        threads=threads,
+        seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        runs=_runs_dir(output),
+        cache=cache_dir(),
+        command="",
+    )
+    _run(request, as_json=as_json, dry_run=dry_run, stage=stage)
+
+
+def _run(request: "Request", *, as_json: bool, dry_run: bool, stage: str) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.report import table  # noqa: PLC0415
+    from ream.session import run_session  # noqa: PLC0415
+
+    if dry_run:
+        print(_plan_text(request, stage))
+        return
+    reporter = Reporter()
+    outcome = run_session(replace(request, command=_repeat(request.seed)), reporter)
+    if as_json:
+        print(json.dumps(outcome.summary.to_object(), indent=1))
+    else:
+        sys.stdout.write(table.render(outcome.summary))
+    reporter.step(f"record: {outcome.path}")
+
+
+def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:
+    """The command line that repeats this run, seed and all."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not any(word == "--seed" or word.startswith("--seed=") for word in words):
+        words += ["--seed", str(seed)]
+    return shlex.join(["ream", *words])
+
+
+def _plan_text(request: "Request", stage: str) -> str:
+    from ream.measure.plan import estimated_seconds  # noqa: PLC0415
+
+    experiment = request.experiment
+    seconds = estimated_seconds(
+        experiment.rows, nr_variants=len(request.variants), launches=experiment.launches
+    )
+    lines = [
+        f"experiment  {experiment.name}, {stage} stage: {experiment.question}",
+        f"tree        {request.tree or 'the newest linux-source-6.12 of the package archive'}",
+        *(f"variant     {_variant_line(variant)}" for variant in request.variants),
+        *(f"row         {row.name}: {row.title()}; {row.rounds} rounds" for row in experiment.rows),
+        f"launches    {experiment.launches}, seed {request.seed}",
+        f"time        about {seconds:.0f} s to measure on a slow machine, after the build",
+        f"cache       {request.cache}",
+        f"record      a new directory in {request.runs}",
+    ]
+    return "\n".join(lines)
+
+
+def _variant_line(variant: "Variant") -> str:
+    if not variant.series:
+        return f"{variant.name}: the base, no patches"
+    parts = (f"{series.name} ({len(series.patches)} patches)" for series in variant.series)
+    return f"{variant.name}: {' + '.join(parts)}"
+
+
+@app.command("list")
+def list_experiments() -> None:
+    """List the experiments, their rows and variants, and the published tables."""
+    from ream.experiment import load  # noqa: PLC0415
+    from ream.published import load_tables  # noqa: PLC0415
+
+    for path in sorted(EXPERIMENTS.glob("*.toml")):
+        _print_experiment(load(path))
+    print("\npublished tables")
+    for table in load_tables(PUBLISHED):
+        print(f"  {table.id:28} {table.author}: {table.title}")
+
+
+def _print_experiment(experiment: "Experiment") -> None:
+    print(f"{experiment.name}: {experiment.question}")
+    print(f"  variants  {', '.join(experiment.variant_names())}")
+    for row in experiment.rows:
+        print(f"  {row.name:18} {row.title()}")
+
+
+@app.command()
+def doctor() -> None:
+    """Say what can run on this machine, what cannot, and why; exit 3 if no stage can."""
+    from ream.doctor import examine  # noqa: PLC0415
+
+    findings = examine()
+    for finding in findings:
+        print(f"{finding.state:5} {finding.subject:22} {finding.text}")
+    if any(finding.state == "NO" for finding in findings):
+        raise typer.Exit(3)
+
+
+@app.command()
+def report(
+    record: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run id, a record's directory, or `last`.")
+    ] = "last",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record's object.")] = False,
+    as_letter: Annotated[
+        bool, typer.Option("--letter", help="Print it for a cover letter, under 75 columns.")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """Print a record's table again, from the record alone."""
+    from ream.record.record import Record  # noqa: PLC0415
+    from ream.report import letter, table  # noqa: PLC0415
+    from ream.report.contract import Summary  # noqa: PLC0415
+
+    found = Record.load(record, _runs_dir(output))
+    summary = Summary.from_object(found.run, source=str(found.path))
+    if as_json:
+        print(json.dumps(summary.to_object(), indent=1))
+    else:
+        sys.stdout.write((letter if as_letter else table).render(summary))
+
+
+def main() -> None:
+    """Usage errors are typer's (2), failures we foresaw carry their code, a bug is 70.
+
+    A bare traceback would leave Python with 1, which our users read as "a claim fails".
+    """
+    try:
+        app()
+    except SystemExit as stop:
+        sys.exit(_exit_code(stop.code))
+    except ReamError as error:
+        log.debug("cause", exc_info=error)
+        print(f"ream: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("ream: interrupted; nothing was recorded", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        _leave_quietly()
+    except Exception:
+        log.exception("a bug in ream, not in your patch; please report it with this trace")
+        sys.exit(EXIT_BUG)
+
+
+def _exit_code(code: str | int | None) -> str | int | None:
+    """Typer ends with 1 on a broken pipe or an abort, which is not our 1."""
+    if code != EXIT_NOT_OURS:
+        return code
+    return EXIT_BROKEN_PIPE if sys.exc_info()[1] is not None and _pipe_broke() else code
+
+
+def _pipe_broke() -> bool:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return True
+    return False
+
+
+def _leave_quietly() -> None:
+    """Nobody reads our output any more; keep Python from complaining about that at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_BROKEN_PIPE)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What can run on this machine, and why not: every need of a stage, looked at, not changed."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ream.errors import ReamError
+from ream.kernel.build import compiler_version
+from ream.paths import cache_dir
+from ream.record.machine import read_machine
+from ream.stage.memory import available_bytes
+
+TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
+CACHE_BYTES = 6 << 30
+"""A tree, its build, and a few variants of it."""
+
+COMFORTABLE_BYTES = 8 << 30
+"""The largest map is 1.6 GiB, and so are two predicted images."""
+
+State = Literal["ok", "warn", "NO"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    state: State
+    subject: str
+    text: str
+
+
+def examine() -> tuple[Finding, ...]:
+    """Look at everything the native stage needs; nothing is installed or changed."""
+    return (
+        _cpu(),
+        *(_tool(name) for name in TOOLS if shutil.which(name) is None),
+        _compiler(),
+        _huge_pages(),
+        _memory(),
+        _disk(),
+        _source(),
+        Finding("warn", "vm stage", "not part of this version"),
+        Finding("warn", "live stage", "zone-device cannot run live: it needs a patched kernel"),
+    )
+
+
+def _cpu() -> Finding:
+    machine = read_machine()
+    return Finding("ok", "machine", machine.line())
+
+
+def _tool(name: str) -> Finding:
+    return Finding("NO", name, "not installed; `make setup` installs what ream drives")
+
+
+def _compiler() -> Finding:
+    try:
+        return Finding("ok", "compiler", compiler_version())
+    except ReamError as error:
+        return Finding("NO", "compiler", str(error))
+
+
+def _huge_pages() -> Finding:
+    path = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    try:
+        state = path.read_text().strip()
+    except OSError:
+        return Finding("NO", "huge pages", "this kernel has no transparent huge pages")
+    if "[never]" in state:
+        return Finding(
+            "warn", "huge pages", f"off ({state}): the map would lie in 4 KiB pages; write madvise"
+        )
+    return Finding("ok", "huge pages", state)
+
+
+def _memory() -> Finding:
+    available = available_bytes()
+    text = f"{available >> 30} GiB available"
+    if available < COMFORTABLE_BYTES:
+        return Finding("warn", "memory", f"{text}; the largest devices will be made smaller")
+    return Finding("ok", "memory", text)
+
+
+def _disk() -> Finding:
+    place = cache_dir()
+    existing = next(path for path in (place, *place.parents) if path.exists())
+    if not os.access(existing, os.W_OK):
+        return Finding("NO", "cache", f"{existing} cannot be written to; set XDG_CACHE_HOME")
+    free = shutil.disk_usage(existing).free
+    text = f"{free >> 30} GiB free for {place}"
+    return Finding("ok" if free >= CACHE_BYTES else "NO", "cache", text)
+
+
+def _source() -> Finding:
+    trees = cache_dir() / "tree"
+    if trees.is_dir() and any(trees.iterdir()):
+        return Finding("ok", "kernel source", "in the cache")
+    if shutil.which("apt-get") is None:
+        return Finding("warn", "kernel source", "no apt-get here: give a kernel tree with --tree")
+    return Finding("ok", "kernel source", "not in the cache; the first run fetches it")

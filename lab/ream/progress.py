@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is going on, on standard error: steps as they begin, and a bar with the time left."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+QUIET_S = 10.0
+"""Between two lines where nobody sees a bar move: a log, a pipe, a CI job."""
+
+Advance = Callable[[float, str], None]
+
+
+class Reporter:
+    """Tells a person, and only on standard error: standard output holds nothing but results."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def step(self, text: str) -> None:
+        """Say what begins now."""
+        self._console.print(f"ream: {text}", markup=False)
+
+    @contextmanager
+    def measuring(self, total: float) -> Iterator[Advance]:
+        """Show how far a long piece of work is; `total` is in any unit of work.
+
+        Yields advance(amount, what is being done now).
+        """
+        if sys.stderr.isatty():
+            with _Bar(self._console, total) as bar:
+                yield bar.advance
+        else:
+            yield _Lines(self.step, total).advance
+
+
+class _Bar:
+    def __init__(self, console: Console, total: float) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting", total=total)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+    def advance(self, amount: float, text: str) -> None:
+        self._progress.update(self._task, advance=amount, description=text)
+
+
+class _Lines:
+    def __init__(self, say: Callable[[str], None], total: float) -> None:
+        self._say = say
+        self._total = total
+        self._done = 0.0
+        self._began = self._said = time.monotonic()
+
+    def advance(self, amount: float, text: str) -> None:
+        self._done += amount
+        now = time.monotonic()
+        if now - self._said < QUIET_S or not 0 < self._done < self._total:
+            return
+        self._said = now
+        left_s = (now - self._began) / self._done * (self._total - self._done)
+        self._say(f"{text}, {100 * self._done / self._total:.0f} %, about {left_s:.0f} s left")

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which versions of the kernel code a run compares, each an ordered list of patches on one base."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.errors import BadUsage
+from ream.experiment import IMPLIED, Experiment
+from ream.kernel.series import Patch, Series, load_series
+from ream.paths import SERIES
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A version of the kernel code: the base plus these series, in order."""
+
+    name: str
+    series: tuple[Series, ...]
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        return tuple(patch for series in self.series for patch in series.patches)
+
+
+def choose_variants(
+    experiment: Experiment, *, user_series: Sequence[Path] = (), per_patch: bool = False
+) -> tuple[Variant, ...]:
+    """The variants of a run: before twice, the experiment's own, the user's, and prefixes.
+
+    user_series: patches on the base, each a variant named after its file or folder.
+    per_patch: adds every proper prefix of the user's series or, if there is none, of the
+    experiment's longest variant; what each step buys is then a ratio of neighbours.
+    Raises BadUsage for a series that cannot be read or a name that is taken.
+    """
+    own = [
+        Variant(name, tuple(load_series(SERIES / folder) for folder in folders))
+        for name, folders in experiment.variants.items()
+    ]
+    given = [Variant(series.name, (series,)) for series in map(load_series, user_series)]
+    chosen = [*(Variant(name, ()) for name in IMPLIED), *own, *given]
+    if per_patch:
+        longest = [max(own, key=lambda variant: len(variant.patches))]
+        chosen += [step for variant in given or longest for step in _prefixes(variant, own)]
+    names = [variant.name for variant in chosen]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
+    return tuple(chosen)
+
+
+def _prefixes(variant: Variant, others: Sequence[Variant]) -> Iterator[Variant]:
+    """Every proper prefix that is no variant already, named by its last series and patch."""
+    known = {other.patches for other in (variant, *others)}
+    whole: tuple[Series, ...] = ()
+    for series in variant.series:
+        for count in range(1, len(series.patches) + 1):
+            part = Series(f"{series.name}.{count}", series.patches[:count])
+            step = Variant(part.name, (*whole, part))
+            if step.patches not in known:
+                yield step
+        whole = (*whole, series)

@@ -24,8 +24,6 @@ struct alt_instr {
 #define JMP_REL32 0xe9
 #define MOST_BYTES 64
 
-extern struct alt_instr __start_altinstructions[], __stop_altinstructions[];
-
 /* Recommended no-operations of 1 to 8 bytes; Intel SDM volume 2, NOP. */
 static const unsigned char nops[9][8] = {
 	{}, { 0x90 }, { 0x66, 0x90 }, { 0x0f, 0x1f, 0x00 },
@@ -87,11 +85,12 @@ static void replace(struct alt_instr *entry)
 
 unsigned int alternatives_apply(const unsigned int *capability)
 {
+	struct alt_instr *start = (struct alt_instr *)__start_altinstructions;
+	struct alt_instr *stop = (struct alt_instr *)__stop_altinstructions;
 	unsigned char *first = NULL, *end = NULL;
 	unsigned int nr_replaced = 0;
 
-	for (struct alt_instr *entry = __start_altinstructions;
-	     entry < __stop_altinstructions; entry++) {
+	for (struct alt_instr *entry = start; entry < stop; entry++) {
 		unsigned char *site = site_of(entry);
 
 		if (!first || site < first)
@@ -103,8 +102,7 @@ unsigned int alternatives_apply(const unsigned int *capability)
 		return 0;
 	protect(first, end, PROT_READ | PROT_WRITE | PROT_EXEC);
 	/* In order: where two entries name one site, the later one wins. */
-	for (struct alt_instr *entry = __start_altinstructions;
-	     entry < __stop_altinstructions; entry++) {
+	for (struct alt_instr *entry = start; entry < stop; entry++) {
 		if (wanted(entry, capability)) {
 			replace(entry);
 			nr_replaced++;

@@ -27,6 +27,15 @@ static void map_fresh(uintptr_t address, size_t bytes, int flags)
 		    strerror(errno));
 }
 
+/* Ordinary stores, one by one: a string store of this length might stream. */
+static void fill_cached(unsigned char *to, size_t bytes, uint64_t word)
+{
+	for (size_t at = 0; at < bytes; at += sizeof(word))
+		asm volatile("movq %1, %0"
+			     : "=m" (*(uint64_t *)(to + at))
+			     : "r" (word));
+}
+
 struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads)
 {
 	struct arena arena = { .start = (void *)address, .bytes = bytes };
@@ -50,8 +59,7 @@ void arena_set_pre_state(const struct arena *arena, size_t bytes,
 		fill_range(&fill_kinds[0], &range, ARENA_POISON, nr_threads);
 		break;
 	case PRE_DIRTY:
-		for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-			((volatile uint64_t *)arena->start)[i] = ARENA_POISON;
+		fill_cached(arena->start, bytes, ARENA_POISON);
 		break;
 	case PRE_UNTOUCHED:
 		map_fresh((uintptr_t)arena->start, arena->bytes, MAP_FIXED);
@@ -111,8 +119,9 @@ static size_t first_difference_in(const struct compare_job *job, size_t from, si
 static void compare_share(void *context, unsigned int index, unsigned int nr)
 {
 	struct compare_job *job = context;
-	size_t found = first_difference_in(job, job->bytes / nr * index,
-					   index + 1 == nr ? job->bytes : job->bytes / nr * (index + 1));
+	size_t share = job->bytes / nr;
+	size_t end = index + 1 == nr ? job->bytes : share * (index + 1);
+	size_t found = first_difference_in(job, share * index, end);
 	size_t first = __atomic_load_n(&job->first_difference, __ATOMIC_RELAXED);
 
 	/* Keep the least of what the threads found. */

@@ -9,6 +9,7 @@
 #include "program.h"
 
 #define MOST_CPUS 1024
+#define MOST_CACHES 8
 
 static unsigned int usable[MOST_CPUS];
 static struct host_machine machine;
@@ -41,32 +42,29 @@ static void read_capability(unsigned int *word)
 	}
 }
 
+/* A number from sysfs; 0 if there is none. */
+static unsigned long read_cache(unsigned int index, const char *attribute)
+{
+	char path[80];
+	unsigned long value = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/%s",
+		 index, attribute);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lu", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value;
+}
+
 static unsigned long read_l2_bytes(void)
 {
-	for (unsigned int index = 0; index < 8; index++) {
-		char path[80];
-		unsigned int level = 0;
-		unsigned long kib = 0;
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/level", index);
-		file = fopen(path, "r");
-		if (!file)
-			break;
-		if (fscanf(file, "%u", &level) != 1)
-			level = 0;
-		fclose(file);
-		if (level != 2)
-			continue;
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/size", index);
-		file = fopen(path, "r");
-		if (file) {
-			if (fscanf(file, "%luK", &kib) != 1)
-				kib = 0;
-			fclose(file);
-		}
-		return kib * 1024;
-	}
+	for (unsigned int index = 0; index < MOST_CACHES; index++)
+		if (read_cache(index, "level") == 2)
+			return read_cache(index, "size") * 1024;	/* "512K" */
 	return 0;
 }
 

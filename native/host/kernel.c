@@ -13,9 +13,6 @@
 
 #define FROM_KERNEL __attribute__((force_align_arg_pointer))
 
-/* All kernels' per-CPU data, joined by the link. */
-extern char __start_percpu[], __stop_percpu[];
-
 void die(enum runner_exit code, const char *format, ...)
 {
 	va_list arguments;

@@ -50,10 +50,18 @@ const struct host_machine *cpu_machine(unsigned int most_cpus);
 /* Pin the calling thread to CPU @cpu, counted among those we may use. */
 void cpu_pin(unsigned int cpu);
 
-/* kernel.c: the kernels linked into this program, in link order */
-
+/*
+ * What the final link joins from all kernels, in link order. The linker makes
+ * these names of the sections'; see variant.lds.
+ */
 extern struct host_kernel *const __start_ream_kernels[];
 extern struct host_kernel *const __stop_ream_kernels[];
+extern char __start_percpu[], __stop_percpu[];
+extern char __start_altinstructions[], __stop_altinstructions[];
+extern char __start___bug_table[] __attribute__((weak));
+extern char __stop___bug_table[] __attribute__((weak));
+
+/* kernel.c: the kernels linked into this program */
 
 /* Patch alternatives, boot every kernel, make this thread its CPU 0. */
 void kernel_boot_all(const struct host_machine *machine);

@@ -28,9 +28,6 @@ struct bug_entry {
 #define UD2_BYTES 2
 #define STACK_BYTES 65536
 
-extern struct bug_entry __start___bug_table[] __attribute__((weak));
-extern struct bug_entry __stop___bug_table[] __attribute__((weak));
-
 struct forbidden {
 	unsigned long address;
 	char variant[48];
@@ -67,8 +64,11 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 
 static const struct bug_entry *bug_at(unsigned long address)
 {
-	for (struct bug_entry *bug = __start___bug_table; bug < __stop___bug_table; bug++)
-		if ((unsigned long)&bug->bug_addr_disp + (unsigned long)(long)bug->bug_addr_disp == address)
+	const struct bug_entry *bug = (const struct bug_entry *)__start___bug_table;
+	const struct bug_entry *stop = (const struct bug_entry *)__stop___bug_table;
+
+	for (; bug < stop; bug++)
+		if ((unsigned long)&bug->bug_addr_disp + (long)bug->bug_addr_disp == address)
 			return bug;
 	return NULL;
 }
@@ -81,7 +81,8 @@ static void on_illegal(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	(void)info;
 	if (!bug)
-		die(RUNNER_CRASHED, "illegal instruction at %#llx", (unsigned long long)registers[REG_RIP]);
+		die(RUNNER_CRASHED, "illegal instruction at %#lx",
+		    (unsigned long)registers[REG_RIP]);
 	fprintf(stderr, "kernel: %s at %s:%u\n", bug->flags & BUGFLAG_WARNING ? "WARNING" : "BUG",
 		(const char *)&bug->file_disp + bug->file_disp, bug->line);
 	if (!(bug->flags & BUGFLAG_WARNING))

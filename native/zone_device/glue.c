@@ -97,10 +97,12 @@ static void run(void)
 				world.pgmap);
 }
 
-const struct zone_device_ops host_experiment_ops = {
+static const struct zone_device_ops ops = {
 	.prepare = prepare,
 	.run = run,
 };
+
+const void *const host_experiment_ops = &ops;
 
 #define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
 #define CONSTANT(name) { #name, (unsigned long)(name) }

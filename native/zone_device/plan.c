@@ -33,8 +33,8 @@ static bool set_text(struct row *row, const char *key, const char *value)
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (!strcmp(key, texts[i].key))
-			return (size_t)snprintf(texts[i].to, texts[i].bytes, "%s", value) < texts[i].bytes;
+		if (!strcmp(key, texts[i].key) && strlen(value) < texts[i].bytes)
+			return memcpy(texts[i].to, value, strlen(value) + 1);
 	return false;
 }
 
@@ -92,7 +92,8 @@ static bool set_number(struct row *row, const char *key, const char *value)
 
 static void read_row(struct row *row, char *line, const char *path, size_t number)
 {
-	for (char *key = strtok(line, " \n"); key; key = strtok(NULL, " \n")) {
+	line[strcspn(line, "\n")] = '\0';
+	for (char *key = strtok(line, " "); key; key = strtok(NULL, " ")) {
 		char *value = strchr(key, '=');
 
 		if (value)

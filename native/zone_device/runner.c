@@ -69,10 +69,12 @@ static void set_pre_state(const struct row *row)
 static void print_sample(const struct row *row, unsigned int round, const struct slot *slot,
 			 unsigned int nr_threads, uint64_t time_ns, bool verified)
 {
-	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, \"role\": \"%s\", \"subject\": \"%s\", "
-	       "\"threads\": %u, \"time_ns\": %lu, \"nr_bytes\": %zu, \"verified\": %s}\n",
-	       row->name, launch.number, round, slot->fill ? "limit" : "variant",
-	       slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
+	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, ",
+	       row->name, launch.number, round);
+	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
+	       slot->fill ? "limit" : "variant",
+	       slot->fill ? slot->fill->name : launch.variant_names[slot->variant]);
+	printf("\"threads\": %u, \"time_ns\": %lu, \"nr_bytes\": %zu, \"verified\": %s}\n",
 	       nr_threads, (unsigned long)time_ns, row->fill.block_bytes * row->fill.nr_blocks,
 	       verified ? "true" : "false");
 	launch.nr_samples++;
@@ -99,7 +101,8 @@ static bool verify(const struct row *row, const char *subject)
 					       &row->image, launch.nr_cpus);
 
 	if (offset != ARENA_NO_DIFFERENCE) {
-		print_difference(row, subject, "the memory map", offset, launch.arena.start, &row->image);
+		print_difference(row, subject, "the memory map", offset,
+				 launch.arena.start, &row->image);
 		return false;
 	}
 	offset = arena_first_difference((void *)USAGE_ADDRESS, row->usage_image.bytes,
@@ -143,6 +146,8 @@ static void sample_fill(const struct row *row, unsigned int round, const struct 
 	struct fill_range range = row->fill;
 	uint64_t start_ns, time_ns;
 
+	if (!range.nr_blocks)
+		return;	/* an altmap takes the whole range */
 	range.start = launch.arena.start + row->fill_offset;
 	set_pre_state(row);
 	start_ns = now_ns();
@@ -196,29 +201,38 @@ static void print_facts(void)
 	printf("{\"map\": %lu, \"pgmap\": %lu, \"poison\": %llu, \"variants\": {",
 	       MAP_ADDRESS, PGMAP_ADDRESS, (unsigned long long)ARENA_POISON);
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
+		const struct host_fact *facts = __start_ream_kernels[i]->facts;
+
 		printf("%s\"%s\": {", i ? ", " : "", launch.variant_names[i]);
-		for (const struct host_fact *fact = __start_ream_kernels[i]->facts; fact->name; fact++)
-			printf("%s\"%s\": %lu", fact == __start_ream_kernels[i]->facts ? "" : ", ",
+		for (const struct host_fact *fact = facts; fact->name; fact++)
+			printf("%s\"%s\": %lu", fact == facts ? "" : ", ",
 			       fact->name, fact->value);
 		putchar('}');
 	}
 	puts("}}");
 }
 
+static void print_stub(unsigned int variant, const struct host_stub *stub, bool first)
+{
+	printf("%s{\"variant\": \"%s\", \"name\": \"%s\", ", first ? "" : ", ",
+	       launch.variant_names[variant], stub->name);
+	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, stub->nr_calls);
+}
+
 static void print_end(void)
 {
-	const char *separator = "";
+	bool first = true;
 
 	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, \"stubs\": [",
 	       launch.nr_samples, launch.nr_cpus);
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
-		for (struct host_stub *const *stub = __start_ream_kernels[i]->stubs; *stub; stub++) {
+		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
+
+		for (; *stub; stub++) {
 			if (!(*stub)->nr_calls)
 				continue;
-			printf("%s{\"variant\": \"%s\", \"name\": \"%s\", \"honesty\": \"%s\", \"calls\": %lu}",
-			       separator, launch.variant_names[i], (*stub)->name,
-			       (*stub)->honesty, (*stub)->nr_calls);
-			separator = ", ";
+			print_stub(i, *stub, first);
+			first = false;
 		}
 	}
 	puts("]}");
@@ -234,7 +248,8 @@ static void name_variants(char *names)
 		launch.variant_names[launch.nr_variants++] = name;
 	}
 	if (launch.nr_variants != nr_linked)
-		die(RUNNER_USAGE, "%u variants are linked, %u are named", nr_linked, launch.nr_variants);
+		die(RUNNER_USAGE, "%u variants are linked, %u are named",
+		    nr_linked, launch.nr_variants);
 }
 
 static int run_plan(struct plan *plan)
@@ -257,9 +272,8 @@ static int run_plan(struct plan *plan)
 }
 
 static const char usage[] =
-	"usage: runner --variants A,B,... --forbidden FILE [--cpus N] \n"
+	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N)\n"
-	"\n"
 	"One launch of the zone-device experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
@@ -283,6 +297,8 @@ int main(int argc, char **argv)
 		{ .name = NULL },
 	};
 	const char *forbidden_path = NULL, *plan_path = NULL;
+	const struct host_machine *machine;
+	struct plan plan;
 	unsigned int most_cpus = 0;
 	bool facts = false;
 	int option;
@@ -328,9 +344,8 @@ int main(int argc, char **argv)
 		print_facts();
 		return RUNNER_OK;
 	}
-	struct plan plan = plan_read(plan_path);
-	const struct host_machine *machine = cpu_machine(most_cpus);
-
+	plan = plan_read(plan_path);
+	machine = cpu_machine(most_cpus);
 	launch.nr_cpus = machine->nr_cpus;
 	traps_install(forbidden_path);
 	map_small(USAGE_ADDRESS, USAGE_BYTES);

@@ -34,10 +34,13 @@ static bool cpuid_has(const struct host_machine *machine, u16 feature)
 	return machine->capability[feature / 32] & BIT(feature % 32);
 }
 
+static struct host_kernel kernel;
+
 static const unsigned int *boot(const struct host_machine *machine)
 {
 	unsigned int cpu, i;
 
+	kernel.ops = host_experiment_ops;
 	BUILD_BUG_ON(NCAPINTS != HOST_NR_CAPABILITY_WORDS);
 	for (i = 0; i < ARRAY_SIZE(allowed_features); i++)
 		if (cpuid_has(machine, allowed_features[i]))
@@ -140,13 +143,9 @@ void __warn_printk(const char *format, ...)
 	host_say(format);
 }
 
-extern const struct zone_device_ops host_experiment_ops;
-extern struct host_stub *const host_stubs[];
-
 static struct host_kernel kernel = {
 	.boot = boot,
 	.init_cpu = init_cpu,
-	.ops = &host_experiment_ops,
 	.facts = host_experiment_facts,
 	.stubs = host_stubs,
 };

@@ -21,7 +21,7 @@ static const char first_datum[0] __used __aligned(PAGE_SIZE)
 unsigned long vmemmap_base;
 
 /* No hosted path reads time from it; a printed duration is 0. */
-unsigned long volatile jiffies __cacheline_aligned_in_smp = INITIAL_JIFFIES;
+u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
 
 /* Filled by boot() in custom.c from CPUID. arch/x86/kernel/setup.c */
 struct cpuinfo_x86 boot_cpu_data;
@@ -43,7 +43,7 @@ struct cpumask __cpu_possible_mask;
 struct cpumask __cpu_online_mask;
 struct cpumask __cpu_present_mask;
 #if !defined(FORCE_NR_CPUS)
-unsigned int nr_cpu_ids = NR_CPUS;
+unsigned int nr_cpu_ids = 1;
 #endif
 
 /* custom.c hands all work to one pool, so no queue has state. */
@@ -55,8 +55,9 @@ DEFINE_PER_CPU_READ_MOSTLY(unsigned long, this_cpu_off);
 DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot);
 unsigned long __per_cpu_offset[NR_CPUS];
 
-/* The kernel's linker script makes this alias. arch/x86/kernel/vmlinux.lds.S */
+/* The kernel's linker script makes these aliases. arch/x86/kernel/vmlinux.lds.S */
 asm(".globl const_pcpu_hot\n.set const_pcpu_hot, pcpu_hot");
+asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 /**
  * host_node() - the node an experiment may fill

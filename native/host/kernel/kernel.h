@@ -29,7 +29,12 @@
 		arch_atomic64_inc((atomic64_t *)&stub.nr_calls);	\
 	} while (0)
 
+/* The experiment's glue defines these. */
+extern const void *const host_experiment_ops;
 extern const struct host_fact host_experiment_facts[];
+
+/* The linker gathers the stubs here. See variant.lds. */
+extern struct host_stub *const host_stubs[];
 
 struct pglist_data *host_node(int nid);
 void host_set_node_cpus(int nid, unsigned int nr_cpus);

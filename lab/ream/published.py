@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from ream.errors import BadUsage
+from ream.experiment import RowBase
 from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, read_toml
 
 RATIO_UNIT = "ratio published/before"
@@ -84,6 +85,19 @@ def load_tables(directory: Path) -> tuple[Table, ...]:
     if twice := sorted({name for name in ids if ids.count(name) > 1}):
         raise BadUsage(f"{directory}: more than one table is called {', '.join(twice)}")
     return tuple(tables)
+
+
+def check_references(rows: Iterable[RowBase], tables: Iterable[Table]) -> None:
+    """Raise BadUsage with every row whose published table or line is not there, before it runs."""
+    tables, missing = tuple(tables), []
+    for row in rows:
+        if row.published is not None:
+            try:
+                lookup(tables, row.published.id).row(row.published.params)
+            except BadUsage as cause:
+                missing.append(f"{row.name}: {cause}")
+    if missing:
+        raise BadUsage("\n".join(missing))
 
 
 def lookup(tables: Iterable[Table], table_id: str) -> Table:

@@ -5,12 +5,17 @@ import math
 import random
 from collections.abc import Callable, Mapping
 
+import hypothesis
 import pytest
 
 from ream.experiment import STRUCT_PAGE_BYTES, Row
 from ream.measure.sample import Sample
 from ream.record.machine import Cache, Conditions, Machine, Node
 from ream.record.receipt import Kernel, PatchEntry, Ream, Receipt, SeriesEntry, Settings
+
+# A shared machine stalls for longer than any deadline: that is not the code's fault.
+hypothesis.settings.register_profile("ream", deadline=None)
+hypothesis.settings.load_profile("ream")
 
 Simulated = Callable[..., list[Sample]]
 

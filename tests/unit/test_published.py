@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import BadUsage
-from ream.paths import PUBLISHED
-from ream.published import load_tables, lookup
+from ream.experiment import PublishedRef, load
+from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.published import check_references, load_tables, lookup
 
 
 def test_every_table_in_the_checkout_is_valid() -> None:
@@ -41,6 +42,23 @@ def test_a_comparison_must_name_one_line() -> None:
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
     with pytest.raises(BadUsage, match=r"no published table nope; there are .*zone-device-v4"):
         lookup(load_tables(PUBLISHED), "nope")
+
+
+def test_references_are_checked_before_a_run() -> None:
+    tables = load_tables(PUBLISHED)
+    rows = load(EXPERIMENTS / "zone-device.toml").rows
+    check_references(rows, tables)
+    lost = [
+        rows[0].model_copy(update={"published": PublishedRef(id="nope", params={})}),
+        rows[1],
+        rows[2].model_copy(update={"published": PublishedRef(id="zone-device-v4", params={})}),
+    ]
+    with pytest.raises(BadUsage) as refused:
+        check_references(lost, tables)
+    assert [line[: line.index(" ")] for line in str(refused.value).splitlines()] == [
+        "fsdax-100GB:",
+        "devdax-ram-100GB:",
+    ]
 
 
 def test_faults_of_a_table_name_file_and_field(tmp_path: Path) -> None:

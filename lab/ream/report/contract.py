@@ -6,13 +6,21 @@ so a reader leaves alone what it does not know. Unknown is null, never 0.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
 Effect = Literal["faster", "slower", "no difference"]
+
+
+# Wider than any machine, narrow enough that a damaged record cannot break a table.
+Number = Annotated[int, Field(gt=0, lt=1 << 63)]
+Positive = Annotated[float, Field(gt=1e-99, lt=1e99)]
+Cpus = Annotated[int, Field(ge=1, lt=10_000)]  # NR_CPUS is at most 8192 on x86
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class _Part(BaseModel):
@@ -24,44 +32,44 @@ class _Part(BaseModel):
 class Ratio(_Part):
     """A ratio with its 95 % interval over launches, and the extremes of single launches."""
 
-    ratio: float = Field(gt=0)
-    low: float | None = None
-    high: float | None = None
-    spread_low: float | None = None
-    spread_high: float | None = None
+    ratio: Positive
+    low: Positive | None = None
+    high: Positive | None = None
+    spread_low: Positive | None = None
+    spread_high: Positive | None = None
 
 
 class Fill(_Part):
     """One kind of fill of the same bytes: a limit."""
 
-    value: int = Field(gt=0)
-    threads: int
+    value: Number
+    threads: Cpus
     how: str
-    ns_per_page: float | None = None
-    gb_per_s: float | None = None
+    ns_per_page: Positive | None = None
+    gb_per_s: Positive | None = None
 
 
 class Result(_Part):
     """One variant in one row."""
 
-    median: int = Field(gt=0)
-    rounds: int
-    nr_bytes: int = Field(gt=0)
-    ratio: float | None
-    low: float | None = None
-    high: float | None = None
-    of_limit: float | None = None
+    median: Number
+    rounds: Count
+    nr_bytes: Number
+    ratio: Positive | None
+    low: Positive | None = None
+    high: Positive | None = None
+    of_limit: Positive | None = None
     verified: bool
-    launches: int | None = None
-    threads: int | None = None
+    launches: Count | None = None
+    threads: Cpus | None = None
     effect: Effect | None = None
-    spread_low: float | None = None
-    spread_high: float | None = None
-    of_limit_low: float | None = None
-    of_limit_high: float | None = None
-    limit_threads: int | None = None
-    ns_per_page: float | None = None
-    gb_per_s: float | None = None
+    spread_low: Positive | None = None
+    spread_high: Positive | None = None
+    of_limit_low: Positive | None = None
+    of_limit_high: Positive | None = None
+    limit_threads: Cpus | None = None
+    ns_per_page: Positive | None = None
+    gb_per_s: Positive | None = None
     over_published: Ratio | None = None
 
 
@@ -69,8 +77,8 @@ class Comparison(_Part):
     """A row's published counterpart, and the verdict on it."""
 
     id: str
-    ratio: float | None
-    verdict: str
+    ratio: Positive | None
+    verdict: Word
     reason: str | None = None
     before: float | None = None
     published: float | None = None
@@ -114,7 +122,7 @@ class ReceiptLines(_Part):
     ream: str
     command: str | None = None
     seed: int | None = None
-    launches: int | None = None
+    launches: Count | None = None
     load_before: float | None = None
     load_after: float | None = None
     steal_pct: float | None = None
@@ -135,6 +143,13 @@ class Summary(_Part):
         """What `--json` prints and run.json holds."""
         return self.model_dump(mode="json", by_alias=True)
 
+    def plain(self) -> Self:
+        """The same summary with every text in printable ASCII.
+
+        Names come from files and mails; a report must survive any terminal and any mailer.
+        """
+        return self.model_validate(_plain(self.to_object()))
+
     @classmethod
     def from_object(cls, value: Mapping[str, Any], *, source: str) -> Self:
         """Read a record's run.json; raises BadUsage naming every field that cannot be right."""
@@ -142,3 +157,12 @@ class Summary(_Part):
             return cls.model_validate(dict(value))
         except ValidationError as cause:
             raise faults(source, cause) from cause
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        text = value.encode("ascii", "backslashreplace").decode("ascii")
+        return "".join(c if c.isprintable() else "?" for c in text)
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list) else value

@@ -29,8 +29,8 @@ def notes(row: RowResult) -> Iterator[str]:
         yield "no noise floor: it takes two launches; no effect can be told from layout or noise"
     elif bound > math.log(WIDE_FLOOR):
         yield (
-            f"the noise floor reaches {math.expm1(bound):.0%} here: a smaller effect cannot be "
-            "seen; more launches or a quieter machine would narrow it"
+            f"the noise floor reaches {100 * math.expm1(bound):.0f} % here: a smaller effect "
+            "cannot be seen; more launches or a quieter machine would narrow it"
         )
     for name, result in row.variants.items():
         yield from _of_one(name, result, before, row, bound)
@@ -44,10 +44,14 @@ def _of_one(
             f"{name} is at {result.of_limit:.2f} of its limit: that is an error in the limit "
             "(a better fill exists, or the fills met worse weather), not a triumph"
         )
-    if row.limits and result.of_limit is None:
-        yield f"{name}: no fill of the same bytes ran with {_cpus(result.threads)} or more"
+    no_limit = bool(row.limits) and result.of_limit is None
     if before is not None and result.nr_bytes != before.nr_bytes:
-        yield f"{name} writes {result.nr_bytes:,} bytes of map, {BEFORE} {before.nr_bytes:,}"
+        missing = ": no fill of as many ran" if no_limit else ""
+        yield (
+            f"{name} writes {result.nr_bytes:,} bytes of map, {BEFORE} {before.nr_bytes:,}{missing}"
+        )
+    elif no_limit:
+        yield f"{name}: no fill of the same bytes ran with {_cpus(result.threads)} or more"
     if name == BEFORE_AGAIN or bound is None:
         return
     over = result.over_published
@@ -134,9 +138,9 @@ def _changes(asked: Mapping[str, Scalar | None], ran: Mapping[str, Scalar | None
             continue
         if name == "nr_pages" and isinstance(value, int) and isinstance(ran.get(name), int):
             sizes = [format_size(int(pages) * PAGE_BYTES) for pages in (value, ran[name] or 0)]
-            yield f"the device is {sizes[1]} here: {sizes[0]} was asked for, memory is short"
+            yield f"the device is {sizes[1]} here, {sizes[0]} was asked for: memory is short"
         else:
-            yield f"{name} is {ran.get(name)} here: {value} was asked for"
+            yield f"{name} is {ran.get(name)} here, {value} was asked for"
 
 
 def _bound(floor: Ratio | None) -> float | None:

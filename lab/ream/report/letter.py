@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN
 from ream.report.contract import Ratio, Result, RowResult, Summary
-from ream.report.table import ascii_only, interval
+from ream.report.table import fit, interval, whose_published
 
 WIDTH = 74
 LABEL = 9
@@ -17,6 +17,7 @@ RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
 
 def render(summary: Summary) -> str:
     """The block, ending in a newline. Rows that did not run are named, never left out."""
+    summary = summary.plain()
     receipt = summary.receipt
     head = [
         _labelled("Machine:", receipt.machine),
@@ -31,7 +32,7 @@ def render(summary: Summary) -> str:
         blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
     command = receipt.command or f"./ream run {summary.experiment}"
     blocks.append(f"To reproduce:\n\n{_pasteable(command)}\n\nRecord: {summary.run}")
-    return ascii_only("\n\n".join(blocks)) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
 def _method(summary: Summary) -> str:
@@ -40,7 +41,7 @@ def _method(summary: Summary) -> str:
         f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
         "patched/base with a 95 % interval over launches; the floor is the base against a second "
         "copy of itself; the limit is the fastest fill of the same bytes with as many CPUs, "
-        "1 is the limit."
+        f"1 is the limit.{whose_published(summary)}"
     )
 
 
@@ -68,22 +69,22 @@ def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Ite
     cells = []
     for text, width in ((label, ROW), (name, VARIANT)):
         if len(text) > width:
-            yield text
+            yield from textwrap.wrap(text, WIDTH)
         cells.append(f"{text if len(text) <= width else '':<{width}}")
-    share = "" if near is None else f"{near:.2f}"
+    share = "" if near is None else fit(near, 4)
     yield f"{' '.join(cells)}|{ms:>9} | {ratio:<22} | {share}".rstrip()
 
 
 def _ms(result: Result) -> str:
     ms = result.median / 1e6
-    return f"{ms:.2f}" if ms >= 1 else f"{ms:.4f}"
+    return fit(ms, 9) if ms >= 1 else fit(ms, 9, 4)
 
 
 def _ratio(result: Result) -> str:
     if result.ratio is None:
         return "?"
     if result.effect == "no difference":
-        return f"{result.ratio:.3f} {result.effect}"
+        return f"{fit(result.ratio, 5, 3)} {result.effect}"
     return interval(Ratio(ratio=result.ratio, low=result.low, high=result.high))
 
 

@@ -11,33 +11,56 @@ WIDTH = 100
 LABEL = 10
 """Columns of the words at the left of head and notes."""
 NAME = 18
+SHORT = 20
 MAX_IN_SHORT = 3
-TEN = 10
-"""From here on a ratio has one decimal, to fit its column."""
+GB = 10**9
+
+HOW_TO_READ = (
+    "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
+    "of limit = fastest fill of the same bytes / variant, 1 is the hardware's limit."
+)
 
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
 def render(summary: Summary) -> str:
     """The whole table, ending in a newline."""
-    blocks = ["\n".join(_head(summary))]
-    blocks += ["\n".join(_row(row)) for row in summary.rows]
-    if short := list(_in_short(summary)):
-        blocks.append("\n".join(short))
-    if summary.receipt.warnings:
-        blocks.append("\n".join(_all("doubt", summary.receipt.warnings, indent=0)))
-    return ascii_only("\n\n".join(blocks)) + "\n"
+    plain = summary.plain()
+    blocks = [_head(plain), *(_row(row) for row in plain.rows), _in_short(plain)]
+    blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
+    return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
 
-def ascii_only(text: str) -> str:
-    """Names come from files and mails; the table must survive any terminal and any mailer."""
-    printable = text.encode("ascii", "backslashreplace").decode("ascii")
-    return "".join(c if c == "\n" or " " <= c <= "~" else "?" for c in printable)
+def fit(value: float | None, width: int, digits: int = 2) -> str:
+    """A number in at most `width` columns with at most `digits` decimals.
+
+    Unknown is a question mark, never 0; and what is not 0 does not look like it.
+    """
+    if value is None:
+        return "?"
+    for decimals in range(digits, -1, -1):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= width and (float(text) != 0 or value == 0):
+            return text
+    return f"{value:.0e}"
+
+
+def interval(value: Result | Ratio) -> str:
+    """A ratio with its interval in 22 columns, however large it is."""
+    ratio, low, high = (fit(number, 5, 3) for number in (value.ratio, value.low, value.high))
+    return "?" if value.ratio is None else f"{ratio} [{low} .. {high}]"
+
+
+def whose_published(summary: Summary) -> str:
+    """A sentence that no table with a re-implementation in it may lack."""
+    if not any(PUBLISHED in row.variants for row in summary.rows):
+        return ""
+    return f" {PUBLISHED} is our own writing of the published technique, on this base."
 
 
 def _head(summary: Summary) -> Iterator[str]:
     receipt = summary.receipt
-    yield f"ream {summary.experiment}, {summary.stage} stage"
+    yield from textwrap.wrap(f"ream {summary.experiment}, {summary.stage} stage", WIDTH)
     if summary.question:
         yield from _said("question", summary.question, indent=0)
     yield from _said("machine", receipt.machine, indent=0)
@@ -45,13 +68,7 @@ def _head(summary: Summary) -> Iterator[str]:
     if receipt.patches:
         yield from _said("patches", receipt.patches, indent=0)
     yield from _said("measured", _measured(summary), indent=0)
-    yield from _said(
-        "read",
-        "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
-        "of limit = fastest fill of the same bytes / variant, 1 is the hardware's limit. "
-        f"{PUBLISHED} is our own writing of the published technique, on this base.",
-        indent=0,
-    )
+    yield from _said("read", HOW_TO_READ + whose_published(summary), indent=0)
     yield from _said("record", summary.run, indent=0)
 
 
@@ -77,7 +94,7 @@ def _or(value: float | None) -> str:
 
 def _row(row: RowResult) -> Iterator[str]:
     before = row.variants.get(BEFORE)
-    amount = f"; {before.nr_bytes / 1e6:,.1f} MB of map a sample" if before is not None else ""
+    amount = f"; {_decimal(before.nr_bytes)} of map a sample" if before is not None else ""
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
@@ -92,22 +109,32 @@ def _row(row: RowResult) -> Iterator[str]:
 
 def _numbers(row: RowResult) -> Iterator[str]:
     scale, unit = _unit([result.median for result in row.variants.values()])
-    yield _line(
-        "", unit, "ratio [low .. high]", "effect", "of limit", "ns/page", "GB/s", "CPUs", "ok"
-    )
+    head = ("", unit, "ratio [low .. high]", "effect", "of limit", "ns/page", "GB/s", "CPUs", "ok")
+    yield from _line(*head)
     for name, result in row.variants.items():
-        if name != BEFORE_AGAIN:
-            yield from _variant(name, result, scale)
+        if name == BEFORE_AGAIN:
+            continue
+        yield from _line(
+            name,
+            fit(result.median / scale, 9),
+            "1" if name == BEFORE else interval(result),
+            _effect(result),
+            fit(result.of_limit, 8),
+            fit(result.ns_per_page, 7),
+            fit(result.gb_per_s, 6),
+            fit(result.threads, 4, 0),
+            "yes" if result.verified else "NO",
+        )
     for fill in _best(row.limits or ((row.limit,) if row.limit else ())):
-        yield _line(
+        yield from _line(
             f"limit {fill.how}",
-            f"{fill.value / scale:.2f}",
+            fit(fill.value / scale, 9),
             "",
             "",
             "1",
-            _number(fill.ns_per_page),
-            _number(fill.gb_per_s),
-            str(fill.threads),
+            fit(fill.ns_per_page, 7),
+            fit(fill.gb_per_s, 6),
+            fit(fill.threads, 4, 0),
             "",
         )
     yield from _said("floor", _floor(row.floor))
@@ -115,41 +142,16 @@ def _numbers(row: RowResult) -> Iterator[str]:
         yield from _said("launches", spread)
 
 
-def _variant(name: str, result: Result, scale: float) -> Iterator[str]:
-    if len(name) > NAME:  # a name of the user's own: on a line of its own rather than cut
-        yield f"  {name}"
-        name = ""
-    yield _line(
-        name,
-        f"{result.median / scale:.2f}",
-        "1" if result.ratio == 1 and result.low is None else interval(result),
-        _effect(result),
-        _number(result.of_limit),
-        _number(result.ns_per_page),
-        _number(result.gb_per_s),
-        _number(result.threads),
-        "yes" if result.verified else "NO",
-    )
-
-
-def _line(*cells: str) -> str:
+def _line(*cells: str) -> Iterator[str]:
+    """One line; a name too long for its column has lines of its own rather than being cut."""
     name, median, ratio, effect, near, per_page, rate, cpus, verified = cells
-    return (
+    if len(name) > NAME:
+        yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        name = ""
+    yield (
         f"  {name:<{NAME}}{median:>9} {ratio:>22}  {effect:<13} {near:>8} {per_page:>7}"
         f" {rate:>6} {cpus:>4} {verified:>3}"
     ).rstrip()
-
-
-def interval(value: Result | Ratio) -> str:
-    """A ratio with its interval in 22 columns, however large it is."""
-    if value.ratio is None:
-        return "?"
-    digits = 3 if max(value.ratio, value.high or 0) < TEN else 1
-    ratio, low, high = (
-        "?" if number is None else f"{number:.{digits}f}"
-        for number in (value.ratio, value.low, value.high)
-    )
-    return f"{ratio} [{low} .. {high}]"
 
 
 def _effect(result: Result) -> str:
@@ -159,7 +161,7 @@ def _effect(result: Result) -> str:
     if result.effect == "no difference":
         return result.effect
     factor = 1 / result.ratio if result.ratio < 1 else result.ratio
-    return f"{factor:.2f}x {result.effect}"
+    return f"{fit(factor, 5)}x {result.effect}"
 
 
 def _best(limits: Iterable[Fill]) -> list[Fill]:
@@ -179,7 +181,7 @@ def _floor(floor: Ratio | None) -> str:
 
 def _spread(row: RowResult) -> str:
     return ", ".join(
-        f"{name} {result.spread_low:.3f} to {result.spread_high:.3f}"
+        f"{name} {fit(result.spread_low, 5, 3)} to {fit(result.spread_high, 5, 3)}"
         for name, result in row.variants.items()
         if result.spread_low is not None and result.spread_high is not None
     )
@@ -191,7 +193,7 @@ def _published(table: Comparison) -> Iterator[str]:
     if table.before is not None and table.published is not None:
         values = f"{table.before:g} -> {table.published:g} {table.unit or ''}".rstrip() + ", "
     about = "about " if table.approximate else ""
-    ratio = "no ratio" if table.ratio is None else f"ratio {about}{table.ratio:.3f}"
+    ratio = "no ratio" if table.ratio is None else f"ratio {about}{fit(table.ratio, 5, 3)}"
     more = "".join(f"; {part}" for part in (table.claims, table.machine) if part)
     yield from _said("table", f"{table.id} ({source}): {values}{ratio}{more}")
     yield from _said("verdict", f"{table.verdict.upper()}: {table.reason or 'no reason recorded'}")
@@ -200,31 +202,37 @@ def _published(table: Comparison) -> Iterator[str]:
 
 
 def _in_short(summary: Summary) -> Iterator[str]:
-    """One line a row, where the variants fit beside each other; a long run's last lines."""
+    """One line a row, where names fit beside each other: the last lines of a long table."""
     names = [
         name
         for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
         if name not in IMPLIED
     ]
-    if not names or len(names) > MAX_IN_SHORT:
+    if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
         return
-    yield "in short: effect against before, share of the hardware's limit, published table"
-    yield _short_line("", [*names, "published table"])
+    compared = any(row.published_table is not None for row in summary.rows)
+    yield "in short: effect against before, share of the hardware's limit" + (
+        ", verdict on the published table" if compared else ""
+    )
+    yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in summary.rows:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
         table = row.published_table
-        yield _short_line(row.row, [*cells, table.verdict if table is not None else ""])
+        yield from _short_line(row.row, [*cells, table.verdict if table is not None else ""])
 
 
-def _short_line(row: str, cells: Iterable[str]) -> str:
-    return (f"{row:<20}" + "".join(f"{cell:<22}" for cell in cells)).rstrip()
+def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
+    if len(row) >= SHORT:
+        yield from textwrap.wrap(row, WIDTH)
+        row = ""
+    yield (f"{row:<{SHORT}}" + "".join(f"{cell:<{SHORT + 2}}" for cell in cells)).rstrip()
 
 
 def _in_few_words(result: Result | None) -> str:
     """The effect and the share of the limit, as in 2.23x faster, 0.90."""
     if result is None:
         return "not run"
-    near = "" if result.of_limit is None else f", {result.of_limit:.2f}"
+    near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
     return (_effect(result) or "?") + near
 
 
@@ -234,11 +242,9 @@ def _unit(times_ns: Iterable[float]) -> tuple[float, str]:
     return next(((scale, unit) for scale, unit in _UNITS if smallest >= scale), _UNITS[-1])
 
 
-def _number(value: float | None) -> str:
-    """Two decimals, as wide as a column; unknown is a question mark, never 0."""
-    if value is None:
-        return "?"
-    return str(value) if isinstance(value, int) else f"{value:.2f}"
+def _decimal(nr_bytes: int) -> str:
+    """Bytes in units of ten, as rates have them."""
+    return f"{nr_bytes / 1e9:.2f} GB" if nr_bytes >= GB else f"{nr_bytes / 1e6:.2f} MB"
 
 
 def _said(label: str, text: str, *, indent: int = 2) -> Iterator[str]:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Options asked for and got; the commands that drive kbuild."""
+
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ream.errors import CannotRunHere, ReamError
+from ream.kernel.build import (
+    BUILD,
+    build_objects,
+    compiler_version,
+    make,
+    options,
+    plan_objects,
+    unmet_options,
+)
+from ream.paths import KERNEL_CONFIG
+
+
+def test_options_are_read_from_either_form() -> None:
+    text = 'CONFIG_SMP=y\n# CONFIG_KASAN is not set\nCONFIG_NAME="a=b"\n# a comment\n\n'
+    assert options(text) == {"SMP": "y", "KASAN": "n", "NAME": '"a=b"'}
+
+
+def test_every_unmet_option_is_named_at_once() -> None:
+    fragment = "CONFIG_A=y\nCONFIG_B=y\nCONFIG_C=512\n# CONFIG_D is not set\nCONFIG_E=y\n"
+    config = "CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_C=64\nCONFIG_D=y\n"
+    assert unmet_options(fragment, config) == (
+        "CONFIG_B: asked for y, got n",
+        "CONFIG_C: asked for 512, got 64",
+        "CONFIG_D: asked for n, got y",
+        "CONFIG_E: asked for y, got n",
+    )
+
+
+def test_an_option_whose_dependency_is_off_is_off() -> None:
+    assert unmet_options("# CONFIG_KASAN is not set\n", "CONFIG_SMP=y\n") == ()
+
+
+def test_the_native_fragment_asks_for_nothing_twice() -> None:
+    text = (KERNEL_CONFIG / "native.config").read_text()
+    lines = [line for line in text.splitlines() if options(line)]
+    assert len(lines) == len(options(text))
+
+
+def test_a_users_environment_does_not_reach_kbuild() -> None:
+    command = make(Path("/tree"), ["prepare"], deadline_s=1)
+    assert {"ARCH=x86_64", "CROSS_COMPILE=", "LLVM=", "KCFLAGS=", "O=build"} <= set(command.argv)
+    assert command.env["MAKEFLAGS"] == ""
+    assert command.argv[-1] == "prepare"
+
+
+def test_objects_that_kbuild_reaches_twice_are_made_one_after_the_other() -> None:
+    plan = plan_objects(Path("/tree"), ["mm/mm_init.o", "arch/x86/lib/memcpy_64.o"])
+    assert [command.argv[-1] for command in plan] == ["mm/mm_init.o", "arch/x86/lib/memcpy_64.o"]
+    assert "-j1" in plan[1].argv
+
+
+def fake_tree(tmp_path: Path, recipe: str) -> Path:
+    """A variant whose Makefile stands in for kbuild."""
+    tree = tmp_path / "variant" / "key" / "linux"
+    (tree / BUILD / "mm").mkdir(parents=True)
+    (tree / "Makefile").write_text(f"mm/%.o:\n\t{recipe}\n")
+    return tree
+
+
+def test_objects_are_built_once(tmp_path: Path) -> None:
+    tree = fake_tree(tmp_path, "echo x >>$(O)/$@")
+    said: list[str] = []
+    for _ in range(2):
+        objects = build_objects(tree, ["mm/a.o", "mm/b.o"], step=said.append)
+    assert objects == {name: tree / BUILD / name for name in ("mm/a.o", "mm/b.o")}
+    assert (tree / BUILD / "mm" / "a.o").read_text() == "x\n"
+    assert said == ["compiling mm/a.o, mm/b.o"]
+    build_objects(tree, ["mm/a.o", "mm/c.o"], step=said.append)
+    assert said[1:] == ["compiling mm/c.o"]
+
+
+def test_a_build_that_was_cut_short_is_taken_up_again(tmp_path: Path) -> None:
+    tree = fake_tree(tmp_path, "echo whole >$(O)/$@")
+    (tree / BUILD / "mm" / "a.o").write_text("half")
+    build_objects(tree, ["mm/a.o"], step=print)
+    assert (tree / BUILD / "mm" / "a.o").read_text() == "whole\n"
+
+
+def test_the_compilers_first_error_is_shown(tmp_path: Path) -> None:
+    tree = fake_tree(tmp_path, "@echo 'mm/a.c:7:1: error: expected expression' >&2; exit 1")
+    with pytest.raises(ReamError, match=r"mm/a.c:7:1: error: expected expression") as caught:
+        build_objects(tree, ["mm/a.o"], step=print)
+    assert caught.value.exit_code == 6
+
+
+def test_a_build_under_make_does_not_inherit_its_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`make -n test` or `make -j test` would else reach every build the tests start."""
+    monkeypatch.setenv("MAKEFLAGS", "n")
+    build_objects(fake_tree(tmp_path, "echo x >$(O)/$@"), ["mm/a.o"], step=print)
+    assert (tmp_path / "variant/key/linux/build/mm/a.o").exists()
+
+
+def test_the_compiler_is_named_by_its_first_line() -> None:
+    first = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+    assert compiler_version() == first.stdout.splitlines()[0]
+
+
+def test_another_architecture_cannot_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    with pytest.raises(CannotRunHere, match="x86-64, not aarch64"):
+        compiler_version()
+
+
+def test_a_machine_without_a_compiler_cannot_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(CannotRunHere, match="gcc: not installed"):
+        compiler_version()
+
+
+def test_all_cpus_we_may_use_compile() -> None:
+    argv = make(Path("/tree"), [], deadline_s=1).argv
+    assert f"-j{len(os.sched_getaffinity(0))}" in argv

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""docs/format.md describes every field that is written: a rule nobody keeps by hand."""
+
+import dataclasses
+import re
+
+import pytest
+from pydantic import BaseModel
+
+from ream.measure.sample import Sample
+from ream.paths import CHECKOUT
+from ream.record import machine, receipt
+from ream.record.record import SCHEMA
+from ream.report import contract
+from ream.values import Value
+
+TEXT = (CHECKOUT / "docs" / "format.md").read_text()
+DESCRIBED = set(re.findall(r"`([a-z_0-9]+)`", TEXT))
+
+RECEIPT_PARTS = (
+    receipt.Receipt,
+    receipt.Kernel,
+    receipt.Ream,
+    receipt.Settings,
+    receipt.SeriesEntry,
+    receipt.PatchEntry,
+    machine.Machine,
+    machine.Cache,
+    machine.Node,
+    machine.Conditions,
+)
+RUN_PARTS = (
+    contract.Summary,
+    contract.RowResult,
+    contract.Result,
+    contract.Ratio,
+    contract.Fill,
+    contract.Comparison,
+    contract.ReceiptLines,
+)
+
+
+@pytest.mark.parametrize("part", [*RECEIPT_PARTS, *RUN_PARTS])
+def test_every_field_is_described(part: type[BaseModel]) -> None:
+    names = {field.alias or name for name, field in part.model_fields.items()}
+    assert names <= DESCRIBED
+
+
+def test_every_field_of_a_sample_is_described() -> None:
+    assert {field.name for field in dataclasses.fields(Sample)} <= DESCRIBED
+
+
+def test_the_parts_above_are_all_there_are() -> None:
+    for module, parts in ((receipt, RECEIPT_PARTS), (machine, RECEIPT_PARTS)):
+        own = {
+            one
+            for one in vars(module).values()
+            if isinstance(one, type) and issubclass(one, Value) and one is not Value
+        }
+        assert own - {machine.Snapshot} <= set(parts)
+
+
+def test_the_schema_number_is_the_one_described() -> None:
+    assert f"Schema number: **{SCHEMA}**" in TEXT

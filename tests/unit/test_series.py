@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Patches as people keep and send them."""
+
+import base64
+import gzip
+import hashlib
+import quopri
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.errors import BadUsage
+from ream.kernel.series import Patch, Series, files, hunks, load_series, prefixes
+
+DIFF = """\
+diff --git a/mm/mm_init.c b/mm/mm_init.c
+index 1111111..2222222 100644
+--- a/mm/mm_init.c
++++ b/mm/mm_init.c
+@@ -1,3 +1,3 @@ void f(void)
+ one
+-two
++2
+ three
+"""
+
+COVER = "Eight patches that make it faster.\n\n mm/mm_init.c | 2 +-\n"
+
+
+def mail(subject: str, body: str = DIFF, headers: str = "") -> str:
+    return (
+        "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001\n"
+        "From: A Developer <dev@localhost>\n"
+        "Date: Thu, 1 Jan 2026 00:00:00 +0000\n"
+        f"Subject: {subject}\n{headers}"
+        f"\nWhy this is right.\n\nFrom the start it was slow.\n---\n{body}--\n2.39.5\n\n"
+    )
+
+
+def subjects(series: Series) -> list[str]:
+    return [patch.subject for patch in series.patches]
+
+
+def test_a_plain_diff_is_a_series_of_one(tmp_path: Path) -> None:
+    (tmp_path / "my fix.patch").write_text(DIFF)
+    series = load_series(tmp_path / "my fix.patch")
+    assert series == Series("my-fix", (Patch("my fix.patch", "my fix.patch", DIFF.encode()),))
+
+
+def test_a_diff_without_gits_header_is_a_patch(tmp_path: Path) -> None:
+    (tmp_path / "old.diff").write_text(DIFF[DIFF.index("---") :])
+    assert len(load_series(tmp_path / "old.diff").patches) == 1
+
+
+def test_a_mail_gives_its_subject_without_tags(tmp_path: Path) -> None:
+    (tmp_path / "0002-x.patch").write_text(mail("[PATCH v3 2/7] mm: set\n the [head] first"))
+    series = load_series(tmp_path / "0002-x.patch", name="mine")
+    assert (series.name, subjects(series)) == ("mine", ["mm: set the [head] first"])
+    assert series.patches[0].body == (tmp_path / "0002-x.patch").read_bytes()
+
+
+def test_a_directory_is_read_by_name_without_its_cover_letter(tmp_path: Path) -> None:
+    (tmp_path / "0002-b.patch").write_text(mail("[PATCH 2/2] b"))
+    (tmp_path / "0001-a.patch").write_text(mail("[PATCH 1/2] a"))
+    (tmp_path / "0000-cover-letter.patch").write_text(mail("[PATCH 0/2] *** x ***", COVER))
+    (tmp_path / "README").write_text("not a patch")
+    series = load_series(tmp_path)
+    assert subjects(series) == ["a", "b"]
+    assert series.name == tmp_path.name
+
+
+def test_quilts_order_goes_before_names(tmp_path: Path) -> None:
+    (tmp_path / "a.patch").write_text(mail("a"))
+    (tmp_path / "b.patch").write_text(mail("b"))
+    (tmp_path / "unused.patch").write_text(mail("unused"))
+    (tmp_path / "series").write_text("# mine\nb.patch\n\na.patch -p1 # later\n")
+    assert subjects(load_series(tmp_path)) == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "text"),
+    [
+        ("a.patch -p0\n", "series: line 1: only -p1 is understood"),
+        ("gone.patch\n", "gone.patch: No such file"),
+        ("# none\n", "no patch inside"),
+    ],
+)
+def test_a_quilt_series_that_cannot_be_followed_is_bad_usage(
+    tmp_path: Path, listed: str, text: str
+) -> None:
+    (tmp_path / "a.patch").write_text(DIFF)
+    (tmp_path / "series").write_text(listed)
+    with pytest.raises(BadUsage, match=text):
+        load_series(tmp_path)
+
+
+def test_a_mailbox_is_split_at_mails_and_not_at_sentences(tmp_path: Path) -> None:
+    box = tmp_path / "thread.mbox"
+    box.write_text(
+        mail("[PATCH 0/2] cover", COVER)
+        + mail("[PATCH 1/2] a")
+        + mail("Re: [PATCH 1/2] a", "> diff --git a/x b/x\n> --- a/x\n> +++ b/x\nLooks good.\n")
+        + mail("[PATCH 2/2] b")
+    )
+    series = load_series(box)
+    assert [patch.name for patch in series.patches] == ["0001-a.patch", "0002-b.patch"]
+    assert series.name == "thread"
+    assert all(b"From the start" in patch.body for patch in series.patches)
+
+
+def test_mails_that_carry_numbers_are_put_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "box").write_text("".join(mail(f"[PATCH {n}/3] p{n}") for n in (3, 1, 2)))
+    assert subjects(load_series(tmp_path / "box")) == ["p1", "p2", "p3"]
+
+
+def test_mails_without_numbers_stay_in_the_order_of_the_mailbox(tmp_path: Path) -> None:
+    (tmp_path / "box").write_text("".join(mail(f"p{n}") for n in (3, 1, 2)))
+    assert subjects(load_series(tmp_path / "box")) == ["p3", "p1", "p2"]
+
+
+def encoded(how: str) -> str:
+    body = DIFF.replace("+2", "+zwölf = 2").encode()
+    text = quopri.encodestring(body) if how == "quoted-printable" else base64.encodebytes(body)
+    headers = f"Content-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: {how}\n"
+    start = "From 0 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] =?utf-8?q?zw=C3=B6lf?=\n"
+    return f"{start}{headers}\n{text.decode()}"
+
+
+@pytest.mark.parametrize("how", ["quoted-printable", "base64"])
+def test_a_mail_that_was_encoded_for_transport_is_decoded(tmp_path: Path, how: str) -> None:
+    (tmp_path / "x.eml").write_text(encoded(how))
+    (patch,) = load_series(tmp_path / "x.eml").patches
+    assert patch.subject == "zwölf"
+    assert "+zwölf = 2\n three\n" in patch.body.decode()
+
+
+def test_carriage_returns_of_a_mail_program_are_taken_off(tmp_path: Path) -> None:
+    (tmp_path / "x.patch").write_bytes(mail("x").replace("\n", "\r\n").encode())
+    assert b"\r" not in load_series(tmp_path / "x.patch").patches[0].body
+
+
+def test_a_carriage_return_that_is_part_of_the_change_stays(tmp_path: Path) -> None:
+    (tmp_path / "x.patch").write_text(DIFF.replace("+2\n", "+2\r\n"), newline="")
+    assert b"+2\r\n" in load_series(tmp_path / "x.patch").patches[0].body
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "x.patch: empty"),
+        (b" \n\n", "x.patch: empty"),
+        (b"remember the milk\n", "x.patch: no patch inside"),
+        (mail("[PATCH 0/2] cover", COVER).encode(), "x.patch: no patch inside"),
+        (gzip.compress(DIFF.encode()), "x.patch: compressed; unpack it first .`gunzip`"),
+        (b"\x7fELF\x02\x01\x01\x00", r"x.patch: not a patch \(binary data\)"),
+        (DIFF.encode("utf-16"), r"x.patch: not a patch \(binary data\)"),
+    ],
+)
+def test_a_file_without_a_patch_is_one_line(tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "x.patch").write_bytes(content)
+    with pytest.raises(BadUsage, match=text) as caught:
+        load_series(tmp_path / "x.patch")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_path_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match="nowhere: No such file or directory"):
+        load_series(tmp_path / "nowhere")
+
+
+def test_an_empty_directory_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BadUsage, match=r"no \*.patch, \*.diff or \*.eml"):
+        load_series(tmp_path)
+
+
+def test_a_patch_of_a_directory_that_lost_its_diff_is_not_left_out(tmp_path: Path) -> None:
+    (tmp_path / "0001-a.patch").write_text(mail("[PATCH 1/2] a"))
+    (tmp_path / "0002-b.patch").write_text(mail("[PATCH 2/2] b", "\n"))
+    with pytest.raises(BadUsage, match="0002-b.patch: no patch inside"):
+        load_series(tmp_path)
+
+
+def test_a_mailbox_among_the_files_of_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "all.mbox").write_text(mail("a") + mail("b"))
+    with pytest.raises(BadUsage, match="2 patches inside, where one is expected"):
+        load_series(tmp_path)
+
+
+def test_the_id_is_kcidbs_patchset_hash() -> None:
+    patches = (Patch("a", "a", b"first"), Patch("b", "b", b"second"))
+    lines = "".join(f"{hashlib.sha256(body).hexdigest()}\n" for body in (b"first", b"second"))
+    assert Series("x", patches).id == hashlib.sha256(lines.encode()).hexdigest()
+    assert Series("x", patches[::-1]).id != Series("x", patches).id
+
+
+def test_prefixes_end_with_the_whole_series() -> None:
+    patches = tuple(Patch(name, name, name.encode()) for name in "abc")
+    steps = prefixes(Series("mine", patches))
+    assert [step.name for step in steps] == ["mine-1of3", "mine-2of3", "mine-3of3"]
+    assert [step.patches for step in steps] == [patches[:1], patches[:2], patches]
+
+
+def test_hunks_are_counted_per_file_and_by_their_lengths() -> None:
+    body = b"""\
+--- a/mm/a.c
++++ b/mm/a.c
+@@ -10,3 +10,2 @@ void f(void)
+ one
+--- a/not/a/header
+ three
+@@ -40 +39 @@
+-x
++y
+\\ No newline at end of file
+--- /dev/null
++++ b/mm/new.c
+@@ -0,0 +1,2 @@
++a
++b
+"""
+    found = [(hunk.file, hunk.number, hunk.old_start, hunk.header) for hunk in hunks(body)]
+    assert found == [
+        ("mm/a.c", 1, 10, "@@ -10,3 +10,2 @@ void f(void)"),
+        ("mm/a.c", 2, 40, "@@ -40 +39 @@"),
+        ("mm/new.c", 1, 0, "@@ -0,0 +1,2 @@"),
+    ]
+
+
+def test_a_rename_touches_both_names() -> None:
+    body = b"diff --git a/mm/Kconfig b/mm/Kconfig.old\nrename from mm/Kconfig\n"
+    assert files(Patch("x", "x", body)) == {"mm/Kconfig", "mm/Kconfig.old"}
+
+
+@given(st.binary(max_size=400) | st.text(max_size=400).map(str.encode))
+def test_whatever_a_file_holds_it_is_a_series_or_bad_usage(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "x.patch"
+    for prefix in (b"", b"From 0 Mon Sep 17 00:00:00 2001\n", DIFF.encode(), b"Subject: "):
+        path.write_bytes(prefix + content)
+        try:
+            said = load_series(path).patches[0].name
+        except BadUsage as refused:
+            said = str(refused)
+        assert "\n" not in said

@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""lab/setup.sh and ./ream, in a checkout and on a machine that are made up."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT
+
+HOST_PROGRAMS = (
+    *("cat", "dirname", "env", "flock", "grep", "mkdir", "mktemp", "mv", "readlink", "rm"),
+    *("sh", "sha256sum", "sleep", "tail"),
+)
+
+NATIVE_PROGRAMS = ("gcc", "ld", "make", "flex", "bison", "bc", "git", "xz")
+
+# Each notes how it was called. HERE is the made-up machine's directory.
+FAKES = {
+    "id": 'cat "$HERE/uid"',
+    "dpkg-query": 'for last; do :; done; [ -e "$HERE/packages/$last" ] && echo "installed "',
+    "apt-cache": '[ -e "$HERE/lists" ]',
+    "apt-get": """
+echo "apt-get $*" >>"$HERE/calls"
+case "$*" in
+*update) [ -e "$HERE/network" ] && : >"$HERE/lists" ;;
+*install*)
+	[ -e "$HERE/network" ] && [ -e "$HERE/lists" ] || { echo "E: Unable to fetch" >&2; exit 100; }
+	for name; do
+		: >"$HERE/packages/$name" 2>/dev/null || :
+		[ "$name" != flex ] || { echo "#!/bin/sh" >"$HERE/bin/flex"; chmod +x "$HERE/bin/flex"; }
+	done ;;
+esac""",
+    "python3": """
+case "$*" in
+-c*) exit 0 ;;
+"-m venv "*)
+	echo "venv" >>"$HERE/calls"
+	mkdir -p "$3/bin" "$3/lib/python3.11/site-packages"
+	cat "$0" >"$3/bin/python"; chmod +x "$3/bin/python" ;;
+"-m pip "*)
+	echo "pip $*" >>"$HERE/calls"
+	[ -e "$HERE/network" ] || { echo "ERROR: No matching distribution found" >&2; exit 1; } ;;
+-V) echo "Python 3.11.2" ;;
+"-P -m ream"*) echo "ran: $*" ;;
+esac""",
+}
+
+
+class Machine:
+    """A machine with a checkout on it; its programs are stand-ins, but for a few of the host's."""
+
+    def __init__(self, here: Path) -> None:
+        self.here = here
+        self.checkout = here / "my checkout"
+        (self.checkout / "lab").mkdir(parents=True)
+        for name in ("ream", "lab/setup.sh", "requirements.lock"):
+            shutil.copy(CHECKOUT / name, self.checkout / name)
+        (here / "bin").mkdir()
+        for name in (*HOST_PROGRAMS, "chmod"):
+            found = shutil.which(name)
+            assert found is not None
+            (here / "bin" / name).symlink_to(found)
+        for name, body in FAKES.items():
+            self.install(name, body)
+        for name in NATIVE_PROGRAMS:
+            self.install(name, "")
+        (here / "packages").mkdir()
+        for name in ("libc6-dev", "libelf-dev"):
+            (here / "packages" / name).touch()
+        for name in ("network", "lists", "calls"):
+            (here / name).touch()
+        self.be(uid=0)
+
+    def install(self, name: str, body: str) -> None:
+        (self.here / "bin" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (self.here / "bin" / name).chmod(0o755)
+
+    def lose(self, *names: str) -> None:
+        for name in names:
+            place = "packages" if name.endswith("-dev") else "bin"
+            (self.here / place / name).unlink()
+
+    def be(self, *, uid: int) -> None:
+        (self.here / "uid").write_text(f"{uid}\n")
+
+    def calls(self) -> list[str]:
+        return (self.here / "calls").read_text().splitlines()
+
+    def run(self, *words: str | Path, cwd: Path | None = None, **more: str) -> tuple[int, str, str]:
+        environment = {"PATH": str(self.here / "bin"), "HERE": str(self.here), **more}
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=cwd or self.here,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def set_up(self, *words: str, **more: str) -> tuple[int, str]:
+        code, out, err = self.run(self.checkout / "lab" / "setup.sh", *words, **more)
+        assert out == ""
+        return code, err
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_the_environment_is_made_once_from_the_lock_file(machine: Machine) -> None:
+    code, said = machine.set_up("native")
+    assert (code, said) == (0, "ream: installing Python packages into .venv (half a minute)\n")
+    assert len(machine.calls()) == 2
+    assert "--require-hashes" in machine.calls()[1]
+    assert machine.set_up("native") == (0, "")
+    assert len(machine.calls()) == 2
+
+
+def test_our_package_is_found_from_the_environment(machine: Machine) -> None:
+    machine.set_up("python")
+    (pth,) = machine.checkout.glob(".venv/lib/python3*/site-packages/ream.pth")
+    assert pth.read_text() == f"{machine.checkout}/lab\n"
+
+
+def test_another_lock_file_makes_another_environment(machine: Machine) -> None:
+    machine.set_up("python")
+    with (machine.checkout / "requirements.lock").open("a") as lock:
+        lock.write("# changed\n")
+    machine.set_up("python")
+    assert machine.calls().count("venv") == 2
+
+
+def test_another_python_makes_another_environment(machine: Machine) -> None:
+    machine.set_up("python")
+    python = machine.checkout / ".venv" / "bin" / "python"
+    python.write_text(python.read_text().replace("3.11.2", "3.13.0"))
+    machine.set_up("python")
+    assert machine.calls().count("venv") == 2
+
+
+def test_a_checkout_that_moved_makes_its_environment_again(machine: Machine) -> None:
+    machine.set_up("python")
+    machine.checkout = machine.checkout.rename(machine.here / "elsewhere")
+    assert machine.set_up("python")[0] == 0
+    assert machine.calls().count("venv") == 2
+
+
+def test_an_environment_that_was_not_finished_is_made_again(machine: Machine) -> None:
+    (machine.here / "network").unlink()
+    code, said = machine.set_up("python")
+    assert code == 3
+    assert said.splitlines()[-1] == (
+        "ream: cannot install the Python packages: ERROR: No matching distribution found; "
+        "is a package index reachable, and the disk not full?"
+    )
+    (machine.here / "network").touch()
+    assert machine.set_up("python")[0] == 0
+    assert machine.set_up("python") == (0, "")
+
+
+def test_root_is_told_what_will_be_installed_and_gets_just_that(machine: Machine) -> None:
+    machine.lose("flex", "libelf-dev")
+    code, said = machine.set_up("native")
+    assert code == 0
+    assert said.splitlines()[0] == "ream: installing Debian packages: flex libelf-dev"
+    (install,) = [call for call in machine.calls() if "install" in call and "apt-get" in call]
+    assert install.endswith("install --no-install-recommends flex libelf-dev")
+    assert machine.set_up("native") == (0, "")
+
+
+def test_a_user_is_given_the_command_and_nothing_is_installed(machine: Machine) -> None:
+    machine.lose("flex", "libelf-dev")
+    machine.be(uid=1000)
+    code, said = machine.set_up("native")
+    assert code == 3
+    assert said == (
+        "ream: missing Debian packages; to install them: "
+        "sudo apt-get install --no-install-recommends flex libelf-dev\n"
+    )
+    assert machine.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "environment"), [(("--no-install",), {}), ((), {"REAM_NO_INSTALL": "1"})]
+)
+def test_installing_can_be_forbidden(
+    machine: Machine, words: tuple[str, ...], environment: dict[str, str]
+) -> None:
+    machine.lose("flex")
+    code, said = machine.set_up(*words, "native", **environment)
+    assert code == 3
+    assert said.endswith("apt-get install --no-install-recommends flex\n")
+    assert "forbidden" in said
+    assert machine.calls() == []
+
+
+def test_empty_package_lists_are_fetched_first(machine: Machine) -> None:
+    machine.lose("flex")
+    (machine.here / "lists").unlink()
+    assert machine.set_up("native")[0] == 0
+    assert [call.split()[-1] for call in machine.calls()[:2]] == ["update", "flex"]
+
+
+def test_without_a_network_one_line_says_so(machine: Machine) -> None:
+    machine.lose("flex")
+    (machine.here / "network").unlink()
+    code, said = machine.set_up("native")
+    assert code == 3
+    assert said.splitlines()[1:] == [
+        "ream: cannot install flex: E: Unable to fetch; is a package archive reachable?"
+    ]
+
+
+def test_a_system_without_apt_is_told_what_it_lacks(machine: Machine) -> None:
+    machine.lose("flex", "apt-get")
+    code, said = machine.set_up("native")
+    assert (code, said.endswith("are missing: flex\n")) == (3, True)
+
+
+def test_a_stage_that_does_not_build_needs_no_compiler(machine: Machine) -> None:
+    machine.lose("gcc", "libelf-dev")
+    assert machine.set_up("python")[0] == 0
+    assert not [call for call in machine.calls() if "apt-get" in call]
+
+
+def test_a_python_that_cannot_make_environments_is_a_missing_package(machine: Machine) -> None:
+    machine.install("python3", "exit 1")
+    machine.be(uid=1000)
+    code, said = machine.set_up("python", REAM_PYTHON="python3")
+    assert (code, said.endswith("--no-install-recommends python3-venv\n")) == (3, True)
+
+
+@pytest.mark.parametrize("words", [(), ("vm",), ("--install", "native")])
+def test_an_unknown_stage_is_a_usage_error(machine: Machine, words: tuple[str, ...]) -> None:
+    code, said = machine.set_up(*words)
+    assert (code, said.startswith("usage: ")) == (2, True)
+
+
+def test_two_set_ups_at_once_make_one_environment(machine: Machine) -> None:
+    machine.install("python3", f"case $* in *venv*) sleep 0.5 ;; esac\n{FAKES['python3']}")
+    environment = {"PATH": str(machine.here / "bin"), "HERE": str(machine.here)}
+    words = [str(machine.checkout / "lab" / "setup.sh"), "python"]
+    both = [
+        subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=60)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert machine.calls().count("venv") == 1
+    assert any("waiting for another set-up" in words for words in said)
+
+
+# --- ./ream ----------------------------------------------------------------------------
+
+
+def test_the_launcher_sets_up_and_passes_everything_on(machine: Machine) -> None:
+    ream = machine.checkout / "ream"
+    code, out, err = machine.run(ream, "run", "zone-device", "--series", "my patch.patch")
+    assert (code, out) == (0, "ran: -P -m ream run zone-device --series my patch.patch\n")
+    assert err.startswith("ream: installing Python packages")
+    assert machine.run(ream, "list") == (0, "ran: -P -m ream list\n", "")
+
+
+def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machine) -> None:
+    machine.set_up("python")
+    (machine.here / "bin" / "ream").symlink_to(machine.checkout / "ream")
+    (machine.here / "elsewhere").mkdir()
+    ran = machine.run("env", "ream", "--help", cwd=machine.here / "elsewhere")
+    assert ran == (0, "ran: -P -m ream --help\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "builds"),
+    [
+        (("run",), True),
+        (("-v", "run", "fork"), True),
+        (("check", "my.patch"), True),
+        ((), False),
+        (("--help",), False),
+        (("run", "--help"), False),
+        (("run", "--dry-run"), False),
+        (("list",), False),
+        (("-v", "doctor"), False),
+        (("report", "last"), False),
+    ],
+)
+def test_only_commands_that_build_need_a_compiler(
+    machine: Machine, words: tuple[str, ...], builds: bool
+) -> None:
+    machine.lose("gcc")
+    machine.be(uid=1000)
+    code, _, said = machine.run(machine.checkout / "ream", *words)
+    assert (code == 3) is builds
+    assert ("apt-get install --no-install-recommends gcc" in said) is builds
+
+
+def test_the_launcher_can_be_forbidden_to_install(machine: Machine) -> None:
+    machine.lose("gcc")
+    code, _, said = machine.run(machine.checkout / "ream", "--no-install", "run")
+    assert (code, "forbidden" in said, machine.calls()) == (3, True, [])
+    assert machine.run(machine.checkout / "ream", "--no-install", "list")[0] == 0
+
+
+def test_a_set_up_that_was_done_costs_next_to_nothing() -> None:
+    if not (CHECKOUT / ".venv" / "ream-stamp").exists():
+        pytest.skip("not run from a checkout that was set up")
+    before = os.times()
+    subprocess.run([CHECKOUT / "lab" / "setup.sh", "--no-install", "python"], check=True)
+    after = os.times()
+    cpu_s = after.children_user + after.children_system
+    assert cpu_s - before.children_user - before.children_system < 0.3

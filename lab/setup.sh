@@ -10,7 +10,8 @@
 #   test    what `make test` and `make lint` judge patches and scripts with
 #
 # Nothing else on the system changes: Debian packages by apt-get, and only as root;
-# Python packages into .venv. --no-install, or REAM_NO_INSTALL=1, forbids the former.
+# Python packages into .venv. --no-install, or REAM_NO_INSTALL=1, forbids the former;
+# REAM_PYTHON names the Python to make .venv with.
 # Exit status: 0 ready, 2 usage, 3 cannot be set up here (the last line says why).
 
 set -eu
@@ -127,7 +128,7 @@ venv_is_ready() {
 
 # Print the first Python that is new enough and can make an environment.
 find_python() {
-	for candidate in python3 python3.13 python3.12 python3.11 /usr/bin/python3; do
+	for candidate in ${REAM_PYTHON:-python3 python3.13 python3.12 python3.11 /usr/bin/python3}; do
 		if "$candidate" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' \
 			2>/dev/null; then
 			printf '%s\n' "$candidate"

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+
+PYTHON := .venv/bin/python
+SETUP := lab/setup.sh $(if $(NO_INSTALL),--no-install)
+
+# The rest of the command line of pytest: make test TESTS="tests/unit -k series"
+TESTS ?= tests --ignore=tests/lint
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@echo 'NO_INSTALL=1 forbids installing Debian packages; TESTS="tests/unit" chooses tests.'
+
+.PHONY: setup
+setup: ## install what the native stage needs; quick when done
+	@$(SETUP) native
+
+.PHONY: setup-test
+setup-test:
+	@$(SETUP) native test
+
+# Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
+.PHONY: test
+test: setup-test ## run the tests; the first time they fetch and build kernel source
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+
+.PHONY: lint
+lint: setup-test ## judge Python, shell, C and patches
+	@$(PYTHON) -m pytest -q tests/lint
+
+.PHONY: clean
+clean: ## remove .venv and what tools left behind; kernel builds in ~/.cache/ream stay
+	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	@find lab tests -name __pycache__ -type d -prune -exec rm -rf {} +

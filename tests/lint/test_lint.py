@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `make lint` judges. A missing tool is a skip at home and a failure in CI."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from ream.errors import CannotRunHere
+from ream.kernel.source import fetch_tree
+from ream.paths import CHECKOUT, NATIVE, cache_dir
+from ream.stage.link import COMPILER_FLAGS
+
+LONGEST_FILE = 600
+
+SPDX = "SPDX-License-Identifier: GPL-2.0-only"
+
+# git am's form and data have no place for a comment; COPYING is the licence itself.
+WITHOUT_SPDX = (".patch", ".json", ".jsonl", ".log", ".png", ".svg", "COPYING")
+
+WRITTEN_BY_HAND = (".py", ".c", ".h", ".S", ".sh", ".toml", ".md", ".config", "Makefile")
+
+# User space has neither the kernel's types nor its macros, and takes libc's names as they are.
+CHECKPATCH_IGNORES = (
+    "PREFER_KERNEL_TYPES,CAMELCASE,BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO"
+)
+
+
+def files() -> list[Path]:
+    """What is, or is about to be, in the repository."""
+    words = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listed = subprocess.run(words, cwd=CHECKOUT, capture_output=True, check=False)
+    if listed.returncode == 0:
+        found = [CHECKOUT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
+    else:  # an unpacked release has no repository
+        found = [path for path in CHECKOUT.rglob("*") if ".venv" not in path.parts]
+    return sorted(path for path in found if path.is_file())
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(CHECKOUT))
+
+
+def first_lines(path: Path, count: int) -> str:
+    with path.open(encoding="utf-8", errors="replace") as opened:
+        return "".join(line for _, line in zip(range(count), opened, strict=False))
+
+
+def scripts() -> list[Path]:
+    shebangs = ("#!/bin/sh", "#!/usr/bin/env bash", "#!/bin/bash")
+    return [path for path in files() if first_lines(path, 1).startswith(shebangs)]
+
+
+def c_files() -> list[Path]:
+    return [path for path in files() if path.suffix in (".c", ".h")]
+
+
+def user_side_c() -> list[Path]:
+    """What an ordinary compiler compiles; the rest is kbuild's, which warns by itself."""
+    native = [path for path in c_files() if path.is_relative_to(NATIVE) and path.suffix == ".c"]
+    return [path for path in native if path.parent.name != "kernel" and path.name != "glue.c"]
+
+
+def need(program: str) -> None:
+    if shutil.which(program) is None:
+        absent(f"{program}: not installed; `make setup` as root installs it")
+
+
+def absent(reason: str) -> None:
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def judge(*words: str) -> None:
+    """Fail with what a judge says, if it objects."""
+    verdict = subprocess.run(
+        words,
+        cwd=CHECKOUT,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if verdict.returncode != 0:
+        pytest.fail(f"{words[0]}:\n{verdict.stdout}", pytrace=False)
+
+
+def none_of(faults: Iterable[str]) -> None:
+    if listed := "\n".join(faults):
+        pytest.fail(listed, pytrace=False)
+
+
+def test_python_obeys_ruff() -> None:
+    judge(sys.executable, "-m", "ruff", "check", "lab", "tests")
+
+
+def test_python_is_formatted() -> None:
+    judge(sys.executable, "-m", "ruff", "format", "--check", "--diff", "lab", "tests")
+
+
+def test_python_is_typed() -> None:
+    judge(sys.executable, "-m", "mypy")
+
+
+def test_every_file_names_its_licence() -> None:
+    none_of(
+        f"{named(path)}: no `{SPDX}` in its first lines"
+        for path in files()
+        if not path.name.endswith(WITHOUT_SPDX) and SPDX not in first_lines(path, 3)
+    )
+
+
+def test_no_file_is_longer_than_it_can_be_read() -> None:
+    lengths = {
+        path: len(path.read_bytes().splitlines())
+        for path in files()
+        if path.name.endswith(WRITTEN_BY_HAND)
+    }
+    none_of(
+        f"{named(path)}: {length} lines, at most {LONGEST_FILE}"
+        for path, length in lengths.items()
+        if length > LONGEST_FILE
+    )
+
+
+def test_the_lock_file_names_no_place_to_load_from() -> None:
+    lock = (CHECKOUT / "requirements.lock").read_text()
+    assert "://" not in lock
+    assert "--index" not in lock
+
+
+def test_shell_scripts_obey_shellcheck() -> None:
+    need("shellcheck")
+    judge("shellcheck", *map(str, scripts()))
+
+
+def test_c_compiles_without_a_warning() -> None:
+    need("gcc")
+    if not user_side_c():
+        pytest.skip("no C yet")
+    for path in user_side_c():
+        flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", f"-I{NATIVE / 'host'}")
+        judge("gcc", *flags, str(path))
+
+
+def test_c_obeys_checkpatch() -> None:
+    need("perl")
+    paths = c_files()
+    if not paths:
+        pytest.skip("no C yet")
+    try:
+        tree = fetch_tree(None, cache=cache_dir(), step=print)
+    except CannotRunHere as cause:
+        absent(str(cause))
+    options = ("--no-tree", "--strict", "--terse", "--no-summary", "--show-types")
+    checkpatch = ("perl", str(tree.path / "scripts" / "checkpatch.pl"), *options)
+    judge(*checkpatch, "--ignore", CHECKPATCH_IGNORES, "-f", *map(str, paths))

@@ -3,7 +3,6 @@
 
 import json
 import logging
-import os
 import secrets
 import shlex
 import sys
@@ -27,8 +26,6 @@ log = logging.getLogger("ream")
 EXIT_BUG = 70  # EX_SOFTWARE
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-EXIT_NOT_OURS = 1
-"""What typer leaves with on a broken pipe or an abort; ours means that a claim fails."""
 
 SEED_BITS = 32
 DEFAULT_EXPERIMENT = "zone-device"
@@ -315,37 +312,24 @@ def main() -> None:
     try:
         app()
     except SystemExit as stop:
-        sys.exit(_exit_code(stop.code))
+        sys.exit(_exit_code(stop))
     except ReamError as error:
         log.debug("cause", exc_info=error)
         print(f"ream: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("ream: interrupted; nothing was recorded", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        _leave_quietly()
     except Exception:
         log.exception("a bug in ream, not in your patch; please report it with this trace")
         sys.exit(EXIT_BUG)
 
 
-def _exit_code(code: str | int | None) -> str | int | None:
-    """Typer ends with 1 on a broken pipe or an abort, which is not our 1."""
-    if code != EXIT_NOT_OURS:
-        return code
-    return EXIT_BROKEN_PIPE if sys.exc_info()[1] is not None and _pipe_broke() else code
-
-
-def _pipe_broke() -> bool:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return True
-    return False
-
-
-def _leave_quietly() -> None:
-    """Nobody reads our output any more; keep Python from complaining about that at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(EXIT_BROKEN_PIPE)
+def _exit_code(stop: SystemExit) -> str | int | None:
+    """Our code for typer's, which ends with 1 on a broken pipe: that is not our 1."""
+    cause: BaseException | None = stop
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
+            print("ream: interrupted; nothing was recorded", file=sys.stderr)
+            return EXIT_INTERRUPTED
+        if isinstance(cause, BrokenPipeError):
+            return EXIT_BROKEN_PIPE
+        cause = cause.__context__
+    return stop.code

@@ -14,7 +14,7 @@ from ream.measure.plan import Launch, plan_launches
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
-from ream.published import load_tables
+from ream.published import check_references, load_tables
 from ream.record.machine import conditions, read_machine, take_snapshot, warnings
 from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, read_ream
 from ream.record.record import RecordWriter, new_run_id, open_record
@@ -85,6 +85,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     """
     run_id = new_run_id(request.experiment.name, STAGE)
     tables = load_tables(PUBLISHED)
+    check_references(request.experiment.rows, tables)
     with (
         open_record(request.runs, run_id) as record,
         tempfile.TemporaryDirectory(prefix="ream-", ignore_cleanup_errors=True) as scratch,

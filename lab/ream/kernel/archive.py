@@ -6,6 +6,7 @@ system changes: if the package lists are missing or out of date, newer ones are 
 temporary directory of ours, which needs no root.
 """
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -144,8 +145,9 @@ def _sandbox() -> tuple[str, ...]:
 
 
 def _unreachable(package: str, cause: ReamError) -> CannotRunHere:
-    said = [line for line in str(cause).splitlines() if line.startswith(("E:", "Err:"))]
+    found = re.search(r"(?m)(?:^|exit \d+: )((?:E|Err): .*)$", str(cause))
+    said = found[1] if found else str(cause).splitlines()[-1]
     return CannotRunHere(
-        f"cannot fetch {package}: {said[0] if said else str(cause).splitlines()[-1]}; is a "
-        "package archive reachable? If not, give a kernel source with --tree PATH"
+        f"cannot fetch {package}: {said}; is a package archive reachable? "
+        "If not, give a kernel source with --tree PATH"
     )

@@ -85,12 +85,13 @@ def touch(entry: Path) -> None:
     os.utime(entry / STAMP)
 
 
-def sweep(kind: Path) -> None:
+def sweep(kind: Path, step: Step) -> None:
     """Remove what dead runs left beside the entries of one kind."""
     for leftover in kind.glob(f"*{PARTIAL}*"):
         entry = leftover.with_name(leftover.name.partition(PARTIAL)[0])
         with _lock_file(entry).open("a") as handle, suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            step(f"removing what an interrupted run left in {kind}")
             _remove(leftover)
 
 

@@ -185,7 +185,7 @@ def _from_file(file: Path) -> list[Patch]:
     if len(set(places)) == len(mails):  # threads are not always in order
         mails.sort(key=lambda mail: mail.place or 0)
     return [
-        mail.patch(f"{place:04d}-{_slug(mail.subject) or 'patch'}.patch")
+        mail.patch(f"{place:04d}-{_slug(mail.title) or 'patch'}.patch")
         for place, mail in enumerate(mails, 1)
     ]
 
@@ -207,8 +207,13 @@ class _Mail:
         match = _NUMBER.search(self.subject)
         return int(match[1]) if match else None
 
+    @property
+    def title(self) -> str:
+        """The subject without "Re:" and tags."""
+        return _TAGS.sub("", self.subject)
+
     def patch(self, name: str) -> Patch:
-        return Patch(name, _TAGS.sub("", self.subject) or name, self.body)
+        return Patch(name, self.title or name, self.body)
 
 
 def _mails(file: Path) -> list[_Mail]:

@@ -86,10 +86,10 @@ def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
     Raises BadUsage if --tree is not usable, CannotRunHere if the archive cannot be reached or
     the disk is full; the cache then holds what it held before.
     """
-    trees = cache / "tree"
+    trees = cache.resolve() / "tree"
     with disk_faults(cache, "unpacking the kernel source"):
         trees.mkdir(parents=True, exist_ok=True)
-        sweep(trees)
+        sweep(trees, step)
         if tree is None or tree == LATEST:
             return _from_archive(trees, refresh=tree is not None, step=step)
         if not tree.exists():

@@ -90,6 +90,7 @@ def assemble(
     Raises BadUsage naming patch, file and hunk if a patch does not apply, CannotRunHere if this
     machine cannot build, ReamError with a tool's first error. The cache is then as it was.
     """
+    cache = cache.resolve()
     _check_place(cache)
     with disk_faults(cache, "preparing a variant"):
         fragment = config_fragment.read_text(encoding="utf-8")
@@ -102,8 +103,9 @@ def assemble(
             if _is_whole(entry):
                 touch(entry)
                 return entry / "linux"
+            rehearse(patches, tree.path)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
-            sweep(entry.parent)
+            sweep(entry.parent, step)
             prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
             need_space(entry.parent, VARIANT_BYTES, "a variant of the kernel source")
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
@@ -142,6 +144,24 @@ def apply(patches: Sequence[Patch], tree: Path) -> None:
                 raise BadUsage(f"{patch.name}: {refusal(patch, str(cause))}") from cause
 
 
+def rehearse(patches: Sequence[Patch], tree: Path) -> None:
+    """Apply patches to copies of the files they touch: a bad one is then told in no time.
+
+    Raises what `apply` raises; the tree stays as it is.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in sorted({name for patch in patches for name in files(patch)}):
+            path = PurePosixPath(name)
+            # What leads out of the tree is not ours to copy; git apply will say so.
+            if path.is_absolute() or ".." in path.parts:
+                continue
+            original, copy = tree / path, Path(scratch) / path
+            if original.is_file() or original.is_symlink():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(original, copy, follow_symlinks=False)
+        apply(patches, Path(scratch))
+
+
 def refusal(patch: Patch, said: str) -> str:
     """Why git apply refused a patch, in one line: which file, which hunk, and where it was for."""
     if match := re.search(r"patch failed: (.+):(\d+)$", said, re.MULTILINE):
@@ -167,7 +187,7 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
     with locked(entry, step):
         if _is_whole(entry):
             return entry / "linux"
-        sweep(entry.parent)
+        sweep(entry.parent, step)
         need_space(entry.parent, VARIANT_BYTES, "a configured copy of the kernel source")
         with appearing(entry, lambda: {"tree": tree.label}) as partial:
             base = partial / "linux"
@@ -261,7 +281,7 @@ def _replace(file: Path, text: str) -> None:
 
 
 def _check_place(cache: Path) -> None:
-    if re.search(r"[\s:]", str(cache.resolve())):
+    if re.search(r"[\s:]", str(cache)):
         raise CannotRunHere(
             f"{cache}: kbuild cannot build below a path with a space or a colon; "
             "set XDG_CACHE_HOME to another"

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Bad input gets one clear line and the right exit code, never a trace, and leaves nothing."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT
+
+USAGE = 2
+CANNOT_RUN = 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "quux"], "no experiment 'quux'; there is zone-device, or give a .toml file"),
+        (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (["run", "--size", "0"], "a size of 0 leaves nothing to measure"),
+        (["run", "--size", "200MiB"], "not a whole number of sections of 128 MiB"),
+        (["run", "--size", "many"], "not a size"),
+        (["run", "--size", "1GiB", "--order", "19"], "order"),
+        (["run", "--size", "1GiB", "--type", "RAM"], "type"),
+        (["run", "--order", "9"], "describe a row made by --size"),
+        (["run", "--row", "quux"], "zone-device has no row quux; it has fsdax-100GB"),
+        (["run", "--rounds", "0"], "rounds: must be between 1 and"),
+        (["run", "--launches", "-1"], "launches: must be between 1 and"),
+        (["run", "--series", "nowhere.patch"], "nowhere.patch"),
+        (["run", "--tree", "nowhere"], "nowhere"),
+        (["report", "nothing"], "no record 'nothing'"),
+        (["report"], "no record in"),
+    ],
+)
+def test_bad_words_are_refused_in_one_line(ream, words: list[str], said: str) -> None:
+    answer = ream(*words)
+    assert answer.code == USAGE
+    assert answer.out == ""
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+    assert len(answer.err.strip().splitlines()) == 1
+
+
+def test_every_fault_of_an_experiment_file_is_told_at_once(ream, tmp_path: Path) -> None:
+    text = (CHECKOUT / "experiments" / "zone-device.toml").read_text()
+    broken = tmp_path / "mine.toml"
+    broken.write_text(text.replace('"100GiB"', '"100MiB"', 1).replace("launches = 8", "launch = 8"))
+    answer = ream("run", str(broken))
+    assert answer.code == USAGE
+    lines = answer.err.strip().splitlines()
+    assert any(
+        "device_bytes" in line and "not a whole number of sections" in line for line in lines
+    )
+    assert any("launches" in line for line in lines)
+    assert any("launch:" in line for line in lines)
+
+
+@pytest.mark.parametrize("garbage", [b"\xff\xfe\x00garbage", b"= = =\n", b""])
+def test_garbage_is_no_experiment(ream, tmp_path: Path, garbage: bytes) -> None:
+    (tmp_path / "mine.toml").write_bytes(garbage)
+    answer = ream("run", "mine.toml")
+    assert (answer.code, answer.out) == (USAGE, "")
+    assert "mine.toml" in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_measured(
+    ream, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a directory")
+    answer = ream("run", "--output", str(file / "runs"))
+    assert answer.code == USAGE
+    assert str(file) in answer.err
+    assert "measur" not in answer.err
+
+
+def test_a_patch_that_does_not_apply_names_patch_file_and_hunk(ream, tmp_path: Path) -> None:
+    good = (CHECKOUT / "tests/native/patches/wrong-field.patch").read_text()
+    (tmp_path / "mine.patch").write_text(
+        good.replace("page->pgmap = pgmap;", "page->pgmap = NULL;")
+    )
+    answer = ream("run", "--series", "mine.patch", "--row", "small-256MB")
+    assert answer.code == USAGE
+    assert "mine.patch: does not apply: mm/mm_init.c: hunk 1" in answer.err
+    assert not list((tmp_path / "data/ream/runs").glob("*"))
+
+
+def test_a_missing_compiler_is_said_with_the_way_out(ream, tmp_path: Path) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for directory in os.environ["PATH"].split(":"):
+        for tool in Path(directory).glob("*"):
+            if tool.name != "gcc" and not (tools / tool.name).is_symlink():
+                (tools / tool.name).symlink_to(tool)
+    answer = ream("run", "--row", "small-256MB", PATH=str(tools))
+    assert answer.code == CANNOT_RUN
+    assert "gcc: not installed; `make setup` installs what ream drives" in answer.err
+
+
+def test_a_device_of_any_size_can_be_asked_for(ream) -> None:
+    answer = ream("run", "--size", "64TiB", "--launches", "1", "--rounds", "1", "--dry-run")
+    assert answer.code == 0
+    assert "64 TiB" in answer.out
+
+
+def test_a_reader_who_goes_away_is_no_failure_of_ours(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "ream", "list"],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "lab"), "PYTHONUNBUFFERED": "1"},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    said = process.stderr.read()
+    process.stderr.close()
+    assert process.wait() == 141
+    assert "Traceback" not in said

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a newcomer reads first."""
+
+import pytest
+
+from ream import __version__
+
+
+def test_the_version_is_one_line(ream) -> None:
+    assert ream("--version").out == f"ream {__version__}\n"
+
+
+def test_no_words_print_the_help(ream) -> None:
+    said = ream()
+    for command in ("run", "list", "doctor", "report"):
+        assert f"\n  {command} " in said.out + said.err
+
+
+@pytest.mark.parametrize("command", ["run", "list", "doctor", "report"])
+def test_every_command_explains_itself(ream, command: str) -> None:
+    said = ream(command, "--help")
+    assert said.code == 0
+    assert said.out.startswith("Usage:")
+
+
+def test_list_names_experiments_rows_and_published_tables(ream) -> None:
+    said = ream("list")
+    assert said.code == 0
+    for words in ("zone-device:", "before, before-again, published, ream", "devdax-ram-100GB"):
+        assert words in said.out
+    assert "zone-device-private-popple" in said.out
+
+
+def test_doctor_says_what_can_run_here(ream) -> None:
+    said = ream("doctor")
+    assert said.code in (0, 3)
+    assert "compiler" in said.out
+    assert ("NO" in said.out) == (said.code == 3)

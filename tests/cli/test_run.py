@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run prints and keeps: table, object, record, letter; and how it stops."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT
+
+SMALL = ("run", "--size", "256MiB", "--launches", "2", "--rounds", "2", "--seed", "7")
+PATCHES = CHECKOUT / "tests/native/patches"
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    return tmp_path / "data/ream/runs"
+
+
+def test_a_run_prints_only_its_table_and_keeps_a_record_that_prints_the_same(
+    ream, records: Path
+) -> None:
+    ran = ream(*SMALL)
+    assert ran.code == 0, ran.err
+    assert all(len(line) <= 100 for line in ran.out.splitlines())
+    assert "custom: 256 MiB, FS_DAX, order 0" in ran.out
+    for name in ("before", "published", "ream", "limit", "floor"):
+        assert f"\n  {name}" in ran.out
+    (record,) = records.iterdir()
+    assert {file.name for file in record.iterdir()} == {
+        *("run.json", "receipt.json", "samples.jsonl", "table.txt", "letter.txt")
+    }
+    assert (record / "table.txt").read_text() == ran.out
+    assert ream("report", record.name).out == ran.out
+    assert ream("report").out == ran.out
+    letter = ream("report", "--letter").out
+    assert letter == (record / "letter.txt").read_text()
+    assert all(len(line) < 75 for line in letter.splitlines())
+
+
+def test_json_is_one_object_as_documented(ream) -> None:
+    ran = ream(*SMALL, "--order", "9", "--type", "GENERIC", "--altmap", "--json")
+    assert ran.code == 0, ran.err
+    run = json.loads(ran.out)
+    assert (run["schema"], run["experiment"], run["stage"]) == (1, "zone-device", "native")
+    (row,) = run["rows"]
+    assert (row["row"], row["unit"], row["better"]) == ("custom", "ns", "lower")
+    assert row["params"]["nr_pages"] == 65536
+    assert row["params"]["order"] == 9
+    assert row["params"]["type"] == "GENERIC"
+    assert set(row["variants"]) == {"before", "before-again", "published", "ream"}
+    assert all(variant["verified"] for variant in row["variants"].values())
+    assert row["variants"]["before"]["ratio"] == 1.0
+    assert row["limit"]["value"] > 0
+    assert row["published_table"] is None
+    for part in ("machine", "tree", "patches", "compiler", "ream"):
+        assert run["receipt"][part]
+
+
+def test_the_receipt_shows_where_every_timed_function_came_from(ream, records: Path) -> None:
+    assert ream(*SMALL).code == 0
+    (record,) = records.iterdir()
+    receipt = json.loads((record / "receipt.json").read_text())
+    for variant in ("before", "published", "ream"):
+        objects = receipt["symbols"][variant]["objects"]
+        assert "memmap_init_zone_device" in objects["mm/mm_init.o"]["functions"]
+        assert "set_pageblock_migratetype" in objects["mm/page_alloc.o"]["functions"]
+    assert receipt["stubs"]["calls"]["__cond_resched (stubbed)"]["before"] > 0
+    text = (record / "receipt.json").read_text()
+    assert str(Path.home()) not in text
+
+
+def test_a_wrong_series_ends_with_exit_5_and_no_record(ream, records: Path) -> None:
+    wrong = str(PATCHES / "wrong-field.patch")
+    ran = ream("run", "--size", "4GiB", "--launches", "1", "--rounds", "1", "--series", wrong)
+    assert (ran.code, ran.out) == (5, "")
+    assert "wrong-field: the memory map differs from the oracle" in ran.err
+    assert not list(records.iterdir())
+
+
+def test_a_series_that_changes_nothing_makes_no_difference(ream) -> None:
+    # By chance alone, one run in some fifty sees an effect; to be one, it must recur.
+    words = ("run", "--size", "1GiB", "--launches", "6", "--rounds", "5", "--json")
+    series = ("--series", str(PATCHES / "no-change.patch"))
+    effects = []
+    for seed in ("1", "2"):
+        run = json.loads(ream(*words, *series, "--seed", seed).out)
+        effects.append(run["rows"][0]["variants"]["no-change"]["effect"])
+        if effects[-1] == "no difference":
+            break
+    assert effects[-1] == "no difference" or effects[0] != effects[1]
+
+
+def test_per_patch_measures_every_prefix_of_a_series(ream, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    shipped = sorted((CHECKOUT / "kernel/series/zone-device").glob("000[123]-*.patch"))
+    for patch in shipped:
+        (mine / patch.name).write_bytes(patch.read_bytes())
+    ran = ream(*SMALL, "--series", "mine", "--per-patch", "--json")
+    assert ran.code == 0, ran.err
+    variants = json.loads(ran.out)["rows"][0]["variants"]
+    assert [name for name in variants if name.startswith("mine")] == ["mine", "mine.1", "mine.2"]
+    assert all(variant["verified"] for variant in variants.values())
+
+
+def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) -> None:
+    ran = ream("run", "--dry-run", "--seed", "5", XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert ran.code == 0
+    for words in ("variant     ream: zone-device (", "row         fsdax-100GB: 100 GiB", "seed 5"):
+        assert words in ran.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "ream", "run", "--size", "8GiB", "--launches", "50"],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT / "lab"),
+            "XDG_DATA_HOME": str(tmp_path / "data"),
+            "TMPDIR": str(tmp_path),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        partial = _wait_for_samples(tmp_path / "data/ream/runs")
+        runners = _children(process.pid)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert not partial.exists()
+    assert not list((tmp_path / "data/ream/runs").iterdir())
+    assert not list(tmp_path.glob("ream-*"))
+    assert not [pid for pid in runners if Path(f"/proc/{pid}").exists()]
+
+
+def _wait_for_samples(runs: Path) -> Path:
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        for samples in runs.glob(".*.partial/samples.jsonl"):
+            if samples.stat().st_size:
+                return samples.parent
+        time.sleep(0.05)
+    raise AssertionError("no sample in five minutes")
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

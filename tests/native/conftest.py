@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The real thing for the native tests: Debian's kernel source, built objects, linked programs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ream.experiment import load
+from ream.kernel.series import load_series
+from ream.kernel.source import Tree, fetch_tree
+from ream.measure.plan import Launch
+from ream.measure.sample import Sample
+from ream.paths import EXPERIMENTS, cache_dir
+from ream.stage.bench import Bench, build_bench
+from ream.stage.link import Program
+from ream.stage.native import Build, End, NativeRow, launch_once, predicted_plan, read_build
+from ream.variants import Variant, choose_variants
+
+PATCHES = Path(__file__).parent / "patches"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.native)
+
+
+@pytest.fixture(scope="session")
+def cache() -> Path:
+    """The user's own cache: what one test or run has built, the next one finds."""
+    return cache_dir()
+
+
+@pytest.fixture(scope="session")
+def kernel(cache: Path) -> Tree:
+    return fetch_tree(None, cache=cache, step=print)
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A linked program, ready to be launched on any rows."""
+
+    bench: Bench
+    launch: Launch
+    program: Program
+    build: Build
+
+    def run(self, rows: Sequence[NativeRow], *, most_cpus: int = 0) -> tuple[list[Sample], End]:
+        """One launch; every sample has been compared with the oracle."""
+        with predicted_plan(rows, self.build, self.bench.work) as (plan, descriptors):
+            return self.run_plan(plan, descriptors, most_cpus=most_cpus)
+
+    def run_plan(
+        self, plan: Path, descriptors: Sequence[int], *, most_cpus: int = 0
+    ) -> tuple[list[Sample], End]:
+        said = list(launch_once(self.program, self.launch, plan, descriptors, most_cpus=most_cpus))
+        assert isinstance(said[-1], End)
+        return [sample for sample in said if isinstance(sample, Sample)], said[-1]
+
+
+Rigger = Callable[..., Rig]
+
+
+@pytest.fixture(scope="session")
+def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Rigger:
+    """A function that links variants into one program: rig(variants, data_offset=...)."""
+
+    def make(variants: Sequence[Variant], *, data_offset: int = 0x340) -> Rig:
+        work = tmp_path_factory.mktemp("rig")
+        bench = build_bench(
+            kernel, variants, folder="zone_device", cache=cache, work=work, step=print
+        )
+        launch = Launch(0, 1, data_offset, tuple(variant.name for variant in variants))
+        program = bench.link(launch)
+        return Rig(bench, launch, program, read_build(program))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def shipped() -> tuple[Variant, ...]:
+    """before, before-again, published and ream."""
+    return choose_variants(load(EXPERIMENTS / "zone-device.toml"))
+
+
+@pytest.fixture(scope="session")
+def shipped_rig(rig: Rigger, shipped: tuple[Variant, ...]) -> Rig:
+    return rig(shipped)
+
+
+@pytest.fixture(scope="session")
+def patched(rig: Rigger) -> Callable[[str], Rig]:
+    """A function that links the base with one of the patches beside this file."""
+
+    def make(name: str) -> Rig:
+        series = load_series(PATCHES / f"{name}.patch")
+        return rig((Variant("before", ()), Variant(name, (series,))))
+
+    return make

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every variant's map is, byte for byte, what the oracle says; and a wrong one never passes."""
+
+import os
+import random
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from ream.errors import ReamError, VerificationFailed
+from ream.experiment import PAGES_PER_SECTION
+from ream.oracle.memmap import DeviceRange
+from ream.stage.native import NativeRow, predicted_plan
+from ream.stage.zone_device import START_PFN, altmap_pages
+
+ORDERS = (0, 1, 2, 4, 9, 18)
+TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
+COMPOUND = 1 << 9
+
+
+def row(  # noqa: PLR0917  (a picture of a range, in the order one would say it)
+    nr_pages: int,
+    order: int,
+    memory_type: str = "FS_DAX",
+    skip_pages: int = 0,
+    early: bool = False,
+    nid: int = 0,
+    pre_state: str = "evicted",
+    start_pfn: int = START_PFN,
+    threads: int = 0,
+) -> NativeRow:
+    device = DeviceRange(start_pfn, nr_pages, skip_pages, order, memory_type, early, nid)
+    return NativeRow("row", device, pre_state, 1, threads)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_variants_make_the_same_map_for_every_type_with_and_without_altmap(
+    shipped_rig, order: int
+) -> None:
+    nr_pages = max(4 * PAGES_PER_SECTION, 2 << order)
+    rows = [
+        row(nr_pages, order, memory_type, altmap_pages(nr_pages, order) if altmap else 0, early)
+        for memory_type, altmap, early in product(TYPES, (False, True), (False, True))
+    ]
+    samples, end = shipped_rig.run(rows)
+    variants = [sample for sample in samples if sample.role == "variant"]
+    assert len(variants) == len(rows) * 4
+    assert all(sample.verified for sample in variants)
+    assert end.stubs  # cond_resched() at least: what was not the kernel's own is on record
+
+
+@pytest.mark.parametrize(
+    ("nr_pages", "order"),
+    [
+        (PAGES_PER_SECTION + 512, 0),
+        (3 * PAGES_PER_SECTION - 512, 4),
+        (512, 0),
+        (1, 0),
+        (513, 9),  # the last compound reaches past the end
+        (PAGES_PER_SECTION + 8, 4),
+        (2 * PAGES_PER_SECTION + 512, 9),
+        (9 * PAGES_PER_SECTION, 18),  # and so does this one
+    ],
+)
+def test_lengths_that_are_no_whole_number_of_sections_or_compounds(
+    shipped_rig, nr_pages: int, order: int
+) -> None:
+    rows = [row(nr_pages, order, early=early) for early in (False, True)]
+    shipped_rig.run(rows)
+
+
+def test_a_range_that_begins_inside_a_section(shipped_rig) -> None:
+    rows = [
+        row(5 * PAGES_PER_SECTION, order, start_pfn=START_PFN + offset)
+        for order, offset in ((0, 512), (0, PAGES_PER_SECTION - 512), (9, 2048))
+    ]
+    shipped_rig.run(rows)
+
+
+def test_an_altmap_that_takes_the_whole_range_leaves_nothing_to_do(shipped_rig) -> None:
+    pages = 2 * PAGES_PER_SECTION
+    shipped_rig.run([row(pages, 0, skip_pages=pages), row(pages, 9, skip_pages=pages)])
+
+
+def test_a_node_without_cpus_is_initialised_by_those_of_another(shipped_rig) -> None:
+    rows = [row(16 * PAGES_PER_SECTION, order, nid=1) for order in (0, 9)]
+    shipped_rig.run(rows)
+
+
+@pytest.mark.parametrize("pre_state", ["evicted", "dirty", "untouched"])
+def test_what_memory_held_before_does_not_matter(shipped_rig, pre_state: str) -> None:
+    shipped_rig.run([row(2 * PAGES_PER_SECTION, order, pre_state=pre_state) for order in (0, 9)])
+
+
+def test_one_cpu_is_enough(shipped_rig) -> None:
+    samples, _ = shipped_rig.run([row(16 * PAGES_PER_SECTION, 0)], most_cpus=1)
+    assert {sample.threads for sample in samples} == {1}
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine lends us one CPU")
+def test_only_ream_uses_more_than_one_cpu_and_no_more_than_it_may(shipped_rig) -> None:
+    large = row(64 * PAGES_PER_SECTION, 0)
+    capped = row(64 * PAGES_PER_SECTION, 0, threads=1)
+    both = {sample.subject: sample.threads for sample in shipped_rig.run([large])[0]}
+    one = {sample.subject: sample.threads for sample in shipped_rig.run([capped])[0]}
+    assert (both["before"], both["published"], both["ream"]) == (1, 1, 2)
+    assert one["ream"] == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_flipped_bit_of_the_prediction_is_found_wherever_it_is(
+    shipped_rig, seed: int, tmp_path: Path
+) -> None:
+    # The map and its prediction are compared, so a bit flipped in either is the same test.
+    draw = random.Random(seed)
+    one = row(2 * PAGES_PER_SECTION, draw.choice((0, 9)), skip_pages=COMPOUND, early=True)
+    build = shipped_rig.build
+    with predicted_plan([one], build, tmp_path) as (plan, descriptors):
+        image = descriptors[draw.randrange(2)]
+        at = draw.randrange(os.fstat(image).st_size)
+        was = os.pread(image, 1, at)[0]
+        os.pwrite(image, bytes([was ^ 1 << draw.randrange(8)]), at)
+        with pytest.raises(VerificationFailed, match=f"differs from the oracle at byte {at} "):
+            shipped_rig.run_plan(plan, descriptors)
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("wrong-field", r"wrong-field: the memory map differs .* \(entry 891178\)"),
+        ("wrong-pageblock", r"wrong-pageblock: the pageblock map differs from the oracle"),
+    ],
+)
+def test_one_wrong_field_in_a_million_pages_stops_the_run(
+    patched: Callable, patch: str, said: str
+) -> None:
+    with pytest.raises(VerificationFailed, match=said):
+        patched(patch).run([row(1 << 20, 0)])
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("missing-function", "missing-function: the kernel reached `mem_init`"),
+        ("missing-variable", "missing-variable: the kernel reached `totalcma_pages`"),
+        ("warns", r"(?s)raised warnings.*WARNING at .*mm_init.c:\d+"),
+        ("stops", r"(?s)BUG at .*mm_init.c:\d+"),
+    ],
+)
+def test_what_a_kernel_must_not_do_is_said_by_name(
+    patched: Callable, patch: str, said: str
+) -> None:
+    with pytest.raises(ReamError, match=said):
+        patched(patch).run([row(PAGES_PER_SECTION, 0)])

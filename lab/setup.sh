@@ -199,5 +199,9 @@ if ! flock -n 9; then
 	flock 9
 fi
 look
-[ -z "$missing" ] || install_missing
+if [ -n "$missing" ]; then
+	install_missing
+	look
+	[ -z "$missing" ] || die "still not found after installing:$missing; is it on PATH?"
+fi
 venv_is_ready || make_venv

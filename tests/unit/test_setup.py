@@ -200,6 +200,13 @@ def test_installing_can_be_forbidden(
     assert machine.calls() == []
 
 
+def test_a_program_that_its_package_does_not_bring_is_named(machine: Machine) -> None:
+    machine.lose("gcc")
+    code, said = machine.set_up("native")
+    assert code == 3
+    assert said.endswith("ream: still not found after installing: gcc; is it on PATH?\n")
+
+
 def test_empty_package_lists_are_fetched_first(machine: Machine) -> None:
     machine.lose("flex")
     (machine.here / "lists").unlink()

@@ -119,11 +119,13 @@ def _update(package: str, into: Path, step: Callable[[str], None]) -> Lists:
     lists = Lists(into / "apt")
     for directory in ("lists/partial", "cache/archives/partial"):
         (into / "apt" / directory).mkdir(parents=True)
-    update = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *lists.options, "update")
+    strictly = ("-o", "APT::Update::Error-Mode=any")  # else no network at all is a success
+    update = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *strictly, *lists.options, "update")
     try:
         run(Command(update, into, UPDATE_S))
     except ReamError as cause:
-        # Hooks configured for the system's lists may fail for ours; what counts is the lists.
+        # Another archive may be broken, or a hook meant for the system's lists: what counts is
+        # whether ours name the package.
         if newest(package, lists) is None:
             raise _unreachable(package, cause) from cause
     return lists

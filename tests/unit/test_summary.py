@@ -15,7 +15,7 @@ from ream.record.receipt import Receipt
 from ream.report.contract import Summary
 from ream.report.summary import summarise
 
-EXPERIMENT = load(EXPERIMENTS / "zone-device.toml")
+EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=2)
 TABLES = load_tables(PUBLISHED)
 FILLS = {("movnti-8", 1): 2.7, ("rep-stosq", 1): 6.0, ("movnti-8", 2): 1.4}
 CPUS = {"ream": 2}

@@ -129,9 +129,11 @@ def disk_faults(cache: Path, purpose: str) -> Iterator[None]:
 
 
 def disk_full(cache: Path, purpose: str) -> CannotRunHere:
-    """The error for a disk that filled up meanwhile; what was half made is gone again."""
+    """The error for a disk that filled up meanwhile; made before what is half made goes."""
+    status = os.statvfs(cache)
+    no_files = "; no room for more files" if status.f_files and not status.f_favail else ""
     return CannotRunHere(
-        f"{cache}: disk full while {purpose} ({_gigabytes(_free_bytes(cache))} free now); "
+        f"{cache}: disk full while {purpose} ({_gigabytes(_free_bytes(cache))} free{no_files}); "
         "make room, or set XDG_CACHE_HOME"
     )
 

@@ -310,7 +310,7 @@ def main() -> None:
     A bare traceback would leave Python with 1, which our users read as "a claim fails".
     """
     try:
-        app()
+        app(prog_name="ream")
     except SystemExit as stop:
         sys.exit(_exit_code(stop))
     except ReamError as error:

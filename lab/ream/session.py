@@ -12,7 +12,7 @@ from ream.kernel.build import compiler_version
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch, plan_launches
 from ream.measure.sample import Sample
-from ream.paths import CHECKOUT, PUBLISHED
+from ream.paths import CHECKOUT, NATIVE, PUBLISHED
 from ream.progress import Reporter
 from ream.published import check_references, load_tables
 from ream.record.machine import conditions, read_machine, take_snapshot, warnings
@@ -27,8 +27,8 @@ from ream.stage.memory import available_bytes, fit_rows
 from ream.variants import Variant
 
 STAGE = "native"
-FOLDER = "zone_device"
-"""Of native/: this experiment's glue and runner."""
+FOLDER = NATIVE / "zone_device"
+"""This experiment's glue and runner."""
 
 PASSES = {"variant": 4, "limit": 2}
 """Times a sample's bytes go by: pre-state, itself, and two images compared; or the first two."""

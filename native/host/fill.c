@@ -78,33 +78,59 @@ const struct fill_kind fill_kinds[] = {
 	{ .name = NULL },
 };
 
+/*
+ * Pieces are handed out as CPUs get to them, so that a CPU that is disturbed
+ * delays the whole by no more than its last piece. @next is all they share.
+ */
+#define PIECE_BYTES (2UL << 20)
+
 struct fill_job {
 	const struct fill_kind *kind;
 	const struct fill_range *range;
 	uint64_t word;
+	size_t blocks_per_piece;	/* 0 = the range is one block, cut up */
+	size_t nr_pieces;
+	size_t next;
 };
 
-/* Each thread takes a contiguous share of the blocks, or of the one block. */
-static void fill_share(void *context, unsigned int index, unsigned int nr)
+static size_t min_size(size_t a, size_t b)
 {
-	const struct fill_job *job = context;
+	return a < b ? a : b;
+}
+
+static void fill_piece(const struct fill_job *job, size_t piece)
+{
 	const struct fill_range *range = job->range;
+	size_t block, end;
 
-	if (range->nr_blocks == 1) {
-		size_t lines = range->block_bytes / 64;
-		size_t first = lines * index / nr;
-		size_t end = lines * (index + 1) / nr;
+	if (!job->blocks_per_piece) {
+		size_t from = piece * PIECE_BYTES;
 
-		job->kind->fill(range->start + first * 64, (end - first) * 64,
-				job->word);
-	} else {
-		size_t end = range->nr_blocks * (index + 1) / nr;
-
-		for (size_t block = range->nr_blocks * index / nr; block < end; block++)
-			job->kind->fill(range->start + block * range->stride_bytes,
-					range->block_bytes, job->word);
+		job->kind->fill(range->start + from,
+				min_size(PIECE_BYTES, range->block_bytes - from), job->word);
+		return;
 	}
-	_mm_sfence();	/* drained before the share counts as done */
+	block = piece * job->blocks_per_piece;
+	end = min_size(block + job->blocks_per_piece, range->nr_blocks);
+	for (; block < end; block++)
+		job->kind->fill(range->start + block * range->stride_bytes,
+				range->block_bytes, job->word);
+}
+
+static void fill_pieces(void *context, unsigned int index, unsigned int nr)
+{
+	struct fill_job *job = context;
+
+	(void)index;
+	(void)nr;
+	for (;;) {
+		size_t piece = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+
+		if (piece >= job->nr_pieces)
+			break;
+		fill_piece(job, piece);
+	}
+	_mm_sfence();	/* drained before this CPU counts as done */
 }
 
 void fill_range(const struct fill_kind *kind, const struct fill_range *range,
@@ -112,5 +138,12 @@ void fill_range(const struct fill_kind *kind, const struct fill_range *range,
 {
 	struct fill_job job = { .kind = kind, .range = range, .word = word };
 
-	pool_run(nr_threads, fill_share, &job);
+	if (range->nr_blocks > 1) {
+		job.blocks_per_piece = PIECE_BYTES / min_size(range->block_bytes, PIECE_BYTES);
+		job.nr_pieces = (range->nr_blocks + job.blocks_per_piece - 1) /
+				job.blocks_per_piece;
+	} else {
+		job.nr_pieces = (range->block_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+	}
+	pool_run(nr_threads, fill_pieces, &job);
 }

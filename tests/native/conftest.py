@@ -12,7 +12,7 @@ from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, cache_dir
+from ream.paths import EXPERIMENTS, NATIVE, cache_dir
 from ream.stage.bench import Bench, build_bench
 from ream.stage.link import Program
 from ream.stage.native import Build, End, NativeRow, launch_once, predicted_plan, read_build
@@ -70,7 +70,7 @@ def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     def make(variants: Sequence[Variant], *, data_offset: int = 0x340) -> Rig:
         work = tmp_path_factory.mktemp("rig")
         bench = build_bench(
-            kernel, variants, folder="zone_device", cache=cache, work=work, step=print
+            kernel, variants, folder=NATIVE / "zone_device", cache=cache, work=work, step=print
         )
         launch = Launch(0, 1, data_offset, tuple(variant.name for variant in variants))
         program = bench.link(launch)

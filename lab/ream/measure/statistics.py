@@ -121,8 +121,14 @@ def limits(samples: Iterable[Sample]) -> tuple[Limit, ...]:
 
 
 def limit_for(found: Sequence[Limit], threads: int) -> Limit | None:
-    """The best fill with as many CPUs, or the next greater number of them; else None."""
-    return next((limit for limit in found if limit.level.threads >= threads), None)
+    """The fastest fill with as many CPUs, the next greater number of them, or fewer; else None.
+
+    With more CPUs than it takes to use up memory's bandwidth a fill gets no faster: then the best
+    that the hardware allows to so many CPUs is what fewer of them reach.
+    """
+    enough = min((f.level.threads for f in found if f.level.threads >= threads), default=0)
+    within = [limit for limit in found if limit.level.threads <= enough]
+    return min(within, key=lambda limit: limit.level.time_ns, default=None)
 
 
 def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate | None:

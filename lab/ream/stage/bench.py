@@ -19,6 +19,9 @@ GLUE = ("data.o", "stubbed.o", "duplicated.o", "custom.o", "glue.o")
 """Our side of the kernel; native/host/kernel/Makefile lists the same."""
 
 
+NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
+
+
 @dataclass(frozen=True)
 class Bench:
     """What launches are linked from."""
@@ -40,9 +43,9 @@ class Bench:
         )
 
 
-def object_names(folder: str) -> tuple[str, ...]:
-    """The kernel objects an experiment runs; native/<folder>/objects."""
-    lines = (NATIVE / folder / "objects").read_text(encoding="ascii").splitlines()
+def object_names(folder: Path) -> tuple[str, ...]:
+    """The kernel objects an experiment runs, listed in its file `objects`."""
+    lines = (folder / "objects").read_text(encoding="ascii").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
@@ -50,21 +53,23 @@ def build_bench(
     tree: Tree,
     variants: Iterable[Variant],
     *,
-    folder: str,
+    folder: Path,
     cache: Path,
     work: Path,
     step: Step,
+    config: Path = NATIVE_CONFIG,
 ) -> Bench:
     """Build every variant's objects, each distinct list of patches once, and the program around.
 
-    folder: of native/, the experiment's own code. work: for what only this run needs.
+    folder: the experiment's own code: glue.c and headers for the kernel's side, `objects`, and
+    the runner's sources. work: for what only this run needs. config: over tinyconfig.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     homes = (
         NATIVE / "host" / "kernel",
         NATIVE / "host" / "host.h",
-        NATIVE / folder / "glue.c",
-        NATIVE / folder / f"{folder}.h",
+        folder / "glue.c",
+        *(path for path in (folder / f"{folder.name}.h",) if path.exists()),
     )
     targets = (*(f"ream/{name}" for name in GLUE), *object_names(folder))
     built: dict[tuple[str, ...], tuple[Path, tuple[Path, ...]]] = {}
@@ -81,7 +86,7 @@ def build_bench(
                 tree,
                 variant.patches,
                 cache=cache,
-                config_fragment=KERNEL_CONFIG / "native.config",
+                config_fragment=config,
                 homes=homes,
                 step=say,
             )
@@ -89,6 +94,6 @@ def build_bench(
             built[patches] = (place / BUILD, tuple(objects[target] for target in targets))
         roots[variant.name], made = built[patches]
         kernels[variant.name] = examine_kernel(variant.name, made, work)
-    config = (next(iter(roots.values())) / ".config").read_bytes()
+    dot_config = (next(iter(roots.values())) / ".config").read_bytes()
     host = build_host(folder, work)
-    return Bench(work, kernels, roots, host, hashlib.sha256(config).hexdigest())
+    return Bench(work, kernels, roots, host, hashlib.sha256(dot_config).hexdigest())

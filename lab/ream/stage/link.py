@@ -107,9 +107,8 @@ def _check_alternatives(name: str, probe: Path, work: Path) -> None:
                 )
 
 
-def build_host(experiment: str, work: Path) -> tuple[Path, ...]:
-    """Compile the program around the kernels: native/host and native/<experiment>."""
-    folder = NATIVE / experiment
+def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
+    """Compile the program around the kernels: native/host, and the experiment's own folder."""
     sources = sorted((NATIVE / "host").glob("*.c"))
     sources += [path for path in sorted(folder.glob("*.c")) if path.name != "glue.c"]
     objects = []

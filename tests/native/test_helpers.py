@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The series' helpers on their own: copies of every size, and the section number in the flags."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.source import Tree
+from ream.measure.plan import Launch
+from ream.stage.bench import NATIVE_CONFIG, build_bench
+from ream.variants import Variant
+
+HELPERS = Path(__file__).parent / "helpers"
+
+
+@pytest.mark.parametrize(
+    ("model", "in_flags"),
+    [("", "0"), ("# CONFIG_SPARSEMEM_VMEMMAP is not set\n# CONFIG_ZONE_DEVICE is not set\n", "1")],
+    ids=["vmemmap", "classic sparse memory"],
+)
+@pytest.mark.parametrize("variant", ["published"])
+def test_helpers_do_what_their_comments_promise(  # noqa: PLR0917
+    kernel: Tree,
+    cache: Path,
+    shipped: tuple[Variant, ...],
+    tmp_path: Path,
+    variant: str,
+    model: str,
+    in_flags: str,
+) -> None:
+    # The last word counts: kconfig takes a fragment's later line over an earlier one.
+    dropped = ("X86_5LEVEL", "SPARSEMEM_VMEMMAP", "ZONE_DEVICE", "DEVICE_PRIVATE", "PCI_P2PDMA")
+    lines = NATIVE_CONFIG.read_text().splitlines()
+    kept = [line for line in lines if not (model and any(f"CONFIG_{d}=" in line for d in dropped))]
+    fragment = tmp_path / "helpers.config"
+    fragment.write_text("\n".join(kept) + "\n" + model)
+    (chosen,) = (one for one in shipped if one.name == variant)
+    bench = build_bench(
+        kernel,
+        (chosen,),
+        folder=HELPERS,
+        cache=cache,
+        work=tmp_path,
+        step=print,
+        config=fragment,
+    )
+    program = bench.link(Launch(0, 1, 0, (variant,)))
+    said = subprocess.check_output([program.path, program.forbidden], text=True)
+    assert dict(line.split() for line in said.splitlines()) == {
+        "section_in_page_flags": in_flags,
+        "streaming": "0",
+        "flushcache": "0",
+        "section": "0",
+    }

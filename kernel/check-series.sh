@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# check-series.sh TREE SERIES... - is each patch clean, and does it build by itself?
+#
+# TREE is an unpacked pristine kernel source; it is not written to. The patches of the
+# SERIES folders are applied to a copy of it one after another, in the order given. Each
+# one has to pass `checkpatch.pl --strict`, and after each one the objects that the series
+# are about have to build, in five configurations, with no warning of the compiler (W=1),
+# of sparse or of kernel-doc that TREE itself does not have.
+#
+# Prints one TAP line for each patch. Exits 1 if any is not clean, 2 on wrong usage, 3 if a
+# tool is missing, 6 if TREE itself does not build.
+
+set -u -o pipefail
+export LC_ALL=C
+exec </dev/null
+
+HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
+readonly HERE
+readonly CONFIGS="native pagedebug kasan uniprocessor i386"
+readonly HEADERS="include/linux/mm.h include/linux/string.h"
+readonly JOBS=${JOBS:-$(nproc)}
+
+die() { # EXIT-CODE MESSAGE
+	echo "check-series.sh: $2" >&2
+	exit "$1"
+}
+
+arch() { # CONFIG
+	[ "$1" = i386 ] && echo i386 || echo x86_64
+}
+
+# The code that is changed, and the users of memcpy_flushcache() in the first one.
+objects() { # CONFIG
+	echo mm/mm_init.o
+	[ "$1" = i386 ] || echo arch/x86/lib/usercopy_64.o
+	[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
+		drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
+}
+
+# What a configuration has on top of tinyconfig, and must have in the end. Where an option
+# is named twice, the last line counts.
+fragment() { # CONFIG
+	local native="$HERE/config/native.config"
+
+	case $1 in
+	native)
+		cat "$native"
+		printf 'CONFIG_%s=y\n' BLOCK BLK_DEV LIBNVDIMM BLK_DEV_PMEM MD BLK_DEV_DM \
+			DM_WRITECACHE
+		;;
+	pagedebug) # page_ref_tracepoint_active() is a static key
+		cat "$native"
+		printf 'CONFIG_%s=y\n' DEBUG_KERNEL FTRACE ENABLE_DEFAULT_TRACERS \
+			DEBUG_PAGE_REF DEBUG_VM DEBUG_VM_PGFLAGS
+		;;
+	kasan)
+		cat "$native"
+		printf 'CONFIG_%s=y\n' DEBUG_KERNEL SYSFS KASAN KASAN_GENERIC
+		;;
+	uniprocessor) # no nodes either
+		sed '/SMP\|NR_CPUS\|NUMA\|DEFERRED_STRUCT_PAGE_INIT/d' "$native"
+		printf '# CONFIG_%s is not set\n' SMP NUMA
+		;;
+	i386) # keeps the section number in page->flags; has no ZONE_DEVICE
+		printf 'CONFIG_%s=y\n' SMP SPARSEMEM_MANUAL SPARSEMEM
+		;;
+	esac | awk '/^(# )?CONFIG_/ {
+		option = $0; sub(/^# /, "", option); sub(/[ =].*/, "", option)
+		line[option] = $0
+	} END { for (option in line) print line[option] }'
+}
+
+make_in() { # CONFIG ARGUMENTS...
+	make -s -C "$WORK/linux" O="$WORK/$1" ARCH="$(arch "$1")" -j"$JOBS" "${@:2}"
+}
+
+configure() { # CONFIG
+	make_in "$1" tinyconfig &&
+	fragment "$1" >"$WORK/$1.fragment" &&
+	"$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O "$WORK/$1" \
+		"$WORK/$1/.config" "$WORK/$1.fragment" &&
+	make_in "$1" olddefconfig || return
+
+	# An option that is off may also be absent.
+	while read -r line; do
+		option=${line#\# }
+		option=${option%%[ =]*}
+		case $line in
+		\#*) ! grep "^$option=" "$WORK/$1/.config" ;;
+		*) grep -q "^$line\$" "$WORK/$1/.config" ;;
+		esac || { echo "$1: cannot have: $line"; return 1; }
+	done <"$WORK/$1.fragment"
+}
+
+# One line for each warning, without line numbers: these move with every patch.
+warnings() { # CONFIG FILE
+	local targets
+	read -r -d '' -a targets < <(objects "$1")
+
+	(cd "$WORK/$1" && rm -f "${targets[@]}")
+	make_in "$1" W=1 C=2 "${targets[@]}" >"$WORK/log" 2>&1 || {
+		cat "$WORK/log"
+		return 1
+	}
+	if [ "$1" = native ]; then
+		for header in $HEADERS; do
+			(cd "$WORK/linux" && scripts/kernel-doc -none "$header") >>"$WORK/log" 2>&1
+		done
+	fi
+	sed -n 's/:[0-9]\+\(:[0-9]\+\)\?: /: /; /warning:\|error:/p' "$WORK/log" | sort >"$2"
+}
+
+# Says on standard output what is wrong with a patch, nothing if all is well.
+judge() { # PATCH
+	"$WORK/linux/scripts/checkpatch.pl" --no-tree --strict --no-summary --terse "$1" 2>&1
+
+	# git am takes no fuzz either.
+	patch -d "$WORK/linux" -p1 --fuzz=0 --no-backup-if-mismatch -s <"$1" || {
+		echo "does not apply"
+		return
+	}
+	for config in $CONFIGS; do
+		if warnings "$config" "$WORK/new" >"$WORK/said"; then
+			comm -13 "$WORK/$config.base" "$WORK/new" | sed "s/^/$config: /"
+		else
+			sed "s/^/$config: does not build: /" "$WORK/said"
+		fi
+	done
+}
+
+[ $# -ge 2 ] || die 2 "usage: check-series.sh TREE SERIES..."
+[ -f "$1/MAINTAINERS" ] || die 2 "$1: not a kernel source"
+for tool in make gcc sparse patch perl flex bison bc; do
+	command -v $tool >/dev/null || die 3 "$tool: not installed"
+done
+
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/check-series.XXXXXX") || die 3 "cannot make a temporary folder"
+readonly WORK
+trap 'rm -rf "$WORK"' EXIT
+trap 'exit 130' INT TERM
+
+patches=()
+for series in "${@:2}"; do
+	[ -d "$series" ] || die 2 "$series: not a folder"
+	for patch in "$series"/[0-9]*.patch; do
+		case ${patch##*/} in
+		0000-*) ;; # the cover letter
+		*) [ -f "$patch" ] && patches+=("$patch") ;;
+		esac
+	done
+done
+[ ${#patches[@]} -gt 0 ] || die 2 "no patch in ${*:2}"
+
+# Hard links are quick, and patch(1) replaces files; a copy where they cannot be had.
+cp -al "$1" "$WORK/linux" 2>/dev/null ||
+	{ rm -rf "$WORK/linux"; cp -a "$1" "$WORK/linux"; } || die 6 "cannot copy $1"
+
+for config in $CONFIGS; do
+	if ! { configure "$config" && make_in "$config" prepare &&
+	       warnings "$config" "$WORK/$config.base"; } >"$WORK/said" 2>&1; then
+		cat "$WORK/said" >&2
+		die 6 "$1 does not build as $config"
+	fi
+done
+
+echo "1..${#patches[@]}"
+exit_code=0
+number=0
+for patch in "${patches[@]}"; do
+	number=$((number + 1))
+	name=$(basename "$(dirname "$patch")")/${patch##*/}
+	faults=$(judge "$(realpath "$patch")")
+	if [ -z "$faults" ]; then
+		echo "ok $number $name"
+	else
+		echo "not ok $number $name"
+		sed "s,$WORK/,,g; s/^/# /" <<<"$faults"
+		exit_code=1
+	fi
+done
+exit $exit_code

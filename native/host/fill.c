@@ -138,7 +138,11 @@ void fill_range(const struct fill_kind *kind, const struct fill_range *range,
 {
 	struct fill_job job = { .kind = kind, .range = range, .word = word };
 
-	if (range->nr_blocks > 1) {
+	if (nr_threads == 1) {
+		/* Uncut: a string store has to see a long way to go past the cache. */
+		job.blocks_per_piece = range->nr_blocks;
+		job.nr_pieces = 1;
+	} else if (range->nr_blocks > 1) {
 		job.blocks_per_piece = PIECE_BYTES / min_size(range->block_bytes, PIECE_BYTES);
 		job.nr_pieces = (range->nr_blocks + job.blocks_per_piece - 1) /
 				job.blocks_per_piece;

@@ -130,7 +130,7 @@ def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        partial = _wait_for_samples(tmp_path / "data/ream/runs")
+        partial = _wait_for_samples(process, tmp_path / "data/ream/runs")
         runners = _children(process.pid)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -144,14 +144,14 @@ def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not [pid for pid in runners if Path(f"/proc/{pid}").exists()]
 
 
-def _wait_for_samples(runs: Path) -> Path:
+def _wait_for_samples(process: "subprocess.Popen[str]", runs: Path) -> Path:
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and process.poll() is None:
         for samples in runs.glob(".*.partial/samples.jsonl"):
             if samples.stat().st_size:
                 return samples.parent
         time.sleep(0.05)
-    raise AssertionError("no sample in five minutes")
+    raise AssertionError("it ended, or had no sample in five minutes")
 
 
 def _children(pid: int) -> list[int]:

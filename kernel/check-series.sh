@@ -11,6 +11,8 @@
 #
 # Prints one TAP line for each patch. Exits 1 if any is not clean, 2 on wrong usage, 3 if a
 # tool is missing, 6 if TREE itself does not build.
+#
+# shellcheck disable=SC2317 # for_each_config() reaches most functions
 
 set -u -o pipefail
 export LC_ALL=C
@@ -20,7 +22,6 @@ HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS="native pagedebug kasan uniprocessor i386"
 readonly HEADERS="include/linux/mm.h include/linux/string.h"
-readonly JOBS=${JOBS:-$(nproc)}
 
 die() { # EXIT-CODE MESSAGE
 	echo "check-series.sh: $2" >&2
@@ -57,7 +58,9 @@ fragment() { # CONFIG
 		;;
 	kasan)
 		cat "$native"
-		printf 'CONFIG_%s=y\n' DEBUG_KERNEL SYSFS KASAN KASAN_GENERIC
+		printf 'CONFIG_%s=y\n' DEBUG_KERNEL SYSFS KASAN KASAN_GENERIC \
+			UNWINDER_FRAME_POINTER
+		printf '# CONFIG_%s is not set\n' SLUB_TINY UNWINDER_GUESS
 		;;
 	uniprocessor) # no nodes either
 		sed '/SMP\|NR_CPUS\|NUMA\|DEFERRED_STRUCT_PAGE_INIT/d' "$native"
@@ -72,8 +75,10 @@ fragment() { # CONFIG
 	} END { for (option in line) print line[option] }'
 }
 
+# One job only: asked for single objects, parallel jobs meet in arch/x86/lib and delete each
+# other's files. The configurations are built side by side instead.
 make_in() { # CONFIG ARGUMENTS...
-	make -s -C "$WORK/linux" O="$WORK/$1" ARCH="$(arch "$1")" -j"$JOBS" "${@:2}"
+	make -s -C "$WORK/linux" O="$WORK/$1" ARCH="$(arch "$1")" -j1 "${@:2}"
 }
 
 configure() { # CONFIG
@@ -95,21 +100,50 @@ configure() { # CONFIG
 }
 
 # One line for each warning, without line numbers: these move with every patch.
-warnings() { # CONFIG FILE
-	local targets
+warnings() { # CONFIG
+	local log="$WORK/$1.log" targets
 	read -r -d '' -a targets < <(objects "$1")
 
 	(cd "$WORK/$1" && rm -f "${targets[@]}")
-	make_in "$1" W=1 C=2 "${targets[@]}" >"$WORK/log" 2>&1 || {
-		cat "$WORK/log"
+	make_in "$1" W=1 C=2 "${targets[@]}" >"$log" 2>&1 || {
+		cat "$log" >&2
 		return 1
 	}
 	if [ "$1" = native ]; then
 		for header in $HEADERS; do
-			(cd "$WORK/linux" && scripts/kernel-doc -none "$header") >>"$WORK/log" 2>&1
+			(cd "$WORK/linux" && scripts/kernel-doc -none "$header") >>"$log" 2>&1
 		done
 	fi
-	sed -n 's/:[0-9]\+\(:[0-9]\+\)\?: /: /; /warning:\|error:/p' "$WORK/log" | sort >"$2"
+	sed -n 's/:[0-9]\+\(:[0-9]\+\)\?: /: /; /warning:\|error:/p' "$log" | sort
+}
+
+# What a configuration of the tree warns about before the first patch.
+baseline() { # CONFIG
+	configure "$1" >&2 && make_in "$1" prepare >&2 && warnings "$1" >"$WORK/$1.base"
+}
+
+# What a configuration of the tree warns about since.
+news() { # CONFIG
+	if warnings "$1" >"$WORK/$1.new"; then
+		comm -13 "$WORK/$1.base" "$WORK/$1.new"
+	else
+		echo "does not build"
+	fi
+}
+
+# Runs a function for each configuration, side by side. Its output ends up in CONFIG.said.
+for_each_config() { # FUNCTION
+	local config failed=0 pid
+	local -A pids
+
+	for config in $CONFIGS; do
+		"$1" "$config" >"$WORK/$config.said" 2>&1 &
+		pids[$config]=$!
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid" || failed=1
+	done
+	return $failed
 }
 
 # Says on standard output what is wrong with a patch, nothing if all is well.
@@ -121,12 +155,9 @@ judge() { # PATCH
 		echo "does not apply"
 		return
 	}
+	for_each_config news
 	for config in $CONFIGS; do
-		if warnings "$config" "$WORK/new" >"$WORK/said"; then
-			comm -13 "$WORK/$config.base" "$WORK/new" | sed "s/^/$config: /"
-		else
-			sed "s/^/$config: does not build: /" "$WORK/said"
-		fi
+		sed "s,$WORK/,,g; s/^/$config: /" "$WORK/$config.said"
 	done
 }
 
@@ -157,13 +188,10 @@ done
 cp -al "$1" "$WORK/linux" 2>/dev/null ||
 	{ rm -rf "$WORK/linux"; cp -a "$1" "$WORK/linux"; } || die 6 "cannot copy $1"
 
-for config in $CONFIGS; do
-	if ! { configure "$config" && make_in "$config" prepare &&
-	       warnings "$config" "$WORK/$config.base"; } >"$WORK/said" 2>&1; then
-		cat "$WORK/said" >&2
-		die 6 "$1 does not build as $config"
-	fi
-done
+for_each_config baseline || {
+	cat "$WORK"/*.said >&2
+	die 6 "$1 does not build"
+}
 
 echo "1..${#patches[@]}"
 exit_code=0
@@ -176,7 +204,7 @@ for patch in "${patches[@]}"; do
 		echo "ok $number $name"
 	else
 		echo "not ok $number $name"
-		sed "s,$WORK/,,g; s/^/# /" <<<"$faults"
+		echo "# ${faults//$'\n'/$'\n'# }"
 		exit_code=1
 	fi
 done

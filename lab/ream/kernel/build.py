@@ -132,7 +132,7 @@ def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> 
         built = _built(entry)
         missing = [name for name, path in objects.items() if name not in built or not path.exists()]
         if missing:
-            step(f"compiling {', '.join(missing)}")
+            step(f"compiling {len(missing)} object{'s' if len(missing) > 1 else ''}")
             perform(plan_objects(variant_tree, missing))
             (entry / _BUILT).write_text(json.dumps(sorted(built | set(missing))))
     return objects

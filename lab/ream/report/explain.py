@@ -113,11 +113,16 @@ def _cached(before: Result, machine: Machine) -> str:
     """How the bytes compare with the caches, L2 first: a guest's L3 is often its host's."""
     sizes = {level: machine.cache_bytes(level) for level in (2, 3)}
     said = [
-        f"{before.nr_bytes / size:.3g} times the L{level} of {format_size(size)}"
+        f"{_times(before.nr_bytes / size)} times the L{level} of {format_size(size)}"
         for level, size in sizes.items()
         if size is not None
     ]
     return " and ".join(said) if said else "cache sizes unknown"
+
+
+def _times(factor: float) -> str:
+    """Three digits and no exponent: 0.5, 21.3, 2048."""
+    return f"{factor:.0f}" if factor >= 100 else f"{factor:.3g}"  # noqa: PLR2004
 
 
 def _amount(result: Result) -> str:

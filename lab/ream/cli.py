@@ -231,7 +231,10 @@ def _plan_text(request: "Request", stage: str) -> str:
         f"experiment  {experiment.name}, {stage} stage: {experiment.question}",
         f"tree        {request.tree or 'the newest linux-source-6.12 of the package archive'}",
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
-        *(f"row         {row.name}: {row.title()}; {row.rounds} rounds" for row in experiment.rows),
+        *(
+            f"row         {row.name}: {row.title()}; {_count(row.rounds, 'round')}"
+            for row in experiment.rows
+        ),
         f"launches    {experiment.launches}, seed {request.seed}",
         f"time        about {seconds:.0f} s to measure on a slow machine, after the build",
         f"cache       {request.cache}",
@@ -243,8 +246,12 @@ def _plan_text(request: "Request", stage: str) -> str:
 def _variant_line(variant: "Variant") -> str:
     if not variant.series:
         return f"{variant.name}: the base, no patches"
-    parts = (f"{series.name} ({len(series.patches)} patches)" for series in variant.series)
+    parts = (f"{s.name} ({_count(len(s.patches), 'patch', 'es')})" for s in variant.series)
     return f"{variant.name}: {' + '.join(parts)}"
+
+
+def _count(number: int, what: str, plural: str = "s") -> str:
+    return f"{number} {what}{plural if number != 1 else ''}"
 
 
 @app.command("list")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.experiment import IMPLIED, Experiment
-from ream.kernel.series import Patch, Series, load_series
+from ream.kernel.series import Patch, Series, load_series, prefixes
 from ream.paths import SERIES
 
 
@@ -49,12 +49,11 @@ def choose_variants(
 
 
 def _prefixes(variant: Variant, others: Sequence[Variant]) -> Iterator[Variant]:
-    """Every proper prefix that is no variant already, named by its last series and patch."""
+    """Every proper prefix that is no variant already, its last series named as far as it goes."""
     known = {other.patches for other in (variant, *others)}
     whole: tuple[Series, ...] = ()
     for series in variant.series:
-        for count in range(1, len(series.patches) + 1):
-            part = Series(f"{series.name}.{count}", series.patches[:count])
+        for part in prefixes(series):
             step = Variant(part.name, (*whole, part))
             if step.patches not in known:
                 yield step

@@ -75,6 +75,7 @@ need_native() {
 need_test() {
 	need_program sparse sparse
 	need_program shellcheck shellcheck
+	need_program spin spin
 	# checkpatch.pl uses modules that perl-base lacks.
 	perl -MTerm::ANSIColor -MEncode -e 1 2>/dev/null || missing="$missing perl"
 }

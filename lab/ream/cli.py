@@ -5,6 +5,7 @@ import json
 import logging
 import secrets
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -311,13 +312,30 @@ def report(
         sys.stdout.write((letter if as_letter else table).render(summary))
 
 
+class _Ended(BaseException):
+    """Somebody wants us gone: unwinds like Ctrl-C, so that nothing of ours stays."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+
+def _unwind(number: int, _frame: object) -> None:
+    raise _Ended(number)
+
+
 def main() -> None:
     """Usage errors are typer's (2), failures we foresaw carry their code, a bug is 70.
 
     A bare traceback would leave Python with 1, which our users read as "a claim fails".
     """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _unwind)
     try:
         app(prog_name="ream")
+    except _Ended as end:
+        print(f"ream: ended by {end.signal.name}; nothing was recorded", file=sys.stderr)
+        sys.exit(128 + end.signal)
     except SystemExit as stop:
         sys.exit(_exit_code(stop))
     except ReamError as error:

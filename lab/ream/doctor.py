@@ -89,7 +89,11 @@ def _disk() -> Finding:
         return Finding("NO", "cache", f"{existing} cannot be written to; set XDG_CACHE_HOME")
     free = shutil.disk_usage(existing).free
     text = f"{free >> 30} GiB free for {place}"
-    return Finding("ok" if free >= CACHE_BYTES else "NO", "cache", text)
+    if free >= CACHE_BYTES:
+        return Finding("ok", "cache", text)
+    if (place / "base").is_dir():
+        return Finding("warn", "cache", f"{text}: enough for what is there, not for a new tree")
+    return Finding("NO", "cache", f"{text}, a tree and its builds need {CACHE_BYTES >> 30} GiB")
 
 
 def _source() -> Finding:

@@ -128,6 +128,13 @@ class ZoneDeviceRow(RowBase):
     pre_state: Literal["evicted", "dirty"] = "evicted"
     first_touch: bool = False
 
+    @model_validator(mode="after")
+    def _an_altmap_leaves_pages(self) -> Self:
+        # The map is aligned to a compound page, and to 2 MiB: nd_pfn_init() of pfn_devs.c.
+        if self.altmap and self.device_bytes <= max(PAGE_BYTES << self.order, SECTION_BYTES // 64):
+            raise ValueError("with an altmap the map takes the whole device: make it larger")
+        return self
+
     @property
     def nr_pages(self) -> int:
         """Pages of the device, those included that an altmap takes for the map itself."""

@@ -2,13 +2,14 @@
 """One run, from its plan to its record: rows, variants and launches in, a record out."""
 
 import shutil
-import tempfile
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ream.experiment import Experiment, Row
 from ream.kernel.build import compiler_version
+from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch, plan_launches
 from ream.measure.sample import Sample
@@ -33,8 +34,11 @@ FOLDER = NATIVE / "zone_device"
 PASSES = {"variant": 4, "limit": 2}
 """Times a sample's bytes go by: pre-state, itself, and two images compared; or the first two."""
 
-KINDS_OF_FILL = 3
-"""For the estimate of the time left; the CPU decides how many there are."""
+KINDS_OF_FILL = 4
+"""For the estimate of the time left; the CPU decides how many of them it has."""
+
+
+LEAST_HUGE_RATIO = 0.95
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,8 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     check_references(request.experiment.rows, tables)
     with (
         open_record(request.runs, run_id) as record,
-        tempfile.TemporaryDirectory(prefix="ream-", ignore_cleanup_errors=True) as scratch,
+        disk_faults(request.cache, "a run"),
+        scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
         tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
         bench = build_bench(
@@ -96,7 +101,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             request.variants,
             folder=FOLDER,
             cache=request.cache,
-            work=Path(scratch),
+            work=work,
             step=reporter.step,
         )
         launches = plan_launches(
@@ -110,7 +115,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             reporter.step(text)
         plan = _Plan(rows, launches, request.threads, len(request.variants))
         start = take_snapshot()
-        samples, stubs = _measure(plan, bench, build, record=record, reporter=reporter)
+        samples, stubs, huge_ratio = _measure(plan, bench, build, record=record, reporter=reporter)
         during = conditions(start, take_snapshot())
         machine = read_machine()
         receipt = Receipt(
@@ -121,7 +126,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             settings=_settings(request, plan),
             symbols=native.symbol_map(bench.kernels.values(), bench.roots),
             stubs={"calls": stubs},
-            warnings=(*shrunk, *warnings(machine, during)),
+            warnings=(*shrunk, *_small_pages(huge_ratio), *warnings(machine, during)),
         )
         summary = summarise(
             request.experiment,
@@ -148,10 +153,11 @@ Stubs = dict[str, dict[str, int]]
 
 def _measure(
     plan: _Plan, bench: Bench, build: native.Build, *, record: RecordWriter, reporter: Reporter
-) -> tuple[list[Sample], Stubs]:
+) -> tuple[list[Sample], Stubs, float]:
     """Run every launch; each sample is in the record as soon as it is known."""
     samples: list[Sample] = []
     stubs: dict[str, Counter[str]] = defaultdict(Counter)
+    huge_ratios: list[float] = []
     reporter.step("predicting what memory must hold")
     rows = [native.native_row(row, plan.threads) for row in plan.rows]
     with (
@@ -162,6 +168,7 @@ def _measure(
             program = bench.link(launch)
             for said in native.launch_once(program, launch, plan_file, descriptors):
                 if isinstance(said, native.End):
+                    huge_ratios.append(said.huge_ratio)
                     for stub in said.stubs:
                         stubs[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub[
                             "calls"
@@ -172,7 +179,17 @@ def _measure(
                 doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
                 advance(float(said.nr_bytes * PASSES[said.role]), doing)
             shutil.rmtree(program.path.parent, ignore_errors=True)
-    return samples, {name: dict(counts) for name, counts in stubs.items()}
+    counted = {name: dict(counts) for name, counts in stubs.items()}
+    return samples, counted, min(huge_ratios)
+
+
+def _small_pages(huge_ratio: float) -> Iterator[str]:
+    if huge_ratio < LEAST_HUGE_RATIO:
+        yield (
+            f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "
+            f"{100 * LEAST_HUGE_RATIO:.0f} %), where a kernel maps all of it so: free or compact "
+            "memory and run again"
+        )
 
 
 def _kernel(request: Request, tree: Tree, bench: Bench) -> Kernel:

@@ -2,6 +2,7 @@
 /* The memory that maps are made in: mapped, brought into a state, compared. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,6 +44,25 @@ struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads)
 	map_fresh(address, bytes, MAP_FIXED_NOREPLACE);
 	arena_set_pre_state(&arena, bytes, PRE_EVICTED, nr_threads);
 	return arena;
+}
+
+size_t arena_huge_bytes(const struct arena *arena)
+{
+	FILE *file = fopen("/proc/self/smaps", "r");
+	char line[256];
+	unsigned long start, kib;
+	size_t bytes = 0;
+	bool inside = false;
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%*x ", &start) == 1 && strchr(line, '-'))
+			inside = start - (uintptr_t)arena->start < arena->bytes;
+		if (inside && sscanf(line, "AnonHugePages: %lu kB", &kib) == 1)
+			bytes += kib * 1024;
+	}
+	if (file)
+		fclose(file);
+	return bytes;
 }
 
 void arena_set_pre_state(const struct arena *arena, size_t bytes,
@@ -89,11 +109,6 @@ struct compare_job {
 	const struct image *image;
 	size_t first_difference;
 };
-
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 static size_t first_difference_in(const struct compare_job *job, size_t from, size_t to)
 {

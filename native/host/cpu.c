@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The machine, as CPUID, sysfs and the scheduler describe it. */
+/* The machine, as CPUID and the scheduler describe it. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include "program.h"
 
-#define MOST_CPUS 1024
-#define MOST_CACHES 8
-
-static unsigned int usable[MOST_CPUS];
+static unsigned int usable[HOST_MOST_CPUS];
 static struct host_machine machine;
 
 /*
@@ -42,32 +38,6 @@ static void read_capability(unsigned int *word)
 	}
 }
 
-/* A number from sysfs; 0 if there is none. */
-static unsigned long read_cache(unsigned int index, const char *attribute)
-{
-	char path[80];
-	unsigned long value = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/%s",
-		 index, attribute);
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%lu", &value) != 1)
-		value = 0;
-	fclose(file);
-	return value;
-}
-
-static unsigned long read_l2_bytes(void)
-{
-	for (unsigned int index = 0; index < MOST_CACHES; index++)
-		if (read_cache(index, "level") == 2)
-			return read_cache(index, "size") * 1024;	/* "512K" */
-	return 0;
-}
-
 void cpu_pin(unsigned int cpu)
 {
 	cpu_set_t set;
@@ -84,11 +54,10 @@ const struct host_machine *cpu_machine(unsigned int most_cpus)
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed))
 		die(RUNNER_NO_RESOURCE, "cannot read the CPU mask: %s", strerror(errno));
-	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && machine.nr_cpus < MOST_CPUS; cpu++)
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && machine.nr_cpus < HOST_MOST_CPUS; cpu++)
 		if (CPU_ISSET(cpu, &allowed) && (!most_cpus || machine.nr_cpus < most_cpus))
 			usable[machine.nr_cpus++] = cpu;
 	read_capability(machine.capability);
-	machine.l2_bytes = read_l2_bytes();
 	cpu_pin(0);
 	return &machine;
 }

@@ -93,11 +93,6 @@ struct fill_job {
 	size_t next;
 };
 
-static size_t min_size(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static void fill_piece(const struct fill_job *job, size_t piece)
 {
 	const struct fill_range *range = job->range;

@@ -8,6 +8,7 @@
 #ifndef REAM_HOST_H
 #define REAM_HOST_H
 
+#define HOST_MOST_CPUS 512	/* NR_CPUS of native.config, checked at boot */
 #define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12, checked at boot */
 
 /**
@@ -15,13 +16,11 @@
  * @nr_cpus: CPUs that run kernel code, numbered from 0.
  * @capability: Words as CPUID fills x86_capability; synthetic words are 0.
  * @clflush_bytes: Line size of clwb and its kin.
- * @l2_bytes: Size of one core's second-level cache, 0 if unknown.
  */
 struct host_machine {
 	unsigned int nr_cpus;
 	unsigned int capability[HOST_NR_CAPABILITY_WORDS];
 	unsigned int clflush_bytes;
-	unsigned long l2_bytes;
 };
 
 /**

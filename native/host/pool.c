@@ -15,7 +15,7 @@
 #include "program.h"
 
 #define NR_JOBS 1024	/* more than any kernel here has CPUs */
-#define NR_POOL_CPUS 1024
+#define NR_POOL_CPUS HOST_MOST_CPUS
 
 /* Kernel code keeps its stack aligned to 8 bytes only; libc wants 16. */
 #define FROM_KERNEL __attribute__((force_align_arg_pointer))

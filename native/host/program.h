@@ -29,6 +29,11 @@ enum runner_exit {
 _Noreturn __attribute__((format(printf, 2, 3)))
 void die(enum runner_exit code, const char *format, ...);
 
+static inline size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 static inline uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -76,7 +81,7 @@ void kernel_enter_cpu(unsigned int cpu);
  * @capability: The words that all of them have been given.
  *
  * Handles what occurs: replacements without operands relative to their place,
- * and single 5-byte calls and jumps (stage/native.py refuses to link others).
+ * and single 5-byte calls and jumps (stage/link.py refuses to link others).
  *
  * Return: how many sites were replaced.
  */
@@ -159,6 +164,9 @@ struct arena {
 
 /* Reserve @bytes at @address, huge-page backed and touched. */
 struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads);
+
+/* How much of the arena lies in huge pages, as the host's kernel says. */
+size_t arena_huge_bytes(const struct arena *arena);
 
 /* Bring the first @bytes of the arena into a pre-state. */
 void arena_set_pre_state(const struct arena *arena, size_t bytes,

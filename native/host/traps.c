@@ -25,13 +25,14 @@ struct bug_entry {
 };
 
 #define BUGFLAG_WARNING 1
+#define MOST_WARNINGS 20	/* printed; a WARN in a loop over pages says no more */
 #define UD2_BYTES 2
 #define STACK_BYTES 65536
 
 struct forbidden {
 	unsigned long address;
-	char variant[48];
-	char symbol[96];
+	char variant[64];
+	char symbol[256];
 };
 
 #define FORBIDDEN_BYTES 4096	/* what each such symbol is given */
@@ -83,8 +84,10 @@ static void on_illegal(int signal, siginfo_t *info, void *context)
 	if (!bug)
 		die(RUNNER_CRASHED, "illegal instruction at %#lx",
 		    (unsigned long)registers[REG_RIP]);
-	fprintf(stderr, "kernel: %s at %s:%u\n", bug->flags & BUGFLAG_WARNING ? "WARNING" : "BUG",
-		(const char *)&bug->file_disp + bug->file_disp, bug->line);
+	if (nr_warnings < MOST_WARNINGS)
+		fprintf(stderr, "kernel: %s at %s:%u\n",
+			bug->flags & BUGFLAG_WARNING ? "WARNING" : "BUG",
+			(const char *)&bug->file_disp + bug->file_disp, bug->line);
 	if (!(bug->flags & BUGFLAG_WARNING))
 		die(RUNNER_CRASHED, "the kernel stopped at a BUG");
 	nr_warnings++;
@@ -98,12 +101,14 @@ static void read_forbidden(const char *path)
 
 	if (!file)
 		die(RUNNER_USAGE, "%s: cannot read the list of undefined symbols", path);
-	while (fscanf(file, "%lx %47s %95s", &entry.address, entry.variant, entry.symbol) == 3) {
+	while (fscanf(file, "%lx %63s %255s", &entry.address, entry.variant, entry.symbol) == 3) {
 		forbidden = realloc(forbidden, (nr_forbidden + 1) * sizeof(entry));
 		if (!forbidden)
 			die(RUNNER_NO_RESOURCE, "no memory for the list of undefined symbols");
 		forbidden[nr_forbidden++] = entry;
 	}
+	if (!feof(file))
+		die(RUNNER_USAGE, "%s: entry %zu is not understood", path, nr_forbidden + 1);
 	fclose(file);
 }
 

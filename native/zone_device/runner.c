@@ -23,7 +23,10 @@
 #define USAGE_BYTES (16UL << 20)
 #define PGMAP_BYTES 4096UL
 
-#define MOST_VARIANTS 32
+#define MOST_VARIANTS 32	/* variants.py refuses more */
+
+/* Written beyond the map? These bytes behind it must stay as they were. */
+#define GUARD_BYTES 65536UL
 #define MOST_SLOTS 64
 
 struct slot {
@@ -39,6 +42,7 @@ static struct {
 	unsigned int nr_variants;
 	char *variant_names[MOST_VARIANTS];
 	unsigned long nr_samples;
+	double huge_ratio;	/* of the arena, when it had been touched */
 	uint64_t seed;
 	bool evicted;	/* the arena is known to be in PRE_EVICTED */
 } launch;
@@ -95,6 +99,25 @@ static void print_difference(const struct row *row, const char *subject, const c
 	fputc('\n', stderr);
 }
 
+static unsigned char *guard_of(const struct row *row)
+{
+	return launch.arena.start + row->map_bytes;
+}
+
+static bool guard_is_whole(const struct row *row)
+{
+	unsigned char expected = row->pre_state == PRE_UNTOUCHED ? 0 : (unsigned char)ARENA_POISON;
+
+	for (size_t i = 0; i < GUARD_BYTES; i++) {
+		if (guard_of(row)[i] != expected) {
+			fprintf(stderr, "%s: byte %zu behind the memory map was written\n",
+				row->name, i);
+			return false;
+		}
+	}
+	return true;
+}
+
 static bool verify(const struct row *row, const char *subject)
 {
 	size_t offset = arena_first_difference(launch.arena.start, row->map_bytes,
@@ -110,7 +133,7 @@ static bool verify(const struct row *row, const char *subject)
 	if (offset != ARENA_NO_DIFFERENCE)
 		print_difference(row, subject, "the pageblock map", offset,
 				 (void *)USAGE_ADDRESS, &row->usage_image);
-	return offset == ARENA_NO_DIFFERENCE;
+	return offset == ARENA_NO_DIFFERENCE && guard_is_whole(row);
 }
 
 static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
@@ -127,6 +150,8 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	request.nr_cpus = request.nid ? 0 : slot->nr_threads;
 	memset((void *)USAGE_ADDRESS, 0, USAGE_BYTES);
 	ops->prepare(&request);
+	if (row->pre_state != PRE_UNTOUCHED)
+		memset(guard_of(row), (unsigned char)ARENA_POISON, GUARD_BYTES);
 	set_pre_state(row);
 	pool_reset_participants();
 
@@ -146,7 +171,7 @@ static void sample_fill(const struct row *row, unsigned int round, const struct 
 	struct fill_range range = row->fill;
 	uint64_t start_ns, time_ns;
 
-	if (!range.nr_blocks)
+	if (!range.nr_blocks || !range.block_bytes)
 		return;	/* an altmap takes the whole range */
 	range.start = launch.arena.start + row->fill_offset;
 	set_pre_state(row);
@@ -223,8 +248,9 @@ static void print_end(void)
 {
 	bool first = true;
 
-	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, \"stubs\": [",
+	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
 	       launch.nr_samples, launch.nr_cpus);
+	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
 
@@ -259,7 +285,8 @@ static int run_plan(struct plan *plan)
 	for (size_t i = 0; i < plan->nr_rows; i++)
 		if (plan->rows[i].map_bytes > most_bytes)
 			most_bytes = plan->rows[i].map_bytes;
-	launch.arena = arena_map(MAP_ADDRESS, most_bytes, launch.nr_cpus);
+	launch.arena = arena_map(MAP_ADDRESS, most_bytes + GUARD_BYTES, launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&launch.arena) / (double)most_bytes;
 	for (size_t i = 0; i < plan->nr_rows; i++) {
 		plan_open_images(&plan->rows[i]);
 		if (plan->rows[i].usage_image.bytes > USAGE_BYTES)

@@ -24,6 +24,7 @@ CANNOT_RUN = 3
         (["run", "--size", "many"], "not a size"),
         (["run", "--size", "1GiB", "--order", "19"], "order"),
         (["run", "--size", "1GiB", "--type", "RAM"], "type"),
+        (["run", "--size", "1GiB", "--order", "18", "--altmap"], "the map takes the whole device"),
         (["run", "--order", "9"], "describe a row made by --size"),
         (["run", "--row", "quux"], "zone-device has no row quux; it has fsdax-100GB"),
         (["run", "--rounds", "0"], "rounds: must be between 1 and"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, cache_dir
 
 SMALL = ("run", "--size", "256MiB", "--launches", "2", "--rounds", "2", "--seed", "7")
 PATCHES = CHECKOUT / "tests/native/patches"
@@ -118,14 +118,19 @@ def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")],
+)
+def test_interrupting_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals, code: int, said: str
+) -> None:
     with subprocess.Popen(
         [sys.executable, "-P", "-m", "ream", "run", "--size", "8GiB", "--launches", "50"],
         env={
             **os.environ,
             "PYTHONPATH": str(CHECKOUT / "lab"),
             "XDG_DATA_HOME": str(tmp_path / "data"),
-            "TMPDIR": str(tmp_path),
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -133,15 +138,15 @@ def test_interrupting_leaves_nothing_behind(tmp_path: Path) -> None:
     ) as process:
         partial = _wait_for_samples(process, tmp_path / "data/ream/runs")
         runners = _children(process.pid)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert out == ""
-    assert "interrupted" in err
+    assert said in err
     assert "Traceback" not in err
     assert not partial.exists()
     assert not list((tmp_path / "data/ream/runs").iterdir())
-    assert not list(tmp_path.glob("ream-*"))
+    assert not list((cache_dir() / "run").glob(f"*{partial.name[1:-8]}*"))
     assert not [pid for pid in runners if Path(f"/proc/{pid}").exists()]
 
 

@@ -205,14 +205,14 @@ def test_the_last_compound_may_run_past_the_end_of_the_device() -> None:
     row = make_row(
         {
             "name": "r",
-            "device_bytes": SECTION_BYTES,
+            "device_bytes": 9 * SECTION_BYTES,
             "order": 18,
             "type": "GENERIC",
             "rounds": 1,
             "altmap": True,
         }
     )
-    assert row.written_bytes == (1 << 18) * 64
+    assert row.written_bytes == 2 * (1 << 18) * 64
 
 
 def test_a_row_from_options_is_held_to_the_same_rules() -> None:

@@ -106,7 +106,7 @@ private-64GB: 64 GiB, PRIVATE, order 0, map in RAM, evicted; 1.07 GB of map a sa
   why       One sample writes 1.07 GB of map (819 times the L2 of 1280 KiB and 21.3 times the L3 of
             48 MiB; pre-state: evicted). before takes 6.52 ns per struct page, published 2.88 ns;
             the fastest fill of the same bytes (movnti-8, 1 CPU) takes 2.69 ns. So before is at 0.41
-            of the limit: with 1 CPU, no way of storing these bytes can bring its time below that
+            of the limit: with 1 CPU, no fill of these bytes tried here brings its time below that
             part of what it is; published brings it to 0.441. Whatever else was timed there is not
             measured here; if it takes the same time with and without the patches, it moves a ratio
             towards 1, never past it: it cannot make 1.03 out of the 0.441 measured here. There,

@@ -71,6 +71,21 @@ def workroom(entry: Path) -> Iterator[Path]:
         _remove_leftovers(entry)
 
 
+@contextmanager
+def scratch(entry: Path, step: Step) -> Iterator[Path]:
+    """A directory that only this process uses, gone afterwards; sweeps away what others left.
+
+    In the cache rather than in TMPDIR: there is room, and programs made there may run.
+    """
+    with locked(entry, step):
+        sweep(entry.parent, step)
+        try:
+            with workroom(entry) as place:
+                yield place
+        finally:
+            _lock_file(entry).unlink(missing_ok=True)
+
+
 def stamp_of(entry: Path) -> dict[str, Any] | None:
     """What was said of a whole entry of the present layout, or None if there is none."""
     try:

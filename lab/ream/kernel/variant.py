@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ream.command import Command, run
@@ -61,14 +60,6 @@ _APART_FROM_ANY_REPOSITORY = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_NOSYSTEM": "1",
 }
-
-
-@dataclass(frozen=True)
-class VariantSource:
-    """A version of the kernel code: its name, and its patches; the base has none."""
-
-    name: str
-    patches: tuple[Patch, ...]
 
 
 def assemble(

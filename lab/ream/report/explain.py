@@ -85,7 +85,7 @@ def by_parts(row: RowResult, machine: Machine) -> str | None:
     if before.of_limit < 1:
         said.append(
             f"So {BEFORE} is at {before.of_limit:.2f} of the limit: with {_cpus(fill.threads)}, "
-            "no way of storing these bytes can bring its time below that part of what it is; "
+            "no fill of these bytes tried here brings its time below that part of what it is; "
             f"{PUBLISHED} brings it to {published.ratio:.3f}."
         )
     else:

@@ -13,12 +13,20 @@ MEMORY_SHARE = 0.7
 """Of the available memory we take; the rest is the machine's own."""
 
 
-def available_bytes() -> int:
-    """Memory that programs may take now; /proc/meminfo, MemAvailable."""
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) << 10
-    raise CannotRunHere("/proc/meminfo does not say how much memory is available")
+def available_bytes(root: Path = Path("/")) -> int:
+    """Memory that we may take now: MemAvailable, or what our control group leaves of its limit."""
+    meminfo = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
+    bounds = [int(line.split()[1]) << 10 for line in meminfo if line.startswith("MemAvailable:")]
+    try:
+        limit = (root / "sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        used = (root / "sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
+    except OSError:
+        limit = used = ""
+    if limit.isdecimal() and used.isdecimal():
+        bounds.append(max(0, int(limit) - int(used)))
+    if not bounds:
+        raise CannotRunHere("/proc/meminfo does not say how much memory is available")
+    return min(bounds)
 
 
 def needed_bytes(rows: Sequence[NativeRow], facts: Facts) -> int:

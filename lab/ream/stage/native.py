@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,7 +24,6 @@ from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_byt
 from ream.stage.link import Kernel, Program
 from ream.stage.zone_device import device_range, plan_line
 
-EXIT_USAGE = 2
 EXIT_NO_RESOURCE = 3
 EXIT_NOT_VERIFIED = 5
 EXIT_WARNED = 8
@@ -60,7 +60,7 @@ def native_row(row: Row, threads: int | None = None) -> NativeRow:
         device=device_range(row),
         pre_state="untouched" if row.first_touch else row.pre_state,
         rounds=row.rounds,
-        threads=row.threads or threads or 0,
+        threads=min((n for n in (row.threads, threads) if n), default=0),
     )
 
 
@@ -83,9 +83,12 @@ class Build:
 
 @dataclass(frozen=True)
 class End:
-    """What a launch says when it is through: every stub it reached, with its count."""
+    """What a launch says when it is through."""
 
     stubs: tuple[Mapping[str, Any], ...]
+    """Every stub it reached, with its count."""
+    huge_ratio: float
+    """Of the arena: how much of it lay in huge pages."""
 
 
 def _runner(program: Program) -> list[str]:
@@ -182,29 +185,33 @@ def launch_once(
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(most_cpus)] if most_cpus else []
     ended = False
-    with subprocess.Popen(
-        argv,
-        cwd=program.path.parent,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        pass_fds=descriptors,
-        start_new_session=True,
-    ) as process:
+    # A file, not a pipe: a kernel that says much must not wait for us to read it.
+    with (
+        tempfile.TemporaryFile(dir=program.path.parent) as said,
+        subprocess.Popen(
+            argv,
+            cwd=program.path.parent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            pass_fds=descriptors,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             for text in _lines(process):
                 if ended := text.startswith(END_MARK):
-                    yield End(tuple(json.loads(text)["stubs"]))
+                    fields = json.loads(text)
+                    yield End(tuple(fields["stubs"]), fields["huge_ratio"])
                 else:
                     yield Sample.from_json(text, where=f"launch {launch.number}")
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-        assert process.stderr is not None
-        said = process.stderr.read().decode(errors="replace")
         code = process.wait()
-    if code or not ended:
-        raise _failure(code, said, launch.number)
+        if code or not ended:
+            said.seek(0)
+            raise _failure(code, said.read().decode(errors="replace"), launch.number)
 
 
 def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:

@@ -41,6 +41,7 @@ static const unsigned int *boot(const struct host_machine *machine)
 	unsigned int cpu, i;
 
 	kernel.ops = host_experiment_ops;
+	BUILD_BUG_ON(CONFIG_NR_CPUS < HOST_MOST_CPUS);
 	BUILD_BUG_ON(NCAPINTS != HOST_NR_CAPABILITY_WORDS);
 	for (i = 0; i < ARRAY_SIZE(allowed_features); i++)
 		if (cpuid_has(machine, allowed_features[i]))

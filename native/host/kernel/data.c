@@ -3,7 +3,7 @@
  * The kernel's variables that hosted code reads, each with the value it needs.
  *
  * A variable that is missing here is not zero: touching it ends the program
- * with its name (stage/native.py), because a silent zero is a wrong kernel.
+ * with its name (stage/link.py), because a silent zero is a wrong kernel.
  */
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>

@@ -15,7 +15,7 @@ from ream.oracle.memmap import DeviceRange
 from ream.stage.native import NativeRow, predicted_plan
 from ream.stage.zone_device import START_PFN, altmap_pages
 
-ORDERS = (0, 1, 2, 4, 9, 18)
+ORDERS = (0, 1, 2, 4, 9, 15, 16, 18)
 TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
 COMPOUND = 1 << 9
 
@@ -74,7 +74,7 @@ def test_lengths_that_are_no_whole_number_of_sections_or_compounds(
 def test_a_range_that_begins_inside_a_section(shipped_rig) -> None:
     rows = [
         row(5 * PAGES_PER_SECTION, order, start_pfn=START_PFN + offset)
-        for order, offset in ((0, 512), (0, PAGES_PER_SECTION - 512), (9, 2048))
+        for order, offset in ((0, 512), (0, PAGES_PER_SECTION - 512), (9, 2048), (9, 100))
     ]
     shipped_rig.run(rows)
 

@@ -11,7 +11,10 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.measure.sample import Sample
+from ream.paths import CHECKOUT
 from ream.record.record import Record, RecordWriter, find_record, new_run_id, open_record
+from ream.report import table
+from ream.report.contract import Summary
 
 SAMPLE = Sample("row", 0, 0, "variant", "before", 1, 100, 64, verified=True)
 RUN = {"schema": 1, "rows": []}
@@ -217,3 +220,15 @@ def test_a_broken_line_of_a_record_is_named(tmp_path: Path) -> None:
         file.write('{"row": "ro')
     with pytest.raises(ReamError, match=r"samples\.jsonl:2: not a sample"):
         list(Record.load(ID, tmp_path).samples())
+
+
+@pytest.mark.parametrize(
+    "path", sorted((CHECKOUT / "docs/records").iterdir()), ids=lambda p: p.name
+)
+def test_a_record_that_the_documents_quote_prints_what_it_printed_then(path: Path) -> None:
+    record = Record.load(str(path), path.parent)
+    summary = Summary.from_object(record.run, source=str(path))
+    assert len(list(record.samples())) > 0
+    assert {
+        line.strip() for line in (path / "table.txt").read_text().splitlines() if "[" in line
+    } == {line.strip() for line in table.render(summary).splitlines() if "[" in line}

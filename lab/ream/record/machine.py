@@ -216,6 +216,11 @@ def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
             f"the hypervisor took {during.steal_pct:.1f} % of the CPU time for others (more "
             f"than {MAX_STEAL_PCT:g} %): run again at another time or on another machine"
         )
+    if len([node for node in machine.nodes if node.cpus]) > 1:
+        said.append(
+            f"the machine has {len(machine.nodes)} nodes and we count all CPUs as one: bind us to "
+            "one of them (`numactl -N0 -m0 ream run`)"
+        )
     if machine.governor not in (None, "performance"):
         said.append(
             f"the CPU frequency governor is {machine.governor}: "

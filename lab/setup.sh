@@ -74,6 +74,7 @@ need_native() {
 
 need_test() {
 	need_program sparse sparse
+	need_program patch patch
 	need_program shellcheck shellcheck
 	need_program spin spin
 	# checkpatch.pl uses modules that perl-base lacks.

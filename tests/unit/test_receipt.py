@@ -60,10 +60,10 @@ def test_nothing_in_a_receipt_tells_whose_machine_it_is(
 @pytest.mark.parametrize(
     ("home", "text", "expected"),
     [
-        ("/root", "/root/linux", "~/linux"),
-        ("/root", "--tree=/root", "--tree=~"),
-        ("/root", "/rootless/x", "/rootless/x"),
-        ("/root", "/srv/root/x", "/srv/root/x"),
+        ("/var/lib/bob", "/var/lib/bob/linux", "~/linux"),
+        ("/var/lib/bob", "--tree=/var/lib/bob", "--tree=~"),
+        ("/var/lib/bob", "/var/lib/bobby/x", "/var/lib/bobby/x"),
+        ("/var/lib/bob", "/srv/var/lib/bob/x", "/srv/var/lib/bob/x"),
         ("/", "/srv/linux", "/srv/linux"),
         ("/home/a", "/home/alice/linux", "~/linux"),
     ],

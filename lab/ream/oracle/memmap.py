@@ -73,8 +73,20 @@ class Place:
     poison: int
 
 
+def _dtype(formats: Mapping[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
+    """Fields at the build's offsets, in as many bytes as a struct page has."""
+    return np.dtype(
+        {
+            "names": list(formats),
+            "formats": list(formats.values()),
+            "offsets": offsets,
+            "itemsize": facts["sizeof.page"],
+        }
+    )
+
+
 def page_dtype(facts: Facts) -> np.dtype[Any]:
-    """The fields of struct page at the build's offsets; include/linux/mm_types.h."""
+    """The fields of struct page; include/linux/mm_types.h."""
     formats = {
         "flags": "<u8",
         "pgmap": "<u8",  # ZONE_DEVICE pages: in place of lru.next
@@ -85,14 +97,7 @@ def page_dtype(facts: Facts) -> np.dtype[Any]:
         "_mapcount": "<i4",
         "_refcount": "<i4",
     }
-    return np.dtype(
-        {
-            "names": list(formats),
-            "formats": list(formats.values()),
-            "offsets": [facts[f"page.{name}"] for name in formats],
-            "itemsize": facts["sizeof.page"],
-        }
-    )
+    return _dtype(formats, [facts[f"page.{name}"] for name in formats], facts)
 
 
 def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
@@ -105,14 +110,8 @@ def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
         "_pincount": "<i4",
         "_folio_nr_pages": "<u4",
     }
-    return np.dtype(
-        {
-            "names": list(formats),
-            "formats": list(formats.values()),
-            "offsets": [facts[f"folio.{name}"] - facts["sizeof.page"] for name in formats],
-            "itemsize": facts["sizeof.page"],
-        }
-    )
+    offsets = [facts[f"folio.{name}"] - facts["sizeof.page"] for name in formats]
+    return _dtype(formats, offsets, facts)
 
 
 def _links(facts: Facts, nid: int) -> int:

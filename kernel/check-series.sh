@@ -10,8 +10,8 @@
 # of sparse or of kernel-doc that TREE itself does not have.
 #
 # CONFIGS in the environment names some of the five. Prints one TAP line for each patch.
-# Exits 1 if any is not clean, 2 on wrong usage, 3 if a
-# tool is missing, 6 if TREE itself does not build.
+# Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
+# does not build.
 #
 # shellcheck disable=SC2317 # for_each_config() reaches most functions
 

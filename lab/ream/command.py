@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A command is a value: planned by pure functions, printed by a dry run, performed here."""
+"""A command is a value: planned by pure functions, performed here."""
 
 import logging
 import os
@@ -32,13 +32,10 @@ class Command:
         return f"(cd {shlex.quote(str(self.cwd))} && {' '.join([*words, shlex.join(self.argv)])})"
 
 
-def perform(plan: Iterable[Command], *, dry_run: bool = False) -> None:
-    """Run every command of a plan in order, or print them all."""
+def perform(plan: Iterable[Command]) -> None:
+    """Run every command of a plan, in order."""
     for command in plan:
-        if dry_run:
-            print(command)
-        else:
-            run(command)
+        run(command)
 
 
 def require(program: str) -> None:

@@ -11,7 +11,7 @@ from ream.experiment import Experiment, Row
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree
-from ream.measure.plan import Launch, plan_launches
+from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT, NATIVE, PUBLISHED
 from ream.progress import Reporter
@@ -30,13 +30,6 @@ from ream.variants import Variant
 STAGE = "native"
 FOLDER = NATIVE / "zone_device"
 """This experiment's glue and runner."""
-
-PASSES = {"variant": 4, "limit": 2}
-"""Times a sample's bytes go by: pre-state, itself, and two images compared; or the first two."""
-
-KINDS_OF_FILL = 4
-"""For the estimate of the time left; the CPU decides how many of them it has."""
-
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -74,11 +67,14 @@ class _Plan:
     nr_variants: int
 
     def weight(self) -> float:
-        """Bytes that will go by, nearly."""
-        nr_limits = KINDS_OF_FILL * (1 if self.threads == 1 else 2)
-        passes = PASSES["variant"] * self.nr_variants + PASSES["limit"] * nr_limits
+        """All of the work, in the bytes that samples are counted by as they come."""
         return float(
-            len(self.launches) * passes * sum(row.rounds * row.written_bytes for row in self.rows)
+            bytes_gone_by(
+                self.rows,
+                nr_variants=self.nr_variants,
+                launches=len(self.launches),
+                nr_limits=LIMIT_KINDS * (1 if self.threads == 1 else 2),
+            )
         )
 
 

@@ -42,7 +42,6 @@ PACKAGE_BYTES = 320_000_000
 EXPANSION = 12
 """Disk space of an unpacked tree over the size of its tar ball; 10.7 for Debian's .tar.xz."""
 
-COMMAND_S = 60.0
 UNPACK_S = 900.0
 
 _DECOMPRESSORS = (

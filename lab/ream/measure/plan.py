@@ -12,10 +12,10 @@ OFFSET_PAGE_BYTES = 4096
 
 # For the estimate before anything is known; a slow shared two-CPU guest.
 ASSUMED_BYTES_PER_S = 4e9
-PASSES_PER_SAMPLE = 4
-"""Times the map's bytes go by for one sample: pre-state, the sample itself, and two images read."""
+PASSES = {"variant": 4, "limit": 2}
+"""Times a sample's bytes go by: pre-state, itself, and two images compared; or the first two."""
 LIMIT_KINDS = 4
-PASSES_PER_LIMIT = 2
+"""Fills of each number of CPUs; the CPU decides how many of them it has."""
 LAUNCH_S = 2.0
 """Linking one launch in its own order, and starting it."""
 
@@ -58,13 +58,18 @@ def _draw(seed: int, *purpose: int | str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
 
-def estimated_seconds(
+def bytes_gone_by(
     rows: Iterable[Row], *, nr_variants: int, launches: int, nr_limits: int = LIMIT_KINDS
-) -> float:
-    """A guess at the run's length on a slow machine, to be replaced as soon as samples arrive.
+) -> int:
+    """Nearly how many bytes a run moves: what its length, and how far it is, go by.
 
     nr_variants counts both copies of `before`; nr_limits the fills of each round.
     """
-    passes = nr_variants * PASSES_PER_SAMPLE + nr_limits * PASSES_PER_LIMIT
-    nr_bytes = sum(row.rounds * row.written_bytes * passes for row in rows)
-    return launches * (nr_bytes / ASSUMED_BYTES_PER_S + LAUNCH_S)
+    passes = nr_variants * PASSES["variant"] + nr_limits * PASSES["limit"]
+    return launches * passes * sum(row.rounds * row.written_bytes for row in rows)
+
+
+def estimated_seconds(rows: Iterable[Row], *, nr_variants: int, launches: int) -> float:
+    """A guess at the run's length on a slow machine, to be replaced as soon as samples arrive."""
+    nr_bytes = bytes_gone_by(rows, nr_variants=nr_variants, launches=launches)
+    return nr_bytes / ASSUMED_BYTES_PER_S + launches * LAUNCH_S

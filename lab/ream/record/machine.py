@@ -77,12 +77,6 @@ class Machine(Value):
             None,
         )
 
-    @property
-    def last_cache(self) -> Cache | None:
-        """The cache nearest to memory."""
-        data = [cache for cache in self.caches if cache.type != "Instruction"]
-        return max(data, key=lambda cache: cache.level, default=None)
-
     def line(self) -> str:
         """The machine in one line of a table's head."""
         words = [self.cpu or "unknown CPU"]

@@ -32,7 +32,6 @@ COMPILER_FLAGS = (
 LINK_FLAGS = ("-static", "-no-pie", "-pthread", "-Wl,-z,noexecstack,--no-warn-execstack")
 DEADLINE_S = 120.0
 RELATIVE_BRANCHES = {0xE8, 0xE9}
-BRANCH_BYTES = 5
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir, data_dir
 
 if TYPE_CHECKING:
     from ream.experiment import Experiment
-    from ream.session import Request
+    from ream.session.request import Request
     from ream.variants import Variant
 
 log = logging.getLogger("ream")
@@ -157,7 +157,7 @@ def run(
     """
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import load, make_row  # noqa: PLC0415
-    from ream.session import Request  # noqa: PLC0415
+    from ream.session.request import Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
     asked = load(_experiment_path(experiment))
@@ -199,7 +199,7 @@ def _run(request: "Request", *, as_json: bool, dry_run: bool, stage: str) -> Non
 
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.report import table  # noqa: PLC0415
-    from ream.session import run_session  # noqa: PLC0415
+    from ream.session.run import run_session  # noqa: PLC0415
 
     if dry_run:
         print(_plan_text(request, stage))

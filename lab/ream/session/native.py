@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run of the native stage: every launch of the program, every sample into the record."""
+
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.experiment import Row
+from ream.kernel.source import Tree
+from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
+from ream.measure.sample import Sample
+from ream.paths import NATIVE
+from ream.progress import Reporter
+from ream.record.machine import conditions, take_snapshot
+from ream.record.record import RecordWriter
+from ream.session.request import Measured, Request
+from ream.stage import native
+from ream.stage.bench import Bench, build_bench
+from ream.stage.memory import available_bytes, fit_rows
+
+FOLDER = NATIVE / "zone_device"
+"""This experiment's glue and runner."""
+
+LEAST_HUGE_RATIO = 0.95
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is launched: the rows as they fit this machine, and every launch."""
+
+    rows: tuple[Row, ...]
+    launches: tuple[Launch, ...]
+    threads: int | None
+    nr_variants: int
+
+    def weight(self) -> float:
+        """All of the work, in the bytes that samples are counted by as they come."""
+        return float(
+            bytes_gone_by(
+                self.rows,
+                nr_variants=self.nr_variants,
+                launches=len(self.launches),
+                nr_limits=LIMIT_KINDS * (1 if self.threads == 1 else 2),
+            )
+        )
+
+
+def measure_native(
+    request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
+) -> Measured:
+    """Build the program and launch it as often as asked; raises what the native stage raises."""
+    bench = build_bench(
+        tree,
+        request.variants,
+        folder=FOLDER,
+        cache=request.cache,
+        work=work,
+        step=reporter.step,
+    )
+    launches = plan_launches(
+        [variant.name for variant in request.variants],
+        launches=request.experiment.launches,
+        seed=request.seed,
+    )
+    build = native.read_build(bench.link(launches[0]))
+    rows, shrunk = fit_rows(request.experiment.rows, available_bytes(), build.facts)
+    for text in shrunk:
+        reporter.step(text)
+    plan = _Plan(rows, launches, request.threads, len(request.variants))
+    start = take_snapshot()
+    samples, stubs, huge_ratio = _measure(plan, bench, build, record=record, reporter=reporter)
+    return Measured(
+        rows=plan.rows,
+        samples=tuple(samples),
+        conditions=conditions(start, take_snapshot()),
+        launches=len(plan.launches),
+        config_sha256=bench.config_sha256,
+        options={"threads": request.threads},
+        warnings=(*shrunk, *_small_pages(huge_ratio)),
+        symbols=native.symbol_map(bench.kernels.values(), bench.roots),
+        stubs={"calls": stubs},
+    )
+
+
+Stubs = dict[str, dict[str, int]]
+"""By stub and honesty, then by variant: how often the run reached it."""
+
+
+def _measure(
+    plan: _Plan, bench: Bench, build: native.Build, *, record: RecordWriter, reporter: Reporter
+) -> tuple[list[Sample], Stubs, float]:
+    """Run every launch; each sample is in the record as soon as it is known."""
+    samples: list[Sample] = []
+    stubs: dict[str, Counter[str]] = defaultdict(Counter)
+    huge_ratios: list[float] = []
+    reporter.step("predicting what memory must hold")
+    rows = [native.native_row(row, plan.threads) for row in plan.rows]
+    with (
+        native.predicted_plan(rows, build, bench.work) as (plan_file, descriptors),
+        reporter.measuring(plan.weight()) as advance,
+    ):
+        for launch in plan.launches:
+            program = bench.link(launch)
+            for said in native.launch_once(program, launch, plan_file, descriptors):
+                if isinstance(said, native.End):
+                    huge_ratios.append(said.huge_ratio)
+                    for stub in said.stubs:
+                        stubs[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub[
+                            "calls"
+                        ]
+                    continue
+                record.append(said)
+                samples.append(said)
+                doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
+                advance(float(said.nr_bytes * PASSES[said.role]), doing)
+            shutil.rmtree(program.path.parent, ignore_errors=True)
+    counted = {name: dict(counts) for name, counts in stubs.items()}
+    return samples, counted, min(huge_ratios)
+
+
+def _small_pages(huge_ratio: float) -> Iterator[str]:
+    if huge_ratio < LEAST_HUGE_RATIO:
+        yield (
+            f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "
+            f"{100 * LEAST_HUGE_RATIO:.0f} %), where a kernel maps all of it so: free or compact "
+            "memory and run again"
+        )

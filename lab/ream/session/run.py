@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One run, from its plan to its record: rows, variants and launches in, a record out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.kernel.build import compiler_version
+from ream.kernel.cache import disk_faults, scratch
+from ream.kernel.source import Tree, fetch_tree
+from ream.paths import CHECKOUT, PUBLISHED
+from ream.progress import Reporter
+from ream.published import check_references, load_tables
+from ream.record.machine import Machine, read_machine, warnings
+from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, read_ream
+from ream.record.record import new_run_id, open_record
+from ream.report import letter, table
+from ream.report.contract import Summary
+from ream.report.summary import summarise
+from ream.session.native import measure_native
+from ream.session.request import Measured, Request
+
+STAGE = "native"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves: its record's place, and what it says."""
+
+    path: Path
+    summary: Summary
+
+
+def run_session(request: Request, reporter: Reporter) -> Outcome:
+    """Do what is asked: build, launch, verify, record.
+
+    Raises ReamError or one of its kind; nothing is recorded then.
+    """
+    run_id = new_run_id(request.experiment.name, STAGE)
+    tables = load_tables(PUBLISHED)
+    check_references(request.experiment.rows, tables)
+    with (
+        open_record(request.runs, run_id) as record,
+        disk_faults(request.cache, "a run"),
+        scratch(request.cache / "run" / run_id, reporter.step) as work,
+    ):
+        tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
+        measured = measure_native(request, tree, work=work, record=record, reporter=reporter)
+        receipt = _receipt(request, tree, measured, read_machine())
+        summary = summarise(
+            request.experiment,
+            measured.rows,
+            measured.samples,
+            tables,
+            receipt,
+            run=run_id,
+            stage=STAGE,
+            variants=tuple(variant.name for variant in request.variants),
+        )
+        path = record.finish(
+            summary.to_object(),
+            receipt.to_object(),
+            table=table.render(summary),
+            letter=letter.render(summary),
+        )
+    return Outcome(path, summary)
+
+
+def _receipt(request: Request, tree: Tree, measured: Measured, machine: Machine) -> Receipt:
+    return Receipt(
+        machine=machine,
+        conditions=measured.conditions,
+        kernel=Kernel(
+            tree=tree.label,
+            tree_key=tree.key,
+            version=tree.version,
+            compiler=compiler_version(),
+            config_sha256=measured.config_sha256,
+            variants={
+                variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
+                for variant in request.variants
+            },
+        ),
+        ream=read_ream(CHECKOUT),
+        settings=Settings(
+            command=request.command,
+            seed=request.seed,
+            launches=measured.launches,
+            rounds={row.name: row.rounds for row in measured.rows},
+            options=measured.options,
+        ),
+        symbols=measured.symbols,
+        stubs=measured.stubs,
+        warnings=(*measured.warnings, *warnings(machine, measured.conditions)),
+    )

@@ -7,6 +7,7 @@
 #
 #   python  .venv with the packages of requirements.lock (every stage needs it)
 #   native  what compiles kernel objects and links them into a program
+#   vm      what boots a whole kernel and divides its memory; native builds that kernel
 #   test    what `make test` and `make lint` judge patches and scripts with
 #
 # Nothing else on the system changes: Debian packages by apt-get, and only as root;
@@ -32,7 +33,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|test ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|test ..." >&2
 	exit 2
 }
 
@@ -70,6 +71,12 @@ need_native() {
 	need_program xz xz-utils # the source archive
 	need_library libc6-dev stdio.h
 	need_library libelf-dev gelf.h # objtool, which JUMP_LABEL selects
+}
+
+need_vm() {
+	need_program qemu-system-x86_64 qemu-system-x86
+	need_program ndctl ndctl # init runs it in the guest
+	need_program daxctl daxctl
 }
 
 need_test() {
@@ -170,7 +177,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | test) stages="$stages $word" ;;
+	python | native | vm | test) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

@@ -3,11 +3,15 @@
 
 import logging
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+import tempfile
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +79,60 @@ def run(command: Command) -> str:
     if process.returncode != 0:
         raise ReamError(f"{command}: exit {process.returncode}: {last_words(err or out)}")
     return out
+
+
+def stream(command: Command) -> Generator[str, None, None]:
+    """Run one program; yield each line of its standard output as it comes.
+
+    Raises as `run` does. Close it (contextlib.closing) if it may not be read to its end: the
+    program and its children go with it, and leave files half written.
+    """
+    log.debug("+ %s", command)
+    require(command.argv[0])
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+        subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env={**os.environ, "LC_ALL": "C", **command.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        last: deque[str] = deque(maxlen=LAST_WORDS)
+        ends_at = time.monotonic() + command.deadline_s
+        try:
+            for line in _lines(process.stdout.fileno(), ends_at):
+                last.append(line)
+                yield line
+            process.wait(max(ends_at - time.monotonic(), 0))
+        except (TimeoutError, subprocess.TimeoutExpired) as cause:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
+        except BaseException:  # Ctrl-C too: the new session shields the child from it
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        if process.returncode != 0:
+            said.seek(0)
+            words = last_words(said.read() or "\n".join(last))
+            raise ReamError(f"{command}: exit {process.returncode}: {words}")
+
+
+def _lines(descriptor: int, ends_at: float) -> Iterator[str]:
+    partial = b""
+    while True:
+        left_s = ends_at - time.monotonic()  # asked first: a chatty program is always readable
+        if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+            raise TimeoutError
+        chunk = os.read(descriptor, 65536)
+        *whole, partial = (partial + chunk).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+        if not chunk:
+            yield from [partial.decode(errors="replace")] if partial else []
+            return
 
 
 def last_words(text: str) -> str:

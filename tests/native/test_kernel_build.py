@@ -44,7 +44,7 @@ DOES_NOT_COMPILE = Patch(
 
 def variant(kernel: Tree, cache: Path, *patches: Patch, said: list[str] | None = None) -> Path:
     step = (said if said is not None else []).append
-    return assemble(kernel, patches, cache=cache, config_fragment=FRAGMENT, homes=(), step=step)
+    return assemble(kernel, patches, cache=cache, fragments=[FRAGMENT], homes=(), step=step)
 
 
 @pytest.fixture(scope="module")

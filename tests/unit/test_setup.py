@@ -16,6 +16,7 @@ HOST_PROGRAMS = (
 )
 
 NATIVE_PROGRAMS = ("gcc", "ld", "make", "flex", "bison", "bc", "git", "xz")
+VM_PROGRAMS = ("qemu-system-x86_64", "ndctl", "daxctl")
 
 # Each notes how it was called. HERE is the made-up machine's directory.
 FAKES = {
@@ -65,7 +66,7 @@ class Machine:
             (here / "bin" / name).symlink_to(found)
         for name, body in FAKES.items():
             self.install(name, body)
-        for name in NATIVE_PROGRAMS:
+        for name in (*NATIVE_PROGRAMS, *VM_PROGRAMS):
             self.install(name, "")
         (here / "packages").mkdir()
         for name in ("libc6-dev", "libelf-dev"):
@@ -236,6 +237,20 @@ def test_a_stage_that_does_not_build_needs_no_compiler(machine: Machine) -> None
     assert not [call for call in machine.calls() if "apt-get" in call]
 
 
+def test_the_vm_stage_wants_qemu_and_what_init_runs(machine: Machine) -> None:
+    assert machine.set_up("native", "vm")[0] == 0
+    machine.lose(*VM_PROGRAMS)
+    machine.be(uid=1000)
+    code, said = machine.set_up("native", "vm")
+    assert (code, said.endswith(" qemu-system-x86 ndctl daxctl\n")) == (3, True)
+
+
+def test_only_the_vm_stage_needs_a_machine_to_boot(machine: Machine) -> None:
+    machine.lose(*VM_PROGRAMS)
+    assert machine.set_up("native")[0] == 0
+    assert not [call for call in machine.calls() if "apt-get" in call]
+
+
 def test_a_python_that_cannot_make_environments_is_a_missing_package(machine: Machine) -> None:
     machine.install("python3", "exit 1")
     machine.be(uid=1000)
@@ -243,7 +258,7 @@ def test_a_python_that_cannot_make_environments_is_a_missing_package(machine: Ma
     assert (code, said.endswith("--no-install-recommends python3-venv\n")) == (3, True)
 
 
-@pytest.mark.parametrize("words", [(), ("vm",), ("--install", "native")])
+@pytest.mark.parametrize("words", [(), ("live",), ("--install", "native")])
 def test_an_unknown_stage_is_a_usage_error(machine: Machine, words: tuple[str, ...]) -> None:
     code, said = machine.set_up(*words)
     assert (code, said.startswith("usage: ")) == (2, True)

@@ -190,7 +190,7 @@ class Workshop:
             self.tree,
             patches,
             cache=self.cache,
-            config_fragment=self.fragment,
+            fragments=[self.fragment],
             homes=(self.home,) if homes is None else homes,
             step=self.said.append,
         )

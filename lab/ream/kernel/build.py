@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -52,13 +53,27 @@ after the other the proper way, which is the second, has the last word."""
 
 
 def make(
-    tree: Path, targets: Sequence[str], *, deadline_s: float, nr_jobs: int | None = None
+    tree: Path,
+    targets: Sequence[str],
+    *,
+    deadline_s: float,
+    nr_jobs: int | None = None,
+    talks: bool = False,
 ) -> Command:
-    """The command that builds targets of a tree in its own build directory, on all our CPUs."""
+    """The command that builds targets of a tree in its own build directory, on all our CPUs.
+
+    talks: prints a line for each file it makes, as "  CC      mm/mm_init.o".
+    """
     nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
-    fixed = ("ARCH=x86_64", *(f"{name}=" for name in _NOT_THE_USERS))
-    argv = ("make", "-s", f"-j{nr_jobs}", f"O={BUILD}", *fixed, *targets)
+    quiet = () if talks else ("-s",)
+    fixed = ("ARCH=x86_64", f"CC={compiler()}", *(f"{name}=" for name in _NOT_THE_USERS))
+    argv = ("make", *quiet, f"-j{nr_jobs}", f"O={BUILD}", *fixed, *targets)
     return Command(argv, tree, deadline_s, _OURS)
+
+
+def compiler() -> str:
+    """What kbuild is to compile with: gcc, through ccache where that is installed."""
+    return "gcc" if shutil.which("ccache") is None else "ccache gcc"
 
 
 def configure(tree: Path) -> tuple[Command, ...]:

@@ -21,6 +21,7 @@ from ream.kernel.build import (
     BUILD,
     FRAGMENT,
     PREPARE_S,
+    compiler,
     compiler_version,
     configure,
     make,
@@ -51,6 +52,13 @@ UNUSED_DAYS = 30
 CLONE_S = 300.0
 APPLY_S = 60.0
 
+WHOLE = "whole.json"
+"""Beside a variant's tree, once all that is wanted of it is built."""
+
+BUILDING = "building"
+"""Beside a variant's tree, while kbuild writes there. If it is still there and nobody holds the
+lock, that was killed: what it left may be half written, and kbuild would take it for done."""
+
 HOME = "ream"
 """The directory in a variant's tree that our kernel-side files are copied to."""
 
@@ -67,29 +75,37 @@ def assemble(
     patches: Sequence[Patch],
     *,
     cache: Path,
-    config_fragment: Path,
+    fragments: Sequence[Path],
     homes: Sequence[Path],
     step: Step,
+    room_bytes: int = VARIANT_BYTES,
 ) -> Path:
     """A variant's source tree, patched, configured and prepared; made now if not in the cache.
 
-    config_fragment: merged over tinyconfig; every option it asks for holds in the result.
+    fragments: merged over tinyconfig, the later over the earlier; every option that they ask
+        for in the end holds in the result.
     homes: our files that kbuild compiles beside the kernel's, and directories of such files;
         they end up flat in the tree's ream/, so "ream/glue.o" is a target of `build_objects`.
         A Makefile among them is used; else every .c and .S is one object.
     step: told what is being done, one line each time.
+    room_bytes: disk space that there must be for a new one.
+    If the variant without patches is built whole (`build_image`), what was built is in the new
+    one's build directory, and kbuild makes anew only what the patches change.
     Raises BadUsage naming patch, file and hunk if a patch does not apply, CannotRunHere if this
     machine cannot build, ReamError with a tool's first error. The cache is then as it was.
     """
     cache = cache.resolve()
     _check_place(cache)
     with disk_faults(cache, "preparing a variant"):
-        fragment = config_fragment.read_text(encoding="utf-8")
-        base_key = _digest([LAYOUT, tree.key, fragment, compiler_version()])
+        fragment = "\n".join(file.read_text(encoding="utf-8") for file in fragments)
+        # ccache is in every command that kbuild records; without it nothing is.
+        through = compiler().split()[:-1]
+        base_key = _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
         names = _home_files(homes)
         content = [(name, _sha256(file)) for name, file in names.items()]
         key = _digest([base_key, [patch.sha256 for patch in patches], content])
         entry = cache / "variant" / key
+        unpatched = cache / "variant" / _digest([base_key, [], []])
         with locked(entry, step):
             if _is_whole(entry):
                 touch(entry)
@@ -98,11 +114,12 @@ def assemble(
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
             sweep(entry.parent, step)
             prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
-            need_space(entry.parent, VARIANT_BYTES, "a variant of the kernel source")
+            need_space(entry.parent, room_bytes, "a variant of the kernel source")
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
                 variant = partial / "linux"
-                step(f"assembling {_what(patches)}")
-                _clone(base, variant)
+                step(f"assembling {what(patches)}")
+                if not (patches and not names and _clone_whole(unpatched, variant, step)):
+                    _clone(base, variant)
                 apply(patches, variant)
                 _furnish(variant, names)
                 if _touches_configuration(patches):
@@ -203,6 +220,16 @@ def _clone(base: Path, variant: Path) -> None:
     _relocate(variant / BUILD, base, variant)
 
 
+def _clone_whole(entry: Path, variant: Path, step: Step) -> bool:
+    """Clone a variant with all that was built in it, if all was."""
+    with locked(entry, step):
+        if not (_is_whole(entry) and (entry / WHOLE).is_file()):
+            return False
+        touch(entry)
+        _clone(entry / "linux", variant)
+    return True
+
+
 def _relocate(build: Path, old: Path, new: Path) -> None:
     """Have the tools' recorded commands name the place to which their tree goes.
 
@@ -223,7 +250,11 @@ def _check_options(fragment: str, tree: Path) -> None:
 
 
 def _is_whole(entry: Path) -> bool:
-    return stamp_of(entry) is not None and (entry / "linux" / BUILD / ".config").is_file()
+    return (
+        stamp_of(entry) is not None
+        and (entry / "linux" / BUILD / ".config").is_file()
+        and not (entry / BUILDING).exists()
+    )
 
 
 # --- Our own files in the tree ---------------------------------------------------------
@@ -287,7 +318,8 @@ def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _what(patches: Sequence[Patch]) -> str:
+def what(patches: Sequence[Patch]) -> str:
+    """Patches in few words, for people."""
     if not patches:
         return "the base"
     last = patches[-1]

@@ -86,7 +86,7 @@ def build_bench(
                 tree,
                 variant.patches,
                 cache=cache,
-                config_fragment=config,
+                fragments=[config],
                 homes=homes,
                 step=say,
             )

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * PID 1 of a guest: what its parts offer each other.
+ *
+ * The host says what to do in words "key=value" after the kernel's own, and
+ * learns what came of it on a virtio port. The console is a log for people.
+ * Whatever fails is said on both, and the guest powers off.
+ */
+#ifndef REAM_GUEST_H
+#define REAM_GUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define PATH_BYTES 512
+#define TEXT_BYTES 1024
+
+/*
+ * In guest seconds. While it waits for the host, a guest's clock may run far
+ * ahead (QEMU's -icount sleep=off), so only what the guest does itself has one.
+ */
+#define CHILD_DEADLINE_S 120
+#define TEST_DEADLINE_S 1200
+#define NO_DEADLINE 0
+
+/* init.c: words, and the end */
+
+/* The value of word @key; NULL if it was not given. */
+const char *word(const char *key);
+
+/* The value of word @key; without it, the guest gives up. */
+const char *needed_word(const char *key);
+
+/* The value of word @key as a number; without it, or with text, gives up. */
+unsigned long number_word(const char *key);
+
+/* Give up if a word was given that nobody asked for: it would go unheeded. */
+void refuse_unread_words(void);
+
+/**
+ * give_up() - say what failed, here and to the host, and power off
+ * @error: An errno value that says why; 0 = the text says it all.
+ * @format: The step that failed and what it was done to.
+ */
+_Noreturn __attribute__((format(printf, 2, 3)))
+void give_up(int error, const char *format, ...);
+
+/* port.c: messages to the host, one JSON object per line */
+
+/**
+ * port_open() - find and open the virtio port named "ream"
+ *
+ * Return: whether there is one; ports come up after the guest has.
+ */
+bool port_open(void);
+
+/* Begin the message {"@name": ...; its value is written to what this returns. */
+FILE *message_begin(const char *name);
+
+/* Write @text as a JSON string; NULL as null. */
+void message_text(FILE *to, const char *text);
+
+/* End a message, and hand it to the host. */
+void message_end(void);
+
+/* Wait until the host sends the line @text; anything else is the end. */
+void wait_for_host(const char *text);
+
+/* process.c: files, programs and modules */
+
+uint64_t now_ns(void);
+
+/* Read a small file's text, without its last newline; -1 and errno if not. */
+int read_text(const char *path, char *text, size_t text_bytes);
+
+/* Write @text to a file that is there; -1 and errno if not. */
+int write_text(const char *path, const char *text);
+
+/**
+ * write_timed() - have a child write @text to @path, and time the write
+ *
+ * A write to sysfs or debugfs can run a driver; should that never end, it is
+ * the child that hangs.
+ *
+ * Return: nanoseconds. Gives up on any failure.
+ */
+uint64_t write_timed(const char *path, const char *text);
+
+/**
+ * run_program() - run a program to its end, its output on the console
+ * @argv: Its words, ending in NULL; the first is its path.
+ * @deadline_s: Guest seconds, or NO_DEADLINE; then it is killed, and its
+ * children with it.
+ *
+ * Return: its exit status as a shell has it: 128 + signal if one ended it,
+ * 127 if it could not be started. Gives up if it outlives its deadline.
+ */
+int run_program(const char *const argv[], unsigned int deadline_s);
+
+/* Load /modules/@name.ko with @parameters, or give up. */
+void load_module(const char *name, const char *parameters);
+
+/* Experiments. Each returns whether all went well. */
+bool run_zone_device(void);
+bool run_selftests(void);
+bool run_shell(void);
+
+#endif

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * memmap: what memmap_init_zone_device() was asked for, and how long it took.
+ *
+ * An observer: it changes nothing that it watches. In debugfs, folder ream:
+ *
+ *   facts            "name value" per line: the layout of struct page in this
+ *                    kernel, as its own compiler sees it
+ *   calls            "key=value ..." per line: the calls that returned since
+ *                    the file was last opened; opening takes them away
+ *   count_page_refs  only with CONFIG_DEBUG_PAGE_REF: write 1 to enable the
+ *                    page_ref_set tracepoint and count from 0, 0 to disable
+ *                    it; read the number of events
+ *
+ * The clock runs from the entry probe to the return probe, so it holds one
+ * trap more than the function; that is less than a microsecond.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/debugfs.h>
+#include <linux/kprobes.h>
+#include <linux/ktime.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/module.h>
+#include <linux/poison.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#ifdef CONFIG_DEBUG_PAGE_REF
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/tracepoint.h>
+#include <trace/events/page_ref.h>
+#endif
+
+/* A bind makes a call per range; readers read after each bind. */
+#define MOST_CALLS 64
+
+/* Calls at the same time; one too many is counted as lost, not silent. */
+#define MOST_AT_ONCE 16
+
+static struct dentry *folder;
+
+/* The facts */
+
+#define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
+#define CONSTANT(name) { #name, (unsigned long)(name) }
+
+static const struct fact {
+	const char *name;
+	unsigned long value;
+} facts[] = {
+	{ "sizeof.page", sizeof(struct page) },
+	{ "sizeof.dev_pagemap", sizeof(struct dev_pagemap) },
+	OFFSET(page, flags),
+	OFFSET(page, pgmap),
+	OFFSET(page, compound_head),
+	OFFSET(page, zone_device_data),
+	OFFSET(page, mapping),
+	OFFSET(page, private),
+	OFFSET(page, _mapcount),
+	OFFSET(page, _refcount),
+	OFFSET(folio, _flags_1),
+	OFFSET(folio, _large_mapcount),
+	OFFSET(folio, _entire_mapcount),
+	OFFSET(folio, _nr_pages_mapped),
+	OFFSET(folio, _pincount),
+	OFFSET(folio, _folio_nr_pages),
+	CONSTANT(PG_head),
+	CONSTANT(PG_reserved),
+	CONSTANT(NODES_PGSHIFT),
+	CONSTANT(ZONES_PGSHIFT),
+#if defined(CONFIG_NUMA_BALANCING) && !defined(LAST_CPUPID_NOT_IN_PAGE_FLAGS)
+	CONSTANT(LAST_CPUPID_PGSHIFT),
+	CONSTANT(LAST_CPUPID_MASK),
+#endif
+	CONSTANT(ZONE_DEVICE),
+	CONSTANT(TAIL_MAPPING),
+	CONSTANT(MEMORY_DEVICE_PRIVATE),
+	CONSTANT(MEMORY_DEVICE_COHERENT),
+	CONSTANT(MEMORY_DEVICE_FS_DAX),
+	CONSTANT(MEMORY_DEVICE_GENERIC),
+	CONSTANT(MEMORY_DEVICE_PCI_P2PDMA),
+	CONSTANT(PAGE_SIZE),
+	CONSTANT(PAGES_PER_SECTION),
+	CONSTANT(VMEMMAP_RESERVE_NR),
+	CONSTANT(pageblock_nr_pages),
+	CONSTANT(NR_PAGEBLOCK_BITS),
+	CONSTANT(MIGRATE_MOVABLE),
+	{ "usage.pageblock_flags",
+	  offsetof(struct mem_section_usage, pageblock_flags) },
+	{ "sizeof.usage", sizeof(struct mem_section_usage) +
+			  SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE },
+};
+
+static int facts_show(struct seq_file *to, void *unused)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
+		seq_printf(to, "%s %lu\n", facts[i].name, facts[i].value);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(facts);
+
+/* The calls */
+
+struct call {
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	int nid;
+	const struct dev_pagemap *pgmap;
+	enum memory_type type;
+	unsigned long order;
+	bool altmap;
+	unsigned long altmap_base_pfn;
+	unsigned long altmap_reserve;
+	unsigned long altmap_free;
+	const struct page *map;
+	bool early;
+	u64 time_ns;
+};
+
+struct calls {
+	unsigned int nr_calls;
+	unsigned int nr_lost;
+	struct call call[MOST_CALLS];
+};
+
+static DEFINE_SPINLOCK(calls_lock);
+static struct calls calls;
+
+/* Its parameters, in the order in which x86-64 passes them. */
+static int call_entered(struct kretprobe_instance *instance,
+			struct pt_regs *regs)
+{
+	struct call *call = (struct call *)instance->data;
+	struct zone *zone = (struct zone *)regs_get_kernel_argument(regs, 0);
+
+	*call = (struct call) {
+		.start_pfn = regs_get_kernel_argument(regs, 1),
+		.nr_pages = regs_get_kernel_argument(regs, 2),
+		.nid = zone_to_nid(zone),
+		.pgmap = (void *)regs_get_kernel_argument(regs, 3),
+	};
+	call->time_ns = ktime_get_ns();
+	return 0;
+}
+
+NOKPROBE_SYMBOL(call_entered);
+
+/* The caller still holds the pagemap and the sections: all is there to read. */
+static int call_returned(struct kretprobe_instance *instance,
+			 struct pt_regs *regs)
+{
+	u64 end_ns = ktime_get_ns();
+	struct call *call = (struct call *)instance->data;
+	const struct dev_pagemap *pgmap = call->pgmap;
+	unsigned long irq_flags;
+
+	call->time_ns = end_ns - call->time_ns;
+	call->type = pgmap->type;
+	call->order = pgmap->vmemmap_shift;
+	call->altmap = pgmap->flags & PGMAP_ALTMAP_VALID;
+	if (call->altmap) {
+		call->altmap_base_pfn = pgmap->altmap.base_pfn;
+		call->altmap_reserve = pgmap->altmap.reserve;
+		call->altmap_free = pgmap->altmap.free;
+	}
+	call->map = pfn_to_page(call->start_pfn);
+	call->early = early_section(__pfn_to_section(call->start_pfn));
+
+	spin_lock_irqsave(&calls_lock, irq_flags);
+	if (calls.nr_calls < MOST_CALLS)
+		calls.call[calls.nr_calls++] = *call;
+	else
+		calls.nr_lost++;
+	spin_unlock_irqrestore(&calls_lock, irq_flags);
+	return 0;
+}
+
+NOKPROBE_SYMBOL(call_returned);
+
+static struct kretprobe call_probe = {
+	.kp.symbol_name = "memmap_init_zone_device",
+	.entry_handler = call_entered,
+	.handler = call_returned,
+	.data_size = sizeof(struct call),
+	.maxactive = MOST_AT_ONCE,
+};
+
+static int calls_show(struct seq_file *to, void *unused)
+{
+	const struct calls *taken = to->private;
+
+	for (unsigned int i = 0; i < taken->nr_calls; i++) {
+		const struct call *call = &taken->call[i];
+
+		seq_printf(to, "start_pfn=%lu nr_pages=%lu nid=%d ",
+			   call->start_pfn, call->nr_pages, call->nid);
+		seq_printf(to, "pgmap=%lu type=%d order=%lu ",
+			   (unsigned long)call->pgmap, call->type, call->order);
+		seq_printf(to, "altmap=%d altmap_base_pfn=%lu ", call->altmap,
+			   call->altmap_base_pfn);
+		seq_printf(to, "altmap_reserve=%lu altmap_free=%lu ",
+			   call->altmap_reserve, call->altmap_free);
+		seq_printf(to, "map=%lu early=%d time_ns=%llu\n",
+			   (unsigned long)call->map, call->early, call->time_ns);
+	}
+	return 0;
+}
+
+/*
+ * A seq_file may ask for the same line twice, so what is taken away is taken
+ * once, here. A reader who would see less than there was sees an error.
+ */
+static int calls_open(struct inode *inode, struct file *file)
+{
+	struct calls *taken = kmalloc(sizeof(*taken), GFP_KERNEL);
+	int error;
+
+	if (!taken)
+		return -ENOMEM;
+	spin_lock_irq(&calls_lock);
+	*taken = calls;
+	calls.nr_calls = 0;
+	calls.nr_lost = 0;
+	taken->nr_lost += call_probe.nmissed;
+	call_probe.nmissed = 0;
+	spin_unlock_irq(&calls_lock);
+
+	if (taken->nr_lost) {
+		pr_err("%u calls of %s were not recorded\n", taken->nr_lost,
+		       call_probe.kp.symbol_name);
+		error = -EOVERFLOW;
+		goto err_free;
+	}
+	error = single_open(file, calls_show, taken);
+	if (error)
+		goto err_free;
+	return 0;
+
+err_free:
+	kfree(taken);
+	return error;
+}
+
+static int calls_release(struct inode *inode, struct file *file)
+{
+	kfree(((struct seq_file *)file->private_data)->private);
+	return single_release(inode, file);
+}
+
+static const struct file_operations calls_fops = {
+	.owner = THIS_MODULE,
+	.open = calls_open,
+	.read = seq_read,
+	.llseek = seq_lseek,
+	.release = calls_release,
+};
+
+/* The page_ref_set tracepoint */
+
+#ifdef CONFIG_DEBUG_PAGE_REF
+static DEFINE_MUTEX(page_refs_lock);
+static bool page_refs_counted;
+static DEFINE_PER_CPU(u64, nr_page_refs);
+
+static void count_page_ref(void *unused, struct page *page, int count)
+{
+	this_cpu_inc(nr_page_refs);
+}
+
+static int page_refs_read(void *unused, u64 *count)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(nr_page_refs, cpu);
+	*count = sum;
+	return 0;
+}
+
+static void stop_counting_page_refs(void)
+{
+	unregister_trace_page_ref_set(count_page_ref, NULL);
+	tracepoint_synchronize_unregister();
+	page_refs_counted = false;
+}
+
+static int page_refs_write(void *unused, u64 on)
+{
+	int cpu, error = 0;
+
+	if (on > 1)
+		return -EINVAL;
+	mutex_lock(&page_refs_lock);
+	if (page_refs_counted && !on) {
+		stop_counting_page_refs();
+	} else if (!page_refs_counted && on) {
+		for_each_possible_cpu(cpu)
+			per_cpu(nr_page_refs, cpu) = 0;
+		error = register_trace_page_ref_set(count_page_ref, NULL);
+		page_refs_counted = !error;
+	}
+	mutex_unlock(&page_refs_lock);
+	return error;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(page_refs_fops, page_refs_read, page_refs_write,
+			 "%llu\n");
+
+static void __init page_refs_init(void)
+{
+	debugfs_create_file_unsafe("count_page_refs", 0600, folder, NULL,
+				   &page_refs_fops);
+}
+
+static void page_refs_exit(void)
+{
+	if (page_refs_counted)
+		stop_counting_page_refs();
+}
+#else
+static void __init page_refs_init(void)
+{
+}
+
+static void page_refs_exit(void)
+{
+}
+#endif
+
+static int __init memmap_init(void)
+{
+	int error = register_kretprobe(&call_probe);
+
+	if (error) {
+		pr_err("cannot probe %s: error %d\n",
+		       call_probe.kp.symbol_name, error);
+		return error;
+	}
+	folder = debugfs_create_dir("ream", NULL);
+	debugfs_create_file("facts", 0400, folder, NULL, &facts_fops);
+	debugfs_create_file("calls", 0400, folder, NULL, &calls_fops);
+	page_refs_init();
+	return 0;
+}
+module_init(memmap_init);
+
+static void __exit memmap_exit(void)
+{
+	debugfs_remove(folder);
+	page_refs_exit();
+	unregister_kretprobe(&call_probe);
+}
+module_exit(memmap_exit);
+
+MODULE_DESCRIPTION("Record the calls of memmap_init_zone_device()");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a guest boots into: PID 1, the modules it loads, the programs it runs."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ream.command import Command, last_words, require, run
+from ream.errors import ReamError
+from ream.paths import CHECKOUT
+
+GUEST = CHECKOUT / "guest"
+
+COMPILER = (
+    *("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"),
+    *("-static", "-s"),  # the guest reads every byte of it, perhaps emulated
+)
+COMPILE_DEADLINE_S = 120.0
+ARCHIVE_DEADLINE_S = 60.0
+LDD_DEADLINE_S = 10.0
+
+EMPTY_FOLDERS = ("dev", "proc", "run", "sys", "tmp")
+"""What guest/init.c mounts file systems on; those of sysfs and devtmpfs are there then."""
+
+NOT_DYNAMIC = "not a dynamic executable"
+"""ldd's words for a static program; it fails with them."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the guest; source: the host's file with its contents."""
+
+    path: PurePosixPath
+    source: Path
+    mode: int = 0o755
+
+
+def build_init(work: Path) -> Path:
+    """Compile PID 1 into work; return the program.
+
+    Raises CannotRunHere without gcc, ReamError with the compiler's first error.
+    """
+    out = work / "init"
+    sources = sorted(str(path) for path in GUEST.glob("*.c"))
+    run(Command((*COMPILER, *sources, "-o", str(out)), work, COMPILE_DEADLINE_S))
+    return out
+
+
+def namespace_programs() -> dict[str, Path]:
+    """The host's programs that a guest makes pmem namespaces with, by their path in the guest.
+
+    Raises CannotRunHere if they are not installed.
+    """
+    return {f"/usr/bin/{name}": _installed(name) for name in ("ndctl", "daxctl")}
+
+
+def shell_programs() -> dict[str, Path]:
+    """A shell for a person, if the host has a busybox; the guest's path to it is /bin/sh."""
+    found = shutil.which("busybox")
+    return {"/bin/sh": Path(found), "/bin/busybox": Path(found)} if found else {}
+
+
+def build_initramfs(
+    to: Path,
+    *,
+    gen_init_cpio: Path,
+    init: Path,
+    modules: Mapping[str, Path],
+    programs: Mapping[str, Path],
+    work: Path,
+) -> Path:
+    """Write an uncompressed initramfs to `to`; return it. The same files give the same bytes.
+
+    gen_init_cpio: the kernel's own usr/gen_init_cpio, as built. modules: .ko files by the name
+    that the guest loads them by. programs: files by their absolute path in the guest; the shared
+    libraries that a program needs go with it, at the host's own paths.
+    work: a folder of the caller's; holds links to the sources afterwards.
+    Raises CannotRunHere without ldd, ReamError naming a file that is not there, a library that
+    is not found, or what gen_init_cpio objects to.
+    """
+    entries = [Entry(PurePosixPath("/init"), init)]
+    entries += [
+        Entry(PurePosixPath(f"/modules/{name}.ko"), path, 0o644) for name, path in modules.items()
+    ]
+    entries += [Entry(PurePosixPath(name), path) for name, path in programs.items()]
+    for library in sorted({path for program in programs.values() for path in libraries(program)}):
+        entries.append(Entry(PurePosixPath(library), library))
+    for entry in entries:
+        if not entry.source.is_file():
+            raise ReamError(f"{entry.source}: no such file, and the guest needs it: {entry.path}")
+    # gen_init_cpio ends a word at white space, so sources go by names of our own.
+    sources = work / "initramfs.d"
+    shutil.rmtree(sources, ignore_errors=True)
+    sources.mkdir(parents=True)
+    for number, entry in enumerate(entries):
+        (sources / str(number)).symlink_to(entry.source.resolve())
+    listing = sources / "list"
+    listing.write_text("".join(f"{line}\n" for line in archive_list(entries)))
+    partial = to.with_name(f"{to.name}.partial")
+    try:
+        _archive(gen_init_cpio, listing, partial)
+        partial.replace(to)
+    finally:
+        partial.unlink(missing_ok=True)
+    return to
+
+
+def archive_list(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The lines for usr/gen_init_cpio; the source of entry n is named n.
+
+    Format: usage() in usr/gen_init_cpio.c. Folders come before what is in them: the kernel
+    makes none by itself. The console is there before devtmpfs is: init's first words go to it.
+    """
+    entries = tuple(entries)
+    folders = {PurePosixPath("/", name) for name in EMPTY_FOLDERS}
+    folders |= {parent for entry in entries for parent in entry.path.parents}
+    folders.discard(PurePosixPath("/"))
+    return (
+        *(f"dir {folder} 0755 0 0" for folder in sorted(folders)),
+        "nod /dev/console 0600 0 0 c 5 1",
+        *(
+            f"file {entry.path} {number} {entry.mode:04o} 0 0"
+            for number, entry in enumerate(entries)
+        ),
+    )
+
+
+def libraries(program: Path) -> tuple[Path, ...]:
+    """The shared libraries and the loader that a program needs, at the paths it will look in.
+
+    Empty for a static program and for one that is not ELF, a script say.
+    Raises CannotRunHere without ldd, ReamError if one of them is not found.
+    """
+    try:
+        said = run(Command(("ldd", str(program.absolute())), program.parent, LDD_DEADLINE_S))
+    except ReamError as error:
+        if NOT_DYNAMIC in str(error):
+            return ()
+        raise
+    return parse_ldd(said, program)
+
+
+def parse_ldd(said: str, program: Path) -> tuple[Path, ...]:
+    """Paths in ldd's words: `NAME => PATH (ADDRESS)`, `PATH (ADDRESS)`; the vDSO has none."""
+    paths = []
+    for line in said.splitlines():
+        name, arrow, place = line.strip().partition(" => ")
+        if place == "not found":
+            raise ReamError(f"{program}: needs {name}, which is not found; is it installed whole?")
+        path = (place if arrow else name).rpartition(" (")[0]
+        if path.startswith("/"):
+            paths.append(Path(path))
+    return tuple(paths)
+
+
+def _installed(program: str) -> Path:
+    require(program)
+    return Path(str(shutil.which(program)))
+
+
+def _archive(gen_init_cpio: Path, listing: Path, to: Path) -> None:
+    """Not by command.run(): it takes a program's output for text."""
+    argv = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
+    try:
+        with to.open("wb") as archive:
+            done = subprocess.run(
+                argv,
+                cwd=listing.parent,
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=archive,
+                stderr=subprocess.PIPE,
+                timeout=ARCHIVE_DEADLINE_S,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as cause:
+        raise ReamError(f"{gen_init_cpio}: {cause}") from cause
+    if done.returncode != 0 or done.stderr:
+        words = last_words(done.stderr.decode(errors="replace"))
+        raise ReamError(f"{gen_init_cpio}: exit {done.returncode}: {words}")

@@ -4,27 +4,40 @@ PYTHON := .venv/bin/python
 SETUP := lab/setup.sh $(if $(NO_INSTALL),--no-install)
 
 # The rest of the command line of pytest: make test TESTS="tests/unit -k series"
-TESTS ?= tests --ignore=tests/lint
+TESTS ?= tests --ignore=tests/lint -m "not vm"
+
+# How long `make soak` goes on, and where its record is put.
+HOURS ?= 3
+SOAK_RECORD ?= soak
 
 .DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 	@echo 'NO_INSTALL=1 forbids installing Debian packages; TESTS="tests/unit" chooses tests.'
 
 .PHONY: setup
-setup: ## install what the native stage needs; quick when done
-	@$(SETUP) native
+setup: ## install what the native and vm stages need; quick when done
+	@$(SETUP) native vm
 
 .PHONY: setup-test
 setup-test:
-	@$(SETUP) native test
+	@$(SETUP) native vm test
 
 # Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
 	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+
+# In one process: a guest takes gigabytes, and a build both CPUs.
+.PHONY: test-vm
+test-vm: setup-test ## all images, debug kernels, selftests in guests: about an hour
+	@$(PYTHON) -m pytest tests/vm -m vm
+
+.PHONY: soak
+soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
+	@PYTHONPATH=lab $(PYTHON) tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

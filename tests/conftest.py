@@ -4,7 +4,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,21 +23,29 @@ class Said:
 Ream = Callable[..., Said]
 
 
+def _argv(words: Iterable[str]) -> list[str]:
+    return [sys.executable, "-P", "-m", "ream", *words]
+
+
+def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(CHECKOUT / "lab"),
+        "XDG_DATA_HOME": str(home / "data"),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        **more,
+    }
+
+
 @pytest.fixture
 def ream(tmp_path: Path) -> Ream:
     """Run ream to its end; records go to a directory of the test's, kernels to the user's cache."""
 
     def run(*words: str, **environment: str) -> Said:
         process = subprocess.run(
-            [sys.executable, "-P", "-m", "ream", *words],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(CHECKOUT / "lab"),
-                "XDG_DATA_HOME": str(tmp_path / "data"),
-                "COLUMNS": "100",
-                "NO_COLOR": "1",
-                **environment,
-            },
+            _argv(words),
+            env=_environment(tmp_path, environment),
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -48,3 +56,26 @@ def ream(tmp_path: Path) -> Ream:
         return Said(process.returncode, process.stdout, process.stderr)
 
     return run
+
+
+@pytest.fixture
+def ream_started(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
+    """Start ream and go on; whatever the test leaves of it is killed."""
+    started = []
+
+    def start(*words: str) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(
+            _argv(words),
+            env=_environment(tmp_path, {}),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

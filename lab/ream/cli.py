@@ -19,8 +19,7 @@ from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir, data_dir
 
 if TYPE_CHECKING:
     from ream.experiment import Experiment
-    from ream.session.request import Request
-    from ream.variants import Variant
+    from ream.session.request import GuestOptions, Request
 
 log = logging.getLogger("ream")
 
@@ -87,34 +86,66 @@ OutputOption = Annotated[
 ]
 
 
+SeriesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE|DIR|MBOX", help="Your patches on the base, as one more variant; repeatable."
+    ),
+]
+TreeOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Kernel tree to use instead of Debian's: a directory, a tar ball, a git tree.",
+    ),
+]
+AccelOption = Annotated[
+    Literal["auto", "kvm", "tcg"],
+    typer.Option(help="vm: auto is KVM where a guest really boots under it, else TCG, emulated."),
+]
+CpusOption = Annotated[
+    int | None, typer.Option("--cpus", min=1, metavar="N", help="vm: CPUs of a guest.")
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option("--memory", "-m", metavar="SIZE", help="vm: memory of a guest, as 106GiB."),
+]
+NumaOption = Annotated[
+    list[str] | None,
+    typer.Option("--numa", metavar="SIZE,cpus=A-B", help="vm: a NUMA node; repeatable."),
+]
+DistanceOption = Annotated[
+    list[str] | None,
+    typer.Option("--numa-distance", metavar="A,B=N", help="vm: between two nodes; repeatable."),
+]
+AppendOption = Annotated[
+    list[str] | None,
+    typer.Option("--append", metavar="WORD", help="vm: one more word for the kernel; repeatable."),
+]
+QemuOption = Annotated[
+    str | None, typer.Option("--qemu-opts", metavar="WORDS", help="vm: more options for QEMU.")
+]
+
+
 @app.command()
 def run(
     experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
     *,
     stage: Annotated[
-        Literal["native"],
-        typer.Option(help="native: the kernel's objects in a plain program, at full speed."),
+        Literal["native", "vm"],
+        typer.Option(
+            help="native: the kernel's objects in a plain program, at full speed; vm: whole"
+            " kernels in QEMU."
+        ),
     ] = "native",
     rows: Annotated[
         list[str] | None, typer.Option("--row", metavar="NAME", help="Only this row; repeatable.")
     ] = None,
-    series: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE|DIR|MBOX",
-            help="Your patches on the base, as one more variant; repeatable.",
-        ),
-    ] = None,
+    series: SeriesOption = None,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
     ] = False,
-    tree: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Kernel tree to use instead of Debian's: a directory, a tar ball, a git tree.",
-        ),
-    ] = None,
+    tree: TreeOption = None,
     size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
     ] = None,
@@ -149,6 +180,25 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
     ] = False,
+    accel: AccelOption = "auto",
+    icount: Annotated[
+        bool | None,
+        typer.Option(
+            "--icount/--no-icount",
+            help="vm under TCG: count instructions (the default there), or tell emulated times.",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="vm: every boot and every rebind even where they only count."),
+    ] = False,
+    cpus: CpusOption = None,
+    memory: MemoryOption = None,
+    numa: NumaOption = None,
+    numa_distance: DistanceOption = None,
+    append: AppendOption = None,
+    qemu_opts: QemuOption = None,
 ) -> None:
     """Measure an experiment here: before, published and ours side by side, every sample verified.
 
@@ -157,15 +207,16 @@ def run(
     """
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import load, make_row  # noqa: PLC0415
-    from ream.session.request import Request  # noqa: PLC0415
+    from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
-    asked = load(_experiment_path(experiment))
+    asked = load(_experiment_path(experiment)).at(stage)
     if size is not None:
         asked = asked.single(
             make_row(
                 {
                     "name": "custom",
+                    "stage": stage,
                     "device_bytes": size,
                     "order": order,
                     "type": memory_type,
@@ -181,8 +232,24 @@ def run(
         asked = asked.only(rows)
     asked = asked.resized(launches=launches, rounds=rounds)
     variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)
+    guest = _guest_options(
+        accel=accel,
+        icount=icount,
+        full=full,
+        cpus=cpus,
+        memory=memory,
+        numa=numa,
+        distances=numa_distance,
+        append=append,
+        qemu_opts=qemu_opts,
+    )
+    if stage != "vm" and guest != GuestOptions():
+        raise BadUsage("--accel, --icount, --full, --cpus and what else says vm need --stage vm")
+    if stage == "vm" and threads is not None:
+        raise BadUsage("--threads is for the native stage; --cpus gives a guest its CPUs")
     request = Request(
         experiment=asked,
+        stage=stage,
         variants=variants,
         tree=tree,
         threads=threads,
@@ -190,19 +257,50 @@ def run(
         runs=_runs_dir(output),
         cache=cache_dir(),
         command="",
+        guest=guest,
     )
-    _run(request, as_json=as_json, dry_run=dry_run, stage=stage)
+    _run(request, as_json=as_json, dry_run=dry_run)
 
 
-def _run(request: "Request", *, as_json: bool, dry_run: bool, stage: str) -> None:
+def _guest_options(
+    *,
+    accel: Literal["auto", "kvm", "tcg"],
+    cpus: int | None,
+    memory: str | None,
+    numa: Sequence[str] | None,
+    distances: Sequence[str] | None,
+    append: Sequence[str] | None,
+    qemu_opts: str | None,
+    icount: bool | None = None,
+    full: bool = False,
+) -> "GuestOptions":
+    from ream.experiment import parse_size  # noqa: PLC0415
+    from ream.session.request import GuestOptions  # noqa: PLC0415
+    from ream.stage.qemu import parse_distance, parse_node  # noqa: PLC0415
+
+    return GuestOptions(
+        accel=accel,
+        icount=icount,
+        full=full,
+        cpus=cpus,
+        memory_bytes=None if memory is None else parse_size(memory),
+        nodes=tuple(parse_node(text) for text in numa or ()),
+        distances=tuple(parse_distance(text) for text in distances or ()),
+        append=tuple(append or ()),
+        qemu_options=tuple(shlex.split(qemu_opts or "")),
+    )
+
+
+def _run(request: "Request", *, as_json: bool, dry_run: bool) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.report import table  # noqa: PLC0415
+    from ream.session.dry_run import plan_text  # noqa: PLC0415
     from ream.session.run import run_session  # noqa: PLC0415
 
     if dry_run:
-        print(_plan_text(request, stage))
+        print(plan_text(request))
         return
     reporter = Reporter()
     outcome = run_session(replace(request, command=_repeat(request.seed)), reporter)
@@ -221,38 +319,57 @@ def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:
     return shlex.join(["ream", *words])
 
 
-def _plan_text(request: "Request", stage: str) -> str:
-    from ream.measure.plan import estimated_seconds  # noqa: PLC0415
+@app.command()
+def shell(
+    variant: Annotated[
+        str, typer.Option(metavar="V", help="before, published, ream, or a --series of yours.")
+    ] = "ream",
+    *,
+    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    series: SeriesOption = None,
+    tree: TreeOption = None,
+    accel: AccelOption = "auto",
+    cpus: CpusOption = None,
+    memory: MemoryOption = None,
+    numa: NumaOption = None,
+    numa_distance: DistanceOption = None,
+    append: AppendOption = None,
+    qemu_opts: QemuOption = None,
+) -> None:
+    """Boot a variant's kernel into a shell on this terminal, with 16 GiB of emulated pmem."""
+    from ream.experiment import load  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.session.request import Request  # noqa: PLC0415
+    from ream.session.shell import run_shell  # noqa: PLC0415
+    from ream.variants import choose_variants  # noqa: PLC0415
 
-    experiment = request.experiment
-    seconds = estimated_seconds(
-        experiment.rows, nr_variants=len(request.variants), launches=experiment.launches
-    )
-    lines = [
-        f"experiment  {experiment.name}, {stage} stage: {experiment.question}",
-        f"tree        {request.tree or 'the newest linux-source-6.12 of the package archive'}",
-        *(f"variant     {_variant_line(variant)}" for variant in request.variants),
-        *(
-            f"row         {row.name}: {row.title()}; {_count(row.rounds, 'round')}"
-            for row in experiment.rows
+    asked = load(_experiment_path(experiment)).at("vm")
+    variants = choose_variants(asked, user_series=series or ())
+    if not (chosen := tuple(one for one in variants if one.name == variant)):
+        known = ", ".join(one.name for one in variants)
+        raise BadUsage(f"no variant {variant!r}; there is {known}")
+    request = Request(
+        experiment=asked,
+        stage="vm",
+        variants=chosen,
+        tree=tree,
+        threads=None,
+        seed=0,
+        runs=data_dir() / "runs",
+        cache=cache_dir(),
+        command="",
+        guest=_guest_options(
+            accel=accel,
+            cpus=cpus,
+            memory=memory,
+            numa=numa,
+            distances=numa_distance,
+            append=append,
+            qemu_opts=qemu_opts,
         ),
-        f"launches    {experiment.launches}, seed {request.seed}",
-        f"time        about {seconds:.0f} s to measure on a slow machine, after the build",
-        f"cache       {request.cache}",
-        f"record      a new directory in {request.runs}",
-    ]
-    return "\n".join(lines)
-
-
-def _variant_line(variant: "Variant") -> str:
-    if not variant.series:
-        return f"{variant.name}: the base, no patches"
-    parts = (f"{s.name} ({_count(len(s.patches), 'patch', 'es')})" for s in variant.series)
-    return f"{variant.name}: {' + '.join(parts)}"
-
-
-def _count(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}{plural if number != 1 else ''}"
+    )
+    if run_shell(request, Reporter()):
+        raise ReamError("QEMU failed; what it said is above")
 
 
 @app.command("list")

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,9 +12,14 @@ from ream.errors import ReamError
 from ream.kernel.build import compiler_version
 from ream.paths import cache_dir
 from ream.record.machine import read_machine
+from ream.stage.accel import kvm_fault
 from ream.stage.memory import available_bytes
 
 TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
+GUEST_TOOLS = ("qemu-system-x86_64", "ndctl", "daxctl", "setpriv")
+GUEST_BYTES = 5 << 30
+"""A map of 1.6 GiB in the guest, once more as saved from it, and what the guest itself touches."""
+
 CACHE_BYTES = 6 << 30
 """A tree, its build, and a few variants of it."""
 
@@ -31,7 +37,7 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Look at everything the native stage needs; nothing is installed or changed."""
+    """Look at everything the stages need; nothing is installed or changed."""
     return (
         _cpu(),
         *(_tool(name) for name in TOOLS if shutil.which(name) is None),
@@ -40,7 +46,7 @@ def examine() -> tuple[Finding, ...]:
         _memory(),
         _disk(),
         _source(),
-        Finding("warn", "vm stage", "not part of this version"),
+        *_guests(),
         Finding("warn", "live stage", "zone-device cannot run live: it needs a patched kernel"),
     )
 
@@ -72,6 +78,24 @@ def _huge_pages() -> Finding:
             "warn", "huge pages", f"off ({state}): the map would lie in 4 KiB pages; write madvise"
         )
     return Finding("ok", "huge pages", state)
+
+
+def _guests() -> Iterator[Finding]:
+    """What the vm stage needs besides; without it the native stage still runs."""
+    missing = [name for name in GUEST_TOOLS if shutil.which(name) is None]
+    if missing:
+        text = f"not installed: {', '.join(missing)}; `make setup` installs what ream drives"
+        yield Finding("warn", "vm stage", text)
+        return
+    fault = kvm_fault(cache_dir())
+    if fault is None:
+        yield Finding("ok", "vm stage", "guests run under KVM: their times are times")
+    else:
+        text = f"emulated by TCG, which counts instructions instead of time: {fault}"
+        yield Finding("ok", "vm stage", text)
+    if (available := available_bytes()) < GUEST_BYTES:
+        text = f"{available >> 30} GiB available; the largest guest takes {GUEST_BYTES >> 30} GiB"
+        yield Finding("warn", "vm memory", text)
 
 
 def _memory() -> Finding:

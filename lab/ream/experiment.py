@@ -24,10 +24,15 @@ PAGES_PER_SECTION = 32768  # SECTION_SIZE_BITS 27 - PAGE_SHIFT 12, arch/x86/incl
 SECTION_BYTES = PAGES_PER_SECTION * PAGE_BYTES
 MAX_DEVICE_BYTES = 1 << 52  # MAX_PHYSMEM_BITS with five page-table levels, same header
 MAX_VMEMMAP_SHIFT = 18  # compounds of 1 GiB, the largest align= of a devdax namespace
+DAX_ORDERS = (0, 9, 18)  # alignments that x86 has page sizes for: nd_pfn_supported_alignments()
 VMEMMAP_RESERVE_PAGES = 2  # VMEMMAP_RESERVE_NR, include/linux/mm.h: vmemmap pages kept a compound
 
 MAX_LAUNCHES = 1000
 MAX_ROUNDS = 1000
+
+Stage = Literal["native", "vm"]
+NAMESPACE_TYPES = ("FS_DAX", "GENERIC")
+"""Types of a pmem namespace's pages: fsdax and devdax. The others take a module that asks."""
 
 BEFORE = "before"
 BEFORE_AGAIN = "before-again"
@@ -97,6 +102,7 @@ class RowBase(Value):
     """What a row has in every experiment; each experiment adds its own parameters."""
 
     name: Name
+    stage: Stage = "native"
     rounds: int = Field(ge=1, le=MAX_ROUNDS)
     threads: int | None = Field(default=None, ge=1)
     published: PublishedRef | None = None
@@ -119,7 +125,12 @@ class RowBase(Value):
 
 
 class ZoneDeviceRow(RowBase):
-    """One call of memmap_init_zone_device(): a device of some size, type and compound order."""
+    """One call of memmap_init_zone_device(): a device of some size, type and compound order.
+
+    In the vm stage FS_DAX and GENERIC are a pmem namespace, made and bound by ndctl, then unbound
+    and bound again: first_touch is the first bind, else every other. The other types are the
+    whole memremap_pages() of a module of ours.
+    """
 
     device_bytes: DeviceBytes
     order: int = Field(ge=0, le=MAX_VMEMMAP_SHIFT)
@@ -134,6 +145,42 @@ class ZoneDeviceRow(RowBase):
         if self.altmap and self.device_bytes <= max(PAGE_BYTES << self.order, SECTION_BYTES // 64):
             raise ValueError("with an altmap the map takes the whole device: make it larger")
         return self
+
+    @model_validator(mode="after")
+    def _a_guest_can_make_it(self) -> Self:
+        if self.stage != "vm":
+            return self
+        if not self.in_namespace and self.altmap:
+            raise ValueError(f"a {self.type} device has no memory of its own for an altmap")
+        if self.type == "FS_DAX" and (self.order or not self.altmap):
+            raise ValueError(
+                "a guest's fsdax namespace has base pages, and the map on itself: order 0, altmap"
+            )
+        if self.type == "GENERIC" and self.order not in DAX_ORDERS:
+            raise ValueError(
+                "a devdax namespace is aligned to 4 KiB, 2 MiB or 1 GiB: order 0, 9, 18"
+            )
+        if self.pre_state != "evicted":
+            raise ValueError("what the caches hold cannot be set in a guest")
+        if self.first_touch and self.rounds != 1:
+            raise ValueError("there is one first bind a boot: rounds must be 1")
+        return self
+
+    @property
+    def in_namespace(self) -> bool:
+        """In the vm stage: whether it is a pmem namespace, or what our module asks for."""
+        return self.type in NAMESPACE_TYPES
+
+    @property
+    def is_first_bind(self) -> bool:
+        """Of which each boot has one, however many rounds are asked for."""
+        return self.stage == "vm" and self.first_touch
+
+    @property
+    def timed(self) -> str:
+        """The kernel's function that is timed."""
+        whole = self.stage == "vm" and not self.in_namespace
+        return "memremap_pages()" if whole else "memmap_init_zone_device()"
 
     @property
     def nr_pages(self) -> int:
@@ -175,7 +222,7 @@ class ZoneDeviceRow(RowBase):
             "type": self.type,
             "nr_pages": self.nr_pages,
             "altmap": self.altmap,
-            "pre_state": self.pre_state,
+            "pre_state": self.pre_state if self.stage == "native" else None,
             "first_touch": self.first_touch,
             "threads": self.threads,
         }
@@ -183,7 +230,11 @@ class ZoneDeviceRow(RowBase):
     def title(self) -> str:
         words = [format_size(self.device_bytes), self.type, f"order {self.order}"]
         words.append("map on the device" if self.altmap else "map in RAM")
-        words.append("first touch" if self.first_touch else self.pre_state)
+        if self.stage == "vm":
+            when = ("the first bind", "rebinds") if self.in_namespace else ("the first", "the rest")
+            words.append(f"{self.timed}, {when[0] if self.first_touch else when[1]}")
+        else:
+            words.append("first touch" if self.first_touch else self.pre_state)
         if self.threads is not None:
             words.append(f"at most {self.threads} CPUs")
         return ", ".join(words)
@@ -212,6 +263,8 @@ class ZoneDevice(Value):
     name: Literal["zone-device"]
     question: str
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
+    boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
+    """Launches of the vm stage: each boots every variant once for every device."""
     variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Texts]
     rows: Annotated[Tuple[ZoneDeviceRow], AfterValidator(_distinct)]
 
@@ -221,6 +274,17 @@ class ZoneDevice(Value):
 
     def row(self, name: str) -> ZoneDeviceRow | None:
         return next((row for row in self.rows if row.name == name), None)
+
+    def at(self, stage: Stage) -> Self:
+        """The same experiment with the rows, and the number of launches, of one stage.
+
+        Raises BadUsage if it has no row there.
+        """
+        rows = tuple(row for row in self.rows if row.stage == stage)
+        if not rows:
+            raise BadUsage(f"{self.name} has no row for the {stage} stage")
+        launches = self.boots if stage == "vm" else self.launches
+        return self.model_copy(update={"rows": rows, "launches": launches})
 
     def only(self, names: Sequence[str]) -> Self:
         """The same experiment with these rows; raises BadUsage naming every unknown one."""
@@ -244,7 +308,9 @@ class ZoneDevice(Value):
             update={
                 "launches": self.launches if launches is None else launches,
                 "rows": tuple(
-                    row if rounds is None else row.model_copy(update={"rounds": rounds})
+                    row
+                    if rounds is None or row.is_first_bind
+                    else row.model_copy(update={"rounds": rounds})
                     for row in self.rows
                 ),
             }

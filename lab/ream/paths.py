@@ -9,7 +9,9 @@ EXPERIMENTS = CHECKOUT / "experiments"
 PUBLISHED = EXPERIMENTS / "published"
 KERNEL_CONFIG = CHECKOUT / "kernel" / "config"
 SERIES = CHECKOUT / "kernel" / "series"
+KERNEL_MODULES = CHECKOUT / "kernel" / "modules"
 NATIVE = CHECKOUT / "native"
+GUEST = CHECKOUT / "guest"
 
 
 def _xdg(variable: str, fallback: str) -> Path:

@@ -79,8 +79,11 @@ class _Lines:
     def advance(self, amount: float, text: str) -> None:
         self._done += amount
         now = time.monotonic()
-        if now - self._said < QUIET_S or not 0 < self._done < self._total:
+        if now - self._said < QUIET_S or self._done <= 0:
             return
         self._said = now
+        if self._done >= self._total:
+            self._say(f"{text}, more than was expected")
+            return
         left_s = (now - self._began) / self._done * (self._total - self._done)
         self._say(f"{text}, {100 * self._done / self._total:.0f} %, about {left_s:.0f} s left")

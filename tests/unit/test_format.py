@@ -20,6 +20,7 @@ DESCRIBED = set(re.findall(r"`([a-z_0-9]+)`", TEXT))
 RECEIPT_PARTS = (
     receipt.Receipt,
     receipt.Kernel,
+    receipt.Guest,
     receipt.Ream,
     receipt.Settings,
     receipt.SeriesEntry,

@@ -255,7 +255,10 @@ def test_unknown_is_a_question_mark_never_0(summary: Summary) -> None:
     row = value["rows"][0]
     row["limit"], row["limits"], row["floor"] = None, [], None
     for result in row["variants"].values():
-        for name in ("low", "high", "of_limit", "ns_per_page", "gb_per_s", "threads", "effect"):
+        for name in (
+            *("low", "high", "of_limit", "per_page", "ns_per_page", "gb_per_s"),
+            *("threads", "effect"),
+        ):
             result[name] = None
     text = table.render(Summary.from_object(value, source="run.json"))
     (line,) = (line for line in text.splitlines() if line.startswith("  published"))

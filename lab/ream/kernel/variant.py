@@ -89,8 +89,8 @@ def assemble(
         A Makefile among them is used; else every .c and .S is one object.
     step: told what is being done, one line each time.
     room_bytes: disk space that there must be for a new one.
-    If the variant without patches is built whole (`build_image`), what was built is in the new
-    one's build directory, and kbuild makes anew only what the patches change.
+    If a variant with the first of these patches, or none, is built whole (`build_image`), what
+    was built is in the new one's build directory, and kbuild makes anew only what the rest change.
     Raises BadUsage naming patch, file and hunk if a patch does not apply, CannotRunHere if this
     machine cannot build, ReamError with a tool's first error. The cache is then as it was.
     """
@@ -103,9 +103,8 @@ def assemble(
         base_key = _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
         names = _home_files(homes)
         content = [(name, _sha256(file)) for name, file in names.items()]
-        key = _digest([base_key, [patch.sha256 for patch in patches], content])
+        key = _key(base_key, patches, content)
         entry = cache / "variant" / key
-        unpatched = cache / "variant" / _digest([base_key, [], []])
         with locked(entry, step):
             if _is_whole(entry):
                 touch(entry)
@@ -118,9 +117,11 @@ def assemble(
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
-                if not (patches and not names and _clone_whole(unpatched, variant, step)):
+                # With homes of ours, what was built is not what is wanted.
+                applied = 0 if names else _begin(base_key, patches, entry.parent, variant, step)
+                if not applied and not variant.exists():
                     _clone(base, variant)
-                apply(patches, variant)
+                apply(patches[applied:], variant)
                 _furnish(variant, names)
                 if _touches_configuration(patches):
                     run(reconfigure(variant))
@@ -218,6 +219,26 @@ def _clone(base: Path, variant: Path) -> None:
     run(Command(("cp", "-al", *sources, str(variant)), variant, CLONE_S))
     run(Command(("cp", "-a", str(base / BUILD), str(variant / BUILD)), variant, CLONE_S))
     _relocate(variant / BUILD, base, variant)
+
+
+def _begin(
+    base_key: str, patches: Sequence[Patch], variants: Path, variant: Path, step: Step
+) -> int:
+    """Clone the longest beginning of a series that is built whole; how many patches it has.
+
+    Where there is none, nothing is cloned. Nobody waits for us who builds what we wait for: a
+    beginning is always shorter.
+    """
+    for count in reversed(range(len(patches))):
+        entry = variants / _key(base_key, patches[:count], [])
+        if (entry / WHOLE).is_file() and _clone_whole(entry, variant, step):
+            return count
+    return 0
+
+
+def _key(base_key: str, patches: Sequence[Patch], content: Sequence[tuple[str, str]]) -> str:
+    """The name of a variant in the cache: all that it is made of."""
+    return _digest([base_key, [patch.sha256 for patch in patches], list(content)])
 
 
 def _clone_whole(entry: Path, variant: Path, step: Step) -> bool:

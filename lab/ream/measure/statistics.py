@@ -10,7 +10,7 @@ import importlib
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -61,12 +61,16 @@ class Limit:
     level: Level
 
 
-def paired_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Estimate | None:
+def paired_ratio(
+    samples: Iterable[Sample], subject: str, *, to: str = BEFORE, counted: bool = False
+) -> Estimate | None:
     """Ratio subject/to over the rounds both were measured in; None if there is no such round.
 
     samples: of one row. Raises ReamError if a subject was measured twice in one round.
     The median is taken of the logarithms, so that with an even number of rounds the ratio
     of a to b is still exactly one over the ratio of b to a.
+    counted: the values are counts, which a launch repeats; the interval is then from the least
+    to the greatest ratio of any round.
     """
     samples = list(samples)
     times, base = _times(samples, subject), _times(samples, to)
@@ -74,12 +78,16 @@ def paired_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -
     for (launch, round_), time_ns in times.items():
         if (launch, round_) in base:
             logs.setdefault(launch, []).append(math.log(time_ns / base[launch, round_]))
-    return _estimate([statistics.median(rounds) for _, rounds in sorted(logs.items())])
+    estimate = _estimate([statistics.median(rounds) for _, rounds in sorted(logs.items())])
+    if estimate is None or not counted:
+        return estimate
+    every = [log for rounds in logs.values() for log in rounds]
+    return replace(estimate, low=math.exp(min(every)), high=math.exp(max(every)))
 
 
-def noise_floor(samples: Iterable[Sample]) -> Estimate | None:
+def noise_floor(samples: Iterable[Sample], *, counted: bool = False) -> Estimate | None:
     """`before` against its own second copy: what this run sees where there is nothing to see."""
-    return paired_ratio(samples, BEFORE_AGAIN)
+    return paired_ratio(samples, BEFORE_AGAIN, counted=counted)
 
 
 def floor_bound(floor: Estimate | None) -> float | None:

@@ -5,9 +5,10 @@ Written from the specification of Linux 6.12 (each rule names its place in that 
 the code it judges. Offsets, shifts and constants come from the build (`facts`), never from here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, Any
+from itertools import chain, islice
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,9 @@ class Place:
     map: int
     pgmap: int
     poison: int
+    aliased: bool = False
+    """Whether shared tails are mapped as a kernel maps them: what follows the kept pages of a
+    compound's map is the last of these again, so that reading it reads written descriptors."""
 
 
 def _dtype(formats: Mapping[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
@@ -162,33 +166,98 @@ def _poisoned(nr_bytes: int, place: Place) -> NDArray[np.uint8]:
 
 
 def map_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
-    """The map's bytes in address order; a periodic image is one period, the caller repeats it."""
+    """The map's bytes in address order: first what is skipped, then every compound.
+
+    Chunks may be the same array again, so they are only read, and before the next is asked for.
+    """
+    if device.skip_pages:
+        yield _poisoned(device.skip_pages * facts["sizeof.page"], place)
+    yield from compound_chunks(device, facts, place)
+
+
+def compound_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
+    """The map's bytes in address order, from the first page that is not skipped on."""
     size = facts["sizeof.page"]
     stride = 1 << device.order
     template = compound_template(device, facts, place.pgmap)
     written = len(template)
-    if device.skip_pages:
-        yield _poisoned(device.skip_pages * size, place)
     per_chunk = max(1, CHUNK_BYTES // (stride * size))
-    nr_chunks_bytes = device.map_bytes(facts) - device.skip_pages * size
-    for first in range(0, 1 if is_periodic(device) else device.nr_compounds, per_chunk):
-        count = min(per_chunk, device.nr_compounds - first)
-        octets = _poisoned(count * stride * size, place).reshape(count, stride * size)
-        # As bytes: assigning structs would leave out what no field covers.
-        octets[:, : written * size] = template.view(np.uint8)
-        pages = octets.view(template.dtype)
+    left = device.map_bytes(facts) - device.skip_pages * size
+    octets = _poisoned(per_chunk * stride * size, place).reshape(per_chunk, stride * size)
+    # As bytes: assigning structs would leave out what no field covers.
+    octets[:, : written * size] = template.view(np.uint8)
+    pages = octets.view(template.dtype)
+    for first in range(0, device.nr_compounds, per_chunk):
         if device.order:
-            head = first + np.arange(count, dtype=np.uint64)
+            head = first + np.arange(per_chunk, dtype=np.uint64)
             address = place.map + (device.skip_pages + head * stride) * size
             pages["compound_head"][:, 1:written] = (address | 1)[:, np.newaxis]
+        if place.aliased and written < stride:
+            kept = facts["PAGE_SIZE"]
+            last = octets[:, written * size - kept : written * size]
+            octets[:, written * size :] = np.tile(
+                last, stride * size // kept - written * size // kept
+            )
         # The last compound's shared tails have no descriptors of their own in the range.
-        left = nr_chunks_bytes - first * stride * size
         yield octets.reshape(-1)[:left]
+        left -= octets.size
 
 
 def write_map(device: DeviceRange, facts: Facts, place: Place, to: IO[bytes]) -> int:
-    """Write the predicted map; return its bytes (one period, if it is periodic)."""
-    return sum(to.write(chunk.data) for chunk in map_chunks(device, facts, place))
+    """Write the predicted map; return its bytes (one chunk, if it is periodic)."""
+    chunks = map_chunks(device, facts, place)
+    if is_periodic(device):
+        chunks = islice(chunks, 1)
+    return sum(to.write(chunk.data) for chunk in chunks)
+
+
+def altmap_pages_of(device: DeviceRange, facts: Facts, place: Place, reserve: int) -> NDArray[Any]:
+    """Descriptors of the pages that hold the map itself, from `reserve` to skip_pages.
+
+    Plain pages that nobody may use, each list head linked to itself; the first `reserve` ones,
+    of the namespace's superblock, are never written.
+    Source: __init_single_page() and memmap_init_range(), mm/mm_init.c.
+    """
+    pages = np.zeros(device.skip_pages - reserve, page_dtype(facts))
+    pages["flags"] = _links(facts, device.nid)
+    lru = place.map + facts["page.pgmap"]
+    pages["pgmap"] = (
+        lru + np.arange(reserve, device.skip_pages, dtype=np.uint64) * facts["sizeof.page"]
+    )
+    pages["zone_device_data"] = pages["pgmap"]  # lru.prev
+    pages["_mapcount"] = -1
+    pages["_refcount"] = 1
+    return pages
+
+
+class Bytes(Protocol):
+    """Bytes that are read a slice at a time: an array, or a guest's memory."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, part: slice, /) -> NDArray[np.uint8]: ...
+
+
+def first_difference(
+    image: Bytes, device: DeviceRange, facts: Facts, place: Place, *, reserve: int = 0
+) -> int | None:
+    """The first byte of a map, from its first descriptor on, that is not as predicted; or None.
+
+    image: the whole map. reserve: as altmap_pages_of() has it; those bytes are not compared.
+    An image shorter or longer than predicted differs where the shorter one ends.
+    """
+    size = facts["sizeof.page"]
+    at = reserve * size
+    parts: list[Iterable[NDArray[np.uint8]]] = []
+    if device.skip_pages:
+        parts.append([altmap_pages_of(device, facts, place, reserve).view(np.uint8)])
+    parts.append(compound_chunks(device, facts, place))
+    for chunk in chain.from_iterable(parts):
+        held = image[at : at + len(chunk)]
+        if len(held) < len(chunk) or not np.array_equal(held, chunk):
+            same = held == chunk[: len(held)]
+            return at + (len(held) if same.all() else int(np.argmin(same)))
+        at += len(chunk)
+    return None if at == len(image) else at
 
 
 def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:

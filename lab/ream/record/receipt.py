@@ -7,7 +7,7 @@ No host name, no user name, and no path inside anybody's home are in it.
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from pydantic import Field
 
@@ -82,6 +82,32 @@ class Kernel(Value):
     """The series of each variant, in order; before has none."""
 
 
+class Guest(Value):
+    """What ran the kernels of the vm stage."""
+
+    qemu: str
+    """Its own words for its version."""
+    accel: Literal["kvm", "tcg"]
+    accel_reason: str
+    """Why this one."""
+    icount: bool
+    """Whether the guest's clock counts instructions, one a nanosecond."""
+    cpus: int
+    memory_bytes: Sealed[str, int]
+    """By device."""
+    commands: Sealed[str, str]
+    """By device: QEMU's command line of a boot, its files without their directories."""
+    kernels: Sealed[str, str]
+    """By variant: sha256 of the kernel image."""
+
+    def line(self) -> str:
+        """One line of a table's head."""
+        how = "KVM"
+        if self.accel == "tcg":
+            how = "TCG, instructions counted, no time" if self.icount else "TCG, times emulated"
+        return f"{self.qemu}, {how}, {self.cpus} CPU{'s' if self.cpus != 1 else ''}"
+
+
 class Ream(Value):
     version: str
     commit: str | None
@@ -112,6 +138,7 @@ class Receipt(Value):
     kernel: Kernel
     ream: Ream
     settings: Settings
+    guest: Guest | None = None
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Which object each timed function came from: the native stage's own."""
     stubs: Sealed[str, Any] = Field(default={}, validate_default=True)

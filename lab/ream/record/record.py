@@ -26,8 +26,10 @@ RECEIPT = "receipt.json"
 SAMPLES = "samples.jsonl"
 TABLE = "table.txt"
 LETTER = "letter.txt"
+CONSOLES = "consoles"
+"""A directory: what each guest of the vm stage printed."""
 
-_FILES = {RUN, RECEIPT, SAMPLES, TABLE, LETTER}
+_FILES = {RUN, RECEIPT, SAMPLES, TABLE, LETTER, CONSOLES}
 _PARTIAL = re.compile(r"\.\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{4}\.partial")
 
 LEAST_FREE_BYTES = 16 << 20
@@ -62,6 +64,16 @@ class RecordWriter:
         with _told(self._partial):
             self._samples.write(sample.to_json(extra) + "\n")
             self._samples.flush()
+
+    def keep(self, name: str, file: Path) -> None:
+        """Copy a file into the record, below it by the given name; it is never rewritten.
+
+        Raises CannotRunHere if there is no room.
+        """
+        with _told(self._partial):
+            place = self._partial / name
+            place.parent.mkdir(exist_ok=True)
+            _write_durably(place, file.read_text(encoding="utf-8", errors="replace"))
 
     def finish(
         self, run: Mapping[str, Any], receipt: Mapping[str, Any], *, table: str, letter: str

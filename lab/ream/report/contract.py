@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
-Effect = Literal["faster", "slower", "no difference"]
+Unit = Literal["ns", "instructions"]
+Effect = Literal["faster", "slower", "fewer", "more", "no difference"]
+"""Of times, the first two; of counts of instructions, the next."""
 
 
 # Wider than any machine, narrow enough that a damaged record cannot break a table.
@@ -68,6 +70,7 @@ class Result(_Part):
     of_limit_low: Positive | None = None
     of_limit_high: Positive | None = None
     limit_threads: Cpus | None = None
+    per_page: Positive | None = None
     ns_per_page: Positive | None = None
     gb_per_s: Positive | None = None
     over_published: Ratio | None = None
@@ -98,7 +101,7 @@ class Comparison(_Part):
 class RowResult(_Part):
     row: str
     params: Sealed[str, Scalar | None]
-    unit: str
+    unit: Unit
     better: str
     floor: Ratio | None
     limit: Fill | None
@@ -110,6 +113,7 @@ class RowResult(_Part):
     skipped: str | None = None
     explanation: str | None = None
     notes: Texts = ()
+    remarks: Texts = ()
 
 
 class ReceiptLines(_Part):
@@ -120,6 +124,7 @@ class ReceiptLines(_Part):
     patches: str
     compiler: str
     ream: str
+    guest: str | None = None
     command: str | None = None
     seed: int | None = None
     launches: Count | None = None

@@ -59,7 +59,8 @@ def _of_one(
         yield (
             f"{name} is slower than {PUBLISHED}: {over.ratio:.3f} "
             f"[{over.low:.3f} .. {over.high:.3f}] of its time, "
-            f"{_per_page(result)} against {_per_page(row.variants[PUBLISHED])} per struct page"
+            f"{_amount_per_page(result, row)} against "
+            f"{_amount_per_page(row.variants[PUBLISHED], row)} per struct page"
         )
 
 
@@ -131,6 +132,10 @@ def _amount(result: Result) -> str:
 
 def _per_page(result: Result) -> str:
     return "?" if result.ns_per_page is None else f"{result.ns_per_page:.3g} ns"
+
+
+def _amount_per_page(result: Result, row: RowResult) -> str:
+    return "?" if result.per_page is None else f"{result.per_page:.3g} {row.unit}"
 
 
 def _cpus(threads: int | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN
 from ream.report.contract import Ratio, Result, RowResult, Summary
-from ream.report.table import fit, interval, whose_published
+from ream.report.table import fit, how_to_read, interval, whose_published
 
 WIDTH = 74
 LABEL = 9
@@ -36,6 +36,12 @@ def render(summary: Summary) -> str:
 
 
 def _method(summary: Summary) -> str:
+    if summary.receipt.guest is not None:
+        return (
+            f"{summary.experiment}, measured with ream {summary.receipt.ream}, "
+            f"{summary.stage} stage, {summary.receipt.launches or '?'} launches of each kernel; "
+            f"{summary.receipt.guest}. {_how(summary)}{whose_published(summary)}"
+        )
     return (
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
         f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
@@ -45,8 +51,15 @@ def _method(summary: Summary) -> str:
     )
 
 
+def _how(summary: Summary) -> str:
+    text = how_to_read(summary)
+    return text[0].upper() + text[1:]
+
+
 def _table(summary: Summary) -> Iterator[str]:
-    yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{'ms':>9} | {'ratio':<22} |limit"
+    counted = any(row.unit == "instructions" for row in summary.rows)
+    unit = "M instr" if counted else "ms"
+    yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{unit:>9} | {'ratio':<22} |limit"
     for row in summary.rows:
         if row.variants:
             yield RULE

@@ -30,10 +30,17 @@ from ream.report.contract import (
     Result,
     RowResult,
     Summary,
+    Unit,
 )
 
 DIGITS = 5
 """Significant digits of a ratio: more than any interval here supports."""
+
+
+EMULATED = (
+    "an emulated CPU has neither caches nor a store bandwidth, so its times and counts are not "
+    "compared with published times; where guests run under KVM this row gets a verdict"
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class _Measured:
     """The row as the experiment has it, if it has one of that name."""
     samples: tuple[Sample, ...]
     skipped: str | None
+    unit: Unit
     floor: Estimate | None
     limits: tuple[Limit, ...]
 
@@ -52,6 +60,14 @@ class _Measured:
     def changed(self) -> bool:
         """Whether it ran otherwise than asked, as with a smaller device."""
         return self.asked is not None and self.asked.params() != self.row.params()
+
+    @property
+    def counted(self) -> bool:
+        """Whether the values are counts of instructions rather than times."""
+        return self.unit == "instructions"
+
+    def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
+        return statistics.paired_ratio(self.samples, subject, to=to, counted=self.counted)
 
 
 def summarise(
@@ -65,12 +81,15 @@ def summarise(
     stage: str,
     variants: Sequence[str] | None = None,
     skipped: Mapping[str, str] = MappingProxyType({}),
+    unit: Unit = "ns",
+    remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Summary:
     """Everything that is said about a run.
 
     experiment: as it was asked for; rows: as they ran, perhaps with a smaller device.
     variants: their order, if the run had others than the experiment's own.
-    skipped: by row name, why a row has no samples.
+    skipped: by row name, why a row has no samples. unit: of the samples' values.
+    remarks: by row name, what the stage has to say of it.
     Raises BadUsage if a row names a published table or line that is not there.
     """
     tables = tuple(tables)
@@ -86,12 +105,16 @@ def summarise(
         rows=tuple(
             _row(
                 _measured(
-                    row, experiment.row(row.name), by_row.get(row.name, []), skipped.get(row.name)
+                    row,
+                    experiment.row(row.name),
+                    by_row.get(row.name, []),
+                    skipped.get(row.name),
+                    unit,
                 ),
                 names,
                 tables,
                 receipt,
-            )
+            ).model_copy(update={"remarks": remarks.get(row.name, ())})
             for row in rows
         ),
         receipt=_lines(receipt),
@@ -99,14 +122,15 @@ def summarise(
 
 
 def _measured(
-    row: Row, asked: Row | None, samples: Sequence[Sample], skipped: str | None
+    row: Row, asked: Row | None, samples: Sequence[Sample], skipped: str | None, unit: Unit
 ) -> _Measured:
     return _Measured(
         row=row,
         asked=asked,
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
-        floor=statistics.noise_floor(samples),
+        unit=unit,
+        floor=statistics.noise_floor(samples, counted=unit == "instructions"),
         limits=statistics.limits(samples),
     )
 
@@ -121,7 +145,7 @@ def _row(
         title=row.title(),
         params=row.params(),
         asked_params=measured.asked.params() if measured.asked and measured.changed else None,
-        unit="ns",
+        unit=measured.unit,
         better="lower",
         floor=_ratio(measured.floor),
         limit=fills[0] if fills else None,
@@ -146,14 +170,14 @@ def _row(
 
 def _result(measured: _Measured, name: str, level: Level) -> Result:
     samples = measured.samples
-    estimate = None if name == BEFORE else statistics.paired_ratio(samples, name)
+    estimate = None if name == BEFORE else measured.ratio(name)
     limit = statistics.limit_for(measured.limits, level.threads)
     # Another number of bytes is another task: the fill is no limit of it.
     same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
     near = statistics.of_limit(samples, name, limit) if limit is not None and same_task else None
     over = None
     if name not in (*IMPLIED, PUBLISHED):
-        over = statistics.paired_ratio(samples, name, to=PUBLISHED)
+        over = measured.ratio(name, to=PUBLISHED)
     return Result(
         median=round(level.time_ns),
         rounds=level.nr_samples,
@@ -165,13 +189,14 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
         high=_digits(estimate.high if estimate else None),
         spread_low=_digits(estimate.spread[0] if estimate else None),
         spread_high=_digits(estimate.spread[1] if estimate else None),
-        effect=_effect(estimate, measured.floor) if estimate else None,
+        effect=_effect(estimate, measured) if estimate else None,
         of_limit=_digits(near.ratio if near else None),
         of_limit_low=_digits(near.low if near else None),
         of_limit_high=_digits(near.high if near else None),
         limit_threads=limit.level.threads if limit is not None and same_task else None,
-        ns_per_page=_ns_per_page(level),
-        gb_per_s=_gb_per_s(level),
+        per_page=_ns_per_page(level),
+        ns_per_page=None if measured.counted else _ns_per_page(level),
+        gb_per_s=None if measured.counted else _gb_per_s(level),
         verified=all(
             sample.verified
             for sample in samples
@@ -181,12 +206,14 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
     )
 
 
-def _effect(estimate: Estimate, floor: Estimate | None) -> Effect | None:
-    counted = statistics.counts(estimate, floor)
-    if counted is None:
+def _effect(estimate: Estimate, measured: _Measured) -> Effect | None:
+    seen = statistics.counts(estimate, measured.floor)
+    if seen is None:
         return None
-    if not counted:
+    if not seen:
         return "no difference"
+    if measured.counted:
+        return "fewer" if estimate.ratio < 1 else "more"
     return "faster" if estimate.ratio < 1 else "slower"
 
 
@@ -196,7 +223,7 @@ def _comparison(
     table = lookup(tables, ref.id)
     line = table.row(ref.params)
     ratio = table.ratio(line)
-    verdict = _verdict(measured, ratio)
+    verdict = _verdict(measured, ratio, receipt)
     absolute = table.values_are_absolute
     return Comparison(
         id=table.id,
@@ -219,13 +246,15 @@ def _comparison(
     )
 
 
-def _verdict(measured: _Measured, published: float | None) -> Verdict:
+def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> Verdict:
     reason = measured.row.no_verdict or measured.skipped
+    if reason is None and receipt.guest is not None and receipt.guest.accel == "tcg":
+        reason = EMULATED
     if reason is not None:
         return not_run(reason)
     if published is None:
         return not_run("the source printed no ratio for this row")
-    ours = statistics.paired_ratio(measured.samples, PUBLISHED)
+    ours = measured.ratio(PUBLISHED)
     if ours is None:
         return not_run(f"the variant {PUBLISHED} was not measured")
     return judge(ours, measured.floor, published)
@@ -247,6 +276,7 @@ def _lines(receipt: Receipt) -> ReceiptLines:
         patches=anonymous(receipt.patches_line()),
         compiler=receipt.kernel.compiler,
         ream=receipt.ream.line(),
+        guest=receipt.guest.line() if receipt.guest is not None else None,
         command=anonymous(receipt.settings.command),
         seed=receipt.settings.seed,
         launches=receipt.settings.launches,

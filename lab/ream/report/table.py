@@ -20,13 +20,28 @@ HOW_TO_READ = (
     "of limit = fastest fill of the same bytes / variant, 1 is the hardware's limit."
 )
 
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
+HOW_TO_READ_COUNTS = (
+    "instructions that the emulated CPU ran, lower is better; they are not time: a cache miss and "
+    "a hit cost the same; ratio = variant / before, from the least to the greatest round."
+)
+
+HOW_TO_READ_GUEST = (
+    "time in the guest, lower is better; ratio = variant / before with its 95 % interval over "
+    "launches, each of which boots every variant."
+)
+
+_UNITS = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
+    "instructions": ((1e9, "G instr"), (1e6, "M instr"), (1e3, "k instr"), (1.0, "instr")),
+}
 
 
 def render(summary: Summary) -> str:
     """The whole table, ending in a newline."""
     plain = summary.plain()
-    blocks = [_head(plain), *(_row(row) for row in plain.rows), _in_short(plain)]
+    in_guest = plain.receipt.guest is not None
+    rows = (_row(row, in_guest=in_guest) for row in plain.rows)
+    blocks = [_head(plain), *rows, _in_short(plain)]
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
@@ -58,6 +73,13 @@ def whose_published(summary: Summary) -> str:
     return f" {PUBLISHED} is our own writing of the published technique, on this base."
 
 
+def how_to_read(summary: Summary) -> str:
+    """What the numbers of this table are."""
+    if any(row.unit == "instructions" for row in summary.rows):
+        return HOW_TO_READ_COUNTS
+    return HOW_TO_READ if summary.receipt.guest is None else HOW_TO_READ_GUEST
+
+
 def _head(summary: Summary) -> Iterator[str]:
     receipt = summary.receipt
     yield from textwrap.wrap(f"ream {summary.experiment}, {summary.stage} stage", WIDTH)
@@ -68,7 +90,9 @@ def _head(summary: Summary) -> Iterator[str]:
     if receipt.patches:
         yield from _said("patches", receipt.patches, indent=0)
     yield from _said("measured", _measured(summary), indent=0)
-    yield from _said("read", HOW_TO_READ + whose_published(summary), indent=0)
+    if receipt.guest is not None:
+        yield from _said("guest", receipt.guest, indent=0)
+    yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
     yield from _said("record", summary.run, indent=0)
 
 
@@ -76,7 +100,7 @@ def _measured(summary: Summary) -> str:
     receipt = summary.receipt
     parts = [f"ream {receipt.ream}"]
     if receipt.launches is not None:
-        parts.append(f"{receipt.launches} launches")
+        parts.append(f"{receipt.launches} launch{'es' if receipt.launches != 1 else ''}")
     if receipt.seed is not None:
         parts.append(f"seed {receipt.seed}")
     if receipt.load_before is not None:
@@ -92,25 +116,29 @@ def _or(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def _row(row: RowResult) -> Iterator[str]:
+def _row(row: RowResult, *, in_guest: bool) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     amount = f"; {_decimal(before.nr_bytes)} of map a sample" if before is not None else ""
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
     if row.skipped is None and row.variants:
-        yield from _numbers(row)
+        yield from _numbers(row, in_guest=in_guest)
     if row.published_table is not None:
         yield from _published(row.published_table)
     if row.explanation is not None:
         yield from _said("why", row.explanation)
     yield from _all("note", row.notes)
+    yield from _all("also", row.remarks)
 
 
-def _numbers(row: RowResult) -> Iterator[str]:
-    scale, unit = _unit([result.median for result in row.variants.values()])
-    head = ("", unit, "ratio [low .. high]", "effect", "of limit", "ns/page", "GB/s", "CPUs", "ok")
-    yield from _line(*head)
+def _numbers(row: RowResult, *, in_guest: bool) -> Iterator[str]:
+    scale, unit = _unit([result.median for result in row.variants.values()], row.unit)
+    each = "ns/page" if row.unit == "ns" else "a page"
+    # A guest has no fills beside it, and a count no rate: nothing is unknown there.
+    near = "" if in_guest else "of limit"
+    rate = "GB/s" if row.unit == "ns" else ""
+    yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs", "ok")
     for name, result in row.variants.items():
         if name == BEFORE_AGAIN:
             continue
@@ -119,9 +147,9 @@ def _numbers(row: RowResult) -> Iterator[str]:
             fit(result.median / scale, 9),
             "1" if name == BEFORE else interval(result),
             _effect(result),
-            fit(result.of_limit, 8),
-            fit(result.ns_per_page, 7),
-            fit(result.gb_per_s, 6),
+            fit(result.of_limit, 8) if near else "",
+            fit(result.per_page or result.ns_per_page, 7),
+            fit(result.gb_per_s, 6) if rate else "",
             fit(result.threads, 4, 0),
             "yes" if result.verified else "NO",
         )
@@ -138,7 +166,7 @@ def _numbers(row: RowResult) -> Iterator[str]:
             "",
         )
     yield from _said("floor", _floor(row.floor))
-    if spread := _spread(row):
+    if (spread := _spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", spread)
 
 
@@ -211,8 +239,12 @@ def _in_short(summary: Summary) -> Iterator[str]:
     if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
         return
     compared = any(row.published_table is not None for row in summary.rows)
-    yield "in short: effect against before, share of the hardware's limit" + (
-        ", verdict on the published table" if compared else ""
+    yield "".join(
+        (
+            "in short: effect against before",
+            "" if summary.receipt.guest else ", share of the hardware's limit",
+            ", verdict on the published table" if compared else "",
+        )
     )
     yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in summary.rows:
@@ -236,10 +268,10 @@ def _in_few_words(result: Result | None) -> str:
     return (_effect(result) or "?") + near
 
 
-def _unit(times_ns: Iterable[float]) -> tuple[float, str]:
-    """The unit in which the smallest time of a block is at least 1."""
-    smallest = min(times_ns)
-    return next(((scale, unit) for scale, unit in _UNITS if smallest >= scale), _UNITS[-1])
+def _unit(values: Iterable[float], unit: str) -> tuple[float, str]:
+    """The unit in which the smallest value of a block is at least 1."""
+    smallest, units = min(values), _UNITS[unit]
+    return next(((scale, name) for scale, name in units if smallest >= scale), units[-1])
 
 
 def _decimal(nr_bytes: int) -> str:

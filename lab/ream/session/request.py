@@ -4,13 +4,32 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ream.experiment import Experiment, Row
+from ream.experiment import Experiment, Row, Stage
 from ream.measure.sample import Sample
 from ream.record.machine import Conditions
+from ream.record.receipt import Guest
+from ream.report.contract import Unit
+from ream.stage.qemu import Node
 from ream.values import Scalar
 from ream.variants import Variant
+
+
+@dataclass(frozen=True)
+class GuestOptions:
+    """How the user wants the guests of the vm stage; None: as we choose."""
+
+    accel: Literal["auto", "kvm", "tcg"] = "auto"
+    icount: bool | None = None
+    full: bool = False
+    cpus: int | None = None
+    memory_bytes: int | None = None
+    nodes: tuple[Node, ...] = ()
+    distances: tuple[tuple[int, int, int], ...] = ()
+    append: tuple[str, ...] = ()
+    """More words for the kernel."""
+    qemu_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -18,6 +37,7 @@ class Request:
     """What a run is asked to do."""
 
     experiment: Experiment
+    stage: Stage
     variants: tuple[Variant, ...]
     tree: Path | None
     threads: int | None
@@ -26,6 +46,7 @@ class Request:
     cache: Path
     command: str
     """The line that repeats the run."""
+    guest: GuestOptions = GuestOptions()
 
 
 @dataclass(frozen=True)
@@ -41,5 +62,10 @@ class Measured:
     options: Mapping[str, Scalar | None]
     """What else it was asked with."""
     warnings: tuple[str, ...] = ()
+    unit: Unit = "ns"
+    guest: Guest | None = None
+    """What ran it, in the vm stage."""
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By row: what the stage knows of it besides samples."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)

@@ -18,8 +18,7 @@ from ream.report.contract import Summary
 from ream.report.summary import summarise
 from ream.session.native import measure_native
 from ream.session.request import Measured, Request
-
-STAGE = "native"
+from ream.session.vm import measure_vm
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
 
     Raises ReamError or one of its kind; nothing is recorded then.
     """
-    run_id = new_run_id(request.experiment.name, STAGE)
+    run_id = new_run_id(request.experiment.name, request.stage)
     tables = load_tables(PUBLISHED)
     check_references(request.experiment.rows, tables)
     with (
@@ -44,7 +43,8 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
         scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
         tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
-        measured = measure_native(request, tree, work=work, record=record, reporter=reporter)
+        measure = measure_vm if request.stage == "vm" else measure_native
+        measured = measure(request, tree, work=work, record=record, reporter=reporter)
         receipt = _receipt(request, tree, measured, read_machine())
         summary = summarise(
             request.experiment,
@@ -53,8 +53,10 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             tables,
             receipt,
             run=run_id,
-            stage=STAGE,
+            stage=request.stage,
             variants=tuple(variant.name for variant in request.variants),
+            unit=measured.unit,
+            remarks=measured.remarks,
         )
         path = record.finish(
             summary.to_object(),
@@ -66,6 +68,8 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
 
 
 def _receipt(request: Request, tree: Tree, measured: Measured, machine: Machine) -> Receipt:
+    # What disturbs a clock does not disturb a count.
+    disturbed = warnings(machine, measured.conditions) if measured.unit == "ns" else ()
     return Receipt(
         machine=machine,
         conditions=measured.conditions,
@@ -88,7 +92,8 @@ def _receipt(request: Request, tree: Tree, measured: Measured, machine: Machine)
             rounds={row.name: row.rounds for row in measured.rows},
             options=measured.options,
         ),
+        guest=measured.guest,
         symbols=measured.symbols,
         stubs=measured.stubs,
-        warnings=(*measured.warnings, *warnings(machine, measured.conditions)),
+        warnings=(*measured.warnings, *disturbed),
     )

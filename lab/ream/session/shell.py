@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A variant booted for a person to look around in."""
+
+import subprocess
+import sys
+
+from ream.command import require
+from ream.errors import BadUsage, CannotRunHere
+from ream.experiment import parse_size
+from ream.kernel.cache import disk_faults, scratch
+from ream.kernel.source import fetch_tree
+from ream.progress import Reporter
+from ream.record.record import new_run_id
+from ream.session.request import Request
+from ream.session.vm import build_kernels, choose_setting
+from ream.stage.initramfs import shell_programs
+from ream.stage.qemu import QEMU, Machine, qemu_command
+from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES
+
+PMEM = parse_size("16GiB")
+"""Of emulated pmem, to make namespaces on with ndctl."""
+
+
+def run_shell(request: Request, reporter: Reporter) -> int:
+    """Boot the request's only variant on this terminal; return QEMU's exit code.
+
+    The kernel, its modules and ndctl are those of a run; what is typed changes nothing of ours.
+    Raises BadUsage without a terminal, CannotRunHere without a shell to put into the guest.
+    """
+    if not sys.stdin.isatty():
+        raise BadUsage("a shell is for a person: standard input is no terminal")
+    programs = shell_programs()
+    if not programs:
+        raise CannotRunHere("busybox: not installed, and the guest needs a shell; install busybox")
+    setting = choose_setting(request.guest, request.cache)
+    run_id = new_run_id(request.experiment.name, "shell")
+    with (
+        disk_faults(request.cache, "a shell"),
+        scratch(request.cache / "run" / run_id, reporter.step) as work,
+    ):
+        tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
+        kernels = build_kernels(request, tree, programs=programs, work=work, reporter=reporter)
+        ((_, kernel),) = kernels.values()
+        options = request.guest
+        argv = qemu_command(
+            Machine(
+                accel=setting.accel,
+                icount=False,
+                cpus=options.cpus or 2,
+                memory_bytes=options.memory_bytes or PMEM + SYSTEM_BYTES,
+                nodes=options.nodes,
+                distances=options.distances,
+                options=options.qemu_options,
+            ),
+            kernel=kernel.image,
+            initramfs=kernel.initramfs,
+            append=(f"memmap={PMEM:#x}!{PMEM_START_BYTES:#x}", *options.append),
+            init=("experiment=shell",),
+            port=None,
+            qmp=None,
+        )
+        reporter.step("exit or Ctrl-A X leaves; modules are in /modules, ndctl in /usr/bin")
+        require(QEMU)
+        return subprocess.run(argv, check=False).returncode

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A guest's console: kept in a log as it comes, and watched for what a sound kernel never says."""
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from ream.errors import ReamError
+
+LINES_KEPT = 2000
+"""Of the console, for the caller; the log has them all."""
+
+LINES_SHOWN = 30
+"""Of the console's end, in an error."""
+
+SPLAT_LINES = 40
+"""Of a splat: its header, the registers, and the first calls of the stack."""
+
+LOG_MOST_BYTES = 256 << 20
+"""A guest that prints without pause must not fill the disk before its deadline."""
+
+LINE_MOST_BYTES = 1 << 16
+
+_SPLAT = re.compile(
+    r"""(?:\[\ *[0-9]+\.[0-9]+\](?:\[\ *[TC][0-9]+\])?\ )?  # PRINTK_TIME, PRINTK_CALLER
+    (?:
+      -+\[\ cut\ here\ \]-+          # WARN() and BUG(), include/asm-generic/bug.h CUT_HERE
+    | BUG: | kernel\ BUG\ at | WARNING: | Oops | UBSAN: | KASAN: | KCSAN:
+    | Kernel\ panic | PANIC: | traps:\ PANIC | double\ fault: | invalid\ opcode:
+    | general\ protection\ fault | (?:BUG:\ )?[Uu]nable\ to\ handle
+    | watchdog:\ BUG: | NMI\ watchdog: | (?:watchdog:\ )?Watchdog\ detected\ hard\ LOCKUP
+    | INFO:\ possible | INFO:\ inconsistent | INFO:\ suspicious | INFO:\ trying\ to\ register
+    | INFO:\ task\ .*\ blocked | INFO:\ lockdep | (?:rcu:\ )?INFO:\ .*\ (?:detected|stall)
+    | possible\ recursive\ locking | kmemleak:\ .*suspected | list_(?:add|del)\ corruption
+    )""",
+    re.VERBOSE,
+)
+
+_NOT_PRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class Console:
+    """Takes the console's bytes in any pieces; makes lines of them, and finds the first splat."""
+
+    def __init__(self, log: BinaryIO) -> None:
+        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._log = log
+        self._log_bytes = 0
+        self._partial = b""
+        self._splat: list[str] = []
+
+    def feed(self, chunk: bytes) -> None:
+        """Raises ReamError if the console says more than any log should hold."""
+        self._log_bytes += len(chunk)
+        if self._log_bytes > LOG_MOST_BYTES:
+            raise ReamError(f"the guest filled its console with {LOG_MOST_BYTES >> 20} MiB")
+        self._log.write(chunk)
+        *whole, self._partial = (self._partial + chunk).split(b"\n")
+        for line in whole:
+            self._accept(line)
+        if len(self._partial) > LINE_MOST_BYTES:
+            self.end()
+
+    def end(self) -> None:
+        """What has come of the last line is all that will come."""
+        if self._partial:
+            self._accept(self._partial)
+        self._partial = b""
+
+    @property
+    def splat(self) -> Sequence[str]:
+        """The first lines of the first splat, () if there was none."""
+        return tuple(self._splat)
+
+    @property
+    def splat_is_whole(self) -> bool:
+        """More of it would not be shown."""
+        return len(self._splat) >= SPLAT_LINES
+
+    def _accept(self, raw: bytes) -> None:
+        line = _NOT_PRINTABLE.sub("", raw.decode(errors="replace"))
+        self.lines.append(line)
+        if self._splat:
+            if not self.splat_is_whole:
+                self._splat.append(line)
+        elif _SPLAT.match(line):
+            self._splat.append(line)
+
+    def last_lines(self) -> str:
+        """The console's end, for an error."""
+        return "\n".join([*self.lines][-LINES_SHOWN:]) or "(nothing was printed)"

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A booted guest: its console for people, its port for results, its memory for the oracle."""
+
+import json
+import logging
+import os
+import re
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ream.command import require
+from ream.errors import CannotRunHere, ReamError
+from ream.stage.console import LINES_SHOWN, Console
+from ream.stage.guest_memory import GuestMemory
+from ream.stage.monitor import Monitor, descriptor_of
+
+log = logging.getLogger(__name__)
+
+GRACE_S = 3.0
+"""For the rest of a splat, or a guest's orderly end after its last words."""
+
+QEMU_EXIT_S = 10.0
+ANSWER_S = 30.0
+
+MESSAGE_MOST_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 16
+
+_FIRST, _THEN = 0, 1
+"""Of what is ready at once: the kernel's complaint is seen before a message sent after it."""
+
+_NO_MEMORY = re.compile(r"cannot set up guest memory|annot allocate memory", re.IGNORECASE)
+_NO_KVM = re.compile(r"KVM kernel module|failed to initialize kvm", re.IGNORECASE)
+_TERMINATED = re.compile(r"terminating on signal [0-9]+.*")
+
+Message = Mapping[str, Any]
+
+
+class Guest:
+    """What boot() gives: read messages() to its end, and save memory between two of them."""
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        sink: BinaryIO,
+        listening: "_Listening",
+        deadline_s: float,
+        silence_s: float,
+    ) -> None:
+        self._process = process
+        self._console = Console(sink)
+        self._listening = listening
+        self._deadline_s = deadline_s
+        self._silence_s = silence_s
+        self._ends_at = time.monotonic() + deadline_s
+        self._heard_at = time.monotonic()
+        self._doomed_at: float | None = None
+        self._error: str | None = None
+        self._ended = False
+        self._said = b""  # QEMU's own words
+        self._partial = b""
+        self._messages: deque[Message] = deque()
+        self._port: socket.socket | None = None
+        self._monitor = Monitor()
+        self._places: dict[int, int] = {}
+        self._sources = selectors.DefaultSelector()
+        self._stack = ExitStack()
+        self._stack.callback(self._sources.close)
+        self._stack.callback(self._monitor.close)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._watch(_FIRST, process.stdout.fileno(), self._read_console)
+        self._watch(_FIRST, process.stderr.fileno(), self._read_said)
+        self._watch(_THEN, listening.port.fileno(), self._accept_port)
+        self._watch(_THEN, listening.qmp.fileno(), self._accept_monitor)
+
+    @property
+    def console(self) -> Sequence[str]:
+        """The last lines of the console, LINES_KEPT at most; the log has them all."""
+        return tuple(self._console.lines)
+
+    @property
+    def pid(self) -> int:
+        """Of QEMU."""
+        return self._process.pid
+
+    def messages(self) -> Iterator[Message]:
+        """The guest's messages until it has powered off; it is stopped if the caller stops early.
+
+        Time that the caller takes between two messages is not the guest's.
+        Raises ReamError, with the end of the console, if the kernel complains, even if it then
+        powers off cleanly; if the guest says it cannot go on, powers off before its `end`, is
+        silent too long or outlives its deadline; and if QEMU fails or is killed.
+        CannotRunHere if the host is short of memory or lacks KVM.
+        """
+        self._heard_at = time.monotonic()
+        while self._is_open():
+            self._wait()
+            while self._messages and not self._console.splat:
+                given_at = time.monotonic()
+                yield self._messages.popleft()
+                self._heard_at = time.monotonic()
+                self._ends_at += self._heard_at - given_at
+        self._console.end()
+        self._check_end()
+
+    def answer(self, text: str) -> None:
+        """Send one line to the guest. If it has died, messages() says of what."""
+        assert self._port is not None, "a guest that has said nothing awaits no answer"
+        with suppress(OSError):
+            self._port.sendall(text.encode() + b"\n")
+
+    @contextmanager
+    def memory(self, address: int, nr_bytes: int) -> Iterator[GuestMemory]:
+        """A range of the kernel's virtual memory, to read while the guest stands still.
+
+        Raises ReamError if a page of it is not mapped, CannotRunHere if QEMU's process may not
+        be read.
+        """
+        self._monitor.stop()
+        yield GuestMemory(self.pid, self._monitor.human, address, nr_bytes, self._places)
+        self._monitor.cont()
+
+    def save(self, address: int, nr_bytes: int, to: Path) -> None:
+        """Write that range of the kernel's virtual memory to a file; the guest stands still.
+
+        Raises ReamError if QEMU cannot.
+        """
+        self._monitor.save("memsave", address, nr_bytes, to)
+
+    def save_physical(self, address: int, nr_bytes: int, to: Path) -> None:
+        """The same for physical memory."""
+        self._monitor.save("pmemsave", address, nr_bytes, to)
+
+    def kill(self) -> None:
+        """End QEMU, from any thread; messages() then fails in the one that reads them."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Forget the channels; boot() calls it when QEMU is dead."""
+        self._stack.close()
+
+    # --- the channels ------------------------------------------------------------------
+
+    def _watch(self, order: int, descriptor: int, read: Callable[[int], None]) -> None:
+        self._sources.register(descriptor, selectors.EVENT_READ, (order, read))
+
+    def _is_open(self) -> bool:
+        """Whether QEMU may still say something: it closes console and errors by ending."""
+        ours = {self._listening.port.fileno(), self._listening.qmp.fileno()}
+        return any(descriptor not in ours for descriptor in self._sources.get_map())
+
+    def _wait(self) -> None:
+        """Take in what has come on any channel; what the console says goes first."""
+        if self._doomed_at is not None and self._console.splat_is_whole:
+            self._check_end()
+        now = time.monotonic()  # asked first: a guest that prints without pause is always readable
+        silent_at = self._heard_at + self._silence_s
+        left_s = min(self._ends_at, silent_at, self._doomed_at or self._ends_at) - now
+        if left_s <= 0:
+            self._give_up(now, silent_at)
+        ready = self._sources.select(left_s)
+        for key, _ in sorted(ready, key=lambda each: each[0].data[0]):
+            _, read = key.data
+            read(key.fd)
+
+    def _give_up(self, now: float, silent_at: float) -> None:
+        if self._doomed_at is not None and now >= self._doomed_at:
+            self._check_end()
+        if now >= self._ends_at:
+            raise self._failure(f"the guest was not finished after {self._deadline_s:g} s")
+        if now >= silent_at:
+            raise self._failure(f"the guest said nothing for {self._silence_s:g} s")
+
+    def _take(self, descriptor: int) -> bytes:
+        try:
+            chunk = os.read(descriptor, CHUNK_BYTES)
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            self._sources.unregister(descriptor)
+        return chunk
+
+    def _read_console(self, descriptor: int) -> None:
+        if chunk := self._take(descriptor):
+            self._heard_at = time.monotonic()
+            self._console.feed(chunk)
+        if self._console.splat:
+            self._doom()
+
+    def _read_said(self, descriptor: int) -> None:
+        self._said += self._take(descriptor)
+
+    def _accept_port(self, _: int) -> None:
+        self._port = self._stack.enter_context(self._accepted(self._listening.port))
+        self._port.settimeout(ANSWER_S)
+        self._watch(_THEN, self._port.fileno(), self._read_port)
+
+    def _accept_monitor(self, _: int) -> None:
+        connection = self._accepted(self._listening.qmp)
+        descriptor = descriptor_of(connection)
+        self._stack.callback(os.close, descriptor)
+        try:
+            self._monitor.connect(connection)
+        except ReamError as cause:
+            # A QEMU that dies at once says why on its standard error; one that lives is seen later.
+            log.debug("monitor: %s", cause)
+        else:
+            self._watch(_THEN, descriptor, self._read_monitor)
+
+    def _accepted(self, listener: socket.socket) -> socket.socket:
+        connection, _ = listener.accept()
+        self._sources.unregister(listener)
+        return connection
+
+    def _read_monitor(self, descriptor: int) -> None:
+        if not self._monitor.listen():
+            self._sources.unregister(descriptor)
+        if self._monitor.stopped is not None:
+            raise self._failure(f"QEMU stopped the guest ({self._monitor.stopped})")
+
+    def _read_port(self, descriptor: int) -> None:
+        chunk = self._take(descriptor)
+        if chunk:
+            self._heard_at = time.monotonic()
+        *whole, self._partial = (self._partial + chunk).split(b"\n")
+        for line in whole:
+            self._accept_message(line)
+        if len(self._partial) > MESSAGE_MOST_BYTES:
+            raise self._failure("the guest sent a message without end")
+
+    def _accept_message(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            raise self._failure(f"the guest sent what is no message: {line[:200]!r}")
+        if "error" in message:
+            self._error = str(message["error"].get("text", message["error"]))
+            self._doom()
+        elif self._error is None:
+            self._ended = self._ended or "end" in message
+            self._messages.append(message)
+
+    # --- its end -----------------------------------------------------------------------
+
+    def _doom(self) -> None:
+        """It has failed; let it finish its sentence."""
+        if self._doomed_at is None:
+            self._doomed_at = time.monotonic() + GRACE_S
+
+    def _check_end(self) -> None:
+        if self._doomed_at is not None:
+            raise self._complaint()
+        try:
+            code = self._process.wait(QEMU_EXIT_S)
+        except subprocess.TimeoutExpired as cause:
+            raise self._failure("QEMU closed its console but did not end") from cause
+        if self._partial:
+            raise self._failure(f"the guest's last message is cut short: {self._partial[:200]!r}")
+        if found := _TERMINATED.search(self._said.decode(errors="replace")):
+            raise self._failure(f"QEMU was ended from outside ({found[0]})")
+        if code < 0:
+            name = signal.Signals(-code).name
+            raise self._failure(f"QEMU was killed by {name}")
+        if code:
+            raise self._qemu_failure(code)
+        if not self._ended:
+            raise self._failure("the guest powered off before its end")
+
+    def _complaint(self) -> ReamError:
+        """What doomed the guest: the kernel's own words come before those of its programs."""
+        if self._console.splat:
+            where = f"the guest's kernel complained; its console is in {self._log}"
+            return ReamError("\n".join([where, *self._console.splat]))
+        return self._failure(f"the guest cannot go on: {self._error}")
+
+    def _qemu_failure(self, code: int) -> ReamError:
+        said = self._qemu_said()
+        if _NO_MEMORY.search(said):
+            return CannotRunHere(f"this machine has not the memory for such a guest: {said}")
+        if _NO_KVM.search(said):
+            return CannotRunHere(f"KVM cannot be used here: {said}; --accel tcg needs no KVM")
+        return self._failure(f"QEMU ended with {code}")
+
+    def _failure(self, what: str) -> ReamError:
+        said = self._qemu_said()
+        lines = [f"{what}: {said}" if said else what]
+        if self._console.lines:
+            lines += [f"the last {LINES_SHOWN} lines of its console, {self._log}:"]
+            lines += [self._console.last_lines()]
+        else:
+            lines[0] += "; nothing was on its console"
+        return ReamError("\n".join(lines))
+
+    def _qemu_said(self) -> str:
+        """QEMU's first own words, for more may follow them; its warnings if that is all."""
+        lines = self._said.decode(errors="replace").strip().splitlines()
+        errors = [line for line in lines if ": warning: " not in line] or lines
+        return errors[0].removeprefix("qemu-system-x86_64: ") if errors else ""
+
+    @property
+    def _log(self) -> Path:
+        return self._listening.log
+
+
+class _Listening:
+    """The sockets that QEMU connects to, ours before it starts: nothing polls, nothing is lost."""
+
+    def __init__(self, port: Path, qmp: Path, log_path: Path, stack: ExitStack) -> None:
+        self.port = _listen(port, stack)
+        self.qmp = _listen(qmp, stack)
+        self.log = log_path
+
+
+def _listen(path: Path, stack: ExitStack) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+    try:
+        listener.bind(str(path))
+    except OSError as cause:
+        raise CannotRunHere(f"{path}: cannot make a socket there ({cause}); set TMPDIR") from cause
+    stack.callback(path.unlink, missing_ok=True)
+    listener.listen(1)
+    return listener
+
+
+@contextmanager
+def boot(
+    argv: Sequence[str], *, log: Path, port: Path, qmp: Path, deadline_s: float, silence_s: float
+) -> Iterator[Guest]:
+    """Run QEMU, for exactly as long as the `with` block; its console goes to `log`.
+
+    argv: qemu_command() with the same port and qmp. deadline_s: for the whole of messages(),
+    the caller's own time not counted; silence_s: without a byte on console or port.
+    QEMU dies with us even if we are killed: setpriv's death signal is QEMU's own.
+    Raises CannotRunHere if QEMU is not installed; the rest comes from messages().
+    """
+    for program in ("setpriv", argv[0]):
+        require(program)
+    with ExitStack() as stack:
+        sink = stack.enter_context(log.open("wb", buffering=0))
+        listening = _Listening(port, qmp, log, stack)
+        process = stack.enter_context(
+            subprocess.Popen(
+                ["setpriv", "--pdeathsig=KILL", *argv],
+                env={**os.environ, "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C is ours: QEMU is to die by it only through us
+            )
+        )
+        stack.callback(process.kill)  # unwinds before Popen's own exit, which waits
+        guest = Guest(process, sink, listening, deadline_s, silence_s)
+        stack.callback(guest.close)
+        stack.callback(process.kill)  # first of all: nothing is asked of a QEMU that hangs
+        yield guest

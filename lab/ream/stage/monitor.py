@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""QEMU's monitor: saves guest memory to a file, and tells when QEMU itself stops the guest."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from qemu.qmp import QMPClient, QMPError, Runstate
+from qemu.qmp.qmp_client import ExecuteError
+
+from ream.errors import ReamError
+
+# All it has to say comes to us as an exception; a QEMU that ends is no error of its monitor's.
+logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL + 1)
+
+CONNECT_S = 30.0
+COMMAND_S = 30.0
+EVENT_S = 0.2
+"""Between the bytes of an event and the event: the loop must turn a few times."""
+
+SAVE_S_PER_GIB = 120.0
+"""Far above what any disk we meet takes; QEMU itself needs a few seconds."""
+
+
+class Monitor:
+    """One QMP connection. Its loop turns only while one of these methods runs: no thread, no poll.
+
+    stopped: why QEMU stopped the guest, which it does when it cannot go on; None if it did not.
+    """
+
+    def __init__(self) -> None:
+        self.stopped: str | None = None
+        self._runner = asyncio.Runner()
+        self._client: QMPClient | None = None
+
+    def connect(self, connection: socket.socket) -> None:
+        """Take over a connection. Raises ReamError if QEMU does not greet."""
+        self._client = QMPClient("ream")
+        try:
+            self._run(self._client.connect(connection), CONNECT_S)
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Leave QEMU to itself. Whatever went wrong on the connection was told before."""
+        try:
+            client = self._client
+            if client is not None and client.runstate != Runstate.IDLE:
+                self._run(client.disconnect(), COMMAND_S)
+        except ReamError:
+            pass
+        finally:
+            self._runner.close()
+
+    def listen(self) -> bool:
+        """Take in what QEMU has just said; False when it has closed the connection."""
+        assert self._client is not None
+        try:
+            self._run(self._next_event(self._client), COMMAND_S)
+            return self._client.runstate == Runstate.RUNNING
+        except ReamError:
+            return False
+
+    def save(
+        self, kind: Literal["memsave", "pmemsave"], address: int, nr_bytes: int, to: Path
+    ) -> None:
+        """Write guest memory to a file, with the guest stopped meanwhile: a picture of one moment.
+
+        memsave: a virtual address, as the guest's CPU 0 sees it now; pmemsave: a physical one.
+        Raises ReamError if QEMU cannot, or takes longer than any disk should.
+        """
+        deadline_s = COMMAND_S + SAVE_S_PER_GIB * nr_bytes / (1 << 30)
+        # QMP's integers are signed, kernel addresses are in the upper half.
+        signed = address - (1 << 64) if address >> 63 else address
+        arguments = {"val": signed, "size": nr_bytes, "filename": str(to.absolute())}
+        self.stop()
+        try:
+            self._execute(kind, arguments, deadline_s)
+        except ReamError as cause:
+            raise ReamError(
+                f"cannot save {nr_bytes} bytes of guest memory at {address:#x}: {cause}"
+            ) from cause
+        self.cont()
+
+    def human(self, line: str) -> str:
+        """Say a line to the human monitor, which knows what QMP has no command for.
+
+        Raises ReamError if QEMU does not answer.
+        """
+        return str(self._execute("human-monitor-command", {"command-line": line}))
+
+    def stop(self) -> None:
+        """Stop the guest, and its clock, until cont()."""
+        self._execute("stop", {})
+        assert self._client is not None
+        self._client.events.clear()  # the STOP that we asked for
+
+    def cont(self) -> None:
+        self._execute("cont", {})
+
+    def _execute(
+        self, command: str, arguments: Mapping[str, object], deadline_s: float = COMMAND_S
+    ) -> object:
+        if self._client is None:
+            raise ReamError("QEMU has not opened its monitor yet")
+        return self._run(self._client.execute(command, dict(arguments)), deadline_s)
+
+    async def _next_event(self, client: QMPClient) -> None:
+        try:
+            event = await asyncio.wait_for(client.events.get(), EVENT_S)
+        except TimeoutError:
+            return  # no whole event yet, or the end of the connection
+        if event["event"] == "STOP":
+            answer = await client.execute("query-status")
+            self.stopped = str(answer["status"]) if isinstance(answer, dict) else "stopped"
+
+    def _run(self, what: Coroutine[Any, Any, Any], deadline_s: float) -> Any:
+        try:
+            return self._runner.run(asyncio.wait_for(what, deadline_s))
+        except TimeoutError as cause:
+            raise ReamError(f"QEMU did not answer within {deadline_s:g} s") from cause
+        except ExecuteError as cause:
+            raise ReamError(f"QEMU says: {cause}") from cause
+        except (QMPError, EOFError, OSError) as cause:
+            raise ReamError(f"lost QEMU's monitor ({cause})") from cause
+
+
+def descriptor_of(connection: socket.socket) -> int:
+    """A second descriptor of a connection that the monitor takes over: to wait on, and to close."""
+    return os.dup(connection.fileno())

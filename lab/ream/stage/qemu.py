@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The machine a guest runs on, and QEMU's command line for it. Plans only; nothing runs here."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ream.errors import BadUsage
+from ream.experiment import format_size, parse_size
+
+Accel = Literal["kvm", "tcg"]
+
+QEMU = "qemu-system-x86_64"
+
+PORT_NAME = "ream"
+"""Of the virtio port that carries results; guest/init.c looks for it."""
+
+TCG_CPU = "Nehalem-v1,pdpe1gb=on"
+"""A versioned model, so that instruction counts are the same everywhere. It has neither ERMS nor
+FSRM: under TCG a `rep` string instruction counts once per element. It asks TCG for nothing
+that TCG lacks, has 40 bits of physical address, and reports L2 and L3 sizes as Intel CPUs do.
+"""
+
+LOCAL_DISTANCE = 10
+REMOTE_DISTANCE = 20
+LONGEST_DISTANCE = 254
+"""Of the ACPI SLIT: to itself, to another node unless told otherwise, and short of unreachable."""
+
+SMALLEST_GUEST = 256 << 20
+"""Bytes that a kernel and an initramfs with ndctl need to boot."""
+
+MOST_CPUS = 255
+"""QEMU's q35 without an interrupt remapper."""
+
+MIB = 1 << 20
+
+_CPU_RANGE = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
+_DISTANCE = re.compile(r"([0-9]{1,3}),([0-9]{1,3})=([0-9]{1,3})")
+
+
+@dataclass(frozen=True)
+class Node:
+    """A NUMA node: bytes of memory, 0 for none; its CPUs as "0-1,4", "" for none."""
+
+    memory_bytes: int
+    cpus: str = ""
+
+    def cpu_ranges(self) -> tuple[range, ...]:
+        """The CPUs, in the order given. Raises BadUsage if the text is not such a list."""
+        return tuple(_cpu_range(word) for word in self.cpus.split(",") if word)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the guest has. Raises BadUsage naming the option whose value cannot be.
+
+    distances: (from node, to node, SLIT distance); pairs not named are 20 apart, and the way
+    back is as long unless named. options: more words for QEMU, last, so that they win.
+    """
+
+    accel: Accel
+    icount: bool = False
+    cpus: int = 1
+    memory_bytes: int = 4 << 30
+    nodes: tuple[Node, ...] = ()
+    distances: tuple[tuple[int, int, int], ...] = ()
+    options: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.cpus <= MOST_CPUS:
+            raise BadUsage(f"--cpus {self.cpus}: give 1 to {MOST_CPUS}")
+        if self.icount and self.accel != "tcg":
+            raise BadUsage("--accel kvm: instructions are counted by TCG only; give --accel tcg")
+        if self.icount and self.cpus != 1:
+            raise BadUsage(
+                f"--cpus {self.cpus}: a guest whose clock counts instructions has one CPU"
+            )
+        if self.memory_bytes < SMALLEST_GUEST:
+            raise BadUsage(
+                f"--memory {format_size(self.memory_bytes)}: a guest needs at least "
+                f"{format_size(SMALLEST_GUEST)}"
+            )
+        if self.memory_bytes % MIB:
+            raise BadUsage(f"--memory {self.memory_bytes}: not a multiple of 1 MiB")
+        if any(not word or "\0" in word for word in self.options):
+            raise BadUsage("--qemu-opts: holds an empty word; quote it as a shell would")
+        self._check_nodes()
+        self._check_distances()
+
+    def _check_nodes(self) -> None:
+        if not self.nodes:
+            return
+        for node in self.nodes:
+            if node.memory_bytes < 0 or node.memory_bytes % MIB:
+                raise BadUsage(f"--numa {node.memory_bytes}: not a multiple of 1 MiB")
+        total = sum(node.memory_bytes for node in self.nodes)
+        if total != self.memory_bytes:
+            raise BadUsage(
+                f"--numa: the nodes' memory adds up to {format_size(total)}, "
+                f"--memory is {format_size(self.memory_bytes)}"
+            )
+        owner: dict[int, int] = {}
+        for number, node in enumerate(self.nodes):
+            for cpu in (cpu for cpus in node.cpu_ranges() for cpu in cpus):
+                if cpu >= self.cpus:
+                    raise BadUsage(f"--numa: node {number} has CPU {cpu}, --cpus is {self.cpus}")
+                if cpu in owner:
+                    raise BadUsage(f"--numa: CPU {cpu} is in node {owner[cpu]} and node {number}")
+                owner[cpu] = number
+        if missing := sorted(set(range(self.cpus)) - owner.keys()):
+            raise BadUsage(f"--numa: CPU {missing[0]} is in no node; add cpus={missing[0]} to one")
+
+    def _check_distances(self) -> None:
+        seen = set()
+        for source, target, distance in self.distances:
+            said = f"--numa-distance {source},{target}={distance}"
+            for node in (source, target):
+                if node >= len(self.nodes):
+                    raise BadUsage(f"{said}: there is no node {node}; --numa makes nodes")
+            if source == target:
+                raise BadUsage(f"{said}: from a node to itself it is always {LOCAL_DISTANCE}")
+            if not LOCAL_DISTANCE < distance <= LONGEST_DISTANCE:
+                raise BadUsage(f"{said}: give {LOCAL_DISTANCE + 1} to {LONGEST_DISTANCE}")
+            if (source, target) in seen:
+                raise BadUsage(f"{said}: given twice")
+            seen.add((source, target))
+
+
+def parse_node(text: str) -> Node:
+    """`--numa` as virtme-ng has it: "2G,cpus=0-1,cpus=4"; "0" has no memory, no cpus no CPU.
+
+    Raises BadUsage naming the text.
+    """
+    size, *words = text.split(",")
+    cpus = []
+    for word in words:
+        key, _, value = word.partition("=")
+        if key != "cpus" or not _CPU_RANGE.fullmatch(value):
+            raise BadUsage(f"--numa {text}: {word!r} is not cpus=FIRST or cpus=FIRST-LAST")
+        cpus.append(value)
+    # 0 is no size of anything to measure, but it is one of a node.
+    memory_bytes = 0 if re.fullmatch(r"0+[KMGT]?", size, re.IGNORECASE) else _size(text, size)
+    node = Node(memory_bytes, ",".join(cpus))
+    node.cpu_ranges()
+    return node
+
+
+def parse_distance(text: str) -> tuple[int, int, int]:
+    """`--numa-distance` as virtme-ng has it: "0,1=20". Raises BadUsage naming the text."""
+    match = _DISTANCE.fullmatch(text)
+    if match is None:
+        raise BadUsage(f"--numa-distance {text}: not FROM,TO=DISTANCE, as in 0,1=20")
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def _size(text: str, size: str) -> int:
+    try:
+        return parse_size(size)
+    except BadUsage as cause:
+        raise BadUsage(f"--numa {text}: {cause}") from cause
+
+
+def _cpu_range(word: str) -> range:
+    match = _CPU_RANGE.fullmatch(word)
+    if match is None:
+        raise BadUsage(f"--numa: {word!r} is not a CPU or a range of CPUs")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise BadUsage(f"--numa: cpus={word} ends before it begins")
+    return range(first, last + 1)
+
+
+def qemu_command(
+    machine: Machine,
+    *,
+    kernel: Path,
+    initramfs: Path | None,
+    append: Sequence[str],
+    init: Sequence[str],
+    port: Path | None,
+    qmp: Path | None,
+) -> tuple[str, ...]:
+    """QEMU's words for one boot; shlex.join() of them is a line to paste into a shell.
+
+    append: kernel words, after ours, so that they win. init: what PID 1 is told.
+    port, qmp: unix sockets that somebody must listen on, or QEMU does not start: a guest then
+    finds its reader there, and no byte is ever sent to nobody. None: the guest is a person's,
+    and so is Ctrl-C; Ctrl-A X ends it.
+    The guest's console is QEMU's standard output. Raises BadUsage if a word holds a space.
+    """
+    return (
+        *(QEMU, "-name", PORT_NAME, "-nodefaults", "-no-user-config", "-display", "none"),
+        "-no-reboot",  # a panic reboots, and that ends QEMU
+        *("-serial", "stdio" if port else "mon:stdio"),
+        *_processor(machine),
+        *_memory(machine),
+        *(_channels(port, qmp) if port and qmp else ()),
+        *("-kernel", str(kernel)),
+        *(("-initrd", str(initramfs)) if initramfs else ()),
+        *("-append", kernel_command_line(machine, append, init)),
+        *machine.options,
+    )
+
+
+def _channels(port: Path, qmp: Path) -> Iterable[str]:
+    yield from ("-device", "virtio-serial-pci,max_ports=2")
+    yield from ("-chardev", f"socket,id=port,path={_escaped(port)}")
+    yield from ("-device", f"virtserialport,chardev=port,name={PORT_NAME}")
+    yield from ("-chardev", f"socket,id=qmp,path={_escaped(qmp)}")
+    yield from ("-mon", "chardev=qmp,mode=control")
+
+
+def kernel_command_line(machine: Machine, append: Sequence[str], init: Sequence[str]) -> str:
+    """The kernel's words, then those of PID 1. Raises BadUsage if one of them holds a space."""
+    words = ["console=ttyS0", "ignore_loglevel", "printk.devkmsg=on", "panic=-1", "oops=panic"]
+    if machine.icount:
+        words += ["nokaslr", "random.trust_cpu=off"]  # two boots are to be the same
+    words += append
+    if init:
+        words += ["--", *init]
+    for word in words:
+        if not word or re.search(r"[\s\"]", word):
+            raise BadUsage(f"{word!r}: a word of the kernel's command line has no space or quote")
+    return " ".join(words)
+
+
+def _processor(machine: Machine) -> Iterable[str]:
+    if machine.accel == "kvm":
+        yield from ("-accel", "kvm", "-cpu", "host")
+    else:
+        yield from ("-accel", f"tcg,thread={'single' if machine.cpus == 1 else 'multi'}")
+        yield from ("-cpu", TCG_CPU)
+    yield from ("-smp", str(machine.cpus))
+    if machine.icount:
+        # One instruction is one nanosecond, and an idle guest's clock jumps to its next timer.
+        yield from ("-icount", "shift=0,sleep=off,align=off")
+        yield from ("-rtc", "base=2026-01-01,clock=vm")
+        yield from ("-seed", "1")  # of the randomness that QEMU hands to the kernel
+
+
+def _memory(machine: Machine) -> Iterable[str]:
+    """Memory is reserved, not committed: a guest takes from the host what it touches."""
+    yield from ("-m", f"{machine.memory_bytes // MIB}M")
+    if not machine.nodes:
+        yield from ("-machine", "q35,memory-backend=ram")
+        yield from _backend("ram", machine.memory_bytes)
+        return
+    yield from ("-machine", "q35")
+    for number, node in enumerate(machine.nodes):
+        words = [f"node,nodeid={number}"]
+        if node.memory_bytes:
+            yield from _backend(f"ram{number}", node.memory_bytes)
+            words.append(f"memdev=ram{number}")
+        words += [f"cpus={word}" for word in node.cpus.split(",") if word]
+        yield from ("-numa", ",".join(words))
+    if machine.distances:
+        yield from _distances(machine)
+
+
+def _backend(name: str, nr_bytes: int) -> tuple[str, str]:
+    return "-object", f"memory-backend-ram,id={name},size={nr_bytes // MIB}M,reserve=off"
+
+
+def _distances(machine: Machine) -> Iterable[str]:
+    """Every pair both ways: QEMU takes a matrix that is whole."""
+    given = {(source, target): distance for source, target, distance in machine.distances}
+    nodes = range(len(machine.nodes))
+    for source in nodes:
+        for target in nodes:
+            if source != target:
+                back = given.get((target, source), REMOTE_DISTANCE)
+                distance = given.get((source, target), back)
+                yield from ("-numa", f"dist,src={source},dst={target},val={distance}")
+
+
+def _escaped(path: Path) -> str:
+    """A path inside one of QEMU's option strings, where a comma ends the value."""
+    return str(path).replace(",", ",,")

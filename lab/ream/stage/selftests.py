@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's own tests, run in a guest: what is run, what the console says, what it means.
+
+What is run, and which tests may be skipped, is fixed beforehand in a file of kernel/selftests.
+The same tests are run on the base and on a series; the series has to give the same results.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from ream.command import Command, run
+from ream.errors import BadUsage, ReamError
+from ream.kernel.image import Image
+from ream.paths import CHECKOUT
+from ream.stage.guest import boot
+from ream.stage.initramfs import build_init, build_initramfs
+from ream.stage.qemu import Machine, qemu_command
+
+SELFTESTS = CHECKOUT / "kernel" / "selftests"
+
+PASS, FAIL, SKIP = "pass", "fail", "skip"
+
+IN_GUEST = PurePosixPath("/selftests")
+"""kernel/selftests/run.c, under the name of each test; the programs themselves are in bin/."""
+
+COMPILE_S = 120.0
+DEADLINE_S = 1800.0
+SILENCE_S = 300.0
+"""Under TCG, memcpy's own KUnit tests take the longest without a word."""
+
+EXIT_SKIP = 4
+"""KSFT_SKIP in tools/testing/selftests/kselftest.h: a program none of whose tests could run."""
+
+# As tools/testing/selftests/mm/Makefile has them. Static: the guest has no libraries.
+_FLAGS = ("-Wall", "-O2", "-static", "-D_GNU_SOURCE=", "-U_FORTIFY_SOURCE")
+_LIBRARIES = ("-lrt", "-lpthread", "-lm")
+
+
+# --- What is run -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Selftests:
+    """A file of kernel/selftests. Every entry has its reason there."""
+
+    modules: tuple[str, ...]
+    """Kernel modules, loaded before the programs; a KUnit module runs its tests then."""
+    programs: tuple[str, ...]
+    """Without the suffix of their source; below the kernel tree, unless absolute."""
+    words: tuple[str, ...]
+    """What the tests need of the kernel's command line."""
+    skips: Mapping[str, str]
+    """Patterns of names of tests that may be skipped, and why."""
+    added: Mapping[str, str]
+    """Patterns of names of tests that only the series has, and why."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In the order in which they run."""
+        return (*self.modules, *(PurePosixPath(program).name for program in self.programs))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The same, as the guest is told."""
+        return tuple(str(IN_GUEST / name) for name in self.names)
+
+
+def read_selftests(file: Path) -> Selftests:
+    """Read a list: lines `KIND VALUE - REASON`, continued by indented lines, # begins a comment.
+
+    Raises BadUsage with every fault of the file.
+    """
+    entries: dict[str, dict[str, str]] = {
+        kind: {} for kind in ("module", "program", "word", "skip", "added")
+    }
+    faults = []
+    for number, text in _entries(file.read_text(encoding="utf-8")):
+        match = re.fullmatch(r"(\S+)\s+(\S+)\s+-\s+(.+)", text)
+        if not match:
+            faults.append(f"{file}:{number}: not `KIND VALUE - REASON`: {text}")
+        elif match[1] not in entries:
+            faults.append(f"{file}:{number}: {match[1]}: must be one of {', '.join(entries)}")
+        elif match[2] in entries[match[1]]:
+            faults.append(f"{file}:{number}: {match[1]} {match[2]}: named twice")
+        else:
+            entries[match[1]][match[2]] = match[3]
+    if faults:
+        raise BadUsage("\n".join(faults))
+    return Selftests(
+        modules=tuple(entries["module"]),
+        programs=tuple(entries["program"]),
+        words=tuple(entries["word"]),
+        skips=entries["skip"],
+        added=entries["added"],
+    )
+
+
+def _entries(text: str) -> list[tuple[int, str]]:
+    """Entries with the line each begins at, continuation lines joined."""
+    found: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line[0].isspace() and found:
+            first, so_far = found[-1]
+            found[-1] = (first, f"{so_far} {line.strip()}")
+        else:
+            found.append((number, line.strip()))
+    return found
+
+
+def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, Path]:
+    """Compile the programs from a variant's tree; return what goes into the initramfs.
+
+    Keys are paths in the guest. Modules are not among them: they are the kernel's, and go to
+    /modules. Raises ReamError with the compiler's first error if a program does not compile.
+    """
+    runner = work / "run-selftest"
+    run(_compile(SELFTESTS / "run.c", runner, work))
+    files = dict.fromkeys(selftests.paths, runner)
+    headers = ("-I", str(tree), "-I", str(tree / "tools/include/uapi"))
+    for program in selftests.programs:
+        binary = work / PurePosixPath(program).name
+        run(_compile(tree / f"{program}.c", binary, work, headers, _LIBRARIES))
+        files[str(IN_GUEST / "bin" / binary.name)] = binary
+    return files
+
+
+def _compile(
+    source: Path,
+    to: Path,
+    work: Path,
+    headers: tuple[str, ...] = (),
+    libraries: tuple[str, ...] = (),
+) -> Command:
+    argv = ("gcc", *_FLAGS, *headers, "-o", str(to), str(source), *libraries)
+    return Command(argv, work, COMPILE_S)
+
+
+# --- What the console says -------------------------------------------------------------
+
+# What init writes may still be in the console's queue when the kernel writes: its messages
+# are whole lines, whatever stands before them, and init's are said on the port as well.
+_MESSAGE = re.compile(r".*?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? (?P<indent> *)(?P<text>.*)")
+_PLAN = re.compile(r"1\.\.(\d+)(?:\s*#.*)?")
+_SUBTEST = re.compile(r"# Subtest: (.+)")
+_RESULT = re.compile(
+    r"(?P<not>not )?ok (?P<number>\d+)(?: -)?(?: (?P<name>[^#]*?))?\s*"
+    r"(?:# (?P<directive>[A-Za-z]+).*)?"
+)
+
+
+@dataclass
+class _Plan:
+    """So many results are to come, and so many have."""
+
+    indent: int
+    nr_planned: int
+    name: str | None
+    nr_seen: int = 0
+
+
+@dataclass
+class _Parser:
+    """What is neither plan nor result is passed over: a console has everything between."""
+
+    found: dict[str, str] = field(default_factory=dict)
+    open: list[_Plan] = field(default_factory=list)
+    subtest: str | None = None
+
+    def message(self, indent: int, text: str) -> None:
+        if subtest := _SUBTEST.fullmatch(text):
+            self.subtest = subtest[1]
+        elif plan := _PLAN.fullmatch(text):
+            self._close(indent)
+            self.open.append(_Plan(indent, int(plan[1]), self.subtest))
+            self.subtest = None
+        elif result := _RESULT.fullmatch(text):
+            self._close(indent + 1)
+            self._result(indent, result)
+        elif text.startswith("Bail out!"):
+            raise ReamError(f"the tests gave up: {text}")
+
+    def _close(self, indent: int) -> None:
+        """Leave the plans that are indented so far or farther; they have to be at their end."""
+        while self.open and self.open[-1].indent >= indent:
+            plan = self.open.pop()
+            if plan.nr_seen != plan.nr_planned:
+                of = f" of {plan.name}" if plan.name else ""
+                raise ReamError(f"{plan.nr_seen} of {plan.nr_planned} tests{of} gave a result")
+
+    def _result(self, indent: int, result: re.Match[str]) -> None:
+        parents = [plan.name for plan in self.open if plan.name]
+        name = ".".join([*parents, result["name"] or result["number"]])
+        if not self.open or self.open[-1].indent != indent:
+            raise ReamError(f"{name}: a result without a plan")
+        plan = self.open[-1]
+        plan.nr_seen += 1
+        if int(result["number"]) != plan.nr_seen or plan.nr_seen > plan.nr_planned:
+            raise ReamError(
+                f"{name}: result {result['number']} comes as number {plan.nr_seen}"
+                f" of {plan.nr_planned}"
+            )
+        if name in self.found:
+            raise ReamError(f"{name}: two results, so one of them would be lost")
+        self.found[name] = _meaning(result)
+
+    def end(self) -> dict[str, str]:
+        self._close(0)
+        return self.found
+
+
+def _meaning(result: re.Match[str]) -> str:
+    if (result["directive"] or "").upper() == "SKIP":
+        return SKIP
+    return FAIL if result["not"] else PASS
+
+
+def results(console: Iterable[str]) -> dict[str, str]:
+    """Every test's result, pass, fail or skip, by its name; a suite's name comes before a dot.
+
+    console: lines of a boot. Only the kernel's messages are read, which have their time before
+    them; kernel/selftests/run.c makes every line of a program one.
+    Raises ReamError if a plan does not come to its end, or a name has two results.
+    Source: Documentation/dev-tools/ktap.rst.
+    """
+    parser = _Parser()
+    for line in console:
+        if message := _MESSAGE.fullmatch(line.rstrip()):
+            parser.message(len(message["indent"]), message["text"])
+    return parser.end()
+
+
+# --- Both, in a guest ------------------------------------------------------------------
+
+
+def run_selftests(
+    machine: Machine, image: Image, selftests: Selftests, *, work: Path, log: Path
+) -> dict[str, str]:
+    """Boot a kernel, run the tests of a list, and return every test's result.
+
+    The machine must have memory up to 5 GiB: the list's words take some above 4 GiB.
+    work: for what is built and for sockets. log: receives the console.
+    Raises ReamError if the kernel complains, or a program ends without saying how its tests went.
+    """
+    missing = [name for name in selftests.modules if name not in image.modules]
+    if missing:
+        raise ReamError(f"{', '.join(missing)}: no such module in this kernel, and the list has it")
+    initramfs = build_initramfs(
+        work / "selftests.cpio",
+        gen_init_cpio=image.gen_init_cpio,
+        init=build_init(work),
+        modules={name: image.modules[name] for name in selftests.modules},
+        programs=build_selftests(image.tree, selftests, work),
+        work=work,
+    )
+    port, qmp = work / "port", work / "qmp"
+    argv = qemu_command(
+        machine,
+        kernel=image.bzimage,
+        initramfs=initramfs,
+        append=selftests.words,
+        init=("experiment=selftests", f"run={','.join(selftests.paths)}"),
+        port=port,
+        qmp=qmp,
+    )
+    exits: dict[str, int] = {}
+    with boot(
+        argv, log=log, port=port, qmp=qmp, deadline_s=DEADLINE_S, silence_s=SILENCE_S
+    ) as guest:
+        for message in guest.messages():
+            if test := message.get("test"):
+                exits[test["name"]] = test["exit"]
+    with log.open(encoding="utf-8", errors="replace") as console:
+        found = results(console)
+    faults = [
+        f"{path}: {f'exit {exits[path]}' if path in exits else 'was not run'}"
+        for path in selftests.paths
+        if exits.get(path) not in (0, EXIT_SKIP)
+    ]
+    # A program that says which of its tests failed has said enough.
+    if faults and FAIL not in found.values():
+        raise ReamError(f"{'; '.join(faults)}; the console is in {log}")
+    return found
+
+
+# --- What it means ---------------------------------------------------------------------
+
+
+def differences(
+    base: Mapping[str, str], series: Mapping[str, str], selftests: Selftests
+) -> tuple[str, ...]:
+    """What speaks against a series, one line each: nothing if it does as the base does.
+
+    A test that fails, on whichever of the two, speaks against it; so does one that only one of
+    the two has, or that is skipped without the list giving a reason.
+    """
+    said = []
+    for where, found in (("base", base), ("series", series)):
+        for name, result in found.items():
+            if result == FAIL:
+                said.append(f"{name}: fails on the {where}")
+            elif result == SKIP and not _listed(name, selftests.skips):
+                said.append(f"{name}: skipped on the {where}, and the list gives no reason")
+    said += [f"{name}: the series has lost it" for name in base if name not in series]
+    said += [
+        f"{name}: only the series has it, and the list does not say so"
+        for name in series
+        if name not in base and not _listed(name, selftests.added)
+    ]
+    said += [
+        f"{name}: {base[name]} on the base, {series[name]} on the series"
+        for name in base
+        if name in series and base[name] != series[name]
+    ]
+    said += [
+        f"{pattern}: the series should have it, and has not"
+        for pattern in selftests.added
+        if not any(fnmatchcase(name, pattern) for name in series)
+    ]
+    return tuple(said)
+
+
+def _listed(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The oracle of the memory map, on a made-up layout: what it predicts, and what it notices."""
+
+import io
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ream.oracle.memmap import (
+    DeviceRange,
+    Place,
+    altmap_pages_of,
+    compound_chunks,
+    first_difference,
+    map_chunks,
+    write_map,
+)
+
+SIZE = 64
+FACTS: Mapping[str, int] = {
+    "sizeof.page": SIZE,
+    "page.flags": 0,
+    "page.pgmap": 8,
+    "page.compound_head": 8,
+    "page.zone_device_data": 16,
+    "page.mapping": 24,
+    "page.private": 40,
+    "page._mapcount": 48,
+    "page._refcount": 52,
+    "folio._flags_1": 64,
+    "folio._large_mapcount": 80,
+    "folio._entire_mapcount": 84,
+    "folio._nr_pages_mapped": 88,
+    "folio._pincount": 92,
+    "folio._folio_nr_pages": 96,
+    "PG_head": 6,
+    "PG_reserved": 13,
+    "NODES_PGSHIFT": 58,
+    "ZONES_PGSHIFT": 56,
+    "ZONE_DEVICE": 3,
+    "TAIL_MAPPING": 0xDEAD000000000400,
+    "PAGE_SIZE": 4096,
+    "VMEMMAP_RESERVE_NR": 2,
+}
+PLACE = Place(map=0xFFFFEA0000000000, pgmap=0xFFFF888001234000, poison=0, aliased=True)
+RESERVE = 2
+
+
+def device(order: int, *, skip_pages: int = 0, type_: str = "FS_DAX") -> DeviceRange:
+    return DeviceRange(
+        start_pfn=1 << 20, nr_pages=32768, skip_pages=skip_pages, order=order, type=type_
+    )
+
+
+def image(of: DeviceRange, place: Place = PLACE) -> NDArray[np.uint8]:
+    """The whole map as a kernel would leave it, what nobody writes being 0."""
+    parts = [np.zeros(RESERVE * SIZE, np.uint8)] if of.skip_pages else []
+    if of.skip_pages:
+        parts.append(altmap_pages_of(of, FACTS, place, RESERVE).view(np.uint8))
+    parts += [chunk.copy() for chunk in compound_chunks(of, FACTS, place)]
+    return np.concatenate(parts)
+
+
+DEVICES = (device(0), device(0, skip_pages=1024), device(9), device(9, skip_pages=1024), device(18))
+
+
+@pytest.mark.parametrize("of", DEVICES, ids=str)
+def test_a_predicted_image_does_not_differ_from_itself(of: DeviceRange) -> None:
+    reserve = RESERVE if of.skip_pages else 0
+    assert first_difference(image(of), of, FACTS, PLACE, reserve=reserve) is None
+
+
+@pytest.mark.parametrize("of", DEVICES, ids=str)
+@given(data=st.data())
+def test_any_flipped_bit_is_found_at_its_byte(of: DeviceRange, data: st.DataObject) -> None:
+    reserve = RESERVE if of.skip_pages else 0
+    wrong = image(of)
+    at = data.draw(st.integers(reserve * SIZE, len(wrong) - 1))
+    wrong[at] ^= 1 << data.draw(st.integers(0, 7))
+    assert first_difference(wrong, of, FACTS, PLACE, reserve=reserve) == at
+
+
+@pytest.mark.parametrize("change", [-SIZE, SIZE])
+def test_an_image_of_another_length_differs_where_the_shorter_one_ends(change: int) -> None:
+    of = device(9)
+    whole = image(of)
+    other = np.resize(whole, len(whole) + change)
+    assert first_difference(other, of, FACTS, PLACE) == min(len(whole), len(other))
+
+
+def test_the_pages_of_the_superblock_are_not_compared() -> None:
+    of = device(9, skip_pages=1024)
+    held = image(of)
+    held[: RESERVE * SIZE] = 0xFF
+    assert first_difference(held, of, FACTS, PLACE, reserve=RESERVE) is None
+
+
+def test_shared_tails_read_as_the_last_page_of_map_that_is_kept() -> None:
+    pages = image(device(9)).reshape(-1, 512, SIZE)
+    for compound in pages[:2]:
+        for first in range(128, 512, 64):
+            assert (compound[first : first + 64] == compound[64:128]).all()
+
+
+def test_where_nothing_is_aliased_shared_tails_hold_the_poison() -> None:
+    place = Place(PLACE.map, PLACE.pgmap, poison=0x5A5A5A5A5A5A5A5A)
+    pages = image(device(9), place).reshape(-1, 512, SIZE)
+    assert (pages[:, 128:] == 0x5A).all()
+
+
+def test_a_tail_page_points_to_its_own_head() -> None:
+    pages = image(device(9, skip_pages=1024))[1024 * SIZE :].view("<u8").reshape(-1, 512, 8)
+    heads = PLACE.map + (1024 + np.arange(len(pages), dtype=np.uint64) * 512) * SIZE
+    assert (pages[:, 1:, 1] == (heads | 1)[:, np.newaxis]).all()
+
+
+def test_a_page_that_holds_the_map_is_linked_to_itself() -> None:
+    pages = image(device(0, skip_pages=1024))[: 1024 * SIZE].view("<u8").reshape(-1, 8)
+    own = PLACE.map + np.arange(1024, dtype=np.uint64) * SIZE + 8
+    assert (pages[RESERVE:, 1] == own[RESERVE:]).all()
+    assert (pages[RESERVE:, 2] == own[RESERVE:]).all()
+
+
+def test_a_periodic_image_is_written_once_and_any_other_whole() -> None:
+    for of, nr_bytes in ((device(0), 2 << 20), (device(9), 32768 * SIZE)):
+        to = io.BytesIO()
+        assert write_map(of, FACTS, PLACE, to) == nr_bytes
+        assert to.getvalue() == b"".join(chunk.tobytes() for chunk in map_chunks(of, FACTS, PLACE))

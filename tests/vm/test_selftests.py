@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's own tests give the same results with each shipped series as without."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.image import Image
+from ream.stage.qemu import Machine
+from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
+
+Builder = Callable[..., Image]
+
+MACHINE = Machine("tcg", memory_bytes=6 << 30)
+
+LIST = read_selftests(SELFTESTS / "zone-device.list")
+
+SHIPPED = (("zone-device",), ("zone-device", "zone-device-parallel"))
+
+BROKEN = Path(__file__).parent / "broken"
+
+
+@pytest.fixture(scope="module")
+def on_base(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    work = tmp_path_factory.mktemp("base")
+    return run_selftests(MACHINE, image(), LIST, work=work, log=work / "console.log")
+
+
+@pytest.mark.parametrize("series", SHIPPED, ids="+".join)
+def test_a_series_passes_what_the_base_passes(
+    series: Sequence[str], on_base: dict[str, str], image: Builder, tmp_path: Path
+) -> None:
+    built = image(*series)
+    found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
+    assert differences(on_base, found, LIST) == ()
+    assert sum(name.startswith("hmm") for name in found) == 58
+
+
+def test_a_copy_that_forgets_its_tail_does_not_pass(image: Builder, tmp_path: Path) -> None:
+    built = image("zone-device", modules=[BROKEN])
+    kunit = replace(LIST, modules=("kunit", "memcpy_kunit"), programs=())
+    found = run_selftests(MACHINE, built, kunit, work=tmp_path, log=tmp_path / "console.log")
+    failed = {name for name, result in found.items() if result == "fail"}
+    streaming = {name for name in found if name.startswith("memcpy.memcpy_streaming")}
+    assert len(streaming) == 3
+    assert failed == {"memcpy", *streaming}

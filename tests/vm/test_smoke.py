@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The vm stage in small: one boot of the shipped kernel, one namespace, its map compared."""
+
+import re
+from pathlib import Path
+
+from ream.stage.qemu import Machine
+from ream.stage.vm import Device
+
+GIB = 1 << 30
+DEVDAX = Device(size_bytes=2 * GIB, order=9, type="GENERIC", altmap=True, in_namespace=True)
+
+
+def test_a_namespace_is_bound_and_its_map_is_as_predicted(boots, tmp_path: Path) -> None:
+    machine = Machine("tcg", icount=True, memory_bytes=DEVDAX.least_bytes)
+    first, second = boots(("zone-device", "zone-device-parallel"), machine, DEVDAX, 2)
+    assert first.call.order == second.call.order == 9
+    assert first.nr_bytes == (DEVDAX.size_bytes // 4096 - first.call.skip_pages) * 64
+    # The kernel's own clock and ours are of the same interval; its step is a millisecond.
+    for bound in (first, second):
+        message = re.search(r"initialised (\d+) pages in (\d+)ms", bound.bind.message or "")
+        assert message is not None
+        assert int(message[1]) * 64 == bound.nr_bytes
+        assert abs(int(message[2]) - bound.call.time_ns / 1e6) <= 2
+    assert "ok 2" in (tmp_path / "console.log").read_text()

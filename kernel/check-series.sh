@@ -22,7 +22,7 @@ exec </dev/null
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS=${CONFIGS:-native pagedebug kasan uniprocessor i386}
-readonly HEADERS="include/linux/mm.h include/linux/string.h"
+readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h"
 
 die() { # EXIT-CODE MESSAGE
 	echo "check-series.sh: $2" >&2
@@ -37,6 +37,7 @@ arch() { # CONFIG
 objects() { # CONFIG
 	echo mm/mm_init.o
 	[ "$1" = i386 ] || echo arch/x86/lib/usercopy_64.o
+	[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
 	[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
 		drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
 }
@@ -55,7 +56,8 @@ fragment() { # CONFIG
 	pagedebug) # page_ref_tracepoint_active() is a static key
 		cat "$native"
 		printf 'CONFIG_%s=y\n' DEBUG_KERNEL FTRACE ENABLE_DEFAULT_TRACERS \
-			DEBUG_PAGE_REF DEBUG_VM DEBUG_VM_PGFLAGS
+			DEBUG_PAGE_REF DEBUG_VM DEBUG_VM_PGFLAGS \
+			RUNTIME_TESTING_MENU KUNIT MEMCPY_KUNIT_TEST
 		;;
 	kasan)
 		cat "$native"

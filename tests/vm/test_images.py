@@ -39,6 +39,8 @@ DEVICES = (
     asked_for("GENERIC", "128MiB"),
 )
 
+WATCHED = (DEVICES[0], DEVICES[2], DEVICES[3], *DEVICES[6:8], DEVICES[-2])
+
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("series", VARIANTS, ids=lambda names: "+".join(names) or "before")
@@ -51,6 +53,13 @@ def test_a_map_is_as_predicted(boots, series: tuple[str, ...], device: Device) -
 def test_a_map_that_several_cpus_write_is_as_predicted(boots, device: Device) -> None:
     machine = Machine("tcg", cpus=4, memory_bytes=device.least_bytes)
     assert len(boots(VARIANTS[-1], machine, device, 4)) == 4
+
+
+@pytest.mark.parametrize("device", WATCHED, ids=str)
+def test_a_kernel_that_watches_itself_has_nothing_to_say(boots, device: Device) -> None:
+    """KASAN, lockdep, DEBUG_VM, DEBUG_PAGE_REF: any report of theirs would end the boot."""
+    machine = Machine("tcg", cpus=2, memory_bytes=device.least_bytes)
+    assert len(boots(VARIANTS[-1], machine, device, 2, "vm-debug")) == 2
 
 
 @pytest.mark.parametrize("series", VARIANTS, ids=lambda names: "+".join(names) or "before")

@@ -196,7 +196,7 @@ def measure_vm(
     )
     start = take_snapshot()
     with _consoles(request.cache / "console" / record.path.name) as consoles:
-        boots = _plan_boots(
+        boots = plan_boots(
             launches, by_device, machines, kernels, append=request.guest.append, consoles=consoles
         )
         taken = list(_measure(boots, by_device, at_once=at_once, record=record, reporter=reporter))
@@ -211,10 +211,10 @@ def measure_vm(
         launches=len(launches),
         config_sha256=hashlib.sha256(first.config.read_bytes()).hexdigest(),
         options={"accel": setting.accel, "icount": setting.icount, "full": request.guest.full},
-        warnings=tuple(_doubts(samples, unit)),
+        warnings=tuple(doubts(samples, unit)),
         unit=unit,
         guest=_guest(setting, machines, by_device, kernels),
-        remarks={row.name: tuple(_remarks(row, names, taken)) for row in rows},
+        remarks={row.name: tuple(remarks(row, names, taken)) for row in rows},
     )
 
 
@@ -252,12 +252,12 @@ def _measure(
             if checked is None:
                 record.keep(f"consoles/{boot.log.name}", boot.log)
                 continue
-            for sample in _samples(checked, by_device[boot.device], boot):
+            for sample in samples_of(checked, by_device[boot.device], boot):
                 record.append(sample, _extra(checked))
                 yield sample, checked
 
 
-def _plan_boots(
+def plan_boots(
     launches: Iterable[Launch],
     by_device: Mapping[Device, tuple[Row, ...]],
     machines: Mapping[Device, Machine],
@@ -287,7 +287,7 @@ def _plan_boots(
     ]
 
 
-def _samples(checked: Checked, rows: Iterable[Row], boot: Boot) -> Iterator[Sample]:
+def samples_of(checked: Checked, rows: Iterable[Row], boot: Boot) -> Iterator[Sample]:
     number = checked.bind.number
     for row in rows:
         if row.first_touch != (number == 0) or (number > row.rounds and not row.first_touch):
@@ -315,7 +315,7 @@ def _extra(checked: Checked) -> dict[str, int | str | None]:
     }
 
 
-def _remarks(row: Row, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[str]:
+def remarks(row: Row, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[str]:
     """What the published methods would have said here."""
     spoken: dict[str, list[float]] = {name: [] for name in names if name != BEFORE_AGAIN}
     inside: dict[str, list[int]] = {name: [] for name in spoken}
@@ -332,7 +332,7 @@ def _remarks(row: Row, names: Iterable[str], taken: Iterable[Taken]) -> Iterator
         yield f"memmap_init_zone_device() alone, median, in 10^6: {', '.join(parts)}"
 
 
-def _doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:
+def doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:
     """Whether two boots of the same kernel count the same, where they must."""
     if unit != "instructions":
         return

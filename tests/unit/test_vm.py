@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The vm stage without a guest: what is planned, and what is made of what guests say."""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ream.errors import BadUsage, ReamError, VerificationFailed
+from ream.experiment import Row, load, make_row
+from ream.measure.plan import plan_launches
+from ream.measure.sample import Sample
+from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.published import load_tables
+from ream.record.receipt import Guest as GuestReceipt
+from ream.record.receipt import Receipt
+from ream.report import letter, table
+from ream.report.summary import summarise
+from ream.session import vm
+from ream.session.request import GuestOptions
+from ream.stage import boots
+from ream.stage.boots import Boot, run_boots
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Bind, Call, Checked, Device, Kernel
+
+EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").at("vm")
+ROWS = EXPERIMENT.rows
+GIB = 1 << 30
+COUNTING = vm.Setting("tcg", "asked for", True, GuestOptions())
+TIMING = vm.Setting("kvm", "a guest boots under it", False, GuestOptions())
+KERNEL = Kernel(Path("bzImage"), Path("initramfs.cpio"))
+
+CALL = Call(
+    start_pfn=1 << 20,
+    nr_pages=26214400,
+    nid=0,
+    pgmap=1 << 63,
+    type=3,
+    order=0,
+    altmap=True,
+    altmap_base_pfn=1 << 20,
+    altmap_reserve=2,
+    altmap_free=410110,
+    map=0xFFFFEA0004000000,
+    early=False,
+    time_ns=1_038_000_000,
+)
+
+
+def checked(number: int, time_ns: int, bind_ns: int = 2_000_000_000) -> Checked:
+    bind = Bind(
+        number=number,
+        calls=(CALL,),
+        message=f"memmap_init_zone_device initialised 25804288 pages in {time_ns // 10**6}ms",
+        bind_ns=bind_ns,
+        unbind_ns=None,
+    )
+    return Checked(bind, CALL.model_copy(update={"time_ns": time_ns}), 25804288 * 64)
+
+
+def boot(variant: str, device: Device, launch: int = 0) -> Boot:
+    machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
+    return Boot(variant, launch, device, 4, machine, KERNEL, (), Path(f"{variant}.log"))
+
+
+# --- the plan --------------------------------------------------------------------------
+
+
+def test_rows_of_the_same_device_share_their_boots() -> None:
+    by_device = vm.devices(ROWS)
+    assert [device.name for device in by_device] == ["fsdax", "devdax", "private"]
+    assert [vm.nr_binds(rows) for rows in by_device.values()] == [31, 31, 11]
+
+
+def test_where_instructions_are_counted_a_repeat_adds_nothing() -> None:
+    assert {row.rounds for row in vm.rows_as_run(ROWS, COUNTING)} == {1, 3}
+    assert vm.launches_as_run(3, COUNTING) == 1
+    full = dataclasses.replace(COUNTING, options=GuestOptions(full=True))
+    for setting in (TIMING, full):
+        assert vm.rows_as_run(ROWS, setting) == ROWS
+        assert vm.launches_as_run(3, setting) == 3
+
+
+def test_a_first_bind_is_one_a_boot_whatever_rounds_are_asked_for() -> None:
+    asked = EXPERIMENT.resized(rounds=7, launches=2)
+    assert {(row.first_touch, row.rounds) for row in asked.rows} == {(True, 1), (False, 7)}
+    assert asked.launches == 2
+
+
+def test_boots_of_a_launch_are_in_its_random_order() -> None:
+    launches = plan_launches(["before", "before-again", "published"], launches=3, seed=7)
+    by_device = vm.devices(ROWS)
+    machines = {device: COUNTING.machine(device) for device in by_device}
+    kernels: Any = dict.fromkeys(("before", "before-again", "published"), (None, KERNEL))
+    planned = vm.plan_boots(
+        launches, by_device, machines, kernels, append=("quiet",), consoles=Path("consoles")
+    )
+    assert len(planned) == 3 * 3 * 3
+    assert len({one.log for one in planned}) == len(planned)
+    for launch in launches:
+        for device in by_device:
+            own = [b.variant for b in planned if (b.launch, b.device) == (launch.number, device)]
+            assert tuple(own) == launch.link_order
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"type": "FS_DAX", "altmap": False}, "order 0, altmap"),
+        ({"type": "FS_DAX", "order": 9, "altmap": True}, "order 0, altmap"),
+        ({"type": "GENERIC", "order": 3}, "order 0, 9, 18"),
+        ({"type": "PRIVATE", "altmap": True}, "no memory of its own"),
+        ({"type": "PRIVATE", "pre_state": "dirty"}, "cannot be set in a guest"),
+        ({"type": "PRIVATE", "first_touch": True, "rounds": 2}, "one first bind a boot"),
+    ],
+)
+def test_a_device_that_no_guest_can_make_is_refused(fields: dict[str, Any], said: str) -> None:
+    row = {"name": "x", "stage": "vm", "device_bytes": "1GiB", "order": 0, "rounds": 1}
+    with pytest.raises(BadUsage, match=said):
+        make_row({**row, **fields})
+
+
+def test_what_init_and_the_kernel_are_told_says_the_whole_device() -> None:
+    fsdax, devdax, private = vm.devices(ROWS)
+    assert fsdax.kernel_words() == ("memmap=0x1900000000!0x100000000",)
+    assert fsdax.init_words(4) == (
+        *("experiment=zone-device", "size=107374182400", "binds=4"),
+        *("device=fsdax", "map=dev", "align=2097152"),
+    )
+    assert devdax.init_words(4)[3:] == ("device=devdax", "map=dev", "align=2097152")
+    assert private.kernel_words() == ()
+    assert private.init_words(2)[3:] == ("device=memremap", "type=PRIVATE", "order=0")
+
+
+def test_a_guest_too_small_for_its_device_is_refused_before_anything_is_built() -> None:
+    fsdax = next(iter(vm.devices(ROWS)))
+    small = dataclasses.replace(COUNTING, options=GuestOptions(memory_bytes=8 * GIB))
+    with pytest.raises(BadUsage, match="a guest of 8 GiB cannot hold fsdax: it needs 106 GiB"):
+        small.machine(fsdax)
+    nodes = GuestOptions(nodes=(Node(6 * GIB, "0"), Node(100 * GIB, "")))
+    assert dataclasses.replace(COUNTING, options=nodes).machine(fsdax).memory_bytes == 106 * GIB
+
+
+def test_counting_is_for_one_cpu_under_tcg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vm, "kvm_fault", lambda _cache: None)
+    assert vm.choose_setting(GuestOptions(), Path()).icount is False
+    with pytest.raises(BadUsage, match="which KVM cannot"):
+        vm.choose_setting(GuestOptions(icount=True), Path())
+    assert vm.choose_setting(GuestOptions(accel="tcg"), Path()).icount is True
+    with pytest.raises(BadUsage, match="--no-icount runs more"):
+        vm.choose_setting(GuestOptions(accel="tcg", cpus=2), Path())
+    emulated = vm.choose_setting(GuestOptions(accel="tcg", cpus=2, icount=False), Path())
+    assert emulated.machine(next(iter(vm.devices(ROWS)))).cpus == 2
+
+
+# --- calls -----------------------------------------------------------------------------
+
+
+def test_an_altmap_s_pages_are_skipped_and_its_superblock_s_are_nobody_s() -> None:
+    assert (CALL.skip_pages, CALL.reserve) == (410112, 2)
+    plain = CALL.model_copy(update={"altmap": False})
+    assert (plain.skip_pages, plain.reserve) == (0, 0)
+
+
+# --- boots at once ---------------------------------------------------------------------
+
+
+def test_every_boot_is_run_once_and_told_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_machine: object, _kernel: object, _device: object, binds: int, **_rest: object):
+        for number in range(binds):
+            yield checked(number, 10**9)
+
+    monkeypatch.setattr(boots, "run_boot", run)
+    device = next(iter(vm.devices(ROWS)))
+    planned = [boot(f"v{number}", device) for number in range(5)]
+    seen = list(run_boots(planned, at_once=2))
+    for one in planned:
+        own = [event for at, event in seen if at is one]
+        assert [event.bind.number for event in own[:-1] if event] == [0, 1, 2, 3]
+        assert own[-1] is None
+
+
+def test_the_first_failure_ends_the_other_guests(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Living:
+        killed = False
+
+        def kill(self) -> None:
+            self.killed = True
+
+    living = Living()
+
+    def run(_machine: object, _kernel: object, device: Device, _binds: int, **rest: Any):
+        yield checked(0, 10**9)
+        if device.order:
+            rest["begun"](living)
+            while not living.killed:
+                time.sleep(0.01)
+            raise ReamError("QEMU was killed by SIGKILL")
+        raise VerificationFailed("byte 16 is not as predicted")
+
+    monkeypatch.setattr(boots, "run_boot", run)
+    fsdax, devdax, _ = vm.devices(ROWS)
+    planned = [boot("before", devdax), boot("published", fsdax)]
+    with pytest.raises(VerificationFailed, match="published, fsdax: byte 16"):
+        list(run_boots(planned, at_once=2))
+    assert living.killed
+
+
+# --- samples and what is said of them --------------------------------------------------
+
+COUNTS = {"before": 1000, "before-again": 1000, "published": 820, "ream": 540}
+
+
+def counted(row: Row, *, shift: int = 0) -> list[vm.Taken]:
+    found: list[vm.Taken] = []
+    for name, count in COUNTS.items():
+        for number in range(4):
+            # Where a tick falls moves a count by a little; never that of a first bind.
+            time_ns = count * 10**6 + (number * 7 + shift if name == "before-again" else 0)
+            one = checked(number, time_ns)
+            found += [
+                (sample, one) for sample in vm.samples_of(one, [row], boot(name, Device.of(row)))
+            ]
+    return found
+
+
+def guest() -> GuestReceipt:
+    return GuestReceipt(
+        qemu="QEMU 7.2.22",
+        accel="tcg",
+        accel_reason="asked for",
+        icount=True,
+        cpus=1,
+        memory_bytes={"fsdax": 106 * GIB},
+        commands={"fsdax": "qemu-system-x86_64"},
+        kernels={"before": "00" * 32},
+    )
+
+
+def rebind() -> Row:
+    found = EXPERIMENT.row("fsdax-rebind")
+    assert found is not None
+    return found.model_copy(update={"rounds": 3})
+
+
+def test_rebinds_are_the_rounds_and_the_first_bind_is_a_row_of_its_own() -> None:
+    first = EXPERIMENT.row("fsdax-bind")
+    assert first is not None
+    assert {sample.round for sample, _ in counted(rebind())} == {0, 1, 2}
+    assert len(counted(rebind())) == 3 * len(COUNTS)
+    assert len(counted(first)) == len(COUNTS)
+
+
+def test_memremap_is_timed_whole_and_a_namespace_by_its_map_alone() -> None:
+    private = EXPERIMENT.row("private-memremap")
+    assert private is not None
+    one = checked(1, 10**9, bind_ns=3 * 10**9)
+    (namespace,) = vm.samples_of(one, [rebind()], boot("before", Device.of(rebind())))
+    (whole,) = vm.samples_of(one, [private], boot("before", Device.of(private)))
+    assert (namespace.time_ns, whole.time_ns) == (10**9, 3 * 10**9)
+
+
+def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
+    row = rebind()
+    taken = counted(row)
+    samples: list[Sample] = [sample for sample, _ in taken]
+    summary = summarise(
+        EXPERIMENT,
+        [row],
+        samples,
+        load_tables(PUBLISHED),
+        receipt.model_copy(update={"guest": guest()}),
+        run="20261121T021500Z-zone-device-vm-ab12",
+        stage="vm",
+        unit="instructions",
+        remarks={row.name: tuple(vm.remarks(row, list(COUNTS), taken))},
+    )
+    (only,) = summary.rows
+    published = only.variants["published"]
+    assert only.unit == "instructions"
+    assert (published.ratio, published.low, published.high) == (0.82, 0.82, 0.82)
+    assert (published.effect, published.ns_per_page, published.gb_per_s) == ("fewer", None, None)
+    assert published.per_page == pytest.approx(820e6 / 25804288, rel=1e-4)
+    assert only.variants["before-again"].effect == "no difference"
+    assert only.published_table is not None
+    assert only.published_table.verdict == "not-run"
+    assert "neither caches nor a store bandwidth" in (only.published_table.reason or "")
+    text = table.render(summary)
+    assert "TCG, instructions counted, no time" in text
+    assert "1.22x fewer" in text
+    assert "before 1000.00, published 820.00, ream 540.00" in " ".join(text.split())
+    assert "limit" not in text
+    assert max(map(len, text.splitlines())) <= 100
+    pasted = letter.render(summary)
+    assert "M instr" in pasted
+    assert max(map(len, pasted.splitlines())) < 75
+
+
+def test_two_boots_that_do_not_count_the_same_are_doubted() -> None:
+    samples = [sample for sample, _ in counted(rebind(), shift=1000)]
+    (doubt,) = vm.doubts(samples, "instructions")
+    assert "but for 1e-06 of it" in doubt
+    same = [sample for sample in samples if sample.subject != "before-again"]
+    assert list(vm.doubts(same, "instructions")) == []
+    assert list(vm.doubts(samples, "ns")) == []

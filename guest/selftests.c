@@ -86,10 +86,15 @@ static void use_terminal(void)
 bool run_shell(void)
 {
 	static const char *const argv[] = { "/bin/sh", "-l", NULL };
+	/* Links to itself for ls and the rest. */
+	static const char *const install[] = {
+		"/bin/busybox", "--install", "-s", "/bin", NULL
+	};
 
 	refuse_unread_words();
 	if (access(argv[0], X_OK))
 		give_up(errno, "%s: the initramfs has no shell", argv[0]);
+	run_program(install, CHILD_DEADLINE_S);
 	use_terminal();
 	run_program(argv, NO_DEADLINE);
 	return true;

@@ -77,6 +77,7 @@ need_vm() {
 	need_program qemu-system-x86_64 qemu-system-x86
 	need_program ndctl ndctl # init runs it in the guest
 	need_program daxctl daxctl
+	need_program busybox busybox # for `ream shell`, in the guest
 }
 
 need_test() {

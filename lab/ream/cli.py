@@ -389,7 +389,8 @@ def _print_experiment(experiment: "Experiment") -> None:
     print(f"{experiment.name}: {experiment.question}")
     print(f"  variants  {', '.join(experiment.variant_names())}")
     for row in experiment.rows:
-        print(f"  {row.name:18} {row.title()}")
+        where = "" if row.stage == "native" else f"{row.stage}: "
+        print(f"  {where + row.name:20} {row.title()}")
 
 
 @app.command()

@@ -12,11 +12,11 @@ def test_the_version_is_one_line(ream) -> None:
 
 def test_no_words_print_the_help(ream) -> None:
     said = ream()
-    for command in ("run", "list", "doctor", "report"):
+    for command in ("run", "shell", "list", "doctor", "report"):
         assert f"\n  {command} " in said.out + said.err
 
 
-@pytest.mark.parametrize("command", ["run", "list", "doctor", "report"])
+@pytest.mark.parametrize("command", ["run", "shell", "list", "doctor", "report"])
 def test_every_command_explains_itself(ream, command: str) -> None:
     said = ream(command, "--help")
     assert said.code == 0
@@ -26,7 +26,12 @@ def test_every_command_explains_itself(ream, command: str) -> None:
 def test_list_names_experiments_rows_and_published_tables(ream) -> None:
     said = ream("list")
     assert said.code == 0
-    for words in ("zone-device:", "before, before-again, published, ream", "devdax-ram-100GB"):
+    for words in (
+        "zone-device:",
+        "before, before-again, published, ream",
+        "devdax-ram-100GB",
+        "vm: fsdax-rebind",
+    ):
         assert words in said.out
     assert "zone-device-private-popple" in said.out
 
@@ -35,4 +40,5 @@ def test_doctor_says_what_can_run_here(ream) -> None:
     said = ream("doctor")
     assert said.code in (0, 3)
     assert "compiler" in said.out
+    assert "vm stage" in said.out
     assert ("NO" in said.out) == (said.code == 3)

@@ -110,6 +110,20 @@ def test_per_patch_measures_every_prefix_of_a_series(ream, tmp_path: Path) -> No
     assert all(variant["verified"] for variant in variants.values())
 
 
+def test_dry_run_of_guests_prints_the_command_of_each(ream, tmp_path: Path) -> None:
+    words = ("run", "--stage", "vm", "--accel", "tcg", "--dry-run", "--seed", "5")
+    said = ream(*words, XDG_CACHE_HOME=str(tmp_path / "cache"), PATH="/nowhere")
+    assert said.code == 0
+    for name, map_words in (("fsdax", "device=fsdax map=dev"), ("private", "device=memremap")):
+        (line,) = (line for line in said.out.splitlines() if line.startswith(f"{name} "))
+        assert " qemu-system-x86_64 -name ream " in line
+        assert "-icount shift=0,sleep=off,align=off" in line
+        assert map_words in line
+    assert "12 boots in all" in said.out
+    assert not (tmp_path / "cache").exists()
+    assert not (tmp_path / "data").exists()
+
+
 def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) -> None:
     ran = ream("run", "--dry-run", "--seed", "5", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert ran.code == 0

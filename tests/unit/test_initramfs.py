@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The list for gen_init_cpio, the libraries of programs, and PID 1 itself."""
 
-import re
 import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from ream.errors import CannotRunHere, ReamError
-from ream.paths import CHECKOUT, NATIVE
 from ream.stage.initramfs import (
     Entry,
     archive_list,
@@ -160,16 +158,3 @@ def test_pid_1_compiles_without_a_warning_and_is_static(tmp_path: Path) -> None:
     init = build_init(tmp_path)
     assert init.stat().st_mode & 0o100
     assert libraries(init) == ()
-
-
-def fact_names(source: Path) -> list[str]:
-    """Of the table between its opening and closing braces."""
-    table = source.read_text().partition("facts[] = {")[2].partition("\n};")[0]
-    found = re.findall(r'OFFSET\((\w+), (\w+)\)|CONSTANT\((\w+)\)|\{ "([\w.]+)",', table)
-    return [constant or name or f"{type_}.{member}" for type_, member, constant, name in found]
-
-
-def test_a_guest_and_the_native_stage_know_the_same_facts() -> None:
-    guest = fact_names(CHECKOUT / "kernel" / "modules" / "memmap" / "memmap.c")
-    assert "page.flags" in guest
-    assert guest == fact_names(NATIVE / "zone_device" / "glue.c")

@@ -16,7 +16,7 @@ HOST_PROGRAMS = (
 )
 
 NATIVE_PROGRAMS = ("gcc", "ld", "make", "flex", "bison", "bc", "git", "xz")
-VM_PROGRAMS = ("qemu-system-x86_64", "ndctl", "daxctl")
+VM_PROGRAMS = ("qemu-system-x86_64", "ndctl", "daxctl", "busybox")
 
 # Each notes how it was called. HERE is the made-up machine's directory.
 FAKES = {
@@ -242,7 +242,7 @@ def test_the_vm_stage_wants_qemu_and_what_init_runs(machine: Machine) -> None:
     machine.lose(*VM_PROGRAMS)
     machine.be(uid=1000)
     code, said = machine.set_up("native", "vm")
-    assert (code, said.endswith(" qemu-system-x86 ndctl daxctl\n")) == (3, True)
+    assert (code, said.endswith(" qemu-system-x86 ndctl daxctl busybox\n")) == (3, True)
 
 
 def test_only_the_vm_stage_needs_a_machine_to_boot(machine: Machine) -> None:

@@ -2,7 +2,7 @@
 """Everything a native run needs, built: every variant's kernel objects and the program's own."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from ream.kernel.cache import Step
 from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.measure.plan import Launch
-from ream.paths import KERNEL_CONFIG, NATIVE
+from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.link import Kernel, Program, build_host, examine_kernel, link_program
 from ream.variants import Variant
 
@@ -20,6 +20,7 @@ GLUE = ("data.o", "stubbed.o", "duplicated.o", "custom.o", "glue.o")
 
 
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
+MEMMAP_FACTS = KERNEL_MODULES / "memmap" / "facts.h"
 
 
 @dataclass(frozen=True)
@@ -57,19 +58,21 @@ def build_bench(
     cache: Path,
     work: Path,
     step: Step,
+    shared: Sequence[Path] = (MEMMAP_FACTS,),
     config: Path = NATIVE_CONFIG,
 ) -> Bench:
     """Build every variant's objects, each distinct list of patches once, and the program around.
 
     folder: the experiment's own code: glue.c and headers for the kernel's side, `objects`, and
-    the runner's sources. work: for what only this run needs. config: over tinyconfig.
+    the runner's sources. shared: headers that a guest's modules have, too. work: for what only
+    this run needs. config: over tinyconfig.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     homes = (
         NATIVE / "host" / "kernel",
         NATIVE / "host" / "host.h",
         folder / "glue.c",
-        *(path for path in (folder / f"{folder.name}.h",) if path.exists()),
+        *(path for path in (folder / f"{folder.name}.h", *shared) if path.exists()),
     )
     targets = (*(f"ream/{name}" for name in GLUE), *object_names(folder))
     built: dict[tuple[str, ...], tuple[Path, tuple[Path, ...]]] = {}

@@ -26,15 +26,19 @@ def bind(kernel: Kernel, machine: Machine, log: Path, device: Device = DEVICE) -
         pass
 
 
-def qemus() -> set[int]:
-    """QEMU processes that are ours: the test's own children, however deep."""
+def is_qemu(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().startswith("qemu-system")
+    except OSError:
+        return False
+
+
+def qemus_of(parent: int) -> set[int]:
+    """The QEMU processes that one process has started."""
     listing = subprocess.run(
-        ["pgrep", "-f", "qemu-system-x86_64 -name ream"],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["pgrep", "-P", str(parent)], capture_output=True, text=True, check=False
     )
-    return {int(pid) for pid in listing.stdout.split()} - {os.getpid()}
+    return {pid for pid in map(int, listing.stdout.split()) if is_qemu(pid)}
 
 
 def test_a_killed_qemu_is_named(kernel_of, tmp_path: Path) -> None:
@@ -110,20 +114,19 @@ def test_interrupting_a_run_leaves_no_qemu(
     kernel_of, ream_started, number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
     kernel_of(())
-    others = qemus()
     process = ream_started(
         *("run", "--stage", "vm", "--accel", "tcg", "--size", "2GiB", "--altmap"),
         *("--output", str(tmp_path / "runs")),
     )
     deadline = time.monotonic() + 600
-    while not qemus() - others:
+    while not (guests := qemus_of(process.pid)):
         assert process.poll() is None, "it ended before a guest came up"
         assert time.monotonic() < deadline
         time.sleep(0.2)
     process.send_signal(number)
     assert process.wait(60) == code
     for _ in range(50):
-        if not qemus() - others:
+        if not any(map(is_qemu, guests)):
             break
         time.sleep(0.2)
-    assert not qemus() - others
+    assert not any(map(is_qemu, guests))

@@ -223,7 +223,9 @@ def test_a_broken_line_of_a_record_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted((CHECKOUT / "docs/records").iterdir()), ids=lambda p: p.name
+    "path",
+    sorted(path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json")),
+    ids=lambda p: p.name,
 )
 def test_a_record_that_the_documents_quote_prints_what_it_printed_then(path: Path) -> None:
     record = Record.load(str(path), path.parent)

@@ -236,6 +236,8 @@ def run(
         accel=accel,
         icount=icount,
         full=full,
+        keep_rounds=stage == "vm" and rounds is not None,
+        keep_launches=stage == "vm" and launches is not None,
         cpus=cpus,
         memory=memory,
         numa=numa,
@@ -273,6 +275,8 @@ def _guest_options(
     qemu_opts: str | None,
     icount: bool | None = None,
     full: bool = False,
+    keep_rounds: bool = False,
+    keep_launches: bool = False,
 ) -> "GuestOptions":
     from ream.experiment import parse_size  # noqa: PLC0415
     from ream.session.request import GuestOptions  # noqa: PLC0415
@@ -282,6 +286,8 @@ def _guest_options(
         accel=accel,
         icount=icount,
         full=full,
+        keep_rounds=keep_rounds,
+        keep_launches=keep_launches,
         cpus=cpus,
         memory_bytes=None if memory is None else parse_size(memory),
         nodes=tuple(parse_node(text) for text in numa or ()),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ream.errors import ReamError
+from ream.errors import CannotRunHere, ReamError
 from ream.kernel.build import compiler_version
 from ream.paths import cache_dir
 from ream.record.machine import read_machine
@@ -18,7 +18,7 @@ from ream.stage.memory import available_bytes
 TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
 GUEST_TOOLS = ("qemu-system-x86_64", "ndctl", "daxctl", "setpriv")
 GUEST_BYTES = 5 << 30
-"""A map of 1.6 GiB in the guest, once more as saved from it, and what the guest itself touches."""
+"""Two guests at a time, each with a map of 1.6 GiB and what it touches of its own."""
 
 CACHE_BYTES = 6 << 30
 """A tree, its build, and a few variants of it."""
@@ -37,7 +37,7 @@ class Finding:
 
 
 def examine() -> tuple[Finding, ...]:
-    """Look at everything the stages need; nothing is installed or changed."""
+    """Look at everything the stages need; nothing is installed. Whether KVM works is tried out."""
     return (
         _cpu(),
         *(_tool(name) for name in TOOLS if shutil.which(name) is None),
@@ -87,7 +87,10 @@ def _guests() -> Iterator[Finding]:
         text = f"not installed: {', '.join(missing)}; `make setup` installs what ream drives"
         yield Finding("warn", "vm stage", text)
         return
-    fault = kvm_fault(cache_dir())
+    try:
+        fault = kvm_fault(cache_dir())
+    except CannotRunHere as cause:
+        fault = f"the probe cannot be made ({cause})"
     if fault is None:
         yield Finding("ok", "vm stage", "guests run under KVM: their times are times")
     else:

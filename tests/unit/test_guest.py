@@ -267,6 +267,29 @@ def test_a_qemu_killed_from_outside_says_so(play: Play) -> None:
     assert "ended from outside (terminating on signal 15 from pid 1 (init))" in said
 
 
+def test_qemu_stopping_the_guest_is_seen_after_we_have_stopped_it_ourselves(
+    play: Play, tmp_path: Path
+) -> None:
+    """Our own stop and cont leave events behind; theirs must not hide among them."""
+    steps = (("tell", BIND), ("await", "next"), ("sleep", "0.5"), ("event", "STOP"))
+    with play(*steps, ("sleep", "60")) as guest:
+        messages = guest.messages()
+        next(messages)
+        guest.save(0xFFFFEA0004000000, 4096, tmp_path / "saved")
+        guest.answer("next")
+        with pytest.raises(ReamError, match="QEMU stopped the guest .internal-error"):
+            list(messages)
+
+
+def test_a_complaint_behind_a_line_that_init_has_begun_is_seen(play: Play) -> None:
+    line = "ok 1 fsdax[    3.141592] BUG: kernel NULL pointer dereference"
+    with (
+        play(("print", line), ("tell", HELLO), ("tell", END)) as guest,
+        pytest.raises(ReamError, match="BUG: kernel NULL pointer dereference"),
+    ):
+        list(guest.messages())
+
+
 def test_a_guest_that_qemu_stops_has_failed(play: Play) -> None:
     steps = (("complain", "KVM internal error. Suberror: 1"), ("sleep", "0.5"), ("event", "STOP"))
     said = why(play(*steps, ("sleep", "60")))

@@ -83,6 +83,20 @@ def test_where_instructions_are_counted_a_repeat_adds_nothing() -> None:
         assert vm.launches_as_run(3, setting) == 3
 
 
+def test_what_the_user_asked_for_holds_where_instructions_are_counted() -> None:
+    asked = GuestOptions(keep_rounds=True, keep_launches=True)
+    setting = dataclasses.replace(COUNTING, options=asked)
+    assert vm.rows_as_run(ROWS, setting) == ROWS
+    assert vm.launches_as_run(4, setting) == 4
+
+
+def test_two_devices_of_one_name_are_not_booted_in_one_run() -> None:
+    devdax = next(row for row in ROWS if row.name == "devdax-rebind")
+    larger = devdax.model_copy(update={"name": "larger", "device_bytes": 2 * devdax.device_bytes})
+    with pytest.raises(BadUsage, match="two devices are both devdax: run them apart"):
+        vm.devices([devdax, larger])
+
+
 def test_a_first_bind_is_one_a_boot_whatever_rounds_are_asked_for() -> None:
     asked = EXPERIMENT.resized(rounds=7, launches=2)
     assert {(row.first_touch, row.rounds) for row in asked.rows} == {(True, 1), (False, 7)}

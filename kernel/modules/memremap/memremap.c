@@ -117,8 +117,8 @@ static enum memory_type type_named(const char *name)
 /* What memremap_pages() would answer with a splat. */
 static int check_parameters(void)
 {
-	unsigned long align = max(compound_bytes(), SUBSECTION_SIZE);
 	enum memory_type number = type_named(type);
+	unsigned long align;
 
 	if (!number) {
 		pr_err("type=%s: not a type; PRIVATE, COHERENT, FS_DAX, GENERIC or PCI_P2PDMA is\n",
@@ -136,6 +136,7 @@ static int check_parameters(void)
 		pr_err("order=%u: at most %u\n", order, MOST_ORDER);
 		return -EINVAL;
 	}
+	align = max(compound_bytes(), SUBSECTION_SIZE);
 	if (!size || !IS_ALIGNED(size, align)) {
 		pr_err("size=%lu: not a multiple of %lu bytes, which order=%u needs\n",
 		       size, align, order);

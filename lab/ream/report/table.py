@@ -21,8 +21,9 @@ HOW_TO_READ = (
 )
 
 HOW_TO_READ_COUNTS = (
-    "instructions that the emulated CPU ran, lower is better; they are not time: a cache miss and "
-    "a hit cost the same; ratio = variant / before, from the least to the greatest round."
+    "nanoseconds of a clock that counts the emulated CPU's instructions, lower is better; they are "
+    "no time: a cache miss and a hit cost the same; where the kernel waits, the wait is counted, "
+    "too; ratio = variant / before, from the least to the greatest round."
 )
 
 HOW_TO_READ_GUEST = (
@@ -77,7 +78,12 @@ def how_to_read(summary: Summary) -> str:
     """What the numbers of this table are."""
     if any(row.unit == "instructions" for row in summary.rows):
         return HOW_TO_READ_COUNTS
-    return HOW_TO_READ if summary.receipt.guest is None else HOW_TO_READ_GUEST
+    if summary.receipt.guest is None:
+        return HOW_TO_READ
+    emulated = (
+        "EMULATED, which says nothing of hardware: " if "TCG" in summary.receipt.guest else ""
+    )
+    return emulated + HOW_TO_READ_GUEST
 
 
 def _head(summary: Summary) -> Iterator[str]:

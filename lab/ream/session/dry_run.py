@@ -73,6 +73,8 @@ def _setting(request: Request) -> vm.Setting:
     try:
         return vm.choose_setting(request.guest, request.cache)
     except CannotRunHere as cause:
+        if request.guest.accel == "kvm":
+            raise
         tcg = replace(request.guest, accel="tcg")
         return replace(vm.choose_setting(tcg, request.cache), reason=f"as it stands: {cause}")
 

@@ -23,6 +23,9 @@ class GuestOptions:
     accel: Literal["auto", "kvm", "tcg"] = "auto"
     icount: bool | None = None
     full: bool = False
+    keep_rounds: bool = False
+    keep_launches: bool = False
+    """Whether the user gave these numbers: then they hold where instructions are counted, too."""
     cpus: int | None = None
     memory_bytes: int | None = None
     nodes: tuple[Node, ...] = ()

@@ -3,10 +3,11 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 from ream.command import require
 from ream.errors import BadUsage, CannotRunHere
-from ream.experiment import parse_size
+from ream.experiment import format_size, parse_size
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import fetch_tree
 from ream.progress import Reporter
@@ -32,7 +33,14 @@ def run_shell(request: Request, reporter: Reporter) -> int:
     programs = shell_programs()
     if not programs:
         raise CannotRunHere("busybox: not installed, and the guest needs a shell; install busybox")
-    setting = choose_setting(request.guest, request.cache)
+    options = replace(request.guest, icount=False)
+    setting = choose_setting(options, request.cache)
+    memory_bytes = options.memory_bytes or sum(node.memory_bytes for node in options.nodes)
+    if memory_bytes and memory_bytes < PMEM_START_BYTES + PMEM:
+        raise BadUsage(
+            f"a guest of {format_size(memory_bytes)} has no room for {format_size(PMEM)} of pmem"
+            f" from {format_size(PMEM_START_BYTES)} on"
+        )
     run_id = new_run_id(request.experiment.name, "shell")
     with (
         disk_faults(request.cache, "a shell"),
@@ -41,13 +49,12 @@ def run_shell(request: Request, reporter: Reporter) -> int:
         tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
         kernels = build_kernels(request, tree, programs=programs, work=work, reporter=reporter)
         ((_, kernel),) = kernels.values()
-        options = request.guest
         argv = qemu_command(
             Machine(
                 accel=setting.accel,
                 icount=False,
                 cpus=options.cpus or 2,
-                memory_bytes=options.memory_bytes or PMEM + SYSTEM_BYTES,
+                memory_bytes=memory_bytes or PMEM + SYSTEM_BYTES,
                 nodes=options.nodes,
                 distances=options.distances,
                 options=options.qemu_options,

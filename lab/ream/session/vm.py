@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import statistics
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, Row, format_size
 from ream.kernel.image import Image, build_image
 from ream.kernel.source import Tree
+from ream.kernel.variant import UNUSED_DAYS
 from ream.measure.plan import Launch, plan_launches
 from ream.measure.sample import Sample
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
@@ -104,7 +106,7 @@ def rows_as_run(rows: Iterable[Row], setting: Setting) -> tuple[Row, ...]:
     """The rows with as many rounds as are worth it."""
     return tuple(
         row.model_copy(update={"rounds": min(row.rounds, ICOUNT_ROUNDS)})
-        if setting.icount and not setting.options.full
+        if setting.icount and not (setting.options.full or setting.options.keep_rounds)
         else row
         for row in rows
     )
@@ -112,14 +114,18 @@ def rows_as_run(rows: Iterable[Row], setting: Setting) -> tuple[Row, ...]:
 
 def launches_as_run(launches: int, setting: Setting) -> int:
     """The number of launches that is worth it."""
-    return ICOUNT_LAUNCHES if setting.icount and not setting.options.full else launches
+    keep = setting.options.full or setting.options.keep_launches
+    return ICOUNT_LAUNCHES if setting.icount and not keep else launches
 
 
 def devices(rows: Iterable[Row]) -> dict[Device, tuple[Row, ...]]:
-    """Rows by the device that their boots share."""
+    """Rows by the device that their boots share; raises BadUsage if two are called the same."""
     found: dict[Device, list[Row]] = defaultdict(list)
     for row in rows:
         found[Device.of(row)].append(row)
+    names = [device.name for device in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadUsage(f"two devices are both {twice[0]}: run them apart, with --row")
     return {device: tuple(its) for device, its in found.items()}
 
 
@@ -223,8 +229,14 @@ def measure_vm(
 
 @contextmanager
 def _consoles(place: Path) -> Iterator[Path]:
-    """A directory for what guests print; it stays if one fails, since the error names it."""
+    """A directory for what guests print; it stays if one fails, since the error names it.
+
+    What failed runs left is removed after a month.
+    """
     place.mkdir(parents=True)
+    for old in place.parent.iterdir():
+        if old.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+            shutil.rmtree(old, ignore_errors=True)
     try:
         yield place
     except ReamError:
@@ -332,7 +344,7 @@ def remarks(row: Row, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[
         yield f"the kernel's own message, mean in ms of the guest's clock: {', '.join(means)}"
     parts = [f"{name} {statistics.median(ns) / 1e6:.2f}" for name, ns in inside.items() if ns]
     if parts and not row.in_namespace:
-        yield f"memmap_init_zone_device() alone, median, in 10^6: {', '.join(parts)}"
+        yield f"memmap_init_zone_device() alone, median in ms of that clock: {', '.join(parts)}"
 
 
 def doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,9 @@ COMPILER_DEADLINE_S = 60.0
 
 KVM = Path("/dev/kvm")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+NOT_IN_TIME = "a guest did not come up under"
+"""Begins the one fault that another try may not have."""
 
 WORKS = "works"
 """What the remembered answer holds when there is no fault."""
@@ -61,11 +65,18 @@ def kvm_fault(cache: Path) -> str | None:
         said = answer.read_text()
     except OSError:
         said = probe_guest("kvm") or WORKS
-        _remember(answer, said)
+        if not said.startswith(NOT_IN_TIME):
+            _remember(answer, said)
     return None if said == WORKS else said
 
 
 def _remember(answer: Path, said: str) -> None:
+    # Not being able to remember costs the next run ten seconds, and is no failure of this one.
+    with suppress(OSError):
+        _write(answer, said)
+
+
+def _write(answer: Path, said: str) -> None:
     answer.parent.mkdir(parents=True, exist_ok=True)
     for old in answer.parent.glob("kvm-*"):
         old.unlink(missing_ok=True)
@@ -80,6 +91,7 @@ def probe_guest(accel: Accel) -> str | None:
     Raises CannotRunHere if QEMU or the compiler is missing.
     """
     require(QEMU)
+    require("setpriv")
     with tempfile.TemporaryDirectory(prefix="ream-probe-") as work:
         argv = _probe_command(accel, _build_probe(Path(work)))
         try:
@@ -93,7 +105,7 @@ def probe_guest(accel: Accel) -> str | None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"a guest did not come up under {accel} within {PROBE_DEADLINE_S:g} s"
+            return f"{NOT_IN_TIME} {accel} within {PROBE_DEADLINE_S:g} s"
     if ended.returncode == PROBE_EXIT and PROBE_MARK in ended.stdout:
         return None
     words = last_words(ended.stderr.decode(errors="replace")).splitlines()[0]

@@ -23,7 +23,7 @@ LOG_MOST_BYTES = 256 << 20
 LINE_MOST_BYTES = 1 << 16
 
 _SPLAT = re.compile(
-    r"""(?:\[\ *[0-9]+\.[0-9]+\](?:\[\ *[TC][0-9]+\])?\ )?  # PRINTK_TIME, PRINTK_CALLER
+    r"""(?:^|\[\ *[0-9]+\.[0-9]+\](?:\[\ *[TC][0-9]+\])?\ )  # PRINTK_TIME, PRINTK_CALLER
     (?:
       -+\[\ cut\ here\ \]-+          # WARN() and BUG(), include/asm-generic/bug.h CUT_HERE
     | BUG: | kernel\ BUG\ at | WARNING: | Oops | UBSAN: | KASAN: | KCSAN:
@@ -32,6 +32,7 @@ _SPLAT = re.compile(
     | watchdog:\ BUG: | NMI\ watchdog: | (?:watchdog:\ )?Watchdog\ detected\ hard\ LOCKUP
     | INFO:\ possible | INFO:\ inconsistent | INFO:\ suspicious | INFO:\ trying\ to\ register
     | INFO:\ task\ .*\ blocked | INFO:\ lockdep | (?:rcu:\ )?INFO:\ .*\ (?:detected|stall)
+    | Call\ Trace: | \S+:\ page\ allocation\ failure
     | possible\ recursive\ locking | kmemleak:\ .*suspected | list_(?:add|del)\ corruption
     )""",
     re.VERBOSE,
@@ -84,7 +85,7 @@ class Console:
         if self._splat:
             if not self.splat_is_whole:
                 self._splat.append(line)
-        elif _SPLAT.match(line):
+        elif _SPLAT.search(line):  # init may have begun the line
             self._splat.append(line)
 
     def last_lines(self) -> str:

@@ -133,11 +133,7 @@ class Guest:
 
         Raises ReamError if QEMU cannot.
         """
-        self._monitor.save("memsave", address, nr_bytes, to)
-
-    def save_physical(self, address: int, nr_bytes: int, to: Path) -> None:
-        """The same for physical memory."""
-        self._monitor.save("pmemsave", address, nr_bytes, to)
+        self._monitor.save(address, nr_bytes, to)
 
     def kill(self) -> None:
         """End QEMU, from any thread; messages() then fails in the one that reads them."""

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from qemu.qmp import QMPClient, QMPError, Runstate
 from qemu.qmp.qmp_client import ExecuteError
@@ -66,12 +66,10 @@ class Monitor:
         except ReamError:
             return False
 
-    def save(
-        self, kind: Literal["memsave", "pmemsave"], address: int, nr_bytes: int, to: Path
-    ) -> None:
+    def save(self, address: int, nr_bytes: int, to: Path) -> None:
         """Write guest memory to a file, with the guest stopped meanwhile: a picture of one moment.
 
-        memsave: a virtual address, as the guest's CPU 0 sees it now; pmemsave: a physical one.
+        address: virtual, as the guest's CPU 0 sees it now.
         Raises ReamError if QEMU cannot, or takes longer than any disk should.
         """
         deadline_s = COMMAND_S + SAVE_S_PER_GIB * nr_bytes / (1 << 30)
@@ -80,7 +78,7 @@ class Monitor:
         arguments = {"val": signed, "size": nr_bytes, "filename": str(to.absolute())}
         self.stop()
         try:
-            self._execute(kind, arguments, deadline_s)
+            self._execute("memsave", arguments, deadline_s)
         except ReamError as cause:
             raise ReamError(
                 f"cannot save {nr_bytes} bytes of guest memory at {address:#x}: {cause}"
@@ -111,13 +109,15 @@ class Monitor:
         return self._run(self._client.execute(command, dict(arguments)), deadline_s)
 
     async def _next_event(self, client: QMPClient) -> None:
-        try:
-            event = await asyncio.wait_for(client.events.get(), EVENT_S)
-        except TimeoutError:
-            return  # no whole event yet, or the end of the connection
-        if event["event"] == "STOP":
-            answer = await client.execute("query-status")
-            self.stopped = str(answer["status"]) if isinstance(answer, dict) else "stopped"
+        # All there are: behind the RESUME of our own cont() may be a STOP that is not ours.
+        while True:
+            try:
+                event = await asyncio.wait_for(client.events.get(), EVENT_S)
+            except TimeoutError:
+                return  # no other, or no whole one yet, or the end of the connection
+            if event["event"] == "STOP":
+                answer = await client.execute("query-status")
+                self.stopped = str(answer["status"]) if isinstance(answer, dict) else "stopped"
 
     def _run(self, what: Coroutine[Any, Any, Any], deadline_s: float) -> Any:
         try:

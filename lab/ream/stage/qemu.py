@@ -93,8 +93,9 @@ class Machine:
         if not self.nodes:
             return
         for node in self.nodes:
-            if node.memory_bytes < 0 or node.memory_bytes % MIB:
-                raise BadUsage(f"--numa {node.memory_bytes}: not a multiple of 1 MiB")
+            if node.memory_bytes < 0 or node.memory_bytes % (2 * MIB):
+                # Guest memory is read in blocks of 2 MiB; none may lie in two nodes.
+                raise BadUsage(f"--numa {node.memory_bytes}: not a multiple of 2 MiB")
         total = sum(node.memory_bytes for node in self.nodes)
         if total != self.memory_bytes:
             raise BadUsage(

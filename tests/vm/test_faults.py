@@ -92,7 +92,7 @@ def test_a_guest_with_too_little_memory_for_itself_says_what_it_died_of(
     device = Device(64 * GIB, 0, "PRIVATE", altmap=False, in_namespace=False)
     machine = Machine("tcg", icount=True, memory_bytes=GIB // 2)
     monkeypatch.setattr(vm, "SILENCE_S", 100.0)
-    with pytest.raises(ReamError, match=r"(?s)WARNING: .* add_pages.*memremap_pages"):
+    with pytest.raises(ReamError, match=r"(?s)alloc.*failure.*order:9.*memremap_pages"):
         bind(kernel_of(()), machine, tmp_path / "console.log", device)
 
 

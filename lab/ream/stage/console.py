@@ -32,7 +32,7 @@ _SPLAT = re.compile(
     | watchdog:\ BUG: | NMI\ watchdog: | (?:watchdog:\ )?Watchdog\ detected\ hard\ LOCKUP
     | INFO:\ possible | INFO:\ inconsistent | INFO:\ suspicious | INFO:\ trying\ to\ register
     | INFO:\ task\ .*\ blocked | INFO:\ lockdep | (?:rcu:\ )?INFO:\ .*\ (?:detected|stall)
-    | Call\ Trace: | \S+:\ page\ allocation\ failure
+    | Call\ Trace: | \S+:\ .*,\ mode:0x[0-9a-f]+\(GFP  # warn_alloc(), mm/page_alloc.c
     | possible\ recursive\ locking | kmemleak:\ .*suspected | list_(?:add|del)\ corruption
     )""",
     re.VERBOSE,

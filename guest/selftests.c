@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * experiment=selftests: modules=NAME[,NAME...] are loaded, then the programs
- * run=PATH[,PATH...] run one after another. Either word may be missing. What
- * they print is on the console, where kernel tests write KTAP themselves.
+ * experiment=selftests: the programs run=PATH[,PATH...] run one after another.
+ * What they print is on the console, where kernel tests write KTAP themselves.
  *
  * experiment=shell: /bin/sh on the console, if the initramfs has one.
  */
@@ -51,14 +50,12 @@ static void report_test(unsigned long number, const char *name, int status)
 
 bool run_selftests(void)
 {
-	const char *modules = word("modules"), *programs = word("run");
+	const char *programs = word("run");
 	unsigned long number = 0;
 	char name[PATH_BYTES];
 	bool ok = true;
 
 	refuse_unread_words();
-	while (next_name(&modules, name, sizeof(name)))
-		load_module(name, "");
 	printf("KTAP version 1\n1..%lu\n", count_names(programs));
 	while (next_name(&programs, name, sizeof(name))) {
 		const char *const argv[] = { name, NULL };

@@ -15,24 +15,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ream.errors import ReamError
-from ream.experiment import DAX_ORDERS, NAMESPACE_TYPES, SECTION_BYTES
-from ream.kernel.image import build_image
-from ream.kernel.series import load_series
+from ream.experiment import BEFORE_AGAIN, DAX_ORDERS, NAMESPACE_TYPES, SECTION_BYTES, load
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache_dir
+from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
 from ream.progress import Reporter
 from ream.record.receipt import read_ream
 from ream.record.record import new_run_id
-from ream.session.vm import MODULES, initramfs_of
-from ream.stage.initramfs import build_init
+from ream.session.vm import build_kernels
 from ream.stage.qemu import Machine
-from ream.stage.vm import Device, Kernel, run_boot
+from ream.stage.vm import Device, run_boot
+from ream.variants import choose_variants
 
-VARIANTS = {
-    "before": (),
-    "published": ("zone-device",),
-    "ream": ("zone-device", "zone-device-parallel"),
-}
+VARIANTS = tuple(
+    variant
+    for variant in choose_variants(load(EXPERIMENTS / "zone-device.toml"))
+    if variant.name != BEFORE_AGAIN
+)
 TYPES = (*NAMESPACE_TYPES, "PRIVATE", "COHERENT", "PCI_P2PDMA")
 MOST_SECTIONS = 96
 """12 GiB: large enough that CPUs share the work, small enough for many boots an hour."""
@@ -69,32 +67,12 @@ def draw(chance: random.Random) -> Draw:
     altmap = type_ == "FS_DAX" or (in_namespace and chance.random() < 1 / 2)
     icount = chance.random() < 1 / 2
     return Draw(
-        variant=chance.choice(list(VARIANTS)),
+        variant=chance.choice(VARIANTS).name,
         device=Device(size, order, type_, altmap, in_namespace),
         cpus=1 if icount else chance.randint(1, MOST_CPUS),
         icount=icount,
         binds=chance.randint(1, MOST_BINDS),
     )
-
-
-def kernels(work: Path) -> dict[str, Kernel]:
-    """Every variant's kernel, from the cache if it is there."""
-    tree = fetch_tree(None, cache=cache_dir(), step=print)
-    init = build_init(work)
-    found = {}
-    for name, series in VARIANTS.items():
-        image = build_image(
-            tree,
-            [patch for part in series for patch in load_series(SERIES / part).patches],
-            cache=cache_dir(),
-            fragments=[KERNEL_CONFIG / "vm.config"],
-            modules=[KERNEL_MODULES / module for module in MODULES],
-            reporter=Reporter(),
-        )
-        place = work / name
-        place.mkdir()
-        found[name] = Kernel(image.bzimage, initramfs_of(image, init=init, work=place))
-    return found
 
 
 def soak(hours: float, seed: int, record: Path) -> int:
@@ -111,7 +89,10 @@ def soak(hours: float, seed: int, record: Path) -> int:
             lines.flush()
 
         say(about)
-        built = kernels(Path(scratch))
+        tree = fetch_tree(None, cache=cache_dir(), step=print)
+        built = build_kernels(
+            VARIANTS, tree, cache=cache_dir(), work=Path(scratch), reporter=Reporter()
+        )
         while (left_s := ends_at - time.monotonic()) > 0:
             now = draw(chance)
             print(f"boot {nr_boots + 1}, {left_s / 60:.0f} min left: {now}", file=sys.stderr)
@@ -120,7 +101,8 @@ def soak(hours: float, seed: int, record: Path) -> int:
                 "tcg", icount=now.icount, cpus=now.cpus, memory_bytes=now.device.least_bytes
             )
             try:
-                done = list(run_boot(machine, built[now.variant], now.device, now.binds, log=log))
+                _, kernel = built[now.variant]
+                done = list(run_boot(machine, kernel, now.device, now.binds, log=log))
             except ReamError as error:
                 say({**asdict(now), "error": str(error)})
                 print(f"soak: {error}", file=sys.stderr)

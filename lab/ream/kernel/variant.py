@@ -118,10 +118,10 @@ def assemble(
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
                 # With homes of ours, what was built is not what is wanted.
-                applied = 0 if names else _begin(base_key, patches, entry.parent, variant, step)
-                if not applied and not variant.exists():
+                applied = None if names else _begin(base_key, patches, variant, entry, step)
+                if applied is None:
                     _clone(base, variant)
-                apply(patches[applied:], variant)
+                apply(patches[applied or 0 :], variant)
                 _furnish(variant, names)
                 if _touches_configuration(patches):
                     run(reconfigure(variant))
@@ -222,18 +222,18 @@ def _clone(base: Path, variant: Path) -> None:
 
 
 def _begin(
-    base_key: str, patches: Sequence[Patch], variants: Path, variant: Path, step: Step
-) -> int:
+    base_key: str, patches: Sequence[Patch], variant: Path, entry: Path, step: Step
+) -> int | None:
     """Clone the longest beginning of a series that is built whole; how many patches it has.
 
-    Where there is none, nothing is cloned. Nobody waits for us who builds what we wait for: a
-    beginning is always shorter.
+    None where there is none, and then nothing is cloned. entry: the variant's own. Nobody waits
+    for us who builds what we wait for: a beginning is always shorter.
     """
     for count in reversed(range(len(patches))):
-        entry = variants / _key(base_key, patches[:count], [])
-        if (entry / WHOLE).is_file() and _clone_whole(entry, variant, step):
+        beginning = entry.with_name(_key(base_key, patches[:count], []))
+        if (beginning / WHOLE).is_file() and _clone_whole(beginning, variant, step):
             return count
-    return 0
+    return None
 
 
 def _key(base_key: str, patches: Sequence[Patch], content: Sequence[tuple[str, str]]) -> str:

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run would do, in words: `--dry-run`."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from ream.errors import CannotRunHere
 from ream.experiment import Row
 from ream.measure.plan import estimated_seconds
 from ream.session import vm
 from ream.session.request import Request
-from ream.stage.vm import Kernel, plan_boot
 from ream.variants import Variant
-
-NOT_BUILT = Kernel(Path("bzImage"), Path("initramfs.cpio"))
-"""Stands for the files of a variant in a command line that is only shown."""
 
 
 def plan_text(request: Request) -> str:
@@ -57,15 +51,7 @@ def _guests(request: Request) -> Iterator[str]:
     boots = launches * len(by_device) * len(request.variants)
     yield f"launches    {launches}, seed {request.seed}: {_count(boots, 'boot')} in all"
     for device, its_rows in by_device.items():
-        argv = plan_boot(
-            setting.machine(device),
-            NOT_BUILT,
-            device,
-            vm.nr_binds(its_rows),
-            append=request.guest.append,
-            work=Path(),
-        )
-        yield f"{device.name:<11} {shlex.join(argv)}"
+        yield f"{device.name:<11} {vm.shown_command(setting, device, its_rows)}"
 
 
 def _setting(request: Request) -> vm.Setting:

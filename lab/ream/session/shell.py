@@ -5,7 +5,6 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from ream.command import require
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import format_size, parse_size
 from ream.kernel.cache import disk_faults, scratch
@@ -15,8 +14,8 @@ from ream.record.record import new_run_id
 from ream.session.request import Request
 from ream.session.vm import build_kernels, choose_setting
 from ream.stage.initramfs import shell_programs
-from ream.stage.qemu import QEMU, Machine, qemu_command
-from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES
+from ream.stage.qemu import qemu_command
+from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES, pmem_word
 
 PMEM = parse_size("16GiB")
 """Of emulated pmem, to make namespaces on with ndctl."""
@@ -33,9 +32,8 @@ def run_shell(request: Request, reporter: Reporter) -> int:
     programs = shell_programs()
     if not programs:
         raise CannotRunHere("busybox: not installed, and the guest needs a shell; install busybox")
-    options = replace(request.guest, icount=False)
-    setting = choose_setting(options, request.cache)
-    memory_bytes = options.memory_bytes or sum(node.memory_bytes for node in options.nodes)
+    setting = choose_setting(replace(request.guest, icount=False), request.cache)
+    memory_bytes = setting.given_bytes
     if memory_bytes and memory_bytes < PMEM_START_BYTES + PMEM:
         raise BadUsage(
             f"a guest of {format_size(memory_bytes)} has no room for {format_size(PMEM)} of pmem"
@@ -47,25 +45,23 @@ def run_shell(request: Request, reporter: Reporter) -> int:
         scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
         tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
-        kernels = build_kernels(request, tree, programs=programs, work=work, reporter=reporter)
+        kernels = build_kernels(
+            request.variants,
+            tree,
+            cache=request.cache,
+            programs=programs,
+            work=work,
+            reporter=reporter,
+        )
         ((_, kernel),) = kernels.values()
         argv = qemu_command(
-            Machine(
-                accel=setting.accel,
-                icount=False,
-                cpus=options.cpus or 2,
-                memory_bytes=memory_bytes or PMEM + SYSTEM_BYTES,
-                nodes=options.nodes,
-                distances=options.distances,
-                options=options.qemu_options,
-            ),
+            setting.machine_of(memory_bytes or PMEM + SYSTEM_BYTES),
             kernel=kernel.image,
             initramfs=kernel.initramfs,
-            append=(f"memmap={PMEM:#x}!{PMEM_START_BYTES:#x}", *options.append),
+            append=(pmem_word(PMEM), *request.guest.append),
             init=("experiment=shell",),
             port=None,
             qmp=None,
         )
         reporter.step("exit or Ctrl-A X leaves; modules are in /modules, ndctl in /usr/bin")
-        require(QEMU)
         return subprocess.run(argv, check=False).returncode

@@ -36,6 +36,7 @@ from ream.stage.initramfs import build_init, build_initramfs, namespace_programs
 from ream.stage.memory import available_bytes
 from ream.stage.qemu import QEMU, Accel, Machine
 from ream.stage.vm import Checked, Device, Kernel, plan_boot
+from ream.variants import Variant
 
 VM_CONFIG = KERNEL_CONFIG / "vm.config"
 MODULES = ("memmap", "memremap")
@@ -65,20 +66,29 @@ class Setting:
     icount: bool
     options: GuestOptions
 
+    @property
+    def given_bytes(self) -> int:
+        """Memory that the user gave a guest, in one number or by nodes; 0 leaves it to us."""
+        return self.options.memory_bytes or sum(node.memory_bytes for node in self.options.nodes)
+
     def machine(self, device: Device) -> Machine:
         """The machine for one device; raises BadUsage if the user's is too small for it."""
-        asked = self.options
-        given = asked.memory_bytes or sum(node.memory_bytes for node in asked.nodes)
+        given = self.given_bytes
         if given and given < device.least_bytes:
             raise BadUsage(
                 f"a guest of {format_size(given)} cannot hold {device.name}: it needs"
                 f" {format_size(device.least_bytes)}"
             )
+        return self.machine_of(given or device.least_bytes)
+
+    def machine_of(self, memory_bytes: int) -> Machine:
+        """The machine as the user wants it, with so much memory."""
+        asked = self.options
         return Machine(
             accel=self.accel,
             icount=self.icount,
             cpus=asked.cpus or (1 if self.icount else 2),
-            memory_bytes=given or device.least_bytes,
+            memory_bytes=memory_bytes,
             nodes=asked.nodes,
             distances=asked.distances,
             options=asked.qemu_options,
@@ -135,9 +145,10 @@ def nr_binds(rows: Iterable[Row]) -> int:
 
 
 def build_kernels(
-    request: Request,
+    variants: Iterable[Variant],
     tree: Tree,
     *,
+    cache: Path,
     programs: Mapping[str, Path] = MappingProxyType({}),
     work: Path,
     reporter: Reporter,
@@ -150,13 +161,13 @@ def build_kernels(
     init = build_init(work)
     built: dict[tuple[str, ...], tuple[Image, Kernel]] = {}
     found = {}
-    for variant in request.variants:
+    for variant in variants:
         key = tuple(patch.sha256 for patch in variant.patches)
         if key not in built:
             image = build_image(
                 tree,
                 variant.patches,
-                cache=request.cache,
+                cache=cache,
                 fragments=(VM_CONFIG,),
                 modules=tuple(KERNEL_MODULES / name for name in MODULES),
                 reporter=reporter,
@@ -167,6 +178,19 @@ def build_kernels(
             built[key] = (image, Kernel(image.bzimage, initramfs))
         found[variant.name] = built[key]
     return found
+
+
+def shown_command(setting: Setting, device: Device, rows: Iterable[Row]) -> str:
+    """QEMU's command line of a device's boots, for people: files without their directories."""
+    argv = plan_boot(
+        setting.machine(device),
+        Kernel(Path("bzImage"), Path("initramfs.cpio")),
+        device,
+        nr_binds(rows),
+        append=setting.options.append,
+        work=Path(),
+    )
+    return shlex.join(argv)
 
 
 def initramfs_of(
@@ -197,9 +221,12 @@ def measure_vm(
     machines = {device: setting.machine(device) for device in by_device}
     at_once = _boots_at_once(setting, by_device)
     reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
-    kernels = build_kernels(request, tree, work=work, reporter=reporter)
+    kernels = build_kernels(
+        request.variants, tree, cache=request.cache, work=work, reporter=reporter
+    )
+    names = [variant.name for variant in request.variants]
     launches = plan_launches(
-        [variant.name for variant in request.variants],
+        names,
         launches=launches_as_run(request.experiment.launches, setting),
         seed=request.seed,
     )
@@ -211,7 +238,6 @@ def measure_vm(
         taken = list(_measure(boots, by_device, at_once=at_once, record=record, reporter=reporter))
     samples = tuple(sample for sample, _ in taken)
     unit: Unit = "instructions" if setting.icount else "ns"
-    names = [variant.name for variant in request.variants]
     first = next(iter(kernels.values()))[0]
     return Measured(
         rows=rows,
@@ -390,7 +416,6 @@ def _guest(
     kernels: Mapping[str, tuple[Image, Kernel]],
 ) -> Guest:
     version = run(Command((QEMU, "--version"), Path("/"), 20.0)).splitlines()[0]
-    bare = Kernel(Path("bzImage"), Path("initramfs.cpio"))
     some = next(iter(machines.values()))
     return Guest(
         qemu=version.replace(" emulator version", ""),
@@ -400,17 +425,7 @@ def _guest(
         cpus=some.cpus,
         memory_bytes={device.name: machine.memory_bytes for device, machine in machines.items()},
         commands={
-            device.name: shlex.join(
-                plan_boot(
-                    machine,
-                    bare,
-                    device,
-                    nr_binds(by_device[device]),
-                    append=setting.options.append,
-                    work=Path(),
-                )
-            )
-            for device, machine in machines.items()
+            device.name: shown_command(setting, device, rows) for device, rows in by_device.items()
         },
         kernels={
             name: hashlib.sha256(image.bzimage.read_bytes()).hexdigest()

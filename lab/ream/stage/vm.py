@@ -33,6 +33,11 @@ SILENCE_S = 180.0
 DEADLINE_S = 3600.0
 
 
+def pmem_word(size_bytes: int) -> str:
+    """The kernel's word that makes emulated pmem of ordinary memory."""
+    return f"memmap={size_bytes:#x}!{PMEM_START_BYTES:#x}"
+
+
 @dataclass(frozen=True)
 class Device:
     """What a boot binds; rows of the same device share their boots."""
@@ -65,7 +70,7 @@ class Device:
         """What the kernel must be told: where the emulated pmem is."""
         if not self.in_namespace:
             return ()
-        return (f"memmap={self.size_bytes:#x}!{PMEM_START_BYTES:#x}",)
+        return (pmem_word(self.size_bytes),)
 
     def init_words(self, binds: int) -> tuple[str, ...]:
         """What PID 1 is told; guest/init.c reads it."""

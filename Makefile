@@ -18,12 +18,12 @@ help: ## say what can be made
 	@echo 'NO_INSTALL=1 forbids installing Debian packages; TESTS="tests/unit" chooses tests.'
 
 .PHONY: setup
-setup: ## install what the native and vm stages need; quick when done
+setup: ## install what the stages need; nothing to install is quick
 	@$(SETUP) native vm
 
 .PHONY: setup-test
 setup-test:
-	@$(SETUP) native vm test
+	@$(SETUP) native vm arch test
 
 # Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
 .PHONY: test

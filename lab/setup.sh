@@ -8,6 +8,7 @@
 #   python  .venv with the packages of requirements.lock (every stage needs it)
 #   native  what compiles kernel objects and links them into a program
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
+#   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches and scripts with
 #
 # Nothing else on the system changes: Debian packages by apt-get, and only as root;
@@ -33,7 +34,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|test ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test ..." >&2
 	exit 2
 }
 
@@ -78,6 +79,22 @@ need_vm() {
 	need_program ndctl ndctl # init runs it in the guest
 	need_program daxctl daxctl
 	need_program busybox busybox # for `ream shell`, in the guest
+}
+
+# A C library, so that what is compiled is a program; the emulator brings its own kernel.
+need_arch() {
+	while read -r tools libc; do
+		need_program "$tools-gcc" "gcc-$tools"
+		need_library "libc6-dev-$libc-cross" "../$tools/include/stdio.h"
+	done <<-END
+		aarch64-linux-gnu arm64
+		arm-linux-gnueabihf armhf
+		powerpc64le-linux-gnu ppc64el
+		riscv64-linux-gnu riscv64
+		s390x-linux-gnu s390x
+		sparc64-linux-gnu sparc64
+	END
+	need_program qemu-aarch64 qemu-user # and all others
 }
 
 need_test() {
@@ -178,7 +195,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | test) stages="$stages $word" ;;
+	python | native | vm | arch | test) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ream.paths import CHECKOUT
+from ream.stage.arch import SUBJECTS
 
 HOST_PROGRAMS = (
     *("cat", "dirname", "env", "flock", "grep", "mkdir", "mktemp", "mv", "readlink", "rm"),
@@ -17,6 +18,17 @@ HOST_PROGRAMS = (
 
 NATIVE_PROGRAMS = ("gcc", "ld", "make", "flex", "bison", "bc", "git", "xz")
 VM_PROGRAMS = ("qemu-system-x86_64", "ndctl", "daxctl", "busybox")
+# By the name of their tools, Debian's name of their C library.
+ARCHITECTURES = {
+    "aarch64-linux-gnu": "arm64",
+    "arm-linux-gnueabihf": "armhf",
+    "powerpc64le-linux-gnu": "ppc64el",
+    "riscv64-linux-gnu": "riscv64",
+    "s390x-linux-gnu": "s390x",
+    "sparc64-linux-gnu": "sparc64",
+}
+ARCH_PROGRAMS = (*(f"{tools}-gcc" for tools in ARCHITECTURES), "qemu-aarch64")
+ARCH_LIBRARIES = tuple(f"libc6-dev-{name}-cross" for name in ARCHITECTURES.values())
 
 # Each notes how it was called. HERE is the made-up machine's directory.
 FAKES = {
@@ -66,10 +78,10 @@ class Machine:
             (here / "bin" / name).symlink_to(found)
         for name, body in FAKES.items():
             self.install(name, body)
-        for name in (*NATIVE_PROGRAMS, *VM_PROGRAMS):
+        for name in (*NATIVE_PROGRAMS, *VM_PROGRAMS, *ARCH_PROGRAMS):
             self.install(name, "")
         (here / "packages").mkdir()
-        for name in ("libc6-dev", "libelf-dev"):
+        for name in ("libc6-dev", "libelf-dev", *ARCH_LIBRARIES):
             (here / "packages" / name).touch()
         for name in ("network", "lists", "calls"):
             (here / name).touch()
@@ -81,7 +93,7 @@ class Machine:
 
     def lose(self, *names: str) -> None:
         for name in names:
-            place = "packages" if name.endswith("-dev") else "bin"
+            place = "packages" if name.endswith(("-dev", "-cross")) else "bin"
             (self.here / place / name).unlink()
 
     def be(self, *, uid: int) -> None:
@@ -249,6 +261,44 @@ def test_only_the_vm_stage_needs_a_machine_to_boot(machine: Machine) -> None:
     machine.lose(*VM_PROGRAMS)
     assert machine.set_up("native")[0] == 0
     assert not [call for call in machine.calls() if "apt-get" in call]
+
+
+def test_the_arch_stage_wants_every_compiler_a_library_for_it_and_an_emulator(
+    machine: Machine,
+) -> None:
+    assert machine.set_up("arch")[0] == 0
+    assert not [call for call in machine.calls() if "apt-get" in call]
+    machine.lose(*ARCH_PROGRAMS, *ARCH_LIBRARIES)
+    machine.be(uid=1000)
+    code, said = machine.set_up("arch")
+    assert code == 3
+    assert said.split("--no-install-recommends ")[1].split() == [
+        *(
+            name
+            for tools, libc in ARCHITECTURES.items()
+            for name in (f"gcc-{tools}", f"libc6-dev-{libc}-cross")
+        ),
+        "qemu-user",
+    ]
+
+
+def test_what_is_there_of_the_arch_stage_is_not_asked_for_again(machine: Machine) -> None:
+    machine.lose("s390x-linux-gnu-gcc", "libc6-dev-armhf-cross")
+    code, said = machine.set_up("--no-install", "arch")
+    assert code == 3
+    assert said.endswith("--no-install-recommends libc6-dev-armhf-cross gcc-s390x-linux-gnu\n")
+
+
+def test_only_the_arch_stage_needs_other_architectures(machine: Machine) -> None:
+    machine.lose(*ARCH_PROGRAMS, *ARCH_LIBRARIES)
+    assert machine.set_up("native", "vm")[0] == 0
+    assert not [call for call in machine.calls() if "apt-get" in call]
+
+
+def test_the_arch_stage_brings_what_its_driver_asks_for() -> None:
+    wanted = {program for subject in SUBJECTS for program in subject.machine.programs}
+    emulators = {program for program in wanted if program.startswith("qemu-")}
+    assert wanted - emulators == {"gcc", *ARCH_PROGRAMS} - {"qemu-aarch64"}
 
 
 def test_a_python_that_cannot_make_environments_is_a_missing_package(machine: Machine) -> None:

@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, perform, require, run
@@ -52,6 +53,17 @@ _REACHED_TWICE = "arch/x86/lib/"
 after the other the proper way, which is the second, has the last word."""
 
 
+@dataclass(frozen=True)
+class Target:
+    """What kbuild builds for. arch: its ARCH. cross: the beginning of the tools' names."""
+
+    arch: str = "x86_64"
+    cross: str = ""
+
+
+NATIVE_TARGET = Target()
+
+
 def make(
     tree: Path,
     targets: Sequence[str],
@@ -59,21 +71,28 @@ def make(
     deadline_s: float,
     nr_jobs: int | None = None,
     talks: bool = False,
+    out: str | Path = BUILD,
+    target: Target = NATIVE_TARGET,
 ) -> Command:
     """The command that builds targets of a tree in its own build directory, on all our CPUs.
 
     talks: prints a line for each file it makes, as "  CC      mm/mm_init.o".
+    out: another build directory. target: what for.
     """
     nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
     quiet = () if talks else ("-s",)
-    fixed = ("ARCH=x86_64", f"CC={compiler()}", *(f"{name}=" for name in _NOT_THE_USERS))
-    argv = ("make", *quiet, f"-j{nr_jobs}", f"O={BUILD}", *fixed, *targets)
+    tools = (f"ARCH={target.arch}", f"CC={compiler(target)}")
+    fixed = (*tools, *(f"{name}=" for name in _NOT_THE_USERS))
+    # Of two words for one variable make takes the last.
+    cross = (f"CROSS_COMPILE={target.cross}",) if target.cross else ()
+    argv = ("make", *quiet, f"-j{nr_jobs}", f"O={out}", *fixed, *cross, *targets)
     return Command(argv, tree, deadline_s, _OURS)
 
 
-def compiler() -> str:
+def compiler(target: Target = NATIVE_TARGET) -> str:
     """What kbuild is to compile with: gcc, through ccache where that is installed."""
-    return "gcc" if shutil.which("ccache") is None else "ccache gcc"
+    gcc = f"{target.cross}gcc"
+    return gcc if shutil.which("ccache") is None else f"ccache {gcc}"
 
 
 def configure(tree: Path) -> tuple[Command, ...]:

@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a page table entry means, bit by bit: x86-64 in full, of other architectures the PFN.
+
+Written from the layouts that processors define and headers of Linux 6.12 name, not from the
+code of those headers, which these rules judge. An entry is an int, its word as a number: how
+memory holds it is another matter (`Layout.stored`).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+# --- x86-64: bits ------------------------------------------------------------------------
+# arch/x86/include/asm/pgtable_types.h, _PAGE_BIT_*; SW is what a processor leaves to software.
+
+PRESENT = 1 << 0
+RW = 1 << 1
+USER = 1 << 2
+PWT = 1 << 3
+PCD = 1 << 4
+ACCESSED = 1 << 5
+DIRTY = 1 << 6
+PAT = 1 << 7
+GLOBAL = 1 << 8
+PROTNONE = GLOBAL  # where PRESENT is clear: no access, but a page all the same
+SPECIAL = 1 << 9  # SW1
+UFFD_WP = 1 << 10  # SW2
+SOFT_DIRTY = 1 << 11  # SW3; only with CONFIG_MEM_SOFT_DIRTY
+DEVMAP = 1 << 57  # SW4
+SAVED_DIRTY = 1 << 58  # SW5; what DIRTY was when RW went: RW=0, DIRTY=1 is a shadow stack
+PKEY_MASK = 0xF << 59
+NX = 1 << 63
+
+DIRTY_BITS = DIRTY | SAVED_DIRTY
+PFN_MASK = (1 << 52) - (1 << 12)
+
+# Of an entry that is neither present nor PROTNONE; arch/x86/include/asm/pgtable_types.h.
+SWP_SOFT_DIRTY = RW
+SWP_UFFD_WP = USER
+SWP_EXCLUSIVE = PWT
+
+_WORD = (1 << 64) - 1
+_SWP_OFFSET_BITS = 50
+_SWP_OFFSET_SHIFT = 9
+_SWP_TYPE_SHIFT = 59
+
+# --- x86-64: what an entry says ----------------------------------------------------------
+# arch/x86/include/asm/pgtable.h
+
+
+def present(entry: int) -> bool:
+    """Whether there is a page: mapped, or kept where access is forbidden."""
+    return bool(entry & (PRESENT | PROTNONE))
+
+
+def none(entry: int) -> bool:
+    """Whether there is nothing: some processors leave a stray ACCESSED or DIRTY in such a word."""
+    return not entry & ~(DIRTY | ACCESSED)
+
+
+def young(entry: int) -> bool:
+    """Whether it was used since it was last made old."""
+    return bool(entry & ACCESSED)
+
+
+def dirty(entry: int) -> bool:
+    """Whether the page was written through it: by hardware's bit or by the one that saves it."""
+    return bool(entry & DIRTY_BITS)
+
+
+def write(entry: int, *, shadow_stack: bool = False) -> bool:
+    """Whether it lets the page be written.
+
+    shadow_stack: on a processor with user shadow stacks, whose pages have RW=0 and DIRTY=1.
+    """
+    return bool(entry & RW) or (shadow_stack and bool(entry & DIRTY))
+
+
+def special(entry: int) -> bool:
+    """Whether the page, if there is a descriptor at all, must not be counted."""
+    return bool(entry & SPECIAL)
+
+
+def uffd_wp(entry: int) -> bool:
+    """Whether userfaultfd protects it from writing."""
+    return bool(entry & UFFD_WP)
+
+
+def soft_dirty(entry: int) -> bool:
+    """Whether it was written since /proc/PID/clear_refs; needs CONFIG_MEM_SOFT_DIRTY."""
+    return bool(entry & SOFT_DIRTY)
+
+
+# --- x86-64: what becomes of an entry ----------------------------------------------------
+
+
+def _save_dirty(entry: int) -> int:
+    """Keep RW=0, DIRTY=1 for shadow stacks; the saving bit is added to, never cleared."""
+    if not entry & RW and entry & DIRTY:
+        return entry & ~DIRTY | SAVED_DIRTY
+    return entry
+
+
+def wrprotect(entry: int) -> int:
+    """Not to be written; still dirty if it was."""
+    return _save_dirty(entry & ~RW)
+
+
+def mkclean(entry: int) -> int:
+    """Neither dirty bit; soft dirty stays."""
+    return entry & ~DIRTY_BITS
+
+
+def mkold(entry: int) -> int:
+    """Not used yet."""
+    return entry & ~ACCESSED
+
+
+def mkdirty(entry: int, *, soft: bool = True) -> int:
+    """Written; in a read-only entry the saving bit says so.
+
+    soft: whether the kernel has CONFIG_MEM_SOFT_DIRTY.
+    """
+    return _save_dirty(entry | DIRTY | (SOFT_DIRTY if soft else 0))
+
+
+def mkwrite(entry: int, *, shadow_stack: bool = False) -> int:
+    """Writable, as entries of its VMA are; a saved dirty bit goes back to hardware's.
+
+    shadow_stack: whether the VMA is one (VM_SHADOW_STACK).
+    Source: arch/x86/mm/pgtable.c.
+    """
+    if shadow_stack:
+        return entry & ~RW | DIRTY
+    if entry & SAVED_DIRTY:
+        entry = entry & ~SAVED_DIRTY | DIRTY
+    return entry | RW
+
+
+def clear_uffd_wp(entry: int) -> int:
+    """No longer protected by userfaultfd; writing stays forbidden."""
+    return entry & ~UFFD_WP
+
+
+def mkuffd_wp(entry: int) -> int:
+    """Protected by userfaultfd, hence not writable."""
+    return wrprotect(entry | UFFD_WP)
+
+
+def clear_soft_dirty(entry: int) -> int:
+    """Not written as far as /proc/PID/clear_refs goes."""
+    return entry & ~SOFT_DIRTY
+
+
+def swap_entry(kind: int, offset: int) -> int:
+    """An entry of a page that is elsewhere: its type (SWP_*), and an offset or a PFN.
+
+    The offset is stored complemented, so that no speculation finds memory where it points.
+    Source: arch/x86/include/asm/pgtable_64.h. Raises ValueError for what has no room.
+    """
+    if kind >> 5 or offset >> _SWP_OFFSET_BITS:
+        raise ValueError(f"type {kind} with offset {offset:#x}: no room in 5 and 50 bits")
+    stored = ~offset & (1 << _SWP_OFFSET_BITS) - 1
+    return kind << _SWP_TYPE_SHIFT | stored << _SWP_OFFSET_SHIFT
+
+
+# --- Where architectures keep a PFN ------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Adjacent bits of a PFN that are adjacent in the entry, too; bit numbers, lowest first."""
+
+    pfn_bit: int
+    nr_bits: int
+    entry_bit: int
+
+    @property
+    def mask(self) -> int:
+        """Its bits of the entry."""
+        return (1 << self.nr_bits) - 1 << self.entry_bit
+
+    def place(self, pfn: int) -> int:
+        """Its part of a PFN, where the entry has it."""
+        return pfn >> self.pfn_bit << self.entry_bit & self.mask
+
+    def take(self, entry: int) -> int:
+        """Its part of the PFN of an entry."""
+        return (entry & self.mask) >> self.entry_bit << self.pfn_bit
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a last-level entry of one architecture, of one page size, names its page.
+
+    word_bits: of an entry. page_shift: log2 of the page's bytes. source: where 6.12 names it.
+    pieces: the PFN, from its lowest bits up.
+    """
+
+    name: str
+    word_bits: int
+    page_shift: int
+    pieces: tuple[Piece, ...]
+    source: str
+    stored: Literal["little", "big"] = "little"
+    """The order of an entry's bytes in memory."""
+    always: int = 0
+    """Bits that an entry made from a PFN has whatever the protection."""
+    copies: tuple[Piece, ...] = ()
+    """Parts of the PFN that 6.12 also writes where processors define zero; nothing reads them."""
+    reserved: int = 0
+    """Bits that no entry may have: 6.12 would read them as parts of the PFN."""
+    empty: int = 0
+    """The entry of no page."""
+    group: int = 0
+    """A bit that makes an entry one of a group of pages, where the processor knows such."""
+
+    @property
+    def nr_pfn_bits(self) -> int:
+        """Of the largest PFN that an entry can name."""
+        return sum(piece.nr_bits for piece in self.pieces)
+
+    @property
+    def pfn_mask(self) -> int:
+        """All bits of an entry that depend on the PFN."""
+        mask = 0
+        for piece in self.pieces + self.copies:
+            mask |= piece.mask
+        return mask
+
+    @property
+    def attributes(self) -> int:
+        """All bits of an entry that do not depend on the PFN, and may be set."""
+        return (1 << self.word_bits) - 1 & ~(self.pfn_mask | self.reserved)
+
+    @property
+    def advances_by_adding(self) -> int | None:
+        """PFN_PTE_SHIFT: an entry plus nr << this is the nr-th next; None where it is not."""
+        return self.pieces[0].entry_bit if len(self.pieces) == 1 else None
+
+    def encode(self, pfn: int, prot: int) -> int:
+        """The entry of a page with a protection.
+
+        Raises ValueError if there is no room for the PFN, or the protection is in its place.
+        """
+        if prot & ~self.attributes:
+            raise ValueError(f"{self.name}: {prot:#x} is no protection: it has bits of a PFN")
+        return self._place(pfn) | prot | self.always
+
+    def decode(self, entry: int) -> int:
+        """The PFN of an entry."""
+        pfn = 0
+        for piece in self.pieces:
+            pfn |= piece.take(entry)
+        return pfn
+
+    def advance(self, entry: int, nr: int) -> int:
+        """The entry of the page nr further on, all else as it is.
+
+        Raises ValueError where no entry can name that page.
+        """
+        return self._place(self.decode(entry) + nr) | entry & ~self.pfn_mask
+
+    def _place(self, pfn: int) -> int:
+        if pfn < 0 or pfn >> self.nr_pfn_bits:
+            raise ValueError(f"{self.name}: no room for PFN {pfn:#x} in {self.nr_pfn_bits} bits")
+        entry = 0
+        for piece in self.pieces + self.copies:
+            entry |= piece.place(pfn)
+        return entry
+
+
+class _Inverted(Layout):
+    """x86-64: a PFN that must not be used is stored complemented, out of reach of speculation.
+
+    Source: arch/x86/include/asm/pgtable-invert.h (the L1 terminal fault).
+    """
+
+    def encode(self, pfn: int, prot: int) -> int:
+        if not prot:
+            # The complement marks itself by bits that are set: PAGE_NONE has PROTNONE.
+            raise ValueError(f"{self.name}: a protection without any bit is of no page")
+        return self._flip(super().encode(pfn, prot), by=prot)
+
+    def decode(self, entry: int) -> int:
+        return super().decode(self._flip(entry, by=entry))
+
+    def advance(self, entry: int, nr: int) -> int:
+        return self._flip(super().advance(entry, nr), by=entry)
+
+    def _flip(self, entry: int, *, by: int) -> int:
+        return entry ^ self.pfn_mask if by and not by & PRESENT else entry
+
+
+class _BornYoung(Layout):
+    """s390: a new entry is young, and one that is young and may be read is valid.
+
+    Source: mk_pte_phys(), pte_mkyoung() in arch/s390/include/asm/pgtable.h.
+    """
+
+    YOUNG = 0x004
+    READ = 0x010
+    INVALID = 0x400
+
+    def encode(self, pfn: int, prot: int) -> int:
+        entry = super().encode(pfn, prot) | self.YOUNG
+        return entry & ~self.INVALID if entry & self.READ else entry
+
+
+class _Napot(Layout):
+    """riscv: an entry of a group is of naturally aligned pages, sized by the PFN's lowest 1.
+
+    Source: the Svnapot extension; pte_napot() in arch/riscv/include/asm/pgtable.h.
+    """
+
+    def decode(self, entry: int) -> int:
+        pfn = super().decode(entry)
+        return pfn & pfn - 1 if entry & self.group else pfn
+
+    def advance(self, entry: int, nr: int) -> int:
+        if entry & self.group:
+            raise ValueError(f"{self.name}: {entry:#x} is of a group of pages, not of one")
+        return super().advance(entry, nr)
+
+
+X86_64 = _Inverted(
+    "x86_64", 64, 12, (Piece(0, 40, 12),), "arch/x86/include/asm/pgtable_types.h: PTE_PFN_MASK"
+)
+ARM = Layout("arm", 32, 12, (Piece(0, 20, 12),), "arch/arm/include/asm/pgtable-2level.h")
+ARM_LPAE = Layout(
+    "arm-lpae",
+    *(64, 12, (Piece(0, 28, 12),)),
+    "arch/arm/include/asm/pgtable-3level-hwdef.h: PHYS_MASK_SHIFT",
+)
+
+_ARM64 = "arch/arm64/include/asm/pgtable-hwdef.h: PTE_ADDR_LOW, PTE_ADDR_HIGH"
+_ABOVE_48 = 3 << 48
+ARM64_4K = Layout("arm64-4k", 64, 12, (Piece(0, 36, 12),), _ARM64, reserved=_ABOVE_48)
+ARM64_16K = Layout("arm64-16k", 64, 14, (Piece(0, 34, 14),), _ARM64, reserved=_ABOVE_48)
+# FEAT_LPA: address bits [51:48] go where a 64K page's own low bits would be.
+ARM64_64K_LPA = Layout(
+    "arm64-64k-lpa",
+    *(64, 16, (Piece(0, 32, 16), Piece(32, 4, 12))),
+    _ARM64,
+    copies=(Piece(32, 2, 48),),
+)
+# FEAT_LPA2 (TCR_EL1.DS): address bits [51:50] go where the shareability was.
+ARM64_4K_LPA2 = Layout("arm64-4k-lpa2", 64, 12, (Piece(0, 38, 12), Piece(38, 2, 8)), _ARM64)
+ARM64_16K_LPA2 = Layout("arm64-16k-lpa2", 64, 14, (Piece(0, 36, 14), Piece(36, 2, 8)), _ARM64)
+
+RISCV64 = _Napot(
+    "riscv64",
+    *(64, 12, (Piece(0, 44, 10),)),
+    "arch/riscv/include/asm/pgtable-64.h: _PAGE_PFN_MASK, _PAGE_NAPOT",
+    group=1 << 63,
+)
+
+_BOOK3S64 = "arch/powerpc/include/asm/book3s/64/pgtable.h: PTE_RPN_MASK, _PAGE_PTE"
+_PAGE_PTE = 1 << 62
+BOOK3S64_4K = Layout(
+    "book3s64-4k", 64, 12, (Piece(0, 41, 12),), _BOOK3S64, stored="big", always=_PAGE_PTE
+)
+BOOK3S64_64K = Layout(
+    "book3s64-64k", 64, 16, (Piece(0, 37, 16),), _BOOK3S64, stored="big", always=_PAGE_PTE
+)
+S390X = _BornYoung(
+    "s390x",
+    *(64, 12, (Piece(0, 52, 12),)),
+    "arch/s390/include/asm/pgtable.h: pte_pfn(), _PAGE_INVALID",
+    stored="big",
+    empty=_BornYoung.INVALID,
+)
+
+_SPARC64 = "arch/sparc/include/asm/pgtable_64.h: _PAGE_PADDR_4U, _PAGE_PADDR_4V"
+SPARC64_SUN4U = Layout("sparc64-sun4u", 64, 13, (Piece(0, 30, 13),), _SPARC64, stored="big")
+SPARC64_SUN4V = Layout("sparc64-sun4v", 64, 13, (Piece(0, 43, 13),), _SPARC64, stored="big")
+NIOS2 = Layout("nios2", 32, 12, (Piece(0, 20, 0),), "arch/nios2/include/asm/pgtable.h: pte_pfn()")
+
+LAYOUTS: tuple[Layout, ...] = (
+    *(X86_64, ARM, ARM_LPAE),
+    *(ARM64_4K, ARM64_16K, ARM64_64K_LPA, ARM64_4K_LPA2, ARM64_16K_LPA2),
+    *(RISCV64, BOOK3S64_4K, BOOK3S64_64K, S390X, SPARC64_SUN4U, SPARC64_SUN4V, NIOS2),
+)

@@ -153,7 +153,7 @@ def test_a_carriage_return_that_is_part_of_the_change_stays(tmp_path: Path) -> N
         (b" \n\n", "x.patch: empty"),
         (b"remember the milk\n", "x.patch: no patch inside"),
         (mail("[PATCH 0/2] cover", COVER).encode(), "x.patch: no patch inside"),
-        (gzip.compress(DIFF.encode()), "x.patch: compressed; unpack it first .`gunzip`"),
+        (gzip.compress(DIFF.encode(), mtime=0), "x.patch: compressed; unpack it first .`gunzip`"),
         (b"\x7fELF\x02\x01\x01\x00", r"x.patch: not a patch \(binary data\)"),
         (DIFF.encode("utf-16"), r"x.patch: not a patch \(binary data\)"),
     ],

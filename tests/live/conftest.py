@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The running kernel's own settings for the live tests, which leave them as they found them."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ream.settings import Door, sole_door
+from ream.stage.live import build_fork_folios, offered_kib, why_not
+
+TEST_BYTES = 64 << 20
+THP = Path("/sys/kernel/mm/transparent_hugepage")
+
+
+def read_settings() -> dict[str, str]:
+    """Every setting of huge pages by its path; counters are none, they cannot be written."""
+    files = (path for path in THP.rglob("*") if path.is_file() and path.stat().st_mode & 0o200)
+    return {str(path): path.read_text() for path in files}
+
+
+@pytest.fixture
+def settings_now() -> Callable[[], dict[str, str]]:
+    return read_settings
+
+
+@pytest.fixture
+def settings_kept() -> Iterator[dict[str, str]]:
+    """All settings as they were; the test fails if they differ after it, and they are put back."""
+    if reason := why_not(64, TEST_BYTES):
+        pytest.skip(f"folios of 64 KiB: {reason}")
+    before = read_settings()
+    yield before
+    after = read_settings()
+    for path in before:
+        if after[path] != before[path]:
+            Path(path).write_text(_value(before[path]))
+    assert after == before
+
+
+def _value(text: str) -> str:
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+@pytest.fixture
+def door(settings_kept: dict[str, str], tmp_path: Path) -> Iterator[Door]:
+    assert settings_kept
+    with sole_door(say=print, state=tmp_path / "state") as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def fork_folios(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fork_folios(tmp_path_factory.mktemp("workload"))
+
+
+@pytest.fixture
+def offered() -> tuple[int, ...]:
+    return offered_kib()

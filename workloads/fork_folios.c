@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fork(), munmap() and MADV_DONTNEED over anonymous memory in folios of one
+ * size, every folio mapped by PTEs. Compiled with folios.c, statically.
+ *
+ *   fork_folios --folio-kib K [--bytes B] [--rounds N] [--ops OP,OP...]
+ *               [--seed S] [--map-order contiguous|scattered]
+ *               [--displace-bytes B] [--check-contents] [--digest]
+ *
+ * Each round maps B bytes afresh, fills them, and makes sure of what it got
+ * before any clock starts. Three mappings, in random order, serve the OPs:
+ *
+ *   fork            fork() over the fresh mapping
+ *   exit            that child's _exit(), until we have reaped it
+ *   refork          the next fork(): PTEs are read-only, pages not exclusive
+ *   munmap-shared   munmap() while the child of refork maps it, too
+ *
+ *   munmap          of a fresh mapping that nobody else maps
+ *
+ *   dontneed        MADV_DONTNEED of all of a fresh mapping
+ *
+ * A child waits until we have taken the time, so its exit is not in fork.
+ * The caches hold what verification left there, of struct pages above all,
+ * unless --displace-bytes has as much other memory written before each OP.
+ *
+ * A line of JSON for each sample, once all that belongs to it is verified:
+ * after a fork two processes map each page, after the child's end one does;
+ * with --check-contents, parent and child read what was written.
+ *
+ * Settings are read, never written: whoever runs this chooses the size with
+ * /sys/kernel/mm/transparent_hugepage/hugepages-<K>kB/enabled = madvise, and
+ * never for all others: a fault takes the largest that it may. Only root sees
+ * page frames; others can have 4 KiB only.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "folios.h"
+
+#define PROTOCOL_VERSION 1
+#define LINE_BYTES 64
+#define NR_BARE_FORKS 5
+#define THP "/sys/kernel/mm/transparent_hugepage"
+
+enum op {
+	OP_FORK,
+	OP_EXIT,
+	OP_REFORK,
+	OP_MUNMAP_SHARED,
+	OP_MUNMAP,
+	OP_DONTNEED,
+	NR_OPS,
+};
+
+static const char *const op_names[NR_OPS] = {
+	[OP_FORK] = "fork",
+	[OP_EXIT] = "exit",
+	[OP_REFORK] = "refork",
+	[OP_MUNMAP_SHARED] = "munmap-shared",
+	[OP_MUNMAP] = "munmap",
+	[OP_DONTNEED] = "dontneed",
+};
+
+struct options {
+	struct folios folios;
+	unsigned long rounds;
+	size_t displace_bytes;
+	bool wanted[NR_OPS];
+	bool check_contents;
+	bool digest;
+};
+
+struct samples {
+	uint64_t time_ns[NR_OPS];
+	uint64_t digest;	/* after fork */
+};
+
+static char *displacer;		/* never copied by fork() */
+static uint64_t *child_left_ns;	/* shared with children */
+
+void die(int code, const char *format, ...)
+{
+	va_list values;
+
+	fflush(stdout);
+	fputs("fork_folios: ", stderr);
+	va_start(values, format);
+	vfprintf(stderr, format, values);
+	va_end(values);
+	fputc('\n', stderr);
+	exit(code);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+/* Write other memory, so that little else is left in the caches. */
+static void displace(const struct options *options)
+{
+	for (size_t at = 0; at < options->displace_bytes; at += LINE_BYTES)
+		__atomic_store_n(displacer + at, at, __ATOMIC_RELAXED);
+}
+
+struct child {
+	pid_t pid;
+	int release_fd;		/* a byte lets it go: whether to check first */
+};
+
+/* Time a fork() whose child then waits; if we end, it ends. */
+static struct child fork_waiting(const struct options *options,
+				 uint64_t *time_ns)
+{
+	struct child child;
+	uint64_t began_ns;
+	char check = 0;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		die(EXIT_FAILED, "pipe: %s", strerror(errno));
+	child.release_fd = ends[1];
+	began_ns = now_ns();
+	child.pid = fork();
+	if (!child.pid) {
+		close(ends[1]);
+		if (read(ends[0], &check, 1) == 1 && check &&
+		    !folios_hold(&options->folios))
+			_exit(EXIT_NOT_VERIFIED);
+		*child_left_ns = now_ns();
+		_exit(EXIT_SUCCESS);
+	}
+	*time_ns = now_ns() - began_ns;
+	close(ends[0]);
+	if (child.pid < 0)
+		die(EXIT_CANNOT_RUN, "fork: %s", strerror(errno));
+	return child;
+}
+
+/* Let a child go; returns the time from its _exit() until it is reaped. */
+static uint64_t reap(struct child child, bool check)
+{
+	uint64_t reaped_ns;
+	char word = check;
+	int status;
+
+	if (write(child.release_fd, &word, 1) != 1 ||
+	    waitpid(child.pid, &status, 0) != child.pid)
+		die(EXIT_FAILED, "a child is lost: %s", strerror(errno));
+	reaped_ns = now_ns();
+	close(child.release_fd);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOT_VERIFIED)
+		die(EXIT_NOT_VERIFIED, "a child reads other than was written");
+	if (status)
+		die(EXIT_FAILED, "a child ended with wait status %d", status);
+	return reaped_ns - *child_left_ns;
+}
+
+static void time_munmap(const struct options *options, uint64_t *time_ns)
+{
+	const struct folios *folios = &options->folios;
+	uint64_t began_ns;
+	int error;
+
+	displace(options);
+	began_ns = now_ns();
+	error = munmap(folios->at, folios->nr_bytes);
+	*time_ns = now_ns() - began_ns;
+	if (error)
+		die(EXIT_FAILED, "munmap: %s", strerror(errno));
+	folios_verify_gone(folios, "munmap()");
+}
+
+static bool after_fork(const struct options *options)
+{
+	bool good = folios_mapped_by(&options->folios, 2);
+
+	if (options->check_contents && !folios_hold(&options->folios))
+		die(EXIT_NOT_VERIFIED, "fork() changed what we had written");
+	return good;
+}
+
+/* This and the next two return false if the kernel moved pages meanwhile. */
+static bool do_forks(const struct options *options, struct samples *samples)
+{
+	const bool *wanted = options->wanted;
+	uint64_t *time_ns = samples->time_ns;
+	struct child child;
+	bool good;
+
+	displace(options);
+	child = fork_waiting(options, &time_ns[OP_FORK]);
+	good = after_fork(options);
+	if (options->digest)
+		samples->digest = folios_digest(&options->folios);
+	displace(options);
+	time_ns[OP_EXIT] = reap(child, options->check_contents);
+	good = good && folios_mapped_by(&options->folios, 1);
+	if (!good || !(wanted[OP_REFORK] || wanted[OP_MUNMAP_SHARED]))
+		return good;
+
+	displace(options);
+	child = fork_waiting(options, &time_ns[OP_REFORK]);
+	good = after_fork(options);
+	if (good && wanted[OP_MUNMAP_SHARED])
+		time_munmap(options, &time_ns[OP_MUNMAP_SHARED]);
+	reap(child, options->check_contents);
+	return good;
+}
+
+static bool do_munmap(const struct options *options, struct samples *samples)
+{
+	time_munmap(options, &samples->time_ns[OP_MUNMAP]);
+	return true;
+}
+
+static bool do_dontneed(const struct options *options, struct samples *samples)
+{
+	const struct folios *folios = &options->folios;
+	uint64_t began_ns;
+	int error;
+
+	displace(options);
+	began_ns = now_ns();
+	error = madvise(folios->at, folios->nr_bytes, MADV_DONTNEED);
+	samples->time_ns[OP_DONTNEED] = now_ns() - began_ns;
+	if (error)
+		die(EXIT_FAILED, "MADV_DONTNEED: %s", strerror(errno));
+	folios_verify_gone(folios, "MADV_DONTNEED");
+	return true;
+}
+
+struct mapping {
+	enum op first, last;	/* what it serves */
+	bool (*run)(const struct options *options, struct samples *samples);
+};
+
+static const struct mapping mappings[] = {
+	{ OP_FORK, OP_MUNMAP_SHARED, do_forks },
+	{ OP_MUNMAP, OP_MUNMAP, do_munmap },
+	{ OP_DONTNEED, OP_DONTNEED, do_dontneed },
+};
+
+#define NR_MAPPINGS (sizeof(mappings) / sizeof(mappings[0]))
+
+static void print_samples(const struct options *options,
+			  const struct mapping *mapping, unsigned long round,
+			  const struct samples *samples)
+{
+	const struct folios *folios = &options->folios;
+
+	for (enum op op = mapping->first; op <= mapping->last; op++) {
+		if (!options->wanted[op])
+			continue;
+		printf("{\"folio_kib\":%lu,\"round\":%lu,\"op\":\"%s\",",
+		       folios->pages_each * PAGE_BYTES / 1024, round,
+		       op_names[op]);
+		printf("\"time_ns\":%llu,\"nr_ptes\":%lu,\"verified\":true",
+		       (unsigned long long)samples->time_ns[op],
+		       folios->nr_bytes / PAGE_BYTES);
+		if (options->digest && op == OP_FORK)
+			printf(",\"digest\":\"%016llx\"",
+			       (unsigned long long)samples->digest);
+		puts("}");
+	}
+	fflush(stdout);
+}
+
+static void run_mapping(struct options *options, const struct mapping *mapping,
+			unsigned long round)
+{
+	bool wanted = false;
+
+	for (enum op op = mapping->first; op <= mapping->last; op++)
+		wanted |= options->wanted[op];
+	for (int attempt = 1; wanted; attempt++) {
+		struct samples samples = { 0 };
+		bool good;
+
+		folios_map(&options->folios, round);
+		good = mapping->run(options, &samples);
+		folios_release(&options->folios);
+		if (good) {
+			print_samples(options, mapping, round, &samples);
+			return;
+		}
+		if (attempt == MOST_ATTEMPTS)
+			die(EXIT_CANNOT_RUN,
+			    "round %lu: the kernel moved pages in each of %d attempts; is something compacting memory?",
+			    round, attempt);
+		options->folios.nr_redone++;
+	}
+}
+
+static void run_rounds(struct options *options)
+{
+	for (unsigned long round = 0; round < options->rounds; round++) {
+		uint64_t seed = mixed(options->folios.seed) + round;
+		size_t order[NR_MAPPINGS];
+
+		for (size_t i = 0; i < NR_MAPPINGS; i++) {
+			size_t at = mixed(seed + i) % (i + 1);
+
+			order[i] = order[at];
+			order[at] = i;
+		}
+		for (size_t i = 0; i < NR_MAPPINGS; i++)
+			run_mapping(options, &mappings[order[i]], round);
+	}
+}
+
+/* What a fork() of this program takes without the mapping: the median. */
+static uint64_t bare_fork_ns(const struct options *options)
+{
+	uint64_t time_ns[NR_BARE_FORKS];
+
+	for (int i = 0; i < NR_BARE_FORKS; i++) {
+		uint64_t took_ns;
+		int at = i;
+
+		reap(fork_waiting(options, &took_ns), false);
+		for (; at && time_ns[at - 1] > took_ns; at--)
+			time_ns[at] = time_ns[at - 1];
+		time_ns[at] = took_ns;
+	}
+	return time_ns[NR_BARE_FORKS / 2];
+}
+
+static unsigned long pmd_kib(void)
+{
+	FILE *file = fopen(THP "/hpage_pmd_size", "re");
+	unsigned long nr_bytes = 0;
+
+	if (file) {
+		if (fscanf(file, "%lu", &nr_bytes) != 1)
+			nr_bytes = 0;
+		fclose(file);
+	}
+	return nr_bytes / 1024;
+}
+
+static void say_hello(const struct options *options, bool sees_frames)
+{
+	const struct folios *folios = &options->folios;
+	unsigned long thp_kib = pmd_kib();
+	struct utsname kernel;
+
+	uname(&kernel);
+	printf("{\"hello\":{\"version\":%d,\"release\":\"%s\",\"uid\":%u,",
+	       PROTOCOL_VERSION, kernel.release, getuid());
+	printf(thp_kib ? "\"thp_kib\":%lu," : "\"thp_kib\":null,", thp_kib);
+	printf("\"page_bytes\":%lu,\"folio_kib\":%lu,\"bytes\":%zu,",
+	       PAGE_BYTES, folios->pages_each * PAGE_BYTES / 1024,
+	       folios->nr_bytes);
+	printf("\"displace_bytes\":%zu,\"map_order\":\"%s\",\"frames\":%s,",
+	       options->displace_bytes,
+	       folios->scattered ? "scattered" : "contiguous",
+	       sees_frames ? "true" : "false");
+	printf("\"bare_fork_ns\":%llu}}\n",
+	       (unsigned long long)bare_fork_ns(options));
+	fflush(stdout);
+}
+
+static unsigned long number_of(const char *option, const char *text)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno)
+		die(EXIT_USAGE, "%s %s: not a number", option, text);
+	return number;
+}
+
+static void parse_ops(bool *wanted, char *list)
+{
+	memset(wanted, 0, NR_OPS * sizeof(*wanted));
+	for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+		int op = 0;
+
+		while (op < NR_OPS && strcmp(name, op_names[op]))
+			op++;
+		if (op == NR_OPS)
+			die(EXIT_USAGE,
+			    "--ops %s: there is fork, exit, refork, munmap-shared, munmap, dontneed",
+			    name);
+		wanted[op] = true;
+	}
+}
+
+static bool parse_map_order(const char *order)
+{
+	if (strcmp(order, "contiguous") && strcmp(order, "scattered"))
+		die(EXIT_USAGE, "--map-order %s: contiguous or scattered",
+		    order);
+	return *order == 's';
+}
+
+static size_t folio_pages(unsigned long kib)
+{
+	size_t nr_pages = kib * 1024 / PAGE_BYTES;
+
+	if (kib % (PAGE_BYTES / 1024) || !nr_pages || nr_pages > BLOCK_PAGES ||
+	    (nr_pages & (nr_pages - 1)))
+		die(EXIT_USAGE, "--folio-kib %lu: 4, 16, 32, and so on to 2048",
+		    kib);
+	return nr_pages;
+}
+
+static void parse_option(struct options *options, const char *option,
+			 char *value)
+{
+	struct folios *folios = &options->folios;
+
+	if (!strcmp(option, "--folio-kib"))
+		folios->pages_each = folio_pages(number_of(option, value));
+	else if (!strcmp(option, "--bytes"))
+		folios->nr_bytes = number_of(option, value);
+	else if (!strcmp(option, "--rounds"))
+		options->rounds = number_of(option, value);
+	else if (!strcmp(option, "--ops"))
+		parse_ops(options->wanted, value);
+	else if (!strcmp(option, "--seed"))
+		folios->seed = number_of(option, value);
+	else if (!strcmp(option, "--map-order"))
+		folios->scattered = parse_map_order(value);
+	else if (!strcmp(option, "--displace-bytes"))
+		options->displace_bytes = number_of(option, value);
+	else
+		die(EXIT_USAGE, "%s: not an option of ours", option);
+}
+
+static void parse_options(struct options *options, char **argv)
+{
+	const struct folios *folios = &options->folios;
+
+	for (argv++; *argv; argv++) {
+		if (!strcmp(*argv, "--check-contents")) {
+			options->check_contents = true;
+		} else if (!strcmp(*argv, "--digest")) {
+			options->digest = true;
+		} else if (!argv[1]) {
+			die(EXIT_USAGE, "%s: unknown, or lacks its value",
+			    *argv);
+		} else {
+			parse_option(options, argv[0], argv[1]);
+			argv++;
+		}
+	}
+	if (!folios->pages_each)
+		die(EXIT_USAGE, "--folio-kib K: missing");
+	if (!folios->nr_bytes || folios->nr_bytes % BLOCK_BYTES)
+		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
+		    folios->nr_bytes);
+	if (options->displace_bytes % PAGE_BYTES)
+		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",
+		    options->displace_bytes);
+}
+
+/* Before anything is mapped: what cannot be had here, and why. */
+static void require_machine(const struct folios *folios, bool sees_frames)
+{
+	unsigned long kib = folios->pages_each * PAGE_BYTES / 1024;
+	char setting[128];
+
+	if (sysconf(_SC_PAGESIZE) != (long)PAGE_BYTES)
+		die(EXIT_CANNOT_RUN, "pages of %ld bytes: only 4096 are known",
+		    sysconf(_SC_PAGESIZE));
+	if (kib == 4)
+		return;
+	if (!sees_frames)
+		die(EXIT_CANNOT_RUN,
+		    "folios of %lu KiB: page frames are shown to root only, and by kernels with /proc/kpageflags; without, --folio-kib 4",
+		    kib);
+	folios_setting(folios, setting, sizeof(setting));
+	if (!*setting && !access(THP, F_OK))
+		die(EXIT_CANNOT_RUN,
+		    "folios of %lu KiB: this kernel knows no such size, there is no "
+		    THP "/hugepages-%lukB/enabled", kib, kib);
+}
+
+static char *map_own(size_t nr_bytes, int kind)
+{
+	char *at = mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE,
+			kind | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		die(EXIT_CANNOT_RUN, "map %zu bytes: %s", nr_bytes,
+		    strerror(errno));
+	return at;
+}
+
+int main(int argc, char **argv)
+{
+	struct options options = {
+		.folios = { .nr_bytes = 1UL << 30, .seed = 1 },
+		.rounds = 1,
+		.wanted = { [OP_FORK] = true, [OP_REFORK] = true,
+			    [OP_MUNMAP] = true },
+	};
+	bool sees_frames;
+
+	(void)argc;
+	parse_options(&options, argv);
+	sees_frames = folios_open();
+	require_machine(&options.folios, sees_frames);
+	child_left_ns = (uint64_t *)map_own(PAGE_BYTES, MAP_SHARED);
+	if (options.displace_bytes) {
+		displacer = map_own(options.displace_bytes, MAP_PRIVATE);
+		if (madvise(displacer, options.displace_bytes, MADV_DONTFORK))
+			die(EXIT_FAILED, "MADV_DONTFORK: %s", strerror(errno));
+		memset(displacer, 1, options.displace_bytes);
+	}
+	folios_reserve(&options.folios);
+	say_hello(&options, sees_frames);
+	run_rounds(&options);
+	printf("{\"end\":{\"ok\":true,\"redone\":%lu}}\n",
+	       options.folios.nr_redone);
+	return EXIT_SUCCESS;
+}

@@ -4,10 +4,11 @@
 # check-series.sh TREE SERIES... - is each patch clean, and does it build by itself?
 #
 # TREE is an unpacked pristine kernel source; it is not written to. The patches of the
-# SERIES folders are applied to a copy of it one after another, in the order given. Each
-# one has to pass `checkpatch.pl --strict`, and after each one the objects that the series
-# are about have to build, in five configurations, with no warning of the compiler (W=1),
-# of sparse or of kernel-doc that TREE itself does not have.
+# SERIES folders are applied to a copy of it one after another, in the order given: series
+# that do not build on each other are checked by calls of their own. Each patch has to pass
+# `checkpatch.pl --strict`, and after each one the objects that the series are about have to
+# build, in five configurations, with no warning of the compiler (W=1), of sparse or of
+# kernel-doc that TREE itself does not have.
 #
 # CONFIGS in the environment names some of the five. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
@@ -22,7 +23,8 @@ exec </dev/null
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS=${CONFIGS:-native pagedebug kasan uniprocessor i386}
-readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h"
+readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h \
+	include/linux/mm_types.h include/linux/rmap.h include/linux/pgtable.h mm/util.c"
 
 die() { # EXIT-CODE MESSAGE
 	echo "check-series.sh: $2" >&2
@@ -33,13 +35,29 @@ arch() { # CONFIG
 	[ "$1" = i386 ] && echo i386 || echo x86_64
 }
 
-# The code that is changed, and the users of memcpy_flushcache() in the first one.
+# Does any of the patches change one of these files?
+changes() { # FILE...
+	printf '+++ b/%s\n' "$@" | grep -q -s -x -F -f - "${patches[@]}"
+}
+
+# The code that is changed, and users of what it shares with others.
 objects() { # CONFIG
-	echo mm/mm_init.o
-	[ "$1" = i386 ] || echo arch/x86/lib/usercopy_64.o
-	[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
-	[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
-		drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
+	if changes mm/mm_init.c; then
+		echo mm/mm_init.o
+		# users of memcpy_flushcache()
+		[ "$1" = i386 ] || echo arch/x86/lib/usercopy_64.o
+		[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
+		[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
+			drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
+	fi
+	if changes mm/memory.c mm/rmap.c include/linux/rmap.h; then
+		echo mm/memory.o mm/rmap.o mm/mmu_gather.o
+		# users of rmap and of mapcounts
+		[ "$1" = i386 ] || echo mm/huge_memory.o mm/khugepaged.o mm/migrate.o
+		[ "$1" != pagedebug ] || echo mm/debug.o
+		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
+			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
+	fi
 }
 
 # What a configuration has on top of tinyconfig, and must have in the end. Where an option
@@ -51,7 +69,8 @@ fragment() { # CONFIG
 	native)
 		cat "$native"
 		printf 'CONFIG_%s=y\n' BLOCK BLK_DEV LIBNVDIMM BLK_DEV_PMEM MD BLK_DEV_DM \
-			DM_WRITECACHE
+			DM_WRITECACHE HUGETLBFS SHMEM SWAP KSM USERFAULTFD CHECKPOINT_RESTORE \
+			MEM_SOFT_DIRTY PROC_FS PROC_PAGE_MONITOR
 		;;
 	pagedebug) # page_ref_tracepoint_active() is a static key
 		cat "$native"
@@ -186,6 +205,9 @@ for series in "${@:2}"; do
 	done
 done
 [ ${#patches[@]} -gt 0 ] || die 2 "no patch in ${*:2}"
+for config in $CONFIGS; do
+	[ -n "$(objects "$config")" ] || die 2 "${*:2}: change nothing that is known here"
+done
 
 # Hard links are quick, and patch(1) replaces files; a copy where they cannot be had.
 cp -al "$1" "$WORK/linux" 2>/dev/null ||
@@ -201,8 +223,9 @@ exit_code=0
 number=0
 for patch in "${patches[@]}"; do
 	number=$((number + 1))
-	name=$(basename "$(dirname "$patch")")/${patch##*/}
-	faults=$(judge "$(realpath "$patch")")
+	patch=$(realpath "$patch")
+	name=${patch#"$HERE/series/"}
+	faults=$(judge "$patch")
 	if [ -z "$faults" ]; then
 		echo "ok $number $name"
 	else

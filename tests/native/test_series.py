@@ -4,25 +4,29 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 import pytest
 
 from ream.kernel.source import Tree
 from ream.paths import CHECKOUT, SERIES
 
-SHIPPED = ("zone-device", "zone-device-parallel")
+STACKS = (("zone-device", "zone-device-parallel"), ("before/fork",))
+"""Series that are applied one after another."""
 
 
-def test_each_patch_builds_and_adds_no_warning(kernel: Tree) -> None:
-    """In one of the script's five configurations; all of them take five minutes."""
+@pytest.mark.parametrize("stack", STACKS, ids="+".join)
+def test_each_patch_builds_and_adds_no_warning(stack: Sequence[str], kernel: Tree) -> None:
+    """In one of the script's five configurations; all of them take five minutes and more."""
     if shutil.which("sparse") is None:
         if os.environ.get("CI"):
             pytest.fail("sparse: not installed; `make setup` as root installs it")
         pytest.skip("sparse is not installed")
-    words = [CHECKOUT / "kernel/check-series.sh", kernel.path, *(SERIES / one for one in SHIPPED)]
+    words = [CHECKOUT / "kernel/check-series.sh", kernel.path, *(SERIES / one for one in stack)]
     judged = subprocess.run(
         words, env={**os.environ, "CONFIGS": "native"}, capture_output=True, text=True, check=False
     )
     assert judged.returncode == 0, judged.stdout + judged.stderr
-    patches = [path for one in SHIPPED for path in (SERIES / one).glob("000[1-9]-*.patch")]
+    patches = [path for one in stack for path in (SERIES / one).glob("000[1-9]-*.patch")]
     assert judged.stdout.count("\nok ") == len(patches)
+    assert all(f" {one}/0001-" in judged.stdout for one in stack)

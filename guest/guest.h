@@ -36,6 +36,12 @@ const char *needed_word(const char *key);
 /* The value of word @key as a number; without it, or with text, gives up. */
 unsigned long number_word(const char *key);
 
+/* The next name of a list with commas; *list moves on. NULL at its end. */
+const char *next_name(const char **list, char *name, size_t name_bytes);
+
+/* How many names next_name() will give; none for NULL. */
+unsigned long count_names(const char *list);
+
 /* Give up if a word was given that nobody asked for: it would go unheeded. */
 void refuse_unread_words(void);
 
@@ -99,11 +105,24 @@ uint64_t write_timed(const char *path, const char *text);
  */
 int run_program(const char *const argv[], unsigned int deadline_s);
 
+/**
+ * run_heard() - run a program to its end, hearing what it says
+ * @argv: As above.
+ * @heard: Is called with each line of its standard output, without newline.
+ *
+ * What it writes to standard error is on the console. It may take as long as
+ * it says something now and then: the host does not wait for a silent guest.
+ *
+ * Return: its exit status as above.
+ */
+int run_heard(const char *const argv[], void (*heard)(const char *line));
+
 /* Load /modules/@name.ko with @parameters, or give up. */
 void load_module(const char *name, const char *parameters);
 
 /* Experiments. Each returns whether all went well. */
 bool run_zone_device(void);
+bool run_fork(void);
 bool run_selftests(void);
 bool run_shell(void);
 

@@ -3,6 +3,7 @@
  * PID 1 of a guest: make a minimal system, do one experiment, power off.
  *
  *   experiment=zone-device ...   zone_device.c
+ *   experiment=fork ...          fork.c
  *   experiment=selftests ...     selftests.c
  *   experiment=shell             selftests.c
  */
@@ -25,6 +26,7 @@ static const struct {
 	bool (*run)(void);
 } experiments[] = {
 	{ "zone-device", run_zone_device },
+	{ "fork", run_fork },
 	{ "selftests", run_selftests },
 	{ "shell", run_shell },
 };
@@ -70,6 +72,28 @@ unsigned long number_word(const char *key)
 	if (*text < '0' || *text > '9' || *end || errno)
 		give_up(0, "%s=%s: not a number", key, text);
 	return number;
+}
+
+const char *next_name(const char **list, char *name, size_t name_bytes)
+{
+	size_t length;
+
+	if (!*list || !**list)
+		return NULL;
+	length = strcspn(*list, ",");
+	snprintf(name, name_bytes, "%.*s", (int)length, *list);
+	*list += length + ((*list)[length] == ',');
+	return name;
+}
+
+unsigned long count_names(const char *list)
+{
+	unsigned long count = 0;
+	char name[PATH_BYTES];
+
+	while (next_name(&list, name, sizeof(name)))
+		count++;
+	return count;
 }
 
 void refuse_unread_words(void)

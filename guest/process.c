@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files, programs and modules. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -173,6 +174,38 @@ int run_program(const char *const argv[], unsigned int deadline_s)
 		_exit(EXIT_NOT_STARTED);
 	}
 	return join_child(child, argv[0], deadline_s);
+}
+
+int run_heard(const char *const argv[], void (*heard)(const char *line))
+{
+	size_t line_bytes = 0;
+	char *line = NULL;
+	ssize_t length;
+	FILE *output;
+	pid_t child;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		give_up(errno, "a pipe for %s", argv[0]);
+	child = fork_child(argv[0]);
+	if (!child) {
+		dup2(ends[1], STDOUT_FILENO);
+		execv(argv[0], (char *const *)argv);
+		fprintf(stderr, "# %s: %s\n", argv[0], strerror(errno));
+		_exit(EXIT_NOT_STARTED);
+	}
+	close(ends[1]);
+	output = fdopen(ends[0], "r");
+	if (!output)
+		give_up(errno, "read from %s", argv[0]);
+	while ((length = getline(&line, &line_bytes, output)) > 0) {
+		if (line[length - 1] == '\n')
+			line[length - 1] = '\0';
+		heard(line);
+	}
+	free(line);
+	fclose(output);
+	return join_child(child, argv[0], CHILD_DEADLINE_S);
 }
 
 void load_module(const char *name, const char *parameters)

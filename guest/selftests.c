@@ -2,39 +2,22 @@
 /*
  * experiment=selftests: the programs run=PATH[,PATH...] run one after another.
  * What they print is on the console, where kernel tests write KTAP themselves.
+ * With swap=DEVICE they find that block device in use for swap.
  *
  * experiment=shell: /bin/sh on the console, if the initramfs has one.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/swap.h>
 #include <unistd.h>
 #include "guest.h"
 
 #define SKIPPED 4	/* a kernel selftest's exit status; KSFT_SKIP */
 
-/* The next name of a list; *list moves on. NULL at its end. */
-static const char *next_name(const char **list, char *name, size_t name_bytes)
-{
-	size_t length;
-
-	if (!*list || !**list)
-		return NULL;
-	length = strcspn(*list, ",");
-	snprintf(name, name_bytes, "%.*s", (int)length, *list);
-	*list += length + ((*list)[length] == ',');
-	return name;
-}
-
-static unsigned long count_names(const char *list)
-{
-	unsigned long count = 0;
-	char name[PATH_BYTES];
-
-	while (next_name(&list, name, sizeof(name)))
-		count++;
-	return count;
-}
+#define SWAP_PAGE_BYTES 4096
+#define SWAP_INFO_OFFSET 1024	/* before it is room for a boot loader */
+#define SWAP_MAGIC "SWAPSPACE2"
 
 static void report_test(unsigned long number, const char *name, int status)
 {
@@ -48,14 +31,48 @@ static void report_test(unsigned long number, const char *name, int status)
 	       number, name, status == SKIPPED ? " # SKIP" : "");
 }
 
+/*
+ * As mkswap does it: no bad pages, no label. Layout: union swap_header in
+ * include/linux/swap.h.
+ */
+static void use_swap(const char *device)
+{
+	static char page[SWAP_PAGE_BYTES];
+	struct {
+		uint32_t version;
+		uint32_t last_page;
+	} info = { .version = 1 };
+	int fd = open(device, O_RDWR | O_CLOEXEC);
+	off_t bytes;
+
+	if (fd < 0)
+		give_up(errno, "open %s", device);
+	bytes = lseek(fd, 0, SEEK_END);
+	if (bytes < 2 * SWAP_PAGE_BYTES)
+		give_up(0, "%s: %lld bytes are no room for swap", device,
+			(long long)bytes);
+	info.last_page = bytes / SWAP_PAGE_BYTES - 1;
+	memcpy(page + SWAP_INFO_OFFSET, &info, sizeof(info));
+	memcpy(page + sizeof(page) - strlen(SWAP_MAGIC), SWAP_MAGIC,
+	       strlen(SWAP_MAGIC));
+	if (pwrite(fd, page, sizeof(page), 0) != sizeof(page) || fsync(fd))
+		give_up(errno, "write to %s", device);
+	close(fd);
+	if (swapon(device, 0))
+		give_up(errno, "swap to %s", device);
+}
+
 bool run_selftests(void)
 {
 	const char *programs = word("run");
+	const char *swap = word("swap");
 	unsigned long number = 0;
 	char name[PATH_BYTES];
 	bool ok = true;
 
 	refuse_unread_words();
+	if (swap)
+		use_swap(swap);
 	printf("KTAP version 1\n1..%lu\n", count_names(programs));
 	while (next_name(&programs, name, sizeof(name))) {
 		const char *const argv[] = { name, NULL };

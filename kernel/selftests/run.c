@@ -5,7 +5,8 @@
  * As NAME, it loads the module /modules/NAME.ko, with those parameters that
  * the kernel's command line has for it (NAME.parameter=value), as modprobe
  * would. Where there is no such module, it runs the program
- * /selftests/bin/NAME and passes every line of its output to the kernel's log.
+ * /selftests/bin/NAME, in that folder, and passes every line of its output to
+ * the kernel's log, after one line "# Program: NAME".
  *
  * It goes to the log, not to the console, because the kernel does not wait for
  * the console's queue: its messages would turn up in the middle of a result.
@@ -25,6 +26,8 @@
 #include <unistd.h>
 
 #define EXIT_CANNOT 2
+
+#define PROGRAMS "/selftests/bin"
 
 /* A record of the kernel's log takes about 1000 bytes. */
 #define LONGEST_LINE 900
@@ -99,14 +102,21 @@ static int load_module(int fd, const char *name)
 	return 0;
 }
 
-static int run_program(const char *path)
+static int run_program(const char *name)
 {
+	char path[256], title[256];
 	char *line = NULL;
 	size_t size = 0;
 	int ends[2], status;
 	FILE *output;
 	pid_t child;
 
+	snprintf(path, sizeof(path), PROGRAMS "/%s", name);
+	snprintf(title, sizeof(title), "# Program: %s", name);
+	say(title);
+	/* Some start themselves again, as a file of the current folder. */
+	if (chdir(PROGRAMS))
+		die(PROGRAMS ": %s", strerror(errno));
 	if (pipe2(ends, O_CLOEXEC))
 		die("pipe: %s", strerror(errno));
 	child = fork();
@@ -145,6 +155,5 @@ int main(int argc, char **argv)
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		return load_module(fd, name);
-	snprintf(path, sizeof(path), "/selftests/bin/%s", name);
-	return run_program(path);
+	return run_program(name);
 }

@@ -132,10 +132,10 @@ def run(
     experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
     *,
     stage: Annotated[
-        Literal["native", "vm"],
+        Literal["native", "vm", "live"],
         typer.Option(
             help="native: the kernel's objects in a plain program, at full speed; vm: whole"
-            " kernels in QEMU."
+            " kernels in QEMU; live: the kernel this machine runs."
         ),
     ] = "native",
     rows: Annotated[
@@ -206,12 +206,14 @@ def run(
     6 a tool failed.
     """
     # Imported here: numpy and pydantic take longer than printing the help.
-    from ream.experiment import load, make_row  # noqa: PLC0415
+    from ream.experiment import ZoneDevice, load, make_row  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
     asked = load(_experiment_path(experiment)).at(stage)
     if size is not None:
+        if not isinstance(asked, ZoneDevice):
+            raise BadUsage(f"--size describes a device; choose rows of {asked.name} with --row")
         asked = asked.single(
             make_row(
                 {
@@ -231,6 +233,8 @@ def run(
     if rows:
         asked = asked.only(rows)
     asked = asked.resized(launches=launches, rounds=rounds)
+    if stage == "live" and (series or per_patch or tree):
+        raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
     variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)
     guest = _guest_options(
         accel=accel,
@@ -247,7 +251,7 @@ def run(
     )
     if stage != "vm" and guest != GuestOptions():
         raise BadUsage("--accel, --icount, --full, --cpus and what else says vm need --stage vm")
-    if stage == "vm" and threads is not None:
+    if stage != "native" and threads is not None:
         raise BadUsage("--threads is for the native stage; --cpus gives a guest its CPUs")
     request = Request(
         experiment=asked,
@@ -409,6 +413,14 @@ def doctor() -> None:
         print(f"{finding.state:5} {finding.subject:22} {finding.text}")
     if any(finding.state == "NO" for finding in findings):
         raise typer.Exit(3)
+
+
+@app.command()
+def restore() -> None:
+    """Put back the settings of this machine that a killed run of the live stage left changed."""
+    from ream.session.restore import restore_settings  # noqa: PLC0415
+
+    raise typer.Exit(restore_settings(lambda text: print(f"ream: {text}", file=sys.stderr)))
 
 
 @app.command()

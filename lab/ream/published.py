@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from ream.errors import BadUsage
-from ream.experiment import RowBase
+from ream.experiment.shape import RowBase
 from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, read_toml
 
 RATIO_UNIT = "ratio published/before"

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.experiment import IMPLIED, Experiment
+from ream.experiment import BEFORE, IMPLIED, Experiment
 from ream.kernel.series import Patch, Series, load_series, prefixes
 from ream.paths import SERIES
 
 MOST_VARIANTS = 32
-"""As native/zone_device/runner.c has room for."""
+"""As native/host/launch.h has room for."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,27 @@ def choose_variants(
     """The variants of a run: before twice, the experiment's own, the user's, and prefixes.
 
     user_series: patches on the base, each a variant named after its file or folder.
-    per_patch: adds every proper prefix of the user's series or, if there is none, of the
-    experiment's longest variant; what each step buys is then a ratio of neighbours.
+    per_patch: adds every proper prefix of the user's series or, if there is none, of `before`
+    and of the experiment's longest variant; what each step buys is then a ratio of neighbours.
     Raises BadUsage for a series that cannot be read or a name that is taken.
     """
     own = [
-        Variant(name, tuple(load_series(SERIES / folder) for folder in folders))
+        Variant(
+            name,
+            # A folder in a folder is one word: the name of a variant may come of it.
+            tuple(load_series(SERIES / one, name=one.replace("/", "-")) for one in folders),
+        )
         for name, folders in experiment.variants.items()
     ]
     given = [Variant(series.name, (series,)) for series in map(load_series, user_series)]
-    chosen = [*(Variant(name, ()) for name in IMPLIED), *own, *given]
+    before = next((variant for variant in own if variant.name == BEFORE), Variant(BEFORE, ()))
+    own = [variant for variant in own if variant.name != BEFORE]
+    chosen = [*(Variant(name, before.series) for name in IMPLIED), *own, *given]
     if per_patch:
-        longest = [max(own, key=lambda variant: len(variant.patches))]
-        chosen += [step for variant in given or longest for step in _prefixes(variant, own)]
+        longest = max(own, key=lambda variant: len(variant.patches))
+        chosen += [
+            step for variant in given or (before, longest) for step in _prefixes(variant, own)
+        ]
     names = [variant.name for variant in chosen]
     if len(names) > MOST_VARIANTS:
         raise BadUsage(f"{len(names)} variants; one program holds at most {MOST_VARIANTS}")

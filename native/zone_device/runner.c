@@ -3,15 +3,68 @@
  * One launch of the zone-device experiment: rounds of every variant and every
  * kind of fill, each sample verified before the next. Results are JSON lines.
  */
-#define _GNU_SOURCE
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include "launch.h"
 #include "plan.h"
-#include "program.h"
 #include "zone_device.h"
+
+/**
+ * struct row - one point of the experiment's parameters
+ * @name: As the record spells it.
+ * @rounds: How often everything is measured.
+ * @threads: Most CPUs to use; 0 = all.
+ * @pre_state: enum pre_state; set before every sample.
+ * @request: What the kernel is asked; the addresses are filled in later.
+ * @map_bytes: Bytes of the map to check, the last compound's overhang included.
+ * @fill: What the kernel writes of them, for the limit; without an address.
+ * @fill_offset: Where that begins in the map.
+ * @image: The oracle's map.
+ * @usage_image: The oracle's pageblock bits.
+ */
+struct row {
+	char name[64];
+	unsigned int rounds;
+	unsigned int threads;
+	unsigned int pre_state;
+	struct zone_device_request request;
+	size_t map_bytes;
+	struct fill_range fill;
+	size_t fill_offset;
+	char image_path[256];
+	char usage_path[256];
+	struct image image;
+	struct image usage_image;
+};
+
+static const char *const pre_states[] = {
+	[PRE_EVICTED] = "evicted",
+	[PRE_DIRTY] = "dirty",
+	[PRE_UNTOUCHED] = "untouched",
+	NULL
+};
+
+static const struct plan_field fields[] = {
+	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
+	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
+	PLAN_FIELD("threads", PLAN_UINT, struct row, threads),
+	PLAN_FIELD_CHOICE("pre_state", struct row, pre_state, pre_states),
+	PLAN_FIELD("start_pfn", PLAN_ULONG, struct row, request.start_pfn),
+	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, request.nr_pages),
+	PLAN_FIELD("skip_pages", PLAN_ULONG, struct row, request.skip_pages),
+	PLAN_FIELD("order", PLAN_UINT, struct row, request.order),
+	PLAN_FIELD("type", PLAN_UINT, struct row, request.type),
+	PLAN_FIELD("early", PLAN_UINT, struct row, request.early),
+	PLAN_FIELD("nid", PLAN_UINT, struct row, request.nid),
+	PLAN_FIELD("map_bytes", PLAN_ULONG, struct row, map_bytes),
+	PLAN_FIELD("fill_offset", PLAN_ULONG, struct row, fill_offset),
+	PLAN_FIELD("block_bytes", PLAN_ULONG, struct row, fill.block_bytes),
+	PLAN_FIELD("stride_bytes", PLAN_ULONG, struct row, fill.stride_bytes),
+	PLAN_FIELD("nr_blocks", PLAN_ULONG, struct row, fill.nr_blocks),
+	PLAN_FIELD("image", PLAN_TEXT, struct row, image_path),
+	PLAN_FIELD("usage", PLAN_TEXT, struct row, usage_path),
+	{ .key = NULL },
+};
 
 /*
  * Where things lie, the same in every launch and for every variant, because
@@ -22,8 +75,6 @@
 #define PGMAP_ADDRESS 0x1fffe0000000UL
 #define USAGE_BYTES (16UL << 20)
 #define PGMAP_BYTES 4096UL
-
-#define MOST_VARIANTS 32	/* variants.py refuses more */
 
 /* Written beyond the map? These bytes behind it must stay as they were. */
 #define GUARD_BYTES 65536UL
@@ -37,51 +88,32 @@ struct slot {
 
 static struct {
 	struct arena arena;
-	unsigned int number;
-	unsigned int nr_cpus;
-	unsigned int nr_variants;
-	char *variant_names[MOST_VARIANTS];
-	unsigned long nr_samples;
-	double huge_ratio;	/* of the arena, when it had been touched */
-	uint64_t seed;
 	bool evicted;	/* the arena is known to be in PRE_EVICTED */
-} launch;
-
-static void *map_small(uintptr_t address, size_t bytes)
-{
-	void *start = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (start != (void *)address)
-		die(RUNNER_NO_RESOURCE, "cannot map %zu bytes at %#lx", bytes, address);
-	return start;
-}
-
-static const struct zone_device_ops *ops_of(unsigned int variant)
-{
-	return __start_ream_kernels[variant]->ops;
-}
+} memory;
 
 static void set_pre_state(const struct row *row)
 {
-	if (row->pre_state == PRE_EVICTED && launch.evicted)
+	if (row->pre_state == PRE_EVICTED && memory.evicted)
 		return;
-	arena_set_pre_state(&launch.arena, row->map_bytes, row->pre_state, launch.nr_cpus);
-	launch.evicted = row->pre_state == PRE_EVICTED;
+	arena_set_pre_state(&memory.arena, row->map_bytes, row->pre_state, launch.nr_cpus);
+	memory.evicted = row->pre_state == PRE_EVICTED;
 }
 
 static void print_sample(const struct row *row, unsigned int round, const struct slot *slot,
 			 unsigned int nr_threads, uint64_t time_ns, bool verified)
 {
-	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, ",
-	       row->name, launch.number, round);
-	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
-	       slot->fill ? "limit" : "variant",
-	       slot->fill ? slot->fill->name : launch.variant_names[slot->variant]);
-	printf("\"threads\": %u, \"time_ns\": %lu, \"nr_bytes\": %zu, \"verified\": %s}\n",
-	       nr_threads, (unsigned long)time_ns, row->fill.block_bytes * row->fill.nr_blocks,
-	       verified ? "true" : "false");
-	launch.nr_samples++;
+	const struct sample sample = {
+		.row = row->name,
+		.round = round,
+		.is_limit = slot->fill,
+		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
+		.nr_threads = nr_threads,
+		.time_ns = time_ns,
+		.nr_bytes = row->fill.block_bytes * row->fill.nr_blocks,
+		.verified = verified,
+	};
+
+	launch_print_sample(&sample);
 }
 
 static void print_difference(const struct row *row, const char *subject, const char *where,
@@ -101,7 +133,7 @@ static void print_difference(const struct row *row, const char *subject, const c
 
 static unsigned char *guard_of(const struct row *row)
 {
-	return launch.arena.start + row->map_bytes;
+	return memory.arena.start + row->map_bytes;
 }
 
 static bool guard_is_whole(const struct row *row)
@@ -120,12 +152,12 @@ static bool guard_is_whole(const struct row *row)
 
 static bool verify(const struct row *row, const char *subject)
 {
-	size_t offset = arena_first_difference(launch.arena.start, row->map_bytes,
+	size_t offset = arena_first_difference(memory.arena.start, row->map_bytes,
 					       &row->image, launch.nr_cpus);
 
 	if (offset != ARENA_NO_DIFFERENCE) {
 		print_difference(row, subject, "the memory map", offset,
-				 launch.arena.start, &row->image);
+				 memory.arena.start, &row->image);
 		return false;
 	}
 	offset = arena_first_difference((void *)USAGE_ADDRESS, row->usage_image.bytes,
@@ -138,13 +170,13 @@ static bool verify(const struct row *row, const char *subject)
 
 static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
 {
-	const struct zone_device_ops *ops = ops_of(slot->variant);
+	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;
 	uint64_t start_ns, time_ns;
 	unsigned int nr_threads;
 	bool verified;
 
-	request.map = launch.arena.start;
+	request.map = memory.arena.start;
 	request.pgmap = (void *)PGMAP_ADDRESS;
 	request.usage = (void *)USAGE_ADDRESS;
 	request.nr_cpus = request.nid ? 0 : slot->nr_threads;
@@ -160,7 +192,7 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	time_ns = now_ns() - start_ns;
 
 	nr_threads = pool_nr_participants();
-	launch.evicted = false;
+	memory.evicted = false;
 	verified = verify(row, launch.variant_names[slot->variant]);
 	print_sample(row, round, slot, nr_threads, time_ns, verified);
 	return verified;
@@ -173,12 +205,12 @@ static void sample_fill(const struct row *row, unsigned int round, const struct 
 
 	if (!range.nr_blocks || !range.block_bytes)
 		return;	/* an altmap takes the whole range */
-	range.start = launch.arena.start + row->fill_offset;
+	range.start = memory.arena.start + row->fill_offset;
 	set_pre_state(row);
 	start_ns = now_ns();
 	fill_range(slot->fill, &range, ARENA_POISON, slot->nr_threads);
 	time_ns = now_ns() - start_ns;
-	launch.evicted = launch.evicted && slot->fill->streams;
+	memory.evicted = memory.evicted && slot->fill->streams;
 	print_sample(row, round, slot, slot->nr_threads, time_ns, true);
 }
 
@@ -206,7 +238,7 @@ static bool run_row(const struct row *row)
 	unsigned int order[MOST_SLOTS];
 	unsigned int nr = plan_slots(slots, nr_threads);
 
-	launch.evicted = false;
+	memory.evicted = false;
 	for (unsigned int round = 0; round < row->rounds; round++) {
 		random_order(order, nr, &launch.seed);
 		for (unsigned int i = 0; i < nr; i++) {
@@ -221,163 +253,48 @@ static bool run_row(const struct row *row)
 	return true;
 }
 
-static void print_facts(void)
+static void prepare(void)
 {
-	printf("{\"map\": %lu, \"pgmap\": %lu, \"poison\": %llu, \"variants\": {",
-	       MAP_ADDRESS, PGMAP_ADDRESS, (unsigned long long)ARENA_POISON);
-	for (unsigned int i = 0; i < launch.nr_variants; i++) {
-		const struct host_fact *facts = __start_ream_kernels[i]->facts;
+	launch_map_small(USAGE_ADDRESS, USAGE_BYTES);
+	launch_map_small(PGMAP_ADDRESS, PGMAP_BYTES);
+}
 
-		printf("%s\"%s\": {", i ? ", " : "", launch.variant_names[i]);
-		for (const struct host_fact *fact = facts; fact->name; fact++)
-			printf("%s\"%s\": %lu", fact == facts ? "" : ", ",
-			       fact->name, fact->value);
-		putchar('}');
+static bool run_plan(const char *path)
+{
+	size_t nr_rows, most_bytes = 0;
+	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
+
+	for (size_t i = 0; i < nr_rows; i++)
+		if (rows[i].map_bytes > most_bytes)
+			most_bytes = rows[i].map_bytes;
+	memory.arena = arena_map(MAP_ADDRESS, most_bytes + GUARD_BYTES, launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&memory.arena) / (double)most_bytes;
+	for (size_t i = 0; i < nr_rows; i++) {
+		rows[i].image = image_map(rows[i].image_path);
+		rows[i].usage_image = image_map(rows[i].usage_path);
+		if (rows[i].usage_image.bytes > USAGE_BYTES)
+			die(RUNNER_USAGE, "%s: too many sections", rows[i].name);
+		if (!run_row(&rows[i]))
+			return false;
 	}
-	puts("}}");
+	return true;
 }
 
-static void print_stub(unsigned int variant, const struct host_stub *stub, bool first)
-{
-	printf("%s{\"variant\": \"%s\", \"name\": \"%s\", ", first ? "" : ", ",
-	       launch.variant_names[variant], stub->name);
-	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, stub->nr_calls);
-}
-
-static void print_end(void)
-{
-	bool first = true;
-
-	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
-	       launch.nr_samples, launch.nr_cpus);
-	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
-	for (unsigned int i = 0; i < launch.nr_variants; i++) {
-		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
-
-		for (; *stub; stub++) {
-			if (!(*stub)->nr_calls)
-				continue;
-			print_stub(i, *stub, first);
-			first = false;
-		}
-	}
-	puts("]}");
-}
-
-static void name_variants(char *names)
-{
-	unsigned int nr_linked = (unsigned int)(__stop_ream_kernels - __start_ream_kernels);
-
-	for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
-		if (launch.nr_variants == MOST_VARIANTS)
-			die(RUNNER_USAGE, "more than %u variants", MOST_VARIANTS);
-		launch.variant_names[launch.nr_variants++] = name;
-	}
-	if (launch.nr_variants != nr_linked)
-		die(RUNNER_USAGE, "%u variants are linked, %u are named",
-		    nr_linked, launch.nr_variants);
-}
-
-static int run_plan(struct plan *plan)
-{
-	size_t most_bytes = 0;
-
-	for (size_t i = 0; i < plan->nr_rows; i++)
-		if (plan->rows[i].map_bytes > most_bytes)
-			most_bytes = plan->rows[i].map_bytes;
-	launch.arena = arena_map(MAP_ADDRESS, most_bytes + GUARD_BYTES, launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&launch.arena) / (double)most_bytes;
-	for (size_t i = 0; i < plan->nr_rows; i++) {
-		plan_open_images(&plan->rows[i]);
-		if (plan->rows[i].usage_image.bytes > USAGE_BYTES)
-			die(RUNNER_USAGE, "%s: too many sections", plan->rows[i].name);
-		if (!run_row(&plan->rows[i]))
-			return RUNNER_NOT_VERIFIED;
-	}
-	print_end();
-	return traps_nr_warnings() ? RUNNER_WARNED : RUNNER_OK;
-}
-
-static const char usage[] =
-	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
-	"              (--facts | --plan FILE --launch N --seed N)\n"
-	"One launch of the zone-device experiment; `ream run` builds and drives it.\n"
-	"  --variants   names of the linked kernels, in link order\n"
-	"  --forbidden  addresses of the symbols that nobody defines\n"
-	"  --cpus       use no more CPUs than this\n"
-	"  --facts      print what the build says of struct page, as JSON, and stop\n"
-	"  --plan       the rows to run, one per line (see plan.c)\n"
-	"  --launch     its number, for the record\n"
-	"  --seed       of the order within each round\n";
+static const struct host_fact addresses[] = {
+	{ "map", MAP_ADDRESS },
+	{ "pgmap", PGMAP_ADDRESS },
+	{ "poison", ARENA_POISON },
+	{ }
+};
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "variants", required_argument, NULL, 'v' },
-		{ "forbidden", required_argument, NULL, 'f' },
-		{ "cpus", required_argument, NULL, 'c' },
-		{ "facts", no_argument, NULL, 'F' },
-		{ "plan", required_argument, NULL, 'p' },
-		{ "launch", required_argument, NULL, 'l' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ .name = NULL },
+	static const struct experiment zone_device = {
+		.name = "zone-device",
+		.addresses = addresses,
+		.prepare = prepare,
+		.run = run_plan,
 	};
-	const char *forbidden_path = NULL, *plan_path = NULL;
-	const struct host_machine *machine;
-	struct plan plan;
-	unsigned int most_cpus = 0;
-	bool facts = false;
-	int option;
 
-	/* A kernel may stop us at any time: each finished sample is out by then. */
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'v':
-			name_variants(optarg);
-			break;
-		case 'f':
-			forbidden_path = optarg;
-			break;
-		case 'c':
-			most_cpus = (unsigned int)strtoul(optarg, NULL, 10);
-			break;
-		case 'F':
-			facts = true;
-			break;
-		case 'p':
-			plan_path = optarg;
-			break;
-		case 'l':
-			launch.number = (unsigned int)strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			launch.seed = strtoull(optarg, NULL, 10);
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return RUNNER_OK;
-		default:
-			fputs(usage, stderr);
-			return RUNNER_USAGE;
-		}
-	}
-	if (!forbidden_path || !launch.nr_variants || (!facts && !plan_path)) {
-		fputs(usage, stderr);
-		return RUNNER_USAGE;
-	}
-	if (facts) {
-		print_facts();
-		return RUNNER_OK;
-	}
-	plan = plan_read(plan_path);
-	machine = cpu_machine(most_cpus);
-	launch.nr_cpus = machine->nr_cpus;
-	traps_install(forbidden_path);
-	map_small(USAGE_ADDRESS, USAGE_BYTES);
-	map_small(PGMAP_ADDRESS, PGMAP_BYTES);
-	kernel_boot_all(machine);
-	pool_start(machine->nr_cpus);
-	return run_plan(&plan);
+	return launch_main(argc, argv, &zone_device);
 }

@@ -13,7 +13,7 @@ import pytest
 from ream.errors import CannotRunHere
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, NATIVE, cache_dir
-from ream.stage.link import COMPILER_FLAGS
+from ream.stage.link import COMPILER_FLAGS, is_kernel_side
 
 LONGEST_FILE = 600
 
@@ -64,7 +64,9 @@ def user_side_c() -> list[Path]:
     sources = [path for path in c_files() if path.suffix == ".c"]
     by_kbuild = ("kernel/modules/", "native/host/kernel/", "tests/native/", "tests/vm/broken/")
     return [
-        path for path in sources if not named(path).startswith(by_kbuild) and path.name != "glue.c"
+        path
+        for path in sources
+        if not named(path).startswith(by_kbuild) and not is_kernel_side(path)
     ]
 
 

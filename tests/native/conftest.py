@@ -15,7 +15,8 @@ from ream.measure.sample import Sample
 from ream.paths import EXPERIMENTS, NATIVE, cache_dir
 from ream.stage.bench import Bench, build_bench
 from ream.stage.link import Program
-from ream.stage.native import Build, End, NativeRow, launch_once, predicted_plan, read_build
+from ream.stage.native import Build, End, launch_once, read_build
+from ream.stage.zone_device import NativeRow, predicted_plan
 from ream.variants import Variant, choose_variants
 
 PATCHES = Path(__file__).parent / "patches"

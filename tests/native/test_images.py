@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import ReamError, VerificationFailed
-from ream.experiment import PAGES_PER_SECTION
+from ream.experiment.zone_device import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
-from ream.stage.native import NativeRow, predicted_plan
-from ream.stage.zone_device import START_PFN, altmap_pages
+from ream.stage.zone_device import START_PFN, NativeRow, altmap_pages, predicted_plan
 
 ORDERS = (0, 1, 2, 4, 9, 15, 16, 18)
 TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")

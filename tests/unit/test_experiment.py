@@ -8,14 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
-from ream.experiment import (
-    PAGES_PER_SECTION,
-    SECTION_BYTES,
-    format_size,
-    load,
-    make_row,
-    parse_size,
-)
+from ream.experiment import format_size, load, make_row, parse_size
+from ream.experiment.zone_device import PAGES_PER_SECTION, SECTION_BYTES
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
 
@@ -100,7 +94,7 @@ question = "Is it?"
 launches = 0
 quux = 1
 [variants]
-before = ["zone-device"]
+before-again = ["zone-device"]
 [[rows]]
 name = "a"
 device_bytes = "100MiB"
@@ -118,13 +112,14 @@ no_verdict = "no table"
     )
     with pytest.raises(BadUsage) as refused:
         load(path)
+    again, twice = "before-again", "is implied: before itself, linked a second time"
     kinds = "'PRIVATE', 'COHERENT', 'FS_DAX', 'GENERIC' or 'PCI_P2PDMA'"
     assert sorted(str(refused.value).splitlines()) == sorted(
         f"{path}: {fault}"
         for fault in (
             "launches: Input should be greater than or equal to 1 (it is 0)",
             "quux: Extra inputs are not permitted (it is 1)",
-            "variants.before.[key]: is implied: the base itself, without patches (it is 'before')",
+            f"variants.{again}.[key]: {twice} (it is '{again}')",
             "rows.0.device_bytes: not a whole number of sections of 128 MiB (it is '100MiB')",
             "rows.0.order: Input should be less than or equal to 18 (it is 19)",
             f"rows.0.type: Input should be {kinds} (it is 'FSDAX')",

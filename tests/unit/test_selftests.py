@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from ream.errors import BadUsage, ReamError
-from ream.stage.selftests import SELFTESTS, Selftests, differences, read_selftests, results
+from ream.stage.selftests import (
+    SELFTESTS,
+    Selftests,
+    differences,
+    read_selftests,
+    results,
+    shared_sources,
+)
 
 KUNIT = """\
 Linux version 6.12.117
@@ -121,9 +128,93 @@ def test_two_results_of_one_name_are_refused() -> None:
         of(KUNIT + KUNIT)
 
 
+def test_a_program_may_bail_out_when_all_its_tests_have_given_a_result() -> None:
+    end = "[    1.000002] Bail out! 1 out of 1 tests failed\n"
+    assert of("[    1.000000] 1..1\n[    1.000001] not ok 1 one\n" + end) == {"one": "fail"}
+
+
 def test_a_program_that_bails_out_is_heard() -> None:
     with pytest.raises(ReamError, match="gave up: Bail out! no device"):
         of("[    1.000000] 1..1\n[    1.000001] Bail out! no device\n")
+
+
+COW = """\
+[    1.000000] # Program: cow
+[    1.000001] # [INFO] detected THP size: 64 KiB
+[    1.000002] TAP version 13
+[    1.000003] 1..4
+[    1.000004] # [RUN] Basic COW after fork() ... with base page
+[    1.000005] ok 1 No leak from parent into child
+[    1.000006] # [RUN] Basic COW after fork() ... with hugetlb (1048576 kB)
+[    1.000007] ok 2 # SKIP need more free huge pages
+[    1.000008] # [RUN] Basic COW after fork() ... with base page
+[    1.000009] ok 3 No leak from parent into child
+[    1.000010] not ok 4 Leak from parent into child
+[    1.000011] # Program: madv_populate
+[    1.000012] 1..1
+[    1.000013] ok 1 hole
+"""
+
+WITHOUT_PLAN = """\
+[    1.000000] # Program: uffd-unit-tests
+[    1.000001] Testing UFFDIO_API (with syscall)... done
+[    1.000002] Testing move on anon... skipped [reason: feature missing]
+[    1.000003] Testing wp-fork on shmem... failed [reason: a bit is lost]
+[    1.000004] Userfaults unit tests: pass=1, skip=1, fail=1 (total=3)
+[    1.000005] # Program: khugepaged
+[    1.000006] Save THP and khugepaged settings... \x1b[32mOK\x1b[0m
+[    1.000007]
+[    1.000008] Run test: collapse_fork (khugepaged:anon)
+[    1.000009] Allocate small page... \x1b[32mOK\x1b[0m
+[    1.000010] Share small page over fork()... \x1b[31mFail\x1b[0m
+[    1.000011] Check if parent still has small page... \x1b[33mSkip\x1b[0m
+[    1.000012]
+[    1.000013] Run test: collapse_full (madvise:anon)
+[    1.000014] Collapse multiple fully populated PTE table... \x1b[32mOK\x1b[0m
+[    1.000015] # Program: mkdirty
+[    1.000016] 1..1
+[    1.000017] ok 1 PTRACE write access
+"""
+
+
+def test_what_a_program_says_of_itself_is_in_the_names_of_its_tests() -> None:
+    basic = "cow.Basic COW after fork() ... with base page"
+    assert of(COW) == {
+        f"{basic}: No leak from parent into child": "pass",
+        "cow.Basic COW after fork() ... with hugetlb (1048576 kB)": "skip",
+        f"{basic}: No leak from parent into child (3)": "pass",
+        f"{basic}: Leak from parent into child": "fail",
+        "madv_populate.hole": "pass",
+    }
+
+
+def test_programs_without_a_plan_are_understood_by_their_words() -> None:
+    assert of(WITHOUT_PLAN) == {
+        "uffd-unit-tests.UFFDIO_API (with syscall)": "pass",
+        "uffd-unit-tests.move on anon": "skip",
+        "uffd-unit-tests.wp-fork on shmem": "fail",
+        "khugepaged.collapse_fork (khugepaged:anon)": "fail",
+        "khugepaged.collapse_full (madvise:anon)": "pass",
+        "mkdirty.PTRACE write access": "pass",
+    }
+
+
+def test_a_program_that_breaks_off_is_noticed_when_the_next_begins() -> None:
+    cut = "".join(COW.splitlines(keepends=True)[:6])
+    with pytest.raises(ReamError, match="1 of 4 tests of cow gave a result"):
+        of(cut + WITHOUT_PLAN)
+
+
+def test_programs_are_compiled_with_what_their_makefile_gives_them(tmp_path: Path) -> None:
+    shared = {
+        program: [Path(source).name for source in shared_sources(tmp_path, program)]
+        for program in ("tools/testing/selftests/mm/cow", "tools/testing/selftests/mm/uffd-x", "/o")
+    }
+    assert list(shared.values()) == [
+        ["vm_util.c", "thp_settings.c"],
+        ["vm_util.c", "thp_settings.c", "uffd-common.c"],
+        [],
+    ]
 
 
 BASE = {"memcpy.memset_test": "pass", "hmm.hmm_device_coherent.migrate": "skip"}
@@ -177,7 +268,7 @@ def test_every_fault_of_a_list_is_told_with_its_line(tmp_path: Path) -> None:
         read_selftests(file)
     assert str(raised.value).splitlines() == [
         f"{file}:3: module a: named twice",
-        f"{file}:5: run: must be one of module, program, word, skip, added",
+        f"{file}:5: run: must be one of module, program, word, swap, skip, added",
         f"{file}:6: not `KIND VALUE - REASON`: skip c",
     ]
 
@@ -188,6 +279,20 @@ def test_a_reason_may_take_several_lines(tmp_path: Path) -> None:
     selftests = read_selftests(file)
     assert selftests.skips == {"a.*": "it is not there"}
     assert selftests.added == {"b": "new"}
+
+
+def test_one_device_is_swapped_to(tmp_path: Path) -> None:
+    file = tmp_path / "some.list"
+    file.write_text("swap /dev/ram0 - room\n")
+    assert read_selftests(file).swap == "/dev/ram0"
+    file.write_text("swap /dev/ram0 - room\nswap /dev/ram1 - more\n")
+    with pytest.raises(BadUsage, match="swap /dev/ram0, /dev/ram1: one device at most"):
+        read_selftests(file)
+
+
+@pytest.mark.parametrize("file", sorted(SELFTESTS.glob("*.list")), ids=lambda file: file.stem)
+def test_every_shipped_list_can_be_read(file: Path) -> None:
+    assert read_selftests(file).names
 
 
 def test_the_shipped_list_runs_modules_before_what_needs_them() -> None:

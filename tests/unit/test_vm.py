@@ -18,18 +18,18 @@ from ream.record.receipt import Guest as GuestReceipt
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.summary import summarise
-from ream.session import vm
+from ream.session import guests
+from ream.session import vm_zone_device as vm
 from ream.session.request import GuestOptions
-from ream.stage import boots
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import run_boots
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Bind, Call, Checked, Device, Kernel
 
 EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").at("vm")
 ROWS = EXPERIMENT.rows
 GIB = 1 << 30
-COUNTING = vm.Setting("tcg", "asked for", True, GuestOptions())
-TIMING = vm.Setting("kvm", "a guest boots under it", False, GuestOptions())
+COUNTING = guests.Setting("tcg", "asked for", True, GuestOptions())
+TIMING = guests.Setting("kvm", "a guest boots under it", False, GuestOptions())
 KERNEL = Kernel(Path("bzImage"), Path("initramfs.cpio"))
 
 CALL = Call(
@@ -60,9 +60,9 @@ def checked(number: int, time_ns: int, bind_ns: int = 2_000_000_000) -> Checked:
     return Checked(bind, CALL.model_copy(update={"time_ns": time_ns}), 25804288 * 64)
 
 
-def boot(variant: str, device: Device, launch: int = 0) -> Boot:
+def boot(variant: str, device: Device, launch: int = 0) -> vm.DeviceBoot:
     machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
-    return Boot(variant, launch, device, 4, machine, KERNEL, (), Path(f"{variant}.log"))
+    return vm.DeviceBoot(variant, launch, device, 4, machine, KERNEL, (), Path(f"{variant}.log"))
 
 
 # --- the plan --------------------------------------------------------------------------
@@ -76,18 +76,18 @@ def test_rows_of_the_same_device_share_their_boots() -> None:
 
 def test_where_instructions_are_counted_a_repeat_adds_nothing() -> None:
     assert {row.rounds for row in vm.rows_as_run(ROWS, COUNTING)} == {1, 3}
-    assert vm.launches_as_run(3, COUNTING) == 1
+    assert guests.launches_as_run(3, COUNTING) == 1
     full = dataclasses.replace(COUNTING, options=GuestOptions(full=True))
     for setting in (TIMING, full):
         assert vm.rows_as_run(ROWS, setting) == ROWS
-        assert vm.launches_as_run(3, setting) == 3
+        assert guests.launches_as_run(3, setting) == 3
 
 
 def test_what_the_user_asked_for_holds_where_instructions_are_counted() -> None:
     asked = GuestOptions(keep_rounds=True, keep_launches=True)
     setting = dataclasses.replace(COUNTING, options=asked)
     assert vm.rows_as_run(ROWS, setting) == ROWS
-    assert vm.launches_as_run(4, setting) == 4
+    assert guests.launches_as_run(4, setting) == 4
 
 
 def test_two_devices_of_one_name_are_not_booted_in_one_run() -> None:
@@ -158,14 +158,14 @@ def test_a_guest_too_small_for_its_device_is_refused_before_anything_is_built() 
 
 
 def test_counting_is_for_one_cpu_under_tcg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vm, "kvm_fault", lambda _cache: None)
-    assert vm.choose_setting(GuestOptions(), Path()).icount is False
+    monkeypatch.setattr(guests, "kvm_fault", lambda _cache: None)
+    assert guests.choose_setting(GuestOptions(), Path()).icount is False
     with pytest.raises(BadUsage, match="which KVM cannot"):
-        vm.choose_setting(GuestOptions(icount=True), Path())
-    assert vm.choose_setting(GuestOptions(accel="tcg"), Path()).icount is True
+        guests.choose_setting(GuestOptions(icount=True), Path())
+    assert guests.choose_setting(GuestOptions(accel="tcg"), Path()).icount is True
     with pytest.raises(BadUsage, match="--no-icount runs more"):
-        vm.choose_setting(GuestOptions(accel="tcg", cpus=2), Path())
-    emulated = vm.choose_setting(GuestOptions(accel="tcg", cpus=2, icount=False), Path())
+        guests.choose_setting(GuestOptions(accel="tcg", cpus=2), Path())
+    emulated = guests.choose_setting(GuestOptions(accel="tcg", cpus=2, icount=False), Path())
     assert emulated.machine(next(iter(vm.devices(ROWS)))).cpus == 2
 
 
@@ -186,7 +186,7 @@ def test_every_boot_is_run_once_and_told_when_it_ends(monkeypatch: pytest.Monkey
         for number in range(binds):
             yield checked(number, 10**9)
 
-    monkeypatch.setattr(boots, "run_boot", run)
+    monkeypatch.setattr(vm, "run_boot", run)
     device = next(iter(vm.devices(ROWS)))
     planned = [boot(f"v{number}", device) for number in range(5)]
     seen = list(run_boots(planned, at_once=2))
@@ -214,7 +214,7 @@ def test_the_first_failure_ends_the_other_guests(monkeypatch: pytest.MonkeyPatch
             raise ReamError("QEMU was killed by SIGKILL")
         raise VerificationFailed("byte 16 is not as predicted")
 
-    monkeypatch.setattr(boots, "run_boot", run)
+    monkeypatch.setattr(vm, "run_boot", run)
     fsdax, devdax, _ = vm.devices(ROWS)
     planned = [boot("before", devdax), boot("published", fsdax)]
     with pytest.raises(VerificationFailed, match="published, fsdax: byte 16"):

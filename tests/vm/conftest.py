@@ -11,7 +11,7 @@ from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache_dir
 from ream.progress import Reporter
-from ream.session.vm import MODULES, initramfs_of
+from ream.session.vm_zone_device import MODULES, initramfs_of
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine
 from ream.stage.vm import Checked, Device, Kernel, run_boot

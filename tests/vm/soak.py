@@ -15,13 +15,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ream.errors import ReamError
-from ream.experiment import BEFORE_AGAIN, DAX_ORDERS, NAMESPACE_TYPES, SECTION_BYTES, load
+from ream.experiment import BEFORE_AGAIN, load
+from ream.experiment.zone_device import DAX_ORDERS, NAMESPACE_TYPES, SECTION_BYTES
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
 from ream.progress import Reporter
 from ream.record.receipt import read_ream
 from ream.record.record import new_run_id
-from ream.session.vm import build_kernels
+from ream.session.guests import build_kernels
 from ream.stage.qemu import Machine
 from ream.stage.vm import Device, run_boot
 from ream.variants import choose_variants

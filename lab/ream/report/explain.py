@@ -10,6 +10,9 @@ from ream.record.machine import Machine
 from ream.report.contract import Ratio, Result, RowResult
 from ream.values import Scalar
 
+RUNNING = "running"
+"""The variant of the live stage; see session/live.py."""
+
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""
 
@@ -24,7 +27,8 @@ def notes(row: RowResult) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     bound = _bound(row.floor)
     if before is None:
-        yield f"{BEFORE} was not measured: there is nothing to compare with"
+        if RUNNING not in row.variants:
+            yield f"{BEFORE} was not measured: there is nothing to compare with"
     elif bound is None:
         yield "no noise floor: it takes two launches; no effect can be told from layout or noise"
     elif bound > math.log(WIDE_FLOOR):

@@ -263,7 +263,10 @@ def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> 
 def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[str]:
     base = f" on {table.base}" if table.base else ""
     version = receipt.kernel.version
-    yield f"their patches{base} there, our own writing of the technique on {version} here"
+    if receipt.kernel.variants.get(PUBLISHED):
+        yield f"their patches{base} there, our own writing of the technique on {version} here"
+    else:
+        yield f"their patches{base} there, {version} with and without the technique here"
     yield from measured.row.differs
     if measured.asked is not None and measured.changed:
         yield f"{measured.asked.title()} was asked for, {measured.row.title()} was run"

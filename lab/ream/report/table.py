@@ -71,7 +71,9 @@ def whose_published(summary: Summary) -> str:
     """A sentence that no table with a re-implementation in it may lack."""
     if not any(PUBLISHED in row.variants for row in summary.rows):
         return ""
-    return f" {PUBLISHED} is our own writing of the published technique, on this base."
+    if f"{PUBLISHED}: " in summary.receipt.patches:
+        return f" {PUBLISHED} is our own writing of the published technique, on this base."
+    return f" {PUBLISHED} is this base as it is, {BEFORE} is our taking the technique out of it."
 
 
 def how_to_read(summary: Summary) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ream.errors import CannotRunHere
-from ream.experiment import Row
+from ream.experiment import Fork, ForkRow, Row
 from ream.measure.plan import estimated_seconds
-from ream.session import vm
+from ream.session import guests, vm_fork, vm_zone_device
 from ream.session.request import Request
+from ream.stage.live import offered_kib, plan_settings, why_not
 from ream.variants import Variant
 
 
@@ -27,7 +28,7 @@ def plan_text(request: Request) -> str:
         f"cache       {request.cache}",
         f"record      a new directory in {request.runs}",
     ]
-    work = _guests(request) if request.stage == "vm" else _launches(request)
+    work = {"native": _launches, "vm": _guests, "live": _live}[request.stage](request)
     return "\n".join([*head, *work, *tail])
 
 
@@ -41,28 +42,53 @@ def _launches(request: Request) -> Iterator[str]:
     yield f"time        about {seconds:.0f} s to measure on a slow machine, after the build"
 
 
+def _live(request: Request) -> Iterator[str]:
+    experiment = request.experiment
+    yield from (_row_line(row) for row in experiment.rows)
+    yield f"launches    {experiment.launches}, seed {request.seed}"
+    rows = [row for row in experiment.rows if isinstance(row, ForkRow)]
+    for row in rows:
+        if reason := why_not(row.folio_bytes >> 10, row.mapping_bytes):
+            yield f"not run     {row.name}: {reason}"
+    for kib in sorted({row.folio_bytes >> 10 for row in rows}):
+        for setting in plan_settings(kib, offered_kib()):
+            if setting.value != "never":
+                yield f"setting     {setting.path} = {setting.value}, other sizes never, meanwhile"
+    yield "afterwards  every setting is put back; after a kill, `ream restore` does it"
+
+
 def _guests(request: Request) -> Iterator[str]:
     setting = _setting(request)
-    rows = vm.rows_as_run(request.experiment.rows, setting)
-    launches = vm.launches_as_run(request.experiment.launches, setting)
-    by_device = vm.devices(rows)
     yield f"guest       {setting.accel.upper()}: {setting.reason}"
+    launches = guests.launches_as_run(request.experiment.launches, setting)
+    if isinstance(request.experiment, Fork):
+        plan = vm_fork.plan_of(request.experiment.rows, request.seed)
+        yield from (_row_line(row) for row in request.experiment.rows)
+        yield _boots_line(launches, len(request.variants), request.seed)
+        yield f"{plan.name:<11} {vm_fork.shown_command(setting, plan)}"
+        return
+    rows = vm_zone_device.rows_as_run(request.experiment.rows, setting)
+    by_device = vm_zone_device.devices(rows)
     yield from (_row_line(row) for row in rows)
-    boots = launches * len(by_device) * len(request.variants)
-    yield f"launches    {launches}, seed {request.seed}: {_count(boots, 'boot')} in all"
+    yield _boots_line(launches, len(by_device) * len(request.variants), request.seed)
     for device, its_rows in by_device.items():
-        yield f"{device.name:<11} {vm.shown_command(setting, device, its_rows)}"
+        command = vm_zone_device.shown_command(setting, device, its_rows)
+        yield f"{device.name:<11} {command}"
 
 
-def _setting(request: Request) -> vm.Setting:
+def _boots_line(launches: int, each: int, seed: int) -> str:
+    return f"launches    {launches}, seed {seed}: {_count(launches * each, 'boot')} in all"
+
+
+def _setting(request: Request) -> guests.Setting:
     """As a run would have it; where that cannot be told yet, as it is on most machines."""
     try:
-        return vm.choose_setting(request.guest, request.cache)
+        return guests.choose_setting(request.guest, request.cache)
     except CannotRunHere as cause:
         if request.guest.accel == "kvm":
             raise
         tcg = replace(request.guest, accel="tcg")
-        return replace(vm.choose_setting(tcg, request.cache), reason=f"as it stands: {cause}")
+        return replace(guests.choose_setting(tcg, request.cache), reason=f"as it stands: {cause}")
 
 
 def _row_line(row: Row) -> str:

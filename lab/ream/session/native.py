@@ -3,25 +3,25 @@
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ream.experiment import Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
 from ream.measure.sample import Sample
-from ream.paths import NATIVE
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
-from ream.stage import native
+from ream.stage import fork, native, zone_device
 from ream.stage.bench import Bench, build_bench
 from ream.stage.memory import available_bytes, fit_rows
 
-FOLDER = NATIVE / "zone_device"
-"""This experiment's glue and runner."""
+_EXPERIMENTS: Mapping[str, Any] = {"fork": fork, "zone-device": zone_device}
+"""By name, the module that knows its rows: FOLDER, plan_of(), and what fit_rows() asks."""
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -51,10 +51,11 @@ def measure_native(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
     """Build the program and launch it as often as asked; raises what the native stage raises."""
+    its = _EXPERIMENTS[request.experiment.name]
     bench = build_bench(
         tree,
         request.variants,
-        folder=FOLDER,
+        folder=its.FOLDER,
         cache=request.cache,
         work=work,
         step=reporter.step,
@@ -65,12 +66,12 @@ def measure_native(
         seed=request.seed,
     )
     build = native.read_build(bench.link(launches[0]))
-    rows, shrunk = fit_rows(request.experiment.rows, available_bytes(), build.facts)
+    rows, shrunk = fit_rows(request.experiment.rows, available_bytes(), build, its)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, len(request.variants))
     start = take_snapshot()
-    samples, stubs, huge_ratio = _measure(plan, bench, build, record=record, reporter=reporter)
+    samples, stubs, huge_ratio = _measure(its, plan, bench, build, record=record, reporter=reporter)
     return Measured(
         rows=plan.rows,
         samples=tuple(samples),
@@ -89,16 +90,21 @@ Stubs = dict[str, dict[str, int]]
 
 
 def _measure(
-    plan: _Plan, bench: Bench, build: native.Build, *, record: RecordWriter, reporter: Reporter
+    its: Any,
+    plan: _Plan,
+    bench: Bench,
+    build: native.Build,
+    *,
+    record: RecordWriter,
+    reporter: Reporter,
 ) -> tuple[list[Sample], Stubs, float]:
     """Run every launch; each sample is in the record as soon as it is known."""
     samples: list[Sample] = []
     stubs: dict[str, Counter[str]] = defaultdict(Counter)
     huge_ratios: list[float] = []
     reporter.step("predicting what memory must hold")
-    rows = [native.native_row(row, plan.threads) for row in plan.rows]
     with (
-        native.predicted_plan(rows, build, bench.work) as (plan_file, descriptors),
+        its.plan_of(plan.rows, plan.threads, build, bench.work) as (plan_file, descriptors),
         reporter.measuring(plan.weight()) as advance,
     ):
         for launch in plan.launches:

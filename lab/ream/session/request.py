@@ -70,5 +70,7 @@ class Measured:
     """What ran it, in the vm stage."""
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By row: what the stage knows of it besides samples."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """By row: why it has no samples."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)

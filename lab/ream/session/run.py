@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One run, from its plan to its record: rows, variants and launches in, a record out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.experiment import Fork
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
-from ream.kernel.source import Tree, fetch_tree
+from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
-from ream.published import check_references, load_tables
+from ream.published import Table, check_references, load_tables
 from ream.record.machine import Machine, read_machine, warnings
 from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, read_ream
-from ream.record.record import new_run_id, open_record
+from ream.record.record import RecordWriter, new_run_id, open_record
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.summary import summarise
+from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
 from ream.session.request import Measured, Request
-from ream.session.vm import measure_vm
+from ream.session.vm_fork import measure_fork_vm
+from ream.session.vm_zone_device import measure_vm
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,11 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
         disk_faults(request.cache, "a run"),
         scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
-        tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
-        measure = measure_vm if request.stage == "vm" else measure_native
-        measured = measure(request, tree, work=work, record=record, reporter=reporter)
-        receipt = _receipt(request, tree, measured, read_machine())
+        machine = read_machine()
+        kernel, measured = _measure(
+            request, tables, machine=machine, work=work, record=record, reporter=reporter
+        )
+        receipt = _receipt(request, kernel, measured, machine)
         summary = summarise(
             request.experiment,
             measured.rows,
@@ -54,7 +59,8 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             receipt,
             run=run_id,
             stage=request.stage,
-            variants=tuple(variant.name for variant in request.variants),
+            variants=tuple(kernel.variants),
+            skipped=measured.skipped,
             unit=measured.unit,
             remarks=measured.remarks,
         )
@@ -67,23 +73,47 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     return Outcome(path, summary)
 
 
-def _receipt(request: Request, tree: Tree, measured: Measured, machine: Machine) -> Receipt:
+def _measure(
+    request: Request,
+    tables: Sequence[Table],
+    *,
+    machine: Machine,
+    work: Path,
+    record: RecordWriter,
+    reporter: Reporter,
+) -> tuple[Kernel, Measured]:
+    """Measure at the stage that is asked for; with it, what kernels were measured."""
+    if request.stage == "live":
+        live = measure_live(
+            request, tables, machine=machine, work=work, record=record, reporter=reporter
+        )
+        return running_kernel(machine), live
+    tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
+    measure = measure_native
+    if request.stage == "vm":
+        measure = measure_fork_vm if isinstance(request.experiment, Fork) else measure_vm
+    measured = measure(request, tree, work=work, record=record, reporter=reporter)
+    kernel = Kernel(
+        tree=tree.label,
+        tree_key=tree.key,
+        version=tree.version,
+        compiler=compiler_version(),
+        config_sha256=measured.config_sha256,
+        variants={
+            variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
+            for variant in request.variants
+        },
+    )
+    return kernel, measured
+
+
+def _receipt(request: Request, kernel: Kernel, measured: Measured, machine: Machine) -> Receipt:
     # What disturbs a clock does not disturb a count.
     disturbed = warnings(machine, measured.conditions) if measured.unit == "ns" else ()
     return Receipt(
         machine=machine,
         conditions=measured.conditions,
-        kernel=Kernel(
-            tree=tree.label,
-            tree_key=tree.key,
-            version=tree.version,
-            compiler=compiler_version(),
-            config_sha256=measured.config_sha256,
-            variants={
-                variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
-                for variant in request.variants
-            },
-        ),
+        kernel=kernel,
         ream=read_ream(CHECKOUT),
         settings=Settings(
             command=request.command,

@@ -11,8 +11,9 @@ from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import fetch_tree
 from ream.progress import Reporter
 from ream.record.record import new_run_id
+from ream.session.guests import build_kernels, choose_setting
 from ream.session.request import Request
-from ream.session.vm import build_kernels, choose_setting
+from ream.session.vm_zone_device import MODULES, initramfs_of
 from ream.stage.initramfs import shell_programs
 from ream.stage.qemu import qemu_command
 from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES, pmem_word
@@ -49,7 +50,10 @@ def run_shell(request: Request, reporter: Reporter) -> int:
             request.variants,
             tree,
             cache=request.cache,
-            programs=programs,
+            initramfs=lambda image, init, place: initramfs_of(
+                image, init=init, programs=programs, work=place
+            ),
+            modules=MODULES,
             work=work,
             reporter=reporter,
         )

@@ -12,12 +12,18 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
-from ream.stage.link import Kernel, Program, build_host, examine_kernel, link_program
+from ream.stage.link import (
+    Kernel,
+    Program,
+    build_host,
+    examine_kernel,
+    is_kernel_side,
+    link_program,
+)
 from ream.variants import Variant
 
-GLUE = ("data.o", "stubbed.o", "duplicated.o", "custom.o", "glue.o")
-"""Our side of the kernel; native/host/kernel/Makefile lists the same."""
-
+KERNEL_SIDE = NATIVE / "host" / "kernel"
+"""What every hosted kernel gets of us."""
 
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
 MEMMAP_FACTS = KERNEL_MODULES / "memmap" / "facts.h"
@@ -50,6 +56,12 @@ def object_names(folder: Path) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
+def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
+    """The experiment's headers; those that others share only where it has none of that name."""
+    own = sorted(folder.glob("*.h"))
+    return (*own, *(path for path in shared if path.name not in {one.name for one in own}))
+
+
 def build_bench(
     tree: Tree,
     variants: Iterable[Variant],
@@ -68,13 +80,10 @@ def build_bench(
     this run needs. config: over tinyconfig.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
-    homes = (
-        NATIVE / "host" / "kernel",
-        NATIVE / "host" / "host.h",
-        folder / "glue.c",
-        *(path for path in (folder / f"{folder.name}.h", *shared) if path.exists()),
-    )
-    targets = (*(f"ream/{name}" for name in GLUE), *object_names(folder))
+    ours = [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
+    homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *ours, *_headers(folder, shared))
+    glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *ours)]
+    targets = (*(f"ream/{stem}.o" for stem in glue), *object_names(folder))
     built: dict[tuple[str, ...], tuple[Path, tuple[Path, ...]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}

@@ -2,39 +2,35 @@
 """Many boots, a few of them at a time: what counts instructions does not mind a neighbour."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
+from typing import Generic, Protocol, TypeVar
 
 from ream.errors import ReamError
 from ream.stage.guest import Guest
-from ream.stage.qemu import Machine
-from ream.stage.vm import Checked, Device, Kernel, run_boot
+
+Event_co = TypeVar("Event_co", covariant=True)
 
 
-@dataclass(frozen=True)
-class Boot:
-    """One boot, as planned."""
+class Boot(Protocol[Event_co]):
+    """One boot, as planned; each experiment has its own."""
 
-    variant: str
-    launch: int
-    device: Device
-    binds: int
-    machine: Machine
-    kernel: Kernel
-    append: tuple[str, ...]
-    log: Path
+    @property
+    def title(self) -> str:
+        """What to call it when it fails."""
+
+    def run(self, begun: Callable[[Guest], None]) -> Iterator[Event_co]:
+        """Boot once, and yield what comes of it; begun is told of the guest."""
 
 
-Event = tuple[Boot, Checked | BaseException | None]
+B = TypeVar("B", bound=Boot[object])
 
 
-def run_boots(boots: Sequence[Boot], *, at_once: int) -> Iterator[tuple[Boot, Checked | None]]:
-    """Every bind of every boot as it is checked, and None when a boot has come to its end.
+def run_boots(boots: Sequence[B], *, at_once: int) -> Iterator[tuple[B, object]]:
+    """Whatever each boot yields, as it comes, and None when a boot has come to its end.
 
     Boots begin in the order given. The first failure ends the others; so does leaving the
-    iterator, and then no guest is left. Raises what run_boot() raises, with the boot's name.
+    iterator, and then no guest is left. Raises what run() raises, with the boot's title.
     """
     crew = _Crew(boots)
     threads = [threading.Thread(target=crew.work, daemon=True) for _ in range(at_once)]
@@ -45,7 +41,7 @@ def run_boots(boots: Sequence[Boot], *, at_once: int) -> Iterator[tuple[Boot, Ch
         while left:
             boot, event = crew.events.get()
             if isinstance(event, ReamError):
-                raise type(event)(f"{boot.variant}, {boot.device.name}: {event}") from event
+                raise type(event)(f"{boot.title}: {event}") from event
             if isinstance(event, BaseException):
                 raise event
             left -= event is None
@@ -56,11 +52,11 @@ def run_boots(boots: Sequence[Boot], *, at_once: int) -> Iterator[tuple[Boot, Ch
             thread.join()
 
 
-class _Crew:
+class _Crew(Generic[B]):
     """What the threads share. Only `events` leads back to the thread that began them."""
 
-    def __init__(self, boots: Sequence[Boot]) -> None:
-        self.events: SimpleQueue[Event] = SimpleQueue()
+    def __init__(self, boots: Sequence[B]) -> None:
+        self.events: SimpleQueue[tuple[B, object]] = SimpleQueue()
         self._waiting = iter(boots)
         self._guests: set[Guest] = set()
         self._ended = False
@@ -69,7 +65,8 @@ class _Crew:
     def work(self) -> None:
         while (boot := self._next()) is not None:
             try:
-                self._run(boot)
+                for event in boot.run(self._begun):
+                    self.events.put((boot, event))
             except BaseException as error:  # noqa: BLE001 (it goes to the thread that waits)
                 self.events.put((boot, error))
                 return
@@ -82,22 +79,9 @@ class _Crew:
             for guest in self._guests:
                 guest.kill()
 
-    def _next(self) -> Boot | None:
+    def _next(self) -> B | None:
         with self._lock:
             return None if self._ended else next(self._waiting, None)
-
-    def _run(self, boot: Boot) -> None:
-        running = run_boot(
-            boot.machine,
-            boot.kernel,
-            boot.device,
-            boot.binds,
-            append=boot.append,
-            log=boot.log,
-            begun=self._begun,
-        )
-        for checked in running:
-            self.events.put((boot, checked))
 
     def _begun(self, guest: Guest) -> None:
         with self._lock:

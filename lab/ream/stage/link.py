@@ -106,10 +106,15 @@ def _check_alternatives(name: str, probe: Path, work: Path) -> None:
                 )
 
 
+def is_kernel_side(source: Path) -> bool:
+    """Whether kbuild compiles this file of an experiment's folder, beside the kernel's own."""
+    return source.name == "glue.c" or source.name.startswith("kernel_")
+
+
 def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
     """Compile the program around the kernels: native/host, and the experiment's own folder."""
     sources = sorted((NATIVE / "host").glob("*.c"))
-    sources += [path for path in sorted(folder.glob("*.c")) if path.name != "glue.c"]
+    sources += [path for path in sorted(folder.glob("*.c")) if not is_kernel_side(path)]
     objects = []
     for source in sources:
         out = work / f"{source.parent.name}-{source.stem}.o"

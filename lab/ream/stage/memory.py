@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether a run fits into this machine's memory, and smaller devices where it does not."""
+"""Whether a run fits into this machine's memory, and smaller rows where it does not."""
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from ream.errors import CannotRunHere
-from ream.experiment import SECTION_BYTES, Row, format_size
-from ream.oracle.memmap import Facts
-from ream.stage.native import NativeRow, image_bytes, native_row
+from ream.experiment.shape import RowBase
+from ream.experiment.size import format_size
+from ream.stage.native import Build
+
+R = TypeVar("R", bound=RowBase)
 
 MEMORY_SHARE = 0.7
 """Of the available memory we take; the rest is the machine's own."""
@@ -29,32 +32,34 @@ def available_bytes(root: Path = Path("/")) -> int:
     return min(bounds)
 
 
-def needed_bytes(rows: Sequence[NativeRow], facts: Facts) -> int:
-    """Memory a run takes: the arena of the largest map, and every predicted image."""
-    arena = max(row.device.map_bytes(facts) for row in rows)
-    return arena + sum(image_bytes(row, facts) for row in rows)
+class Sized(Protocol[R]):
+    """What an experiment says of the memory its rows take."""
+
+    def needed_bytes(self, rows: Sequence[R], build: Build, /) -> int: ...
+    def extent_bytes(self, row: R, /) -> int: ...
+    def halved(self, row: R, /) -> R | None: ...
 
 
 def fit_rows(
-    rows: Sequence[Row], available: int, facts: Facts
-) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """Halve the largest devices until the run fits into `available` bytes; say which were.
+    rows: Sequence[R], available: int, build: Build, sized: Sized[R]
+) -> tuple[tuple[R, ...], tuple[str, ...]]:
+    """Halve the largest rows until the run fits into `available` bytes; say which were.
 
-    Raises CannotRunHere if even one section each does not fit.
+    Raises CannotRunHere if even the smallest do not fit.
     """
     fitted = list(rows)
-    while needed_bytes([native_row(row) for row in fitted], facts) > available * MEMORY_SHARE:
-        largest = max(range(len(fitted)), key=lambda at: fitted[at].device_bytes)
-        halved = fitted[largest].nr_sections // 2
-        if not halved:
+    while sized.needed_bytes(fitted, build) > available * MEMORY_SHARE:
+        largest = max(range(len(fitted)), key=lambda at: sized.extent_bytes(fitted[at]))
+        smaller = sized.halved(fitted[largest])
+        if smaller is None:
             raise CannotRunHere(
-                f"{available >> 20} MiB of memory are available, and even the smallest devices"
+                f"{available >> 20} MiB of memory are available, and even the smallest rows"
                 " need more"
             )
-        smaller = {"device_bytes": halved * SECTION_BYTES}
-        fitted[largest] = fitted[largest].model_copy(update=smaller)
+        fitted[largest] = smaller
     said = tuple(
-        f"{row.name}: {format_size(now.device_bytes)} instead of {format_size(row.device_bytes)},"
+        f"{row.name}: {format_size(sized.extent_bytes(now))} instead of"
+        f" {format_size(sized.extent_bytes(row))},"
         f" since {available / (1 << 30):.1f} GiB of memory are available"
         for row, now in zip(rows, fitted, strict=True)
         if row != now

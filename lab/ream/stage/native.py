@@ -10,19 +10,18 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ream.command import Command, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.experiment import Row
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
-from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
 from ream.stage.link import Kernel, Program
-from ream.stage.zone_device import device_range, plan_line
+
+Facts = Mapping[str, int]
 
 EXIT_NO_RESOURCE = 3
 EXIT_NOT_VERIFIED = 5
@@ -32,53 +31,22 @@ EXIT_WARNED = 8
 END_MARK = '{"end": true'
 """Begins the line that a launch prints last, if it came to its end."""
 
+OWN_FACT = "kept"
+"""Ends the name of a fact that tells what a variant maintains, not how it lays memory out."""
+
 FACTS_DEADLINE_S = 10.0
 SILENCE_S = 120.0
 """A runner prints at least a line per sample; the longest takes some seconds."""
 
 
 @dataclass(frozen=True)
-class NativeRow:
-    """One row as the runner does it."""
-
-    name: str
-    device: DeviceRange
-    pre_state: str
-    rounds: int
-    threads: int
-
-    def place(self, addresses: "Addresses") -> Place:
-        """Where its map lies, and what memory holds before it is written."""
-        poison = 0 if self.pre_state == "untouched" else addresses.poison
-        return Place(addresses.map, addresses.pgmap, poison)
-
-
-def native_row(row: Row, threads: int | None = None) -> NativeRow:
-    """A row as the runner does it; threads caps the CPUs where the row itself does not."""
-    return NativeRow(
-        name=row.name,
-        device=device_range(row),
-        pre_state="untouched" if row.first_touch else row.pre_state,
-        rounds=row.rounds,
-        threads=min((n for n in (row.threads, threads) if n), default=0),
-    )
-
-
-@dataclass(frozen=True)
-class Addresses:
-    """Where the runner puts the map and the pagemap, and its fill pattern."""
-
-    map: int
-    pgmap: int
-    poison: int
-
-
-@dataclass(frozen=True)
 class Build:
-    """What a program says of itself: addresses, and struct page as compiled."""
+    """What a program says of itself: where it puts things, and struct page as compiled."""
 
-    addresses: Addresses
+    addresses: Mapping[str, int]
     facts: Facts
+    own_facts: Mapping[str, Facts]
+    """By variant, the facts in which variants may differ: their names end in `kept`."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +78,10 @@ def read_build(program: Program) -> Build:
     argv = (*_runner(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
     variants: dict[str, dict[str, int]] = said["variants"]
+    own = {
+        name: {fact: facts.pop(fact) for fact in tuple(facts) if fact.endswith(OWN_FACT)}
+        for name, facts in variants.items()
+    }
     first_name, first = next(iter(variants.items()))
     for name, facts in variants.items():
         if facts != first:
@@ -118,53 +90,22 @@ def read_build(program: Program) -> Build:
                 f"{name} and {first_name} differ in {', '.join(differ)}; the native stage compares"
                 " images byte by byte and cannot run variants that lay out struct page differently"
             )
-    return Build(Addresses(said["map"], said["pgmap"], said["poison"]), first)
+    return Build(said["addresses"], first, own)
 
 
-def image_bytes(row: NativeRow, facts: Facts) -> int:
-    """Memory that a row's predicted image takes; base pages repeat and take one descriptor's."""
-    return 2 << 20 if is_periodic(row.device) else row.device.map_bytes(facts)
+class Memory:
+    """Files without a name, which runners open by descriptor: nothing is left on any death."""
 
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.descriptors: list[int] = []
 
-@contextmanager
-def predicted_plan(
-    rows: Iterable[NativeRow], build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """Predict every row's image; yield the plan file and the descriptors a runner needs open.
-
-    Images are anonymous memory, shared with the runners: nothing is left on any death.
-    """
-    with ExitStack() as stack:
-        descriptors: list[int] = []
-
-        def memory(name: str) -> tuple[int, Path]:
-            descriptor = os.memfd_create(name)
-            stack.callback(os.close, descriptor)
-            descriptors.append(descriptor)
-            return descriptor, Path(f"/proc/self/fd/{descriptor}")
-
-        lines = []
-        for row in rows:
-            image, image_path = memory(row.name)
-            usage, usage_path = memory(f"{row.name}-usage")
-            with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
-                write_map(row.device, build.facts, row.place(build.addresses), to)
-            os.write(usage, usage_bytes(row.device, build.facts))
-            lines.append(
-                plan_line(
-                    row.name,
-                    row.device,
-                    build.facts,
-                    pre_state=row.pre_state,
-                    rounds=row.rounds,
-                    threads=row.threads,
-                    image=image_path,
-                    usage=usage_path,
-                )
-            )
-        plan = work / "plan.txt"
-        plan.write_text("".join(lines))
-        yield plan, tuple(descriptors)
+    def file(self, name: str) -> tuple[int, Path]:
+        """An empty file; its descriptor, and the path by which a runner that has it opens it."""
+        descriptor = os.memfd_create(name)
+        self._stack.callback(os.close, descriptor)
+        self.descriptors.append(descriptor)
+        return descriptor, Path(f"/proc/self/fd/{descriptor}")
 
 
 def launch_once(

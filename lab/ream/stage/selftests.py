@@ -38,6 +38,23 @@ EXIT_SKIP = 4
 _FLAGS = ("-Wall", "-O2", "-static", "-D_GNU_SOURCE=", "-U_FORTIFY_SOURCE")
 _LIBRARIES = ("-lrt", "-lpthread", "-lm")
 
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "*/selftests/mm/*": ("vm_util.c", "thp_settings.c"),
+    "*/selftests/mm/uffd-*": ("uffd-common.c",),
+}
+"""Sources that programs are compiled with, beside theirs; from the same Makefile."""
+
+_REPAIRS: Mapping[str, tuple[str, ...]] = {
+    "*/selftests/mm/ksm_functional_tests": (str(SELFTESTS / "ksm_exec.c"), "-Wl,--wrap=execv"),
+}
+"""What programs are compiled with because they are wrong without; the reason is in the source."""
+
+_HARNESS = "tools/testing/selftests/kselftest.h"
+"""Before all else: khugepaged.c of 6.12.117 uses it and includes it nowhere."""
+
+_LOCAL_CONFIG = "local_config.h"
+"""Empty, and so without liburing, whether or not this machine has it."""
+
 
 # --- What is run -----------------------------------------------------------------------
 
@@ -56,6 +73,8 @@ class Selftests:
     """Patterns of names of tests that may be skipped, and why."""
     added: Mapping[str, str]
     """Patterns of names of tests that only the series has, and why."""
+    swap: str | None = None
+    """The guest's block device that is used for swap."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +93,7 @@ def read_selftests(file: Path) -> Selftests:
     Raises BadUsage with every fault of the file.
     """
     entries: dict[str, dict[str, str]] = {
-        kind: {} for kind in ("module", "program", "word", "skip", "added")
+        kind: {} for kind in ("module", "program", "word", "swap", "skip", "added")
     }
     faults = []
     for number, text in _entries(file.read_text(encoding="utf-8")):
@@ -87,6 +106,8 @@ def read_selftests(file: Path) -> Selftests:
             faults.append(f"{file}:{number}: {match[1]} {match[2]}: named twice")
         else:
             entries[match[1]][match[2]] = match[3]
+    if len(entries["swap"]) > 1:
+        faults.append(f"{file}: swap {', '.join(entries['swap'])}: one device at most")
     if faults:
         raise BadUsage("\n".join(faults))
     return Selftests(
@@ -95,6 +116,7 @@ def read_selftests(file: Path) -> Selftests:
         words=tuple(entries["word"]),
         skips=entries["skip"],
         added=entries["added"],
+        swap=next(iter(entries["swap"]), None),
     )
 
 
@@ -121,12 +143,26 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
     runner = work / "run-selftest"
     run(_compile(SELFTESTS / "run.c", runner, work))
     files = dict.fromkeys(selftests.paths, runner)
-    headers = ("-I", str(tree), "-I", str(tree / "tools/include/uapi"))
+    (work / _LOCAL_CONFIG).touch()
+    headers = ("-I", str(tree), "-I", str(tree / "tools/include/uapi"), "-I", str(work))
     for program in selftests.programs:
         binary = work / PurePosixPath(program).name
-        run(_compile(tree / f"{program}.c", binary, work, headers, _LIBRARIES))
+        shared = shared_sources(tree, program)
+        options = (*headers, *(("-include", str(tree / _HARNESS)) if shared else ()))
+        last = (*shared, *_of(program, _REPAIRS), *_LIBRARIES)
+        run(_compile(tree / f"{program}.c", binary, work, options, last))
         files[str(IN_GUEST / "bin" / binary.name)] = binary
     return files
+
+
+def _of(program: str, table: Mapping[str, tuple[str, ...]]) -> list[str]:
+    return [word for glob, words in table.items() if fnmatchcase(program, glob) for word in words]
+
+
+def shared_sources(tree: Path, program: str) -> tuple[str, ...]:
+    """What else a program is compiled from, if it is one of the kernel's."""
+    folder = (tree / program).parent
+    return tuple(str(folder / name) for name in _of(program, _SHARED))
 
 
 def _compile(
@@ -147,6 +183,18 @@ def _compile(
 _MESSAGE = re.compile(r".*?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? (?P<indent> *)(?P<text>.*)")
 _PLAN = re.compile(r"1\.\.(\d+)(?:\s*#.*)?")
 _SUBTEST = re.compile(r"# Subtest: (.+)")
+_PROGRAM = re.compile(r"# Program: (\S+)")
+"""kernel/selftests/run.c begins each program with it."""
+_NOW = re.compile(r"# \[(?:RUN|INFO)\] (.+)")
+"""What the next results of a program of mm/ are about: cow says so, and mkdirty."""
+
+_COLOUR = re.compile(r"\x1b\[(\d*)m")
+_UFFD = re.compile(r"Testing (?P<name>.+?)\.\.\. .*?\b(?P<word>done|skipped|failed)\b.*")
+"""uffd-unit-tests.c: uffd_test_start(), then _pass(), _skip() or _fail()."""
+_UFFD_WORDS = {"done": "pass", "skipped": "skip", "failed": "fail"}
+_KHUGEPAGED = re.compile(r"Run test: (.+)")
+"""khugepaged.c: TEST(). What comes of it is told by colours."""
+_RED, _YELLOW = "31", "33"
 _RESULT = re.compile(
     r"(?P<not>not )?ok (?P<number>\d+)(?: -)?(?: (?P<name>[^#]*?))?\s*"
     r"(?:# (?P<directive>[A-Za-z]+).*)?"
@@ -160,6 +208,7 @@ class _Plan:
     indent: int
     nr_planned: int
     name: str | None
+    of_program: bool = False
     nr_seen: int = 0
 
 
@@ -170,19 +219,49 @@ class _Parser:
     found: dict[str, str] = field(default_factory=dict)
     open: list[_Plan] = field(default_factory=list)
     subtest: str | None = None
+    program: str | None = None
+    """The one that runs, until its plan."""
+    now: str | None = None
+    without_plan: str | None = None
+    """The test that runs, of a program that has no plan but only words."""
 
     def message(self, indent: int, text: str) -> None:
-        if subtest := _SUBTEST.fullmatch(text):
+        if program := _PROGRAM.fullmatch(text):
+            self._close(0)
+            self.program, self.now, self.without_plan = program[1], None, None
+        elif subtest := _SUBTEST.fullmatch(text):
             self.subtest = subtest[1]
         elif plan := _PLAN.fullmatch(text):
             self._close(indent)
-            self.open.append(_Plan(indent, int(plan[1]), self.subtest))
-            self.subtest = None
+            name = self.subtest or self.program
+            self.open.append(_Plan(indent, int(plan[1]), name, of_program=not self.subtest))
+            self.subtest = self.program = None
+        elif now := _NOW.fullmatch(text):
+            self.now = now[1]
         elif result := _RESULT.fullmatch(text):
             self._close(indent + 1)
             self._result(indent, result)
         elif text.startswith("Bail out!"):
-            raise ReamError(f"the tests gave up: {text}")
+            # cow's last word if a test failed, all of which have given their results then.
+            if not self.open or any(plan.nr_seen < plan.nr_planned for plan in self.open):
+                raise ReamError(f"the tests gave up: {text}")
+        elif self.program:
+            self._words(self.program, text)
+
+    def _words(self, program: str, text: str) -> None:
+        """A line of a program that has no plan, or not yet."""
+        plain = _COLOUR.sub("", text)
+        if test := _KHUGEPAGED.fullmatch(plain):
+            self.without_plan = f"{program}.{test[1]}"
+            self._keep(self.without_plan, PASS)
+        elif self.without_plan:
+            colours = _COLOUR.findall(text)
+            if _RED in colours:
+                self.found[self.without_plan] = FAIL
+            elif _YELLOW in colours and self.found[self.without_plan] == PASS:
+                self.found[self.without_plan] = SKIP
+        elif test := _UFFD.fullmatch(plain):
+            self._keep(f"{program}.{test['name']}", _UFFD_WORDS[test["word"]])
 
     def _close(self, indent: int) -> None:
         """Leave the plans that are indented so far or farther; they have to be at their end."""
@@ -194,7 +273,8 @@ class _Parser:
 
     def _result(self, indent: int, result: re.Match[str]) -> None:
         parents = [plan.name for plan in self.open if plan.name]
-        name = ".".join([*parents, result["name"] or result["number"]])
+        own = result["name"] or (None if self.now else result["number"])
+        name = ".".join([*parents, ": ".join(filter(None, (self.now, own)))])
         if not self.open or self.open[-1].indent != indent:
             raise ReamError(f"{name}: a result without a plan")
         plan = self.open[-1]
@@ -204,9 +284,14 @@ class _Parser:
                 f"{name}: result {result['number']} comes as number {plan.nr_seen}"
                 f" of {plan.nr_planned}"
             )
+        if plan.of_program and name in self.found:
+            name += f" ({result['number']})"  # they say more in other lines
+        self._keep(name, _meaning(result))
+
+    def _keep(self, name: str, meaning: str) -> None:
         if name in self.found:
             raise ReamError(f"{name}: two results, so one of them would be lost")
-        self.found[name] = _meaning(result)
+        self.found[name] = meaning
 
     def end(self) -> dict[str, str]:
         self._close(0)
@@ -263,7 +348,10 @@ def run_selftests(
         kernel=image.bzimage,
         initramfs=initramfs,
         append=selftests.words,
-        init=("experiment=selftests", f"run={','.join(selftests.paths)}"),
+        init=(
+            *("experiment=selftests", f"run={','.join(selftests.paths)}"),
+            *((f"swap={selftests.swap}",) if selftests.swap else ()),
+        ),
         port=port,
         qmp=qmp,
     )
@@ -279,12 +367,29 @@ def run_selftests(
     faults = [
         f"{path}: {f'exit {exits[path]}' if path in exits else 'was not run'}"
         for path in selftests.paths
-        if exits.get(path) not in (0, EXIT_SKIP)
+        if exits.get(path) not in (0, EXIT_SKIP) and not _told(path, found)
     ]
-    # A program that says which of its tests failed has said enough.
-    if faults and FAIL not in found.values():
+    if faults:
         raise ReamError(f"{'; '.join(faults)}; the console is in {log}")
-    return found
+    return found | _wholes(selftests, exits, found)
+
+
+def _wholes(
+    selftests: Selftests, exits: Mapping[str, int], found: Mapping[str, str]
+) -> dict[str, str]:
+    """Results of programs whose tests have none: such a one ended well, or was skipped."""
+    names = [PurePosixPath(program).name for program in selftests.programs]
+    return {
+        name: SKIP if exits[str(IN_GUEST / name)] == EXIT_SKIP else PASS
+        for name in names
+        if not any(test.startswith(f"{name}.") for test in found)
+    }
+
+
+def _told(path: str, found: Mapping[str, str]) -> bool:
+    """A program that says which of its tests failed has said enough."""
+    tests = f"{PurePosixPath(path).name}."
+    return any(name.startswith(tests) and result == FAIL for name, result in found.items())
 
 
 # --- What it means ---------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ream.errors import ReamError, VerificationFailed
-from ream.experiment import PAGE_BYTES, Row
+from ream.experiment import PAGE_BYTES, ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, first_difference
 from ream.stage.guest import Guest, boot
 from ream.stage.qemu import Machine, qemu_command
@@ -49,7 +49,7 @@ class Device:
     in_namespace: bool
 
     @classmethod
-    def of(cls, row: Row) -> "Device":
+    def of(cls, row: ZoneDeviceRow) -> "Device":
         return cls(row.device_bytes, row.order, row.type, row.altmap, row.in_namespace)
 
     @property

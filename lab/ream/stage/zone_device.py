@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A zone-device row, as the native runner and the oracle need it."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from ream.experiment import PAGE_BYTES, STRUCT_PAGE_BYTES, Row
-from ream.oracle.memmap import DeviceRange, Facts
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
+from ream.experiment.zone_device import SECTION_BYTES, ZoneDeviceRow
+from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
+from ream.paths import NATIVE
+from ream.stage.native import Build, Memory
+
+FOLDER = NATIVE / "zone_device"
+"""This experiment's glue and runner."""
 
 START_PFN = 1 << 26
 """First frame of every device: 256 GiB, aligned to a 1 GiB page, above any RAM we host."""
@@ -25,7 +34,7 @@ def altmap_pages(nr_pages: int, order: int) -> int:
     return -(-used // align) * align // PAGE_BYTES
 
 
-def device_range(row: Row) -> DeviceRange:
+def device_range(row: ZoneDeviceRow) -> DeviceRange:
     """The frames of a row's device."""
     return DeviceRange(
         start_pfn=START_PFN,
@@ -87,3 +96,98 @@ def plan_line(
         "usage": str(usage),
     }
     return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
+
+
+@dataclass(frozen=True)
+class NativeRow:
+    """One row as the runner does it."""
+
+    name: str
+    device: DeviceRange
+    pre_state: str
+    rounds: int
+    threads: int
+
+    def place(self, addresses: Mapping[str, int]) -> Place:
+        """Where its map lies, and what memory holds before it is written."""
+        poison = 0 if self.pre_state == "untouched" else addresses["poison"]
+        return Place(addresses["map"], addresses["pgmap"], poison)
+
+
+def native_row(row: ZoneDeviceRow, threads: int | None = None) -> NativeRow:
+    """A row as the runner does it; threads caps the CPUs where the row itself does not."""
+    return NativeRow(
+        name=row.name,
+        device=device_range(row),
+        pre_state="untouched" if row.first_touch else row.pre_state,
+        rounds=row.rounds,
+        threads=min((n for n in (row.threads, threads) if n), default=0),
+    )
+
+
+def image_bytes(row: NativeRow, facts: Facts) -> int:
+    """Memory that a row's predicted image takes; base pages repeat and take one descriptor's."""
+    return 2 << 20 if is_periodic(row.device) else row.device.map_bytes(facts)
+
+
+@contextmanager
+def predicted_plan(
+    rows: Iterable[NativeRow], build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """Predict every row's image; yield the plan file and the descriptors a runner needs open.
+
+    Images are anonymous memory, shared with the runners: nothing is left on any death.
+    """
+    with ExitStack() as stack:
+        memory = Memory(stack)
+        lines = []
+        for row in rows:
+            image, image_path = memory.file(row.name)
+            usage, usage_path = memory.file(f"{row.name}-usage")
+            with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
+                write_map(row.device, build.facts, row.place(build.addresses), to)
+            os.write(usage, usage_bytes(row.device, build.facts))
+            lines.append(
+                plan_line(
+                    row.name,
+                    row.device,
+                    build.facts,
+                    pre_state=row.pre_state,
+                    rounds=row.rounds,
+                    threads=row.threads,
+                    image=image_path,
+                    usage=usage_path,
+                )
+            )
+        plan = work / "plan.txt"
+        plan.write_text("".join(lines))
+        yield plan, tuple(memory.descriptors)
+
+
+@contextmanager
+def plan_of(
+    rows: Sequence[ZoneDeviceRow], threads: int | None, build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """predicted_plan() of an experiment's rows."""
+    native = [native_row(row, threads) for row in rows]
+    with predicted_plan(native, build, work) as planned:
+        yield planned
+
+
+def needed_bytes(rows: Sequence[ZoneDeviceRow], build: Build) -> int:
+    """Memory a run takes: the arena of the largest map, and every predicted image."""
+    native = [native_row(row) for row in rows]
+    arena = max(row.device.map_bytes(build.facts) for row in native)
+    return arena + sum(image_bytes(row, build.facts) for row in native)
+
+
+def extent_bytes(row: ZoneDeviceRow) -> int:
+    """What makes a row large."""
+    return row.device_bytes
+
+
+def halved(row: ZoneDeviceRow) -> ZoneDeviceRow | None:
+    """The row with half its device; None if that is no whole section."""
+    nr_sections = row.nr_sections // 2
+    smaller = {"device_bytes": nr_sections * SECTION_BYTES}
+    return row.model_copy(update=smaller) if nr_sections else None

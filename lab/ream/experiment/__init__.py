@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is measured: an experiment is a question, its variants and its rows, one TOML file each."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ream.errors import BadUsage
+from ream.experiment.fork import Fork, ForkRow
+from ream.experiment.shape import (
+    BEFORE,
+    BEFORE_AGAIN,
+    IMPLIED,
+    PAGE_BYTES,
+    PUBLISHED,
+    STRUCT_PAGE_BYTES,
+    PublishedRef,
+    Stage,
+)
+from ream.experiment.size import format_size, parse_size
+from ream.experiment.zone_device import ZoneDevice, ZoneDeviceRow
+from ream.values import faults, read_toml
+
+__all__ = [
+    "BEFORE",
+    "BEFORE_AGAIN",
+    "IMPLIED",
+    "PAGE_BYTES",
+    "PUBLISHED",
+    "STRUCT_PAGE_BYTES",
+    "Experiment",
+    "Fork",
+    "ForkRow",
+    "PublishedRef",
+    "Row",
+    "Stage",
+    "ZoneDevice",
+    "ZoneDeviceRow",
+    "format_size",
+    "load",
+    "make_row",
+    "parse_size",
+]
+
+Experiment = ZoneDevice | Fork
+Row = ZoneDeviceRow | ForkRow
+
+_BY_NAME: Mapping[object, type[Experiment]] = {"fork": Fork, "zone-device": ZoneDevice}
+
+
+def load(path: Path) -> Experiment:
+    """Read one experiment file.
+
+    Raises BadUsage with every fault of the file, one line each: file: field: fault (value).
+    """
+    fields = read_toml(path)
+    name = fields.get("name")
+    kind = _BY_NAME.get(name) if isinstance(name, str) else None
+    if kind is None:
+        said = "Field required" if name is None else f"there is no such experiment (it is {name!r})"
+        raise BadUsage(f"{path}: name: {said}; there are {', '.join(map(str, _BY_NAME))}")
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as cause:
+        raise faults(str(path), cause) from cause
+
+
+def make_row(fields: Mapping[str, Any], *, source: str = "command line") -> ZoneDeviceRow:
+    """A row of zone-device from options instead of a file, held to the same rules.
+
+    Raises BadUsage with every fault, each line beginning with `source`.
+    """
+    try:
+        return ZoneDeviceRow.model_validate(dict(fields))
+    except ValidationError as cause:
+        raise faults(source, cause) from cause

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every experiment has: variants, rows, and how many launches; one TOML file each."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Annotated, Generic, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, Field, model_validator
+
+from ream.errors import BadUsage
+from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
+
+PAGE_BYTES = 4096
+STRUCT_PAGE_BYTES = 64  # sizeof(struct page), include/linux/mm_types.h; the native build checks it
+
+MAX_LAUNCHES = 1000
+MAX_ROUNDS = 1000
+
+Stage = Literal["native", "vm", "live"]
+
+BEFORE = "before"
+BEFORE_AGAIN = "before-again"
+PUBLISHED = "published"
+IMPLIED = (BEFORE, BEFORE_AGAIN)
+"""Variants every experiment has: what there was before, linked twice, for the noise floor."""
+
+
+class PublishedRef(Value):
+    """Which row of which published table a row of ours is compared with."""
+
+    id: Name
+    params: Scalars
+
+
+class RowBase(Value):
+    """What a row has in every experiment; each experiment adds its own parameters."""
+
+    name: Name
+    stage: Stage = "native"
+    rounds: int = Field(ge=1, le=MAX_ROUNDS)
+    threads: int | None = Field(default=None, ge=1)
+    published: PublishedRef | None = None
+    differs: Texts = ()
+    no_verdict: str | None = None
+
+    @model_validator(mode="after")
+    def _a_verdict_needs_a_table(self) -> Self:
+        if self.no_verdict is not None and self.published is None:
+            raise ValueError("no_verdict is given, but no published table to have a verdict on")
+        return self
+
+    @abstractmethod
+    def params(self) -> dict[str, Scalar | None]:
+        """The row's parameters as the record and --json have them."""
+
+    @abstractmethod
+    def title(self) -> str:
+        """The row's parameters in a few words, for people."""
+
+    @property
+    @abstractmethod
+    def written_bytes(self) -> int:
+        """Bytes of memory map that one sample is about; the exact number comes with it."""
+
+    @property
+    def fixed_rounds(self) -> bool:
+        """Whether the number of rounds lies in the nature of the row."""
+        return False
+
+
+R = TypeVar("R", bound=RowBase)
+
+
+def _distinct(rows: tuple[R, ...]) -> tuple[R, ...]:
+    # Counted here, not by min_length: that adds a false "too short" when a row is faulty.
+    names = [row.name for row in rows]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"more than one row is called {', '.join(twice)}")
+    if not rows:
+        raise ValueError("there is no row")
+    return rows
+
+
+def _not_implied(name: str) -> str:
+    if name == BEFORE_AGAIN:
+        raise ValueError(f"is implied: {BEFORE} itself, linked a second time")
+    return name
+
+
+class ExperimentBase(Value, Generic[R]):
+    """One question, the variants it compares and the rows it is asked of."""
+
+    name: str
+    question: str
+    launches: int = Field(ge=1, le=MAX_LAUNCHES)
+    boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
+    """Launches of the vm stage: each boots every variant once for every device."""
+    variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Texts]
+    """By variant, its series. `before` is the base itself unless it is given here, where the
+    base has the technique already."""
+    rows: Annotated[Tuple[R], AfterValidator(_distinct)]
+
+    def variant_names(self) -> tuple[str, ...]:
+        """before, its second copy, then the file's own, in the file's order."""
+        return (*IMPLIED, *(name for name in self.variants if name != BEFORE))
+
+    def row(self, name: str) -> R | None:
+        return next((row for row in self.rows if row.name == name), None)
+
+    def at(self, stage: Stage) -> Self:
+        """The same experiment with the rows, and the number of launches, of one stage.
+
+        Raises BadUsage if it has no row there.
+        """
+        rows = tuple(row for row in self.rows if row.stage == stage)
+        if not rows:
+            raise BadUsage(f"{self.name} has no row for the {stage} stage")
+        launches = self.boots if stage == "vm" else self.launches
+        return self.model_copy(update={"rows": rows, "launches": launches})
+
+    def only(self, names: Sequence[str]) -> Self:
+        """The same experiment with these rows; raises BadUsage naming every unknown one."""
+        if unknown := [name for name in names if self.row(name) is None]:
+            known = ", ".join(row.name for row in self.rows)
+            raise BadUsage(f"{self.name} has no row {', '.join(unknown)}; it has {known}")
+        return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in names)})
+
+    def resized(self, *, launches: int | None = None, rounds: int | None = None) -> Self:
+        """The same experiment with other numbers of launches and rounds; None keeps its own.
+
+        Raises BadUsage if a number is out of range.
+        """
+        for what, value, most in (
+            ("launches", launches, MAX_LAUNCHES),
+            ("rounds", rounds, MAX_ROUNDS),
+        ):
+            if value is not None and not 1 <= value <= most:
+                raise BadUsage(f"{what}: must be between 1 and {most} (it is {value})")
+        return self.model_copy(
+            update={
+                "launches": self.launches if launches is None else launches,
+                "rows": tuple(
+                    row
+                    if rounds is None or row.fixed_rounds
+                    else row.model_copy(update={"rounds": rounds})
+                    for row in self.rows
+                ),
+            }
+        )
+
+    def single(self, row: R) -> Self:
+        """The same question asked of one row that is not in the file."""
+        return self.model_copy(update={"rows": (row,)})

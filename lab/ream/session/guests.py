@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every run of the vm stage has: an accelerator, kernels, consoles, guests to tell of."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ream.command import Command, require, run
+from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.experiment import format_size
+from ream.kernel.image import Image, build_image
+from ream.kernel.source import Tree
+from ream.kernel.variant import UNUSED_DAYS
+from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
+from ream.progress import Reporter
+from ream.record.receipt import Guest
+from ream.report.contract import Unit
+from ream.session.request import GuestOptions
+from ream.stage.accel import choose_accel, kvm_fault
+from ream.stage.initramfs import build_init
+from ream.stage.memory import available_bytes
+from ream.stage.qemu import QEMU, Accel, Machine
+from ream.stage.vm import Kernel
+from ream.variants import Variant
+
+VM_CONFIG = KERNEL_CONFIG / "vm.config"
+
+ICOUNT_LAUNCHES = 1
+"""Where instructions are counted, a repeat adds nothing."""
+
+QEMU_BYTES = 1 << 30
+"""Host memory of a guest besides what it is given to work on: what it touches of its own, QEMU."""
+
+MakeInitramfs = Callable[[Image, Path, Path], Path]
+"""Of a kernel, the program that is PID 1, and a folder to work in."""
+
+
+class Load(Protocol):
+    """What a guest is to hold."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def least_bytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the guests of a run have in common."""
+
+    accel: Accel
+    reason: str
+    icount: bool
+    options: GuestOptions
+
+    @property
+    def given_bytes(self) -> int:
+        """Memory that the user gave a guest, in one number or by nodes; 0 leaves it to us."""
+        return self.options.memory_bytes or sum(node.memory_bytes for node in self.options.nodes)
+
+    def machine(self, load: Load) -> Machine:
+        """The machine for what it is to do; raises BadUsage if the user's is too small for it."""
+        given = self.given_bytes
+        if given and given < load.least_bytes:
+            raise BadUsage(
+                f"a guest of {format_size(given)} cannot hold {load.name}: it needs"
+                f" {format_size(load.least_bytes)}"
+            )
+        return self.machine_of(given or load.least_bytes)
+
+    @property
+    def unit(self) -> Unit:
+        """Of what is measured in such a guest."""
+        return "instructions" if self.icount else "ns"
+
+    def machine_of(self, memory_bytes: int) -> Machine:
+        """The machine as the user wants it, with so much memory."""
+        asked = self.options
+        return Machine(
+            accel=self.accel,
+            icount=self.icount,
+            cpus=asked.cpus or (1 if self.icount else 2),
+            memory_bytes=memory_bytes,
+            nodes=asked.nodes,
+            distances=asked.distances,
+            options=asked.qemu_options,
+        )
+
+
+def choose_setting(options: GuestOptions, cache: Path) -> Setting:
+    """KVM where a guest really boots under it, else TCG counting instructions.
+
+    Raises CannotRunHere if what was asked for is not to be had, BadUsage if it cannot be meant.
+    """
+    accel, reason = choose_accel(options.accel, probe=lambda: kvm_fault(cache))
+    if options.icount and accel == "kvm":
+        raise BadUsage("--icount counts instructions, which KVM cannot: use --accel tcg")
+    icount = accel == "tcg" if options.icount is None else options.icount
+    if icount and (options.cpus or 1) > 1:
+        raise BadUsage(
+            f"--cpus {options.cpus}: where instructions are counted there is one CPU; "
+            "--no-icount runs more, with times that are only emulated"
+        )
+    return Setting(accel, reason, icount, options)
+
+
+def launches_as_run(launches: int, setting: Setting) -> int:
+    """The number of launches that is worth it."""
+    keep = setting.options.full or setting.options.keep_launches
+    return ICOUNT_LAUNCHES if setting.icount and not keep else launches
+
+
+def build_kernels(
+    variants: Iterable[Variant],
+    tree: Tree,
+    *,
+    cache: Path,
+    initramfs: MakeInitramfs,
+    modules: Sequence[str],
+    work: Path,
+    reporter: Reporter,
+) -> dict[str, tuple[Image, Kernel]]:
+    """Every variant's kernel, each distinct list of patches once, with what it boots into.
+
+    modules: of kernel/modules. initramfs: makes it, from the kernel and PID 1, in a folder.
+    """
+    require(QEMU)
+    init = build_init(work)
+    built: dict[tuple[str, ...], tuple[Image, Kernel]] = {}
+    found = {}
+    for variant in variants:
+        key = tuple(patch.sha256 for patch in variant.patches)
+        if key not in built:
+            image = build_image(
+                tree,
+                variant.patches,
+                cache=cache,
+                fragments=(VM_CONFIG,),
+                modules=tuple(KERNEL_MODULES / name for name in modules),
+                reporter=reporter,
+            )
+            place = work / f"kernel-{len(built)}"
+            place.mkdir()
+            built[key] = (image, Kernel(image.bzimage, initramfs(image, init, place)))
+        found[variant.name] = built[key]
+    return found
+
+
+@contextmanager
+def consoles(place: Path) -> Iterator[Path]:
+    """A directory for what guests print; it stays if one fails, since the error names it.
+
+    What failed runs left is removed after a month.
+    """
+    place.mkdir(parents=True)
+    for old in place.parent.iterdir():
+        if old.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+            shutil.rmtree(old, ignore_errors=True)
+    try:
+        yield place
+    except ReamError:
+        raise
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    else:
+        shutil.rmtree(place)
+
+
+def boots_at_once(setting: Setting, touched_bytes: int) -> int:
+    """How many guests the host has CPUs and memory for; one where times are taken.
+
+    touched_bytes: of each guest's memory, what it will have written.
+    Raises CannotRunHere if there is no memory even for one.
+    """
+    needed = touched_bytes + QEMU_BYTES
+    if (available := available_bytes()) < needed:
+        raise CannotRunHere(
+            f"a guest takes {format_size(needed)} of memory, {available >> 20} MiB are available;"
+            " choose smaller rows"
+        )
+    if not setting.icount:
+        return 1
+    return max(1, min(len(os.sched_getaffinity(0)), available // needed))
+
+
+def guest_of(
+    setting: Setting,
+    machines: Mapping[str, Machine],
+    commands: Mapping[str, str],
+    kernels: Mapping[str, tuple[Image, Kernel]],
+) -> Guest:
+    """For the receipt; machines and commands by what the guests are for."""
+    version = run(Command((QEMU, "--version"), Path("/"), 20.0)).splitlines()[0]
+    some = next(iter(machines.values()))
+    return Guest(
+        qemu=version.replace(" emulator version", ""),
+        accel=some.accel,
+        accel_reason=setting.reason,
+        icount=setting.icount,
+        cpus=some.cpus,
+        memory_bytes={name: machine.memory_bytes for name, machine in machines.items()},
+        commands=dict(commands),
+        kernels={
+            name: hashlib.sha256(image.bzimage.read_bytes()).hexdigest()
+            for name, (image, _) in kernels.items()
+        },
+    )
+
+
+def config_sha256(kernels: Mapping[str, tuple[Image, Kernel]]) -> str:
+    """Digest of the configuration of the first kernel, which the others share."""
+    image = next(iter(kernels.values()))[0]
+    return hashlib.sha256(image.config.read_bytes()).hexdigest()

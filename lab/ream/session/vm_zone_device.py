@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""zone-device in the vm stage: one boot of each variant for each device and launch."""
+
+import re
+import shlex
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from ream.errors import BadUsage
+from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, ZoneDevice, ZoneDeviceRow
+from ream.kernel.image import Image
+from ream.kernel.source import Tree
+from ream.measure.plan import Launch, plan_launches
+from ream.measure.sample import Sample
+from ream.progress import Reporter
+from ream.record.machine import conditions, take_snapshot
+from ream.record.record import RecordWriter
+from ream.report.contract import Unit
+from ream.session.guests import (
+    Setting,
+    boots_at_once,
+    build_kernels,
+    choose_setting,
+    config_sha256,
+    consoles,
+    guest_of,
+    launches_as_run,
+)
+from ream.session.request import Measured, Request
+from ream.stage.boots import run_boots
+from ream.stage.guest import Guest
+from ream.stage.initramfs import build_initramfs, namespace_programs
+from ream.stage.qemu import Machine
+from ream.stage.vm import Checked, Device, Kernel, plan_boot, run_boot
+
+MODULES = ("memmap", "memremap")
+"""Of kernel/modules, built for each variant."""
+
+DRIVERS = ("nd_pmem",)
+"""The kernel's own that init loads when it wants them."""
+
+ICOUNT_ROUNDS = 3
+"""Where instructions are counted, more of them add nothing."""
+
+SAME = 1e-4
+"""Two counts this near are the same: a timer's interrupt more or less."""
+
+MESSAGE = re.compile(r"initialised (\d+) pages in (\d+)ms")
+
+
+@dataclass(frozen=True)
+class DeviceBoot:
+    """One boot, as planned."""
+
+    variant: str
+    launch: int
+    device: Device
+    binds: int
+    machine: Machine
+    kernel: Kernel
+    append: tuple[str, ...]
+    log: Path
+
+    @property
+    def title(self) -> str:
+        return f"{self.variant}, {self.device.name}"
+
+    def run(self, begun: Callable[[Guest], None]) -> Iterator[Checked]:
+        return run_boot(
+            self.machine,
+            self.kernel,
+            self.device,
+            self.binds,
+            append=self.append,
+            log=self.log,
+            begun=begun,
+        )
+
+
+def rows_as_run(rows: Iterable[ZoneDeviceRow], setting: Setting) -> tuple[ZoneDeviceRow, ...]:
+    """The rows with as many rounds as are worth it."""
+    return tuple(
+        row.model_copy(update={"rounds": min(row.rounds, ICOUNT_ROUNDS)})
+        if setting.icount and not (setting.options.full or setting.options.keep_rounds)
+        else row
+        for row in rows
+    )
+
+
+def devices(rows: Iterable[ZoneDeviceRow]) -> dict[Device, tuple[ZoneDeviceRow, ...]]:
+    """Rows by the device that their boots share; raises BadUsage if two are called the same."""
+    found: dict[Device, list[ZoneDeviceRow]] = defaultdict(list)
+    for row in rows:
+        found[Device.of(row)].append(row)
+    names = [device.name for device in found]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise BadUsage(f"two devices are both {twice[0]}: run them apart, with --row")
+    return {device: tuple(its) for device, its in found.items()}
+
+
+def nr_binds(rows: Iterable[ZoneDeviceRow]) -> int:
+    """Binds of a boot that gives these rows their samples: the first, and the most rebinds."""
+    return 1 + max((row.rounds for row in rows if not row.first_touch), default=0)
+
+
+def shown_command(setting: Setting, device: Device, rows: Iterable[ZoneDeviceRow]) -> str:
+    """QEMU's command line of a device's boots, for people: files without their directories."""
+    argv = plan_boot(
+        setting.machine(device),
+        Kernel(Path("bzImage"), Path("initramfs.cpio")),
+        device,
+        nr_binds(rows),
+        append=setting.options.append,
+        work=Path(),
+    )
+    return shlex.join(argv)
+
+
+def measure_vm(
+    request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
+) -> Measured:
+    """Build the kernels and boot them in turn; raises what building and booting raise."""
+    setting = choose_setting(request.guest, request.cache)
+    assert isinstance(request.experiment, ZoneDevice)
+    rows = rows_as_run(request.experiment.rows, setting)
+    by_device = devices(rows)
+    machines = {device: setting.machine(device) for device in by_device}
+    at_once = boots_at_once(setting, max(device.size_bytes // 64 for device in by_device))
+    reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
+    kernels = build_kernels(
+        request.variants,
+        tree,
+        cache=request.cache,
+        initramfs=lambda image, init, place: initramfs_of(image, init=init, work=place),
+        modules=MODULES,
+        work=work,
+        reporter=reporter,
+    )
+    names = [variant.name for variant in request.variants]
+    launches = plan_launches(
+        names,
+        launches=launches_as_run(request.experiment.launches, setting),
+        seed=request.seed,
+    )
+    start = take_snapshot()
+    with consoles(request.cache / "console" / record.path.name) as logs:
+        boots = plan_boots(
+            launches, by_device, machines, kernels, append=request.guest.append, consoles=logs
+        )
+        taken = list(_measure(boots, by_device, at_once=at_once, record=record, reporter=reporter))
+    samples = tuple(sample for sample, _ in taken)
+    return Measured(
+        rows=rows,
+        samples=samples,
+        conditions=conditions(start, take_snapshot()),
+        launches=len(launches),
+        config_sha256=config_sha256(kernels),
+        options={"accel": setting.accel, "icount": setting.icount, "full": request.guest.full},
+        warnings=tuple(doubts(samples, setting.unit)),
+        unit=setting.unit,
+        guest=guest_of(
+            setting,
+            {device.name: machine for device, machine in machines.items()},
+            {
+                device.name: shown_command(setting, device, its_rows)
+                for device, its_rows in by_device.items()
+            },
+            kernels,
+        ),
+        remarks={row.name: tuple(remarks(row, names, taken)) for row in rows},
+    )
+
+
+Taken = tuple[Sample, Checked]
+
+
+def _measure(
+    boots: Sequence[DeviceBoot],
+    by_device: Mapping[Device, tuple[ZoneDeviceRow, ...]],
+    *,
+    at_once: int,
+    record: RecordWriter,
+    reporter: Reporter,
+) -> Iterator[Taken]:
+    """Run every boot; each sample is in the record as soon as it is known."""
+    total = sum(boot.binds + 1 for boot in boots)
+    with reporter.measuring(float(total)) as advance:
+        for boot, checked in run_boots(boots, at_once=at_once):
+            advance(1.0, f"launch {boot.launch + 1}, {boot.device.name}, {boot.variant}")
+            if not isinstance(checked, Checked):
+                record.keep(f"consoles/{boot.log.name}", boot.log)
+                continue
+            for sample in samples_of(checked, by_device[boot.device], boot):
+                record.append(sample, _extra(checked))
+                yield sample, checked
+
+
+def plan_boots(
+    launches: Iterable[Launch],
+    by_device: Mapping[Device, tuple[ZoneDeviceRow, ...]],
+    machines: Mapping[Device, Machine],
+    kernels: Mapping[str, tuple[Image, Kernel]],
+    *,
+    append: tuple[str, ...],
+    consoles: Path,
+) -> list[DeviceBoot]:
+    """Every variant once for each device in every launch, in the launch's random order.
+
+    consoles: where their logs are written; that of a guest that fails stays.
+    """
+    return [
+        DeviceBoot(
+            variant=variant,
+            launch=launch.number,
+            device=device,
+            binds=nr_binds(rows),
+            machine=machines[device],
+            kernel=kernels[variant][1],
+            append=append,
+            log=consoles / f"{device.name}-{variant}-{launch.number}.log",
+        )
+        for launch in launches
+        for device, rows in by_device.items()
+        for variant in launch.link_order
+    ]
+
+
+def samples_of(
+    checked: Checked, rows: Iterable[ZoneDeviceRow], boot: DeviceBoot
+) -> Iterator[Sample]:
+    number = checked.bind.number
+    for row in rows:
+        if row.first_touch != (number == 0) or (number > row.rounds and not row.first_touch):
+            continue
+        yield Sample(
+            row=row.name,
+            launch=boot.launch,
+            round=0 if row.first_touch else number - 1,
+            role="variant",
+            subject=boot.variant,
+            threads=boot.machine.cpus,
+            time_ns=checked.call.time_ns if row.in_namespace else checked.bind.bind_ns,
+            nr_bytes=checked.nr_bytes,
+            verified=True,
+        )
+
+
+def _extra(checked: Checked) -> dict[str, int | str | None]:
+    """What only this stage knows of a sample; docs/format.md names it."""
+    return {
+        "memmap_init_ns": checked.call.time_ns,
+        "bind_ns": checked.bind.bind_ns,
+        "unbind_ns": checked.bind.unbind_ns,
+        "message": checked.bind.message,
+    }
+
+
+def remarks(row: ZoneDeviceRow, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[str]:
+    """What the published methods would have said here."""
+    spoken: dict[str, list[float]] = {name: [] for name in names if name != BEFORE_AGAIN}
+    inside: dict[str, list[int]] = {name: [] for name in spoken}
+    for sample, checked in taken:
+        if sample.row == row.name and sample.subject in spoken:
+            if match := MESSAGE.search(checked.bind.message or ""):
+                spoken[sample.subject].append(float(match[2]))
+            inside[sample.subject].append(checked.call.time_ns)
+    means = [f"{name} {statistics.fmean(ms):.2f}" for name, ms in spoken.items() if ms]
+    if means:
+        yield f"the kernel's own message, mean in ms of the guest's clock: {', '.join(means)}"
+    parts = [f"{name} {statistics.median(ns) / 1e6:.2f}" for name, ns in inside.items() if ns]
+    if parts and not row.in_namespace:
+        yield f"memmap_init_zone_device() alone, median in ms of that clock: {', '.join(parts)}"
+
+
+def doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:
+    """Whether two boots of the same kernel count the same, where they must."""
+    if unit != "instructions":
+        return
+    counts: dict[tuple[str, int, int], dict[str, int]] = defaultdict(dict)
+    for sample in samples:
+        if sample.subject in IMPLIED:
+            place = (sample.row, sample.launch, sample.round)
+            counts[place][sample.subject] = sample.time_ns
+    apart: dict[str, float] = defaultdict(float)
+    for (row, _, _), both in counts.items():
+        if len(both) == len(IMPLIED):
+            apart[row] = max(apart[row], abs(both[BEFORE_AGAIN] / both[BEFORE] - 1))
+    if differ := [f"{row} {worst:.0e}" for row, worst in apart.items() if worst > SAME]:
+        yield (
+            f"two boots of the same kernel differ by more than {SAME:g} of their count: "
+            f"{', '.join(differ)}; the kernel waited there, and a wait is counted, too"
+        )
+
+
+def initramfs_of(
+    image: Image,
+    *,
+    init: Path,
+    programs: Mapping[str, Path] = MappingProxyType({}),
+    work: Path,
+) -> Path:
+    """What a guest of this experiment boots into: PID 1, our modules, ndctl and daxctl."""
+    return build_initramfs(
+        work / "initramfs.cpio",
+        gen_init_cpio=image.gen_init_cpio,
+        init=init,
+        modules={name: image.modules[name] for name in (*MODULES, *DRIVERS)},
+        programs={**namespace_programs(), **programs},
+        work=work,
+    )

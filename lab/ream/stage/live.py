@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The live stage: the kernel this machine runs, through the system calls of a plain program."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, last_words, require, run
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.experiment.size import format_size
+from ream.paths import CHECKOUT
+from ream.settings import Setting, sole_door
+from ream.stage.memory import available_bytes
+
+WORKLOADS = CHECKOUT / "workloads"
+FORK_FOLIOS_SOURCES = ("fork_folios.c", "folios.c")
+
+FOLIO_KIB = (4, 16, 32, 64, 128, 256, 512, 1024, 2048)
+"""What anonymous memory comes in on x86-64. There is no 8: THP_ORDERS_ALL_ANON in
+include/linux/huge_mm.h leaves out folios of two pages."""
+
+OPS = ("fork", "refork", "munmap")
+"""Timed unless others are asked for; workloads/fork_folios.c tells what they are."""
+
+THP = "/sys/kernel/mm/transparent_hugepage"
+
+COMPILER = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
+COMPILE_DEADLINE_S = 120.0
+
+VISIT_S = 60.0
+VISIT_S_PER_GIB = 120.0
+"""A visit takes seconds per GiB; eight attempts at every mapping, emulated, some minutes."""
+
+MEMORY_FACTOR = 1.1
+"""Of the mapping, with page tables of two processes and the workload itself."""
+
+EXIT_CANNOT_RUN = 3
+EXIT_NOT_VERIFIED = 5
+"""The workload's own exit codes; workloads/folios.h."""
+
+END_MARK = '{"end":{"ok":true'
+"""Begins the line that a workload prints last, if it came to its end."""
+
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class FolioSample:
+    """One operation over one verified mapping."""
+
+    folio_kib: int
+    launch: int
+    round: int
+    op: str
+    time_ns: int
+    nr_ptes: int
+    verified: bool
+
+
+def build_fork_folios(work: Path) -> Path:
+    """Compile workloads/fork_folios.c into work; return the program, which needs no libraries.
+
+    Raises CannotRunHere without gcc, ReamError with the compiler's first error.
+    """
+    out = work / "fork_folios"
+    sources = (str(WORKLOADS / name) for name in FORK_FOLIOS_SOURCES)
+    run(Command((*COMPILER, *sources, "-o", str(out)), work, COMPILE_DEADLINE_S))
+    return out
+
+
+def offered_kib(root: Path = Path("/")) -> tuple[int, ...]:
+    """Folio sizes that the running kernel has a setting for, smallest first; 4 is no folio's."""
+    sizes = (root / THP.lstrip("/")).glob("hugepages-*kB/enabled")
+    return tuple(sorted(int(path.parent.name.removeprefix("hugepages-")[:-2]) for path in sizes))
+
+
+def plan_settings(folio_kib: int, offered: Sequence[int]) -> tuple[Setting, ...]:
+    """Settings under which anonymous memory, where advised, comes in folios of one size.
+
+    Of all others nothing may come: a fault takes the largest size that is enabled. A size's own
+    `madvise` holds whatever the top level says; that rules sizes set to `inherit` only.
+    Source: thp_vma_allowable_orders() in include/linux/huge_mm.h.
+    """
+    return tuple(
+        Setting(f"{THP}/hugepages-{kib}kB/enabled", "madvise" if kib == folio_kib else "never")
+        for kib in offered
+    )
+
+
+def why_not(folio_kib: int, mapping_bytes: int = 1 << 30, root: Path = Path("/")) -> str | None:
+    """Why folios of a size cannot be measured on this machine; None if they can."""
+    available = available_bytes(root)
+    if mapping_bytes * MEMORY_FACTOR > available:
+        return (
+            f"{format_size(mapping_bytes)} do not fit into the {available >> 20} MiB of memory"
+            " that are available"
+        )
+    return None if folio_kib == FOLIO_KIB[0] else _why_not_large(folio_kib, root)
+
+
+def _why_not_large(folio_kib: int, root: Path) -> str | None:
+    offered = offered_kib(root)
+    setting = f"{THP}/hugepages-{folio_kib}kB/enabled"
+    if not offered:
+        return "this kernel offers no folios of a chosen size (that came with Linux 6.8)"
+    if folio_kib not in offered:
+        return f"this kernel offers no such size, but {', '.join(map(str, offered))} KiB"
+    if os.geteuid() != 0:
+        return "only root chooses the size of folios, and sees what memory is in them"
+    if not os.access(root / setting.lstrip("/"), os.W_OK):
+        return f"{setting}: cannot be written, even by root"
+    if not os.access(root / "proc/kpageflags", os.R_OK):
+        return "/proc/kpageflags: cannot be read; nothing else shows which folios there are"
+    return None
+
+
+def visits(
+    folio_kib: Sequence[int], *, rounds: int, launches: int, seed: int
+) -> Iterator[tuple[int, int, int]]:
+    """Every size once in every round of every launch, each time in a new order.
+
+    Yields (launch, round, size): what drifts meanwhile meets all sizes alike.
+    """
+    draw = random.Random(seed)  # noqa: S311 -- an order, no secret
+    for launch in range(launches):
+        for number in range(rounds):
+            for kib in draw.sample(tuple(folio_kib), len(folio_kib)):
+                yield launch, number, kib
+
+
+def measure_folios(
+    folio_kib: Sequence[int],
+    *,
+    mapping_bytes: int,
+    rounds: int,
+    launches: int,
+    seed: int,
+    work: Path,
+    step: Step,
+    ops: Sequence[str] = OPS,
+    displace_bytes: int = 0,
+    scattered: bool = False,
+    check_contents: bool = False,
+) -> Iterator[FolioSample]:
+    """Time operations over anonymous memory in folios of each size; every sample is verified.
+
+    mapping_bytes: a multiple of 2 MiB. work: a folder of the caller's, where programs may run.
+    displace_bytes: other memory written before every operation, to empty the caches.
+    scattered: folios are first touched in random order instead of by address.
+    Every visit is a process of its own, and only during one are settings changed: none is while
+    the caller has a sample. Call it from the main thread, for that handles signals.
+
+    Raises BadUsage for a size or a mapping that cannot be; CannotRunHere if `why_not`, if
+    another run changes settings, or if memory is too fragmented for such folios;
+    VerificationFailed if memory is not what it must be after an operation; ReamError if the
+    workload fails otherwise or takes too long. It never outlives this iterator.
+    """
+    if mapping_bytes <= 0 or mapping_bytes % (2 << 20):
+        raise BadUsage(f"a mapping of {mapping_bytes} bytes: it has to be a multiple of 2 MiB")
+    for kib in folio_kib:
+        if kib not in FOLIO_KIB:
+            raise BadUsage(f"folios of {kib} KiB: there is {', '.join(map(str, FOLIO_KIB))}")
+        if reason := why_not(kib, mapping_bytes):
+            raise CannotRunHere(f"folios of {kib} KiB: {reason}")
+    step(f"compiling {FORK_FOLIOS_SOURCES[0]}")
+    program = build_fork_folios(work)
+    options = ["--bytes", str(mapping_bytes), "--rounds", "1", "--ops", ",".join(ops)]
+    options += ["--displace-bytes", str(displace_bytes)]
+    options += ["--map-order", "scattered" if scattered else "contiguous"]
+    options += ["--check-contents"] if check_contents else []
+    deadline_s = VISIT_S + VISIT_S_PER_GIB * mapping_bytes / (1 << 30)
+    # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
+    offered = offered_kib() if os.geteuid() == 0 else ()
+    with sole_door(say=step) as door:
+        for launch, number, kib in visits(folio_kib, rounds=rounds, launches=launches, seed=seed):
+            # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
+            drawn = (seed * launches + launch) * rounds + number
+            argv = [str(program), "--folio-kib", str(kib), "--seed", str(drawn % (1 << 63))]
+            with door.applied(plan_settings(kib, offered)):
+                said = run_workload((*argv, *options), work, deadline_s)
+            if redone := nr_redone(said):
+                step(f"folios of {kib} KiB: {redone} mappings were not as wanted, and made again")
+            yield from read_samples(said, launch=launch, round_number=number)
+
+
+def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
+    """Run a workload to its end; return what it printed, which ends with its `end`.
+
+    Raises by its exit code, with its last words; ReamError if it outlives its deadline. It dies
+    with us even if we are killed, and so do its children: their parent's end is theirs.
+    """
+    require("setpriv")
+    with subprocess.Popen(
+        ("setpriv", "--pdeathsig", "KILL", *argv),
+        cwd=work,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, said = process.communicate(timeout=deadline_s)
+        except BaseException as cause:  # Ctrl-C too: the new session shields it from that
+            # communicate() gives a program a moment to see Ctrl-C, and may have reaped it.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()  # which Popen leaves out after a KeyboardInterrupt
+            if isinstance(cause, subprocess.TimeoutExpired):
+                raise ReamError(f"{argv[0]}: still running after {deadline_s:g} s") from cause
+            raise
+    if process.returncode or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
+        raise _failure(process.returncode, last_words(said))
+    return out
+
+
+def _failure(code: int, words: str) -> ReamError:
+    words = words.removeprefix("fork_folios: ")
+    if code == EXIT_NOT_VERIFIED:
+        return VerificationFailed(words)
+    if code == EXIT_CANNOT_RUN:
+        return CannotRunHere(words)
+    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+    return ReamError(f"fork_folios {how}: {words}")
+
+
+def nr_redone(said: str) -> int:
+    """How many mappings a workload that came to its end made in vain."""
+    redone: int = json.loads(said.splitlines()[-1])["end"]["redone"]
+    return redone
+
+
+def read_samples(said: str, *, launch: int, round_number: int) -> Iterator[FolioSample]:
+    """The samples in what a workload of one round printed."""
+    for line in said.splitlines():
+        fields = json.loads(line)
+        if "op" in fields:
+            yield FolioSample(
+                folio_kib=fields["folio_kib"],
+                launch=launch,
+                round=round_number,
+                op=fields["op"],
+                time_ns=fields["time_ns"],
+                nr_ptes=fields["nr_ptes"],
+                verified=fields["verified"],
+            )

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The fork experiment: what runner.c asks of glue.c. */
+#ifndef REAM_FORK_H
+#define REAM_FORK_H
+
+/*
+ * Where things lie, the same for every variant, since descriptors and page
+ * table entries hold addresses and frame numbers. Frames from
+ * FORK_TABLE_PFN on are page tables and whatever else the kernel allocates;
+ * those from FORK_DATA_PFN on are what is mapped.
+ */
+#define FORK_TABLE_PFN 0x100000UL
+#define FORK_DATA_PFN 0x200000UL
+#define FORK_MAP_ADDRESS 0x200000000000UL	/* descriptor of FORK_TABLE_PFN */
+#define FORK_RAM_ADDRESS 0x300000000000UL	/* contents of FORK_TABLE_PFN */
+#define FORK_ANON_VMA_ADDRESS 0x1fff00000000UL
+#define FORK_MAPPING_ADDRESS 0x1fff00010000UL
+
+#define FORK_NR_COUNTERS 4	/* NR_MM_COUNTERS of 6.12, checked in glue.c */
+
+/**
+ * struct fork_request - a parent, perhaps its child, and one VMA of theirs
+ * @address: Where the VMA begins.
+ * @nr_slots: Its pages, one entry of the arrays below each.
+ * @vm_flags: The parent's, by value.
+ * @page_prot: Bits of a new entry of the VMA (vm_page_prot).
+ * @has_anon_vma: Without one fork() copies nothing of most VMAs.
+ * @child_uffd_wp: Whether the child's VMA keeps VM_UFFD_WP.
+ * @anonymous: Else it is file-like.
+ * @has_pinned: Whether the parent ever pinned pages (MMF_HAS_PINNED).
+ * @mm_users: Of the parent.
+ * @spare_pfn: First of the frames that new pages are taken from, in order.
+ * @nr_spare: How many there are.
+ * @parent: Page table entries to begin with.
+ * @child: The child's; NULL if it has no page tables yet.
+ * @parent_rss: Counters to begin with, in the kernel's order.
+ * @child_rss: Likewise.
+ */
+struct fork_request {
+	unsigned long address;
+	unsigned long nr_slots;
+	unsigned long vm_flags;
+	unsigned long page_prot;
+	unsigned int has_anon_vma;
+	unsigned int child_uffd_wp;
+	unsigned int anonymous;
+	unsigned int has_pinned;
+	unsigned int mm_users;
+	unsigned long spare_pfn;
+	unsigned long nr_spare;
+	const unsigned long *parent;
+	const unsigned long *child;
+	const long *parent_rss;
+	const long *child_rss;
+};
+
+/**
+ * struct fork_result - what is not in descriptors
+ * @parent: Room for every entry of the parent's.
+ * @child: Likewise; zeroes where the child has no table.
+ * @parent_rss: Counters.
+ * @child_rss: Counters.
+ * @nr_stray: Entries outside the VMA that are not empty, in either's tables.
+ * @nr_freed: Folios whose last reference went.
+ * @nr_deferred: Calls of deferred_split_folio().
+ * @nr_swap_duplicated: Calls of swap_duplicate(), in effect.
+ * @nr_swap_freed: Swap entries given up.
+ * @nr_marked_dirty: Calls of folio_mark_dirty().
+ * @nr_accessed: Calls of folio_mark_accessed().
+ * @error: What the operation returned.
+ */
+struct fork_result {
+	unsigned long *parent;
+	unsigned long *child;
+	long parent_rss[FORK_NR_COUNTERS];
+	long child_rss[FORK_NR_COUNTERS];
+	unsigned long nr_stray;
+	unsigned long nr_freed;
+	unsigned long nr_deferred;
+	unsigned long nr_swap_duplicated;
+	unsigned long nr_swap_freed;
+	unsigned long nr_marked_dirty;
+	unsigned long nr_accessed;
+	long error;
+};
+
+enum fork_operation {
+	FORK_COPY,	/* copy_page_range() from parent to child */
+	FORK_UNMAP,	/* the parent's, as munmap() does it */
+	FORK_UNMAP_CHILD,
+	FORK_EXIT,	/* the parent's, as exit_mmap() does it */
+	FORK_EXIT_CHILD,
+	FORK_NR_OPERATIONS
+};
+
+/**
+ * struct fork_ops - what one variant can do
+ * @prepare: Build both address spaces; not timed.
+ * @run: The kernel's functions for one operation, and nothing else.
+ * @read: Say what came of it.
+ * @keeps_large_mapcount: Whether this kernel counts a large folio's mappings
+ *	in one place; else that word stays as it was.
+ */
+struct fork_ops {
+	void (*prepare)(const struct fork_request *request);
+	void (*run)(enum fork_operation operation);
+	void (*read)(struct fork_result *result);
+	int (*keeps_large_mapcount)(void);
+};
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's side of the fork experiment: compiled by kbuild against the
+ * variant's own headers, linked to the variant's own memory.o and rmap.o.
+ *
+ * It builds two address spaces with one VMA each and calls what fork() and
+ * munmap() call for it. Nothing here runs inside the clock but those calls.
+ */
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/pgtable.h>
+#include <linux/rmap.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
+#include <linux/seqlock.h>
+#include <linux/string.h>
+#include <linux/swapops.h>
+#include <asm/pgalloc.h>
+#include <asm/tlb.h>
+#include "internal.h"
+#include "kernel.h"
+#include "fork.h"
+#include "fork_kernel.h"
+
+static struct {
+	struct mm_struct *parent_mm;
+	struct mm_struct *child_mm;
+	struct vm_area_struct parent;
+	struct vm_area_struct child;
+	struct fork_request request;
+	long error;
+} world;
+
+/* What a file's VMA has and an anonymous one has not. */
+static const struct vm_operations_struct file_ops;
+
+static struct mm_struct *new_mm(void)
+{
+	return host_alloc(sizeof(struct mm_struct) + cpumask_size());
+}
+
+/* As fork() leaves it before it copies: locked for writing, its own pgd. */
+static void init_mm_struct(struct mm_struct *mm, const long *rss)
+{
+	int i;
+
+	memset(mm, 0, sizeof(*mm));
+	atomic_set(&mm->mm_users, 1);
+	atomic_set(&mm->mm_count, 1);
+	atomic_long_set(&mm->mmap_lock.count, RWSEM_WRITER_LOCKED);
+	spin_lock_init(&mm->page_table_lock);
+	seqcount_init(&mm->write_protect_seq);
+	INIT_LIST_HEAD(&mm->mmlist);
+	for (i = 0; i < NR_MM_COUNTERS; i++) {
+		raw_spin_lock_init(&mm->rss_stat[i].lock);
+		mm->rss_stat[i].count = rss[i];
+	}
+	mm->pgd = (pgd_t *)get_zeroed_page(GFP_KERNEL);
+}
+
+static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm,
+		     const struct fork_request *request, vm_flags_t flags)
+{
+	memset(vma, 0, sizeof(*vma));
+	vma->vm_mm = mm;
+	vma->vm_start = request->address;
+	vma->vm_end = request->address + request->nr_slots * PAGE_SIZE;
+	vma->vm_pgoff = request->address >> PAGE_SHIFT;
+	vma->vm_page_prot = __pgprot(request->page_prot);
+	vm_flags_init(vma, flags);
+	if (request->has_anon_vma)
+		vma->anon_vma = (struct anon_vma *)FORK_ANON_VMA_ADDRESS;
+	vma->vm_ops = request->anonymous ? NULL : &file_ops;
+}
+
+/* The table of @address, made as a fault would make it. */
+static pte_t *table_of(struct mm_struct *mm, unsigned long address)
+{
+	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
+	pud_t *pud = pud_alloc(mm, p4d, address);
+	pmd_t *pmd = pmd_alloc(mm, pud, address);
+
+	if (pte_alloc(mm, pmd))
+		BUG();
+	return (pte_t *)pmd_page_vaddr(*pmd);
+}
+
+/* The table of @address, or NULL; for looking at what came of it. */
+static pte_t *look_up_table(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+	pmd_t *pmd;
+
+	if (pgd_none(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (p4d_none(*p4d))
+		return NULL;
+	pud = pud_offset(p4d, address);
+	if (pud_none(*pud))
+		return NULL;
+	pmd = pmd_offset(pud, address);
+	return pmd_none(*pmd) ? NULL : (pte_t *)pmd_page_vaddr(*pmd);
+}
+
+static void fill_tables(struct mm_struct *mm, const struct fork_request *request,
+			const unsigned long *entries)
+{
+	unsigned long end = request->address + request->nr_slots * PAGE_SIZE;
+	unsigned long at, next;
+
+	for (at = request->address; at != end; at = next) {
+		unsigned long nr;
+
+		next = pmd_addr_end(at, end);
+		nr = (next - at) / PAGE_SIZE;
+		memcpy(table_of(mm, at) + pte_index(at), entries,
+		       nr * sizeof(*entries));
+		entries += nr;
+	}
+}
+
+static void prepare(const struct fork_request *request)
+{
+	vm_flags_t child_flags = request->vm_flags;
+
+	BUILD_BUG_ON(NR_MM_COUNTERS != FORK_NR_COUNTERS);
+	vmemmap_base = FORK_MAP_ADDRESS - FORK_TABLE_PFN * sizeof(struct page);
+	page_offset_base = FORK_RAM_ADDRESS - (FORK_TABLE_PFN << PAGE_SHIFT);
+	highest_memmap_pfn = ULONG_MAX;
+	world.request = *request;
+	world.error = 0;
+	fork_reset(request->spare_pfn, request->nr_spare);
+
+	if (!world.parent_mm) {
+		world.parent_mm = new_mm();
+		world.child_mm = new_mm();
+	}
+	init_mm_struct(world.parent_mm, request->parent_rss);
+	init_mm_struct(world.child_mm, request->child_rss);
+	atomic_set(&world.parent_mm->mm_users, request->mm_users);
+	cpumask_clear(mm_cpumask(world.parent_mm));
+	cpumask_set_cpu(0, mm_cpumask(world.parent_mm));
+	if (request->mm_users > 1)
+		cpumask_set_cpu(1, mm_cpumask(world.parent_mm));
+	if (request->has_pinned)
+		set_bit(MMF_HAS_PINNED, &world.parent_mm->flags);
+
+	if (!request->child_uffd_wp)
+		child_flags &= ~VM_UFFD_WP;
+	init_vma(&world.parent, world.parent_mm, request, request->vm_flags);
+	init_vma(&world.child, world.child_mm, request, child_flags);
+	fill_tables(world.parent_mm, request, request->parent);
+	if (request->child)
+		fill_tables(world.child_mm, request, request->child);
+	fork_current()->mm = world.parent_mm;
+	fork_current()->active_mm = world.parent_mm;
+}
+
+static void unmap(struct vm_area_struct *vma, bool whole_mm)
+{
+	/* As unmap_vmas() sets them. */
+	struct zap_details details = {
+		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
+		.even_cows = true,
+	};
+	struct mmu_gather tlb;
+
+	if (whole_mm)
+		tlb_gather_mmu_fullmm(&tlb, vma->vm_mm);
+	else
+		tlb_gather_mmu(&tlb, vma->vm_mm);
+	unmap_page_range(&tlb, vma, vma->vm_start, vma->vm_end, &details);
+	tlb_finish_mmu(&tlb);
+}
+
+static void run(enum fork_operation operation)
+{
+	switch (operation) {
+	case FORK_COPY:
+		world.error = copy_page_range(&world.child, &world.parent);
+		break;
+	case FORK_UNMAP:
+		unmap(&world.parent, false);
+		break;
+	case FORK_UNMAP_CHILD:
+		unmap(&world.child, false);
+		break;
+	case FORK_EXIT:
+		unmap(&world.parent, true);
+		break;
+	case FORK_EXIT_CHILD:
+		unmap(&world.child, true);
+		break;
+	case FORK_NR_OPERATIONS:
+		BUG();
+	}
+}
+
+/* Copies out the VMA's entries; counts those around it, which must be empty. */
+static unsigned long read_tables(struct mm_struct *mm, unsigned long *to)
+{
+	unsigned long start = world.request.address;
+	unsigned long end = start + world.request.nr_slots * PAGE_SIZE;
+	unsigned long at, nr_stray = 0;
+
+	for (at = start & PMD_MASK; at < end; at += PMD_SIZE) {
+		const pte_t *table = look_up_table(mm, at);
+		unsigned long from = max(at, start), to_end = min(at + PMD_SIZE, end);
+		int i;
+
+		if (!table) {
+			memset(to, 0, (to_end - from) / PAGE_SIZE * sizeof(*to));
+			to += (to_end - from) / PAGE_SIZE;
+			continue;
+		}
+		memcpy(to, table + pte_index(from),
+		       (to_end - from) / PAGE_SIZE * sizeof(*to));
+		to += (to_end - from) / PAGE_SIZE;
+		for (i = 0; i < PTRS_PER_PTE; i++) {
+			unsigned long address = at + i * PAGE_SIZE;
+
+			if (address < from || address >= to_end)
+				nr_stray += !!pte_val(table[i]);
+		}
+	}
+	return nr_stray;
+}
+
+static void read(struct fork_result *result)
+{
+	int i;
+
+	result->nr_stray = read_tables(world.parent_mm, result->parent);
+	result->nr_stray += read_tables(world.child_mm, result->child);
+	for (i = 0; i < NR_MM_COUNTERS; i++) {
+		result->parent_rss[i] = world.parent_mm->rss_stat[i].count;
+		result->child_rss[i] = world.child_mm->rss_stat[i].count;
+	}
+	result->error = world.error;
+	fork_read_counts(result);
+}
+
+/* Asks the kernel's own function about a folio whose two counts disagree. */
+static int keeps_large_mapcount(void)
+{
+	struct page pages[4] __aligned(64) = { };
+	struct folio *folio = (struct folio *)pages;
+	int i;
+
+	__SetPageHead(&pages[0]);
+	folio_set_order(folio, 2);
+	atomic_set(&folio->_entire_mapcount, -1);
+	atomic_set(&folio->_large_mapcount, 41);
+	for (i = 0; i < 4; i++)
+		atomic_set(&pages[i]._mapcount, 0);
+	return folio_mapcount(folio) == 42;
+}
+
+static const struct fork_ops ops = {
+	.prepare = prepare,
+	.run = run,
+	.read = read,
+	.keeps_large_mapcount = keeps_large_mapcount,
+};
+
+const void *const host_experiment_ops = &ops;
+
+const struct host_fact host_experiment_facts[] = {
+#include "facts.h"
+	{ }
+};

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the fork experiment: functions that are deliberately not the kernel's,
+ * and how each differs. See native/host/kernel/kernel.h for the kinds.
+ */
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/percpu_counter.h>
+#include <linux/rmap.h>
+#include <linux/sched.h>
+#include <linux/swap.h>
+#include <asm/page.h>
+#include "internal.h"
+#include "kernel.h"
+#include "fork.h"
+#include "fork_kernel.h"
+
+static struct {
+	unsigned long next_table_pfn;
+	unsigned long next_spare_pfn;
+	unsigned long end_spare_pfn;
+	struct fork_result counts;
+} state;
+
+void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
+{
+	memset(&state, 0, sizeof(state));
+	state.next_table_pfn = FORK_TABLE_PFN;
+	state.next_spare_pfn = spare_pfn;
+	state.end_spare_pfn = spare_pfn + nr_spare;
+}
+
+void fork_read_counts(struct fork_result *result)
+{
+	result->nr_freed = state.counts.nr_freed;
+	result->nr_deferred = state.counts.nr_deferred;
+	result->nr_swap_duplicated = state.counts.nr_swap_duplicated;
+	result->nr_swap_freed = state.counts.nr_swap_freed;
+	result->nr_marked_dirty = state.counts.nr_marked_dirty;
+	result->nr_accessed = state.counts.nr_accessed;
+}
+
+/*
+ * Page tables and pages of the gather come one frame after the other, and
+ * are all taken back before the next sample; a free list that the CPU has
+ * in its cache is what the kernel's own allocator gives a fork of this size.
+ */
+static struct page *take_table(gfp_t flags)
+{
+	struct page *page = pfn_to_page(state.next_table_pfn++);
+
+	memset(page, 0, sizeof(*page));
+	init_page_count(page);
+	atomic_set(&page->_mapcount, -1);
+	if (flags & __GFP_ZERO)
+		clear_page(page_address(page));
+	return page;
+}
+
+struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
+{
+	HOST_STUB("custom");
+	return order ? NULL : take_table(flags);
+}
+
+struct page *__alloc_pages_noprof(gfp_t flags, unsigned int order, int nid,
+				  nodemask_t *nodes)
+{
+	HOST_STUB("custom");
+	return order ? NULL : take_table(flags);
+}
+
+unsigned long get_free_pages_noprof(gfp_t flags, unsigned int order)
+{
+	HOST_STUB("custom");
+	return order ? 0 : (unsigned long)page_address(take_table(flags));
+}
+
+unsigned long get_zeroed_page_noprof(gfp_t flags)
+{
+	HOST_STUB("custom");
+	return (unsigned long)page_address(take_table(flags | __GFP_ZERO));
+}
+
+/* fork_reset() takes everything back at once. */
+void __free_pages(struct page *page, unsigned int order)
+{
+	HOST_STUB("custom");
+}
+
+void free_pages(unsigned long address, unsigned int order)
+{
+	HOST_STUB("custom");
+}
+
+/* A page for the child's copy of a pinned one, in the order the oracle has. */
+struct folio *vma_alloc_folio_noprof(gfp_t flags, int order,
+				     struct vm_area_struct *vma,
+				     unsigned long address, bool hugepage)
+{
+	HOST_STUB("custom");
+	if (order || state.next_spare_pfn == state.end_spare_pfn)
+		return NULL;
+	return page_folio(pfn_to_page(state.next_spare_pfn++));
+}
+
+struct folio *folio_alloc_mpol_noprof(gfp_t flags, unsigned int order,
+				      struct mempolicy *policy, pgoff_t index,
+				      int nid)
+{
+	HOST_STUB("custom");
+	return vma_alloc_folio_noprof(flags, order, NULL, 0, false);
+}
+
+struct folio *folio_alloc_noprof(gfp_t flags, unsigned int order)
+{
+	HOST_STUB("custom");
+	return vma_alloc_folio_noprof(flags, order, NULL, 0, false);
+}
+
+/*
+ * As the kernel's, but without turning interrupts off: a program has none.
+ * The count is exact at once; nothing here reads the per-CPU parts.
+ */
+void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
+			      s32 batch)
+{
+	counter->count += amount;
+}
+
+/*
+ * References are dropped as free_pages_and_swap_cache() drops them, all of a
+ * folio's at once; what would be freed is counted, and keeps its contents.
+ */
+void free_pages_and_swap_cache(struct encoded_page **pages, int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		struct folio *folio = page_folio(encoded_page_ptr(pages[i]));
+		int refs = 1;
+
+		if (encoded_page_flags(pages[i]) & ENCODED_PAGE_BIT_NR_PAGES_NEXT)
+			refs = encoded_nr_pages(pages[++i]);
+		if (folio_ref_sub_and_test(folio, refs))
+			state.counts.nr_freed++;
+	}
+}
+
+/* A new page that was not needed is the next to be given out again. */
+void __folio_put(struct folio *folio)
+{
+	if (folio_pfn(folio) + 1 == state.next_spare_pfn) {
+		folio_ref_unfreeze(folio, 1);
+		state.next_spare_pfn--;
+		return;
+	}
+	state.counts.nr_freed++;
+}
+
+/* The queue itself belongs to splitting folios, which nothing here does. */
+void deferred_split_folio(struct folio *folio, bool partially_mapped)
+{
+	state.counts.nr_deferred++;
+}
+
+/* Swap has no devices here: what would be counted there is counted here. */
+int swap_duplicate(swp_entry_t entry)
+{
+	state.counts.nr_swap_duplicated++;
+	return 0;
+}
+
+void free_swap_and_cache_nr(swp_entry_t entry, int nr)
+{
+	state.counts.nr_swap_freed += nr;
+}
+
+/* The page cache, which would write it back, is not here. */
+bool folio_mark_dirty(struct folio *folio)
+{
+	state.counts.nr_marked_dirty++;
+	return true;
+}
+
+void folio_mark_accessed(struct folio *folio)
+{
+	state.counts.nr_accessed++;
+}
+
+/* No other CPU has this address space loaded. */
+void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
+			unsigned long end, unsigned int stride_shift,
+			bool freed_tables)
+{
+	HOST_STUB("custom");
+}
+
+/* Memory that a program has does not fail machine checks it could survive. */
+unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
+{
+	memcpy(to, from, bytes);
+	return 0;
+}

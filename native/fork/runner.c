@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One launch of the fork experiment: rounds of every variant and of a plain
+ * loop over the same memory. Before each sample memory is what the oracle
+ * says it is; after it, all of it is compared with what the oracle expects.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "fork.h"
+#include "launch.h"
+#include "limit.h"
+#include "plan.h"
+
+#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); the oracle checks it */
+#define MAPCOUNT_OFFSET 16UL	/* of _large_mapcount in a second descriptor; likewise */
+#define PAGE_BYTES 4096UL
+#define TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
+#define WORLD_BYTES 4096UL
+#define NR_COUNTS 7
+#define MOST_SLOTS 64
+#define NONE "-"	/* instead of a path */
+
+/**
+ * struct row - one operation on one mapping
+ * @name: As the record spells it.
+ * @rounds: How often everything is measured.
+ * @limits: Whether every entry maps a page, so that a plain loop can do it.
+ * @operation: enum fork_operation.
+ * @pre_state: What the caches hold before each sample: enum pre_state.
+ * @request: Both address spaces; the arrays are filled in later.
+ * @nr_pages: Descriptors from FORK_DATA_PFN on.
+ * @parent_rss: Counters to begin with.
+ * @child_rss: Likewise.
+ * @parent_rss_after: What they must be.
+ * @child_rss_after: Likewise.
+ * @counts: What struct fork_result must say, nr_freed to error.
+ * @parent: Entries to begin with; @child may be absent.
+ * @parent_after: What they must be; @child_after may be absent: empty.
+ * @pages: Descriptors to begin with.
+ * @pages_after: What they must be.
+ * @child_single: Instead of @child_after, for a kernel that takes entries one
+ *	by one where others take batches; may be absent: the same.
+ * @counts_single: Likewise, instead of @counts.
+ * @seconds: Which of them are the second of a large folio; may be absent.
+ * @copies: Pairs of frames, source and copy, whose contents must be equal;
+ *	may be absent.
+ */
+struct row {
+	char name[64];
+	unsigned int rounds;
+	unsigned int limits;
+	unsigned int operation;
+	unsigned int pre_state;
+	struct fork_request request;
+	unsigned long nr_pages;
+	long parent_rss[FORK_NR_COUNTERS];
+	long child_rss[FORK_NR_COUNTERS];
+	long parent_rss_after[FORK_NR_COUNTERS];
+	long child_rss_after[FORK_NR_COUNTERS];
+	long counts[NR_COUNTS];
+	long counts_single[NR_COUNTS];
+	char parent[64];
+	char child[64];
+	char parent_after[64];
+	char child_after[64];
+	char child_single[64];
+	char pages[64];
+	char pages_after[64];
+	char seconds[64];
+	char copies[64];
+};
+
+enum pre_state_of_fork {
+	PRE_WARM,	/* just written, as far as it fits into the caches */
+	PRE_COLD,	/* no line of it in any cache */
+};
+
+static const char *const pre_states[] = {
+	[PRE_WARM] = "warm", [PRE_COLD] = "cold", NULL
+};
+
+static const char *const operations[] = {
+	[FORK_COPY] = "copy",
+	[FORK_UNMAP] = "unmap",
+	[FORK_UNMAP_CHILD] = "unmap-child",
+	[FORK_EXIT] = "exit",
+	[FORK_EXIT_CHILD] = "exit-child",
+	[FORK_NR_OPERATIONS] = NULL
+};
+
+static const struct plan_field fields[] = {
+	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
+	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
+	PLAN_FIELD("limits", PLAN_UINT, struct row, limits),
+	PLAN_FIELD_CHOICE("operation", struct row, operation, operations),
+	PLAN_FIELD_CHOICE("pre_state", struct row, pre_state, pre_states),
+	PLAN_FIELD("address", PLAN_ULONG, struct row, request.address),
+	PLAN_FIELD("nr_slots", PLAN_ULONG, struct row, request.nr_slots),
+	PLAN_FIELD("vm_flags", PLAN_ULONG, struct row, request.vm_flags),
+	PLAN_FIELD("page_prot", PLAN_ULONG, struct row, request.page_prot),
+	PLAN_FIELD("has_anon_vma", PLAN_UINT, struct row, request.has_anon_vma),
+	PLAN_FIELD("child_uffd_wp", PLAN_UINT, struct row, request.child_uffd_wp),
+	PLAN_FIELD("anonymous", PLAN_UINT, struct row, request.anonymous),
+	PLAN_FIELD("has_pinned", PLAN_UINT, struct row, request.has_pinned),
+	PLAN_FIELD("mm_users", PLAN_UINT, struct row, request.mm_users),
+	PLAN_FIELD("spare_pfn", PLAN_ULONG, struct row, request.spare_pfn),
+	PLAN_FIELD("nr_spare", PLAN_ULONG, struct row, request.nr_spare),
+	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, nr_pages),
+	PLAN_FIELD("parent_rss", PLAN_LONGS, struct row, parent_rss),
+	PLAN_FIELD("child_rss", PLAN_LONGS, struct row, child_rss),
+	PLAN_FIELD("parent_rss_after", PLAN_LONGS, struct row, parent_rss_after),
+	PLAN_FIELD("child_rss_after", PLAN_LONGS, struct row, child_rss_after),
+	PLAN_FIELD("counts", PLAN_LONGS, struct row, counts),
+	PLAN_FIELD("counts_single", PLAN_LONGS, struct row, counts_single),
+	PLAN_FIELD("parent", PLAN_TEXT, struct row, parent),
+	PLAN_FIELD("child", PLAN_TEXT, struct row, child),
+	PLAN_FIELD("parent_after", PLAN_TEXT, struct row, parent_after),
+	PLAN_FIELD("child_after", PLAN_TEXT, struct row, child_after),
+	PLAN_FIELD("child_single", PLAN_TEXT, struct row, child_single),
+	PLAN_FIELD("pages", PLAN_TEXT, struct row, pages),
+	PLAN_FIELD("pages_after", PLAN_TEXT, struct row, pages_after),
+	PLAN_FIELD("seconds", PLAN_TEXT, struct row, seconds),
+	PLAN_FIELD("copies", PLAN_TEXT, struct row, copies),
+	{ .key = NULL },
+};
+
+/*
+ * Where a batch ends shows in a few rows: in bits that its first entry gives
+ * to all of the child's, and in folios that are half unmapped for a moment.
+ * Both answers are right, but one kernel gives one answer in all rows: the
+ * first row that tells them apart decides for the launch, by variant, and
+ * for copying and unmapping apart.
+ */
+enum batching {
+	BATCHING_UNKNOWN,
+	BATCHING_YES,
+	BATCHING_NO,
+};
+
+static enum batching batching[MOST_VARIANTS][2];
+
+/* The row's files, mapped while it runs. */
+static struct {
+	struct image parent, child, parent_after, child_after, child_single;
+	struct image pages, pages_after, seconds, copies;
+	unsigned long *parent_is, *child_is;	/* as read back */
+} now;
+
+static struct {
+	struct arena map;	/* descriptors, of tables first */
+	unsigned char *ram;	/* contents of frames */
+	size_t ram_bytes;
+} memory;
+
+static unsigned char *descriptor(unsigned long pfn)
+{
+	return memory.map.start + (pfn - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
+}
+
+static unsigned char *contents(unsigned long pfn)
+{
+	return memory.ram + (pfn - FORK_TABLE_PFN) * PAGE_BYTES;
+}
+
+static struct image open_image(const char *path)
+{
+	return strcmp(path, NONE) && *path ? image_map(path) : (struct image){ 0 };
+}
+
+static void close_image(struct image *image)
+{
+	if (image->start)
+		munmap((void *)image->start, image->bytes);
+}
+
+static void open_row(struct row *row)
+{
+	size_t bytes = row->request.nr_slots * sizeof(unsigned long);
+
+	now.parent = open_image(row->parent);
+	now.child = open_image(row->child);
+	now.parent_after = open_image(row->parent_after);
+	now.child_after = open_image(row->child_after);
+	now.child_single = open_image(row->child_single);
+	now.pages = open_image(row->pages);
+	now.pages_after = open_image(row->pages_after);
+	now.seconds = open_image(row->seconds);
+	now.copies = open_image(row->copies);
+	if (now.parent.bytes != bytes || now.parent_after.bytes != bytes ||
+	    now.pages.bytes != row->nr_pages * DESCRIPTOR_BYTES ||
+	    now.pages_after.bytes != now.pages.bytes)
+		die(RUNNER_USAGE, "%s: files of wrong sizes", row->name);
+	now.parent_is = malloc(bytes);
+	now.child_is = malloc(bytes);
+	if (!now.parent_is || !now.child_is)
+		die(RUNNER_NO_RESOURCE, "no memory for the entries read back");
+	row->request.parent = (const unsigned long *)now.parent.start;
+	row->request.child = (const unsigned long *)now.child.start;
+	row->request.parent_rss = row->parent_rss;
+	row->request.child_rss = row->child_rss;
+}
+
+static void close_row(void)
+{
+	free(now.parent_is);
+	free(now.child_is);
+	close_image(&now.parent);
+	close_image(&now.child);
+	close_image(&now.parent_after);
+	close_image(&now.child_after);
+	close_image(&now.child_single);
+	close_image(&now.pages);
+	close_image(&now.pages_after);
+	close_image(&now.seconds);
+	close_image(&now.copies);
+}
+
+/* Different contents in every frame that is copied from, and none where to. */
+static void fill_contents(void)
+{
+	const unsigned long *pair = (const unsigned long *)now.copies.start;
+
+	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2) {
+		memset(contents(pair[i]), (int)(pair[i] * 31 + i), PAGE_BYTES);
+		memset(contents(pair[i + 1]), 0, PAGE_BYTES);
+	}
+}
+
+static void set_before(const struct row *row, const struct fork_ops *ops)
+{
+	memcpy(descriptor(FORK_DATA_PFN), now.pages.start, now.pages.bytes);
+	fill_contents();
+	ops->prepare(&row->request);
+}
+
+/* All that the operation will read or write, but for our own copies. */
+static void set_pre_state(const struct row *row)
+{
+	size_t table_bytes = (row->request.nr_slots / 512 + 16) * 2 * PAGE_BYTES;
+
+	if (row->pre_state == PRE_COLD) {
+		cache_evict(descriptor(FORK_DATA_PFN), now.pages.bytes);
+		cache_evict(descriptor(FORK_TABLE_PFN), table_bytes / PAGE_BYTES * DESCRIPTOR_BYTES);
+		cache_evict(memory.ram, table_bytes);
+		return;
+	}
+	cache_touch(descriptor(FORK_DATA_PFN), now.pages.bytes);
+	cache_touch(memory.ram, table_bytes);
+}
+
+static bool say(const struct row *row, const char *subject, const char *what, size_t at,
+		unsigned long is, unsigned long expected)
+{
+	fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
+		row->name, subject, what, at, is, expected);
+	return false;
+}
+
+static bool same_entries(const struct row *row, const char *subject, const char *what,
+			 const unsigned long *is, const struct image *expected)
+{
+	const unsigned long *entry = (const unsigned long *)expected->start;
+
+	for (unsigned long i = 0; i < row->request.nr_slots; i++) {
+		unsigned long wanted = entry ? entry[i] : 0;
+
+		if (is[i] != wanted)
+			return say(row, subject, what, i, is[i], wanted);
+	}
+	return true;
+}
+
+/*
+ * A kernel that has no such counter must have left the words alone; then
+ * they are given the value they would have, and all is compared alike.
+ */
+static bool supply_large_mapcounts(const struct row *row, const char *subject)
+{
+	const unsigned int *second = (const unsigned int *)now.seconds.start;
+
+	for (size_t i = 0; i < now.seconds.bytes / sizeof(*second); i++) {
+		size_t at = second[i] * DESCRIPTOR_BYTES + MAPCOUNT_OFFSET;
+		unsigned int *word = (unsigned int *)(descriptor(FORK_DATA_PFN) + at);
+		unsigned int was = *(const unsigned int *)(now.pages.start + at);
+
+		if (*word != was)
+			return say(row, subject, "unused large mapcount", second[i], *word, was);
+		*word = *(const unsigned int *)(now.pages_after.start + at);
+	}
+	return true;
+}
+
+static bool same_pages(const struct row *row, const char *subject)
+{
+	const unsigned char *is = descriptor(FORK_DATA_PFN);
+	size_t at = arena_first_difference(is, now.pages.bytes, &now.pages_after, launch.nr_cpus);
+
+	if (at == ARENA_NO_DIFFERENCE)
+		return true;
+	fprintf(stderr, "%s: %s: byte %zu of descriptor %zu differs from the oracle's\n",
+		row->name, subject, at % DESCRIPTOR_BYTES, at / DESCRIPTOR_BYTES);
+	at &= ~7UL;
+	return say(row, subject, "that word, of descriptor", at / DESCRIPTOR_BYTES,
+		   *(const unsigned long *)(is + at),
+		   *(const unsigned long *)(now.pages_after.start + at));
+}
+
+static bool same_copies(const struct row *row, const char *subject)
+{
+	const unsigned long *pair = (const unsigned long *)now.copies.start;
+
+	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2)
+		if (memcmp(contents(pair[i]), contents(pair[i + 1]), PAGE_BYTES))
+			return say(row, subject, "the copy of frame", pair[i], 0, 1);
+	return true;
+}
+
+static bool same_counters(const struct row *row, const char *subject,
+			  const struct fork_result *result)
+{
+	for (size_t i = 0; i < FORK_NR_COUNTERS; i++) {
+		if (result->parent_rss[i] != row->parent_rss_after[i])
+			return say(row, subject, "the parent's counter", i,
+				   (unsigned long)result->parent_rss[i],
+				   (unsigned long)row->parent_rss_after[i]);
+		if (result->child_rss[i] != row->child_rss_after[i])
+			return say(row, subject, "the child's counter", i,
+				   (unsigned long)result->child_rss[i],
+				   (unsigned long)row->child_rss_after[i]);
+	}
+	return !result->nr_stray ||
+	       say(row, subject, "entries outside the VMA:", 0, result->nr_stray, 0);
+}
+
+static bool same_counts(const struct row *row, const char *subject,
+			const struct fork_result *result, const long *expected)
+{
+	const long counts[NR_COUNTS] = {
+		(long)result->nr_freed, (long)result->nr_deferred,
+		(long)result->nr_swap_duplicated, (long)result->nr_swap_freed,
+		(long)result->nr_marked_dirty, (long)result->nr_accessed, result->error,
+	};
+
+	for (size_t i = 0; i < NR_COUNTS; i++)
+		if (counts[i] != expected[i])
+			return say(row, subject, "count", i, (unsigned long)counts[i],
+				   (unsigned long)expected[i]);
+	return true;
+}
+
+static bool is_single(const struct row *row, const struct fork_result *result)
+{
+	if (now.child_single.start)
+		return !memcmp(result->child, now.child_single.start, now.child_single.bytes);
+	return (long)result->nr_deferred == row->counts_single[1] &&
+	       (long)result->nr_marked_dirty == row->counts_single[4] &&
+	       (long)result->nr_accessed == row->counts_single[5];
+}
+
+/* Which of the two answers this kernel has to give. */
+static enum batching expected_batching(const struct row *row, unsigned int variant,
+				       const struct fork_result *result)
+{
+	enum batching *known = &batching[variant][row->operation != FORK_COPY];
+	bool tells = now.child_single.start ||
+		     memcmp(row->counts, row->counts_single, sizeof(row->counts));
+
+	if (!tells)
+		return BATCHING_YES;
+	if (*known == BATCHING_UNKNOWN)
+		*known = is_single(row, result) ? BATCHING_NO : BATCHING_YES;
+	return *known;
+}
+
+static bool verify(const struct row *row, unsigned int variant)
+{
+	struct fork_result result = { .parent = now.parent_is, .child = now.child_is };
+	const char *subject = launch.variant_names[variant];
+	const struct fork_ops *ops = launch_ops(variant);
+	const struct image *child = &now.child_after;
+	const long *counts = row->counts;
+
+	ops->read(&result);
+	if (expected_batching(row, variant, &result) == BATCHING_NO) {
+		child = now.child_single.start ? &now.child_single : child;
+		counts = row->counts_single;
+	}
+	return same_entries(row, subject, "the parent's entry", now.parent_is,
+			    &now.parent_after) &&
+	       same_entries(row, subject, "the child's entry", now.child_is, child) &&
+	       same_counters(row, subject, &result) &&
+	       same_counts(row, subject, &result, counts) &&
+	       (ops->keeps_large_mapcount() || supply_large_mapcounts(row, subject)) &&
+	       same_pages(row, subject) && same_copies(row, subject);
+}
+
+static void print_sample(const struct row *row, unsigned int round, const char *subject,
+			 bool is_limit, uint64_t time_ns, bool verified)
+{
+	const struct sample sample = {
+		.row = row->name,
+		.round = round,
+		.is_limit = is_limit,
+		.subject = subject,
+		.nr_threads = 1,
+		.time_ns = time_ns,
+		.nr_bytes = row->request.nr_slots * DESCRIPTOR_BYTES,
+		.verified = verified,
+	};
+
+	launch_print_sample(&sample);
+}
+
+static bool sample_variant(const struct row *row, unsigned int round, unsigned int variant)
+{
+	const struct fork_ops *ops = launch_ops(variant);
+	const char *subject = launch.variant_names[variant];
+	uint64_t start_ns, time_ns;
+	bool verified;
+
+	set_before(row, ops);
+	set_pre_state(row);
+	start_ns = now_ns();
+	ops->run(row->operation);
+	time_ns = now_ns() - start_ns;
+	verified = verify(row, variant);
+	print_sample(row, round, subject, false, time_ns, verified);
+	return verified;
+}
+
+/* The first variant's page tables will do: they are the same for all. */
+static void sample_limit(const struct row *row, unsigned int round, const struct limit_kind *kind)
+{
+	struct limit_job job = {
+		.entries = now.parent_is,
+		.copies = now.child_is,
+		.nr = row->request.nr_slots,
+		.descriptors = memory.map.start - FORK_TABLE_PFN * DESCRIPTOR_BYTES,
+		.unmaps = row->operation != FORK_COPY,
+	};
+	uint64_t start_ns, time_ns;
+
+	memcpy(now.parent_is, now.parent.start, now.parent.bytes);
+	set_before(row, launch_ops(0));
+	set_pre_state(row);
+	if (row->pre_state == PRE_COLD) {
+		cache_evict(job.entries, job.nr * sizeof(*job.entries));
+		cache_evict(job.copies, job.nr * sizeof(*job.copies));
+	}
+	start_ns = now_ns();
+	kind->run(&job);
+	time_ns = now_ns() - start_ns;
+	print_sample(row, round, kind->name, true, time_ns, true);
+}
+
+static bool run_row(struct row *row)
+{
+	unsigned int order[MOST_SLOTS];
+	unsigned int nr = launch.nr_variants;
+	bool verified = true;
+
+	open_row(row);
+	for (const struct limit_kind *kind = limit_kinds; row->limits && kind->name; kind++)
+		nr++;
+	for (unsigned int round = 0; verified && round < row->rounds; round++) {
+		random_order(order, nr, &launch.seed);
+		for (unsigned int i = 0; verified && i < nr; i++) {
+			if (order[i] < launch.nr_variants)
+				verified = sample_variant(row, round, order[i]);
+			else
+				sample_limit(row, round,
+					     &limit_kinds[order[i] - launch.nr_variants]);
+		}
+	}
+	close_row();
+	return verified;
+}
+
+static void prepare(void)
+{
+	launch_map_small(FORK_ANON_VMA_ADDRESS, WORLD_BYTES);
+	launch_map_small(FORK_MAPPING_ADDRESS, WORLD_BYTES);
+}
+
+static void map_memory(const struct row *rows, size_t nr_rows)
+{
+	unsigned long most_pages = 0;
+	size_t data_offset = (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
+
+	for (size_t i = 0; i < nr_rows; i++)
+		if (rows[i].nr_pages > most_pages)
+			most_pages = rows[i].nr_pages;
+	/* Reserved, not touched: frames that nothing looks into cost nothing. */
+	memory.ram_bytes = (FORK_DATA_PFN - FORK_TABLE_PFN + most_pages) * PAGE_BYTES;
+	memory.ram = mmap((void *)FORK_RAM_ADDRESS, memory.ram_bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+			  -1, 0);
+	if (memory.ram != (void *)FORK_RAM_ADDRESS)
+		die(RUNNER_NO_RESOURCE, "cannot reserve %zu bytes", memory.ram_bytes);
+	if (madvise(memory.ram, TABLE_RAM_BYTES, MADV_HUGEPAGE))
+		die(RUNNER_NO_RESOURCE, "transparent huge pages are not available");
+	memory.map = arena_map(FORK_MAP_ADDRESS, data_offset + most_pages * DESCRIPTOR_BYTES,
+			       launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&memory.map) / (double)memory.map.bytes;
+}
+
+static bool run_plan(const char *path)
+{
+	size_t nr_rows;
+	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
+
+	map_memory(rows, nr_rows);
+	for (size_t i = 0; i < nr_rows; i++)
+		if (!run_row(&rows[i]))
+			return false;
+	return true;
+}
+
+static const struct host_fact addresses[] = {
+	{ "first_pfn", FORK_DATA_PFN },
+	{ "map", FORK_MAP_ADDRESS + (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES },
+	{ "anon_vma", FORK_ANON_VMA_ADDRESS },
+	{ "mapping", FORK_MAPPING_ADDRESS },
+	{ }
+};
+
+int main(int argc, char **argv)
+{
+	static const struct experiment fork_experiment = {
+		.name = "fork",
+		.addresses = addresses,
+		.prepare = prepare,
+		.run = run_plan,
+	};
+
+	return launch_main(argc, argv, &fork_experiment);
+}

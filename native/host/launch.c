@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One launch of any experiment. Results are JSON lines, each complete before
+ * the next sample begins.
+ */
+#define _GNU_SOURCE
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "launch.h"
+
+struct launch launch;
+
+static unsigned long nr_samples;
+
+void *launch_map_small(uintptr_t address, size_t bytes)
+{
+	void *start = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (start != (void *)address)
+		die(RUNNER_NO_RESOURCE, "cannot map %zu bytes at %#lx", bytes, address);
+	return start;
+}
+
+void launch_print_sample(const struct sample *sample)
+{
+	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, ",
+	       sample->row, launch.number, sample->round);
+	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
+	       sample->is_limit ? "limit" : "variant", sample->subject);
+	printf("\"threads\": %u, \"time_ns\": %lu, \"nr_bytes\": %zu, \"verified\": %s}\n",
+	       sample->nr_threads, (unsigned long)sample->time_ns, sample->nr_bytes,
+	       sample->verified ? "true" : "false");
+	nr_samples++;
+}
+
+static void print_facts(const struct experiment *experiment)
+{
+	const struct host_fact *address = experiment->addresses;
+
+	printf("{\"addresses\": {");
+	for (; address->name; address++)
+		printf("%s\"%s\": %lu", address == experiment->addresses ? "" : ", ",
+		       address->name, address->value);
+	printf("}, \"variants\": {");
+	for (unsigned int i = 0; i < launch.nr_variants; i++) {
+		const struct host_fact *facts = __start_ream_kernels[i]->facts;
+
+		printf("%s\"%s\": {", i ? ", " : "", launch.variant_names[i]);
+		for (const struct host_fact *fact = facts; fact->name; fact++)
+			printf("%s\"%s\": %lu", fact == facts ? "" : ", ",
+			       fact->name, fact->value);
+		putchar('}');
+	}
+	puts("}}");
+}
+
+static void print_stub(unsigned int variant, const struct host_stub *stub, bool first)
+{
+	printf("%s{\"variant\": \"%s\", \"name\": \"%s\", ", first ? "" : ", ",
+	       launch.variant_names[variant], stub->name);
+	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, stub->nr_calls);
+}
+
+static void print_end(void)
+{
+	bool first = true;
+
+	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
+	       nr_samples, launch.nr_cpus);
+	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
+	for (unsigned int i = 0; i < launch.nr_variants; i++) {
+		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
+
+		for (; *stub; stub++) {
+			if (!(*stub)->nr_calls)
+				continue;
+			print_stub(i, *stub, first);
+			first = false;
+		}
+	}
+	puts("]}");
+}
+
+static void name_variants(char *names)
+{
+	unsigned int nr_linked = (unsigned int)(__stop_ream_kernels - __start_ream_kernels);
+
+	for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
+		if (launch.nr_variants == MOST_VARIANTS)
+			die(RUNNER_USAGE, "more than %u variants", MOST_VARIANTS);
+		launch.variant_names[launch.nr_variants++] = name;
+	}
+	if (launch.nr_variants != nr_linked)
+		die(RUNNER_USAGE, "%u variants are linked, %u are named",
+		    nr_linked, launch.nr_variants);
+}
+
+static const char usage[] =
+	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
+	"              (--facts | --plan FILE --launch N --seed N)\n"
+	"One launch of the %s experiment; `ream run` builds and drives it.\n"
+	"  --variants   names of the linked kernels, in link order\n"
+	"  --forbidden  addresses of the symbols that nobody defines\n"
+	"  --cpus       use no more CPUs than this\n"
+	"  --facts      print what the build says of its kernels, as JSON, and stop\n"
+	"  --plan       the rows to run, one per line (see plan.c)\n"
+	"  --launch     its number, for the record\n"
+	"  --seed       of the order within each round\n";
+
+struct options {
+	const char *forbidden_path;
+	const char *plan_path;
+	unsigned int most_cpus;
+	bool facts;
+};
+
+/* Ends the program where there is nothing to run. */
+static struct options read_options(int argc, char **argv, const struct experiment *experiment)
+{
+	static const struct option known[] = {
+		{ "variants", required_argument, NULL, 'v' },
+		{ "forbidden", required_argument, NULL, 'f' },
+		{ "cpus", required_argument, NULL, 'c' },
+		{ "facts", no_argument, NULL, 'F' },
+		{ "plan", required_argument, NULL, 'p' },
+		{ "launch", required_argument, NULL, 'l' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
+		{ .name = NULL },
+	};
+	struct options options = { 0 };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		switch (option) {
+		case 'v':
+			name_variants(optarg);
+			break;
+		case 'f':
+			options.forbidden_path = optarg;
+			break;
+		case 'c':
+			options.most_cpus = (unsigned int)strtoul(optarg, NULL, 10);
+			break;
+		case 'F':
+			options.facts = true;
+			break;
+		case 'p':
+			options.plan_path = optarg;
+			break;
+		case 'l':
+			launch.number = (unsigned int)strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			launch.seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'h':
+			printf(usage, experiment->name);
+			exit(RUNNER_OK);
+		default:
+			fprintf(stderr, usage, experiment->name);
+			exit(RUNNER_USAGE);
+		}
+	}
+	if (!options.forbidden_path || !launch.nr_variants ||
+	    (!options.facts && !options.plan_path)) {
+		fprintf(stderr, usage, experiment->name);
+		exit(RUNNER_USAGE);
+	}
+	return options;
+}
+
+int launch_main(int argc, char **argv, const struct experiment *experiment)
+{
+	const struct host_machine *machine;
+	struct options options;
+
+	/* A kernel may stop us at any time: each finished sample is out by then. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	options = read_options(argc, argv, experiment);
+	if (options.facts) {
+		print_facts(experiment);
+		return RUNNER_OK;
+	}
+	machine = cpu_machine(options.most_cpus);
+	launch.nr_cpus = machine->nr_cpus;
+	traps_install(options.forbidden_path);
+	experiment->prepare();
+	kernel_boot_all(machine);
+	pool_start(machine->nr_cpus);
+	if (!experiment->run(options.plan_path))
+		return RUNNER_NOT_VERIFIED;
+	print_end();
+	return traps_nr_warnings() ? RUNNER_WARNED : RUNNER_OK;
+}

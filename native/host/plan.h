@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What a launch is to do: a file with a line per row, words "key=value". */
+#ifndef REAM_PLAN_H
+#define REAM_PLAN_H
+
+#include <stddef.h>
+
+enum plan_kind {
+	PLAN_TEXT,	/* char[] */
+	PLAN_UINT,	/* unsigned int */
+	PLAN_ULONG,	/* unsigned long, and size_t */
+	PLAN_CHOICE,	/* unsigned int: which of some words */
+	PLAN_LONGS,	/* long[]: numbers separated by commas, exactly as many */
+};
+
+/**
+ * struct plan_field - one key that a line may have
+ * @key: Before the "=".
+ * @kind: Of the value.
+ * @offset: Of the member in the experiment's row.
+ * @bytes: Its size.
+ * @choices: For PLAN_CHOICE: the words, ended by NULL.
+ */
+struct plan_field {
+	const char *key;
+	enum plan_kind kind;
+	size_t offset;
+	size_t bytes;
+	const char *const *choices;
+};
+
+#define PLAN_FIELD(key_, kind_, type_, member_)				\
+	{ .key = (key_), .kind = (kind_), .offset = offsetof(type_, member_), \
+	  .bytes = sizeof(((type_ *)0)->member_) }
+
+#define PLAN_FIELD_CHOICE(key_, type_, member_, choices_)		\
+	{ .key = (key_), .kind = PLAN_CHOICE,				\
+	  .offset = offsetof(type_, member_),				\
+	  .bytes = sizeof(((type_ *)0)->member_), .choices = (choices_) }
+
+/**
+ * plan_read() - read the rows of a launch
+ * @path: The plan.
+ * @fields: The keys there are, ended by a NULL key.
+ * @row_bytes: Size of the experiment's row.
+ * @nr_rows: Set to how many there are.
+ *
+ * Members that a line does not name are zero. Ends the program with the line
+ * and the word at fault.
+ *
+ * Return: the rows, one after the other.
+ */
+void *plan_read(const char *path, const struct plan_field *fields, size_t row_bytes,
+		size_t *nr_rows);
+
+#endif

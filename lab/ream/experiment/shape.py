@@ -21,6 +21,8 @@ Stage = Literal["native", "vm", "live"]
 BEFORE = "before"
 BEFORE_AGAIN = "before-again"
 PUBLISHED = "published"
+RUNNING = "running"
+"""The only variant of the live stage: the kernel that this machine runs."""
 IMPLIED = (BEFORE, BEFORE_AGAIN)
 """Variants every experiment has: what there was before, linked twice, for the noise floor."""
 

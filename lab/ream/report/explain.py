@@ -4,14 +4,18 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, PAGE_BYTES, PUBLISHED, format_size
+from ream.experiment import (
+    BEFORE,
+    BEFORE_AGAIN,
+    PAGE_BYTES,
+    PUBLISHED,
+    RUNNING,
+    format_size,
+)
 from ream.measure.statistics import LIMIT_ERROR
 from ream.record.machine import Machine
 from ream.report.contract import Ratio, Result, RowResult
 from ream.values import Scalar
-
-RUNNING = "running"
-"""The variant of the live stage; see session/live.py."""
 
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""

@@ -4,7 +4,7 @@
 import textwrap
 from collections.abc import Iterator
 
-from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
 from ream.report.contract import Ratio, Result, RowResult, Summary
 from ream.report.table import fit, how_to_read, interval, whose_published
 
@@ -42,6 +42,11 @@ def _method(summary: Summary) -> str:
             f"{summary.stage} stage, {summary.receipt.launches or '?'} launches of each kernel; "
             f"{summary.receipt.guest}. {_how(summary)}{whose_published(summary)}"
         )
+    if summary.stage == "live":
+        return (
+            f"{summary.experiment}, measured with ream {summary.receipt.ream}, live stage, "
+            f"{summary.receipt.launches or '?'} launches, in ms. {_how(summary)}"
+        )
     return (
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
         f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
@@ -70,7 +75,7 @@ def _row(row: RowResult) -> Iterator[str]:
     label = row.row
     for name, result in row.variants.items():
         if name != BEFORE_AGAIN:
-            ratio = "" if name == BEFORE else _ratio(result)
+            ratio = "" if name in (BEFORE, RUNNING) else _ratio(result)
             yield from _line(label, name, _ms(result), ratio, result.of_limit)
             label = ""
     if row.floor is not None:

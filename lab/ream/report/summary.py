@@ -9,6 +9,7 @@ from ream.experiment import (
     BEFORE,
     IMPLIED,
     PUBLISHED,
+    RUNNING,
     STRUCT_PAGE_BYTES,
     Experiment,
     PublishedRef,
@@ -40,6 +41,12 @@ DIGITS = 5
 EMULATED = (
     "an emulated CPU has neither caches nor a store bandwidth, so its times and counts are not "
     "compared with published times; where guests run under KVM this row gets a verdict"
+)
+
+
+ALONE = (
+    "only the running kernel was measured: there is no kernel without the technique beside it; the "
+    "ratio to base pages, where there is nothing to batch, is in the row's last line"
 )
 
 
@@ -248,6 +255,8 @@ def _comparison(
 
 def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> Verdict:
     reason = measured.row.no_verdict or measured.skipped
+    if reason is None and RUNNING in receipt.kernel.variants:
+        reason = ALONE
     if reason is None and receipt.guest is not None and receipt.guest.accel == "tcg":
         reason = EMULATED
     if reason is not None:
@@ -263,7 +272,9 @@ def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> 
 def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[str]:
     base = f" on {table.base}" if table.base else ""
     version = receipt.kernel.version
-    if receipt.kernel.variants.get(PUBLISHED):
+    if RUNNING in receipt.kernel.variants:
+        yield f"their patches{base} there, {version} as it runs here"
+    elif receipt.kernel.variants.get(PUBLISHED):
         yield f"their patches{base} there, our own writing of the technique on {version} here"
     else:
         yield f"their patches{base} there, {version} with and without the technique here"

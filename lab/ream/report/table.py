@@ -4,9 +4,10 @@
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED
+from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 
+LIVE = "live"
 WIDTH = 100
 LABEL = 10
 """Columns of the words at the left of head and notes."""
@@ -31,6 +32,11 @@ HOW_TO_READ_GUEST = (
     "launches, each of which boots every variant."
 )
 
+HOW_TO_READ_LIVE = (
+    "time of a system call of the running kernel, lower is better; caches are displaced before "
+    "each; nothing is measured beside it that it could be a ratio to."
+)
+
 _UNITS = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
     "instructions": ((1e9, "G instr"), (1e6, "M instr"), (1e3, "k instr"), (1.0, "instr")),
@@ -40,8 +46,9 @@ _UNITS = {
 def render(summary: Summary) -> str:
     """The whole table, ending in a newline."""
     plain = summary.plain()
-    in_guest = plain.receipt.guest is not None
-    rows = (_row(row, in_guest=in_guest) for row in plain.rows)
+    # A guest and a running kernel have no fills beside them.
+    no_limit = plain.receipt.guest is not None or plain.stage == LIVE
+    rows = (_row(row, no_limit=no_limit) for row in plain.rows)
     blocks = [_head(plain), *rows, _in_short(plain)]
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
@@ -80,6 +87,8 @@ def how_to_read(summary: Summary) -> str:
     """What the numbers of this table are."""
     if any(row.unit == "instructions" for row in summary.rows):
         return HOW_TO_READ_COUNTS
+    if summary.stage == LIVE:
+        return HOW_TO_READ_LIVE
     if summary.receipt.guest is None:
         return HOW_TO_READ
     emulated = (
@@ -124,14 +133,14 @@ def _or(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def _row(row: RowResult, *, in_guest: bool) -> Iterator[str]:
+def _row(row: RowResult, *, no_limit: bool) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     amount = f"; {_decimal(before.nr_bytes)} of map a sample" if before is not None else ""
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
     if row.skipped is None and row.variants:
-        yield from _numbers(row, in_guest=in_guest)
+        yield from _numbers(row, no_limit=no_limit)
     if row.published_table is not None:
         yield from _published(row.published_table)
     if row.explanation is not None:
@@ -140,11 +149,11 @@ def _row(row: RowResult, *, in_guest: bool) -> Iterator[str]:
     yield from _all("also", row.remarks)
 
 
-def _numbers(row: RowResult, *, in_guest: bool) -> Iterator[str]:
+def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
     scale, unit = _unit([result.median for result in row.variants.values()], row.unit)
     each = "ns/page" if row.unit == "ns" else "a page"
-    # A guest has no fills beside it, and a count no rate: nothing is unknown there.
-    near = "" if in_guest else "of limit"
+    # Where there are no fills nothing is unknown; nor where a count has no rate.
+    near = "" if no_limit else "of limit"
     rate = "GB/s" if row.unit == "ns" else ""
     yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs", "ok")
     for name, result in row.variants.items():
@@ -153,7 +162,7 @@ def _numbers(row: RowResult, *, in_guest: bool) -> Iterator[str]:
         yield from _line(
             name,
             fit(result.median / scale, 9),
-            "1" if name == BEFORE else interval(result),
+            _ratio_cell(name, result),
             _effect(result),
             fit(result.of_limit, 8) if near else "",
             fit(result.per_page or result.ns_per_page, 7),
@@ -173,9 +182,16 @@ def _numbers(row: RowResult, *, in_guest: bool) -> Iterator[str]:
             fit(fill.threads, 4, 0),
             "",
         )
-    yield from _said("floor", _floor(row.floor))
+    if RUNNING not in row.variants:
+        yield from _said("floor", _floor(row.floor))
     if (spread := _spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", spread)
+
+
+def _ratio_cell(name: str, result: Result) -> str:
+    if name == RUNNING:
+        return ""
+    return "1" if name == BEFORE else interval(result)
 
 
 def _line(*cells: str) -> Iterator[str]:
@@ -246,6 +262,9 @@ def _in_short(summary: Summary) -> Iterator[str]:
     ]
     if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
         return
+    if names == [RUNNING]:
+        yield from _times(summary)
+        return
     compared = any(row.published_table is not None for row in summary.rows)
     yield "".join(
         (
@@ -259,6 +278,18 @@ def _in_short(summary: Summary) -> Iterator[str]:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
         table = row.published_table
         yield from _short_line(row.row, [*cells, table.verdict if table is not None else ""])
+
+
+def _times(summary: Summary) -> Iterator[str]:
+    """What there is to say where nothing is compared: each row's time, and its remarks."""
+    yield "in short: median time"
+    for row in summary.rows:
+        result = row.variants.get(RUNNING)
+        if result is None:
+            yield from _short_line(row.row, [f"not run: {row.skipped}"])
+            continue
+        scale, unit = _unit([result.median], row.unit)
+        yield from _short_line(row.row, [f"{fit(result.median / scale, 9)} {unit}", *row.remarks])
 
 
 def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:

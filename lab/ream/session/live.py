@@ -2,13 +2,14 @@
 """A run of the live stage: the kernel of this machine, through system calls."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from ream.errors import CannotRunHere
-from ream.experiment import STRUCT_PAGE_BYTES, Fork, ForkRow
+from ream.experiment import RUNNING, STRUCT_PAGE_BYTES, Fork, ForkRow
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.published import Table, lookup
@@ -17,9 +18,6 @@ from ream.record.receipt import Kernel
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
 from ream.stage.live import FOLIO_KIB, FolioSample, measure_folios, why_not
-
-RUNNING = "running"
-"""The only variant there is: the kernel that this machine runs."""
 
 DISPLACED_L3 = 2
 """Times the last-level cache that is written before each operation, so that it begins cold."""
@@ -185,6 +183,6 @@ def running_kernel(machine: Machine) -> Kernel:
 
 
 def _compiler(version: str) -> str:
-    """What /proc/version says of the compiler: "Linux version R (who@where) (gcc ...) ..."."""
-    named = [part for part in version.split("(") if part.startswith(("gcc", "clang"))]
-    return named[0].strip(" ,)") if named else "unknown compiler"
+    """What /proc/version says of it: "Linux version R (who@where) (gcc (Distro) 12.2.0, GNU ld"."""
+    named = re.search(r"\(((?:gcc|clang|Debian clang)[^,]*)", version)
+    return named[1] if named else "unknown compiler"

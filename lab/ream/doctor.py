@@ -13,6 +13,7 @@ from ream.kernel.build import compiler_version
 from ream.paths import cache_dir
 from ream.record.machine import read_machine
 from ream.stage.accel import kvm_fault
+from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
 
 TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
@@ -47,7 +48,7 @@ def examine() -> tuple[Finding, ...]:
         _disk(),
         _source(),
         *_guests(),
-        Finding("warn", "live stage", "zone-device cannot run live: it needs a patched kernel"),
+        _live(),
     )
 
 
@@ -99,6 +100,17 @@ def _guests() -> Iterator[Finding]:
     if (available := available_bytes()) < GUEST_BYTES:
         text = f"{available >> 30} GiB available; the largest guest takes {GUEST_BYTES >> 30} GiB"
         yield Finding("warn", "vm memory", text)
+
+
+def _live() -> Finding:
+    """Of fork; zone-device needs a patched kernel."""
+    missing = {kib: reason for kib in FOLIO_KIB if (reason := why_not(kib))}
+    if not missing:
+        return Finding("ok", "live stage", "fork, with folios of every size")
+    if FOLIO_KIB[0] in missing:
+        return Finding("warn", "live stage", missing[FOLIO_KIB[0]])
+    sizes = ", ".join(map(str, missing))
+    return Finding("warn", "live stage", f"not with folios of {sizes} KiB: {missing[max(missing)]}")
 
 
 def _memory() -> Finding:

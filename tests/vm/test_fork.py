@@ -19,6 +19,7 @@ Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
 
 BEFORE = "before/fork"
+REAM = "fork"
 
 WRONG = Path(__file__).parent / "patches"
 
@@ -53,6 +54,11 @@ def before(forks: Boots) -> list[ForkSample]:
     return forks(BEFORE)
 
 
+@pytest.fixture(scope="module")
+def ream(forks: Boots) -> list[ForkSample]:
+    return forks(REAM)
+
+
 def digests(samples: list[ForkSample]) -> dict[tuple[int, int], str | None]:
     return {
         (sample.folio_kib, sample.round): sample.digest for sample in samples if sample.op == "fork"
@@ -75,6 +81,12 @@ def test_memory_after_fork_is_the_same_with_and_without_batches(
     assert None not in digests(published).values()
     assert digests(published) == digests(before)
     assert len(digests(published)) == len(PLAN.folio_kib) * PLAN.rounds
+
+
+def test_memory_after_fork_is_the_same_with_fewer_locked_operations(
+    published: list[ForkSample], ream: list[ForkSample]
+) -> None:
+    assert digests(ream) == digests(published)
 
 
 @pytest.mark.parametrize("op", ["fork", "refork", "munmap", "munmap-shared"])
@@ -112,13 +124,24 @@ def on_base(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Mapping
     return run_selftests(MACHINE, image(), LIST, work=work, log=work / "console.log")
 
 
-def test_without_batches_the_kernels_own_tests_pass(
-    on_base: Mapping[str, str], image: Builder, tmp_path: Path
+@pytest.mark.parametrize("series", [BEFORE, REAM])
+def test_the_kernels_own_tests_give_the_same_results(
+    series: str, on_base: Mapping[str, str], image: Builder, tmp_path: Path
 ) -> None:
-    built = image(BEFORE)
+    built = image(series)
     found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
     assert differences(on_base, found, LIST) == ()
     assert sum(name.startswith("cow.") for name in found) > 300
+
+
+@pytest.mark.parametrize("config", ["vm-debug", "vm-kcsan"])
+def test_debug_kernels_have_nothing_to_say(
+    config: str, on_base: Mapping[str, str], image: Builder, tmp_path: Path
+) -> None:
+    """KASAN, lockdep and DEBUG_VM; KCSAN. Any report of theirs fails the boot."""
+    built = image(REAM, config=config)
+    found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
+    assert differences(on_base, found, LIST) == ()
 
 
 def test_a_parent_that_can_write_what_its_child_sees_does_not_pass(

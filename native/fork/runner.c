@@ -94,8 +94,8 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
 	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
 	PLAN_FIELD("limits", PLAN_UINT, struct row, limits),
-	PLAN_FIELD_CHOICE("operation", struct row, operation, operations),
-	PLAN_FIELD_CHOICE("pre_state", struct row, pre_state, pre_states),
+	PLAN_FIELD_CHOICE("operation", operations, struct row, operation),
+	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
 	PLAN_FIELD("address", PLAN_ULONG, struct row, request.address),
 	PLAN_FIELD("nr_slots", PLAN_ULONG, struct row, request.nr_slots),
 	PLAN_FIELD("vm_flags", PLAN_ULONG, struct row, request.vm_flags),
@@ -238,11 +238,12 @@ static void set_before(const struct row *row, const struct fork_ops *ops)
 /* All that the operation will read or write, but for our own copies. */
 static void set_pre_state(const struct row *row)
 {
-	size_t table_bytes = (row->request.nr_slots / 512 + 16) * 2 * PAGE_BYTES;
+	size_t nr_tables = (row->request.nr_slots / 512 + 16) * 2;
+	size_t table_bytes = nr_tables * PAGE_BYTES;
 
 	if (row->pre_state == PRE_COLD) {
 		cache_evict(descriptor(FORK_DATA_PFN), now.pages.bytes);
-		cache_evict(descriptor(FORK_TABLE_PFN), table_bytes / PAGE_BYTES * DESCRIPTOR_BYTES);
+		cache_evict(descriptor(FORK_TABLE_PFN), nr_tables * DESCRIPTOR_BYTES);
 		cache_evict(memory.ram, table_bytes);
 		return;
 	}

@@ -29,14 +29,18 @@ struct plan_field {
 	const char *const *choices;
 };
 
-#define PLAN_FIELD(key_, kind_, type_, member_)				\
-	{ .key = (key_), .kind = (kind_), .offset = offsetof(type_, member_), \
-	  .bytes = sizeof(((type_ *)0)->member_) }
+#define PLAN_MEMBER_BYTES(type, member) sizeof((*(type *)0).member)
 
-#define PLAN_FIELD_CHOICE(key_, type_, member_, choices_)		\
-	{ .key = (key_), .kind = PLAN_CHOICE,				\
-	  .offset = offsetof(type_, member_),				\
-	  .bytes = sizeof(((type_ *)0)->member_), .choices = (choices_) }
+/* What follows @kind_ and @choices_: the row's type, and the member of it. */
+#define PLAN_FIELD(key_, kind_, ...)					\
+	{ .key = (key_), .kind = (kind_),				\
+	  .offset = offsetof(__VA_ARGS__),				\
+	  .bytes = PLAN_MEMBER_BYTES(__VA_ARGS__) }
+
+#define PLAN_FIELD_CHOICE(key_, choices_, ...)				\
+	{ .key = (key_), .kind = PLAN_CHOICE, .choices = (choices_),	\
+	  .offset = offsetof(__VA_ARGS__),				\
+	  .bytes = PLAN_MEMBER_BYTES(__VA_ARGS__) }
 
 /**
  * plan_read() - read the rows of a launch

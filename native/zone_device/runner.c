@@ -48,7 +48,7 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
 	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
 	PLAN_FIELD("threads", PLAN_UINT, struct row, threads),
-	PLAN_FIELD_CHOICE("pre_state", struct row, pre_state, pre_states),
+	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
 	PLAN_FIELD("start_pfn", PLAN_ULONG, struct row, request.start_pfn),
 	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, request.nr_pages),
 	PLAN_FIELD("skip_pages", PLAN_ULONG, struct row, request.skip_pages),

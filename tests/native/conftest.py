@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, NATIVE, cache_dir
+from ream.paths import EXPERIMENTS, NATIVE, SERIES, cache_dir
+from ream.stage import fork
 from ream.stage.bench import Bench, build_bench
 from ream.stage.link import Program
 from ream.stage.native import Build, End, launch_once, read_build
@@ -20,6 +22,9 @@ from ream.stage.zone_device import NativeRow, predicted_plan
 from ream.variants import Variant, choose_variants
 
 PATCHES = Path(__file__).parent / "patches"
+ZONE_DEVICE = NATIVE / "zone_device"
+
+_LAUNCHES = count(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -48,6 +53,12 @@ class Rig:
     program: Program
     build: Build
 
+    def only(self, *names: str) -> "Rig":
+        """Some of the same kernels in a program of their own."""
+        launch = Launch(next(_LAUNCHES), 1, self.launch.data_offset, names)
+        program = self.bench.link(launch)
+        return Rig(self.bench, launch, program, read_build(program))
+
     def run(self, rows: Sequence[NativeRow], *, most_cpus: int = 0) -> tuple[list[Sample], End]:
         """One launch; every sample has been compared with the oracle."""
         with predicted_plan(rows, self.build, self.bench.work) as (plan, descriptors):
@@ -66,13 +77,16 @@ Rigger = Callable[..., Rig]
 
 @pytest.fixture(scope="session")
 def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Rigger:
-    """A function that links variants into one program: rig(variants, data_offset=...)."""
+    """A function that links variants into one program: rig(variants, folder=..., data_offset=...).
 
-    def make(variants: Sequence[Variant], *, data_offset: int = 0x340) -> Rig:
+    folder: the experiment's own code.
+    """
+
+    def make(
+        variants: Sequence[Variant], *, folder: Path = ZONE_DEVICE, data_offset: int = 0x340
+    ) -> Rig:
         work = tmp_path_factory.mktemp("rig")
-        bench = build_bench(
-            kernel, variants, folder=NATIVE / "zone_device", cache=cache, work=work, step=print
-        )
+        bench = build_bench(kernel, variants, folder=folder, cache=cache, work=work, step=print)
         launch = Launch(0, 1, data_offset, tuple(variant.name for variant in variants))
         program = bench.link(launch)
         return Rig(bench, launch, program, read_build(program))
@@ -98,5 +112,22 @@ def patched(rig: Rigger) -> Callable[[str], Rig]:
     def make(name: str) -> Rig:
         series = load_series(PATCHES / f"{name}.patch")
         return rig((Variant("before", ()), Variant(name, (series,))))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def fork_rig(rig: Rigger) -> Rig:
+    """The fork experiment's before, before-again, published and ream."""
+    return rig(choose_variants(load(EXPERIMENTS / "fork.toml")), folder=fork.FOLDER)
+
+
+@pytest.fixture(scope="session")
+def wrong_fork(rig: Rigger) -> Callable[..., Rig]:
+    """A function that links one variant of fork: series of ours, and a patch beside this file."""
+
+    def make(name: str, series: Sequence[str] = ()) -> Rig:
+        stack = [*(SERIES / one for one in series), PATCHES / f"{name}.patch"]
+        return rig((Variant(name, tuple(map(load_series, stack))),), folder=fork.FOLDER)
 
     return make

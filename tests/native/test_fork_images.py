@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Fork and unmap leave what the oracle says, in every variant; and a wrong one never passes.
+
+Only what is in memory in the end is compared. A plain store where another CPU may be at the same
+word shows in nothing here, such as PG_anon_exclusive cleared by the byte in the first two pages
+of a folio, whose flags others change at any time.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ream.errors import VerificationFailed
+from ream.experiment.fork import PMD_BYTES, ForkRow
+from ream.experiment.shape import PAGE_BYTES
+from ream.oracle.fork import fork, zap
+from ream.oracle.fork_cases import (
+    ANON_ORDERS,
+    CLEAN,
+    FILE,
+    cached,
+    correctness_mappings,
+    placed,
+    run,
+)
+from ream.oracle.fork_images import NO_RSS, State, initial
+from ream.oracle.fork_mixture import random_mapping
+from ream.oracle.mapping import Mapping
+from ream.stage.fork import Case, Step, case_of, place_of, plan_of, written_plan
+from ream.stage.native import Build
+
+# One worker has them all, so that one program of each kind is linked.
+pytestmark = pytest.mark.xdist_group("fork-images")
+
+PATCHES = Path(__file__).parent / "patches"
+
+OPERATIONS = ("fork", "refork", "munmap", "munmap-shared", "exit")
+
+NR_MIXTURES = 300
+MAPPINGS_PER_LAUNCH = 20
+"""Their arrays are files that a runner has open: some forty of each mapping."""
+
+BATCHED = ("published", "ream")
+SINGLE = ("before",)
+
+
+def edges() -> dict[str, Mapping]:
+    """The oracle's mappings, and files' pages with PG_mappedtodisk, the bit PG_anon_exclusive."""
+    on_disk = {
+        f"private-file-mapped-to-disk-order-{order}": Mapping(
+            run(0, range(1 << order), CLEAN),
+            placed(replace(cached(order), flags=FILE | {"anon_exclusive"})),
+            anonymous=False,
+        )
+        for order in (0, 4)
+    }
+    return correctness_mappings() | on_disk
+
+
+def story(name: str, mapping: Mapping, build: Build, *, batched: bool) -> Iterator[Case]:
+    """All there is to do with a mapping: fork again and again, unmap in every order.
+
+    Its cases allow one answer only: of a kernel that takes batches, or of one that does not.
+    """
+    facts = build.facts
+
+    def forked(state: State) -> State:
+        return fork(mapping, state, facts, batched=batched)
+
+    def without(state: State, who: str) -> State:
+        return zap(mapping, state, who, facts, batched=batched)
+
+    fresh = initial(mapping, facts, place_of(build))
+    both = forked(fresh)
+    first_child_apart = replace(both, child=None, child_rss=NO_RSS)
+    parent_left, child_left = without(both, "child"), without(both, "parent")
+    discarded = without(fresh, "parent")
+    child_last, parent_last = without(child_left, "child"), without(parent_left, "parent")
+    acts: tuple[tuple[str, Step, State, State], ...] = (
+        ("fork", "copy", fresh, both),
+        ("second-child", "copy", first_child_apart, forked(first_child_apart)),
+        ("refork", "copy", parent_left, forked(parent_left)),
+        ("never-forked-unmap", "unmap", fresh, discarded),
+        ("never-forked-exit", "exit", fresh, discarded),
+        ("parent-first-unmap", "unmap", both, child_left),
+        ("parent-first-exit", "exit", both, child_left),
+        ("child-first-unmap", "unmap-child", both, parent_left),
+        ("child-first-exit", "exit-child", both, parent_left),
+        ("child-last-unmap", "unmap-child", child_left, child_last),
+        ("child-last-exit", "exit-child", child_left, child_last),
+        ("parent-last-unmap", "unmap", parent_left, parent_last),
+        ("parent-last-exit", "exit", parent_left, parent_last),
+    )
+    for act, step, before, after in acts:
+        yield case_of(
+            f"{name}/{act}", mapping, step, facts=facts, before=before, after=after, single=None
+        )
+
+
+def check(rig, cases: Iterable[Case]) -> int:
+    """Run cases in one launch; how many samples were as they must be."""
+    with written_plan(cases, rig.bench.work) as (plan, descriptors):
+        samples, _ = rig.run_plan(plan, descriptors)
+    assert all(sample.verified for sample in samples)
+    return len(samples)
+
+
+def check_mappings(rig, mappings: Iterable[tuple[str, Mapping]], *, batched: bool) -> int:
+    rest, nr = iter(mappings), 0
+    while some := dict(islice(rest, MAPPINGS_PER_LAUNCH)):
+        nr += check(
+            rig,
+            (
+                case
+                for name, mapping in some.items()
+                for case in story(name, mapping, rig.build, batched=batched)
+            ),
+        )
+    return nr
+
+
+def check_rows(rig, rows: Iterable[ForkRow]) -> int:
+    with plan_of(tuple(rows), None, rig.build, rig.bench.work) as (plan, descriptors):
+        samples, _ = rig.run_plan(plan, descriptors)
+    assert all(sample.verified for sample in samples)
+    return len(samples)
+
+
+def row(operation: str, order: int, pre_state: str = "warm", mm_users: int = 1) -> ForkRow:
+    return ForkRow(
+        name=f"{operation}-{order}-{pre_state}",
+        folio_bytes=PAGE_BYTES << order,
+        mapping_bytes=4 * PMD_BYTES,
+        operation=operation,
+        pre_state=pre_state,
+        mm_users=mm_users,
+        rounds=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def batched_rig(fork_rig):
+    return fork_rig.only(*BATCHED)
+
+
+@pytest.fixture(scope="module")
+def single_rig(fork_rig):
+    return fork_rig.only(*SINGLE)
+
+
+def test_the_build_can_hold_every_entry(fork_rig) -> None:
+    missing = {
+        name: mapping.missing_facts(fork_rig.build.facts) for name, mapping in edges().items()
+    }
+    assert not any(missing.values())
+
+
+def test_batches_do_what_the_oracle_says_at_every_edge(batched_rig) -> None:
+    mappings = edges()
+    nr = check_mappings(batched_rig, mappings.items(), batched=True)
+    assert nr == len(mappings) * 13 * len(BATCHED)
+
+
+def test_one_entry_at_a_time_does_what_the_oracle_says_at_every_edge(single_rig) -> None:
+    mappings = edges()
+    nr = check_mappings(single_rig, mappings.items(), batched=False)
+    assert nr == len(mappings) * 13 * len(SINGLE)
+
+
+def test_batches_do_what_the_oracle_says_of_mixtures(batched_rig) -> None:
+    mixtures = ((f"mixture-{seed}", random_mapping(seed)) for seed in range(NR_MIXTURES))
+    check_mappings(batched_rig, mixtures, batched=True)
+
+
+def test_one_entry_at_a_time_does_what_the_oracle_says_of_mixtures(single_rig) -> None:
+    mixtures = ((f"mixture-{seed}", random_mapping(seed)) for seed in range(NR_MIXTURES // 2))
+    check_mappings(single_rig, mixtures, batched=False)
+
+
+def test_a_kernel_without_batches_does_not_pass_for_one_with_them(single_rig, batched_rig) -> None:
+    mappings = edges()
+    for name in ("soft-dirty-untracked", "soft-dirty-untracked-first-not", "anon-order-2"):
+        some = [(name, mappings[name])]
+        with pytest.raises(VerificationFailed, match=f"{name}/.*: before: "):
+            check_mappings(single_rig, some, batched=True)
+        with pytest.raises(VerificationFailed, match=f"{name}/.*: (published|ream): "):
+            check_mappings(batched_rig, some, batched=False)
+
+
+def test_where_both_answers_are_allowed_a_kernel_keeps_to_one(fork_rig) -> None:
+    mapping = edges()["soft-dirty-untracked"]
+    build = fork_rig.build
+    taken = next(story("first", mapping, build, batched=True))
+    by_one = next(story("then", mapping, build, batched=False))
+    first = replace(taken, single=by_one.after)
+    check(fork_rig, (first, first))
+    with pytest.raises(VerificationFailed, match="then/fork: .*: the child's entry "):
+        check(fork_rig, (first, replace(by_one, single=taken.after)))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_is_timed_is_right_for_every_size_warm_and_cold(fork_rig, operation: str) -> None:
+    rows = [row(operation, *how) for how in product(ANON_ORDERS, ("warm", "cold"), (1, 2))]
+    nr = check_rows(fork_rig, rows)
+    limits = 2
+    assert nr == len(rows) * (len(fork_rig.launch.link_order) + limits)
+
+
+def _flipped(words: NDArray[Any], at: int, bit: int) -> NDArray[Any]:
+    changed = words.copy()
+    changed.reshape(-1).view(np.uint8)[at] ^= 1 << bit
+    return changed
+
+
+def _one_more(rss: tuple[int, ...], at: int) -> tuple[int, ...]:
+    return tuple(value + (number == at) for number, value in enumerate(rss))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_flipped_bit_of_the_prediction_is_found_wherever_it_is(batched_rig, seed: int) -> None:
+    # What a kernel did and its prediction are compared, so a bit of either is the same test.
+    draw = random.Random(seed)
+    mapping = edges()["pinned-among-others"]
+    case = draw.choice(list(story("case", mapping, batched_rig.build, batched=True)))
+    check(batched_rig, [case])
+    part, words = draw.choice(
+        [
+            ("parent", "the parent's entry"),
+            ("descriptors", "that word, of descriptor"),
+            *([("child", "the child's entry")] if case.after.child is not None else []),
+        ]
+    )
+    held = getattr(case.after, part)
+    at = draw.randrange(held.nbytes)
+    wrong = replace(case.after, **{part: _flipped(held, at, draw.randrange(8))})
+    unit = 64 if part == "descriptors" else 8
+    with pytest.raises(VerificationFailed, match=f"{case.name}: .*: {words} {at // unit} is "):
+        check(batched_rig, [replace(case, after=wrong)])
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("whose", ["parent", "child"])
+def test_a_counter_of_either_process_that_is_one_off_is_found(
+    batched_rig, whose: str, at: int
+) -> None:
+    mapping = edges()["pinned-among-others"]
+    case = next(story("case", mapping, batched_rig.build, batched=True))
+    name = f"{whose}_rss"
+    wrong = replace(case.after, **{name: _one_more(getattr(case.after, name), at)})
+    with pytest.raises(VerificationFailed, match=f"the {whose}'s counter {at} is "):
+        check(batched_rig, [replace(case, after=wrong)])
+
+
+@pytest.mark.parametrize(
+    ("number", "calls"),
+    [
+        (0, "freed"),
+        (1, "deferred"),
+        (2, "swap_duplicates"),
+        (3, "swap_frees"),
+        (4, "dirtied"),
+        (5, "accessed"),
+    ],
+)
+def test_a_call_too_few_is_found(batched_rig, number: int, calls: str) -> None:
+    mapping = edges()["private-file-written-in-part"]
+    case = list(story("case", mapping, batched_rig.build, batched=True))[-1]
+    made = getattr(case.after.calls, calls)
+    more = made + 1 if isinstance(made, int) else _one_call_more(made)
+    wrong = replace(case.after, calls=replace(case.after.calls, **{calls: more}))
+    with pytest.raises(VerificationFailed, match=f"case/.*: count {number} is "):
+        check(batched_rig, [replace(case, after=wrong)])
+
+
+def _one_call_more(by_folio: NDArray[Any]) -> NDArray[Any]:
+    more = by_folio.copy()
+    more[0] += 1
+    return more
+
+
+def test_a_copy_that_does_not_hold_what_the_page_held_is_found(batched_rig) -> None:
+    mapping = edges()["pinned-small"]
+    case = next(story("case", mapping, batched_rig.build, batched=True))
+    ((source, copy),) = case.after.calls.copies
+    elsewhere = ((source + 1, copy),)
+    wrong = replace(case.after, calls=replace(case.after.calls, copies=elsewhere))
+    with pytest.raises(VerificationFailed, match=f"case/fork: .*: the copy of frame {source + 1} "):
+        check(batched_rig, [replace(case, after=wrong)])
+
+
+@pytest.mark.parametrize(
+    ("patch", "series", "operation", "said"),
+    [
+        ("fork-child-young", (), "fork", r"the child's entry 0 is 0x\w+25, .* 0x\w+05$"),
+        ("fork-exclusive-kept", (), "fork", "that word, of descriptor 9 is "),
+        ("fork-reference-missing", (), "fork", "that word, of descriptor 0 is "),
+        ("fork-mapcount-missing", (), "refork", "that word, of descriptor 9 is "),
+        ("fork-parent-writable", (), "fork", "the parent's entry 15 is "),
+        ("fork-unmap-entry-left", (), "munmap-shared", "the parent's entry 15 is "),
+        ("fork-dirty-not-moved", ("fork",), "fork", "the parent's entry 0 is "),
+    ],
+)
+def test_one_wrong_word_of_a_timed_row_stops_the_run(
+    wrong_fork: Callable, patch: str, series: tuple[str, ...], operation: str, said: str
+) -> None:
+    wrong = wrong_fork(patch, series)
+    with pytest.raises(VerificationFailed, match=f"{operation}-4-warm: {patch}: {said}"):
+        check_rows(wrong, [row(operation, 4)])
+
+
+@pytest.mark.parametrize(
+    ("patch", "mapping", "said"),
+    [
+        ("fork-clean-taken-for-dirty", "one-clean-private", "fork: .*: the parent's entry 7 is "),
+        (
+            "fork-file-taken-for-anonymous",
+            "private-file-mapped-to-disk-order-0",
+            "parent-first-unmap: .*: that word, of descriptor 0 ",
+        ),
+        ("fork-mapcount-unasked", "anon-order-4", "second-child: .*: that word, of descriptor 0 "),
+    ],
+)
+def test_what_timed_rows_cannot_tell_is_found_where_the_edge_is(
+    wrong_fork: Callable, patch: str, mapping: str, said: str
+) -> None:
+    wrong = wrong_fork(patch, ("fork",))
+    check_rows(wrong, [row(operation, 4) for operation in OPERATIONS])
+    some = [("case", edges()[mapping])]
+    with pytest.raises(VerificationFailed, match=f"case/{said}"):
+        check_mappings(wrong, some, batched=True)
+
+
+EXPERIMENT = """
+name = "fork"
+question = "Is a small one measured?"
+launches = 1
+boots = 1
+
+[variants]
+before = ["before/fork"]
+published = []
+ream = ["fork"]
+
+[[rows]]
+name = "small"
+folio_bytes = "64KiB"
+mapping_bytes = "8MiB"
+rounds = 1
+"""
+
+
+def test_a_run_measures_all_three_and_says_so(ream, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(EXPERIMENT)
+    ran = ream("run", str(file), "--json")
+    assert ran.code == 0, ran.err
+    said = json.loads(ran.out)
+    (measured,) = said["rows"]
+    assert (said["experiment"], measured["row"]) == ("fork", "small")
+    assert measured["params"]["nr_ptes"] == 2048
+    assert set(measured["variants"]) == {"before", "before-again", "published", "ream"}
+    assert all(variant["verified"] for variant in measured["variants"].values())
+
+
+def test_a_wrong_series_ends_with_exit_5_and_no_record(ream, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(EXPERIMENT)
+    ran = ream("run", str(file), "--series", str(PATCHES / "fork-child-young.patch"))
+    assert (ran.code, ran.out) == (5, "")
+    assert "small: fork-child-young: the child's entry 0 is " in ran.err
+    assert not list((tmp_path / "data/ream/runs").iterdir())

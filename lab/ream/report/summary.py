@@ -46,7 +46,7 @@ EMULATED = (
 
 ALONE = (
     "only the running kernel was measured: there is no kernel without the technique beside it; the "
-    "ratio to base pages, where there is nothing to batch, is in the row's last line"
+    "row's last line compares it with base pages, where there is nothing to batch"
 )
 
 

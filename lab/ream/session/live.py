@@ -158,13 +158,13 @@ def _remarks(
     row: ForkRow, base: ForkRow, typical: Mapping[str, float], tables: Sequence[Table]
 ) -> Iterator[str]:
     here = typical[row.name] / typical[base.name]
-    text = f"{here:.2f} of the time of base pages here"
+    text = f"{here:.2f} of the 4 KiB row"
     if row.published is not None and base.published is not None:
         table = lookup(tables, row.published.id)
         refs = (row.published, base.published)
         theirs, of_base = (table.row(ref.params).values.get("published") for ref in refs)
         if theirs and of_base:
-            text += f", {theirs / of_base:.2f} in the published table, with batches"
+            text += f"; in the published table, with batches, {theirs / of_base:.2f}"
     yield text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
 from ream.report.contract import Ratio, Result, RowResult, Summary
-from ream.report.table import fit, how_to_read, interval, whose_published
+from ream.report.table import LIMITS, fit, how_to_read, interval, limit_of, whose_published
 
 WIDTH = 74
 LABEL = 9
@@ -51,9 +51,14 @@ def _method(summary: Summary) -> str:
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
         f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
         "patched/base with a 95 % interval over launches; the floor is the base against a second "
-        "copy of itself; the limit is the fastest fill of the same bytes with as many CPUs, "
+        f"copy of itself; the limit is {_limit(summary)}, "
         f"1 is the limit.{whose_published(summary)}"
     )
+
+
+def _limit(summary: Summary) -> str:
+    text = limit_of(summary)
+    return text if text in LIMITS.values() else f"the {text} with as many CPUs"
 
 
 def _how(summary: Summary) -> str:

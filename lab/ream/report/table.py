@@ -18,8 +18,11 @@ GB = 10**9
 
 HOW_TO_READ = (
     "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
-    "of limit = fastest fill of the same bytes / variant, 1 is the hardware's limit."
+    "of limit = {limit} / variant, 1 is the hardware's limit."
 )
+
+LIMITS = {"fork": "the fastest plain loop over the same entries and descriptors"}
+"""By experiment, what bounds it; else a fill of the same bytes."""
 
 HOW_TO_READ_COUNTS = (
     "nanoseconds of a clock that counts the emulated CPU's instructions, lower is better; they are "
@@ -90,11 +93,16 @@ def how_to_read(summary: Summary) -> str:
     if summary.stage == LIVE:
         return HOW_TO_READ_LIVE
     if summary.receipt.guest is None:
-        return HOW_TO_READ
+        return HOW_TO_READ.format(limit=limit_of(summary))
     emulated = (
         "EMULATED, which says nothing of hardware: " if "TCG" in summary.receipt.guest else ""
     )
     return emulated + HOW_TO_READ_GUEST
+
+
+def limit_of(summary: Summary) -> str:
+    """What the hardware's limit is made of, in this experiment."""
+    return LIMITS.get(summary.experiment, "fastest fill of the same bytes")
 
 
 def _head(summary: Summary) -> Iterator[str]:

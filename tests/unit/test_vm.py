@@ -62,7 +62,8 @@ def checked(number: int, time_ns: int, bind_ns: int = 2_000_000_000) -> Checked:
 
 def boot(variant: str, device: Device, launch: int = 0) -> vm.DeviceBoot:
     machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
-    return vm.DeviceBoot(variant, launch, device, 4, machine, KERNEL, (), Path(f"{variant}.log"))
+    log = Path(f"{variant}.log")
+    return vm.DeviceBoot(variant, launch, machine, KERNEL, (), log, device, 4)
 
 
 # --- the plan --------------------------------------------------------------------------

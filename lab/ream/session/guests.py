@@ -17,11 +17,12 @@ from ream.experiment import format_size
 from ream.kernel.image import Image, build_image
 from ream.kernel.source import Tree
 from ream.kernel.variant import UNUSED_DAYS
+from ream.measure.plan import Launch, plan_launches
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
 from ream.progress import Reporter
 from ream.record.receipt import Guest
 from ream.report.contract import Unit
-from ream.session.request import GuestOptions
+from ream.session.request import GuestOptions, Request
 from ream.stage.accel import choose_accel, kvm_fault
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
@@ -150,6 +151,35 @@ def build_kernels(
             built[key] = (image, Kernel(image.bzimage, initramfs(image, init, place)))
         found[variant.name] = built[key]
     return found
+
+
+def prepare(
+    request: Request,
+    tree: Tree,
+    setting: Setting,
+    *,
+    initramfs: MakeInitramfs,
+    modules: Sequence[str],
+    work: Path,
+    reporter: Reporter,
+) -> tuple[dict[str, tuple[Image, Kernel]], tuple[Launch, ...]]:
+    """Every variant's kernel, built, and the launches in which they are booted."""
+    reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
+    kernels = build_kernels(
+        request.variants,
+        tree,
+        cache=request.cache,
+        initramfs=initramfs,
+        modules=modules,
+        work=work,
+        reporter=reporter,
+    )
+    launches = plan_launches(
+        [variant.name for variant in request.variants],
+        launches=launches_as_run(request.experiment.launches, setting),
+        seed=request.seed,
+    )
+    return kernels, launches
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from ream.errors import BadUsage, VerificationFailed
 from ream.experiment import STRUCT_PAGE_BYTES, Fork, ForkRow
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
-from ream.measure.plan import Launch, plan_launches
+from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
@@ -18,15 +18,14 @@ from ream.record.record import RecordWriter
 from ream.session.guests import (
     Setting,
     boots_at_once,
-    build_kernels,
     choose_setting,
     config_sha256,
     consoles,
     guest_of,
-    launches_as_run,
+    prepare,
 )
 from ream.session.request import Measured, Request
-from ream.stage.boots import run_boots
+from ream.stage.boots import Boot, run_boots
 from ream.stage.guest import Guest
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
@@ -34,16 +33,10 @@ from ream.stage.vm_fork import ForkPlan, ForkSample, fork_initramfs, plan_fork_b
 
 
 @dataclass(frozen=True)
-class ForkBoot:
+class ForkBoot(Boot):
     """One boot, as planned."""
 
-    variant: str
-    launch: int
     plan: ForkPlan
-    machine: Machine
-    kernel: Kernel
-    append: tuple[str, ...]
-    log: Path
 
     @property
     def title(self) -> str:
@@ -92,20 +85,14 @@ def measure_fork_vm(
     plan = plan_of(rows, request.seed)
     machine = setting.machine(plan)
     at_once = boots_at_once(setting, plan.mapping_bytes * 2)
-    reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
-    kernels = build_kernels(
-        request.variants,
+    kernels, launches = prepare(
+        request,
         tree,
-        cache=request.cache,
+        setting,
         initramfs=lambda image, init, place: fork_initramfs(image, init=init, work=place),
         modules=(),
         work=work,
         reporter=reporter,
-    )
-    launches = plan_launches(
-        [variant.name for variant in request.variants],
-        launches=launches_as_run(request.experiment.launches, setting),
-        seed=request.seed,
     )
     start = take_snapshot()
     with consoles(request.cache / "console" / record.path.name) as logs:

@@ -14,7 +14,7 @@ from ream.errors import BadUsage
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, ZoneDevice, ZoneDeviceRow
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
-from ream.measure.plan import Launch, plan_launches
+from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
@@ -23,15 +23,14 @@ from ream.report.contract import Unit
 from ream.session.guests import (
     Setting,
     boots_at_once,
-    build_kernels,
     choose_setting,
     config_sha256,
     consoles,
     guest_of,
-    launches_as_run,
+    prepare,
 )
 from ream.session.request import Measured, Request
-from ream.stage.boots import run_boots
+from ream.stage.boots import Boot, run_boots
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.qemu import Machine
@@ -53,17 +52,11 @@ MESSAGE = re.compile(r"initialised (\d+) pages in (\d+)ms")
 
 
 @dataclass(frozen=True)
-class DeviceBoot:
+class DeviceBoot(Boot):
     """One boot, as planned."""
 
-    variant: str
-    launch: int
     device: Device
     binds: int
-    machine: Machine
-    kernel: Kernel
-    append: tuple[str, ...]
-    log: Path
 
     @property
     def title(self) -> str:
@@ -130,22 +123,16 @@ def measure_vm(
     by_device = devices(rows)
     machines = {device: setting.machine(device) for device in by_device}
     at_once = boots_at_once(setting, max(device.size_bytes // 64 for device in by_device))
-    reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
-    kernels = build_kernels(
-        request.variants,
+    kernels, launches = prepare(
+        request,
         tree,
-        cache=request.cache,
+        setting,
         initramfs=lambda image, init, place: initramfs_of(image, init=init, work=place),
         modules=MODULES,
         work=work,
         reporter=reporter,
     )
     names = [variant.name for variant in request.variants]
-    launches = plan_launches(
-        names,
-        launches=launches_as_run(request.experiment.launches, setting),
-        seed=request.seed,
-    )
     start = take_snapshot()
     with consoles(request.cache / "console" / record.path.name) as logs:
         boots = plan_boots(

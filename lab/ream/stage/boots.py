@@ -2,28 +2,41 @@
 """Many boots, a few of them at a time: what counts instructions does not mind a neighbour."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from ream.errors import ReamError
 from ream.stage.guest import Guest
+from ream.stage.qemu import Machine
+from ream.stage.vm import Kernel
 
-Event_co = TypeVar("Event_co", covariant=True)
 
+@dataclass(frozen=True)
+class Boot(ABC):
+    """One boot, as planned; each experiment adds what its guests are to do."""
 
-class Boot(Protocol[Event_co]):
-    """One boot, as planned; each experiment has its own."""
+    variant: str
+    launch: int
+    machine: Machine
+    kernel: Kernel
+    append: tuple[str, ...]
+    log: Path
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What to call it when it fails."""
 
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[Event_co]:
+    @abstractmethod
+    def run(self, begun: Callable[[Guest], None]) -> Iterator[object]:
         """Boot once, and yield what comes of it; begun is told of the guest."""
 
 
-B = TypeVar("B", bound=Boot[object])
+B = TypeVar("B", bound=Boot)
 
 
 def run_boots(boots: Sequence[B], *, at_once: int) -> Iterator[tuple[B, object]]:

@@ -32,8 +32,8 @@ test: setup-test ## run the tests; the first time they fetch and build kernel so
 
 # In one process: a guest takes gigabytes, and a build both CPUs.
 .PHONY: test-vm
-test-vm: setup-test ## all images, debug kernels, selftests in guests: about an hour
-	@$(PYTHON) -m pytest tests/vm -m vm
+test-vm: setup-test ## all images, debug kernels, selftests, every patch built: two hours
+	@$(PYTHON) -m pytest tests/vm tests/native -m vm
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD

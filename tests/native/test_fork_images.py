@@ -338,8 +338,8 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
         ),
         pytest.param(
             "fork-file-taken-for-anonymous",
-            "private-file-mapped-to-disk-order-0",
-            "parent-first-unmap: .*: that word, of descriptor 0 ",
+            "private-file-mapped-to-disk-order-4",
+            "parent-first-unmap: .*: that word, of descriptor ",
             marks=BUILDS,
         ),
         ("fork-mapcount-unasked", "anon-order-4", "second-child: .*: that word, of descriptor 0 "),

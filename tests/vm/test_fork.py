@@ -141,7 +141,11 @@ def test_debug_kernels_have_nothing_to_say(
     """KASAN, lockdep and DEBUG_VM; KCSAN. Any report of theirs fails the boot."""
     built = image(REAM, config=config)
     found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
-    assert differences(on_base, found, LIST) == ()
+    assert "fail" not in found.values()
+    # MADV_PAGEOUT is advice, and a kernel that holds on to more does not always take it.
+    more = [name for name in found if (on_base[name], found[name]) == ("pass", "skip")]
+    assert all("swapped out" in name for name in more)
+    assert found.keys() == on_base.keys()
 
 
 def test_a_parent_that_can_write_what_its_child_sees_does_not_pass(

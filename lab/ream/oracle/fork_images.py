@@ -24,7 +24,7 @@ from ream.oracle.mapping import (
     Present,
     entries,
 )
-from ream.oracle.memmap import Facts, first_tail_dtype
+from ream.oracle.memmap import Facts, descriptor_dtype, first_tail_dtype
 
 Words: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.uint32]
@@ -100,17 +100,6 @@ class State:
     ret: int = 0
 
 
-def _dtype(formats: dict[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
-    return np.dtype(
-        {
-            "names": list(formats),
-            "formats": list(formats.values()),
-            "offsets": offsets,
-            "itemsize": facts["sizeof.page"],
-        }
-    )
-
-
 def page_dtype(facts: Facts) -> np.dtype[Any]:
     """The fields of struct page that fork and unmap meet; include/linux/mm_types.h."""
     formats = {
@@ -122,13 +111,13 @@ def page_dtype(facts: Facts) -> np.dtype[Any]:
         "_mapcount": "<i4",
         "_refcount": "<i4",
     }
-    return _dtype(formats, [facts[f"page.{name}"] for name in formats], facts)
+    return descriptor_dtype(formats, [facts[f"page.{name}"] for name in formats], facts)
 
 
 def second_tail_dtype(facts: Facts) -> np.dtype[Any]:
     """What struct folio keeps in its third page, at offsets within that page."""
     offset = facts["folio._deferred_list"] - 2 * facts["sizeof.page"]
-    return _dtype({"next": "<u8", "prev": "<u8"}, [offset, offset + 8], facts)
+    return descriptor_dtype({"next": "<u8", "prev": "<u8"}, [offset, offset + 8], facts)
 
 
 def rss_of(counts: Counter[str], facts: Facts) -> Rss:

@@ -77,7 +77,7 @@ class Place:
     compound's map is the last of these again, so that reading it reads written descriptors."""
 
 
-def _dtype(formats: Mapping[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
+def descriptor_dtype(formats: Mapping[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
     """Fields at the build's offsets, in as many bytes as a struct page has."""
     return np.dtype(
         {
@@ -101,7 +101,7 @@ def page_dtype(facts: Facts) -> np.dtype[Any]:
         "_mapcount": "<i4",
         "_refcount": "<i4",
     }
-    return _dtype(formats, [facts[f"page.{name}"] for name in formats], facts)
+    return descriptor_dtype(formats, [facts[f"page.{name}"] for name in formats], facts)
 
 
 def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
@@ -115,7 +115,7 @@ def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
         "_folio_nr_pages": "<u4",
     }
     offsets = [facts[f"folio.{name}"] - facts["sizeof.page"] for name in formats]
-    return _dtype(formats, offsets, facts)
+    return descriptor_dtype(formats, offsets, facts)
 
 
 def _links(facts: Facts, nid: int) -> int:

@@ -96,7 +96,9 @@ def measure_fork_vm(
     )
     start = take_snapshot()
     with consoles(request.cache / "console" / record.path.name) as logs:
-        boots = plan_boots(launches, plan, machine, kernels, request.guest.append, logs)
+        boots = plan_boots(
+            launches, plan, machine, kernels, append=request.guest.append, consoles=logs
+        )
         samples = _measure(boots, rows, at_once=at_once, record=record, reporter=reporter)
     return Measured(
         rows=rows,
@@ -110,13 +112,14 @@ def measure_fork_vm(
     )
 
 
-def plan_boots(  # noqa: PLR0917
+def plan_boots(
     launches: Iterable[Launch],
     plan: ForkPlan,
     machine: Machine,
     kernels: Mapping[str, tuple[Image, Kernel]],
+    *,
     append: tuple[str, ...],
-    logs: Path,
+    consoles: Path,
 ) -> list[ForkBoot]:
     """Every variant once in every launch, in the launch's random order."""
     return [
@@ -127,7 +130,7 @@ def plan_boots(  # noqa: PLR0917
             machine=machine,
             kernel=kernels[variant][1],
             append=append,
-            log=logs / f"{variant}-{launch.number}.log",
+            log=consoles / f"{variant}-{launch.number}.log",
         )
         for launch in launches
         for variant in launch.link_order

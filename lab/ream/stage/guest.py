@@ -9,6 +9,7 @@ import selectors
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -361,3 +362,25 @@ def boot(
         stack.callback(guest.close)
         stack.callback(process.kill)  # first of all: nothing is asked of a QEMU that hangs
         yield guest
+
+
+@contextmanager
+def boot_in_private(
+    command: Callable[[Path], Sequence[str]], *, log: Path, deadline_s: float, silence_s: float
+) -> Iterator[Guest]:
+    """boot() with its sockets in a directory of its own, which is gone afterwards.
+
+    command: qemu_command() with `port` and `qmp` in the directory it is given.
+    """
+    # A socket's path has room for a hundred characters: not below a cache of any name.
+    with tempfile.TemporaryDirectory(prefix="ream-") as name:
+        sockets = Path(name)
+        with boot(
+            command(sockets),
+            log=log,
+            port=sockets / "port",
+            qmp=sockets / "qmp",
+            deadline_s=deadline_s,
+            silence_s=silence_s,
+        ) as guest:
+            yield guest

@@ -31,9 +31,6 @@ EXIT_WARNED = 8
 END_MARK = '{"end": true'
 """Begins the line that a launch prints last, if it came to its end."""
 
-OWN_FACT = "kept"
-"""Ends the name of a fact that tells what a variant maintains, not how it lays memory out."""
-
 FACTS_DEADLINE_S = 10.0
 SILENCE_S = 120.0
 """A runner prints at least a line per sample; the longest takes some seconds."""
@@ -45,8 +42,6 @@ class Build:
 
     addresses: Mapping[str, int]
     facts: Facts
-    own_facts: Mapping[str, Facts]
-    """By variant, the facts in which variants may differ: their names end in `kept`."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +73,6 @@ def read_build(program: Program) -> Build:
     argv = (*_runner(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
     variants: dict[str, dict[str, int]] = said["variants"]
-    own = {
-        name: {fact: facts.pop(fact) for fact in tuple(facts) if fact.endswith(OWN_FACT)}
-        for name, facts in variants.items()
-    }
     first_name, first = next(iter(variants.items()))
     for name, facts in variants.items():
         if facts != first:
@@ -90,7 +81,7 @@ def read_build(program: Program) -> Build:
                 f"{name} and {first_name} differ in {', '.join(differ)}; the native stage compares"
                 " images byte by byte and cannot run variants that lay out struct page differently"
             )
-    return Build(said["addresses"], first, own)
+    return Build(said["addresses"], first)
 
 
 class Memory:

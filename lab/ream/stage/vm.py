@@ -6,7 +6,6 @@ the memory that holds the map is read, that range alone; the oracle predicts eve
 the numbers of that kernel's own build.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES, ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, first_difference
-from ream.stage.guest import Guest, boot
+from ream.stage.guest import Guest, boot_in_private
 from ream.stage.qemu import Machine, qemu_command
 from ream.values import Value, faults
 
@@ -182,18 +181,12 @@ def run_boot(
     """
     facts: Facts = {}
     seen = 0
-    # A socket's path has room for a hundred characters: not below a cache of any name.
-    with (
-        tempfile.TemporaryDirectory(prefix="ream-") as sockets,
-        boot(
-            plan_boot(machine, kernel, device, binds, append=append, work=Path(sockets)),
-            log=log,
-            port=Path(sockets) / "port",
-            qmp=Path(sockets) / "qmp",
-            deadline_s=DEADLINE_S,
-            silence_s=SILENCE_S,
-        ) as guest,
-    ):
+    with boot_in_private(
+        lambda work: plan_boot(machine, kernel, device, binds, append=append, work=work),
+        log=log,
+        deadline_s=DEADLINE_S,
+        silence_s=SILENCE_S,
+    ) as guest:
         begun(guest)
         for message in guest.messages():
             if "facts" in message:

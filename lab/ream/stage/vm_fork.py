@@ -6,7 +6,6 @@ with each fork() it gives a digest of what the two processes then share. Guests 
 same plan must give the same digests, whatever their kernel does to get there.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pydantic import ValidationError
 
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest, boot
+from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs
 from ream.stage.live import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, build_fork_folios
 from ream.stage.qemu import Machine, qemu_command
@@ -134,18 +133,12 @@ def run_fork_boot(
     get folios of a size, ReamError if it fails otherwise, says what it must not, or goes silent.
     """
     seen: Counter[tuple[int, str]] = Counter()
-    # A socket's path has room for a hundred characters: not below a cache of any name.
-    with (
-        tempfile.TemporaryDirectory(prefix="ream-") as sockets,
-        boot(
-            plan_fork_boot(machine, kernel, plan, append=append, work=Path(sockets)),
-            log=log,
-            port=Path(sockets) / "port",
-            qmp=Path(sockets) / "qmp",
-            deadline_s=DEADLINE_S,
-            silence_s=SILENCE_S,
-        ) as guest,
-    ):
+    with boot_in_private(
+        lambda work: plan_fork_boot(machine, kernel, plan, append=append, work=work),
+        log=log,
+        deadline_s=DEADLINE_S,
+        silence_s=SILENCE_S,
+    ) as guest:
         begun(guest)
         for message in guest.messages():
             if "workload" in message:

@@ -3,12 +3,13 @@
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
 from ream.errors import BadUsage
-from ream.experiment.shape import RowBase
+from ream.experiment.shape import BEFORE, PUBLISHED, PublishedRef, RowBase
 from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, read_toml
 
 RATIO_UNIT = "ratio published/before"
@@ -23,7 +24,27 @@ class TableRow(Value):
     sd: Sealed[str, int | float] = Field(default={}, validate_default=True)
 
 
+@dataclass(frozen=True)
+class Printed:
+    """Two values of a table, in its unit, as a row of ours is compared with; None: not printed."""
+
+    line: TableRow
+    """The published one's; the other may come from another line."""
+    before: float | None
+    published: float | None
+    before_sd: float | None
+    published_sd: float | None
+    ratio: float | None
+    """published/before."""
+
+    @property
+    def threads(self) -> int | None:
+        return _threads(self.line)
+
+
 class Table(Value):
+    """cpus: of the machine. node_gib: memory of a node, where that is what was initialised."""
+
     id: Name
     experiment: Name
     title: str
@@ -39,31 +60,85 @@ class Table(Value):
     base: str | None = None
     approximate: bool = False
     claims: str | None = None
+    cpus: int | None = Field(default=None, ge=1)
+    node_gib: int | None = Field(default=None, ge=1)
 
     def row(self, params: Mapping[str, Scalar]) -> TableRow:
         """The one line whose parameters include all of `params`.
 
         Raises BadUsage if there is none or more than one: a comparison must name its line.
         """
-        found = [row for row in self.rows if params.items() <= row.params.items()]
+        found = self._rows(params)
         if len(found) != 1:
-            asked = ", ".join(f"{name}={value}" for name, value in params.items())
-            raise BadUsage(f"published table {self.id}: {len(found)} rows have {asked}, not one")
+            raise self._bad(f"{len(found)} rows have {_words(params)}, not one")
         return found[0]
+
+    def _rows(self, params: Mapping[str, Scalar]) -> list[TableRow]:
+        return [row for row in self.rows if params.items() <= row.params.items()]
+
+    def _bad(self, said: str) -> BadUsage:
+        return BadUsage(f"published table {self.id}: {said}")
 
     @property
     def values_are_absolute(self) -> bool:
         """Whether the values are measurements, not ratios already."""
         return self.unit != RATIO_UNIT
 
-    def ratio(self, row: TableRow) -> float | None:
-        """published/before of one line of this table; None if it was not printed."""
-        before, published = row.values.get("before"), row.values.get("published")
-        if published is None or published <= 0:
-            return None
-        if not self.values_are_absolute:
-            return float(published)
-        return published / before if before is not None and before > 0 else None
+    def printed(self, ref: PublishedRef, threads: int | None = None) -> Printed:
+        """What `ref` names, for a run of ours that had so many threads; None: as many as it had.
+
+        Raises BadUsage if a line is not there, or has no value of the name that `ref` gives.
+        """
+        line = self._line(ref, threads)
+        base = line if ref.before is None else self.row(ref.before)
+        before, published = ref.value or BEFORE, ref.value or PUBLISHED
+        if ref.value is not None:
+            for one in (base, line):
+                if one.values.get(ref.value, 0) <= 0:
+                    raise self._bad(f"the row of {_words(one.params)} has no {ref.value} above 0")
+        pair = base.values.get(before), line.values.get(published)
+        absolute = self.values_are_absolute
+        return Printed(
+            line=line,
+            before=pair[0] if absolute else None,
+            published=pair[1] if absolute else None,
+            before_sd=base.sd.get(before) if absolute else None,
+            published_sd=line.sd.get(published) if absolute else None,
+            ratio=_ratio(*pair) if absolute else _ratio(1, pair[1]),
+        )
+
+    def _line(self, ref: PublishedRef, threads: int | None) -> TableRow:
+        """The line of the published kernel; of equally near ones, that with fewer threads."""
+        if ref.nearest is None:
+            return self.row(ref.params)
+        base = None if ref.before is None else self.row(ref.before)
+        by_threads = {
+            number: row
+            for row in self._rows(ref.params)
+            if row != base
+            and row.values.get(ref.value or PUBLISHED, 0) > 0
+            and (number := _threads(row)) is not None
+        }
+        if not by_threads:
+            said = f"no row of {_words(ref.params)} has threads and {ref.value or PUBLISHED}"
+            raise self._bad(said)
+        wanted = max(by_threads) if threads is None else threads
+        return by_threads[min(by_threads, key=lambda number: (abs(number - wanted), number))]
+
+
+def _ratio(before: float | None, published: float | None) -> float | None:
+    if before is None or published is None or min(before, published) <= 0:
+        return None
+    return published / before
+
+
+def _threads(row: TableRow) -> int | None:
+    number = row.params.get("threads")
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def _words(params: Mapping[str, Scalar]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in params.items()) or "any parameters"
 
 
 class _File(Value):
@@ -91,9 +166,9 @@ def check_references(rows: Iterable[RowBase], tables: Iterable[Table]) -> None:
     """Raise BadUsage with every row whose published table or line is not there, before it runs."""
     tables, missing = tuple(tables), []
     for row in rows:
-        if row.published is not None:
+        for ref in row.published:
             try:
-                lookup(tables, row.published.id).row(row.published.params)
+                lookup(tables, ref.id).printed(ref)
             except BadUsage as cause:
                 missing.append(f"{row.name}: {cause}")
     if missing:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,73 @@ def test_every_table_in_the_checkout_is_valid() -> None:
 def test_a_ratio_is_published_over_before() -> None:
     table = lookup(load_tables(PUBLISHED), "zone-device-v4")
     row = table.row({"config": "fsdax, map=dev", "when": "rebind"})
-    assert table.ratio(row) == pytest.approx(108.36 / 262.12)
+    ref = PublishedRef(id=table.id, params=row.params)
+    assert table.printed(ref).ratio == pytest.approx(108.36 / 262.12)
 
 
 def test_a_source_that_printed_only_the_ratio_keeps_it() -> None:
     table = lookup(load_tables(PUBLISHED), "zone-device-private-popple")
-    assert table.ratio(table.rows[0]) == 1.03
+    printed = table.printed(PublishedRef(id=table.id, params=table.rows[0].params))
+    assert (printed.before, printed.published, printed.ratio) == (None, None, 1.03)
     assert not table.values_are_absolute
 
 
 def test_a_line_without_a_before_has_no_ratio() -> None:
     table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
-    assert table.ratio(table.row({"channels": 12, "folio": "4K"})) is None
+    line = {"channels": 12, "folio": "4K"}
+    assert table.printed(PublishedRef(id=table.id, params=line)).ratio is None
+    base = {"channels": 0, "folio": "4K"}
+    printed = table.printed(PublishedRef(id=table.id, params=line, before=base))
+    assert (printed.before, printed.before_sd) == (3.55, 0.19)
+    assert printed.ratio == pytest.approx((printed.published or 0) / 3.55)
+
+
+SKYLAKE = PublishedRef(
+    id="deferred-init-skylake", before={"threads": 0}, value="init_ms", nearest="threads"
+)
+
+
+def test_the_kernel_before_may_be_another_line() -> None:
+    table = lookup(load_tables(PUBLISHED), SKYLAKE.id)
+    ref = SKYLAKE.model_copy(update={"params": {"threads": 13}, "nearest": None})
+    printed = table.printed(ref)
+    assert (printed.before, printed.published) == (1785.7, 157.0)
+    assert (printed.before_sd, printed.published_sd) == (7.6, 0.0)
+    assert printed.ratio == pytest.approx(157.0 / 1785.7)
+    assert printed.threads == 13
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(1, 1), (2, 1), (4, 6), (6, 6), (16, 13), (500, 52), (None, 52)]
+)
+def test_the_line_with_the_nearest_number_of_threads_is_taken(
+    ours: int | None, theirs: int
+) -> None:
+    """16 is as far from 13 as from 19: the fewer. The kernel before is no number of threads."""
+    table = lookup(load_tables(PUBLISHED), SKYLAKE.id)
+    assert table.printed(SKYLAKE, ours).threads == theirs
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"value": "boot"}, "no row of any parameters has threads and boot"),
+        ({"value": "boot_pct", "nearest": None}, "8 rows have any parameters, not one"),
+        (
+            {"value": "boot_pct", "params": {"threads": 1}, "nearest": None},
+            "the row of node_pct=0, threads=0 has no boot_pct above 0",
+        ),
+        ({"before": {"threads": -1}}, "0 rows have threads=-1, not one"),
+        ({"params": {"threads": 3}}, "no row of threads=3 has threads and init_ms"),
+    ],
+)
+def test_a_line_or_value_that_is_not_there_is_refused(changes: dict[str, Any], said: str) -> None:
+    ref = SKYLAKE.model_copy(update=changes)
+    row = load(EXPERIMENTS / "zone-device.toml").rows[0]
+    lost = row.model_copy(update={"published": (*row.published, ref)})
+    with pytest.raises(BadUsage) as refused:
+        check_references([lost], load_tables(PUBLISHED))
+    assert str(refused.value) == f"fsdax-100GB: published table deferred-init-skylake: {said}"
 
 
 def test_a_comparison_must_name_one_line() -> None:
@@ -49,9 +105,9 @@ def test_references_are_checked_before_a_run() -> None:
     rows = load(EXPERIMENTS / "zone-device.toml").rows
     check_references(rows, tables)
     lost = [
-        rows[0].model_copy(update={"published": PublishedRef(id="nope", params={})}),
+        rows[0].model_copy(update={"published": (PublishedRef(id="nope"),)}),
         rows[1],
-        rows[2].model_copy(update={"published": PublishedRef(id="zone-device-v4", params={})}),
+        rows[2].model_copy(update={"published": (PublishedRef(id="zone-device-v4"),)}),
     ]
     with pytest.raises(BadUsage) as refused:
         check_references(lost, tables)

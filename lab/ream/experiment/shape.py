@@ -2,10 +2,10 @@
 """What every experiment has: variants, rows, and how many launches; one TOML file each."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
 from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
@@ -28,10 +28,29 @@ IMPLIED = (BEFORE, BEFORE_AGAIN)
 
 
 class PublishedRef(Value):
-    """Which row of which published table a row of ours is compared with."""
+    """Which line of which published table a row of ours is compared with.
+
+    params: what the line has, other things perhaps besides. before: the line of the kernel
+    without the technique, where that is another one. value: what both lines call the quantity,
+    where it is not `before` and `published`. nearest: of several lines with `params`, the one
+    whose number of threads is nearest to that of our own run.
+    """
 
     id: Name
-    params: Scalars
+    params: Scalars = Field(default={}, validate_default=True)
+    before: Scalars | None = None
+    value: str | None = None
+    nearest: Literal["threads"] | None = None
+
+    @model_validator(mode="after")
+    def _a_value_has_two_lines(self) -> Self:
+        if self.value is not None and self.before is None:
+            raise ValueError("value is given, but not before, the line of the kernel without it")
+        return self
+
+
+def _always_several(refs: object) -> object:
+    return (refs,) if isinstance(refs, (Mapping, PublishedRef)) else refs
 
 
 class RowBase(Value):
@@ -41,13 +60,14 @@ class RowBase(Value):
     stage: Stage = "native"
     rounds: int = Field(ge=1, le=MAX_ROUNDS)
     threads: int | None = Field(default=None, ge=1)
-    published: PublishedRef | None = None
+    published: Annotated[Tuple[PublishedRef], BeforeValidator(_always_several)] = ()
+    """In the file one table, or an array of them."""
     differs: Texts = ()
     no_verdict: str | None = None
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_table(self) -> Self:
-        if self.no_verdict is not None and self.published is None:
+        if self.no_verdict is not None and not self.published:
             raise ValueError("no_verdict is given, but no published table to have a verdict on")
         return self
 
@@ -68,6 +88,11 @@ class RowBase(Value):
     def fixed_rounds(self) -> bool:
         """Whether the number of rounds lies in the nature of the row."""
         return False
+
+    @property
+    def times_the_map(self) -> bool:
+        """Whether the time is that of writing the map, so that bytes over time are a rate."""
+        return True
 
 
 R = TypeVar("R", bound=RowBase)

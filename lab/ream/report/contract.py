@@ -96,6 +96,13 @@ class Comparison(_Part):
     approximate: bool = False
     claims: str | None = None
     differs: Texts = ()
+    value: str | None = None
+    before_sd: float | None = None
+    published_sd: float | None = None
+    threads: Cpus | None = None
+    cpus: Cpus | None = None
+    node_gib: Number | None = None
+    gb_per_s: Positive | None = None
 
 
 class RowResult(_Part):
@@ -107,6 +114,7 @@ class RowResult(_Part):
     limit: Fill | None
     variants: Sealed[str, Result]
     published_table: Comparison | None
+    published_tables: Tuple[Comparison] = ()
     title: str | None = None
     asked_params: Sealed[str, Scalar | None] | None = None
     limits: Tuple[Fill] = ()
@@ -114,6 +122,12 @@ class RowResult(_Part):
     explanation: str | None = None
     notes: Texts = ()
     remarks: Texts = ()
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """All published counterparts; published_table alone where it is the only one."""
+        first = () if self.published_table is None else (self.published_table,)
+        return self.published_tables or first
 
 
 class ReceiptLines(_Part):

@@ -8,18 +8,18 @@ from types import MappingProxyType
 from ream.experiment import (
     BEFORE,
     IMPLIED,
+    PAGE_BYTES,
     PUBLISHED,
     RUNNING,
     STRUCT_PAGE_BYTES,
     Experiment,
-    PublishedRef,
     Row,
 )
 from ream.measure import statistics
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import Verdict, judge, not_run
-from ream.published import Table, lookup
+from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
 from ream.report import explain
 from ream.report.contract import (
@@ -37,6 +37,10 @@ from ream.report.contract import (
 DIGITS = 5
 """Significant digits of a ratio: more than any interval here supports."""
 
+NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+"""Nanoseconds of the units of time that tables have."""
+
+GIB_PAGES = (1 << 30) // PAGE_BYTES
 
 EMULATED = (
     "an emulated CPU has neither caches nor a store bandwidth, so its times and counts are not "
@@ -75,6 +79,22 @@ class _Measured:
 
     def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
         return statistics.paired_ratio(self.samples, subject, to=to, counted=self.counted)
+
+    @property
+    def published(self) -> Level | None:
+        return statistics.level(self.samples, PUBLISHED)
+
+    @property
+    def threads(self) -> int | None:
+        """CPUs of a node that `published` ran on: those asked for, unless fewer took part."""
+        asked, took_part = self.row.threads, self.published and self.published.threads
+        return min((number for number in (asked, took_part) if number), default=None)
+
+    @property
+    def nodes(self) -> int:
+        """How many ran at once; a published time is one node's."""
+        nodes = self.row.params().get("nodes")
+        return nodes if isinstance(nodes, int) else 1
 
 
 def summarise(
@@ -146,6 +166,7 @@ def _row(
     measured: _Measured, names: Sequence[str], tables: Sequence[Table], receipt: Receipt
 ) -> RowResult:
     row = measured.row
+    compared = tuple(_comparisons(measured, tables, receipt))
     fills = tuple(_fill(limit) for limit in measured.limits)
     bare = RowResult(
         row=row.name,
@@ -162,9 +183,8 @@ def _row(
             for name in names
             if (level := statistics.level(measured.samples, name)) is not None
         },
-        published_table=(
-            _comparison(measured, row.published, tables, receipt) if row.published else None
-        ),
+        published_table=compared[0] if compared else None,
+        published_tables=compared if len(compared) > 1 else (),
         skipped=measured.skipped,
     )
     return bare.model_copy(
@@ -224,23 +244,35 @@ def _effect(estimate: Estimate, measured: _Measured) -> Effect | None:
     return "faster" if estimate.ratio < 1 else "slower"
 
 
+def _comparisons(
+    measured: _Measured, tables: Sequence[Table], receipt: Receipt
+) -> Iterator[Comparison]:
+    for ref in measured.row.published:
+        table = lookup(tables, ref.id)
+        printed = table.printed(ref, measured.threads)
+        comparison = _comparison(measured, table, printed, receipt)
+        yield comparison.model_copy(update={"value": ref.value})
+
+
 def _comparison(
-    measured: _Measured, ref: PublishedRef, tables: Sequence[Table], receipt: Receipt
+    measured: _Measured, table: Table, printed: Printed, receipt: Receipt
 ) -> Comparison:
-    table = lookup(tables, ref.id)
-    line = table.row(ref.params)
-    ratio = table.ratio(line)
-    verdict = _verdict(measured, ratio, receipt)
-    absolute = table.values_are_absolute
+    verdict = _verdict(measured, printed, receipt)
     return Comparison(
         id=table.id,
-        ratio=_digits(ratio),
+        ratio=_digits(printed.ratio),
         verdict=verdict.word,
         reason=verdict.reason,
-        before=line.values.get("before") if absolute else None,
-        published=line.values.get("published") if absolute else None,
-        unit=table.unit if absolute else None,
-        params=line.params,
+        before=printed.before,
+        published=printed.published,
+        before_sd=printed.before_sd,
+        published_sd=printed.published_sd,
+        unit=table.unit if table.values_are_absolute else None,
+        params=printed.line.params,
+        threads=printed.threads,
+        cpus=table.cpus,
+        node_gib=table.node_gib,
+        gb_per_s=_digits(_their_rate(measured, table, printed)),
         title=table.title,
         author=table.author,
         date=None if table.date is None else table.date.isoformat(),
@@ -249,11 +281,14 @@ def _comparison(
         base=table.base,
         approximate=table.approximate,
         claims=table.claims,
-        differs=tuple(_differs(measured, table, receipt)),
+        differs=(
+            *_differs(measured, table, receipt),
+            *_differs_in_size(measured, table, printed, receipt),
+        ),
     )
 
 
-def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> Verdict:
+def _verdict(measured: _Measured, printed: Printed, receipt: Receipt) -> Verdict:
     reason = measured.row.no_verdict or measured.skipped
     if reason is None and RUNNING in receipt.kernel.variants:
         reason = ALONE
@@ -261,12 +296,21 @@ def _verdict(measured: _Measured, published: float | None, receipt: Receipt) -> 
         reason = EMULATED
     if reason is not None:
         return not_run(reason)
-    if published is None:
+    if printed.ratio is None:
         return not_run("the source printed no ratio for this row")
     ours = measured.ratio(PUBLISHED)
     if ours is None:
         return not_run(f"the variant {PUBLISHED} was not measured")
-    return judge(ours, measured.floor, published)
+    if unequal := _unequal_threads(measured, printed):
+        return not_run(unequal)
+    return judge(ours, measured.floor, printed.ratio)
+
+
+def _unequal_threads(measured: _Measured, printed: Printed) -> str | None:
+    there, here = printed.threads, measured.threads
+    if there is None or here is None or there == here:
+        return None
+    return f"{there} thread{'s' if there > 1 else ''} there, {here} here"
 
 
 def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[str]:
@@ -281,6 +325,47 @@ def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[st
     yield from measured.row.differs
     if measured.asked is not None and measured.changed:
         yield f"{measured.asked.title()} was asked for, {measured.row.title()} was run"
+
+
+def _differs_in_size(
+    measured: _Measured, table: Table, printed: Printed, receipt: Receipt
+) -> Iterator[str]:
+    """Threads, CPUs, memory and rate, where the table has them and ours are others."""
+    if unequal := _unequal_threads(measured, printed):
+        yield unequal
+    cpus = _cpus(measured.row, receipt)
+    if table.cpus is not None and table.cpus != cpus:
+        yield f"{table.cpus} CPUs there, {cpus} here"
+    pages = measured.row.params().get("nr_pages")
+    if table.node_gib is not None and isinstance(pages, int):
+        gib = pages / measured.nodes / GIB_PAGES
+        if gib != table.node_gib:
+            yield f"{table.node_gib} GiB a node there, {gib:.3g} here"
+    theirs, ours = _their_rate(measured, table, printed), measured.published
+    emulated = receipt.guest is not None and receipt.guest.accel == "tcg"
+    if theirs is not None and ours is not None and measured.nodes == 1 and not emulated:
+        yield f"about {theirs:.3g} GB/s there, {_gb_per_s(ours):.3g} here"
+
+
+def _their_rate(measured: _Measured, table: Table, printed: Printed) -> float | None:
+    """10^9 bytes of map a second, from what the table says of the memory: nearly.
+
+    A kernel initialises the first section of a node, and what memblock reserved, before.
+    """
+    nr_pages = printed.line.params.get("nr_pages")
+    if not isinstance(nr_pages, int):
+        nr_pages = None if table.node_gib is None else table.node_gib * GIB_PAGES
+    per_unit_ns = NS.get(table.unit)
+    if not measured.row.times_the_map or not nr_pages or not printed.published or not per_unit_ns:
+        return None
+    return nr_pages * STRUCT_PAGE_BYTES / (printed.published * per_unit_ns)
+
+
+def _cpus(row: Row, receipt: Receipt) -> int:
+    """Those of the machine, or of the guest, which a row may choose."""
+    if receipt.guest is None:
+        return receipt.machine.nr_cpus
+    return row.threads or receipt.guest.cpus
 
 
 def _lines(receipt: Receipt) -> ReceiptLines:

@@ -2,7 +2,7 @@
 """The table of a run: plain ASCII, at most 100 columns, from the object of `--json` alone."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
@@ -12,6 +12,8 @@ WIDTH = 100
 LABEL = 10
 """Columns of the words at the left of head and notes."""
 NAME = 18
+VALUES = 32
+"""Columns of two published values with their spreads."""
 SHORT = 20
 MAX_IN_SHORT = 3
 GB = 10**9
@@ -51,7 +53,7 @@ def render(summary: Summary) -> str:
     plain = summary.plain()
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
-    rows = (_row(row, no_limit=no_limit) for row in plain.rows)
+    rows = (_row(row, plain.experiment, no_limit=no_limit) for row in plain.rows)
     blocks = [_head(plain), *rows, _in_short(plain)]
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
@@ -141,7 +143,7 @@ def _or(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def _row(row: RowResult, *, no_limit: bool) -> Iterator[str]:
+def _row(row: RowResult, experiment: str, *, no_limit: bool) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     amount = f"; {_decimal(before.nr_bytes)} of map a sample" if before is not None else ""
     yield from textwrap.wrap(
@@ -149,8 +151,10 @@ def _row(row: RowResult, *, no_limit: bool) -> Iterator[str]:
     )
     if row.skipped is None and row.variants:
         yield from _numbers(row, no_limit=no_limit)
-    if row.published_table is not None:
-        yield from _published(row.published_table)
+    if len(row.comparisons) == 1:
+        yield from _published(row.comparisons[0])
+    elif row.comparisons:
+        yield from _several(row.comparisons, f"{experiment}-")
     if row.explanation is not None:
         yield from _said("why", row.explanation)
     yield from _all("note", row.notes)
@@ -249,9 +253,7 @@ def _spread(row: RowResult) -> str:
 
 def _published(table: Comparison) -> Iterator[str]:
     source = ", ".join(part for part in (table.author, table.date) if part)
-    values = ""
-    if table.before is not None and table.published is not None:
-        values = f"{table.before:g} -> {table.published:g} {table.unit or ''}".rstrip() + ", "
+    values = f"{printed}, " if (printed := _values(table)) else ""
     about = "about " if table.approximate else ""
     ratio = "no ratio" if table.ratio is None else f"ratio {about}{fit(table.ratio, 5, 3)}"
     more = "".join(f"; {part}" for part in (table.claims, table.machine) if part)
@@ -259,6 +261,61 @@ def _published(table: Comparison) -> Iterator[str]:
     yield from _said("verdict", f"{table.verdict.upper()}: {table.reason or 'no reason recorded'}")
     if table.differs:
         yield from _said("differs", "; ".join(table.differs))
+
+
+def _values(table: Comparison) -> str:
+    """As printed, as in 49.7 (0.6) -> 28.3 (0.6) ms; empty where only a ratio was."""
+    if table.before is None or table.published is None:
+        return ""
+    pairs = ((table.before, table.before_sd), (table.published, table.published_sd))
+    cells = [f"{value:g}" if sd is None else f"{value:g} ({sd:g})" for value, sd in pairs]
+    return f"{' -> '.join(cells)} {table.unit or ''}".rstrip()
+
+
+def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
+    """A line for each published machine, and below it what differs there; reasons at the end."""
+    names = [table.id.removeprefix(prefix) for table in tables]
+    shared = [
+        text
+        for text in tables[0].differs
+        if all(text in one.differs and text != one.reason for one in tables)
+    ]
+    yield from _their_line("published", "CPUs", "before -> published (sd)", "ratio", "verdict")
+    for name, table in zip(names, tables, strict=True):
+        about = "~" if table.approximate else ""
+        yield from _their_line(
+            name,
+            fit(table.threads, 4, 0),
+            _values(table) or "?",
+            about + fit(table.ratio, 5, 3),
+            table.verdict.upper(),
+        )
+        own = [text for text in table.differs if text not in (*shared, table.reason)]
+        if said := [*([table.claims] if table.claims else []), *own]:
+            indent = " " * (LABEL + 2)
+            yield from textwrap.wrap(
+                "; ".join(said), WIDTH, initial_indent=indent, subsequent_indent=indent
+            )
+    sources = dict.fromkeys(
+        ", ".join(part for part in (table.author, table.date) if part) for table in tables
+    )
+    yield from _said("source", "; ".join(source or "?" for source in sources))
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name, table in zip(names, tables, strict=True):
+        why = table.verdict.upper(), table.reason or "no reason recorded"
+        reasons.setdefault(why, []).append(name)
+    for (word, reason), whose in reasons.items():
+        yield from _said("verdict", f"{word} ({', '.join(whose)}): {reason}")
+    if shared:
+        yield from _said("differs", "; ".join(shared))
+
+
+def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) -> Iterator[str]:
+    if len(name) > NAME:
+        yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        name = ""
+    line = f"{name:<{NAME}} {threads:>4}  {values:<{VALUES}} {ratio:>6}  {verdict}"
+    yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * LABEL)
 
 
 def _in_short(summary: Summary) -> Iterator[str]:
@@ -273,7 +330,8 @@ def _in_short(summary: Summary) -> Iterator[str]:
     if names == [RUNNING]:
         yield from _times(summary)
         return
-    compared = any(row.published_table is not None for row in summary.rows)
+    compared = any(row.comparisons for row in summary.rows)
+    room = WIDTH - SHORT - len(names) * (SHORT + 2)
     yield "".join(
         (
             "in short: effect against before",
@@ -284,8 +342,20 @@ def _in_short(summary: Summary) -> Iterator[str]:
     yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in summary.rows:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
-        table = row.published_table
-        yield from _short_line(row.row, [*cells, table.verdict if table is not None else ""])
+        yield from _short_line(row.row, [*cells, _verdicts(row.comparisons, room)])
+
+
+def _verdicts(tables: Sequence[Comparison], room: int) -> str:
+    """The verdict, or how many of each there are; those that are none only where all are."""
+    words = [table.verdict for table in tables]
+    judged = [word for word in words if word != "not-run"]
+    if len(words) == 1 or (words and not judged):
+        return words[0]
+    counts = [f"{word} {judged.count(word)}" for word in dict.fromkeys(judged)]
+    text = f"{', '.join(counts)} of {len(words)}" if words else ""
+    if len(text) <= room:
+        return text
+    return judged[0] if len(counts) == 1 else "mixed"
 
 
 def _times(summary: Summary) -> Iterator[str]:

@@ -159,9 +159,9 @@ def _remarks(
 ) -> Iterator[str]:
     here = typical[row.name] / typical[base.name]
     text = f"{here:.2f} of the 4 KiB row"
-    if row.published is not None and base.published is not None:
-        table = lookup(tables, row.published.id)
-        refs = (row.published, base.published)
+    if row.published and base.published:
+        table = lookup(tables, row.published[0].id)
+        refs = (row.published[0], base.published[0])
         theirs, of_base = (table.row(ref.params).values.get("published") for ref in refs)
         if theirs and of_base:
             text += f"; in the published table, with batches, {theirs / of_base:.2f}"

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A row that is compared with several published machines, each at its nearest thread count."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.errors import BadUsage
+from ream.experiment import DeferredInit, DeferredInitRow, load
+from ream.measure.sample import Sample
+from ream.paths import PUBLISHED
+from ream.published import check_references, load_tables
+from ream.record.receipt import Guest, Receipt
+from ream.report import letter, table
+from ream.report.contract import Comparison, Summary
+from ream.report.summary import summarise
+
+Simulated = Callable[..., list[Sample]]
+
+FILE = """
+name = "deferred-init"
+question = "Do more threads initialise the struct pages of a node faster?"
+launches = 8
+variants = { before = ["before/deferred-init"], published = [] }
+
+[[rows]]
+name = "two"
+memory_bytes = "4GiB"
+threads = 2
+rounds = 2
+differs = ["a clock around the call here, the kernel's own there"]
+[[rows.published]]
+id = "deferred-init-skylake"
+before = { threads = 0 }
+value = "init_ms"
+nearest = "threads"
+[[rows.published]]
+id = "deferred-init-zen-guest-4cpu"
+before = { threads = 0 }
+value = "init_ms"
+nearest = "threads"
+[[rows.published]]
+id = "deferred-init-haswell-guest-4cpu"
+params = { threads = 4 }
+before = { threads = 0 }
+value = "init_ms"
+
+[[rows]]
+name = "all"
+memory_bytes = "16GiB"
+rounds = 1
+[rows.published]
+id = "deferred-init-zen-guest-4cpu"
+before = { threads = 0 }
+value = "init_ms"
+nearest = "threads"
+
+[[rows]]
+name = "alone"
+memory_bytes = "4GiB"
+threads = 2
+rounds = 1
+"""
+
+TABLES = load_tables(PUBLISHED)
+CPUS = {"published": 2}
+FILLS = {("movnti-8", 1): 2.7}
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> DeferredInit:
+    path = tmp_path_factory.mktemp("experiment") / "deferred-init.toml"
+    path.write_text(FILE)
+    found = load(path)
+    assert isinstance(found, DeferredInit)
+    check_references(found.rows, TABLES)
+    return found
+
+
+def times(before: float, published: float) -> Mapping[str, float]:
+    """Nanoseconds per struct page."""
+    return {"before": before, "before-again": before, "published": published}
+
+
+def summary_of(
+    experiment: DeferredInit, samples: list[Sample], receipt: Receipt, **options: Any
+) -> Summary:
+    kernel = receipt.kernel.model_copy(update={"variants": {"before": (), "published": ()}})
+    return summarise(
+        experiment,
+        options.pop("rows", experiment.rows),
+        samples,
+        TABLES,
+        receipt.model_copy(update={"kernel": kernel}),
+        run="20261121T021500Z-deferred-init-native-ab12",
+        stage="native",
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def summary(experiment: DeferredInit, simulated: Simulated, receipt: Receipt) -> Summary:
+    samples = [
+        one
+        for seed, row in enumerate(experiment.rows)
+        for one in simulated(row, times(6.0, 3.3), FILLS, threads=CPUS, seed=seed)
+    ]
+    return summary_of(experiment, samples, receipt)
+
+
+def test_equal_numbers_of_threads_get_a_verdict_and_others_none(summary: Summary) -> None:
+    skylake, zen, haswell = summary.rows[0].published_tables
+    assert (skylake.threads, zen.threads, haswell.threads) == (1, 2, 4)
+    assert (zen.before, zen.published, zen.unit, zen.value) == (49.7, 28.3, "ms", "init_ms")
+    assert (zen.before_sd, zen.published_sd, zen.ratio) == (0.6, 0.6, 0.56942)
+    assert zen.verdict == "agrees"
+    assert (skylake.verdict, skylake.reason) == ("not-run", "1 thread there, 2 here")
+    assert (haswell.verdict, haswell.reason) == ("not-run", "4 threads there, 2 here")
+    assert (skylake.ratio, haswell.ratio) == (0.96192, 0.43581)
+
+
+def test_what_differs_of_the_machines_is_said_in_numbers(summary: Summary) -> None:
+    skylake, zen, _ = summary.rows[0].published_tables
+    common = (
+        "their patches there, 6.12.117 with and without the technique here",
+        "a clock around the call here, the kernel's own there",
+    )
+    rate = summary.rows[0].variants["published"].gb_per_s
+    assert skylake.differs == (
+        *common,
+        "1 thread there, 2 here",
+        "104 CPUs there, 2 here",
+        "384 GiB a node there, 4 here",
+        f"about 3.75 GB/s there, {rate:.3g} here",
+    )
+    assert zen.differs[2:4] == ("4 CPUs there, 2 here", "16 GiB a node there, 4 here")
+    assert zen.gb_per_s == pytest.approx((16 << 30) / 64 / 28.3e6, rel=1e-4)
+
+
+def test_one_counterpart_of_a_row_is_as_it_always_was(summary: Summary) -> None:
+    _, all_cpus, alone = json.loads(json.dumps(summary.to_object()))["rows"]
+    assert all_cpus["published_tables"] == alone["published_tables"] == []
+    assert alone["published_table"] is None
+    assert all_cpus["published_table"]["params"] == {"node_pct": 50, "threads": 2}
+    assert not any("GiB" in text for text in all_cpus["published_table"]["differs"])
+    assert [len(row.comparisons) for row in summary.rows] == [3, 1, 0]
+
+
+def test_the_first_of_several_is_where_it_always_was(summary: Summary) -> None:
+    first = summary.to_object()["rows"][0]
+    assert first["published_table"] == first["published_tables"][0]
+    assert Summary.from_object(summary.to_object(), source="run.json") == summary
+
+
+ROW = """\
+  published          CPUs  before -> published (sd)          ratio  verdict
+  skylake               1  1785.7 (7.6) -> 1717.7 (11.8) ms  0.962  NOT-RUN
+            104 CPUs there, 2 here; 384 GiB a node there, 4 here; about 3.75 GB/s there, 19.4 here
+  zen-guest-4cpu        2  49.7 (0.6) -> 28.3 (0.6) ms       0.569  AGREES
+            4 CPUs there, 2 here; 16 GiB a node there, 4 here; about 9.49 GB/s there, 19.4 here
+  haswell-guest-4cpu    4  122.3 (0.6) -> 53.3 (1.5) ms      0.436  NOT-RUN
+            4 CPUs there, 2 here; 14 GiB a node there, 4 here; about 4.41 GB/s there, 19.4 here
+  source    Daniel Jordan, 2020-06-03
+  verdict   NOT-RUN (skylake): 1 thread there, 2 here
+  verdict   AGREES (zen-guest-4cpu): the published ratio is within the interval widened by 15 %
+  verdict   NOT-RUN (haswell-guest-4cpu): 4 threads there, 2 here
+  differs   their patches there, 6.12.117 with and without the technique here; a clock around the
+            call here, the kernel's own there
+"""
+
+
+def test_each_published_machine_has_its_line_in_the_table(summary: Summary) -> None:
+    text = table.render(summary)
+    assert ROW in text
+    assert max(map(len, text.splitlines())) <= 100
+    words = " ".join(text.split())  # of the row that has one counterpart
+    assert "(Daniel Jordan, 2020-06-03): 49.7 (0.6) -> 28.3 (0.6) ms, ratio 0.569; AMD" in words
+    assert "two                 1.82x faster          agrees 1 of 3\n" in text
+    assert letter.render(summary).isascii()
+
+
+def test_a_summary_in_short_counts_the_verdicts(summary: Summary) -> None:
+    first, words = summary.rows[0], ("contradicts", "agrees", "agrees")
+    several = tuple(
+        one.model_copy(update={"verdict": word})
+        for one, word in zip(first.published_tables, words, strict=True)
+    )
+    row = first.model_copy(update={"published_tables": several})
+    said = table.render(summary.model_copy(update={"rows": (row,)})).splitlines()
+    assert said[-1].endswith("contradicts 1, agrees 2 of 3")
+    more = {f"mine-{n}": first.variants["published"] for n in range(2)}
+    crowded = row.model_copy(update={"variants": {**row.variants, **more}})
+    said = table.render(summary.model_copy(update={"rows": (crowded,)})).splitlines()
+    assert said[-1].endswith(" mixed")
+    assert max(map(len, said)) <= 100
+
+
+def test_fewer_cpus_than_asked_for_count_as_what_they_were(
+    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+) -> None:
+    rows = experiment.rows[:1]
+    samples = simulated(rows[0], times(6.0, 5.8), FILLS)
+    found = summary_of(experiment, samples, receipt, rows=rows).rows[0].published_tables
+    assert [one.threads for one in found] == [1, 1, 4]
+    assert [one.reason for one in found][2] == "4 threads there, 1 here"
+
+
+def test_a_row_that_did_not_run_says_so_of_every_machine(
+    experiment: DeferredInit, receipt: Receipt
+) -> None:
+    found = summary_of(experiment, [], receipt, skipped={"two": "it needs 1 GiB"})
+    assert {one.reason for one in found.rows[0].published_tables} == {"it needs 1 GiB"}
+    words = " ".join(table.render(found).split())
+    assert "verdict NOT-RUN (skylake, zen-guest-4cpu, haswell-guest-4cpu): it needs 1 GiB" in words
+
+
+def test_no_rate_is_made_of_a_time_that_is_not_the_maps(
+    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+) -> None:
+    class Boot(DeferredInitRow):
+        @property
+        def times_the_map(self) -> bool:
+            return False
+
+    boot = Boot.model_validate(dict(experiment.rows[1]))
+    samples = simulated(boot, times(6.0, 3.3), FILLS, threads=CPUS)
+    (found,) = summary_of(experiment, samples, receipt, rows=(boot,)).rows[0].comparisons
+    assert found.gb_per_s is None
+    assert not any("GB/s" in text for text in found.differs)
+
+
+def test_an_emulated_guest_is_given_neither_verdict_nor_rate(
+    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+) -> None:
+    guest = Guest(
+        qemu="QEMU", accel="tcg", accel_reason="no KVM", icount=False, cpus=1,
+        memory_bytes={}, commands={}, kernels={},
+    )  # fmt: skip
+    row = experiment.rows[0]
+    samples = simulated(row, times(6.0, 3.3), FILLS, threads=CPUS)
+    emulated = receipt.model_copy(update={"guest": guest})
+    found = summary_of(experiment, samples, emulated, rows=(row,)).rows[0].published_tables
+    assert {one.verdict for one in found} == {"not-run"}
+    assert "104 CPUs there, 2 here" in found[0].differs
+    assert not any("GB/s" in text for one in found for text in one.differs)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("before = { threads = 0 }\n", "", "published.2: value is given, but not before"),
+        ('nearest = "threads"', 'nearest = "cpus"', "nearest: Input should be 'threads'"),
+        ('value = "init_ms"', "valeu = 1", "valeu: Extra inputs are not permitted"),
+    ],
+)
+def test_a_faulty_reference_is_named(tmp_path: Path, old: str, new: str, said: str) -> None:
+    path = tmp_path / "deferred-init.toml"
+    path.write_text(FILE.replace(old, new))
+    with pytest.raises(BadUsage, match=said):
+        load(path)
+
+
+@given(
+    of=st.integers(0, 2),
+    field=st.sampled_from(sorted(Comparison.model_fields)),
+    junk=st.none() | st.floats() | st.integers() | st.text(max_size=200) | st.just("x" * 200),
+)
+def test_no_damage_to_a_comparison_breaks_a_report(
+    summary: Summary, of: int, field: str, junk: Any
+) -> None:
+    value = summary.to_object()
+    value["rows"][0]["published_tables"][of][field] = junk
+    try:
+        damaged = Summary.from_object(value, source="run.json")
+    except BadUsage:
+        return
+    lines = table.render(damaged).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert all(line == line.rstrip() and line.isascii() for line in lines)

@@ -24,7 +24,8 @@ HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS=${CONFIGS:-native pagedebug kasan uniprocessor i386}
 readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h \
-	include/linux/mm_types.h include/linux/rmap.h include/linux/pgtable.h mm/util.c"
+	include/linux/mm_types.h include/linux/rmap.h include/linux/pgtable.h include/linux/padata.h \
+	mm/util.c mm/page_alloc.c kernel/padata.c"
 
 die() { # EXIT-CODE MESSAGE
 	echo "check-series.sh: $2" >&2
@@ -49,6 +50,12 @@ objects() { # CONFIG
 		[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
 		[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
 			drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
+	fi
+	if changes mm/page_alloc.c kernel/padata.c; then
+		echo mm/page_alloc.o
+		# what a job with many threads is made of
+		case $1 in native | pagedebug | kasan) echo mm/mm_init.o kernel/padata.o ;; esac
+		[ "$1" != native ] || echo mm/hugetlb.o mm/compaction.o mm/memblock.o
 	fi
 	if changes mm/memory.c mm/rmap.c include/linux/rmap.h; then
 		echo mm/memory.o mm/rmap.o mm/mmu_gather.o
@@ -124,7 +131,7 @@ configure() { # CONFIG
 # One line for each warning, without line numbers: these move with every patch.
 warnings() { # CONFIG
 	local log="$WORK/$1.log" targets
-	read -r -d '' -a targets < <(objects "$1")
+	read -r -d '' -a targets < <(objects "$1" | tr ' ' '\n' | sort -u)
 
 	(cd "$WORK/$1" && rm -f "${targets[@]}")
 	make_in "$1" W=1 C=2 "${targets[@]}" >"$log" 2>&1 || {

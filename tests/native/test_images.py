@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ream.errors import ReamError, VerificationFailed
-from ream.experiment.zone_device import PAGES_PER_SECTION
+from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
 from ream.stage.zone_device import START_PFN, NativeRow, altmap_pages, predicted_plan
 
@@ -94,7 +94,7 @@ def test_what_memory_held_before_does_not_matter(shipped_rig, pre_state: str) ->
 
 
 def test_one_cpu_is_enough(shipped_rig) -> None:
-    samples, _ = shipped_rig.run([row(16 * PAGES_PER_SECTION, 0)], most_cpus=1)
+    samples, _ = shipped_rig.run([row(16 * PAGES_PER_SECTION, 0)], cpus=1)
     assert {sample.threads for sample in samples} == {1}
 
 

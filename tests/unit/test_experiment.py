@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ream.errors import BadUsage
 from ream.experiment import format_size, load, make_row, parse_size
-from ream.experiment.zone_device import PAGES_PER_SECTION, SECTION_BYTES
+from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
 
@@ -39,10 +39,10 @@ def test_the_zone_device_experiment_is_valid_and_its_published_rows_exist() -> N
     tables = load_tables(PUBLISHED)
     assert experiment.variant_names() == ("before", "before-again", "published", "ream")
     for row in experiment.rows:
-        if row.published is not None:
-            table = lookup(tables, row.published.id)
+        for ref in row.published:
+            table = lookup(tables, ref.id)
             assert table.experiment == experiment.name
-            assert table.ratio(table.row(row.published.params)) is not None
+            assert table.printed(ref).ratio is not None
 
 
 @pytest.mark.parametrize(

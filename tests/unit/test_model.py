@@ -14,6 +14,7 @@ from ream.paths import CHECKOUT
 MODELS = CHECKOUT / "kernel" / "model"
 PARALLEL = MODELS / "zone-device-parallel.pml"
 FORK = MODELS / "fork-pte.pml"
+DEFERRED = MODELS / "deferred-init.pml"
 
 DEADLINE_S = 120
 
@@ -150,3 +151,26 @@ MAPCOUNT = r"mapcount=="
 )
 def test_the_model_of_fork_tells_when(part: str, mutation: str, error: str, tmp_path: Path) -> None:
     assert_error(pan(FORK, tmp_path, defines=(part, mutation), flags=SAFETY), error)
+
+
+def test_no_order_of_events_loses_a_deferred_page(tmp_path: Path) -> None:
+    said = pan(DEFERRED, tmp_path, flags=SAFETY)
+    assert_no_error(said, endless=("write_combining_buffers",))
+
+
+@pytest.mark.parametrize(
+    ("mutation", "error"),
+    [
+        pytest.param("NO_DRAIN", r"tail\[got\]|streaming\[", id="a block is not drained"),
+        pytest.param("DRAIN_LATE", r"tail\[got\]|streaming\[", id="a block is freed undrained"),
+        pytest.param(
+            "NO_JOB_LOCK", r"head\[at\]|nr_freed\[|array index", id="two threads take one piece"
+        ),
+        pytest.param(
+            "STAY_OPEN", r"head\[(at|first_deferred)\]|nr_freed\[", id="the zone grows meanwhile"
+        ),
+        pytest.param("FIRST_ENDS", r"nr_freed\[|streaming\[", id="the first thread ends the job"),
+    ],
+)
+def test_the_model_of_deferred_pages_tells_when(mutation: str, error: str, tmp_path: Path) -> None:
+    assert_error(pan(DEFERRED, tmp_path, defines=(mutation,), flags=SAFETY), error)

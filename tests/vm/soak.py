@@ -16,7 +16,8 @@ from pathlib import Path
 
 from ream.errors import ReamError
 from ream.experiment import BEFORE_AGAIN, load
-from ream.experiment.zone_device import DAX_ORDERS, NAMESPACE_TYPES, SECTION_BYTES
+from ream.experiment.section import SECTION_BYTES
+from ream.experiment.zone_device import DAX_ORDERS, NAMESPACE_TYPES
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
 from ream.progress import Reporter

@@ -4,8 +4,9 @@
  *
  * An observer: it changes nothing that it watches. In debugfs, folder ream:
  *
- *   facts            "name value" per line: the layout of struct page in this
- *                    kernel, as its own compiler sees it
+ *   facts            "name value" per line: the layout of struct page and of
+ *                    what lists pages in this kernel, as its own compiler sees
+ *                    them
  *   calls            "key=value ..." per line: the calls that returned since
  *                    the file was last opened; opening takes them away
  *   count_page_refs  only with CONFIG_DEBUG_PAGE_REF: write 1 to enable the
@@ -20,6 +21,7 @@
 #include <linux/debugfs.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
+#include <linux/memblock.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -41,21 +43,35 @@
 /* Calls at the same time; one too many is counted as lost, not silent. */
 #define MOST_AT_ONCE 16
 
+/* lab/ream/stage/module_facts.py reads them with this size. */
+#define FACT_NAME_BYTES 56
+
 static struct dentry *folder;
 
-/* The facts */
-
+/*
+ * The facts: in a section of their own and with no pointer among them, so that
+ * they can be read out of the module's file, too, where no guest runs yet.
+ */
 static const struct fact {
-	const char *name;
-	unsigned long value;
-} facts[] = {
+	char name[FACT_NAME_BYTES];
+	u64 value;
+} facts[] __used __section(".ream.facts") = {
 #include "facts.h"
+#include "buddy_facts.h"
+	/*
+	 * Only a guest has these: a zone that may be in use, and pages that a
+	 * CPU has taken off the lists to hand them out later.
+	 */
+	{ "zone.lock", offsetof(struct zone, lock) },
+	{ "zone.per_cpu_pageset", offsetof(struct zone, per_cpu_pageset) },
+	{ "per_cpu_pages.lists", offsetof(struct per_cpu_pages, lists) },
+	{ "NR_PCP_LISTS", NR_PCP_LISTS },
 };
 
 static int facts_show(struct seq_file *to, void *unused)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
-		seq_printf(to, "%s %lu\n", facts[i].name, facts[i].value);
+		seq_printf(to, "%s %llu\n", facts[i].name, facts[i].value);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(facts);

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
+from ream.experiment.deferred_init import DeferredInit, DeferredInitRow
 from ream.experiment.fork import Fork, ForkRow
 from ream.experiment.shape import (
     BEFORE,
@@ -32,6 +33,8 @@ __all__ = [
     "PUBLISHED",
     "RUNNING",
     "STRUCT_PAGE_BYTES",
+    "DeferredInit",
+    "DeferredInitRow",
     "Experiment",
     "Fork",
     "ForkRow",
@@ -46,10 +49,14 @@ __all__ = [
     "parse_size",
 ]
 
-Experiment = ZoneDevice | Fork
-Row = ZoneDeviceRow | ForkRow
+Experiment = ZoneDevice | DeferredInit | Fork
+Row = ZoneDeviceRow | DeferredInitRow | ForkRow
 
-_BY_NAME: Mapping[object, type[Experiment]] = {"fork": Fork, "zone-device": ZoneDevice}
+_BY_NAME: Mapping[object, type[Experiment]] = {
+    "deferred-init": DeferredInit,
+    "fork": Fork,
+    "zone-device": ZoneDevice,
+}
 
 
 def load(path: Path) -> Experiment:

@@ -3,14 +3,13 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
+from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES, WholeSections
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
-from ream.experiment.size import Size, format_size
+from ream.experiment.size import format_size
 from ream.values import Scalar
 
-PAGES_PER_SECTION = 32768  # SECTION_SIZE_BITS 27 - PAGE_SHIFT 12, arch/x86/include/asm/sparsemem.h
-SECTION_BYTES = PAGES_PER_SECTION * PAGE_BYTES
 MAX_DEVICE_BYTES = 1 << 52  # MAX_PHYSMEM_BITS with five page-table levels, same header
 MAX_VMEMMAP_SHIFT = 18  # compounds of 1 GiB, the largest align= of a devdax namespace
 DAX_ORDERS = (0, 9, 18)  # alignments that x86 has page sizes for: nd_pfn_supported_alignments()
@@ -20,13 +19,7 @@ NAMESPACE_TYPES = ("FS_DAX", "GENERIC")
 """Types of a pmem namespace's pages: fsdax and devdax. The others take a module that asks."""
 
 
-def _whole_sections(size: int) -> int:
-    if size % SECTION_BYTES:
-        raise ValueError(f"not a whole number of sections of {format_size(SECTION_BYTES)}")
-    return size
-
-
-DeviceBytes = Annotated[Size, Field(gt=0, le=MAX_DEVICE_BYTES), AfterValidator(_whole_sections)]
+DeviceBytes = Annotated[WholeSections, Field(gt=0, le=MAX_DEVICE_BYTES)]
 
 
 class ZoneDeviceRow(RowBase):

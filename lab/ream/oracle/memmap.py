@@ -118,12 +118,16 @@ def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
     return descriptor_dtype(formats, offsets, facts)
 
 
-def _links(facts: Facts, nid: int) -> int:
+def page_links(facts: Facts, nid: int, zone: int) -> int:
     """Node, zone and last CPU as set_page_links() and page_cpupid_reset_last() leave them."""
-    links = nid << facts["NODES_PGSHIFT"] | facts["ZONE_DEVICE"] << facts["ZONES_PGSHIFT"]
+    links = nid << facts["NODES_PGSHIFT"] | zone << facts["ZONES_PGSHIFT"]
     if "LAST_CPUPID_PGSHIFT" in facts:
         links |= facts["LAST_CPUPID_MASK"] << facts["LAST_CPUPID_PGSHIFT"]
-    return links | 1 << facts["PG_reserved"]
+    return links
+
+
+def _device_flags(facts: Facts, nid: int) -> int:
+    return page_links(facts, nid, facts["ZONE_DEVICE"]) | 1 << facts["PG_reserved"]
 
 
 def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[Any]:
@@ -132,7 +136,7 @@ def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[
     Shape (written_per_compound,), dtype page_dtype.
     """
     pages = np.zeros(device.written_per_compound(facts), page_dtype(facts))
-    pages["flags"] = _links(facts, device.nid)
+    pages["flags"] = _device_flags(facts, device.nid)
     pages["_mapcount"] = -1
     pages["pgmap"][0] = pgmap
     pages["_refcount"][0] = 0 if device.type in UNCOUNTED_TYPES else 1
@@ -219,7 +223,7 @@ def altmap_pages_of(device: DeviceRange, facts: Facts, place: Place, reserve: in
     Source: __init_single_page() and memmap_init_range(), mm/mm_init.c.
     """
     pages = np.zeros(device.skip_pages - reserve, page_dtype(facts))
-    pages["flags"] = _links(facts, device.nid)
+    pages["flags"] = _device_flags(facts, device.nid)
     lru = place.map + facts["page.pgmap"]
     pages["pgmap"] = (
         lru + np.arange(reserve, device.skip_pages, dtype=np.uint64) * facts["sizeof.page"]
@@ -260,22 +264,29 @@ def first_difference(
     return None if at == len(image) else at
 
 
-def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:
-    """The sections' usage areas: every whole pageblock of the range is MIGRATE_MOVABLE.
+def usage_areas(movable: Iterable[int], start_pfn: int, end_pfn: int, facts: Facts) -> bytes:
+    """The usage areas of the sections that hold a page of [start_pfn, end_pfn), in order.
 
-    Source: pageblock_migratetype_init_range(), mm/mm_init.c; bits as pfn_to_bitidx() has them,
-    mm/page_alloc.c. Nothing else of the areas is written.
+    movable: first PFNs of the pageblocks that are MIGRATE_MOVABLE; nothing else is written.
+    Source: pfn_to_bitidx() and get_pageblock_bitmap(), mm/page_alloc.c.
     """
     per_section = facts["PAGES_PER_SECTION"]
-    block = facts["pageblock_nr_pages"]
     bits = facts["NR_PAGEBLOCK_BITS"]
-    first_section = device.start_pfn // per_section
-    end_pfn = device.start_pfn + device.nr_pages
-    nr_sections = -(-end_pfn // per_section) - first_section
-    areas = [0] * nr_sections
-    first_pfn = -(-(device.start_pfn + device.skip_pages) // block) * block
-    for pfn in range(first_pfn, end_pfn, block):
-        shift = pfn % per_section // block * bits
+    first_section = start_pfn // per_section
+    areas = [0] * (-(-end_pfn // per_section) - first_section)
+    for pfn in movable:
+        shift = pfn % per_section // facts["pageblock_nr_pages"] * bits
         areas[pfn // per_section - first_section] |= facts["MIGRATE_MOVABLE"] << shift
     size, offset = facts["sizeof.usage"], facts["usage.pageblock_flags"]
     return b"".join(bytes(offset) + area.to_bytes(size - offset, "little") for area in areas)
+
+
+def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:
+    """The sections' usage areas: every whole pageblock of the range is MIGRATE_MOVABLE.
+
+    Source: pageblock_migratetype_init_range(), mm/mm_init.c.
+    """
+    block = facts["pageblock_nr_pages"]
+    end_pfn = device.start_pfn + device.nr_pages
+    first_pfn = -(-(device.start_pfn + device.skip_pages) // block) * block
+    return usage_areas(range(first_pfn, end_pfn, block), device.start_pfn, end_pfn, facts)

@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
-from ream.experiment.zone_device import SECTION_BYTES, ZoneDeviceRow
+from ream.experiment.zone_device import ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
 from ream.paths import NATIVE
 from ream.stage.native import Build, Memory

@@ -157,3 +157,35 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 	pool_run(nr_threads, compare_share, &job);
 	return job.first_difference;
 }
+
+void arena_say_difference(const char *row, const char *subject, const char *where,
+			  size_t offset, const unsigned char *is, const struct image *image)
+{
+	const unsigned char *expected = image->start + (offset & ~63UL) % image->bytes;
+
+	fprintf(stderr, "%s: %s: %s differs from the oracle at byte %zu (entry %zu)\n  is      ",
+		row, subject, where, offset, offset / 64);
+	for (unsigned int i = 0; i < 64; i++)
+		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", is[(offset & ~63UL) + i]);
+	fprintf(stderr, "\n  expected");
+	for (unsigned int i = 0; i < 64; i++)
+		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", expected[i]);
+	fputc('\n', stderr);
+}
+
+void arena_set_guard(unsigned char *start)
+{
+	memset(start, (unsigned char)ARENA_POISON, ARENA_GUARD_BYTES);
+}
+
+bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected)
+{
+	for (size_t i = 0; i < ARENA_GUARD_BYTES; i++) {
+		if (start[i] != expected) {
+			fprintf(stderr, "%s: byte %zu behind the memory map was written\n",
+				row, i);
+			return false;
+		}
+	}
+	return true;
+}

@@ -8,6 +8,7 @@
 #include "program.h"
 
 static unsigned int usable[HOST_MOST_CPUS];
+static unsigned int nr_real;
 static struct host_machine machine;
 
 /*
@@ -38,25 +39,34 @@ static void read_capability(unsigned int *word)
 	}
 }
 
+unsigned int cpu_nr_real(void)
+{
+	return nr_real;
+}
+
 void cpu_pin(unsigned int cpu)
 {
 	cpu_set_t set;
+	unsigned int real = usable[cpu % nr_real];
 
 	CPU_ZERO(&set);
-	CPU_SET(usable[cpu], &set);
+	CPU_SET(real, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
-		die(RUNNER_NO_RESOURCE, "cannot pin to CPU %u: %s", usable[cpu], strerror(errno));
+		die(RUNNER_NO_RESOURCE, "cannot pin to CPU %u: %s", real, strerror(errno));
 }
 
-const struct host_machine *cpu_machine(unsigned int most_cpus)
+const struct host_machine *cpu_machine(unsigned int nr_cpus)
 {
 	cpu_set_t allowed;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed))
 		die(RUNNER_NO_RESOURCE, "cannot read the CPU mask: %s", strerror(errno));
-	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && machine.nr_cpus < HOST_MOST_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed) && (!most_cpus || machine.nr_cpus < most_cpus))
-			usable[machine.nr_cpus++] = cpu;
+	if (nr_cpus > HOST_MOST_CPUS)
+		die(RUNNER_USAGE, "%u CPUs: a kernel has %u at most", nr_cpus, HOST_MOST_CPUS);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && nr_real < HOST_MOST_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && (!nr_cpus || nr_real < nr_cpus))
+			usable[nr_real++] = cpu;
+	machine.nr_cpus = nr_cpus ? nr_cpus : nr_real;
 	read_capability(machine.capability);
 	cpu_pin(0);
 	return &machine;

@@ -13,7 +13,8 @@
 
 /**
  * struct host_machine - what a kernel learns of the CPU it runs on
- * @nr_cpus: CPUs that run kernel code, numbered from 0.
+ * @nr_cpus: CPUs that run kernel code, numbered from 0. There may be more
+ *	than real ones; then some share one.
  * @capability: Words as CPUID fills x86_capability; synthetic words are 0.
  * @clflush_bytes: Line size of clwb and its kin.
  */
@@ -37,12 +38,14 @@ struct host_fact {
  * struct host_stub - one function that stands in for the kernel's own
  * @name: The kernel's name for it.
  * @honesty: "duplicated", "stubbed" or "custom"; see native/host/kernel/.
- * @nr_calls: How often the run reached it.
+ * @nr_calls: CPU 0's count of how often it was reached. Every CPU has its own
+ *	at its per-CPU offset from here, so that counting costs nothing that
+ *	CPUs could contend for.
  */
 struct host_stub {
 	const char *name;
 	const char *honesty;
-	unsigned long nr_calls;
+	unsigned long *nr_calls;
 };
 
 /**
@@ -82,6 +85,21 @@ void host_submit(void (*run)(void *job), void *job);
  * was never submitted. Everything it wrote is visible to the caller.
  */
 int host_cancel(void *job);
+
+/**
+ * host_sleep() - wait until another CPU wakes us
+ * @word: What host_wake() will be called with.
+ * @value: Return at once if @word holds another value.
+ *
+ * May also return for no reason: the caller looks at @word again.
+ */
+void host_sleep(unsigned int *word, unsigned int value);
+
+/* Let another CPU run that shares the real one with us. */
+void host_yield(void);
+
+/* Wake all that sleep on @word, which may be gone by now. */
+void host_wake(unsigned int *word);
 
 /* Zeroed, 64-byte aligned; ends the program when there is no memory left. */
 void *host_alloc(unsigned long bytes);

@@ -26,6 +26,14 @@ void die(enum runner_exit code, const char *format, ...)
 }
 
 /*
+ * What a CPU's area begins with: as linked, before CPU 0 wrote to its own; and
+ * where each CPU's lies. Kept to the end, for the counts that are in them.
+ */
+static char *pristine_area;
+static unsigned long area_offset[HOST_MOST_CPUS];
+static unsigned int nr_areas;
+
+/*
  * Per-CPU symbols are linked at the area of CPU 0, so its offset is 0; another
  * CPU's offset leads from there to a copy of its own.
  */
@@ -37,9 +45,11 @@ void kernel_enter_cpu(unsigned int cpu)
 	if (cpu) {
 		char *area = host_alloc(bytes);
 
-		memcpy(area, __start_percpu, bytes);
+		memcpy(area, pristine_area, bytes);
 		offset = (unsigned long)area - (unsigned long)__start_percpu;
 	}
+	area_offset[cpu] = offset;
+	__atomic_fetch_add(&nr_areas, 1, __ATOMIC_RELAXED);
 	if (syscall(SYS_arch_prctl, ARCH_SET_GS, offset))
 		die(RUNNER_NO_RESOURCE, "cannot set the GS base: %s", strerror(errno));
 	for (struct host_kernel *const *kernel = __start_ream_kernels;
@@ -49,13 +59,25 @@ void kernel_enter_cpu(unsigned int cpu)
 
 void kernel_boot_all(const struct host_machine *machine)
 {
+	size_t bytes = (size_t)(__stop_percpu - __start_percpu);
 	const unsigned int *capability = NULL;
 
+	pristine_area = memcpy(host_alloc(bytes), __start_percpu, bytes);
 	for (struct host_kernel *const *kernel = __start_ream_kernels;
 	     kernel < __stop_ream_kernels; kernel++)
 		capability = (*kernel)->boot(machine);	/* the same for all */
 	alternatives_apply(capability);
 	kernel_enter_cpu(0);
+}
+
+unsigned long kernel_nr_calls(const struct host_stub *stub)
+{
+	unsigned long nr = 0;
+
+	/* The CPUs' numbers are dense: pool_start() waits for all of them. */
+	for (unsigned int cpu = 0; cpu < nr_areas; cpu++)
+		nr += *(unsigned long *)((char *)stub->nr_calls + area_offset[cpu]);
+	return nr;
 }
 
 FROM_KERNEL void *host_alloc(unsigned long bytes)

@@ -62,7 +62,7 @@ static void print_stub(unsigned int variant, const struct host_stub *stub, bool 
 {
 	printf("%s{\"variant\": \"%s\", \"name\": \"%s\", ", first ? "" : ", ",
 	       launch.variant_names[variant], stub->name);
-	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, stub->nr_calls);
+	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, kernel_nr_calls(stub));
 }
 
 static void print_end(void)
@@ -76,7 +76,7 @@ static void print_end(void)
 		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
 
 		for (; *stub; stub++) {
-			if (!(*stub)->nr_calls)
+			if (!kernel_nr_calls(*stub))
 				continue;
 			print_stub(i, *stub, first);
 			first = false;
@@ -105,7 +105,8 @@ static const char usage[] =
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
-	"  --cpus       use no more CPUs than this\n"
+	"  --cpus       CPUs of the machine that the kernels see; more than there are\n"
+	"               share the real ones\n"
 	"  --facts      print what the build says of its kernels, as JSON, and stop\n"
 	"  --plan       the rows to run, one per line (see plan.c)\n"
 	"  --launch     its number, for the record\n"
@@ -114,7 +115,7 @@ static const char usage[] =
 struct options {
 	const char *forbidden_path;
 	const char *plan_path;
-	unsigned int most_cpus;
+	unsigned int nr_cpus;
 	bool facts;
 };
 
@@ -144,7 +145,7 @@ static struct options read_options(int argc, char **argv, const struct experimen
 			options.forbidden_path = optarg;
 			break;
 		case 'c':
-			options.most_cpus = (unsigned int)strtoul(optarg, NULL, 10);
+			options.nr_cpus = (unsigned int)strtoul(optarg, NULL, 10);
 			break;
 		case 'F':
 			options.facts = true;
@@ -186,8 +187,9 @@ int launch_main(int argc, char **argv, const struct experiment *experiment)
 		print_facts(experiment);
 		return RUNNER_OK;
 	}
-	machine = cpu_machine(options.most_cpus);
-	launch.nr_cpus = machine->nr_cpus;
+	machine = cpu_machine(options.nr_cpus);
+	launch.nr_cpus = cpu_nr_real();
+	launch.nr_hosted_cpus = machine->nr_cpus;
 	traps_install(options.forbidden_path);
 	experiment->prepare();
 	kernel_boot_all(machine);

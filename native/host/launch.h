@@ -13,7 +13,8 @@
 /**
  * struct launch - what every part of a launch may read
  * @number: The launch's, for the record.
- * @nr_cpus: CPUs that run kernel code.
+ * @nr_cpus: Real CPUs in use.
+ * @nr_hosted_cpus: CPUs that run kernel code; more than real ones share those.
  * @nr_variants: Kernels linked into this program.
  * @variant_names: In link order.
  * @huge_ratio: How much of the memory measured in lay in huge pages.
@@ -22,6 +23,7 @@
 struct launch {
 	unsigned int number;
 	unsigned int nr_cpus;
+	unsigned int nr_hosted_cpus;
 	unsigned int nr_variants;
 	char *variant_names[MOST_VARIANTS];
 	double huge_ratio;

@@ -5,13 +5,21 @@
  * Stands in for the kernel's unbound workers. An idle thread sleeps, as a
  * kworker does, so the cost of waking it is in the time of what woke it.
  *
+ * More threads than there are CPUs share them; those that pool_use() leaves out
+ * take no job.
+ *
  * All state is under one lock; a job's effects reach whoever waits for it
  * through that lock: the worker takes it after the job, the waiter before
  * going on.
  */
 #include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "program.h"
 
 #define NR_JOBS 1024	/* more than any kernel here has CPUs */
@@ -29,16 +37,19 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
 	pthread_cond_t finished;
+	pthread_cond_t admitted;	/* where CPUs that are not in use wait */
 	struct job waiting[NR_JOBS];
 	unsigned int nr_waiting;
 	void *running[NR_POOL_CPUS];	/* by CPU; NULL = idle */
 	unsigned int nr_cpus;
+	unsigned int nr_used;
 	unsigned int nr_ready;
 	unsigned char took_part[NR_POOL_CPUS];
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.queued = PTHREAD_COND_INITIALIZER,
 	.finished = PTHREAD_COND_INITIALIZER,
+	.admitted = PTHREAD_COND_INITIALIZER,
 };
 
 static struct job take_job(void)
@@ -49,6 +60,22 @@ static struct job take_job(void)
 	memmove(&pool.waiting[0], &pool.waiting[1],
 		pool.nr_waiting * sizeof(pool.waiting[0]));
 	return first;
+}
+
+/*
+ * A CPU that is not in use never waits for jobs, else it could be the one that
+ * a signal wakes. The lock is held.
+ */
+static void wait_for_job(unsigned int cpu)
+{
+	for (;;) {
+		if (cpu >= pool.nr_used)
+			pthread_cond_wait(&pool.admitted, &pool.lock);
+		else if (!pool.nr_waiting)
+			pthread_cond_wait(&pool.queued, &pool.lock);
+		else
+			return;
+	}
 }
 
 static void *pool_thread(void *cpu_number)
@@ -63,8 +90,7 @@ static void *pool_thread(void *cpu_number)
 	for (;;) {
 		struct job job;
 
-		while (!pool.nr_waiting)
-			pthread_cond_wait(&pool.queued, &pool.lock);
+		wait_for_job(cpu);
 		job = take_job();
 		pool.running[cpu] = job.job;
 		pool.took_part[cpu] = 1;
@@ -82,6 +108,7 @@ void pool_start(unsigned int nr_cpus)
 	if (nr_cpus > NR_POOL_CPUS)
 		die(RUNNER_USAGE, "%u CPUs: more than %u", nr_cpus, NR_POOL_CPUS);
 	pool.nr_cpus = nr_cpus;
+	pool.nr_used = nr_cpus;
 	for (unsigned int cpu = 1; cpu < nr_cpus; cpu++) {
 		pthread_t thread;
 		int error = pthread_create(&thread, NULL, pool_thread,
@@ -94,6 +121,15 @@ void pool_start(unsigned int nr_cpus)
 	pthread_mutex_lock(&pool.lock);
 	while (pool.nr_ready + 1 < nr_cpus)
 		pthread_cond_wait(&pool.finished, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+void pool_use(unsigned int nr_cpus)
+{
+	pthread_mutex_lock(&pool.lock);
+	pool.nr_used = nr_cpus && nr_cpus < pool.nr_cpus ? nr_cpus : pool.nr_cpus;
+	pthread_cond_broadcast(&pool.queued);
+	pthread_cond_broadcast(&pool.admitted);
 	pthread_mutex_unlock(&pool.lock);
 }
 
@@ -132,6 +168,21 @@ FROM_KERNEL int host_cancel(void *job)
 		pthread_cond_wait(&pool.finished, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
 	return cancelled;
+}
+
+FROM_KERNEL void host_sleep(unsigned int *word, unsigned int value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+FROM_KERNEL void host_yield(void)
+{
+	sched_yield();
+}
+
+FROM_KERNEL void host_wake(unsigned int *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 struct share {

@@ -46,13 +46,17 @@ static inline uint64_t now_ns(void)
 
 /**
  * cpu_machine() - describe the CPUs this process may run on
- * @most_cpus: Use no more than these; 0 = all.
+ * @nr_cpus: CPUs of the machine that kernels see; 0 = as many as there are.
+ *	Fewer are used if it is less; if it is more, they share the real ones.
  *
  * Pins the calling thread to the first of them.
  */
-const struct host_machine *cpu_machine(unsigned int most_cpus);
+const struct host_machine *cpu_machine(unsigned int nr_cpus);
 
-/* Pin the calling thread to CPU @cpu, counted among those we may use. */
+/* How many real CPUs those are. */
+unsigned int cpu_nr_real(void);
+
+/* Pin the calling thread to where CPU @cpu of the machine is. */
 void cpu_pin(unsigned int cpu);
 
 /*
@@ -73,6 +77,9 @@ void kernel_boot_all(const struct host_machine *machine);
 
 /* Give the calling thread its per-CPU area as CPU @cpu, in every kernel. */
 void kernel_enter_cpu(unsigned int cpu);
+
+/* How often all CPUs together have called a stand-in; exact when they idle. */
+unsigned long kernel_nr_calls(const struct host_stub *stub);
 
 /* alternatives.c */
 
@@ -101,8 +108,14 @@ unsigned int traps_nr_warnings(void);
 
 /* pool.c: the other CPUs */
 
-/* Start a thread for each CPU but 0, which is the caller. */
+/* Start a thread for each CPU but 0, which is the caller; all are in use. */
 void pool_start(unsigned int nr_cpus);
+
+/*
+ * From now on jobs run on the first @nr_cpus CPUs only; 0 = on all. Without
+ * it two jobs could share a real CPU while another idles.
+ */
+void pool_use(unsigned int nr_cpus);
 
 /**
  * pool_run() - run a share of some work on each of several CPUs
@@ -189,6 +202,22 @@ struct image image_map(const char *path);
 /* Offset of the first byte that differs from the image. */
 size_t arena_first_difference(const unsigned char *start, size_t bytes,
 			      const struct image *image, unsigned int nr_threads);
+
+/*
+ * Say, with @row and @subject before it, how @where differs from its image at
+ * @offset: the 64 bytes around it, and what they should be.
+ */
+void arena_say_difference(const char *row, const char *subject, const char *where,
+			  size_t offset, const unsigned char *is, const struct image *image);
+
+/* Written beyond the map? So many bytes behind it must stay as they were. */
+#define ARENA_GUARD_BYTES 65536UL
+
+/* Fill the guard at @start. */
+void arena_set_guard(unsigned char *start);
+
+/* Whether all of it still holds @expected; if not, that is said. */
+bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected);
 
 /* random.c: splitmix64 */
 uint64_t random_next(uint64_t *state);

@@ -22,36 +22,6 @@ static struct {
 	struct dev_pagemap *pgmap;
 } world;
 
-/*
- * Sections as sparse_add_section() leaves them: present, with a map, and
- * early only if they were there at boot, which decides compound_nr_pages().
- */
-static void add_sections(const struct zone_device_request *request)
-{
-	unsigned long first = pfn_to_section_nr(request->start_pfn);
-	unsigned long last = pfn_to_section_nr(request->start_pfn +
-					       request->nr_pages - 1);
-	size_t usage_bytes = sizeof(struct mem_section_usage) +
-			     SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE;
-	unsigned long nr;
-
-	if (!mem_section)
-		mem_section = host_alloc(NR_SECTION_ROOTS * sizeof(*mem_section));
-	for (nr = first; nr <= last; nr++) {
-		struct mem_section **root = &mem_section[SECTION_NR_TO_ROOT(nr)];
-		struct mem_section *section;
-
-		if (!*root)
-			*root = host_alloc(PAGE_SIZE);
-		section = &(*root)[nr & SECTION_ROOT_MASK];
-		section->section_mem_map = SECTION_HAS_MEM_MAP |
-					   SECTION_MARKED_PRESENT;
-		if (request->early)
-			section->section_mem_map |= SECTION_IS_EARLY;
-		section->usage = request->usage + (nr - first) * usage_bytes;
-	}
-}
-
 static void prepare(const struct zone_device_request *request)
 {
 	struct pglist_data *pgdat = host_node(request->nid);
@@ -77,7 +47,9 @@ static void prepare(const struct zone_device_request *request)
 	vmemmap_base = (unsigned long)request->map -
 		       request->start_pfn * sizeof(struct page);
 	host_set_node_cpus(request->nid, request->nr_cpus);
-	add_sections(request);
+	/* That they were there at boot decides compound_nr_pages(). */
+	host_add_sections(request->start_pfn, request->nr_pages, request->usage,
+			  request->early);
 
 	zone->zone_pgdat = pgdat;
 	zone->zone_start_pfn = request->start_pfn;

@@ -76,8 +76,6 @@ static const struct plan_field fields[] = {
 #define USAGE_BYTES (16UL << 20)
 #define PGMAP_BYTES 4096UL
 
-/* Written beyond the map? These bytes behind it must stay as they were. */
-#define GUARD_BYTES 65536UL
 #define MOST_SLOTS 64
 
 struct slot {
@@ -116,56 +114,29 @@ static void print_sample(const struct row *row, unsigned int round, const struct
 	launch_print_sample(&sample);
 }
 
-static void print_difference(const struct row *row, const char *subject, const char *where,
-			     size_t offset, const unsigned char *is, const struct image *image)
-{
-	const unsigned char *expected = image->start + (offset & ~63UL) % image->bytes;
-
-	fprintf(stderr, "%s: %s: %s differs from the oracle at byte %zu (entry %zu)\n  is      ",
-		row->name, subject, where, offset, offset / 64);
-	for (unsigned int i = 0; i < 64; i++)
-		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", is[(offset & ~63UL) + i]);
-	fprintf(stderr, "\n  expected");
-	for (unsigned int i = 0; i < 64; i++)
-		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", expected[i]);
-	fputc('\n', stderr);
-}
-
 static unsigned char *guard_of(const struct row *row)
 {
 	return memory.arena.start + row->map_bytes;
 }
 
-static bool guard_is_whole(const struct row *row)
-{
-	unsigned char expected = row->pre_state == PRE_UNTOUCHED ? 0 : (unsigned char)ARENA_POISON;
-
-	for (size_t i = 0; i < GUARD_BYTES; i++) {
-		if (guard_of(row)[i] != expected) {
-			fprintf(stderr, "%s: byte %zu behind the memory map was written\n",
-				row->name, i);
-			return false;
-		}
-	}
-	return true;
-}
-
 static bool verify(const struct row *row, const char *subject)
 {
+	bool untouched = row->pre_state == PRE_UNTOUCHED;
 	size_t offset = arena_first_difference(memory.arena.start, row->map_bytes,
 					       &row->image, launch.nr_cpus);
 
 	if (offset != ARENA_NO_DIFFERENCE) {
-		print_difference(row, subject, "the memory map", offset,
-				 memory.arena.start, &row->image);
+		arena_say_difference(row->name, subject, "the memory map", offset,
+				     memory.arena.start, &row->image);
 		return false;
 	}
 	offset = arena_first_difference((void *)USAGE_ADDRESS, row->usage_image.bytes,
 					&row->usage_image, 1);
 	if (offset != ARENA_NO_DIFFERENCE)
-		print_difference(row, subject, "the pageblock map", offset,
-				 (void *)USAGE_ADDRESS, &row->usage_image);
-	return offset == ARENA_NO_DIFFERENCE && guard_is_whole(row);
+		arena_say_difference(row->name, subject, "the pageblock map", offset,
+				     (void *)USAGE_ADDRESS, &row->usage_image);
+	return offset == ARENA_NO_DIFFERENCE &&
+	       arena_guard_is_whole(row->name, guard_of(row), untouched ? 0 : ARENA_POISON & 0xff);
 }
 
 static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
@@ -183,7 +154,7 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	memset((void *)USAGE_ADDRESS, 0, USAGE_BYTES);
 	ops->prepare(&request);
 	if (row->pre_state != PRE_UNTOUCHED)
-		memset(guard_of(row), (unsigned char)ARENA_POISON, GUARD_BYTES);
+		arena_set_guard(guard_of(row));
 	set_pre_state(row);
 	pool_reset_participants();
 
@@ -267,7 +238,7 @@ static bool run_plan(const char *path)
 	for (size_t i = 0; i < nr_rows; i++)
 		if (rows[i].map_bytes > most_bytes)
 			most_bytes = rows[i].map_bytes;
-	memory.arena = arena_map(MAP_ADDRESS, most_bytes + GUARD_BYTES, launch.nr_cpus);
+	memory.arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
 	launch.huge_ratio = (double)arena_huge_bytes(&memory.arena) / (double)most_bytes;
 	for (size_t i = 0; i < nr_rows; i++) {
 		rows[i].image = image_map(rows[i].image_path);

@@ -17,7 +17,10 @@ CANNOT_RUN = 3
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "quux"], "no experiment 'quux'; there is fork, zone-device, or give a .toml file"),
+        (
+            ["run", "quux"],
+            "no experiment 'quux'; there is deferred-init, fork, zone-device, or give a .toml file",
+        ),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (["run", "--size", "0"], "a size of 0 leaves nothing to measure"),
         (["run", "--size", "200MiB"], "not a whole number of sections of 128 MiB"),

@@ -59,15 +59,15 @@ class Rig:
         program = self.bench.link(launch)
         return Rig(self.bench, launch, program, read_build(program))
 
-    def run(self, rows: Sequence[NativeRow], *, most_cpus: int = 0) -> tuple[list[Sample], End]:
+    def run(self, rows: Sequence[NativeRow], *, cpus: int = 0) -> tuple[list[Sample], End]:
         """One launch; every sample has been compared with the oracle."""
         with predicted_plan(rows, self.build, self.bench.work) as (plan, descriptors):
-            return self.run_plan(plan, descriptors, most_cpus=most_cpus)
+            return self.run_plan(plan, descriptors, cpus=cpus)
 
     def run_plan(
-        self, plan: Path, descriptors: Sequence[int], *, most_cpus: int = 0
+        self, plan: Path, descriptors: Sequence[int], *, cpus: int = 0
     ) -> tuple[list[Sample], End]:
-        said = list(launch_once(self.program, self.launch, plan, descriptors, most_cpus=most_cpus))
+        said = list(launch_once(self.program, self.launch, plan, descriptors, cpus=cpus))
         assert isinstance(said[-1], End)
         return [sample for sample in said if isinstance(sample, Sample)], said[-1]
 

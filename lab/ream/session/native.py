@@ -3,11 +3,12 @@
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ream.errors import CannotRunHere
 from ream.experiment import Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
@@ -16,12 +17,20 @@ from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
-from ream.stage import fork, native, zone_device
+from ream.stage import deferred_init, fork, native, zone_device
 from ream.stage.bench import Bench, build_bench
 from ream.stage.memory import available_bytes, fit_rows
+from ream.stage.native import Suited
 
-_EXPERIMENTS: Mapping[str, Any] = {"fork": fork, "zone-device": zone_device}
-"""By name, the module that knows its rows: FOLDER, plan_of(), and what fit_rows() asks."""
+_EXPERIMENTS: Mapping[str, Any] = {
+    "deferred-init": deferred_init,
+    "fork": fork,
+    "zone-device": zone_device,
+}
+"""By name, the module that knows its rows: FOLDER, plan_of(), and what fit_rows() asks.
+
+Where the number of CPUs matters it has a suit(), too: which rows can be run on how many.
+"""
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -33,6 +42,8 @@ class _Plan:
     rows: tuple[Row, ...]
     launches: tuple[Launch, ...]
     threads: int | None
+    cpus: int
+    """Of the machine that kernels see; 0: as many as there are."""
     nr_variants: int
 
     def weight(self) -> float:
@@ -52,6 +63,9 @@ def measure_native(
 ) -> Measured:
     """Build the program and launch it as often as asked; raises what the native stage raises."""
     its = _EXPERIMENTS[request.experiment.name]
+    suited = _suit(its, request)
+    for reason, names in suited.by_reason().items():
+        reporter.step(f"{', '.join(names)}: not run: {reason}")
     bench = build_bench(
         tree,
         request.variants,
@@ -66,23 +80,40 @@ def measure_native(
         seed=request.seed,
     )
     build = native.read_build(bench.link(launches[0]))
-    rows, shrunk = fit_rows(request.experiment.rows, available_bytes(), build, its)
+    rows, shrunk = fit_rows(suited.rows, available_bytes(), build, its)
     for text in shrunk:
         reporter.step(text)
-    plan = _Plan(rows, launches, request.threads, len(request.variants))
+    plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants))
     start = take_snapshot()
     samples, stubs, huge_ratio = _measure(its, plan, bench, build, record=record, reporter=reporter)
     return Measured(
-        rows=plan.rows,
+        rows=_in_order(request.experiment.rows, plan.rows),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
         launches=len(plan.launches),
         config_sha256=bench.config_sha256,
         options={"threads": request.threads},
-        warnings=(*shrunk, *_small_pages(huge_ratio)),
+        warnings=(*shrunk, *suited.warnings, *_small_pages(huge_ratio)),
+        remarks=suited.remarks,
+        skipped=suited.skipped,
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
         stubs={"calls": stubs},
     )
+
+
+def _suit(its: Any, request: Request) -> Suited:
+    """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
+    rows = request.experiment.rows
+    suited: Suited = its.suit(rows, request.threads) if hasattr(its, "suit") else Suited(rows)
+    if not suited.rows:
+        raise CannotRunHere("; ".join(suited.by_reason()))
+    return suited
+
+
+def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
+    """All rows that were asked for; those that ran, as they ran."""
+    as_run = {row.name: row for row in ran}
+    return tuple(as_run.get(row.name, row) for row in asked)
 
 
 Stubs = dict[str, dict[str, int]]
@@ -109,7 +140,7 @@ def _measure(
     ):
         for launch in plan.launches:
             program = bench.link(launch)
-            for said in native.launch_once(program, launch, plan_file, descriptors):
+            for said in native.launch_once(program, launch, plan_file, descriptors, cpus=plan.cpus):
                 if isinstance(said, native.End):
                     huge_ratios.append(said.huge_ratio)
                     for stub in said.stubs:

@@ -26,7 +26,8 @@ KERNEL_SIDE = NATIVE / "host" / "kernel"
 """What every hosted kernel gets of us."""
 
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
-MEMMAP_FACTS = KERNEL_MODULES / "memmap" / "facts.h"
+MEMMAP_FACTS = tuple(KERNEL_MODULES / "memmap" / name for name in ("facts.h", "buddy_facts.h"))
+"""What oracles need to know of a kernel; a guest's module has them, too."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,14 @@ class Bench:
         )
 
 
-def object_names(folder: Path) -> tuple[str, ...]:
-    """The kernel objects an experiment runs, listed in its file `objects`."""
+def object_names(folder: Path) -> Mapping[str, tuple[str, ...]]:
+    """The kernel objects an experiment runs, listed in its file `objects`.
+
+    One object a line; behind it, the static functions of it that are made global for glue.c.
+    """
     lines = (folder / "objects").read_text(encoding="ascii").splitlines()
-    return tuple(line for line in lines if line and not line.startswith("#"))
+    words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {name: tuple(functions) for name, *functions in words}
 
 
 def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
@@ -70,7 +75,7 @@ def build_bench(
     cache: Path,
     work: Path,
     step: Step,
-    shared: Sequence[Path] = (MEMMAP_FACTS,),
+    shared: Sequence[Path] = MEMMAP_FACTS,
     config: Path = NATIVE_CONFIG,
 ) -> Bench:
     """Build every variant's objects, each distinct list of patches once, and the program around.
@@ -83,8 +88,9 @@ def build_bench(
     ours = [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
     homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *ours, *_headers(folder, shared))
     glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *ours)]
-    targets = (*(f"ream/{stem}.o" for stem in glue), *object_names(folder))
-    built: dict[tuple[str, ...], tuple[Path, tuple[Path, ...]]] = {}
+    named = object_names(folder)
+    targets = (*(f"ream/{stem}.o" for stem in glue), *named)
+    built: dict[tuple[str, ...], tuple[Path, Mapping[str, Path]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
     for variant in variants:
@@ -103,9 +109,14 @@ def build_bench(
                 step=say,
             )
             objects = build_objects(place, targets, step=say)
-            built[patches] = (place / BUILD, tuple(objects[target] for target in targets))
+            built[patches] = (place / BUILD, objects)
         roots[variant.name], made = built[patches]
-        kernels[variant.name] = examine_kernel(variant.name, made, work)
+        kernels[variant.name] = examine_kernel(
+            variant.name,
+            [made[target] for target in targets],
+            work,
+            exposed={made[target]: names for target, names in named.items()},
+        )
     dot_config = (next(iter(roots.values())) / ".config").read_bytes()
     host = build_host(folder, work)
     return Bench(work, kernels, roots, host, hashlib.sha256(dot_config).hexdigest())

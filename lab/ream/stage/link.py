@@ -10,12 +10,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from ream.command import Command, run
 from ream.errors import ReamError
 from ream.paths import NATIVE
 
-HOST_FUNCTIONS = frozenset({"host_alloc", "host_cancel", "host_free", "host_say", "host_submit"})
+HOST_FUNCTIONS = frozenset(
+    f"host_{name}"
+    for name in ("alloc", "cancel", "free", "say", "sleep", "submit", "wake", "yield")
+)
 """All that a variant may leave to the program; native/host/host.h."""
 
 FORBIDDEN_BASE = 0x60000000
@@ -40,6 +44,9 @@ class Kernel:
 
     name: str
     objects: tuple[Path, ...]
+    """As kbuild made them."""
+    linked: tuple[Path, ...]
+    """The same; copies, where a static function was made global."""
     undefined: tuple[str, ...]
 
 
@@ -75,17 +82,44 @@ def _names(nm: str) -> tuple[str, ...]:
     return tuple(sorted({line.split()[-1] for line in nm.splitlines() if line.strip()}))
 
 
-def examine_kernel(name: str, objects: Sequence[Path], work: Path) -> Kernel:
+def examine_kernel(
+    name: str,
+    objects: Sequence[Path],
+    work: Path,
+    *,
+    exposed: Mapping[Path, Sequence[str]] = MappingProxyType({}),
+) -> Kernel:
     """Find what a variant's objects leave undefined, and that its alternatives can be applied.
 
-    Raises ReamError if a replacement holds an operand relative to its own place that is not a
-    plain call or jump: the patching program would get it wrong.
+    exposed: by object, static functions of it that glue.c calls: made global before the link.
+    Raises ReamError if there is no such function (the compiler may have inlined it), or if a
+    replacement holds an operand relative to its own place that is not a plain call or jump: the
+    patching program would get it wrong.
     """
+    linked = tuple(_expose(name, path, exposed.get(path, ()), work) for path in objects)
     probe = work / f"{name}.probe.o"
-    _relocatable(objects, probe, pad_bytes=0, addresses={})
+    _relocatable(linked, probe, pad_bytes=0, addresses={})
     undefined = tuple(n for n in _names(_tool(["nm", "-u", str(probe)], work)) if n)
     _check_alternatives(name, probe, work)
-    return Kernel(name, tuple(objects), tuple(n for n in undefined if n not in HOST_FUNCTIONS))
+    undefined = tuple(n for n in undefined if n not in HOST_FUNCTIONS)
+    return Kernel(name, tuple(objects), linked, undefined)
+
+
+def _expose(variant: str, path: Path, functions: Sequence[str], work: Path) -> Path:
+    """A copy of an object with these functions global; the object itself if there are none."""
+    if not functions:
+        return path
+    defined = set(_names(_tool(["nm", "--defined-only", str(path)], work)))
+    for name in functions:
+        if name not in defined:
+            raise ReamError(
+                f"{variant}: {path.name} has no function {name} to make global: it was renamed"
+                " or inlined; see the experiment's file `objects`"
+            )
+    out = work / f"{variant}.{path.name}"
+    changes = [f"--globalize-symbol={name}" for name in functions]
+    _tool(["objcopy", *changes, str(path), str(out)], work)
+    return out
 
 
 def _check_alternatives(name: str, probe: Path, work: Path) -> None:
@@ -133,7 +167,7 @@ def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, first_address: int) -
         symbol: first_address + index * FORBIDDEN_BYTES
         for index, symbol in enumerate(kernel.undefined)
     }
-    _relocatable(kernel.objects, out, pad_bytes=pad_bytes, addresses=addresses)
+    _relocatable(kernel.linked, out, pad_bytes=pad_bytes, addresses=addresses)
     # Local symbols of several copies do not clash, and no libc function meets the kernel's.
     _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(out)], out.parent)
     exported = _names(_tool(["nm", "-g", "--defined-only", str(out)], out.parent))

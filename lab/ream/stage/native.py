@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,27 @@ class End:
     """Every stub it reached, with its count."""
     huge_ratio: float
     """Of the arena: how much of it lay in huge pages."""
+
+
+@dataclass(frozen=True)
+class Suited:
+    """Which rows the CPUs of this machine can run, and how."""
+
+    rows: tuple[Any, ...]
+    cpus: int = 0
+    """Of the machine that kernels see; 0: as many as there are."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """By row that is not run: the reason."""
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By row that is: what its title does not say."""
+    warnings: tuple[str, ...] = ()
+
+    def by_reason(self) -> dict[str, list[str]]:
+        """The names of skipped rows, by the reason."""
+        found: dict[str, list[str]] = {}
+        for name, reason in self.skipped.items():
+            found.setdefault(reason, []).append(name)
+        return found
 
 
 def _runner(program: Program) -> list[str]:
@@ -105,17 +126,18 @@ def launch_once(
     plan: Path,
     descriptors: Sequence[int],
     *,
-    most_cpus: int = 0,
+    cpus: int = 0,
 ) -> Iterator[Sample | End]:
     """Run one launch to its end; yield its samples as they come, and what it says at the end.
 
+    cpus: of the machine that the kernels see; more than there are share the real ones. 0: all.
     Raises VerificationFailed when a sample's memory is not what the oracle says, CannotRunHere
     when memory or CPUs are short, ReamError when the kernel reached what is not provided,
     warned, crashed, or went silent. The runner never outlives this iterator.
     """
     argv = [*_runner(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
-    argv += ["--cpus", str(most_cpus)] if most_cpus else []
+    argv += ["--cpus", str(cpus)] if cpus else []
     ended = False
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (

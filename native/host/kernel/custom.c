@@ -5,6 +5,7 @@
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 #include <asm/cpufeature.h>
@@ -61,11 +62,16 @@ static const unsigned int *boot(const struct host_machine *machine)
 	return (const unsigned int *)boot_cpu_data.x86_capability;
 }
 
+/* Who runs here: nobody in particular, a thread of the kernel's. */
 static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
 {
+	struct task_struct *task = host_alloc(sizeof(*task));
+
+	task->flags = PF_KTHREAD;
 	__per_cpu_offset[cpu] = per_cpu_offset;
 	this_cpu_write(this_cpu_off, per_cpu_offset);
 	this_cpu_write(pcpu_hot.cpu_number, cpu);
+	this_cpu_write(pcpu_hot.current_task, task);
 }
 
 /* The kernel's workers are threads of a pool in the program around it. */
@@ -130,11 +136,17 @@ void kfree(const void *object)
 	host_free((void *)object);
 }
 
-/* The format is printed as it stands, its arguments are not. */
+/*
+ * The format is printed as it stands, its arguments are not; what a kernel
+ * tells as news and nothing worse is not printed at all.
+ */
 int _printk(const char *format, ...)
 {
+	int level = printk_get_level(format);
+
 	HOST_STUB("custom");
-	host_say(format);
+	if (level != KERN_INFO[1] && level != KERN_DEBUG[1])
+		host_say(printk_skip_level(format));
 	return 0;
 }
 

@@ -77,12 +77,59 @@ struct pglist_data *host_node(int nid)
 void host_set_node_cpus(int nid, unsigned int nr_cpus)
 {
 	int owner = nr_cpus ? nid : !nid;
-	unsigned int cpu, nr = nr_cpus ?: num_possible_cpus();
 
-	cpumask_clear(node_to_cpumask_map[!owner]);
-	cpumask_clear(node_to_cpumask_map[owner]);
-	for (cpu = 0; cpu < nr; cpu++)
-		cpumask_set_cpu(cpu, node_to_cpumask_map[owner]);
-	nodes_clear(node_states[N_CPU]);
-	node_set(owner, node_states[N_CPU]);
+	host_give_cpus(owner, 0, nr_cpus ?: num_possible_cpus());
+	host_give_cpus(!owner, 0, 0);
+}
+
+/**
+ * host_give_cpus() - say which CPUs are a node's
+ * @nid: 0 or 1.
+ * @first: The first of them.
+ * @nr: How many; may be 0.
+ */
+void host_give_cpus(int nid, unsigned int first, unsigned int nr)
+{
+	unsigned int cpu;
+
+	cpumask_clear(node_to_cpumask_map[nid]);
+	for (cpu = first; cpu < first + nr; cpu++)
+		cpumask_set_cpu(cpu, node_to_cpumask_map[nid]);
+	if (nr)
+		node_set(nid, node_states[N_CPU]);
+	else
+		node_clear(nid, node_states[N_CPU]);
+}
+
+/**
+ * host_add_sections() - make sections as sparse_add_section() leaves them
+ * @start_pfn: In the first of them.
+ * @nr_pages: Up to the end of the last.
+ * @usage: Room for the usage maps of all of them.
+ * @early: Whether they count as there since boot.
+ */
+void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
+		       void *usage, bool early)
+{
+	unsigned long first = pfn_to_section_nr(start_pfn);
+	unsigned long last = pfn_to_section_nr(start_pfn + nr_pages - 1);
+	size_t usage_bytes = sizeof(struct mem_section_usage) +
+			     SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE;
+	unsigned long nr;
+
+	if (!mem_section)
+		mem_section = host_alloc(NR_SECTION_ROOTS * sizeof(*mem_section));
+	for (nr = first; nr <= last; nr++) {
+		struct mem_section **root = &mem_section[SECTION_NR_TO_ROOT(nr)];
+		struct mem_section *section;
+
+		if (!*root)
+			*root = host_alloc(PAGE_SIZE);
+		section = &(*root)[nr & SECTION_ROOT_MASK];
+		section->section_mem_map = SECTION_HAS_MEM_MAP |
+					   SECTION_MARKED_PRESENT;
+		if (early)
+			section->section_mem_map |= SECTION_IS_EARLY;
+		section->usage = usage + (nr - first) * usage_bytes;
+	}
 }

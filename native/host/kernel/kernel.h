@@ -13,20 +13,23 @@
 
 #include <linux/atomic.h>
 #include <linux/mmzone.h>
+#include <linux/percpu.h>
 #include "host.h"
 
 /*
- * Counts the calls of the function it stands in. The counter is shared by all
- * threads; nothing that is called once per page may use it.
+ * Counts the calls of the function it stands in, on each CPU apart: one
+ * instruction without a lock. The program adds them up when all is done.
  */
 #define HOST_STUB(honesty_)						\
 	do {								\
+		static __PCPU_ATTRS("") unsigned long nr_calls;		\
 		static struct host_stub stub = {			\
 			.name = __func__, .honesty = (honesty_),	\
+			.nr_calls = (unsigned long __force *)&nr_calls,	\
 		};							\
 		static struct host_stub *const entry __used		\
 			__section("ream_stubs") = &stub;		\
-		arch_atomic64_inc((atomic64_t *)&stub.nr_calls);	\
+		raw_cpu_inc(nr_calls);					\
 	} while (0)
 
 /* The experiment's glue defines these. */
@@ -38,5 +41,8 @@ extern struct host_stub *const host_stubs[];
 
 struct pglist_data *host_node(int nid);
 void host_set_node_cpus(int nid, unsigned int nr_cpus);
+void host_give_cpus(int nid, unsigned int first, unsigned int nr);
+void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
+		       void *usage, bool early);
 
 #endif

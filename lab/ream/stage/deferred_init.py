@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A deferred-init row, as the native runner and the oracle need it."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ream.experiment.deferred_init import DeferredInitRow
+from ream.experiment.section import SECTION_BYTES
+from ream.experiment.shape import PAGE_BYTES
+from ream.oracle.buddy import (
+    DeferredNode,
+    Range,
+    blocks,
+    grown,
+    image_chunks,
+    managed_pages,
+    page_dtype,
+    usage_bytes,
+)
+from ream.oracle.memmap import Facts, page_links
+from ream.paths import NATIVE
+from ream.stage.deferred_layout import NodeLayout, make_nodes
+from ream.stage.native import Build, Memory, Suited
+
+FOLDER = NATIVE / "deferred_init"
+"""This experiment's glue and runner."""
+
+SHARED_CPUS = 2
+"""Most threads for each real CPU; with more, a time says more of the scheduler than of init."""
+
+LEAST_SECTIONS = 2
+"""Of a row; experiment/deferred_init.py."""
+
+NO_GROWTH = 255
+"""In a plan, where an order would be."""
+
+# --- Rows ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NativeRow:
+    """One row as the runner does it; threads: of each node."""
+
+    name: str
+    nodes: tuple[NodeLayout, ...]
+    threads: int
+    rounds: int
+    pre_state: str = "evicted"
+    grow_order: int | None = None
+    limits: bool = True
+
+    @property
+    def map_pfn(self) -> int:
+        return self.nodes[0].first_deferred_pfn
+
+    @property
+    def nr_map_pages(self) -> int:
+        return self.nodes[-1].map_end_pfn - self.map_pfn
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of the hosted machine that it needs."""
+        return len(self.nodes) * self.threads
+
+
+def nr_cpus() -> int:
+    """CPUs that this process, and so a runner, may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def threads_of(row: DeferredInitRow, most: int | None = None, *, cpus: int | None = None) -> int:
+    """Threads of each node. most: no more than these in any row; cpus: instead of nr_cpus()."""
+    cpus = cpus or nr_cpus()
+    if row.node_pct is not None:
+        threads = row.node_pct * cpus // 100
+    else:
+        threads = row.threads or cpus // row.nodes
+    return max(1, min(threads, most or threads))
+
+
+def native_row(row: DeferredInitRow, threads: int | None = None) -> NativeRow:
+    """A row as the runner does it; threads caps the CPUs of each node."""
+    return NativeRow(
+        name=row.name,
+        nodes=make_nodes(row.nodes, row.memory_bytes // PAGE_BYTES, row.layout),
+        threads=threads_of(row, threads),
+        rounds=row.rounds,
+        pre_state=row.pre_state,
+        grow_order=row.grow_order,
+    )
+
+
+def suit(
+    rows: Iterable[DeferredInitRow], most: int | None = None, *, cpus: int | None = None
+) -> Suited:
+    """Which rows are run here, and what has to be said of their threads.
+
+    most: threads in any row. cpus: instead of nr_cpus(). Rows that come to the same threads run
+    once; what would have more than SHARED_CPUS threads for each CPU does not run at all.
+    """
+    cpus = cpus or nr_cpus()
+    fit: dict[DeferredInitRow, DeferredInitRow] = {}
+    skipped: dict[str, str] = {}
+    remarks: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        threads = threads_of(row, most, cpus=cpus)
+        of_all = row.nodes * threads
+        first = fit.setdefault(_alike(row, threads), row)
+        if of_all > SHARED_CPUS * cpus:
+            skipped[row.name] = f"{of_all} threads on {_count(cpus, 'CPU')}"
+        elif first is not row:
+            skipped[row.name] = (
+                f"here that is {_count(threads, 'thread')}, the same as {first.name}"
+            )
+        else:
+            remarks[row.name] = tuple(_remarks(row, threads, cpus))
+    ran = tuple(row for row in fit.values() if row.name not in skipped)
+    of_all_ran = {row.name: row.nodes * threads_of(row, most, cpus=cpus) for row in ran}
+    shared = [name for name, number in of_all_ran.items() if number > cpus]
+    told = (
+        f"{', '.join(shared)}: several threads shared a CPU, so these times do not say what more"
+        f" than {_count(cpus, 'CPU')} would do"
+    )
+    return Suited(
+        rows=ran,
+        cpus=max([cpus, *of_all_ran.values()]),
+        skipped=skipped,
+        remarks={name: texts for name, texts in remarks.items() if texts},
+        warnings=(told,) if shared else (),
+    )
+
+
+def _alike(row: DeferredInitRow, threads: int) -> DeferredInitRow:
+    """The row without what makes no difference to a run."""
+    alike = {"name": "_", "rounds": 1, "threads": threads, "node_pct": None}
+    return row.model_copy(update={**alike, "published": None, "differs": (), "no_verdict": None})
+
+
+def _remarks(row: DeferredInitRow, threads: int, cpus: int) -> Iterator[str]:
+    if threads != row.threads:
+        yield f"{_count(threads, 'thread')}{' of each node' if row.nodes > 1 else ''}"
+    if row.nodes * threads > cpus:
+        yield f"{row.nodes * threads} threads shared {_count(cpus, 'CPU')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+# --- What the runner is given ----------------------------------------------------------
+
+
+def held_descriptors(
+    node: DeferredNode, facts: Facts, map_address: int, first_pfn: int, nr_pages: int
+) -> NDArray[np.uint8]:
+    """Reserved memory and holes, initialised before: plain pages that nobody may use.
+
+    Source: init_reserved_page(), reserve_bootmem_region() and init_unavailable_range(),
+    mm/mm_init.c of 6.12.
+    """
+    pages = np.zeros(nr_pages, page_dtype(facts))
+    pages["flags"] = page_links(facts, node.nid, node.zone_index(facts)) | 1 << facts["PG_reserved"]
+    pfns = np.arange(first_pfn, first_pfn + nr_pages, dtype=np.uint64)
+    pages["lru_next"] = pages["lru_prev"] = (
+        map_address + pfns * facts["sizeof.page"] + facts["page.lru"]
+    )
+    pages["page_type"] = 0xFFFFFFFF
+    pages["_refcount"] = 1
+    return pages.view(np.uint8)
+
+
+def _held_ranges(node: DeferredNode, first: int, last: int) -> Iterator[Range]:
+    edges = [first, *chain.from_iterable(node.free), last]
+    return ((low, high) for low, high in zip(edges[::2], edges[1::2], strict=True) if low < high)
+
+
+class _Files:
+    """A geometry's predictions, made once and given to every row that has it."""
+
+    def __init__(self, memory: Memory, build: Build) -> None:
+        self._memory = memory
+        self._build = build
+        self._made: dict[tuple[NodeLayout, ...], Mapping[str, str | int]] = {}
+
+    def words(self, nodes: tuple[NodeLayout, ...]) -> Mapping[str, str | int]:
+        """What a plan's line says of these nodes."""
+        if nodes not in self._made:
+            self._made[nodes] = self._make(nodes, len(self._made) + 1)
+        return self._made[nodes]
+
+    def _write(self, name: str, chunks: Iterable[bytes | memoryview]) -> str:
+        descriptor, path = self._memory.file(name)
+        nr_bytes = 0
+        with os.fdopen(descriptor, "wb", closefd=False) as to:
+            for chunk in chunks:
+                nr_bytes += to.write(chunk)
+        return str(path) if nr_bytes else ""
+
+    def _make(self, layouts: tuple[NodeLayout, ...], number: int) -> Mapping[str, str | int]:
+        facts = self._build.facts
+        nodes = [layout.node(nid, facts) for nid, layout in enumerate(layouts)]
+        # Descriptors begin with what is deferred; those of later nodes, with the node.
+        firsts = [layouts[0].first_deferred_pfn, *(one.start_pfn for one in layouts[1:])]
+        lasts = [one.map_end_pfn for one in layouts]
+        parts = list(zip(nodes, firsts, lasts, strict=True))
+        return {
+            "layout": number,
+            "ranges": self._write("ranges", (_ranges(layouts).tobytes(),)),
+            "held": self._write(
+                "held",
+                (
+                    np.array(list(_held_ranges(node, first, last)), "<u8").tobytes()
+                    for node, first, last in parts
+                ),
+            ),
+            "blocks": self._write("blocks", (_blocks(node, facts).tobytes() for node in nodes)),
+            "image": self._write("image", self._image(parts)),
+            "usage": self._write("usage", self._usage(parts)),
+            "managed": ",".join(str(n) for n in _padded(map(managed_pages, nodes), 2)),
+        }
+
+    def _image(self, parts: Sequence[tuple[DeferredNode, int, int]]) -> Iterator[memoryview]:
+        facts = self._build.facts
+        base = self._build.addresses["map"] - parts[0][1] * facts["sizeof.page"]
+        for node, first, last in parts:
+            held = partial(held_descriptors, node, facts, base)
+            for chunk in image_chunks(node, facts, base, held, first=first, last=last):
+                yield chunk.data
+
+    def _usage(self, parts: Iterable[tuple[DeferredNode, int, int]]) -> Iterator[bytes]:
+        facts = self._build.facts
+        for node, first, _ in parts:
+            early = (node.first_deferred_pfn - first) // facts["PAGES_PER_SECTION"]
+            yield bytes(early * facts["sizeof.usage"])
+            yield usage_bytes(node, facts)
+
+
+def _padded(numbers: Iterable[int], length: int) -> list[int]:
+    given = list(numbers)
+    return given + [0] * (length - len(given))
+
+
+def _ranges(layouts: Iterable[NodeLayout]) -> NDArray[np.uint64]:
+    """Every range as a struct deferred_range; native/deferred_init/deferred_init.h."""
+    found = [
+        (2 * nid + reserved, start, end)
+        for nid, layout in enumerate(layouts)
+        for reserved, ranges in enumerate((layout.memory, layout.reserved))
+        for start, end in ranges
+    ]
+    return np.array(found, "<u8")
+
+
+def _blocks(node: DeferredNode, facts: Facts) -> NDArray[np.void]:
+    """Every free block as a struct block; native/deferred_init/buddy.h."""
+    wanted = np.dtype([("pfn", "<u8"), ("order", "<u4"), ("migratetype", "<u4")])
+    return blocks(node, facts).astype(wanted)
+
+
+def _plan_line(row: NativeRow, facts: Facts, files: _Files) -> str:
+    spans = ((one.start_pfn, one.first_deferred_pfn, one.end_pfn) for one in row.nodes)
+    words: dict[str, str | int] = {
+        "name": row.name,
+        "rounds": row.rounds,
+        "pre_state": row.pre_state,
+        "limits": int(row.limits),
+        "nodes": len(row.nodes),
+        "cpus": row.threads,
+        "map_pfn": row.map_pfn,
+        "nr_pages": row.nr_map_pages,
+        "spans": ",".join(str(n) for n in _padded(chain.from_iterable(spans), 6)),
+        "grow_order": NO_GROWTH,
+        **files.words(row.nodes),
+    }
+    if row.grow_order is not None:
+        after = grown(row.nodes[0].node(0, facts), row.grow_order, facts)
+        words["grow_order"] = row.grow_order
+        words["grown_first_pfn"] = after.first_deferred_pfn
+        words["grown_pages"] = managed_pages(after.freed)
+    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
+
+
+@contextmanager
+def predicted_plan(
+    rows: Iterable[NativeRow], build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The runner's plan, and the descriptors of all it names, for as long as the block.
+
+    Predictions lie in anonymous memory, shared with the runners: nothing is left on any death.
+    """
+    with ExitStack() as stack:
+        memory = Memory(stack)
+        files = _Files(memory, build)
+        plan = work / "plan.txt"
+        plan.write_text("".join(_plan_line(row, build.facts, files) for row in rows))
+        yield plan, tuple(memory.descriptors)
+
+
+@contextmanager
+def plan_of(
+    rows: Sequence[DeferredInitRow], threads: int | None, build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """predicted_plan() of an experiment's rows."""
+    native = [native_row(row, threads) for row in rows]
+    with predicted_plan(native, build, work) as planned:
+        yield planned
+
+
+def needed_bytes(rows: Sequence[DeferredInitRow], build: Build) -> int:
+    """Memory a run takes: the arena of the largest map, and every distinct predicted image."""
+    size = build.facts["sizeof.page"]
+    pages = {row.nodes: row.nr_map_pages for row in map(native_row, rows)}
+    return size * (max(pages.values()) + sum(pages.values()))
+
+
+def extent_bytes(row: DeferredInitRow) -> int:
+    """What makes a row large."""
+    return row.memory_bytes
+
+
+def halved(row: DeferredInitRow) -> DeferredInitRow | None:
+    """The row with half its memory; None below two sections."""
+    nr_sections = row.memory_bytes // SECTION_BYTES // 2
+    smaller = {"memory_bytes": nr_sections * SECTION_BYTES}
+    return row.model_copy(update=smaller) if nr_sections >= LEAST_SECTIONS else None

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the deferred-init experiment: functions that do nothing, and where that
+ * is right.
+ */
+#include <linux/cpuhotplug.h>
+#include <linux/jiffies.h>
+#include <linux/swait.h>
+#include "kernel.h"
+
+/* CPUs neither come nor go; any state but an error is as good as another. */
+int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
+			int (*startup)(unsigned int cpu),
+			int (*teardown)(unsigned int cpu), bool multi_instance)
+{
+	HOST_STUB("stubbed");
+	return 0;
+}
+
+/* Time stands still in jiffies; the clock is the program's. */
+unsigned int jiffies_to_msecs(const unsigned long j)
+{
+	HOST_STUB("stubbed");
+	return 0;
+}
+
+/* Who waits for a completion does so without this queue; see kernel_custom.c. */
+void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
+			     struct lock_class_key *key)
+{
+	HOST_STUB("stubbed");
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One launch of the deferred-init experiment: rounds of every variant and
+ * every kind of fill, each sample verified before the next. Results are JSON
+ * lines.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "buddy.h"
+#include "deferred_init.h"
+#include "launch.h"
+#include "plan.h"
+
+#define PATH_BYTES 64
+#define MOST_SLOTS 64
+#define NO_GROWTH 255	/* in the plan, where an order would be */
+
+/*
+ * Where things lie, the same in every launch and for every variant, because
+ * descriptors hold addresses: far from where Linux puts anything by itself.
+ */
+#define MAP_ADDRESS 0x200000000000UL
+#define USAGE_ADDRESS 0x1ffff0000000UL
+#define USAGE_BYTES (16UL << 20)
+
+/**
+ * struct row - one point of the experiment's parameters
+ * @name: As the record spells it.
+ * @rounds: How often everything is measured.
+ * @pre_state: enum pre_state; set before every sample.
+ * @limits: Whether the fills are measured, too.
+ * @request: What the kernel is asked; addresses are filled in later.
+ * @grow_order: Of an allocation before the threads run, or NO_GROWTH.
+ * @grown_first_pfn: Node 0's first deferred frame after it.
+ * @grown_pages: Frames of node 0 that it frees.
+ * @nr_pages: Frames up to the end of the last section; their map is checked.
+ * @managed: By node, frames that are free in the end; 0 = no such node.
+ * @ranges_path: struct deferred_range, all of them.
+ * @held_path: Pairs of frames: descriptors from the first on and up to the
+ *	second are in place before, as the image has them.
+ * @blocks_path: struct block, of all nodes, ascending.
+ * @image_path: The oracle's map.
+ * @usage_path: The oracle's pageblock bits.
+ */
+struct row {
+	char name[64];
+	unsigned int rounds;
+	unsigned int pre_state;
+	unsigned int limits;
+	struct deferred_request request;
+	unsigned int grow_order;
+	unsigned long grown_first_pfn;
+	unsigned long grown_pages;
+	unsigned long nr_pages;
+	long spans[DEFERRED_MOST_NODES * 3];
+	long managed[DEFERRED_MOST_NODES];
+	char ranges_path[PATH_BYTES];
+	char held_path[PATH_BYTES];
+	char blocks_path[PATH_BYTES];
+	char image_path[PATH_BYTES];
+	char usage_path[PATH_BYTES];
+};
+
+static const char *const pre_states[] = {
+	[PRE_EVICTED] = "evicted",
+	[PRE_DIRTY] = "dirty",
+	NULL
+};
+
+static const struct plan_field fields[] = {
+	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
+	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
+	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
+	PLAN_FIELD("limits", PLAN_UINT, struct row, limits),
+	PLAN_FIELD("layout", PLAN_ULONG, struct row, request.layout),
+	PLAN_FIELD("nodes", PLAN_UINT, struct row, request.nr_nodes),
+	PLAN_FIELD("cpus", PLAN_UINT, struct row, request.nr_cpus),
+	PLAN_FIELD("map_pfn", PLAN_ULONG, struct row, request.map_pfn),
+	PLAN_FIELD("grow_order", PLAN_UINT, struct row, grow_order),
+	PLAN_FIELD("grown_first_pfn", PLAN_ULONG, struct row, grown_first_pfn),
+	PLAN_FIELD("grown_pages", PLAN_ULONG, struct row, grown_pages),
+	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, nr_pages),
+	PLAN_FIELD("spans", PLAN_LONGS, struct row, spans),
+	PLAN_FIELD("managed", PLAN_LONGS, struct row, managed),
+	PLAN_FIELD("ranges", PLAN_TEXT, struct row, ranges_path),
+	PLAN_FIELD("held", PLAN_TEXT, struct row, held_path),
+	PLAN_FIELD("blocks", PLAN_TEXT, struct row, blocks_path),
+	PLAN_FIELD("image", PLAN_TEXT, struct row, image_path),
+	PLAN_FIELD("usage", PLAN_TEXT, struct row, usage_path),
+	{ .key = NULL },
+};
+
+struct slot {
+	unsigned int variant;
+	const struct fill_kind *fill;	/* NULL = the variant */
+	unsigned int nr_threads;
+};
+
+static struct {
+	struct arena arena;
+	bool evicted;	/* the arena is known to be in PRE_EVICTED */
+} memory;
+
+/* The row's files, mapped while it runs. */
+static struct {
+	struct image ranges, held, blocks, image, usage;
+} now;
+
+static struct image open_image(const char *path)
+{
+	return *path ? image_map(path) : (struct image){ 0 };
+}
+
+static void close_image(struct image *image)
+{
+	if (image->start)
+		munmap((void *)image->start, image->bytes);
+}
+
+static size_t map_bytes(const struct row *row)
+{
+	return row->nr_pages * DESCRIPTOR_BYTES;
+}
+
+static unsigned long nr_managed(const struct row *row)
+{
+	unsigned long nr = 0;
+
+	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
+		nr += (unsigned long)row->managed[nid];
+	return nr;
+}
+
+static unsigned int nr_cpus_of(const struct row *row)
+{
+	return row->request.nr_nodes * row->request.nr_cpus;
+}
+
+static void open_row(struct row *row)
+{
+	now.ranges = open_image(row->ranges_path);
+	now.held = open_image(row->held_path);
+	now.blocks = open_image(row->blocks_path);
+	now.image = open_image(row->image_path);
+	now.usage = open_image(row->usage_path);
+	if (!row->request.nr_nodes || row->request.nr_nodes > DEFERRED_MOST_NODES ||
+	    !row->request.nr_cpus || nr_cpus_of(row) > launch.nr_hosted_cpus)
+		die(RUNNER_USAGE, "%s: %u nodes of %u CPUs: there are %u CPUs", row->name,
+		    row->request.nr_nodes, row->request.nr_cpus, launch.nr_hosted_cpus);
+	if (now.image.bytes != map_bytes(row) || now.usage.bytes > USAGE_BYTES)
+		die(RUNNER_USAGE, "%s: files of wrong sizes", row->name);
+	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++) {
+		const long *span = &row->spans[nid * 3];
+
+		row->request.node[nid] = (struct deferred_span) {
+			.start_pfn = (unsigned long)span[0],
+			.first_deferred_pfn = (unsigned long)span[1],
+			.end_pfn = (unsigned long)span[2],
+		};
+	}
+	row->request.shares_cpus = nr_cpus_of(row) > launch.nr_cpus;
+	row->request.ranges = (const struct deferred_range *)now.ranges.start;
+	row->request.nr_ranges = now.ranges.bytes / sizeof(struct deferred_range);
+	row->request.map = memory.arena.start;
+	row->request.usage = (void *)USAGE_ADDRESS;
+}
+
+static void close_row(void)
+{
+	close_image(&now.ranges);
+	close_image(&now.held);
+	close_image(&now.blocks);
+	close_image(&now.image);
+	close_image(&now.usage);
+}
+
+/* No line of the copy stays in a cache: those of a booted kernel are long gone. */
+static void copy_evicted(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += 8)
+		asm volatile("movnti %1, %0"
+			     : "=m" (*(uint64_t *)(to + at))
+			     : "r" (*(const uint64_t *)(from + at)));
+}
+
+/* Reserved memory and holes have descriptors before deferred initialisation. */
+static void put_held(const struct row *row)
+{
+	const uint64_t *pair = (const uint64_t *)now.held.start;
+
+	for (size_t i = 0; i < now.held.bytes / sizeof(*pair); i += 2) {
+		size_t from = (pair[i] - row->request.map_pfn) * DESCRIPTOR_BYTES;
+		size_t bytes = (pair[i + 1] - pair[i]) * DESCRIPTOR_BYTES;
+
+		if (row->pre_state == PRE_EVICTED)
+			copy_evicted(memory.arena.start + from, now.image.start + from, bytes);
+		else
+			memcpy(memory.arena.start + from, now.image.start + from, bytes);
+	}
+	asm volatile("sfence" : : : "memory");
+}
+
+static void set_pre_state(const struct row *row)
+{
+	if (row->pre_state == PRE_EVICTED && memory.evicted)
+		return;
+	arena_set_pre_state(&memory.arena, map_bytes(row), row->pre_state, launch.nr_cpus);
+	memory.evicted = row->pre_state == PRE_EVICTED;
+}
+
+static bool say(const struct row *row, const char *subject, unsigned int nid, const char *what,
+		unsigned long is, unsigned long expected)
+{
+	fprintf(stderr, "%s: %s: node %u: %s is %#lx, the oracle says %#lx\n",
+		row->name, subject, nid, what, is, expected);
+	return false;
+}
+
+/* Blocks of one node are neighbours in the file. */
+static bool same_lists(const struct row *row, const char *subject, unsigned int nid,
+		       const struct deferred_zone *zone)
+{
+	const struct memory_map map = {
+		memory.arena.start, row->request.map_pfn, row->nr_pages,
+	};
+	const struct deferred_span *span = &row->request.node[nid];
+	const struct block *first = (const struct block *)now.blocks.start;
+	const struct block *end = first + now.blocks.bytes / sizeof(*first);
+	const struct block *last;
+	char who[256];
+
+	while (first < end && first->pfn < span->first_deferred_pfn)
+		first++;
+	for (last = first; last < end && last->pfn < span->end_pfn; last++)
+		;
+	snprintf(who, sizeof(who), "%s: %s: node %u", row->name, subject, nid);
+	return buddy_check(who, zone, &map, first, (size_t)(last - first));
+}
+
+static bool same_zone(const struct row *row, unsigned int variant, unsigned int nid)
+{
+	const struct deferred_ops *ops = launch_ops(variant);
+	const char *subject = launch.variant_names[variant];
+	unsigned long managed = (unsigned long)row->managed[nid];
+	struct deferred_zone zone;
+
+	ops->read(nid, &zone);
+	if (zone.managed_pages != managed)
+		return say(row, subject, nid, "managed_pages", zone.managed_pages, managed);
+	if (zone.nr_free_pages != (long)managed)
+		return say(row, subject, nid, "NR_FREE_PAGES",
+			   (unsigned long)zone.nr_free_pages, managed);
+	if (zone.first_deferred_pfn != ~0UL)
+		return say(row, subject, nid, "first_deferred_pfn",
+			   zone.first_deferred_pfn, ~0UL);
+	return same_lists(row, subject, nid, &zone);
+}
+
+static bool verify(const struct row *row, unsigned int variant)
+{
+	const char *subject = launch.variant_names[variant];
+	size_t offset;
+
+	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
+		if (!same_zone(row, variant, nid))
+			return false;
+	offset = arena_first_difference(memory.arena.start, map_bytes(row), &now.image,
+					launch.nr_cpus);
+	if (offset != ARENA_NO_DIFFERENCE) {
+		arena_say_difference(row->name, subject, "the memory map", offset,
+				     memory.arena.start, &now.image);
+		return false;
+	}
+	offset = arena_first_difference((void *)USAGE_ADDRESS, now.usage.bytes, &now.usage, 1);
+	if (offset != ARENA_NO_DIFFERENCE)
+		arena_say_difference(row->name, subject, "the pageblock map", offset,
+				     (void *)USAGE_ADDRESS, &now.usage);
+	return offset == ARENA_NO_DIFFERENCE &&
+	       arena_guard_is_whole(row->name, memory.arena.start + map_bytes(row),
+				    (unsigned char)ARENA_POISON);
+}
+
+/* An allocation that came before the threads; not part of what is timed. */
+static bool grow(const struct row *row, const struct deferred_ops *ops, const char *subject)
+{
+	struct deferred_zone zone;
+
+	if (row->grow_order == NO_GROWTH)
+		return true;
+	if (ops->grow(row->grow_order) != !!row->grown_pages)
+		return say(row, subject, 0, "what deferred_grow_zone() returned",
+			   !row->grown_pages, !!row->grown_pages);
+	ops->read(0, &zone);
+	if (zone.first_deferred_pfn != row->grown_first_pfn)
+		return say(row, subject, 0, "after growing, first_deferred_pfn",
+			   zone.first_deferred_pfn, row->grown_first_pfn);
+	if (zone.managed_pages != row->grown_pages)
+		return say(row, subject, 0, "after growing, managed_pages",
+			   zone.managed_pages, row->grown_pages);
+	return true;
+}
+
+static void print_sample(const struct row *row, unsigned int round, const struct slot *slot,
+			 unsigned int nr_threads, uint64_t time_ns, bool verified)
+{
+	const struct sample sample = {
+		.row = row->name,
+		.round = round,
+		.is_limit = slot->fill,
+		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
+		.nr_threads = nr_threads,
+		.time_ns = time_ns,
+		.nr_bytes = nr_managed(row) * DESCRIPTOR_BYTES,
+		.verified = verified,
+	};
+
+	launch_print_sample(&sample);
+}
+
+static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
+{
+	const struct deferred_ops *ops = launch_ops(slot->variant);
+	const char *subject = launch.variant_names[slot->variant];
+	uint64_t start_ns, time_ns;
+	unsigned int nr_threads;
+	bool verified;
+
+	memset((void *)USAGE_ADDRESS, 0, now.usage.bytes);
+	ops->prepare(&row->request);
+	arena_set_guard(memory.arena.start + map_bytes(row));
+	set_pre_state(row);
+	put_held(row);
+	memory.evicted = false;
+	if (!grow(row, ops, subject))
+		return false;
+	pool_use(nr_cpus_of(row));
+	pool_reset_participants();
+
+	start_ns = now_ns();
+	ops->run();
+	time_ns = now_ns() - start_ns;
+
+	nr_threads = pool_nr_participants();
+	pool_use(launch.nr_cpus);
+	verified = verify(row, slot->variant);
+	print_sample(row, round, slot, nr_threads, time_ns, verified);
+	return verified;
+}
+
+/* As many bytes as descriptors are written, in one piece. */
+static void sample_fill(const struct row *row, unsigned int round, const struct slot *slot)
+{
+	size_t bytes = nr_managed(row) * DESCRIPTOR_BYTES;
+	const struct fill_range range = {
+		.start = memory.arena.start, .block_bytes = bytes,
+		.stride_bytes = bytes, .nr_blocks = 1,
+	};
+	uint64_t start_ns, time_ns;
+
+	if (!bytes)
+		return;
+	set_pre_state(row);
+	pool_use(slot->nr_threads);
+	start_ns = now_ns();
+	fill_range(slot->fill, &range, ARENA_POISON, slot->nr_threads);
+	time_ns = now_ns() - start_ns;
+	pool_use(launch.nr_cpus);
+	memory.evicted = memory.evicted && slot->fill->streams;
+	print_sample(row, round, slot, slot->nr_threads, time_ns, true);
+}
+
+static unsigned int plan_slots(const struct row *row, struct slot *slots)
+{
+	unsigned int nr_threads = nr_cpus_of(row);
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < launch.nr_variants; i++)
+		slots[nr++] = (struct slot){ .variant = i };
+	for (const struct fill_kind *kind = fill_kinds; row->limits && kind->name; kind++) {
+		if (!kind->available())
+			continue;
+		slots[nr++] = (struct slot){ .fill = kind, .nr_threads = 1 };
+		if (nr_threads > 1)
+			slots[nr++] = (struct slot){ .fill = kind, .nr_threads = nr_threads };
+	}
+	return nr;
+}
+
+static bool run_row(struct row *row)
+{
+	struct slot slots[MOST_SLOTS];
+	unsigned int order[MOST_SLOTS];
+	unsigned int nr = plan_slots(row, slots);
+	bool verified = true;
+
+	open_row(row);
+	memory.evicted = false;
+	for (unsigned int round = 0; verified && round < row->rounds; round++) {
+		random_order(order, nr, &launch.seed);
+		for (unsigned int i = 0; verified && i < nr; i++) {
+			const struct slot *slot = &slots[order[i]];
+
+			if (slot->fill)
+				sample_fill(row, round, slot);
+			else
+				verified = sample_variant(row, round, slot);
+		}
+	}
+	close_row();
+	return verified;
+}
+
+static void prepare(void)
+{
+	launch_map_small(USAGE_ADDRESS, USAGE_BYTES);
+}
+
+static bool run_plan(const char *path)
+{
+	size_t nr_rows, most_bytes = 0;
+	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
+
+	for (size_t i = 0; i < nr_rows; i++)
+		if (map_bytes(&rows[i]) > most_bytes)
+			most_bytes = map_bytes(&rows[i]);
+	memory.arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&memory.arena) / (double)most_bytes;
+	for (size_t i = 0; i < nr_rows; i++)
+		if (!run_row(&rows[i]))
+			return false;
+	return true;
+}
+
+static const struct host_fact addresses[] = {
+	{ "map", MAP_ADDRESS },
+	{ }
+};
+
+int main(int argc, char **argv)
+{
+	static const struct experiment deferred_init = {
+		.name = "deferred-init",
+		.addresses = addresses,
+		.prepare = prepare,
+		.run = run_plan,
+	};
+
+	return launch_main(argc, argv, &deferred_init);
+}

@@ -123,6 +123,7 @@ void load_module(const char *name, const char *parameters);
 /* Experiments. Each returns whether all went well. */
 bool run_zone_device(void);
 bool run_fork(void);
+bool run_deferred_init(void);
 bool run_selftests(void);
 bool run_shell(void);
 

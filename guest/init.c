@@ -4,6 +4,7 @@
  *
  *   experiment=zone-device ...   zone_device.c
  *   experiment=fork ...          fork.c
+ *   experiment=deferred-init     deferred.c
  *   experiment=selftests ...     selftests.c
  *   experiment=shell             selftests.c
  */
@@ -27,6 +28,7 @@ static const struct {
 } experiments[] = {
 	{ "zone-device", run_zone_device },
 	{ "fork", run_fork },
+	{ "deferred-init", run_deferred_init },
 	{ "selftests", run_selftests },
 	{ "shell", run_shell },
 };

@@ -17,6 +17,9 @@ from typing import Any
 
 MEMORY = 0x5A
 
+stubs: list[socket.socket] = []
+statuses = ["internal-error"]
+
 
 def serve(monitor: socket.socket, greets: bool) -> None:
     """A monitor that knows the commands we use, and saves memory that holds one byte value."""
@@ -38,7 +41,7 @@ def serve(monitor: socket.socket, greets: bool) -> None:
             status = "paused"
             send(monitor, event("STOP"))
         elif command["execute"] == "query-status":
-            answer = {"status": "internal-error", "running": False}
+            answer = {"status": statuses[-1], "running": False}
         elif command["execute"] == "cont":
             assert status == "paused"
             send(monitor, event("RESUME"))
@@ -87,10 +90,33 @@ def do(verb: str, word: str, port: socket.socket, monitor: socket.socket) -> Non
         "chatter": lambda: chatter(line),
         "close": lambda: os.closerange(1, 3),
         "greet": lambda: None,
+        "status": lambda: statuses.append(word),
+        "stand": lambda: stand(word),
+        "arrive": arrive,
         "exit": lambda: os._exit(int(word)),
         "signal": lambda: os.kill(os.getpid(), signal.Signals[word]),
     }
     steps[verb]()
+
+
+def stand(path: str) -> None:
+    """A gdb stub: the guest stands until it is to run; only "arrive" makes it stand again."""
+    stubs.append(connected(path))
+    run_on()
+
+
+def arrive() -> None:
+    stubs[0].sendall(b"$T05thread:01;#07")
+    run_on()
+
+
+def run_on() -> None:
+    """Agree to everything until the guest is to run."""
+    said = b""
+    while not said.endswith((b"$c#63", b"$D#44")):
+        said += stubs[0].recv(1)
+        if said[-3:-2] == b"#" and not said.endswith(b"$c#63"):
+            stubs[0].sendall(b"+$OK#9a")
 
 
 def expect(port: socket.socket, line: bytes) -> None:

@@ -41,7 +41,10 @@ def play(tmp_path: Path) -> Play:
 
     @contextmanager
     def played(
-        *steps: tuple[str, str], deadline_s: float = SOON_S, silence_s: float = SOON_S
+        *steps: tuple[str, str],
+        deadline_s: float = SOON_S,
+        silence_s: float = SOON_S,
+        gdb: Path | None = None,
     ) -> Iterator[Guest]:
         port, qmp = tmp_path / "port", tmp_path / "qmp"
         argv = [sys.executable, str(CONSOLES / "fake_qemu.py"), str(port), str(qmp)]
@@ -51,6 +54,7 @@ def play(tmp_path: Path) -> Play:
             log=tmp_path / "console.log",
             port=port,
             qmp=qmp,
+            gdb=gdb,
             deadline_s=deadline_s,
             silence_s=silence_s,
         ) as guest:
@@ -442,3 +446,53 @@ def qemu_path() -> str:
     if path is None:
         pytest.skip(f"{QEMU} is not installed")
     return path
+
+
+# --- a debugger ------------------------------------------------------------------------
+
+
+def test_a_guest_stands_where_it_is_told_to_and_then_says_the_rest(
+    play: Play, tmp_path: Path
+) -> None:
+    gdb = tmp_path / "gdb"
+    steps = (("stand", str(gdb)), ("print", "one"), ("arrive", ""), ("print", "two"))
+    with play(*steps, ("arrive", ""), ("tell", HELLO), ("tell", END), gdb=gdb) as guest:
+        guest.run_to(0x1000)
+        guest.run_to(0x2000)
+        assert "two" in guest.console
+        guest.leave()
+        assert kinds(guest.messages()) == ["hello", "end"]
+
+
+def test_time_in_which_a_guest_stands_is_not_its_own(play: Play, tmp_path: Path) -> None:
+    gdb = tmp_path / "gdb"
+    steps = (("stand", str(gdb)), ("arrive", ""), ("sleep", "0.2"), ("tell", END))
+    with play(*steps, gdb=gdb, deadline_s=3.0, silence_s=2.0) as guest:
+        guest.run_to(0x1000)
+        time.sleep(3.5)
+        guest.leave()
+        assert kinds(guest.messages()) == ["end"]
+
+
+def test_a_guest_that_never_comes_there_is_told(play: Play, tmp_path: Path) -> None:
+    gdb = tmp_path / "gdb"
+
+    def run(*steps: tuple[str, str]) -> None:
+        with play(("stand", str(gdb)), *steps, gdb=gdb) as guest:
+            guest.run_to(0x1000)
+
+    with pytest.raises(ReamError, match="the guest never came to 0x1000"):
+        run(("tell", END))
+    with pytest.raises(ReamError, match="powered off before its end"):
+        run(("print", "reboot: Power down"))
+    with pytest.raises(ReamError, match="Kernel panic"):
+        run(replay("panic"))
+
+
+def test_a_stop_that_a_debugger_asked_for_is_no_failure(play: Play, tmp_path: Path) -> None:
+    gdb = tmp_path / "gdb"
+    steps = (("stand", str(gdb)), ("status", "debug"), ("event", "STOP"), ("sleep", "0.5"))
+    with play(*steps, ("arrive", ""), ("tell", END), gdb=gdb) as guest:
+        guest.run_to(0x1000)
+        guest.leave()
+        assert kinds(guest.messages()) == ["end"]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ream.errors import CannotRunHere
-from ream.experiment import Fork, ForkRow, Row
+from ream.experiment import DeferredInit, Fork, ForkRow, Row
 from ream.measure.plan import estimated_seconds
-from ream.session import guests, vm_fork, vm_zone_device
+from ream.session import guests, vm_deferred, vm_fork, vm_zone_device
 from ream.session.request import Request
 from ream.stage.live import offered_kib, plan_settings, why_not
 from ream.variants import Variant
@@ -59,6 +59,8 @@ def _live(request: Request) -> Iterator[str]:
 
 def _guests(request: Request) -> Iterator[str]:
     setting = _setting(request)
+    if isinstance(request.experiment, DeferredInit):
+        vm_deferred.refuse_options(request.guest)
     yield f"guest       {setting.accel.upper()}: {setting.reason}"
     launches = guests.launches_as_run(request.experiment.launches, setting)
     if isinstance(request.experiment, Fork):
@@ -67,6 +69,9 @@ def _guests(request: Request) -> Iterator[str]:
         yield _boots_line(launches, len(request.variants), request.seed)
         yield f"{plan.name:<11} {vm_fork.shown_command(setting, plan)}"
         return
+    if isinstance(request.experiment, DeferredInit):
+        yield from _deferred_guests(request.experiment, setting, request, launches)
+        return
     rows = vm_zone_device.rows_as_run(request.experiment.rows, setting)
     by_device = vm_zone_device.devices(rows)
     yield from (_row_line(row) for row in rows)
@@ -74,6 +79,24 @@ def _guests(request: Request) -> Iterator[str]:
     for device, its_rows in by_device.items():
         command = vm_zone_device.shown_command(setting, device, its_rows)
         yield f"{device.name:<11} {command}"
+
+
+def _deferred_guests(
+    experiment: DeferredInit, setting: guests.Setting, request: Request, launches: int
+) -> Iterator[str]:
+    by_shape = vm_deferred.shapes(experiment.rows, setting)
+    only_verified = {
+        shape: reason for shape in by_shape if (reason := vm_deferred.why_not(shape, setting))
+    }
+    yield from (_row_line(row) for row in experiment.rows)
+    for shape, reason in only_verified.items():
+        for row in by_shape[shape]:
+            yield f"not timed   {row.name}: {reason}; its states are verified"
+    nr_boots = launches * (len(by_shape) - len(only_verified)) + len(only_verified)
+    nr_boots *= len(request.variants)
+    yield f"launches    {launches}, seed {request.seed}: {_count(nr_boots, 'boot')} in all"
+    for shape in by_shape:
+        yield f"{shape.name:<11} {vm_deferred.shown_command(setting, shape)}"
 
 
 def _boots_line(launches: int, each: int, seed: int) -> str:

@@ -4,11 +4,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from ream.experiment import Fork
+from ream.experiment import DeferredInit, Fork
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
-from ream.kernel.source import fetch_tree
+from ream.kernel.source import Tree, fetch_tree
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
@@ -21,8 +22,17 @@ from ream.report.summary import summarise
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
 from ream.session.request import Measured, Request
+from ream.session.vm_deferred import measure_deferred_vm
 from ream.session.vm_fork import measure_fork_vm
 from ream.session.vm_zone_device import measure_vm
+
+
+class Measure(Protocol):
+    """A stage's way to measure what is asked for in kernels of a tree."""
+
+    def __call__(
+        self, request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
+    ) -> Measured: ...
 
 
 @dataclass(frozen=True)
@@ -89,9 +99,9 @@ def _measure(
         )
         return running_kernel(machine), live
     tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
-    measure = measure_native
+    measure: Measure = measure_native
     if request.stage == "vm":
-        measure = measure_fork_vm if isinstance(request.experiment, Fork) else measure_vm
+        measure = _measure_vm(request)
     measured = measure(request, tree, work=work, record=record, reporter=reporter)
     kernel = Kernel(
         tree=tree.label,
@@ -105,6 +115,15 @@ def _measure(
         },
     )
     return kernel, measured
+
+
+def _measure_vm(request: Request) -> Measure:
+    """What measures this experiment in guests."""
+    if isinstance(request.experiment, Fork):
+        return measure_fork_vm
+    if isinstance(request.experiment, DeferredInit):
+        return measure_deferred_vm
+    return measure_vm
 
 
 def _receipt(request: Request, kernel: Kernel, measured: Measured, machine: Machine) -> Receipt:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 from ream.command import require
 from ream.errors import CannotRunHere, ReamError
 from ream.stage.console import LINES_SHOWN, Console
+from ream.stage.gdb import Debugger
 from ream.stage.guest_memory import GuestMemory
 from ream.stage.monitor import Monitor, descriptor_of
 
@@ -45,7 +46,10 @@ Message = Mapping[str, Any]
 
 
 class Guest:
-    """What boot() gives: read messages() to its end, and save memory between two of them."""
+    """What boot() gives: read messages() to its end, and save memory between two of them.
+
+    One with a debugger stands at first: run_to() places, look at memory there, leave() it alone.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,8 @@ class Guest:
         self._silence_s = silence_s
         self._ends_at = time.monotonic() + deadline_s
         self._heard_at = time.monotonic()
+        self._stood_at: float | None = None
+        """Since when it stands at an address that it was to run to."""
         self._doomed_at: float | None = None
         self._error: str | None = None
         self._ended = False
@@ -70,6 +76,7 @@ class Guest:
         self._messages: deque[Message] = deque()
         self._port: socket.socket | None = None
         self._monitor = Monitor()
+        self._debugger: Debugger | None = None
         self._places: dict[int, int] = {}
         self._sources = selectors.DefaultSelector()
         self._stack = ExitStack()
@@ -81,6 +88,8 @@ class Guest:
         self._watch(_FIRST, process.stderr.fileno(), self._read_said)
         self._watch(_THEN, listening.port.fileno(), self._accept_port)
         self._watch(_THEN, listening.qmp.fileno(), self._accept_monitor)
+        if listening.gdb is not None:
+            self._watch(_THEN, listening.gdb.fileno(), self._accept_debugger)
 
     @property
     def console(self) -> Sequence[str]:
@@ -112,6 +121,44 @@ class Guest:
         self._console.end()
         self._check_end()
 
+    def run_to(self, address: int) -> None:
+        """Let the guest run until one of its CPUs comes to an address; then it stands.
+
+        Time that the caller takes before the next call is not the guest's.
+        Raises what messages() raises, and ReamError if the guest ends without coming there.
+        """
+        debugger = self._connected()
+        self._resume(lambda: debugger.run_to(address))
+        while not debugger.stands:
+            if not self._is_open():
+                self._check_end()
+                raise self._failure(f"the guest never came to {address:#x}")
+            self._wait()
+        self._stood_at = time.monotonic()
+
+    def leave(self) -> None:
+        """Let a guest that stands run on, to its end; messages() are what is left to read."""
+        self._resume(self._connected().leave)
+
+    def _resume(self, how: Callable[[], None]) -> None:
+        self._heard_at = time.monotonic()
+        if self._stood_at is not None:
+            self._ends_at += self._heard_at - self._stood_at
+            self._stood_at = None
+        try:
+            how()
+        except ReamError as cause:
+            raise self._failure(str(cause)) from cause
+
+    def _connected(self) -> Debugger:
+        """The debugger, as soon as QEMU has opened it."""
+        assert self._listening.gdb is not None, "the guest was booted without a debugger"
+        while self._debugger is None:
+            if not self._is_open():
+                self._check_end()
+            self._wait()
+        return self._debugger
+
     def answer(self, text: str) -> None:
         """Send one line to the guest. If it has died, messages() says of what."""
         assert self._port is not None, "a guest that has said nothing awaits no answer"
@@ -125,9 +172,12 @@ class Guest:
         Raises ReamError if a page of it is not mapped, CannotRunHere if QEMU's process may not
         be read.
         """
-        self._monitor.stop()
+        stands = self._stood_at is not None
+        if not stands:
+            self._monitor.stop()
         yield GuestMemory(self.pid, self._monitor.human, address, nr_bytes, self._places)
-        self._monitor.cont()
+        if not stands:
+            self._monitor.cont()
 
     def save(self, address: int, nr_bytes: int, to: Path) -> None:
         """Write that range of the kernel's virtual memory to a file; the guest stands still.
@@ -151,7 +201,7 @@ class Guest:
 
     def _is_open(self) -> bool:
         """Whether QEMU may still say something: it closes console and errors by ending."""
-        ours = {self._listening.port.fileno(), self._listening.qmp.fileno()}
+        ours = {listener.fileno() for listener in self._listening.all()}
         return any(descriptor not in ours for descriptor in self._sources.get_map())
 
     def _wait(self) -> None:
@@ -212,6 +262,12 @@ class Guest:
         else:
             self._watch(_THEN, descriptor, self._read_monitor)
 
+    def _accept_debugger(self, _: int) -> None:
+        assert self._listening.gdb is not None
+        connection = self._stack.enter_context(self._accepted(self._listening.gdb))
+        self._debugger = Debugger(connection)
+        self._watch(_THEN, connection.fileno(), self._read_debugger)
+
     def _accepted(self, listener: socket.socket) -> socket.socket:
         connection, _ = listener.accept()
         self._sources.unregister(listener)
@@ -222,6 +278,14 @@ class Guest:
             self._sources.unregister(descriptor)
         if self._monitor.stopped is not None:
             raise self._failure(f"QEMU stopped the guest ({self._monitor.stopped})")
+
+    def _read_debugger(self, descriptor: int) -> None:
+        assert self._debugger is not None
+        try:
+            if not self._debugger.hear():
+                self._sources.unregister(descriptor)
+        except ReamError as cause:
+            raise self._failure(str(cause)) from cause
 
     def _read_port(self, descriptor: int) -> None:
         chunk = self._take(descriptor)
@@ -312,10 +376,16 @@ class Guest:
 class _Listening:
     """The sockets that QEMU connects to, ours before it starts: nothing polls, nothing is lost."""
 
-    def __init__(self, port: Path, qmp: Path, log_path: Path, stack: ExitStack) -> None:
+    def __init__(
+        self, port: Path, qmp: Path, gdb: Path | None, log_path: Path, stack: ExitStack
+    ) -> None:
         self.port = _listen(port, stack)
         self.qmp = _listen(qmp, stack)
+        self.gdb = _listen(gdb, stack) if gdb else None
         self.log = log_path
+
+    def all(self) -> tuple[socket.socket, ...]:
+        return (self.port, self.qmp, *((self.gdb,) if self.gdb else ()))
 
 
 def _listen(path: Path, stack: ExitStack) -> socket.socket:
@@ -332,11 +402,18 @@ def _listen(path: Path, stack: ExitStack) -> socket.socket:
 
 @contextmanager
 def boot(
-    argv: Sequence[str], *, log: Path, port: Path, qmp: Path, deadline_s: float, silence_s: float
+    argv: Sequence[str],
+    *,
+    log: Path,
+    port: Path,
+    qmp: Path,
+    gdb: Path | None = None,
+    deadline_s: float,
+    silence_s: float,
 ) -> Iterator[Guest]:
     """Run QEMU, for exactly as long as the `with` block; its console goes to `log`.
 
-    argv: qemu_command() with the same port and qmp. deadline_s: for the whole of messages(),
+    argv: qemu_command() with the same port, qmp and gdb. deadline_s: for the whole of messages(),
     the caller's own time not counted; silence_s: without a byte on console or port.
     QEMU dies with us even if we are killed: setpriv's death signal is QEMU's own.
     Raises CannotRunHere if QEMU is not installed; the rest comes from messages().
@@ -345,7 +422,7 @@ def boot(
         require(program)
     with ExitStack() as stack:
         sink = stack.enter_context(log.open("wb", buffering=0))
-        listening = _Listening(port, qmp, log, stack)
+        listening = _Listening(port, qmp, gdb, log, stack)
         process = stack.enter_context(
             subprocess.Popen(
                 ["setpriv", "--pdeathsig=KILL", *argv],
@@ -366,11 +443,17 @@ def boot(
 
 @contextmanager
 def boot_in_private(
-    command: Callable[[Path], Sequence[str]], *, log: Path, deadline_s: float, silence_s: float
+    command: Callable[[Path], Sequence[str]],
+    *,
+    log: Path,
+    deadline_s: float,
+    silence_s: float,
+    debugged: bool = False,
 ) -> Iterator[Guest]:
     """boot() with its sockets in a directory of its own, which is gone afterwards.
 
-    command: qemu_command() with `port` and `qmp` in the directory it is given.
+    command: qemu_command() with `port`, `qmp` and, if it is debugged, `gdb` in the directory it
+    is given.
     """
     # A socket's path has room for a hundred characters: not below a cache of any name.
     with tempfile.TemporaryDirectory(prefix="ream-") as name:
@@ -380,6 +463,7 @@ def boot_in_private(
             log=log,
             port=sockets / "port",
             qmp=sockets / "qmp",
+            gdb=sockets / "gdb" if debugged else None,
             deadline_s=deadline_s,
             silence_s=silence_s,
         ) as guest:

@@ -22,6 +22,9 @@ COMMAND_S = 30.0
 EVENT_S = 0.2
 """Between the bytes of an event and the event: the loop must turn a few times."""
 
+_OURS = ("debug", "running")
+"""What a guest does after a stop that a debugger of ours asked for: it stands, or runs again."""
+
 SAVE_S_PER_GIB = 120.0
 """Far above what any disk we meet takes; QEMU itself needs a few seconds."""
 
@@ -117,7 +120,9 @@ class Monitor:
                 return  # no other, or no whole one yet, or the end of the connection
             if event["event"] == "STOP":
                 answer = await client.execute("query-status")
-                self.stopped = str(answer["status"]) if isinstance(answer, dict) else "stopped"
+                status = str(answer["status"]) if isinstance(answer, dict) else "stopped"
+                if status not in _OURS:
+                    self.stopped = status
 
     def _run(self, what: Coroutine[Any, Any, Any], deadline_s: float) -> Any:
         try:

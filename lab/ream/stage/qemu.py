@@ -182,13 +182,15 @@ def qemu_command(
     init: Sequence[str],
     port: Path | None,
     qmp: Path | None,
+    gdb: Path | None = None,
 ) -> tuple[str, ...]:
     """QEMU's words for one boot; shlex.join() of them is a line to paste into a shell.
 
     append: kernel words, after ours, so that they win. init: what PID 1 is told.
     port, qmp: unix sockets that somebody must listen on, or QEMU does not start: a guest then
     finds its reader there, and no byte is ever sent to nobody. None: the guest is a person's,
-    and so is Ctrl-C; Ctrl-A X ends it.
+    and so is Ctrl-C; Ctrl-A X ends it. gdb: one more, for a debugger: the guest then stands, and
+    does not begin before that lets it.
     The guest's console is QEMU's standard output. Raises BadUsage if a word holds a space.
     """
     return (
@@ -198,6 +200,7 @@ def qemu_command(
         *_processor(machine),
         *_memory(machine),
         *(_channels(port, qmp) if port and qmp else ()),
+        *(_debugger(gdb) if gdb else ()),
         *("-kernel", str(kernel)),
         *(("-initrd", str(initramfs)) if initramfs else ()),
         *("-append", kernel_command_line(machine, append, init)),
@@ -211,6 +214,12 @@ def _channels(port: Path, qmp: Path) -> Iterable[str]:
     yield from ("-device", f"virtserialport,chardev=port,name={PORT_NAME}")
     yield from ("-chardev", f"socket,id=qmp,path={_escaped(qmp)}")
     yield from ("-mon", "chardev=qmp,mode=control")
+
+
+def _debugger(gdb: Path) -> Iterable[str]:
+    yield "-S"
+    yield from ("-chardev", f"socket,id=gdb,path={_escaped(gdb)}")
+    yield from ("-gdb", "chardev:gdb")
 
 
 def kernel_command_line(machine: Machine, append: Sequence[str], init: Sequence[str]) -> str:

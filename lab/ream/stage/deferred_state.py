@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether a guest's deferred pages are initialised and freed as they must be: all of their state.
+
+The oracle predicts it from what was free before. Kernel threads run meanwhile, and one of them
+may have got a page already: such a page is counted, must be in use, and is told.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ream.errors import VerificationFailed
+from ream.oracle import buddy
+from ream.oracle.buddy import DeferredNode
+from ream.stage.guest_zones import Node, Zones
+
+MOST_TAKEN = 1024
+"""Pages that threads may have got by then: more than the stacks of all workers, and far less
+than anything that initialisation could lose without being seen."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A node's deferred pages after their initialisation: all as the oracle predicts."""
+
+    node: DeferredNode
+    digest: str
+    """Of every byte of their descriptors, the free blocks and the types of pageblocks."""
+    nr_pages: int
+    """That were initialised and freed."""
+    taken: tuple[int, ...] = ()
+    """Frames that somebody got meanwhile."""
+
+
+def check(zones: Zones, node: Node) -> State:
+    """Compare all that deferred initialisation has left of a node with the oracle's prediction.
+
+    Raises VerificationFailed naming what is not as predicted.
+    """
+    predicted, facts = node.deferred, zones.facts
+    found = zones.free_blocks(node)
+    _check_counters(zones, node, found)
+    late = found[found["pfn"] >= predicted.first_deferred_pfn]
+    wanted = buddy.blocks(predicted, facts)
+    broken = broken_blocks(predicted.nid, wanted, late)
+    taken = taken_pages(broken, late)
+    _check_taken(zones, node, taken)
+    intact = wanted[~np.isin(wanted["pfn"], broken["pfn"])]
+    digest = hashlib.blake2b(intact.tobytes(), digest_size=16)
+    digest.update(_check_pageblocks(zones, node))
+    _check_map(zones, node, intact, _spans(broken), digest.update)
+    return State(
+        predicted, digest.hexdigest(), buddy.managed_pages(predicted), tuple(taken.tolist())
+    )
+
+
+def _check_counters(zones: Zones, node: Node, found: NDArray[Any]) -> None:
+    nid = node.deferred.nid
+    gained = zones.member(node.zone, "zone.managed_pages") - node.managed_pages
+    wanted = buddy.managed_pages(node.deferred)
+    if gained != wanted:
+        raise VerificationFailed(
+            f"node {nid}: managed_pages has grown by {gained}, {wanted} pages were deferred"
+        )
+    listed = int((1 << found["order"].astype(np.int64)).sum())
+    if (counted := zones.nr_free_pages(node)) != listed:
+        raise VerificationFailed(
+            f"node {nid}: NR_FREE_PAGES is {counted}, {listed} pages are on the free lists"
+        )
+
+
+def broken_blocks(nid: int, predicted: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    """The predicted blocks that are not on their list, because a part of each was taken.
+
+    Both by pfn. Raises VerificationFailed if a block on a list is no part of a predicted one of
+    the same type.
+    """
+    missing, extra = np.setdiff1d(predicted, found), np.setdiff1d(found, predicted)
+    at = np.searchsorted(missing["pfn"], extra["pfn"], side="right") - 1
+    inside = (at >= 0) & bool(len(missing))
+    if len(missing):
+        whole = missing[np.maximum(at, 0)]
+        inside &= _ends(extra) <= _ends(whole)
+        inside &= extra["migratetype"] == whole["migratetype"]
+    if not inside.all():
+        wrong = extra[~inside][0]
+        raise VerificationFailed(
+            f"node {nid}: {int((~inside).sum())} free blocks should not be, the first of order"
+            f" {wrong['order']} and type {wrong['migratetype']} at pfn {wrong['pfn']:#x};"
+            f" {len(missing)} that should be are missing"
+        )
+    return missing
+
+
+def taken_pages(broken: NDArray[Any], found: NDArray[Any]) -> NDArray[np.uint64]:
+    """Frames of broken blocks that no block on a list has."""
+    pages = [np.arange(low, high, dtype=np.uint64) for low, high in _spans(broken)]
+    frames = np.concatenate([*pages, np.empty(0, np.uint64)])
+    at = np.searchsorted(found["pfn"], frames, side="right").astype(np.int64) - 1
+    free = at >= 0
+    if len(found):
+        free &= frames < _ends(found)[np.maximum(at, 0)]
+    return frames[~free]
+
+
+def _check_taken(zones: Zones, node: Node, taken: NDArray[np.uint64]) -> None:
+    """Each of them must be in use, or on a list of some CPU, and they must be few."""
+    nid = node.deferred.nid
+    if len(taken) > MOST_TAKEN:
+        raise VerificationFailed(
+            f"node {nid}: {len(taken)} pages are not free, the first at pfn {taken[0]:#x};"
+            f" nobody can have taken more than {MOST_TAKEN}"
+        )
+    if not len(taken):
+        return
+    waiting = np.isin(taken, zones.cpu_lists(node))
+    lost = ~waiting & ~_in_use(zones, taken)
+    if lost.any():
+        raise VerificationFailed(
+            f"node {nid}: {int(lost.sum())} pages are neither free nor in use, the first at pfn"
+            f" {taken[lost][0]:#x}"
+        )
+
+
+def _in_use(zones: Zones, pfns: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Whether each page, or the head of its compound page, has a reference, and was free before.
+
+    A page that was initialised and never freed has one as well, but is linked to itself still.
+    """
+    pages = zones.pages_at(pfns)
+    size = np.uint64(zones.facts["sizeof.page"])
+    # A tail's first word behind the flags is its head's address plus 1; it is where lru is.
+    tails = pages["lru_next"] & np.uint64(1) == 1
+    heads = pfns.copy()
+    heads[tails] = (pages["lru_next"][tails] - np.uint64(1 + zones.page(0))) // size
+    lru = np.uint64(zones.page(0) + zones.facts["page.lru"]) + pfns * size
+    in_use: NDArray[np.bool_] = (zones.pages_at(heads)["_refcount"] > 0) & (
+        pages["lru_next"] != lru
+    )
+    return in_use
+
+
+def _check_pageblocks(zones: Zones, node: Node) -> bytes:
+    """The bits of the pageblocks, which are as predicted."""
+    held = zones.pageblock_flags(node)
+    size, offset = zones.facts["sizeof.usage"], zones.facts["usage.pageblock_flags"]
+    areas = np.frombuffer(buddy.usage_bytes(node.deferred, zones.facts), np.uint8)
+    wanted = areas.reshape(-1, size)[:, offset:]
+    if not np.array_equal(held, wanted):
+        section = int(np.flatnonzero((held != wanted).any(axis=1))[0])
+        per_section = zones.facts["PAGES_PER_SECTION"]
+        pfn = (node.deferred.first_deferred_pfn // per_section + section) * per_section
+        raise VerificationFailed(
+            f"node {node.deferred.nid}: the pageblocks of the section at pfn {pfn:#x} are of"
+            " other types than predicted"
+        )
+    return held.tobytes()
+
+
+def _check_map(
+    zones: Zones,
+    node: Node,
+    heads: NDArray[Any],
+    broken: Iterable[tuple[int, int]],
+    hear: Callable[[memoryview], None],
+) -> None:
+    """Compare every byte of the descriptors, from the first deferred one on; `hear` the free ones.
+
+    heads: the blocks that are on lists, whole ones, as was checked: their links are the lists'.
+    broken: the blocks that are not, of which nothing can be predicted.
+    """
+    facts = zones.facts
+    base, size = zones.page(0), facts["sizeof.page"]
+    dtype = buddy.page_dtype(facts)
+    predicted = node.deferred
+    broken = tuple(broken)
+    chunks = buddy.image_chunks(predicted, facts, base, node.held_at)
+    read = zones.map_of(predicted.first_deferred_pfn, predicted.end_pfn)
+    for (first, octets), wanted in zip(read, chunks, strict=True):
+        end = first + len(octets) // size
+        begin, stop = np.searchsorted(heads["pfn"], (first, end))
+        pages = octets.view(dtype)
+        at = heads["pfn"][begin:stop] - np.uint64(first)
+        lru = base + heads["pfn"][begin:stop] * np.uint64(size) + np.uint64(facts["page.lru"])
+        pages["lru_next"][at] = pages["lru_prev"][at] = lru
+        for low, high in buddy.clipped(broken, first, end):
+            part = slice((low - first) * size, (high - first) * size)
+            octets[part] = wanted[part]
+        if not np.array_equal(octets, wanted):
+            raise VerificationFailed(_difference(predicted, first, octets, wanted, size))
+        for low, high in buddy.clipped(predicted.free, first, end):
+            hear(octets[(low - first) * size : (high - first) * size].data)
+
+
+def _difference(
+    node: DeferredNode, first: int, held: NDArray[np.uint8], wanted: NDArray[np.uint8], size: int
+) -> str:
+    differ = held != wanted
+    at, byte = divmod(int(np.argmax(differ)), size)
+    pages = int(differ.reshape(-1, size).any(axis=1).sum())
+    pfn = first + at
+    free = any(low <= pfn < high for low, high in node.free)
+    return (
+        f"node {node.nid}: byte {byte} of the struct page of pfn {pfn:#x}, which was"
+        f" {'to be freed' if free else 'not to be touched'}, is {held[at * size + byte]:#04x}, not"
+        f" {wanted[at * size + byte]:#04x}; {pages} pages differ near it"
+    )
+
+
+def _ends(blocks: NDArray[Any]) -> NDArray[np.uint64]:
+    ends: NDArray[np.uint64] = blocks["pfn"] + (np.uint64(1) << blocks["order"].astype(np.uint64))
+    return ends
+
+
+def _spans(blocks: NDArray[Any]) -> list[tuple[int, int]]:
+    return list(zip(blocks["pfn"].tolist(), _ends(blocks).tolist(), strict=True))
+
+
+class States:
+    """What boots of the same memory leave, which must be the same: whoever did it, and how many."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[DeferredNode, tuple[int, ...]], tuple[str, str]] = {}
+
+    def check(self, title: str, states: Iterable[State]) -> None:
+        """Raise VerificationFailed if another boot with the same free pages left others."""
+        for state in states:
+            place = state.node, state.taken
+            other, digest = self._first.setdefault(place, (title, state.digest))
+            if digest != state.digest:
+                raise VerificationFailed(
+                    f"node {state.node.nid}: its pages are not the same with {title} and {other}"
+                )

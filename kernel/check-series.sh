@@ -7,10 +7,10 @@
 # SERIES folders are applied to a copy of it one after another, in the order given: series
 # that do not build on each other are checked by calls of their own. Each patch has to pass
 # `checkpatch.pl --strict`, and after each one the objects that the series are about have to
-# build, in five configurations, with no warning of the compiler (W=1), of sparse or of
+# build, in six configurations, with no warning of the compiler (W=1), of sparse or of
 # kernel-doc that TREE itself does not have.
 #
-# CONFIGS in the environment names some of the five. Prints one TAP line for each patch.
+# CONFIGS in the environment names some of the six. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
 # does not build.
 #
@@ -22,7 +22,7 @@ exec </dev/null
 
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
-readonly CONFIGS=${CONFIGS:-native pagedebug kasan uniprocessor i386}
+readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan uniprocessor i386}
 readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h \
 	include/linux/mm_types.h include/linux/rmap.h include/linux/pgtable.h include/linux/padata.h \
 	mm/util.c mm/page_alloc.c kernel/padata.c"
@@ -54,7 +54,7 @@ objects() { # CONFIG
 	if changes mm/page_alloc.c kernel/padata.c; then
 		echo mm/page_alloc.o
 		# what a job with many threads is made of
-		case $1 in native | pagedebug | kasan) echo mm/mm_init.o kernel/padata.o ;; esac
+		case $1 in native | ram | pagedebug | kasan) echo mm/mm_init.o kernel/padata.o ;; esac
 		[ "$1" != native ] || echo mm/hugetlb.o mm/compaction.o mm/memblock.o
 	fi
 	if changes mm/memory.c mm/rmap.c include/linux/rmap.h; then
@@ -78,6 +78,10 @@ fragment() { # CONFIG
 		printf 'CONFIG_%s=y\n' BLOCK BLK_DEV LIBNVDIMM BLK_DEV_PMEM MD BLK_DEV_DM \
 			DM_WRITECACHE HUGETLBFS SHMEM SWAP KSM USERFAULTFD CHECKPOINT_RESTORE \
 			MEM_SOFT_DIRTY PROC_FS PROC_PAGE_MONITOR
+		;;
+	ram) # no device memory
+		sed '/ZONE_DEVICE\|DEVICE_PRIVATE\|PCI_P2PDMA/d' "$native"
+		printf '# CONFIG_%s is not set\n' ZONE_DEVICE
 		;;
 	pagedebug) # page_ref_tracepoint_active() is a static key
 		cat "$native"

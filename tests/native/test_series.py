@@ -16,13 +16,15 @@ STACKS = (
     # What these change is included everywhere: minutes for each, so for `make test-vm`.
     pytest.param(("before/fork",), marks=pytest.mark.vm),
     pytest.param(("fork",), marks=pytest.mark.vm),
+    pytest.param(("before/deferred-init",), marks=pytest.mark.vm),
+    pytest.param(("zone-device", "deferred-init"), marks=pytest.mark.vm),
 )
 """Series that are applied one after another."""
 
 
 @pytest.mark.parametrize("stack", STACKS, ids="+".join)
 def test_each_patch_builds_and_adds_no_warning(stack: Sequence[str], kernel: Tree) -> None:
-    """In one of the script's five configurations; all of them take five minutes and more."""
+    """In one of the script's configurations; all of them take five minutes and more."""
     if shutil.which("sparse") is None:
         if os.environ.get("CI"):
             pytest.fail("sparse: not installed; `make setup` as root installs it")

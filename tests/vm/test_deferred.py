@@ -134,3 +134,8 @@ def test_a_boot_counts_the_same_twice(boots: Boots) -> None:
 def test_a_page_that_keeps_a_reference_is_seen(boots: Boots) -> None:
     with pytest.raises(VerificationFailed, match=r"byte 52 of the struct page.* is 0x01, not 0x00"):
         boots((str(WRONG / "deferred-refcount.patch"),), ONE)
+
+
+def test_pages_that_are_freed_and_not_counted_are_seen(boots: Boots) -> None:
+    with pytest.raises(VerificationFailed, match=r"PGFREE has grown by \d+, \d+ pages were deferr"):
+        boots((str(WRONG / "deferred-not-counted.patch"),), ONE)

@@ -22,6 +22,7 @@ struct walk {
 	const struct block *blocks;
 	size_t nr_blocks;
 	size_t nr_found;
+	bool ascending;
 };
 
 static struct list list_at(const struct deferred_zone *zone, unsigned int order, unsigned int type)
@@ -76,12 +77,17 @@ static bool check_node(struct walk *walk, const struct list *list, const struct 
 static bool check_list(struct walk *walk, const struct list *list, size_t *nr_in_area)
 {
 	const struct list_head *before = list->head;
+	unsigned long last_pfn = 0;
 
 	for (struct list_head *node = list->head->next; node != list->head; node = node->next) {
 		if (!check_node(walk, list, node))
 			return false;
 		if (node->prev != before)
 			return say(walk, list, "wrong link back from pfn", pfn_of(walk, node));
+		if (walk->ascending && pfn_of(walk, node) < last_pfn)
+			return say(walk, list, "not in the order of one thread's frees at pfn",
+				   pfn_of(walk, node));
+		last_pfn = pfn_of(walk, node);
 		before = node;
 		++*nr_in_area;
 		if (++walk->nr_found > walk->nr_blocks)
@@ -126,10 +132,12 @@ static bool check_area(struct walk *walk, unsigned int order)
 }
 
 bool buddy_check(const char *who, const struct deferred_zone *zone,
-		 const struct memory_map *map, const struct block *blocks, size_t nr_blocks)
+		 const struct memory_map *map, const struct block *blocks, size_t nr_blocks,
+		 bool ascending)
 {
 	struct walk walk = {
 		.who = who, .zone = zone, .map = map, .blocks = blocks, .nr_blocks = nr_blocks,
+		.ascending = ascending,
 	};
 
 	for (unsigned int order = 0; order < zone->nr_orders; order++)

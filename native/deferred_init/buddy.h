@@ -39,15 +39,18 @@ struct memory_map {
  * @map: Its descriptors.
  * @blocks: All blocks of the zone, ascending.
  * @nr_blocks: How many.
+ * @ascending: Whether each list must be in the order of frames. One thread
+ *	frees in that order, and each block goes to the tail of its list when
+ *	its last page is freed. Of several threads any may be faster.
  *
- * Every link is followed, both ways. Which block follows which depends on who
- * was faster, so the pointers of each block found are then set to itself: the
- * map can be compared byte by byte.
+ * Every link is followed, both ways. The pointers of each block found are then
+ * set to itself: the map can be compared byte by byte.
  *
  * Return: whether the lists hold these blocks and nothing else; if not, the
  * first fault has been said on standard error.
  */
 bool buddy_check(const char *who, const struct deferred_zone *zone,
-		 const struct memory_map *map, const struct block *blocks, size_t nr_blocks);
+		 const struct memory_map *map, const struct block *blocks, size_t nr_blocks,
+		 bool ascending);
 
 #endif

@@ -87,6 +87,8 @@ struct deferred_zone {
 /**
  * struct deferred_ops - what one variant can do
  * @prepare: Make nodes, zones, sections and memblock; not timed.
+ * @look_free: After @prepare, make descriptors that are not initialised yet
+ *	look like those of free blocks: who takes one for a buddy merges with it.
  * @grow: The kernel's deferred_grow_zone() of node 0, as an allocation of that
  *	order makes it. Returns what that returns.
  * @run: The kernel's deferred_init_memmap() of every node, and nothing else.
@@ -94,6 +96,7 @@ struct deferred_zone {
  */
 struct deferred_ops {
 	void (*prepare)(const struct deferred_request *request);
+	void (*look_free)(const struct deferred_request *request);
 	int (*grow)(unsigned int order);
 	void (*run)(void);
 	void (*read)(unsigned int nid, struct deferred_zone *zone);

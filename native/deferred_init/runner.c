@@ -16,6 +16,9 @@
 #define MOST_SLOTS 64
 #define NO_GROWTH 255	/* in the plan, where an order would be */
 
+/* Beside enum pre_state: as PRE_DIRTY, but it holds what could be free blocks. */
+#define PRE_LOOKALIKE (PRE_DIRTY + 1)
+
 /*
  * Where things lie, the same in every launch and for every variant, because
  * descriptors hold addresses: far from where Linux puts anything by itself.
@@ -28,7 +31,7 @@
  * struct row - one point of the experiment's parameters
  * @name: As the record spells it.
  * @rounds: How often everything is measured.
- * @pre_state: enum pre_state; set before every sample.
+ * @pre_state: enum pre_state or PRE_LOOKALIKE; set before every sample.
  * @limits: Whether the fills are measured, too.
  * @request: What the kernel is asked; addresses are filled in later.
  * @grow_order: Of an allocation before the threads run, or NO_GROWTH.
@@ -65,6 +68,7 @@ struct row {
 static const char *const pre_states[] = {
 	[PRE_EVICTED] = "evicted",
 	[PRE_DIRTY] = "dirty",
+	[PRE_LOOKALIKE] = "lookalike",
 	NULL
 };
 
@@ -130,6 +134,12 @@ static unsigned long nr_managed(const struct row *row)
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
 		nr += (unsigned long)row->managed[nid];
 	return nr;
+}
+
+/* What is written inside the clock: nothing of what growing has initialised. */
+static size_t written_bytes(const struct row *row)
+{
+	return (nr_managed(row) - row->grown_pages) * DESCRIPTOR_BYTES;
 }
 
 static unsigned int nr_cpus_of(const struct row *row)
@@ -203,10 +213,12 @@ static void put_held(const struct row *row)
 
 static void set_pre_state(const struct row *row)
 {
-	if (row->pre_state == PRE_EVICTED && memory.evicted)
+	enum pre_state state = row->pre_state == PRE_EVICTED ? PRE_EVICTED : PRE_DIRTY;
+
+	if (state == PRE_EVICTED && memory.evicted)
 		return;
-	arena_set_pre_state(&memory.arena, map_bytes(row), row->pre_state, launch.nr_cpus);
-	memory.evicted = row->pre_state == PRE_EVICTED;
+	arena_set_pre_state(&memory.arena, map_bytes(row), state, launch.nr_cpus);
+	memory.evicted = state == PRE_EVICTED;
 }
 
 static bool say(const struct row *row, const char *subject, unsigned int nid, const char *what,
@@ -219,7 +231,7 @@ static bool say(const struct row *row, const char *subject, unsigned int nid, co
 
 /* Blocks of one node are neighbours in the file. */
 static bool same_lists(const struct row *row, const char *subject, unsigned int nid,
-		       const struct deferred_zone *zone)
+		       const struct deferred_zone *zone, bool ascending)
 {
 	const struct memory_map map = {
 		memory.arena.start, row->request.map_pfn, row->nr_pages,
@@ -235,10 +247,11 @@ static bool same_lists(const struct row *row, const char *subject, unsigned int 
 	for (last = first; last < end && last->pfn < span->end_pfn; last++)
 		;
 	snprintf(who, sizeof(who), "%s: %s: node %u", row->name, subject, nid);
-	return buddy_check(who, zone, &map, first, (size_t)(last - first));
+	return buddy_check(who, zone, &map, first, (size_t)(last - first), ascending);
 }
 
-static bool same_zone(const struct row *row, unsigned int variant, unsigned int nid)
+static bool same_zone(const struct row *row, unsigned int variant, unsigned int nid,
+		      bool ascending)
 {
 	const struct deferred_ops *ops = launch_ops(variant);
 	const char *subject = launch.variant_names[variant];
@@ -254,16 +267,23 @@ static bool same_zone(const struct row *row, unsigned int variant, unsigned int 
 	if (zone.first_deferred_pfn != ~0UL)
 		return say(row, subject, nid, "first_deferred_pfn",
 			   zone.first_deferred_pfn, ~0UL);
-	return same_lists(row, subject, nid, &zone);
+	return same_lists(row, subject, nid, &zone, ascending);
 }
 
-static bool verify(const struct row *row, unsigned int variant)
+/* Of several nodes with several CPUs it is not known who did what. */
+static bool one_thread_a_node(const struct row *row, unsigned int nr_threads)
+{
+	return row->request.nr_cpus == 1 || nr_threads == 1;
+}
+
+static bool verify(const struct row *row, unsigned int variant, unsigned int nr_threads)
 {
 	const char *subject = launch.variant_names[variant];
+	bool ascending = one_thread_a_node(row, nr_threads);
 	size_t offset;
 
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
-		if (!same_zone(row, variant, nid))
+		if (!same_zone(row, variant, nid, ascending))
 			return false;
 	offset = arena_first_difference(memory.arena.start, map_bytes(row), &now.image,
 					launch.nr_cpus);
@@ -311,7 +331,7 @@ static void print_sample(const struct row *row, unsigned int round, const struct
 		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
 		.nr_threads = nr_threads,
 		.time_ns = time_ns,
-		.nr_bytes = nr_managed(row) * DESCRIPTOR_BYTES,
+		.nr_bytes = written_bytes(row),
 		.verified = verified,
 	};
 
@@ -330,6 +350,8 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	ops->prepare(&row->request);
 	arena_set_guard(memory.arena.start + map_bytes(row));
 	set_pre_state(row);
+	if (row->pre_state == PRE_LOOKALIKE)
+		ops->look_free(&row->request);
 	put_held(row);
 	memory.evicted = false;
 	if (!grow(row, ops, subject))
@@ -343,7 +365,7 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 
 	nr_threads = pool_nr_participants();
 	pool_use(launch.nr_cpus);
-	verified = verify(row, slot->variant);
+	verified = verify(row, slot->variant, nr_threads);
 	print_sample(row, round, slot, nr_threads, time_ns, verified);
 	return verified;
 }
@@ -351,7 +373,7 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 /* As many bytes as descriptors are written, in one piece. */
 static void sample_fill(const struct row *row, unsigned int round, const struct slot *slot)
 {
-	size_t bytes = nr_managed(row) * DESCRIPTOR_BYTES;
+	size_t bytes = written_bytes(row);
 	const struct fill_range range = {
 		.start = memory.arena.start, .block_bytes = bytes,
 		.stride_bytes = bytes, .nr_blocks = 1,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import ReamError, VerificationFailed
-from ream.experiment.deferred_init import Layout
+from ream.errors import BadUsage, ReamError, VerificationFailed
+from ream.experiment.deferred_init import DeferredInitRow, Layout
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.kernel.series import load_series
 from ream.measure.sample import Sample
-from ream.stage.deferred_init import FOLDER, NativeRow, predicted_plan
+from ream.stage.deferred_init import FOLDER, NativeRow, plan_of, predicted_plan
 from ream.stage.deferred_layout import make_nodes
 from ream.stage.link import examine_kernel
 from ream.variants import Variant
@@ -58,7 +58,7 @@ def test_the_nodes_are_the_same_with_any_number_of_threads(base, layout: Layout)
     rows = [
         row(layout, threads=threads, pre_state=pre_state, seed=seed)
         for threads in (1, 2, 3, 4)
-        for pre_state in ("evicted", "dirty")
+        for pre_state in ("evicted", "dirty", "lookalike")
         for seed in (1, 2)
     ]
     samples = run(base, rows, cpus=4)
@@ -127,10 +127,38 @@ def test_a_block_that_is_not_on_its_list_is_found(base, tmp_path: Path) -> None:
 
 
 @GROUP
+def test_bytes_are_those_that_the_threads_write(base) -> None:
+    rows = [row(sections=3, grow_order=order) for order in (None, 0)]
+    whole, grown = run(base, rows)
+    assert whole.nr_bytes == 3 * PAGES_PER_SECTION * 64
+    assert grown.nr_bytes == 2 * PAGES_PER_SECTION * 64
+
+
+@GROUP
+def test_a_row_that_growing_leaves_nothing_of_is_refused(base, tmp_path: Path) -> None:
+    small = {"name": "small", "memory_bytes": "256MiB", "rounds": 1, "grow_order": 10}
+    rows = [DeferredInitRow.model_validate({**small, "layout": "unaligned"})]
+    with (
+        pytest.raises(BadUsage, match=r"row small: .* order 10 initialises all of its memory"),
+        plan_of(rows, 1, base.build, tmp_path),
+    ):
+        pass
+
+
+def wrong_rig(rig: Callable, patch: str):
+    return rig((Variant(patch, (load_series(PATCHES / f"{patch}.patch"),)),), folder=FOLDER)
+
+
+@GROUP
 @pytest.mark.parametrize(
     ("patch", "said"),
     [
         ("deferred-reference-left", r"left: the memory map differs .* \(entry 5000\)"),
+        pytest.param(
+            "deferred-head-of-list",
+            "free list of order 10, type 1: not in the order of one thread's frees at pfn",
+            marks=pytest.mark.vm,
+        ),
         pytest.param(
             "deferred-block-forgotten",
             "forgotten: node 0: managed_pages is 0x7fc00, the oracle says 0x80000",
@@ -139,9 +167,20 @@ def test_a_block_that_is_not_on_its_list_is_found(base, tmp_path: Path) -> None:
     ],
 )
 def test_one_wrong_page_stops_the_run(rig: Callable, patch: str, said: str) -> None:
-    wrong = rig((Variant(patch, (load_series(PATCHES / f"{patch}.patch"),)),), folder=FOLDER)
     with pytest.raises(VerificationFailed, match=said):
-        run(wrong, [row()])
+        run(wrong_rig(rig, patch), [row()])
+
+
+@GROUP
+@pytest.mark.vm
+def test_a_block_that_is_freed_before_its_buddy_is_initialised_is_seen_by_what_lay_there(
+    rig: Callable,
+) -> None:
+    """In poisoned memory the buddy looks like nothing, and both end as they should."""
+    wrong = wrong_rig(rig, "deferred-freed-too-early")
+    run(wrong, [row()])
+    with pytest.raises(VerificationFailed, match="free list of order 9, type 1: holds a block"):
+        run(wrong, [row(pre_state="lookalike")])
 
 
 def test_a_function_that_is_not_there_cannot_be_made_global(tmp_path: Path) -> None:

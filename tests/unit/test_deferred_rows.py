@@ -84,6 +84,20 @@ def test_twice_as_many_threads_as_cpus_share_them_and_more_do_not_run() -> None:
     assert warning.startswith("four, both: several threads shared a CPU")
 
 
+def test_threads_that_share_cpus_get_no_verdict() -> None:
+    published = {"id": "table", "before": {"threads": 0}, "value": "init_ms"}
+    rows = [row("two", threads=2, published=published), row("three", threads=3)]
+    rows += [row("four", threads=4, published=published)]
+    rows += [row("both", nodes=2, threads=2, published=published, no_verdict="for a reason")]
+    reasons = {one.name: one.no_verdict for one in suit(rows, cpus=2).rows}
+    assert reasons == {
+        "two": None,
+        "three": None,
+        "four": "4 threads shared 2 CPUs",
+        "both": "for a reason",
+    }
+
+
 def test_what_does_not_run_is_told_by_its_reason() -> None:
     suited = suit([row("a", threads=9), row("b", threads=9, layout="holes")], cpus=1)
     assert suited.rows == ()

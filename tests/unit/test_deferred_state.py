@@ -15,7 +15,14 @@ from ream.errors import ReamError, VerificationFailed
 from ream.oracle import buddy
 from ream.oracle.buddy import DeferredNode
 from ream.stage import deferred_state
-from ream.stage.deferred_state import State, States, broken_blocks, check, taken_pages
+from ream.stage.deferred_state import (
+    State,
+    States,
+    broken_blocks,
+    check,
+    check_freed,
+    taken_pages,
+)
 from ream.stage.guest import Guest
 from ream.stage.guest_zones import Layout, Node, Zones, read_symbols
 
@@ -34,6 +41,7 @@ SYMBOLS = {name: MEMORY + 0x200 * number for number, name in enumerate(WORDS, 1)
 PGDAT, REGIONS, ROOT, USAGE, CPUS, MAP = (
     MEMORY + place for place in (0x2000, 0x3000, 0x4000, 0x5000, 0x6000, 0x8000)
 )
+SYMBOLS["vm_event_states"] = 0x80  # a per-CPU variable: as a per-CPU pointer
 PER_CPU = 0x40
 """A per-CPU pointer: an offset from where a CPU has its own."""
 
@@ -80,6 +88,8 @@ FACTS: Mapping[str, int] = {
     "per_cpu_zonestat.vm_stat_diff": 2,
     "per_cpu_pages.lists": 16,
     "NR_PCP_LISTS": 2,
+    "vm_event_state.event": 8,
+    "PGFREE": 3,
     "sizeof.free_area": 88,
     "free_area.free_list": 0,
     "free_area.nr_free": 80,
@@ -320,6 +330,51 @@ def took(made: MadeUp) -> tuple[Zones, Node]:
     made.page(145, count=0)
     made.link([made.cpu_list(1, 1), made.lru(145)])
     return zones, node
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda m: m.page(147, private=1), "byte 40 .*pfn 0x93"),
+        (lambda m: m.page(150, count=1), "byte 52 .*pfn 0x96"),
+        (lambda m: m.page(157, flags=3), "byte 0 .*pfn 0x9d"),
+        (lambda m: m.page(157, next=0xDEAD000000000100), "byte 8 .*pfn 0x9d"),
+        (lambda m: m.put(MAP + 148 * SIZE + 60, 1, 4), "byte 60 .*pfn 0x94"),
+    ],
+)
+def test_what_is_left_of_a_block_is_as_predicted_too(
+    made: MadeUp, spoil: Callable[[MadeUp], None], words: str
+) -> None:
+    zones, node = took(made)
+    spoil(made)
+    with pytest.raises(VerificationFailed, match=words):
+        check(zones, node)
+
+
+def test_a_part_of_a_broken_block_may_have_merged_again(made: MadeUp) -> None:
+    other = MadeUp()
+    zones, node = took(made)
+    made.page(157, next=FACTS["LIST_POISON1"], prev=FACTS["LIST_POISON2"])
+    assert check(zones, node).digest == check(*took(other)).digest
+
+
+def test_parts_that_could_merge_must_have(made: MadeUp) -> None:
+    gone = without((144, 4, 1), (146, 1, 1), (148, 1, 1), (150, 1, 1), (152, 3, 1))
+    zones, node = initialised(made, gone)
+    made.page(144, page_type=0xFFFFFFFF, next=0xDEAD000000000100, count=1)
+    made.page(145, next=MAP + 144 * SIZE + 1)
+    with pytest.raises(VerificationFailed, match="3 should be left, 4 are; at pfn 0x94"):
+        check(zones, node)
+
+
+def test_fewer_pages_counted_than_freed_are_seen(made: MadeUp) -> None:
+    zones, node = initialised(made)
+    nr_freed = zones.nr_freed()
+    for cpu, nr in enumerate((100, 135)):
+        made.put(CPUS + cpu * 0x800 + SYMBOLS["vm_event_states"] + 8 + 3 * 8, nr)
+    check_freed(zones, [node], nr_freed)
+    with pytest.raises(VerificationFailed, match="PGFREE has grown by 234, 235 pages"):
+        check_freed(zones, [node], nr_freed + 1)
 
 
 def test_pages_that_somebody_took_are_told_and_pass(made: MadeUp) -> None:

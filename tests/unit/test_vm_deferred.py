@@ -57,6 +57,11 @@ def test_the_slowest_node_counts() -> None:
     assert read_times([*LOG, other], {0}).message_ms == 5
 
 
+def test_the_node_that_took_longest_need_not_be_the_last() -> None:
+    other = Record(time_us=240_000, text="node 1 deferred pages initialised in 3ms")
+    assert read_times([*LOG, other], {0, 1}) == Times(8_856_000, 265_001_000, 5)
+
+
 def test_an_older_message_is_known() -> None:
     old = Record(time_us=240_000, text="node 0 initialised, 7864320 pages in 292ms")
     assert read_times([LOG[0], old, LOG[2]], {0}).message_ms == 292

@@ -4,7 +4,7 @@
  * facts.h, and what a program needs to find it all in a guest's memory.
  * Included right behind facts.h, in the same array of { name, value }: no
  * name is in both. Includes are the includer's: linux/memblock.h, linux/mm.h,
- * linux/mmzone.h and linux/poison.h.
+ * linux/mmzone.h, linux/poison.h and linux/vmstat.h.
  */
 #define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
 #define SIZE(type) { "sizeof." #type, sizeof(struct type) }
@@ -56,6 +56,12 @@
 	/* Counts not yet added to vm_stat: one signed byte a CPU and item. */
 	OFFSET(zone, per_cpu_zonestats),
 	OFFSET(per_cpu_zonestat, vm_stat_diff),
+#endif
+
+	/* Events, counted by each CPU for itself */
+#ifdef CONFIG_VM_EVENT_COUNTERS
+	CONSTANT(PGFREE),
+	OFFSET(vm_event_state, event),
 #endif
 
 	/* Nodes */

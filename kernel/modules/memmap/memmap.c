@@ -30,6 +30,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/vmstat.h>
 #ifdef CONFIG_DEBUG_PAGE_REF
 #include <linux/mutex.h>
 #include <linux/percpu.h>

@@ -28,7 +28,8 @@ class DeferredInitRow(RowBase):
 
     memory_bytes: of each node; in the vm stage of the whole guest. threads: CPUs of each node, in
     the vm stage of the guest; None: all there are. node_pct: of this machine's CPUs, instead.
-    grow_order: an allocation of so many pages comes before the threads have run. measure: what a
+    grow_order: an allocation of so many pages comes before the threads have run. pre_state: of the
+    map; lookalike is dirty, and holds what could be taken for free blocks. measure: what a
     boot's time is about; init is the initialisation, boot all that comes before PID 1.
     """
 
@@ -38,7 +39,7 @@ class DeferredInitRow(RowBase):
     node_pct: int | None = Field(default=None, ge=1, le=100)
     layout: Layout = "whole"
     grow_order: int | None = Field(default=None, ge=0, le=MAX_PAGE_ORDER)
-    pre_state: Literal["evicted", "dirty"] = "evicted"
+    pre_state: Literal["evicted", "dirty", "lookalike"] = "evicted"
     measure: Literal["init", "boot"] = "init"
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ream.errors import BadUsage
 from ream.experiment.deferred_init import DeferredInitRow
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES
@@ -104,7 +105,8 @@ def suit(
     """Which rows are run here, and what has to be said of their threads.
 
     most: threads in any row. cpus: instead of nr_cpus(). Rows that come to the same threads run
-    once; what would have more than SHARED_CPUS threads for each CPU does not run at all.
+    once; what would have more than SHARED_CPUS threads for each CPU does not run at all. Rows
+    whose threads share CPUs get no verdict: what was published had a CPU for each thread.
     """
     cpus = cpus or nr_cpus()
     fit: dict[DeferredInitRow, DeferredInitRow] = {}
@@ -122,7 +124,11 @@ def suit(
             )
         else:
             remarks[row.name] = tuple(_remarks(row, threads, cpus))
-    ran = tuple(row for row in fit.values() if row.name not in skipped)
+    ran = tuple(
+        _without_verdict(row, threads_of(row, most, cpus=cpus), cpus)
+        for row in fit.values()
+        if row.name not in skipped
+    )
     of_all_ran = {row.name: row.nodes * threads_of(row, most, cpus=cpus) for row in ran}
     shared = [name for name, number in of_all_ran.items() if number > cpus]
     told = (
@@ -144,11 +150,24 @@ def _alike(row: DeferredInitRow, threads: int) -> DeferredInitRow:
     return row.model_copy(update={**alike, "published": None, "differs": (), "no_verdict": None})
 
 
+def _without_verdict(row: DeferredInitRow, threads: int, cpus: int) -> DeferredInitRow:
+    """The row, without the verdict it would get if its threads share CPUs."""
+    shared = _shared(row, threads, cpus)
+    if shared is None or not row.published or row.no_verdict is not None:
+        return row
+    return row.model_copy(update={"no_verdict": shared})
+
+
 def _remarks(row: DeferredInitRow, threads: int, cpus: int) -> Iterator[str]:
     if threads != row.threads:
         yield f"{_count(threads, 'thread')}{' of each node' if row.nodes > 1 else ''}"
-    if row.nodes * threads > cpus:
-        yield f"{row.nodes * threads} threads shared {_count(cpus, 'CPU')}"
+    if shared := _shared(row, threads, cpus):
+        yield shared
+
+
+def _shared(row: DeferredInitRow, threads: int, cpus: int) -> str | None:
+    of_all = row.nodes * threads
+    return f"{of_all} threads shared {_count(cpus, 'CPU')}" if of_all > cpus else None
 
 
 def _count(number: int, what: str) -> str:
@@ -304,12 +323,28 @@ def predicted_plan(
         yield plan, tuple(memory.descriptors)
 
 
+def _left_by_growing(row: NativeRow, facts: Facts) -> int:
+    """Pages that growing does not initialise, of all nodes; only node 0 grows."""
+    nodes = [layout.node(nid, facts) for nid, layout in enumerate(row.nodes)]
+    gone = managed_pages(grown(nodes[0], row.grow_order or 0, facts).freed)
+    return sum(map(managed_pages, nodes)) - gone
+
+
 @contextmanager
 def plan_of(
     rows: Sequence[DeferredInitRow], threads: int | None, build: Build, work: Path
 ) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """predicted_plan() of an experiment's rows."""
+    """predicted_plan() of an experiment's rows.
+
+    Raises BadUsage for a row that growing leaves nothing to time of.
+    """
     native = [native_row(row, threads) for row in rows]
+    for row in native:
+        if row.grow_order is not None and not _left_by_growing(row, build.facts):
+            raise BadUsage(
+                f"row {row.name}: an allocation of order {row.grow_order} initialises all of its"
+                " memory, and nothing is left to time; give it more memory_bytes"
+            )
     with predicted_plan(native, build, work) as planned:
         yield planned
 

@@ -2,12 +2,15 @@
 """Whether a guest's deferred pages are initialised and freed as they must be: all of their state.
 
 The oracle predicts it from what was free before. Kernel threads run meanwhile, and one of them
-may have got a page already: such a page is counted, must be in use, and is told.
+may have got a page already: such a page is counted, must be in use, and is told. What is left of
+the block that it was taken from is predicted like all else.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 from ream.errors import VerificationFailed
 from ream.oracle import buddy
 from ream.oracle.buddy import DeferredNode
+from ream.oracle.memmap import Facts
 from ream.stage.guest_zones import Node, Zones
 
 MOST_TAKEN = 1024
@@ -49,13 +53,27 @@ def check(zones: Zones, node: Node) -> State:
     broken = broken_blocks(predicted.nid, wanted, late)
     taken = taken_pages(broken, late)
     _check_taken(zones, node, taken)
+    _check_parts(zones, predicted, broken, taken, np.setdiff1d(late, wanted))
     intact = wanted[~np.isin(wanted["pfn"], broken["pfn"])]
     digest = hashlib.blake2b(intact.tobytes(), digest_size=16)
     digest.update(_check_pageblocks(zones, node))
-    _check_map(zones, node, intact, _spans(broken), digest.update)
+    _check_map(zones, node, _Listed(late, broken, taken), digest.update)
     return State(
         predicted, digest.hexdigest(), buddy.managed_pages(predicted), tuple(taken.tolist())
     )
+
+
+def check_freed(zones: Zones, nodes: Iterable[Node], nr_freed_before: int) -> None:
+    """Hold the PGFREE event against the pages of all nodes: others may free some meanwhile.
+
+    Raises VerificationFailed if it has grown by less.
+    """
+    gained = zones.nr_freed() - nr_freed_before
+    wanted = sum(buddy.managed_pages(node.deferred) for node in nodes)
+    if gained < wanted:
+        raise VerificationFailed(
+            f"the event PGFREE has grown by {gained}, {wanted} pages were deferred"
+        )
 
 
 def _check_counters(zones: Zones, node: Node, found: NDArray[Any]) -> None:
@@ -105,6 +123,35 @@ def taken_pages(broken: NDArray[Any], found: NDArray[Any]) -> NDArray[np.uint64]
     if len(found):
         free &= frames < _ends(found)[np.maximum(at, 0)]
     return frames[~free]
+
+
+def _check_parts(
+    zones: Zones, node: DeferredNode, broken: NDArray[Any], taken: NDArray[Any], parts: NDArray[Any]
+) -> None:
+    """What is left of broken blocks is listed in blocks as large as can be: free buddies merge.
+
+    Their types have been compared. Source: expand() and __free_one_page(), mm/page_alloc.c.
+    """
+    left = replace(node, free=tuple(_left(broken, taken.tolist())))
+    wanted = buddy.blocks(left, zones.facts)
+    for wrong in np.setxor1d(wanted[["pfn", "order"]], parts[["pfn", "order"]])[:1]:
+        raise VerificationFailed(
+            f"node {node.nid}: of blocks that pages were taken from {len(wanted)} should be left,"
+            f" {len(parts)} are; at pfn {wrong['pfn']:#x} one of order {wrong['order']} is only"
+            " found or only predicted"
+        )
+
+
+def _left(broken: NDArray[Any], taken: list[int]) -> Iterator[tuple[int, int]]:
+    """What of broken blocks nobody has taken; taken: ascending, and all of it in them."""
+    for low, high in _spans(broken):
+        its = taken[bisect_left(taken, low) : bisect_left(taken, high)]
+        edges = [low, *chain.from_iterable((pfn, pfn + 1) for pfn in its), high]
+        yield from (
+            (first, last)
+            for first, last in zip(edges[::2], edges[1::2], strict=True)
+            if first < last
+        )
 
 
 def _check_taken(zones: Zones, node: Node, taken: NDArray[np.uint64]) -> None:
@@ -161,39 +208,89 @@ def _check_pageblocks(zones: Zones, node: Node) -> bytes:
     return held.tobytes()
 
 
+@dataclass(frozen=True)
+class _Listed:
+    """What is on lists, as was checked, and how that is not what was predicted."""
+
+    heads: NDArray[Any]
+    """All blocks: their links are the lists'."""
+    broken: NDArray[Any]
+    """Predicted, and not there; of their pages, heads has what is left."""
+    taken: NDArray[np.uint64]
+    """Of which nothing can be predicted."""
+
+
 def _check_map(
-    zones: Zones,
-    node: Node,
-    heads: NDArray[Any],
-    broken: Iterable[tuple[int, int]],
-    hear: Callable[[memoryview], None],
+    zones: Zones, node: Node, listed: _Listed, hear: Callable[[memoryview], None]
 ) -> None:
     """Compare every byte of the descriptors, from the first deferred one on; `hear` the free ones.
 
-    heads: the blocks that are on lists, whole ones, as was checked: their links are the lists'.
-    broken: the blocks that are not, of which nothing can be predicted.
+    Of taken pages that is the prediction.
     """
     facts = zones.facts
     base, size = zones.page(0), facts["sizeof.page"]
     dtype = buddy.page_dtype(facts)
     predicted = node.deferred
-    broken = tuple(broken)
     chunks = buddy.image_chunks(predicted, facts, base, node.held_at)
     read = zones.map_of(predicted.first_deferred_pfn, predicted.end_pfn)
-    for (first, octets), wanted in zip(read, chunks, strict=True):
+    for (first, octets), image in zip(read, chunks, strict=True):
         end = first + len(octets) // size
-        begin, stop = np.searchsorted(heads["pfn"], (first, end))
+        begin, stop = np.searchsorted(listed.heads["pfn"], (first, end))
+        heads = listed.heads[begin:stop]
+        at = heads["pfn"] - np.uint64(first)
+        lru = base + heads["pfn"] * np.uint64(size) + np.uint64(facts["page.lru"])
         pages = octets.view(dtype)
-        at = heads["pfn"][begin:stop] - np.uint64(first)
-        lru = base + heads["pfn"][begin:stop] * np.uint64(size) + np.uint64(facts["page.lru"])
         pages["lru_next"][at] = pages["lru_prev"][at] = lru
-        for low, high in buddy.clipped(broken, first, end):
-            part = slice((low - first) * size, (high - first) * size)
-            octets[part] = wanted[part]
+        wanted = image
+        if broken := buddy.clipped(_spans(listed.broken), first, end):
+            wanted = image.copy()
+            _mark_heads(wanted.view(dtype), pages, at, heads["order"], facts)
+            _excuse(
+                wanted.view(dtype), pages, at, [(a - first, b - first) for a, b in broken], facts
+            )
+            taken = listed.taken[slice(*np.searchsorted(listed.taken, (first, end)))]
+            # As bytes: assigning structs would leave out what no field covers.
+            its = taken - np.uint64(first)
+            octets.reshape(-1, size)[its] = wanted.reshape(-1, size)[its]
         if not np.array_equal(octets, wanted):
             raise VerificationFailed(_difference(predicted, first, octets, wanted, size))
         for low, high in buddy.clipped(predicted.free, first, end):
             hear(octets[(low - first) * size : (high - first) * size].data)
+
+
+def _mark_heads(
+    wanted: NDArray[Any],
+    pages: NDArray[Any],
+    at: NDArray[np.uint64],
+    orders: NDArray[np.uint8],
+    facts: Facts,
+) -> None:
+    """Predict blocks that begin at these indices: as they were, or what is left of larger ones."""
+    for link in ("lru_next", "lru_prev"):
+        wanted[link][at] = pages[link][at]
+    wanted["page_type"][at] = facts["PGTY_buddy"]
+    wanted["private"][at] = orders
+
+
+def _excuse(
+    wanted: NDArray[Any],
+    pages: NDArray[Any],
+    at: NDArray[np.uint64],
+    broken: Iterable[tuple[int, int]],
+    facts: Facts,
+) -> None:
+    """Let pages of broken blocks have been on lists meanwhile: parts of them merge again.
+
+    at: where blocks begin, whose links have been checked. Source: __del_page_from_free_list().
+    """
+    off_list = (pages["lru_next"] == facts["LIST_POISON1"]) & (
+        pages["lru_prev"] == facts["LIST_POISON2"]
+    )
+    off_list[at] = False
+    for low, high in broken:
+        which = low + np.flatnonzero(off_list[low:high])
+        for link in ("lru_next", "lru_prev"):
+            pages[link][which] = wanted[link][which]
 
 
 def _difference(

@@ -277,6 +277,12 @@ class Zones:
             total += int(diff.view(np.int8)[0])
         return total
 
+    def nr_freed(self) -> int:
+        """Pages freed since the kernel began, of all zones: the event PGFREE of all CPUs."""
+        event = self.facts["vm_event_state.event"] + self.facts["PGFREE"] * WORD_BYTES
+        events = self._of_each_cpu(self._layout.symbol("vm_event_states"))
+        return sum(self.number(place + event) for place in events)
+
     def _of_each_cpu(self, per_cpu: int) -> Iterator[int]:
         """Where each possible CPU has its own of what a per-CPU pointer stands for."""
         offsets = self._layout.symbol("__per_cpu_offset")

@@ -6,14 +6,13 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "buddy.h"
 #include "deferred_init.h"
 #include "launch.h"
 #include "plan.h"
+#include "rounds.h"
 
 #define PATH_BYTES 64
-#define MOST_SLOTS 64
 #define NO_GROWTH 255	/* in the plan, where an order would be */
 
 /* Beside enum pre_state: as PRE_DIRTY, but it holds what could be free blocks. */
@@ -95,32 +94,12 @@ static const struct plan_field fields[] = {
 	{ .key = NULL },
 };
 
-struct slot {
-	unsigned int variant;
-	const struct fill_kind *fill;	/* NULL = the variant */
-	unsigned int nr_threads;
-};
-
-static struct {
-	struct arena arena;
-	bool evicted;	/* the arena is known to be in PRE_EVICTED */
-} memory;
+static struct arena arena;
 
 /* The row's files, mapped while it runs. */
 static struct {
 	struct image ranges, held, blocks, image, usage;
 } now;
-
-static struct image open_image(const char *path)
-{
-	return *path ? image_map(path) : (struct image){ 0 };
-}
-
-static void close_image(struct image *image)
-{
-	if (image->start)
-		munmap((void *)image->start, image->bytes);
-}
 
 static size_t map_bytes(const struct row *row)
 {
@@ -149,11 +128,11 @@ static unsigned int nr_cpus_of(const struct row *row)
 
 static void open_row(struct row *row)
 {
-	now.ranges = open_image(row->ranges_path);
-	now.held = open_image(row->held_path);
-	now.blocks = open_image(row->blocks_path);
-	now.image = open_image(row->image_path);
-	now.usage = open_image(row->usage_path);
+	now.ranges = image_map_if_any(row->ranges_path);
+	now.held = image_map_if_any(row->held_path);
+	now.blocks = image_map_if_any(row->blocks_path);
+	now.image = image_map_if_any(row->image_path);
+	now.usage = image_map_if_any(row->usage_path);
 	if (!row->request.nr_nodes || row->request.nr_nodes > DEFERRED_MOST_NODES ||
 	    !row->request.nr_cpus || nr_cpus_of(row) > launch.nr_hosted_cpus)
 		die(RUNNER_USAGE, "%s: %u nodes of %u CPUs: there are %u CPUs", row->name,
@@ -172,17 +151,17 @@ static void open_row(struct row *row)
 	row->request.shares_cpus = nr_cpus_of(row) > launch.nr_cpus;
 	row->request.ranges = (const struct deferred_range *)now.ranges.start;
 	row->request.nr_ranges = now.ranges.bytes / sizeof(struct deferred_range);
-	row->request.map = memory.arena.start;
+	row->request.map = arena.start;
 	row->request.usage = (void *)USAGE_ADDRESS;
 }
 
 static void close_row(void)
 {
-	close_image(&now.ranges);
-	close_image(&now.held);
-	close_image(&now.blocks);
-	close_image(&now.image);
-	close_image(&now.usage);
+	image_unmap(&now.ranges);
+	image_unmap(&now.held);
+	image_unmap(&now.blocks);
+	image_unmap(&now.image);
+	image_unmap(&now.usage);
 }
 
 /* No line of the copy stays in a cache: those of a booted kernel are long gone. */
@@ -204,21 +183,11 @@ static void put_held(const struct row *row)
 		size_t bytes = (pair[i + 1] - pair[i]) * DESCRIPTOR_BYTES;
 
 		if (row->pre_state == PRE_EVICTED)
-			copy_evicted(memory.arena.start + from, now.image.start + from, bytes);
+			copy_evicted(arena.start + from, now.image.start + from, bytes);
 		else
-			memcpy(memory.arena.start + from, now.image.start + from, bytes);
+			memcpy(arena.start + from, now.image.start + from, bytes);
 	}
 	asm volatile("sfence" : : : "memory");
-}
-
-static void set_pre_state(const struct row *row)
-{
-	enum pre_state state = row->pre_state == PRE_EVICTED ? PRE_EVICTED : PRE_DIRTY;
-
-	if (state == PRE_EVICTED && memory.evicted)
-		return;
-	arena_set_pre_state(&memory.arena, map_bytes(row), state, launch.nr_cpus);
-	memory.evicted = state == PRE_EVICTED;
 }
 
 static bool say(const struct row *row, const char *subject, unsigned int nid, const char *what,
@@ -234,7 +203,7 @@ static bool same_lists(const struct row *row, const char *subject, unsigned int 
 		       const struct deferred_zone *zone, bool ascending)
 {
 	const struct memory_map map = {
-		memory.arena.start, row->request.map_pfn, row->nr_pages,
+		arena.start, row->request.map_pfn, row->nr_pages,
 	};
 	const struct deferred_span *span = &row->request.node[nid];
 	const struct block *first = (const struct block *)now.blocks.start;
@@ -280,24 +249,15 @@ static bool verify(const struct row *row, unsigned int variant, unsigned int nr_
 {
 	const char *subject = launch.variant_names[variant];
 	bool ascending = one_thread_a_node(row, nr_threads);
-	size_t offset;
 
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
 		if (!same_zone(row, variant, nid, ascending))
 			return false;
-	offset = arena_first_difference(memory.arena.start, map_bytes(row), &now.image,
-					launch.nr_cpus);
-	if (offset != ARENA_NO_DIFFERENCE) {
-		arena_say_difference(row->name, subject, "the memory map", offset,
-				     memory.arena.start, &now.image);
-		return false;
-	}
-	offset = arena_first_difference((void *)USAGE_ADDRESS, now.usage.bytes, &now.usage, 1);
-	if (offset != ARENA_NO_DIFFERENCE)
-		arena_say_difference(row->name, subject, "the pageblock map", offset,
-				     (void *)USAGE_ADDRESS, &now.usage);
-	return offset == ARENA_NO_DIFFERENCE &&
-	       arena_guard_is_whole(row->name, memory.arena.start + map_bytes(row),
+	return arena_is(row->name, subject, "the memory map", arena.start,
+			map_bytes(row), &now.image, launch.nr_cpus) &&
+	       arena_is(row->name, subject, "the pageblock map", (void *)USAGE_ADDRESS,
+			now.usage.bytes, &now.usage, 1) &&
+	       arena_guard_is_whole(row->name, arena.start + map_bytes(row),
 				    (unsigned char)ARENA_POISON);
 }
 
@@ -321,25 +281,10 @@ static bool grow(const struct row *row, const struct deferred_ops *ops, const ch
 	return true;
 }
 
-static void print_sample(const struct row *row, unsigned int round, const struct slot *slot,
-			 unsigned int nr_threads, uint64_t time_ns, bool verified)
+static bool sample_variant(const struct rounds *rounds, unsigned int round,
+			   const struct slot *slot)
 {
-	const struct sample sample = {
-		.row = row->name,
-		.round = round,
-		.is_limit = slot->fill,
-		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
-		.nr_threads = nr_threads,
-		.time_ns = time_ns,
-		.nr_bytes = written_bytes(row),
-		.verified = verified,
-	};
-
-	launch_print_sample(&sample);
-}
-
-static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
-{
+	const struct row *row = rounds->context;
 	const struct deferred_ops *ops = launch_ops(slot->variant);
 	const char *subject = launch.variant_names[slot->variant];
 	uint64_t start_ns, time_ns;
@@ -348,15 +293,15 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 
 	memset((void *)USAGE_ADDRESS, 0, now.usage.bytes);
 	ops->prepare(&row->request);
-	arena_set_guard(memory.arena.start + map_bytes(row));
-	set_pre_state(row);
+	arena_set_guard(arena.start + map_bytes(row));
+	rounds_set_pre_state(rounds);
 	if (row->pre_state == PRE_LOOKALIKE)
 		ops->look_free(&row->request);
 	put_held(row);
-	memory.evicted = false;
+	rounds_arena_written();
 	if (!grow(row, ops, subject))
 		return false;
-	pool_use(nr_cpus_of(row));
+	pool_use(slot->nr_threads);
 	pool_reset_participants();
 
 	start_ns = now_ns();
@@ -366,69 +311,35 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	nr_threads = pool_nr_participants();
 	pool_use(launch.nr_cpus);
 	verified = verify(row, slot->variant, nr_threads);
-	print_sample(row, round, slot, nr_threads, time_ns, verified);
+	rounds_print_sample(rounds, round, slot, nr_threads, time_ns, verified);
 	return verified;
-}
-
-/* As many bytes as descriptors are written, in one piece. */
-static void sample_fill(const struct row *row, unsigned int round, const struct slot *slot)
-{
-	size_t bytes = written_bytes(row);
-	const struct fill_range range = {
-		.start = memory.arena.start, .block_bytes = bytes,
-		.stride_bytes = bytes, .nr_blocks = 1,
-	};
-	uint64_t start_ns, time_ns;
-
-	if (!bytes)
-		return;
-	set_pre_state(row);
-	pool_use(slot->nr_threads);
-	start_ns = now_ns();
-	fill_range(slot->fill, &range, ARENA_POISON, slot->nr_threads);
-	time_ns = now_ns() - start_ns;
-	pool_use(launch.nr_cpus);
-	memory.evicted = memory.evicted && slot->fill->streams;
-	print_sample(row, round, slot, slot->nr_threads, time_ns, true);
-}
-
-static unsigned int plan_slots(const struct row *row, struct slot *slots)
-{
-	unsigned int nr_threads = nr_cpus_of(row);
-	unsigned int nr = 0;
-
-	for (unsigned int i = 0; i < launch.nr_variants; i++)
-		slots[nr++] = (struct slot){ .variant = i };
-	for (const struct fill_kind *kind = fill_kinds; row->limits && kind->name; kind++) {
-		if (!kind->available())
-			continue;
-		slots[nr++] = (struct slot){ .fill = kind, .nr_threads = 1 };
-		if (nr_threads > 1)
-			slots[nr++] = (struct slot){ .fill = kind, .nr_threads = nr_threads };
-	}
-	return nr;
 }
 
 static bool run_row(struct row *row)
 {
-	struct slot slots[MOST_SLOTS];
-	unsigned int order[MOST_SLOTS];
-	unsigned int nr = plan_slots(row, slots);
-	bool verified = true;
+	/* A fill writes as many bytes as there are descriptors, in one piece. */
+	size_t bytes = written_bytes(row);
+	const struct rounds rounds = {
+		.row = row->name,
+		.nr_rounds = row->rounds,
+		.nr_threads = nr_cpus_of(row),
+		.limits = row->limits,
+		.arena = &arena,
+		.map_bytes = map_bytes(row),
+		.pre_state = row->pre_state == PRE_EVICTED ? PRE_EVICTED : PRE_DIRTY,
+		.fill = {
+			.start = arena.start,
+			.block_bytes = bytes,
+			.stride_bytes = bytes,
+			.nr_blocks = 1,
+		},
+		.sample_variant = sample_variant,
+		.context = row,
+	};
+	bool verified;
 
 	open_row(row);
-	memory.evicted = false;
-	for (unsigned int round = 0; verified && round < row->rounds; round++) {
-		random_order(order, nr, &launch.seed);
-		for (unsigned int i = 0; verified && i < nr; i++) {
-			const struct slot *slot = &slots[order[i]];
-
-			if (slot->fill)
-				sample_fill(row, round, slot);
-			else
-				verified = sample_variant(row, round, slot);
-		}
-	}
+	verified = rounds_run(&rounds);
 	close_row();
 	return verified;
 }
@@ -446,8 +357,8 @@ static bool run_plan(const char *path)
 	for (size_t i = 0; i < nr_rows; i++)
 		if (map_bytes(&rows[i]) > most_bytes)
 			most_bytes = map_bytes(&rows[i]);
-	memory.arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&memory.arena) / (double)most_bytes;
+	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
 	for (size_t i = 0; i < nr_rows; i++)
 		if (!run_row(&rows[i]))
 			return false;

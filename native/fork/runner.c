@@ -20,7 +20,6 @@
 #define WORLD_BYTES 4096UL
 #define NR_COUNTS 7
 #define MOST_SLOTS 64
-#define NONE "-"	/* instead of a path */
 
 /**
  * struct row - one operation on one mapping
@@ -164,30 +163,19 @@ static unsigned char *contents(unsigned long pfn)
 	return memory.ram + (pfn - FORK_TABLE_PFN) * PAGE_BYTES;
 }
 
-static struct image open_image(const char *path)
-{
-	return strcmp(path, NONE) && *path ? image_map(path) : (struct image){ 0 };
-}
-
-static void close_image(struct image *image)
-{
-	if (image->start)
-		munmap((void *)image->start, image->bytes);
-}
-
 static void open_row(struct row *row)
 {
 	size_t bytes = row->request.nr_slots * sizeof(unsigned long);
 
-	now.parent = open_image(row->parent);
-	now.child = open_image(row->child);
-	now.parent_after = open_image(row->parent_after);
-	now.child_after = open_image(row->child_after);
-	now.child_single = open_image(row->child_single);
-	now.pages = open_image(row->pages);
-	now.pages_after = open_image(row->pages_after);
-	now.seconds = open_image(row->seconds);
-	now.copies = open_image(row->copies);
+	now.parent = image_map_if_any(row->parent);
+	now.child = image_map_if_any(row->child);
+	now.parent_after = image_map_if_any(row->parent_after);
+	now.child_after = image_map_if_any(row->child_after);
+	now.child_single = image_map_if_any(row->child_single);
+	now.pages = image_map_if_any(row->pages);
+	now.pages_after = image_map_if_any(row->pages_after);
+	now.seconds = image_map_if_any(row->seconds);
+	now.copies = image_map_if_any(row->copies);
 	if (now.parent.bytes != bytes || now.parent_after.bytes != bytes ||
 	    now.pages.bytes != row->nr_pages * DESCRIPTOR_BYTES ||
 	    now.pages_after.bytes != now.pages.bytes)
@@ -206,15 +194,15 @@ static void close_row(void)
 {
 	free(now.parent_is);
 	free(now.child_is);
-	close_image(&now.parent);
-	close_image(&now.child);
-	close_image(&now.parent_after);
-	close_image(&now.child_after);
-	close_image(&now.child_single);
-	close_image(&now.pages);
-	close_image(&now.pages_after);
-	close_image(&now.seconds);
-	close_image(&now.copies);
+	image_unmap(&now.parent);
+	image_unmap(&now.child);
+	image_unmap(&now.parent_after);
+	image_unmap(&now.child_after);
+	image_unmap(&now.child_single);
+	image_unmap(&now.pages);
+	image_unmap(&now.pages_after);
+	image_unmap(&now.seconds);
+	image_unmap(&now.copies);
 }
 
 /* Different contents in every frame that is copied from, and none where to. */

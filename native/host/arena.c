@@ -103,6 +103,17 @@ struct image image_map(const char *path)
 	return image;
 }
 
+struct image image_map_if_any(const char *path)
+{
+	return *path && strcmp(path, "-") ? image_map(path) : (struct image){ 0 };
+}
+
+void image_unmap(struct image *image)
+{
+	if (image->start)
+		munmap((void *)image->start, image->bytes);
+}
+
 struct compare_job {
 	const unsigned char *start;
 	size_t bytes;
@@ -158,8 +169,8 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 	return job.first_difference;
 }
 
-void arena_say_difference(const char *row, const char *subject, const char *where,
-			  size_t offset, const unsigned char *is, const struct image *image)
+static void say_difference(const char *row, const char *subject, const char *where,
+			   size_t offset, const unsigned char *is, const struct image *image)
 {
 	const unsigned char *expected = image->start + (offset & ~63UL) % image->bytes;
 
@@ -171,6 +182,18 @@ void arena_say_difference(const char *row, const char *subject, const char *wher
 	for (unsigned int i = 0; i < 64; i++)
 		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", expected[i]);
 	fputc('\n', stderr);
+}
+
+bool arena_is(const char *row, const char *subject, const char *where,
+	      const unsigned char *start, size_t bytes,
+	      const struct image *image, unsigned int nr_threads)
+{
+	size_t offset = arena_first_difference(start, bytes, image, nr_threads);
+
+	if (offset == ARENA_NO_DIFFERENCE)
+		return true;
+	say_difference(row, subject, where, offset, start, image);
+	return false;
 }
 
 void arena_set_guard(unsigned char *start)

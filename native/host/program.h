@@ -197,6 +197,10 @@ struct image {
 
 struct image image_map(const char *path);
 
+/* The same; of an empty path, or of "-", an image of no bytes. */
+struct image image_map_if_any(const char *path);
+void image_unmap(struct image *image);
+
 #define ARENA_NO_DIFFERENCE SIZE_MAX
 
 /* Offset of the first byte that differs from the image. */
@@ -204,11 +208,12 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 			      const struct image *image, unsigned int nr_threads);
 
 /*
- * Say, with @row and @subject before it, how @where differs from its image at
- * @offset: the 64 bytes around it, and what they should be.
+ * Whether @bytes from @start on are as the image; if not, says with @row and
+ * @subject before it how @where differs: 64 bytes, and what they should be.
  */
-void arena_say_difference(const char *row, const char *subject, const char *where,
-			  size_t offset, const unsigned char *is, const struct image *image);
+bool arena_is(const char *row, const char *subject, const char *where,
+	      const unsigned char *start, size_t bytes,
+	      const struct image *image, unsigned int nr_threads);
 
 /* Written beyond the map? So many bytes behind it must stay as they were. */
 #define ARENA_GUARD_BYTES 65536UL

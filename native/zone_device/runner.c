@@ -7,6 +7,7 @@
 #include <string.h>
 #include "launch.h"
 #include "plan.h"
+#include "rounds.h"
 #include "zone_device.h"
 
 /**
@@ -76,78 +77,35 @@ static const struct plan_field fields[] = {
 #define USAGE_BYTES (16UL << 20)
 #define PGMAP_BYTES 4096UL
 
-#define MOST_SLOTS 64
-
-struct slot {
-	unsigned int variant;
-	const struct fill_kind *fill;	/* NULL = the variant */
-	unsigned int nr_threads;
-};
-
-static struct {
-	struct arena arena;
-	bool evicted;	/* the arena is known to be in PRE_EVICTED */
-} memory;
-
-static void set_pre_state(const struct row *row)
-{
-	if (row->pre_state == PRE_EVICTED && memory.evicted)
-		return;
-	arena_set_pre_state(&memory.arena, row->map_bytes, row->pre_state, launch.nr_cpus);
-	memory.evicted = row->pre_state == PRE_EVICTED;
-}
-
-static void print_sample(const struct row *row, unsigned int round, const struct slot *slot,
-			 unsigned int nr_threads, uint64_t time_ns, bool verified)
-{
-	const struct sample sample = {
-		.row = row->name,
-		.round = round,
-		.is_limit = slot->fill,
-		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
-		.nr_threads = nr_threads,
-		.time_ns = time_ns,
-		.nr_bytes = row->fill.block_bytes * row->fill.nr_blocks,
-		.verified = verified,
-	};
-
-	launch_print_sample(&sample);
-}
+static struct arena arena;
 
 static unsigned char *guard_of(const struct row *row)
 {
-	return memory.arena.start + row->map_bytes;
+	return arena.start + row->map_bytes;
 }
 
 static bool verify(const struct row *row, const char *subject)
 {
 	bool untouched = row->pre_state == PRE_UNTOUCHED;
-	size_t offset = arena_first_difference(memory.arena.start, row->map_bytes,
-					       &row->image, launch.nr_cpus);
 
-	if (offset != ARENA_NO_DIFFERENCE) {
-		arena_say_difference(row->name, subject, "the memory map", offset,
-				     memory.arena.start, &row->image);
-		return false;
-	}
-	offset = arena_first_difference((void *)USAGE_ADDRESS, row->usage_image.bytes,
-					&row->usage_image, 1);
-	if (offset != ARENA_NO_DIFFERENCE)
-		arena_say_difference(row->name, subject, "the pageblock map", offset,
-				     (void *)USAGE_ADDRESS, &row->usage_image);
-	return offset == ARENA_NO_DIFFERENCE &&
+	return arena_is(row->name, subject, "the memory map", arena.start,
+			row->map_bytes, &row->image, launch.nr_cpus) &&
+	       arena_is(row->name, subject, "the pageblock map", (void *)USAGE_ADDRESS,
+			row->usage_image.bytes, &row->usage_image, 1) &&
 	       arena_guard_is_whole(row->name, guard_of(row), untouched ? 0 : ARENA_POISON & 0xff);
 }
 
-static bool sample_variant(const struct row *row, unsigned int round, const struct slot *slot)
+static bool sample_variant(const struct rounds *rounds, unsigned int round,
+			   const struct slot *slot)
 {
+	const struct row *row = rounds->context;
 	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;
 	uint64_t start_ns, time_ns;
 	unsigned int nr_threads;
 	bool verified;
 
-	request.map = memory.arena.start;
+	request.map = arena.start;
 	request.pgmap = (void *)PGMAP_ADDRESS;
 	request.usage = (void *)USAGE_ADDRESS;
 	request.nr_cpus = request.nid ? 0 : slot->nr_threads;
@@ -155,7 +113,7 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	ops->prepare(&request);
 	if (row->pre_state != PRE_UNTOUCHED)
 		arena_set_guard(guard_of(row));
-	set_pre_state(row);
+	rounds_set_pre_state(rounds);
 	pool_reset_participants();
 
 	start_ns = now_ns();
@@ -163,65 +121,30 @@ static bool sample_variant(const struct row *row, unsigned int round, const stru
 	time_ns = now_ns() - start_ns;
 
 	nr_threads = pool_nr_participants();
-	memory.evicted = false;
+	rounds_arena_written();
 	verified = verify(row, launch.variant_names[slot->variant]);
-	print_sample(row, round, slot, nr_threads, time_ns, verified);
+	rounds_print_sample(rounds, round, slot, nr_threads, time_ns, verified);
 	return verified;
-}
-
-static void sample_fill(const struct row *row, unsigned int round, const struct slot *slot)
-{
-	struct fill_range range = row->fill;
-	uint64_t start_ns, time_ns;
-
-	if (!range.nr_blocks || !range.block_bytes)
-		return;	/* an altmap takes the whole range */
-	range.start = memory.arena.start + row->fill_offset;
-	set_pre_state(row);
-	start_ns = now_ns();
-	fill_range(slot->fill, &range, ARENA_POISON, slot->nr_threads);
-	time_ns = now_ns() - start_ns;
-	memory.evicted = memory.evicted && slot->fill->streams;
-	print_sample(row, round, slot, slot->nr_threads, time_ns, true);
-}
-
-static unsigned int plan_slots(struct slot *slots, unsigned int nr_threads)
-{
-	unsigned int nr = 0;
-
-	for (unsigned int i = 0; i < launch.nr_variants; i++)
-		slots[nr++] = (struct slot){ .variant = i, .nr_threads = nr_threads };
-	for (const struct fill_kind *kind = fill_kinds; kind->name; kind++) {
-		if (!kind->available())
-			continue;
-		slots[nr++] = (struct slot){ .fill = kind, .nr_threads = 1 };
-		if (nr_threads > 1)
-			slots[nr++] = (struct slot){ .fill = kind, .nr_threads = nr_threads };
-	}
-	return nr;
 }
 
 static bool run_row(const struct row *row)
 {
-	unsigned int nr_threads = row->threads && row->threads < launch.nr_cpus ?
-				  row->threads : launch.nr_cpus;
-	struct slot slots[MOST_SLOTS];
-	unsigned int order[MOST_SLOTS];
-	unsigned int nr = plan_slots(slots, nr_threads);
+	struct rounds rounds = {
+		.row = row->name,
+		.nr_rounds = row->rounds,
+		.nr_threads = row->threads && row->threads < launch.nr_cpus ?
+			      row->threads : launch.nr_cpus,
+		.limits = true,
+		.arena = &arena,
+		.map_bytes = row->map_bytes,
+		.pre_state = row->pre_state,
+		.fill = row->fill,	/* none, if an altmap takes the whole range */
+		.sample_variant = sample_variant,
+		.context = row,
+	};
 
-	memory.evicted = false;
-	for (unsigned int round = 0; round < row->rounds; round++) {
-		random_order(order, nr, &launch.seed);
-		for (unsigned int i = 0; i < nr; i++) {
-			const struct slot *slot = &slots[order[i]];
-
-			if (slot->fill)
-				sample_fill(row, round, slot);
-			else if (!sample_variant(row, round, slot))
-				return false;
-		}
-	}
-	return true;
+	rounds.fill.start = arena.start + row->fill_offset;
+	return rounds_run(&rounds);
 }
 
 static void prepare(void)
@@ -238,8 +161,8 @@ static bool run_plan(const char *path)
 	for (size_t i = 0; i < nr_rows; i++)
 		if (rows[i].map_bytes > most_bytes)
 			most_bytes = rows[i].map_bytes;
-	memory.arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&memory.arena) / (double)most_bytes;
+	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
+	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
 	for (size_t i = 0; i < nr_rows; i++) {
 		rows[i].image = image_map(rows[i].image_path);
 		rows[i].usage_image = image_map(rows[i].usage_path);

@@ -195,6 +195,14 @@ def test_the_id_is_kcidbs_patchset_hash() -> None:
     assert Series("x", patches[::-1]).id != Series("x", patches).id
 
 
+def test_the_last_patch_of_a_folder_has_its_options(tmp_path: Path) -> None:
+    for name in ("0001-a.patch", "0002-b.patch"):
+        (tmp_path / name).write_text(DIFF)
+    (tmp_path / "vm.config").write_text("CONFIG_NEW=m\n")
+    first, last = load_series(tmp_path).patches
+    assert (first.options, last.options) == ((), (("vm.config", "CONFIG_NEW=m\n"),))
+
+
 def test_prefixes_end_with_the_whole_series() -> None:
     patches = tuple(Patch(name, name, name.encode()) for name in "abc")
     steps = prefixes(Series("mine", patches))

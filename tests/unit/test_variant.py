@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,15 @@ def test_tools_recorded_commands_move_with_their_tree(workshop: Workshop) -> Non
 def test_a_patch_of_kconfig_has_the_configuration_made_again(workshop: Workshop) -> None:
     place = workshop.assemble(add("mm/Kconfig.debug"))
     assert (place / "build" / "log").read_text().split()[-1] == "olddefconfig"
+
+
+def test_a_patch_can_bring_options_to_a_fragment(workshop: Workshop) -> None:
+    options = (("native.config", "CONFIG_NEW=m"), ("vm.config", "CONFIG_OTHER=y"))
+    brings = replace(add("mm/Kconfig.debug"), options=options)
+    place = workshop.assemble(brings)
+    assert (place / "build" / ".config").read_text().split("\n")[-2:] == ["CONFIG_NEW=m", ""]
+    assert (place / "build" / "log").read_text().split()[-1] == "olddefconfig"
+    assert workshop.assemble(add("mm/Kconfig.debug")) != place
 
 
 def test_options_that_do_not_come_out_are_all_named(workshop: Workshop, pristine: Tree) -> None:

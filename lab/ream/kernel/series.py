@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.errors import MessageError
 from email.header import decode_header, make_header
 from functools import cached_property
@@ -46,6 +46,9 @@ class Patch:
     subject: str
     body: bytes
     """As it was given; a mail that was encoded for transport is decoded."""
+    options: tuple[tuple[str, str], ...] = ()
+    """What a kernel with this patch is configured with beside the fragment of that name:
+    ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
 
     @cached_property
     def sha256(self) -> str:
@@ -82,6 +85,8 @@ class Hunk:
 
 def load_series(path: Path, *, name: str | None = None) -> Series:
     """The patches of a file, a directory or a mailbox, in order; cover letters are left out.
+
+    *.config beside the patches of a directory are options that these bring; see Patch.options.
 
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
     name, or in the order of quilt's `series` file if it has one. MBOX: its mails with a diff,
@@ -148,7 +153,10 @@ def _from_directory(directory: Path) -> list[Patch]:
     if not inside:
         raise BadUsage(f"{directory}: no *.patch, *.diff or *.eml, and no quilt series file")
     # Any other file without a diff is a mistake, and leaving it out would hide it.
-    return [_only_patch(file) for file in inside if not _is_cover_letter(file)]
+    patches = [_only_patch(file) for file in inside if not _is_cover_letter(file)]
+    fragments = sorted(directory.glob("*.config"))
+    options = tuple((file.name, file.read_text(encoding="utf-8")) for file in fragments)
+    return [*patches[:-1], *(replace(last, options=options) for last in patches[-1:])]
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
 from ream.command import Command, run
@@ -82,8 +82,8 @@ def assemble(
 ) -> Path:
     """A variant's source tree, patched, configured and prepared; made now if not in the cache.
 
-    fragments: merged over tinyconfig, the later over the earlier; every option that they ask
-        for in the end holds in the result.
+    fragments: merged over tinyconfig, the later over the earlier, and then what the patches say
+        to a fragment of that name; every option asked for in the end holds in the result.
     homes: our files that kbuild compiles beside the kernel's, and directories of such files;
         they end up flat in the tree's ream/, so "ream/glue.o" is a target of `build_objects`.
         A Makefile among them is used; else every .c and .S is one object.
@@ -103,8 +103,15 @@ def assemble(
         base_key = _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
         names = _home_files(homes)
         content = [(name, _sha256(file)) for name, file in names.items()]
-        key = _key(base_key, patches, content)
-        entry = cache / "variant" / key
+
+        def key_of(some: Sequence[Patch]) -> str:
+            """The name of a variant in the cache: all that it is made of."""
+            options = _late_options(some, fragments)
+            made_of = [base_key, [patch.sha256 for patch in some], content]
+            return _digest([*made_of, options] if options else made_of)
+
+        late = _late_options(patches, fragments)
+        entry = cache / "variant" / key_of(patches)
         with locked(entry, step):
             if _is_whole(entry):
                 touch(entry)
@@ -118,14 +125,16 @@ def assemble(
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
                 # With homes of ours, what was built is not what is wanted.
-                applied = None if names else _begin(base_key, patches, variant, entry, step)
+                applied = None if names else _begin(key_of, patches, variant, entry, step)
                 if applied is None:
                     _clone(base, variant)
                 apply(patches[applied or 0 :], variant)
                 _furnish(variant, names)
-                if _touches_configuration(patches):
+                if late or _touches_configuration(patches):
+                    # Of two lines for one option the last counts, here as in merge_config.sh.
+                    _append(variant / BUILD / ".config", late)
                     run(reconfigure(variant))
-                    _check_options(fragment, variant)
+                    _check_options(f"{fragment}\n{late}", variant)
                 _relocate(variant / BUILD, variant, entry / "linux")
         return entry / "linux"
 
@@ -222,7 +231,11 @@ def _clone(base: Path, variant: Path) -> None:
 
 
 def _begin(
-    base_key: str, patches: Sequence[Patch], variant: Path, entry: Path, step: Step
+    key_of: Callable[[Sequence[Patch]], str],
+    patches: Sequence[Patch],
+    variant: Path,
+    entry: Path,
+    step: Step,
 ) -> int | None:
     """Clone the longest beginning of a series that is built whole; how many patches it has.
 
@@ -230,15 +243,23 @@ def _begin(
     for us who builds what we wait for: a beginning is always shorter.
     """
     for count in reversed(range(len(patches))):
-        beginning = entry.with_name(_key(base_key, patches[:count], []))
+        beginning = entry.with_name(key_of(patches[:count]))
         if (beginning / WHOLE).is_file() and _clone_whole(beginning, variant, step):
             return count
     return None
 
 
-def _key(base_key: str, patches: Sequence[Patch], content: Sequence[tuple[str, str]]) -> str:
-    """The name of a variant in the cache: all that it is made of."""
-    return _digest([base_key, [patch.sha256 for patch in patches], list(content)])
+def _late_options(patches: Sequence[Patch], fragments: Sequence[Path]) -> str:
+    """What patches say to these fragments, in order."""
+    names = {file.name for file in fragments}
+    return "\n".join(text for patch in patches for name, text in patch.options if name in names)
+
+
+def _append(file: Path, text: str) -> None:
+    """Lengthen a file of a variant's own."""
+    if text:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(f"\n{text}\n")
 
 
 def _clone_whole(entry: Path, variant: Path, step: Step) -> bool:

@@ -23,9 +23,10 @@ exec </dev/null
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan uniprocessor i386}
-readonly HEADERS="include/linux/mm.h include/linux/string.h include/linux/cacheinfo.h \
-	include/linux/mm_types.h include/linux/rmap.h include/linux/pgtable.h include/linux/padata.h \
-	mm/util.c mm/page_alloc.c kernel/padata.c"
+readonly HEADERS="include/linux/migrate.h include/linux/migrate_copy_offload.h \
+	mm/migrate_copy_offload.c mm/internal.h include/linux/mm.h include/linux/string.h \
+	include/linux/cacheinfo.h include/linux/mm_types.h include/linux/rmap.h \
+	include/linux/pgtable.h include/linux/padata.h mm/util.c mm/page_alloc.c kernel/padata.c"
 
 die() { # EXIT-CODE MESSAGE
 	echo "check-series.sh: $2" >&2
@@ -34,6 +35,11 @@ die() { # EXIT-CODE MESSAGE
 
 arch() { # CONFIG
 	[ "$1" = i386 ] && echo i386 || echo x86_64
+}
+
+# Is an option on in a configuration, as the patches so far have it?
+enabled() { # CONFIG OPTION
+	grep -q "^CONFIG_$2=[ym]" "$WORK/$1/.config"
 }
 
 # Does any of the patches change one of these files?
@@ -65,6 +71,21 @@ objects() { # CONFIG
 		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
 			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
 	fi
+	if changes mm/migrate.c; then
+		! enabled "$1" MIGRATION || echo mm/migrate.o
+		[ "$1" != native ] || echo mm/compaction.o mm/mempolicy.o mm/memory_hotplug.o
+		! enabled "$1" MIGRATION_COPY_OFFLOAD || echo mm/migrate_copy_offload.o \
+			drivers/migrate_offload/dcbm/dcbm.o \
+			drivers/migrate_offload/mtcopy/mtcopy.o
+	fi
+}
+
+# What the series say to a configuration, as soon as the tree has these options.
+options_of_series() { # CONFIG
+	case $1 in
+	uniprocessor | i386) ;; # as without them
+	*) [ ${#options[@]} -eq 0 ] || cat "${options[@]}" ;;
+	esac
 }
 
 # What a configuration has on top of tinyconfig, and must have in the end. Where an option
@@ -135,8 +156,13 @@ configure() { # CONFIG
 # One line for each warning, without line numbers: these move with every patch.
 warnings() { # CONFIG
 	local log="$WORK/$1.log" targets
-	read -r -d '' -a targets < <(objects "$1" | tr ' ' '\n' | sort -u)
+	# Of a file that a later patch adds there is nothing to build yet.
+	read -r -d '' -a targets < <(objects "$1" | tr ' ' '\n' | sort -u |
+		while read -r object; do
+			[ ! -f "$WORK/linux/${object%.o}.c" ] || echo "$object"
+		done)
 
+	[ ${#targets[@]} -gt 0 ] || return 0
 	(cd "$WORK/$1" && rm -f "${targets[@]}")
 	make_in "$1" W=1 C=2 "${targets[@]}" >"$log" 2>&1 || {
 		cat "$log" >&2
@@ -144,6 +170,7 @@ warnings() { # CONFIG
 	}
 	if [ "$1" = native ]; then
 		for header in $HEADERS; do
+			[ -f "$WORK/linux/$header" ] || continue
 			(cd "$WORK/linux" && scripts/kernel-doc -none "$header") >>"$log" 2>&1
 		done
 	fi
@@ -157,6 +184,11 @@ baseline() { # CONFIG
 
 # What a configuration of the tree warns about since.
 news() { # CONFIG
+	if $kconfig_changed; then
+		# It says which options it had been given before, which is no news.
+		options_of_series "$1" >>"$WORK/$1/.config" &&
+			make_in "$1" olddefconfig 2>/dev/null || return
+	fi
 	if warnings "$1" >"$WORK/$1.new"; then
 		comm -13 "$WORK/$1.base" "$WORK/$1.new"
 	else
@@ -188,6 +220,8 @@ judge() { # PATCH
 		echo "does not apply"
 		return
 	}
+	kconfig_changed=false
+	! grep -q '^+++ b/.*/Kconfig' "$1" || kconfig_changed=true
 	for_each_config news
 	for config in $CONFIGS; do
 		sed "s,$WORK/,,g; s/^/$config: /" "$WORK/$config.said"
@@ -206,8 +240,10 @@ trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
 patches=()
+options=()
 for series in "${@:2}"; do
 	[ -d "$series" ] || die 2 "$series: not a folder"
+	[ ! -f "$series/native.config" ] || options+=("$(realpath "$series/native.config")")
 	for patch in "$series"/[0-9]*.patch; do
 		case ${patch##*/} in
 		0000-*) ;; # the cover letter
@@ -216,9 +252,6 @@ for series in "${@:2}"; do
 	done
 done
 [ ${#patches[@]} -gt 0 ] || die 2 "no patch in ${*:2}"
-for config in $CONFIGS; do
-	[ -n "$(objects "$config")" ] || die 2 "${*:2}: change nothing that is known here"
-done
 
 # Hard links are quick, and patch(1) replaces files; a copy where they cannot be had.
 cp -al "$1" "$WORK/linux" 2>/dev/null ||
@@ -228,6 +261,9 @@ for_each_config baseline || {
 	cat "$WORK"/*.said >&2
 	die 6 "$1 does not build"
 }
+# A configuration may have nothing of it: one without migration, say.
+known=$(for config in $CONFIGS; do objects "$config"; done)
+[ -n "$known" ] || die 2 "${*:2}: change nothing that is known here"
 
 echo "1..${#patches[@]}"
 exit_code=0

@@ -15,6 +15,8 @@ MODELS = CHECKOUT / "kernel" / "model"
 PARALLEL = MODELS / "zone-device-parallel.pml"
 FORK = MODELS / "fork-pte.pml"
 DEFERRED = MODELS / "deferred-init.pml"
+OFFLOAD = MODELS / "migrate-offload.pml"
+DMA = MODELS / "migrate-dma.pml"
 
 DEADLINE_S = 120
 
@@ -174,3 +176,78 @@ def test_no_order_of_events_loses_a_deferred_page(tmp_path: Path) -> None:
 )
 def test_the_model_of_deferred_pages_tells_when(mutation: str, error: str, tmp_path: Path) -> None:
     assert_error(pan(DEFERRED, tmp_path, defines=(mutation,), flags=SAFETY), error)
+
+
+@pytest.mark.parametrize(
+    ("defines", "endless"),
+    [
+        pytest.param(("REGISTRATION",), (), id="who copies comes and goes"),
+        pytest.param(("REFERENCES",), ("user",), id="when a copy is good"),
+    ],
+)
+def test_no_order_of_events_spoils_a_copy_made_ahead(
+    defines: tuple[str, ...], endless: tuple[str, ...], tmp_path: Path
+) -> None:
+    assert_no_error(pan(OFFLOAD, tmp_path, defines=defines, flags=SAFETY), endless=endless)
+
+
+def test_nothing_rests_on_the_static_branch(tmp_path: Path) -> None:
+    assert_no_error(pan(OFFLOAD, tmp_path, defines=("REGISTRATION", "NO_KEY"), flags=SAFETY))
+
+
+IN_MODULE = r"loaded\["
+STALE = r"copied_data==data"
+OLD = r"!\(found\)"
+
+
+@pytest.mark.parametrize(
+    ("part", "mutation", "error"),
+    [
+        pytest.param("REGISTRATION", "NO_MUTEX", r"active_migrator==m", id="two register at once"),
+        pytest.param("REGISTRATION", "NO_REF", IN_MODULE, id="a registered module can be unloaded"),
+        pytest.param("REGISTRATION", "DO_NOT_ASK", IN_MODULE, id="a module registers as it goes"),
+        pytest.param("REGISTRATION", "NO_SYNC", IN_MODULE, id="copies are not waited for"),
+        pytest.param("REGISTRATION", "PUT_FIRST", IN_MODULE, id="the module is put too early"),
+        pytest.param("REGISTRATION", "CALL_LATE", IN_MODULE, id="the call is turned back late"),
+        pytest.param("REGISTRATION", "ACTIVE_LATE", IN_MODULE, id="begin finds who has left"),
+        pytest.param("REGISTRATION", "LATE_SECTION", IN_MODULE, id="the section begins too late"),
+        pytest.param("REGISTRATION", "SHORT_SECTION", IN_MODULE, id="the section ends with begin"),
+        pytest.param("REFERENCES", "NO_MB", STALE, id="no barrier before the references"),
+        pytest.param("REFERENCES", "NO_GUP_MB", STALE, id="no barrier in GUP-fast"),
+        pytest.param("REFERENCES", "NO_SECOND_LOOK", STALE, id="GUP-fast looks once"),
+        pytest.param("REFERENCES", "NO_RMB", STALE, id="contents are read before references"),
+        pytest.param("REFERENCES", "NO_CHECK", STALE, id="pins are not looked for"),
+        pytest.param("REFERENCES", "CHECK_EARLY", STALE, id="pins are looked for too early"),
+        pytest.param("REFERENCES", "FLUSH_LATE", STALE, id="TLBs are flushed after the copy"),
+        pytest.param("REFERENCES", "KEEP_MARK", OLD, id="the mark outlives a failed attempt"),
+        pytest.param("REFERENCES", "CHECK_FIRST", OLD, id="the mark is read after references"),
+        pytest.param("REFERENCES", "NO_FREEZE", r"refs>0", id="references are not frozen"),
+    ],
+)
+def test_the_model_of_copies_ahead_tells_when(
+    part: str, mutation: str, error: str, tmp_path: Path
+) -> None:
+    assert_error(pan(OFFLOAD, tmp_path, defines=(part, mutation), flags=SAFETY), error)
+
+
+def test_no_order_of_events_has_an_engine_write_too_late(tmp_path: Path) -> None:
+    assert_no_error(pan(DMA, tmp_path, flags=SAFETY), endless=("engine",))
+
+
+MARKED = r"!\(marked\)"
+HANDED_BACK = r"!\(handed_back\["
+
+
+@pytest.mark.parametrize(
+    ("mutation", "error"),
+    [
+        pytest.param("LAST_ONLY", MARKED, id="the last descriptor stands for all"),
+        pytest.param("ANY_RESULT", MARKED, id="a descriptor that failed counts"),
+        pytest.param("COUNT_FIRST", MARKED, id="a piece is counted off before it has its state"),
+        pytest.param("TRUST_WAKEUP", HANDED_BACK, id="a late wake-up is trusted"),
+        pytest.param("FALL_BACK", HANDED_BACK, id="the CPU copies when the time is over"),
+        pytest.param("NO_SYNCHRONIZE", HANDED_BACK, id="what still runs is not waited for"),
+    ],
+)
+def test_the_model_of_an_engine_tells_when(mutation: str, error: str, tmp_path: Path) -> None:
+    assert_error(pan(DMA, tmp_path, defines=(mutation,), flags=SAFETY), error)

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The parameters of swdma that may change while it runs, and its counters.
+ * Only swdma.c includes this, once.
+ */
+#ifndef SWDMA_FAULTS_H
+#define SWDMA_FAULTS_H
+
+#include <linux/atomic.h>
+#include <linux/moduleparam.h>
+#include <linux/sysfs.h>
+
+static bool reorder;
+module_param(reorder, bool, 0644);
+MODULE_PARM_DESC(reorder, "1: complete what was issued in reverse order");
+
+static unsigned int stall_ms;
+module_param(stall_ms, uint, 0644);
+MODULE_PARM_DESC(stall_ms, "length of a stall; 0: until terminated");
+
+/* The number of the last descriptor that was submitted. */
+static atomic_t last_number;
+
+/* Let descriptors that stall go on. */
+static void end_stalls(void);
+
+static int fault_set(const char *text, const struct kernel_param *param)
+{
+	int error = param_set_uint(text, param);
+
+	if (error)
+		return error;
+	atomic_set(&last_number, 0);
+	end_stalls();
+	return 0;
+}
+
+static const struct kernel_param_ops fault_ops = {
+	.set = fault_set,
+	.get = param_get_uint,
+};
+
+static unsigned int fail_at;
+module_param_cb(fail_at, &fault_ops, &fail_at, 0644);
+MODULE_PARM_DESC(fail_at, "the descriptor that fails; 0: none");
+
+static unsigned int short_at;
+module_param_cb(short_at, &fault_ops, &short_at, 0644);
+MODULE_PARM_DESC(short_at, "the descriptor that leaves a residue; 0: none");
+
+static unsigned int stall_at;
+module_param_cb(stall_at, &fault_ops, &stall_at, 0644);
+MODULE_PARM_DESC(stall_at, "the descriptor that stalls; 0: none");
+
+static unsigned int vanish_at;
+module_param_cb(vanish_at, &fault_ops, &vanish_at, 0644);
+MODULE_PARM_DESC(vanish_at, "the descriptor whose channel vanishes; 0: none");
+
+static int count_get(char *buffer, const struct kernel_param *param)
+{
+	return sysfs_emit(buffer, "%ld\n", atomic_long_read(param->arg));
+}
+
+static const struct kernel_param_ops count_ops = {
+	.get = count_get,
+};
+
+/* Since the module was loaded; exact when no channel has anything to do. */
+static atomic_long_t descriptors;
+module_param_cb(descriptors, &count_ops, &descriptors, 0444);
+MODULE_PARM_DESC(descriptors, "descriptors done with, faulty and aborted ones, too");
+
+static atomic_long_t bytes;
+module_param_cb(bytes, &count_ops, &bytes, 0444);
+MODULE_PARM_DESC(bytes, "bytes that were copied");
+
+static atomic_long_t faults;
+module_param_cb(faults, &count_ops, &faults, 0444);
+MODULE_PARM_DESC(faults, "faults that were injected");
+
+static atomic_long_t refused;
+module_param_cb(refused, &count_ops, &refused, 0444);
+MODULE_PARM_DESC(refused, "requests of a wrong size or alignment");
+
+/* Is it this descriptor's turn to fail in this way? Ask once: it counts. */
+static bool is_chosen(const unsigned int *fault_at, unsigned int number)
+{
+	if (READ_ONCE(*fault_at) != number)
+		return false;
+	atomic_long_inc(&faults);
+	return true;
+}
+
+#endif

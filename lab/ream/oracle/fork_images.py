@@ -136,7 +136,7 @@ def page_links(facts: Facts, nid: int) -> int:
     return links
 
 
-def _spare(nr_pages: int, facts: Facts, place: Place) -> NDArray[np.uint8]:
+def spare(nr_pages: int, facts: Facts, place: Place) -> NDArray[np.uint8]:
     """Descriptors of allocated pages that nobody uses yet; shape (nr_pages, sizeof.page)."""
     pages = np.zeros(nr_pages, page_dtype(facts))
     pages["flags"] = page_links(facts, place.nid)
@@ -145,7 +145,7 @@ def _spare(nr_pages: int, facts: Facts, place: Place) -> NDArray[np.uint8]:
     return pages.view(np.uint8).reshape(nr_pages, facts["sizeof.page"])
 
 
-def _lay_out(
+def lay_out(
     octets: NDArray[np.uint8], first_page: int, like: Folio, facts: Facts, place: Place
 ) -> None:
     """Make folios of allocated pages, one after the other, not mapped by anybody yet.
@@ -186,7 +186,7 @@ def _lay_out(
 
 def initial(mapping: Mapping, facts: Facts, place: Place) -> State:
     """Memory before the first fork: what the mapping says, counted as a kernel counts it."""
-    octets = _spare(mapping.nr_descriptors, facts, place)
+    octets = spare(mapping.nr_descriptors, facts, place)
     mapped = np.zeros(mapping.nr_descriptors, np.int64)
     index: dict[int, int] = {}
     rss: Counter[str] = Counter()
@@ -200,7 +200,7 @@ def initial(mapping: Mapping, facts: Facts, place: Place) -> State:
             rss["MM_SWAPENTS"] += 1
     for number, folio in enumerate(mapping.folios):
         part = slice(folio.first_page, folio.first_page + folio.nr_pages)
-        _lay_out(octets[np.newaxis, part], folio.first_page, folio, facts, place)
+        lay_out(octets[np.newaxis, part], folio.first_page, folio, facts, place)
         head_index = index.get(number, 0) if folio.index is None else folio.index
         mapcounts = mapped[part] + folio.mapped_elsewhere
         _count(octets[part], folio, head_index, mapcounts, facts)
@@ -316,9 +316,9 @@ def uniform(
     """
     at = uniform_order_of_folios(order, nr_pages, shuffled_seed)
     nr_folios, nr_each = nr_pages >> order, 1 << order
-    octets = _spare(nr_pages, facts, place)
+    octets = spare(nr_pages, facts, place)
     folios = octets.reshape(nr_folios, nr_each, -1)
-    _lay_out(folios, 0, Folio(order, 0), facts, place)
+    lay_out(folios, 0, Folio(order, 0), facts, place)
     nr_mappings = _MAPPINGS[state]
     pages = folios.view(page_dtype(facts))[..., 0]
     pages["_mapcount"] = nr_mappings - 1

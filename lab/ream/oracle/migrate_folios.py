@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is migrated: folios on a caller's list, how they are mapped, and what stands in their way.
+
+Nothing here depends on a build. Pages are counted from the first frame of the sources; the
+target of the folio at page i is at page i of the targets, each time it is asked for, so that
+memory afterwards does not depend on the order in which targets are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from ream.oracle import pte
+from ream.oracle.mapping import PAGES_PER_PMD
+
+PMD_ORDER = 9
+
+PAGE_PROT = pte.PRESENT | pte.USER | pte.ACCESSED | pte.NX
+"""vm_page_prot of a private, writable VMA: bits of a new entry; source: protection_map of x86."""
+
+PSE = pte.PAT
+"""The same bit: in an entry of a PMD it says that the page is huge."""
+
+Mode: TypeAlias = Literal["async", "sync_light", "sync"]
+Mapped: TypeAlias = Literal["ptes", "pmd", "unmapped"]
+
+REASONS = (
+    *("COMPACTION", "MEMORY_FAILURE", "MEMORY_HOTPLUG", "SYSCALL", "MEMPOLICY_MBIND"),
+    *("NUMA_MISPLACED", "CONTIG_RANGE", "LONGTERM_PIN", "DEMOTION", "DAMON"),
+)
+"""enum migrate_reason without MR_, in its order; include/linux/migrate_mode.h."""
+
+FLAGS = frozenset(
+    {"uptodate", "referenced", "active", "unevictable", "dirty", "workingset", "mlocked"}
+)
+"""What may be set in the head of a folio, without PG_; a split gives all of it to every page."""
+
+STOCK_BATCH_PAGES = 512
+"""NR_MAX_BATCHED_MIGRATION of 6.12: HPAGE_PMD_NR."""
+
+_FAULTS = ("locked", "extra-ref", "writeback", "no-target", "freed", "partially-mapped")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things lie, and the addresses that descriptors hold.
+
+    src_map, dst_map: of the descriptors of src_pfn and dst_pfn, which are multiples of 512.
+    anon_vma: of all VMAs and folios; even. list: the caller's list head. src_queue, dst_queue:
+    the list heads of the two nodes' deferred splits; equal if the nodes are. address: where every
+    VMA begins; a multiple of 2 MiB.
+    """
+
+    src_map: int
+    dst_map: int
+    src_pfn: int
+    dst_pfn: int
+    anon_vma: int
+    list: int
+    src_queue: int
+    dst_queue: int
+    src_nid: int = 0
+    dst_nid: int = 1
+    address: int = 1 << 40
+
+
+@dataclass(frozen=True)
+class PteBits:
+    """What an entry says of its page; exclusive is kept in the page (PG_anon_exclusive)."""
+
+    young: bool = True
+    dirty: bool = True
+    soft_dirty: bool = False
+    write: bool = True
+    exclusive: bool = True
+    uffd_wp: bool = False
+
+
+READ_ONLY = PteBits(write=False, exclusive=False)
+"""As fork leaves the entries of both sides."""
+
+
+@dataclass(frozen=True)
+class Folio:
+    """An anonymous folio that its caller has isolated.
+
+    order: 2^order pages. ptes: of each page, or one for all; of a huge entry one. mapped: by what.
+    flags: of its head. swapbacked: not if MADV_FREE was called on it. nr_mappings: address spaces
+    that map it, the first ones of all. aligned: its address is aligned to its size; else it
+    follows the one before and may lie across two page tables.
+    fault: "locked" by somebody, "extra-ref" held by somebody, under "writeback", "no-target" to be
+    had, "poison:K" page K cannot be read, "freed" all references but the caller's are gone,
+    "partially-mapped" some ptes are None, and the folio waits for a split on its node's queue.
+    """
+
+    order: int = 0
+    ptes: tuple[PteBits | None, ...] = (PteBits(),)
+    mapped: Mapped = "ptes"
+    flags: frozenset[str] = frozenset({"uptodate"})
+    swapbacked: bool = True
+    nr_mappings: int = 1
+    fault: str | None = None
+    aligned: bool = True
+
+    @property
+    def nr_pages(self) -> int:
+        """Its pages."""
+        return 1 << self.order
+
+    @property
+    def is_huge(self) -> bool:
+        """Whether one entry of a PMD could map it; source: folio_test_pmd_mappable()."""
+        return self.order == PMD_ORDER
+
+    @property
+    def bits(self) -> tuple[PteBits | None, ...]:
+        """Of each of its entries in one address space, in order of address; None: no entry."""
+        if self.mapped == "unmapped":
+            return ()
+        nr = 1 if self.mapped == "pmd" else self.nr_pages
+        return self.ptes * nr if len(self.ptes) == 1 else self.ptes
+
+    @property
+    def mapped_bits(self) -> tuple[PteBits, ...]:
+        """The same without what is not mapped."""
+        return tuple(bits for bits in self.bits if bits is not None)
+
+    @property
+    def nr_mapped_pages(self) -> int:
+        """Pages that an address space has of it."""
+        return self.nr_pages if self.mapped == "pmd" else len(self.mapped_bits)
+
+    @property
+    def nr_entries(self) -> int:
+        """Entries that map it, in all address spaces; each holds a reference."""
+        return len(self.mapped_bits) * self.nr_mappings
+
+    @property
+    def poisoned_page(self) -> int | None:
+        """The page of it that cannot be read."""
+        name, _, page = (self.fault or "").partition(":")
+        return int(page) if name == "poison" else None
+
+    @property
+    def has_dirty_entry(self) -> bool:
+        """Whether unmapping it makes the folio dirty."""
+        return any(bits.dirty for bits in self.mapped_bits)
+
+    @property
+    def queues(self) -> bool:
+        """Whether unmapping it page by page leaves it partially mapped for a while.
+
+        Source: __folio_remove_rmap(), mm/rmap.c; a folio of two pages has no room for a queue.
+        """
+        return self.mapped == "ptes" and self.order > 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A folio where it is, or, after a split, a page of it.
+
+    first_page: counted from the first source frame. first_slot: from the beginning of the VMA.
+    """
+
+    folio: Folio
+    first_page: int
+    first_slot: int
+
+    def pieces(self) -> tuple["Unit", ...]:
+        """Its pages as folios of their own, in the order of the list that a split makes.
+
+        A page that nobody maps has its caller's reference alone. The first page comes last.
+        Source: __split_huge_page(), mm/huge_memory.c, and try_split_folio(), mm/migrate.c.
+        """
+        folio = self.folio
+        dirty = {"dirty"} if folio.has_dirty_entry else set()
+        pieces = []
+        for page, bits in enumerate(folio.bits):
+            piece = Folio(0, flags=folio.flags | dirty, swapbacked=folio.swapbacked)
+            if bits is None:
+                piece = replace(piece, mapped="unmapped", fault="freed")
+            else:
+                piece = replace(piece, ptes=(bits,), nr_mappings=folio.nr_mappings)
+            pieces.append(Unit(piece, self.first_page + page, self.first_slot + page))
+        return tuple(reversed(pieces))
+
+
+@dataclass(frozen=True)
+class Migration:
+    """One call of migrate_pages() on folios that lie one after the other in memory.
+
+    listed: their numbers in the order of the caller's list, which is also that of their
+    addresses; None: as they lie. batch_pages: NR_MAX_BATCHED_MIGRATION.
+    Raises ValueError for what no kernel could be asked, or what is not modelled: waiting for a
+    lock or for writeback, and splitting a folio that has a target already or a huge entry.
+    """
+
+    folios: tuple[Folio, ...]
+    mode: Mode = "async"
+    reason: str = "SYSCALL"
+    batch_pages: int = STOCK_BATCH_PAGES
+    listed: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(self._faults())
+        if faults:
+            raise ValueError("; ".join(faults))
+
+    @property
+    def order_of_list(self) -> Sequence[int]:
+        """Numbers of the folios as migrate_pages() meets them."""
+        return range(len(self.folios)) if self.listed is None else self.listed
+
+    @cached_property
+    def _first_pages(self) -> tuple[int, ...]:
+        end, found = 0, []
+        for folio in self.folios:
+            found.append(-(-end // folio.nr_pages) * folio.nr_pages)
+            end = found[-1] + folio.nr_pages
+        return tuple(found)
+
+    @cached_property
+    def _first_slots(self) -> tuple[int, ...]:
+        end, found = 0, [0] * len(self.folios)
+        for number in self.order_of_list:
+            folio = self.folios[number]
+            found[number] = -(-end // folio.nr_pages) * folio.nr_pages if folio.aligned else end
+            end = found[number] + folio.nr_pages
+        return tuple(found)
+
+    def first_page(self, number: int) -> int:
+        """Where a folio begins, counted from the first source frame; a multiple of its size."""
+        return self._first_pages[number]
+
+    def first_slot(self, number: int) -> int:
+        """Where it is mapped, in pages from the beginning of the VMA."""
+        return self._first_slots[number]
+
+    @property
+    def nr_pages(self) -> int:
+        """Frames of the sources, those between folios included; as many of the targets."""
+        return self._first_pages[-1] + self.folios[-1].nr_pages
+
+    @property
+    def nr_pmds(self) -> int:
+        """Page tables of each VMA, or huge entries in their place."""
+        last = self.order_of_list[-1]
+        return -(-(self._first_slots[last] + self.folios[last].nr_pages) // PAGES_PER_PMD)
+
+    @property
+    def nr_mappings(self) -> int:
+        """Address spaces."""
+        return max(folio.nr_mappings for folio in self.folios)
+
+    @property
+    def poisoned_pages(self) -> tuple[int, ...]:
+        """Source pages whose copy fails."""
+        return tuple(
+            first + folio.poisoned_page
+            for first, folio in zip(self._first_pages, self.folios, strict=True)
+            if folio.poisoned_page is not None
+        )
+
+    @property
+    def no_target(self) -> tuple[int, ...]:
+        """Heads for which the allocator has no target."""
+        return tuple(
+            unit.first_page
+            for unit in self.units
+            if unit.folio.fault == "no-target" and not self.splits(unit.folio)
+        )
+
+    @property
+    def no_large_target(self) -> tuple[int, ...]:
+        """Heads for which it has none as long as the folio is large."""
+        return tuple(
+            unit.first_page
+            for unit in self.units
+            if unit.folio.fault == "no-target" and self.splits(unit.folio)
+        )
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The folios where they are, by number."""
+        return tuple(map(Unit, self.folios, self._first_pages, self._first_slots))
+
+    def splits(self, folio: Folio) -> bool:
+        """Whether the kernel has to split it before it finds targets for its pages.
+
+        A fault that found memory on the wrong node does not; migrate_pages_batch().
+        """
+        if folio.fault == "partially-mapped":
+            return True
+        return folio.fault == "no-target" and folio.order > 0 and self.reason != "NUMA_MISPLACED"
+
+    def _faults(self) -> Iterator[str]:
+        if not self.folios:
+            yield "no folios"
+        if sorted(self.order_of_list) != list(range(len(self.folios))):
+            yield "listed: not every folio once"
+        if self.mode not in {"async", "sync_light", "sync"}:
+            yield f"mode {self.mode!r} is none of async, sync_light, sync"
+        if self.reason not in REASONS:
+            yield f"reason {self.reason!r} is none of {', '.join(REASONS)}"
+        if self.batch_pages < 1:
+            yield f"batch_pages {self.batch_pages} is below 1"
+        # Folios that are alike have the same faults, and rows that are timed have many.
+        asked: dict[Folio, int] = {}
+        for number, folio in enumerate(self.folios):
+            asked.setdefault(folio, number)
+        for folio, number in asked.items():
+            for fault in (*_folio_faults(folio), *self._unmodelled(folio)):
+                yield f"folio {number}: {fault}"
+
+    def _unmodelled(self, folio: Folio) -> Iterator[str]:
+        if folio.fault == "writeback" and self.mode == "sync":
+            yield "under writeback in mode sync: would wait for ever"
+        waits = self.mode == "sync" or (self.mode == "sync_light" and "uptodate" in folio.flags)
+        if folio.fault == "locked" and waits:
+            yield f"locked in mode {self.mode}: would wait for ever"
+        if self.splits(folio) and folio.mapped == "pmd":
+            yield "mapped by a huge entry: would be split, which is not modelled"
+        if folio.poisoned_page is not None and folio.queues and self.mode != "async":
+            yield "large, poisoned, and tried again: would be split, which is not modelled"
+
+
+def _folio_faults(folio: Folio) -> Iterator[str]:
+    if not 0 <= folio.order <= PMD_ORDER or folio.order == 1:
+        yield f"order {folio.order} is of no anonymous folio (0, 2 to {PMD_ORDER})"
+        return
+    if folio.nr_mappings not in {1, 2}:
+        yield f"{folio.nr_mappings} mappings: 1 or 2"
+    if not folio.flags <= FLAGS:
+        yield f"flags {', '.join(sorted(folio.flags - FLAGS))} are not modelled"
+    if {"active", "unevictable"} <= folio.flags:
+        yield "active and unevictable"
+    yield from _mapped_faults(folio)
+    yield from _fault_faults(folio)
+
+
+def _mapped_faults(folio: Folio) -> Iterator[str]:
+    if len(folio.ptes) not in {1, 1 if folio.mapped == "pmd" else folio.nr_pages}:
+        yield f"{len(folio.ptes)} ptes: one for all, or one for each of its entries"
+    if folio.mapped == "pmd" and not (folio.is_huge and folio.aligned):
+        yield f"mapped by a huge entry: order {PMD_ORDER} and aligned"
+    if folio.mapped == "unmapped" and folio.fault not in {"freed", "extra-ref"}:
+        yield "unmapped, hence without a reference but its caller's: freed, or extra-ref"
+    is_partial = folio.mapped == "ptes" and folio.ptes.count(None) in range(1, folio.nr_pages)
+    if is_partial != (folio.fault == "partially-mapped") or (None in folio.ptes and not is_partial):
+        yield "partially-mapped: some ptes are None, some are not, and only then"
+    for bits in set(folio.ptes):
+        if bits is not None:
+            yield from _bits_faults(bits, folio.nr_mappings)
+
+
+def _fault_faults(folio: Folio) -> Iterator[str]:
+    page = folio.poisoned_page
+    if page is not None and not 0 <= page < folio.nr_pages:
+        yield f"no page {page} to be poisoned"
+    if page is None and folio.fault is not None and folio.fault not in _FAULTS:
+        yield f"fault {folio.fault!r} is none of {', '.join(_FAULTS)}, poison:K"
+    if folio.fault == "freed" and folio.mapped != "unmapped":
+        yield "freed but mapped"
+
+
+def _bits_faults(bits: PteBits, nr_mappings: int) -> Iterator[str]:
+    if bits.write and not bits.exclusive:
+        yield "a writable entry of a page that is not exclusive"
+    if bits.write and bits.uffd_wp:
+        yield "a writable entry that userfaultfd protects"
+    if bits.exclusive and nr_mappings > 1:
+        yield "an exclusive page with two mappings"

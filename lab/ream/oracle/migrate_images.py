@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Memory around a migration, as arrays: descriptors of both nodes, entries of every address space.
+
+Offsets, shifts and constants come from the build (`facts`), the rules from Linux 6.12.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ream.oracle import mapping, pte
+from ream.oracle.fork_images import Words, lay_out, page_dtype, spare
+from ream.oracle.fork_memory import Features
+from ream.oracle.mapping import PAGE_SHIFT, PAGES_PER_PMD
+from ream.oracle.memmap import Facts, descriptor_dtype, first_tail_dtype
+from ream.oracle.migrate_folios import PAGE_PROT, PSE, Folio, Migration, Place, PteBits, Unit
+
+Octets: TypeAlias = NDArray[np.uint8]
+Side: TypeAlias = Literal["src", "dst"]
+Member: TypeAlias = tuple[Side, int]
+"""Of a list: on which side, and the page of its descriptor."""
+
+SIDES: tuple[Side, Side] = ("src", "dst")
+
+_HELD_BY_SOMEBODY = {"extra-ref"}
+"""Faults of folios that have a reference more than their caller's and those of entries."""
+
+_FLAGS_OF_FAULTS = {"locked", "writeback"}
+"""Faults that are flags of the folio."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Memory before or after. Nobody writes to its arrays once it is made.
+
+    src, dst: descriptors, shape (nr_pages, sizeof.page). entries: of each address space, those
+    of the VMA's page tables; 0 where a huge entry is instead. pmds: those huge entries; 0 where
+    there is a page table.
+    """
+
+    src: Octets
+    dst: Octets
+    entries: tuple[Words, ...]
+    pmds: tuple[Words, ...]
+
+
+class Memory:
+    """Descriptors in the making: as many of sources as of targets.
+
+    Folios are named by their side and the page where they begin; `nr` that are alike and lie side
+    by side are written at once, which is what makes gibibytes of small ones quick.
+    """
+
+    def __init__(self, nr_pages: int, facts: Facts, place: Place) -> None:
+        self._facts = facts
+        self._place = place
+        self.octets: dict[Side, Octets] = {
+            side: spare(nr_pages, facts, self._world(side)) for side in SIDES
+        }
+
+    def fields(self, side: Side) -> NDArray[Any]:
+        """The fields of all descriptors of a side; shape (nr_pages,), to be written to."""
+        fields: NDArray[Any] = self.octets[side].reshape(-1).view(page_dtype(self._facts))
+        return fields
+
+    def enter(self, side: Side, first_page: int, folio: Folio, *, nr: int = 1) -> None:
+        """Mapped folios, all but their index, of spare pages or of allocated targets."""
+        octets, pages, second = self._folios(side, first_page, folio.order, nr)
+        flags = folio.flags | (_FLAGS_OF_FAULTS & {folio.fault or ""})
+        like = mapping.Folio(folio.order, 0, swapbacked=folio.swapbacked, flags=flags)
+        lay_out(octets, first_page, like, self._facts, self._world(side))
+        nr_held = 1 + (folio.fault in _HELD_BY_SOMEBODY)
+        pages["_refcount"][:, 0] = nr_held + folio.nr_entries
+        for page, bits in enumerate(folio.bits):
+            if bits is not None and bits.exclusive:
+                pages["flags"][:, page] |= self._flags("anon_exclusive")
+            if bits is not None and folio.mapped == "ptes":
+                pages["_mapcount"][:, page] = folio.nr_mappings - 1
+        if second is None:
+            return
+        second["_large_mapcount"] = folio.nr_entries - 1
+        if folio.mapped == "pmd":
+            second["_entire_mapcount"] = folio.nr_mappings - 1
+            second["_nr_pages_mapped"] = self._facts["ENTIRELY_MAPPED"]
+        elif folio.mapped == "ptes":
+            second["_nr_pages_mapped"] = folio.nr_mapped_pages
+
+    def allocate(self, first_page: int, order: int, *, nr: int = 1) -> None:
+        """Targets of spare pages: as get_new_folio() gives them out."""
+        like = mapping.Folio(order, 0, anon=False, swapbacked=False, flags=frozenset())
+        octets, _, _ = self._folios("dst", first_page, order, nr)
+        lay_out(octets, first_page, like, self._facts, self._world("dst"))
+
+    def move(self, first_page: int, folio: Folio, reason: str, *, nr: int = 1) -> None:
+        """Targets become what their sources were, all but the index, and the sources nobody's.
+
+        The reference that is not an entry's is the one of folio_add_lru(), until the folio is on
+        a list. Source: folio_migrate_flags(), mm/migrate.c; mlock is not among what it copies.
+        """
+        dirty = {"dirty"} if folio.has_dirty_entry else set()
+        moved = replace(folio, flags=folio.flags - {"mlocked"} | dirty)
+        self.enter("dst", first_page, moved, nr=nr)
+        self.unlink("dst", first_page, folio.order, nr=nr)
+        self.leave(first_page, folio, reason, nr=nr)
+
+    def split(self, unit: Unit) -> None:
+        """A source becomes small folios that are mapped again, all but their links.
+
+        What a page behind the first held for its folio is gone but for its node and zone.
+        Source: __split_huge_page(), mm/huge_memory.c.
+        """
+        part = slice(unit.first_page, unit.first_page + unit.folio.nr_pages)
+        self.octets["src"][part] = spare(unit.folio.nr_pages, self._facts, self._world("src"))
+        for piece in unit.pieces():
+            self.enter("src", piece.first_page, piece.folio)
+            self.index("src", piece)
+
+    def index(self, side: Side, unit: Unit) -> None:
+        """Enter what is mapped there; source: linear_page_index(), include/linux/pagemap.h."""
+        fields = self.fields(side)
+        fields["index"][unit.first_page] = index_of(unit.first_slot, self._place)
+
+    def leave(self, first_page: int, folio: Folio, reason: str, *, nr: int = 1) -> None:
+        """Sources that nobody maps any more, and whose last reference is gone.
+
+        Source: folio_migrate_flags(), migrate_folio_done(), mm/migrate.c; poisoned memory keeps
+        its reference.
+        """
+        _, pages, second = self._folios("src", first_page, folio.order, nr)
+        pages["flags"] &= ~self._flags("anon_exclusive")
+        pages["flags"][:, 0] &= ~self._flags("active", "unevictable")
+        pages["_mapcount"] = -1
+        pages["_refcount"][:, 0] = reason == "MEMORY_FAILURE"
+        if second is not None:
+            second["_large_mapcount"] = -1
+            second["_entire_mapcount"] = -1
+            second["_nr_pages_mapped"] = 0
+        self.dirty(first_page, folio, nr=nr)
+        self.unlink("src", first_page, folio.order, nr=nr)
+
+    def dirty(self, first_page: int, folio: Folio, *, nr: int = 1) -> None:
+        """Sources that were unmapped: dirty if an entry was; source: try_to_migrate_one()."""
+        if folio.has_dirty_entry:
+            _, pages, _ = self._folios("src", first_page, folio.order, nr)
+            pages["flags"][:, 0] |= self._flags("dirty")
+
+    def unlink(self, side: Side, first_page: int, order: int, *, nr: int = 1) -> None:
+        """Take folios off the list they were on; source: list_del(), include/linux/list.h."""
+        octets, _, _ = self._folios(side, first_page, order, nr)
+        links = octets[:, 0].view(_link_dtype(self._facts, self._facts["page.lru"]))[..., 0]
+        links["next"] = self._facts["LIST_POISON1"]
+        links["prev"] = self._facts["LIST_POISON2"]
+
+    def list_sources(self, heads: Iterable[int]) -> None:
+        """Put sources on the caller's list, in this order."""
+        members: list[Member] = [("src", page) for page in heads]
+        self._link(members, self._place.list, self._facts["page.lru"])
+
+    def queue(self, side: Side, members: Sequence[Member]) -> None:
+        """Put folios on a node's queue of deferred splits, in this order.
+
+        The flag is in the second page, the link in the third.
+        Source: deferred_split_folio(), mm/huge_memory.c.
+        """
+        for where in SIDES:
+            seconds = [page + 1 for which, page in members if which == where]
+            self.fields(where)["flags"][seconds] |= self._flags("partially_mapped")
+        offset = self._facts["folio._deferred_list"] - 2 * self._facts["sizeof.page"]
+        queue = self._place.src_queue if side == "src" else self._place.dst_queue
+        self._link([(where, page + 2) for where, page in members], queue, offset)
+
+    def _link(self, members: Sequence[Member], head: int, offset: int) -> None:
+        """A list of descriptors' links at an offset, behind a list head that is elsewhere."""
+        at_dst = np.array([side == "dst" for side, _ in members], bool)
+        pages = np.array([page for _, page in members], np.int64)
+        around = np.full(len(members) + 2, head, np.uint64)
+        around[1:-1] = pages * self._facts["sizeof.page"] + offset
+        for side in SIDES:
+            chosen = at_dst if side == "dst" else ~at_dst
+            around[1:-1][chosen] += np.uint64(self._world(side).map)
+        for side in SIDES:
+            chosen = at_dst if side == "dst" else ~at_dst
+            links = self.octets[side].reshape(-1).view(_link_dtype(self._facts, offset))
+            links["prev"][pages[chosen]] = around[:-2][chosen]
+            links["next"][pages[chosen]] = around[2:][chosen]
+
+    def _folios(
+        self, side: Side, first_page: int, order: int, nr: int
+    ) -> tuple[Octets, NDArray[Any], NDArray[Any] | None]:
+        """Shape (nr, pages of each, sizeof.page), the same as fields, and of second pages."""
+        nr_each = 1 << order
+        part = self.octets[side][first_page : first_page + nr * nr_each]
+        octets = part.reshape(nr, nr_each, -1)
+        second = octets[:, 1].view(first_tail_dtype(self._facts))[..., 0] if order else None
+        return octets, octets.view(page_dtype(self._facts))[..., 0], second
+
+    def _flags(self, *names: str) -> np.uint64:
+        return np.uint64(sum(1 << self._facts[f"PG_{name}"] for name in names))
+
+    def _world(self, side: Side) -> mapping.Place:
+        """The place as lay_out() wants it; no folio here is of a file."""
+        place = self._place
+        if side == "src":
+            return mapping.Place(place.src_map, place.src_pfn, place.anon_vma, 0, place.src_nid)
+        return mapping.Place(place.dst_map, place.dst_pfn, place.anon_vma, 0, place.dst_nid)
+
+
+def _link_dtype(facts: Facts, offset: int) -> np.dtype[Any]:
+    """A struct list_head of a descriptor."""
+    return descriptor_dtype({"next": "<u8", "prev": "<u8"}, [offset, offset + 8], facts)
+
+
+def laid_out(migration: Migration, facts: Facts, place: Place) -> Memory:
+    """What migrate_pages() finds: sources isolated and listed, targets as they are allocated."""
+    memory = Memory(migration.nr_pages, facts, place)
+    waiting: list[Member] = []
+    for unit in migration.units:
+        memory.enter("src", unit.first_page, unit.folio)
+        memory.index("src", unit)
+        if not migration.splits(unit.folio):
+            memory.allocate(unit.first_page, unit.folio.order)
+        if unit.folio.fault == "partially-mapped":
+            waiting.append(("src", unit.first_page))
+    memory.queue("src", waiting)
+    memory.list_sources(migration.first_page(number) for number in migration.order_of_list)
+    return memory
+
+
+def before(migration: Migration, facts: Facts, place: Place) -> State:
+    """The same, with the entries of the page tables."""
+    memory = laid_out(migration, facts, place)
+    return State(memory.octets["src"], memory.octets["dst"], *tables(migration, facts, place))
+
+
+def index_of(slot: int, place: Place) -> int:
+    """folio->index of what is mapped there; source: linear_page_index(), linux/pagemap.h."""
+    return (place.address >> PAGE_SHIFT) + slot
+
+
+# --- Entries -----------------------------------------------------------------------------
+
+
+def entry(bits: PteBits, pfn: int, facts: Facts, *, huge: bool = False) -> int:
+    """The word that says so of a page."""
+    features = Features.of(facts)
+    word = pte.PRESENT | pte.USER | pte.NX | (PSE if huge else 0)
+    word |= pte.ACCESSED * bits.young | pte.RW * bits.write
+    if bits.dirty:
+        word = pte.mkdirty(word, soft=False)
+    word |= pte.SOFT_DIRTY * (bits.soft_dirty and features.soft_dirty)
+    word |= pte.UFFD_WP * (bits.uffd_wp and features.uffd_wp)
+    return pte.X86_64.encode(pfn, word)
+
+
+def restored(word: int, pfn: int, facts: Facts, *, folio_is_dirty: bool) -> int:
+    """The entry that takes the place of the migration entry that took the place of this one.
+
+    Source: remove_migration_pte(), mm/migrate.c; what the migration entry keeps of the old entry
+    is in try_to_migrate_one(), mm/rmap.c.
+    """
+    new = pte.X86_64.encode(pfn, PAGE_PROT)
+    if not pte.young(word):
+        new = pte.mkold(new)
+    if folio_is_dirty and pte.dirty(word):
+        new = pte.mkdirty(new, soft=Features.of(facts).soft_dirty)
+    new = pte.clear_soft_dirty(new) | word & pte.SOFT_DIRTY
+    if pte.write(word):
+        return pte.mkwrite(new)
+    return pte.mkuffd_wp(new) if pte.uffd_wp(word) else new
+
+
+def restored_huge(word: int, pfn: int, facts: Facts, *, folio_is_dirty: bool) -> int:
+    """The same of a huge entry, which x86 makes soft-dirty if it is dirty, whatever it was.
+
+    Source: remove_migration_pmd(), mm/huge_memory.c.
+    """
+    new = pte.X86_64.encode(pfn, PAGE_PROT | PSE) | word & pte.SOFT_DIRTY
+    if pte.write(word):
+        new = pte.mkwrite(new)
+    if pte.uffd_wp(word):
+        new = pte.mkuffd_wp(new)
+    if not pte.young(word):
+        new = pte.mkold(new)
+    if folio_is_dirty and pte.dirty(word):
+        new = pte.mkdirty(new, soft=Features.of(facts).soft_dirty)
+    return new
+
+
+def empty_tables(nr_mappings: int, nr_pmds: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    """Entries and huge entries of address spaces in which nothing is mapped."""
+    entries = tuple(np.zeros(nr_pmds * PAGES_PER_PMD, np.uint64) for _ in range(nr_mappings))
+    return entries, tuple(np.zeros(nr_pmds, np.uint64) for _ in range(nr_mappings))
+
+
+def tables(
+    migration: Migration, facts: Facts, place: Place
+) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
+    """Entries and huge entries of every address space, before."""
+    entries, pmds = empty_tables(migration.nr_mappings, migration.nr_pmds)
+    for unit in migration.units:
+        is_huge = unit.folio.mapped == "pmd"
+        for page, bits in enumerate(unit.folio.bits):
+            if bits is None:
+                continue
+            pfn, slot = place.src_pfn + unit.first_page + page, unit.first_slot + page
+            for space in range(unit.folio.nr_mappings):
+                table = pmds[space] if is_huge else entries[space]
+                table[slot // PAGES_PER_PMD if is_huge else slot] = entry(
+                    bits, pfn, facts, huge=is_huge
+                )
+    return entries, pmds

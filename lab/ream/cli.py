@@ -400,7 +400,7 @@ def _print_experiment(experiment: "Experiment") -> None:
     print(f"  variants  {', '.join(experiment.variant_names())}")
     for row in experiment.rows:
         where = "" if row.stage == "native" else f"{row.stage}: "
-        print(f"  {where + row.name:20} {row.title()}")
+        print(f"  {where + row.name:22} {row.title()}")
 
 
 @app.command()

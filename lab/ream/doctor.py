@@ -27,6 +27,9 @@ CACHE_BYTES = 6 << 30
 COMFORTABLE_BYTES = 8 << 30
 """The largest map is 1.6 GiB, and so are two predicted images."""
 
+MIGRATE_NODES = 2
+"""With memory: where it comes from and where it goes."""
+
 State = Literal["ok", "warn", "NO"]
 
 
@@ -103,10 +106,13 @@ def _guests() -> Iterator[Finding]:
 
 
 def _live() -> Finding:
-    """Of fork; zone-device needs a patched kernel."""
+    """Of fork and migrate; zone-device needs a patched kernel."""
     missing = {kib: reason for kib in FOLIO_KIB if (reason := why_not(kib))}
     if not missing:
-        return Finding("ok", "live stage", "fork, with folios of every size")
+        nodes = sum(bool(node.memory_bytes) for node in read_machine().nodes)
+        more = " and migrate" if nodes >= MIGRATE_NODES else ""
+        less = "" if more else f"; migrate needs two NUMA nodes with memory, here is {nodes}"
+        return Finding("ok", "live stage", f"fork{more}, with folios of every size{less}")
     if FOLIO_KIB[0] in missing:
         return Finding("warn", "live stage", missing[FOLIO_KIB[0]])
     sizes = ", ".join(map(str, missing))

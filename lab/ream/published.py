@@ -35,7 +35,7 @@ class Printed:
     before_sd: float | None
     published_sd: float | None
     ratio: float | None
-    """published/before."""
+    """published/before of times: of rates, which are better when higher, it is turned over."""
 
     @property
     def threads(self) -> int | None:
@@ -84,6 +84,16 @@ class Table(Value):
         """Whether the values are measurements, not ratios already."""
         return self.unit != RATIO_UNIT
 
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the values are rates.
+
+        Raises BadUsage if that is not said of all of them with one word: a ratio would be a guess.
+        """
+        if self.better not in ("higher", "lower"):
+            raise self._bad(f'better is neither "higher" nor "lower" (it is {self.better!r})')
+        return self.better == "higher"
+
     def printed(self, ref: PublishedRef, threads: int | None = None) -> Printed:
         """What `ref` names, for a run of ours that had so many threads; None: as many as it had.
 
@@ -97,6 +107,7 @@ class Table(Value):
                 if one.values.get(ref.value, 0) <= 0:
                     raise self._bad(f"the row of {_words(one.params)} has no {ref.value} above 0")
         pair = base.values.get(before), line.values.get(published)
+        ratio = _ratio(*(pair[::-1] if self.higher_is_better else pair))
         absolute = self.values_are_absolute
         return Printed(
             line=line,
@@ -104,7 +115,7 @@ class Table(Value):
             published=pair[1] if absolute else None,
             before_sd=base.sd.get(before) if absolute else None,
             published_sd=line.sd.get(published) if absolute else None,
-            ratio=_ratio(*pair) if absolute else _ratio(1, pair[1]),
+            ratio=ratio if absolute else _ratio(1, pair[1]),
         )
 
     def _line(self, ref: PublishedRef, threads: int | None) -> TableRow:

@@ -19,7 +19,10 @@ CANNOT_RUN = 3
     [
         (
             ["run", "quux"],
-            "no experiment 'quux'; there is deferred-init, fork, zone-device, or give a .toml file",
+            (
+                "no experiment 'quux'; there is deferred-init, fork, migrate, zone-device,"
+                " or give a .toml file"
+            ),
         ),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (["run", "--size", "0"], "a size of 0 leaves nothing to measure"),

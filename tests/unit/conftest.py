@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import hypothesis
 import pytest
 
-from ream.experiment import STRUCT_PAGE_BYTES, Row
+from ream.experiment import BYTES_PER_PAGE, Row
 from ream.measure.sample import Sample
 from ream.record.machine import Cache, Conditions, Machine, Node
 from ream.record.receipt import Kernel, PatchEntry, Ream, Receipt, SeriesEntry, Settings
@@ -43,7 +43,7 @@ def _simulated(
     """
     draw = random.Random(seed)
     samples = []
-    nr_pages = row.written_bytes // STRUCT_PAGE_BYTES
+    nr_pages = row.written_bytes // BYTES_PER_PAGE[row.bytes_of]
     for launch in range(launches):
         layout = {name: draw.gauss(0, launch_sd) for name in truth_ns_per_page}
         for number in range(row.rounds):

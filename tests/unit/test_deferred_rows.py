@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ream.experiment.deferred_init import DeferredInitRow, Layout
 from ream.experiment.section import PAGES_PER_SECTION
-from ream.stage.bench import object_names
+from ream.stage.bench import objects
 from ream.stage.deferred_init import (
     FOLDER,
     halved,
@@ -79,7 +79,9 @@ def test_twice_as_many_threads_as_cpus_share_them_and_more_do_not_run() -> None:
     suited = suit(rows, cpus=2)
     assert suited.cpus == 4
     assert suited.skipped == {"five": "5 threads on 2 CPUs", "many": "6 threads on 2 CPUs"}
-    assert suited.remarks == dict.fromkeys(("four", "both"), ("4 threads shared 2 CPUs",))
+    assert suited.remarks == dict.fromkeys(
+        ("four", "both"), ("oversubscribed: 4 threads shared 2 CPUs",)
+    )
     (warning,) = suited.warnings
     assert warning.startswith("four, both: several threads shared a CPU")
 
@@ -93,7 +95,7 @@ def test_threads_that_share_cpus_get_no_verdict() -> None:
     assert reasons == {
         "two": None,
         "three": None,
-        "four": "4 threads shared 2 CPUs",
+        "four": "oversubscribed: 4 threads shared 2 CPUs",
         "both": "for a reason",
     }
 
@@ -162,6 +164,6 @@ def test_holes_split_blocks_and_pageblocks() -> None:
 
 
 def test_an_object_may_name_functions_to_make_global() -> None:
-    named = object_names(FOLDER)
+    named = {one.name: one.functions for one in objects(FOLDER)}
     assert named["mm/mm_init.o"] == ("deferred_init_memmap",)
     assert named["kernel/padata.o"] == ()

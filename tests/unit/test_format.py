@@ -37,6 +37,8 @@ RUN_PARTS = (
     contract.Ratio,
     contract.Fill,
     contract.Comparison,
+    contract.Grid,
+    contract.GridLine,
     contract.ReceiptLines,
 )
 

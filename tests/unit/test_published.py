@@ -36,7 +36,27 @@ def test_a_line_without_a_before_has_no_ratio() -> None:
     base = {"channels": 0, "folio": "4K"}
     printed = table.printed(PublishedRef(id=table.id, params=line, before=base))
     assert (printed.before, printed.before_sd) == (3.55, 0.19)
-    assert printed.ratio == pytest.approx((printed.published or 0) / 3.55)
+    assert printed.published == 4.35
+
+
+def test_a_ratio_of_rates_is_turned_over_so_that_faster_is_less_than_1() -> None:
+    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    for channels, ratio in ((1, 3.55 / 2.63), (16, 3.55 / 4.4)):
+        ref = PublishedRef(
+            id=table.id,
+            params={"channels": channels, "folio": "4K"},
+            before={"channels": 0, "folio": "4K"},
+        )
+        assert table.printed(ref).ratio == pytest.approx(ratio)
+
+
+def test_a_table_whose_values_are_better_in_two_ways_is_not_compared() -> None:
+    table = lookup(load_tables(PUBLISHED), "compact-dma")
+    ref = PublishedRef(
+        id=table.id, params={"mode": "dma"}, before={"mode": "baseline"}, value="wall_ms"
+    )
+    with pytest.raises(BadUsage, match=r'better is neither "higher" nor "lower" \(it is \'lower'):
+        table.printed(ref)
 
 
 SKYLAKE = PublishedRef(

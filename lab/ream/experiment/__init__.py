@@ -10,14 +10,18 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.experiment.deferred_init import DeferredInit, DeferredInitRow
 from ream.experiment.fork import Fork, ForkRow
+from ream.experiment.migrate import Migrate, MigrateRow
 from ream.experiment.shape import (
     BEFORE,
     BEFORE_AGAIN,
+    BYTES_PER_PAGE,
     IMPLIED,
     PAGE_BYTES,
     PUBLISHED,
     RUNNING,
     STRUCT_PAGE_BYTES,
+    BytesOf,
+    Cell,
     PublishedRef,
     Stage,
 )
@@ -28,16 +32,21 @@ from ream.values import faults, read_toml
 __all__ = [
     "BEFORE",
     "BEFORE_AGAIN",
+    "BYTES_PER_PAGE",
     "IMPLIED",
     "PAGE_BYTES",
     "PUBLISHED",
     "RUNNING",
     "STRUCT_PAGE_BYTES",
+    "BytesOf",
+    "Cell",
     "DeferredInit",
     "DeferredInitRow",
     "Experiment",
     "Fork",
     "ForkRow",
+    "Migrate",
+    "MigrateRow",
     "PublishedRef",
     "Row",
     "Stage",
@@ -49,12 +58,13 @@ __all__ = [
     "parse_size",
 ]
 
-Experiment = ZoneDevice | DeferredInit | Fork
-Row = ZoneDeviceRow | DeferredInitRow | ForkRow
+Experiment = ZoneDevice | DeferredInit | Fork | Migrate
+Row = ZoneDeviceRow | DeferredInitRow | ForkRow | MigrateRow
 
 _BY_NAME: Mapping[object, type[Experiment]] = {
     "deferred-init": DeferredInit,
     "fork": Fork,
+    "migrate": Migrate,
     "zone-device": ZoneDevice,
 }
 

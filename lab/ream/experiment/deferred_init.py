@@ -70,6 +70,12 @@ class DeferredInitRow(RowBase):
         return self.nr_pages * STRUCT_PAGE_BYTES
 
     @property
+    def cpus_wanted(self) -> int | None:
+        if self.threads is None:
+            return None
+        return self.threads * (self.nodes if self.stage == "native" else 1)
+
+    @property
     def times_the_map(self) -> bool:
         return self.measure != "boot"
 

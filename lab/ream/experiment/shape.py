@@ -3,6 +3,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -49,6 +50,20 @@ class PublishedRef(Value):
         return self
 
 
+BytesOf = Literal["map", "memory"]
+"""What bytes are counted of: the memory map, 64 for each page, or memory itself."""
+
+BYTES_PER_PAGE: Mapping[BytesOf, int] = {"map": STRUCT_PAGE_BYTES, "memory": PAGE_BYTES}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Where a row stands in the grid of migration: a line for each number of channels."""
+
+    channels: int
+    folio: str
+
+
 def _always_several(refs: object) -> object:
     return (refs,) if isinstance(refs, (Mapping, PublishedRef)) else refs
 
@@ -82,7 +97,29 @@ class RowBase(Value):
     @property
     @abstractmethod
     def written_bytes(self) -> int:
-        """Bytes of memory map that one sample is about; the exact number comes with it."""
+        """Bytes that one sample is about, of memory map in most experiments; the exact number
+        comes with it.
+        """
+
+    @property
+    def bytes_of(self) -> BytesOf:
+        """What written_bytes are bytes of."""
+        return "map"
+
+    @property
+    def nr_entries(self) -> int | None:
+        """Page table entries that the time is about; None: it is about pages."""
+        return None
+
+    @property
+    def cpus_wanted(self) -> int | None:
+        """CPUs that work at once if they are idle; None: it does not matter."""
+        return None
+
+    @property
+    def cell(self) -> Cell | None:
+        """Its place in the experiment's grid; None: it has none."""
+        return None
 
     @property
     def fixed_rounds(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ream.experiment import BytesOf
 from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
@@ -73,6 +74,7 @@ class Result(_Part):
     per_page: Positive | None = None
     ns_per_page: Positive | None = None
     gb_per_s: Positive | None = None
+    per_entry: Positive | None = None
     over_published: Ratio | None = None
 
 
@@ -103,6 +105,7 @@ class Comparison(_Part):
     cpus: Cpus | None = None
     node_gib: Number | None = None
     gb_per_s: Positive | None = None
+    better: str | None = None
 
 
 class RowResult(_Part):
@@ -122,12 +125,35 @@ class RowResult(_Part):
     explanation: str | None = None
     notes: Texts = ()
     remarks: Texts = ()
+    bytes_of: BytesOf = "map"
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All published counterparts; published_table alone where it is the only one."""
         first = () if self.published_table is None else (self.published_table,)
         return self.published_tables or first
+
+
+class GridLine(_Part):
+    """One subject with one number of channels; a cell for each of the grid's columns."""
+
+    subject: str
+    channels: Count
+    cells: Tuple[float | None]
+    sd: Tuple[float | None] = ()
+    note: str | None = None
+
+
+class Grid(_Part):
+    """Rates by number of channels and size of folio: a published table, or the same of ours."""
+
+    unit: str
+    better: str
+    columns: Texts
+    lines: Tuple[GridLine]
+    id: str | None = None
+    source: str | None = None
+    notes: Texts = ()
 
 
 class ReceiptLines(_Part):
@@ -157,6 +183,7 @@ class Summary(_Part):
     rows: Tuple[RowResult]
     receipt: ReceiptLines
     question: str | None = None
+    grids: Tuple[Grid] = ()
 
     def to_object(self) -> dict[str, Any]:
         """What `--json` prints and run.json holds."""

@@ -19,6 +19,8 @@ from ream.values import Scalar
 
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""
+WORTHWHILE = 1.3
+"""What two channels on two idle CPUs are asked to gain where memory allows it."""
 
 
 def notes(row: RowResult) -> Iterator[str]:
@@ -42,6 +44,9 @@ def notes(row: RowResult) -> Iterator[str]:
         )
     for name, result in row.variants.items():
         yield from _of_one(name, result, before, row, bound)
+        yield from _by_entry(name, result, row)
+    if before is not None and row.params.get("channels"):
+        yield from _copy_bound(before, row)
 
 
 def _of_one(
@@ -56,7 +61,8 @@ def _of_one(
     if before is not None and result.nr_bytes != before.nr_bytes:
         missing = ": no fill of as many ran" if no_limit else ""
         yield (
-            f"{name} writes {result.nr_bytes:,} bytes of map, {BEFORE} {before.nr_bytes:,}{missing}"
+            f"{name} writes {result.nr_bytes:,} bytes of {row.bytes_of}, "
+            f"{BEFORE} {before.nr_bytes:,}{missing}"
         )
     elif no_limit:
         yield f"{name}: no fill of the same bytes ran with {_cpus(result.threads)} or more"
@@ -68,8 +74,42 @@ def _of_one(
             f"{name} is slower than {PUBLISHED}: {over.ratio:.3f} "
             f"[{over.low:.3f} .. {over.high:.3f}] of its time, "
             f"{_amount_per_page(result, row)} against "
-            f"{_amount_per_page(row.variants[PUBLISHED], row)} per struct page"
+            f"{_amount_per_page(row.variants[PUBLISHED], row)} per {_page(row)}"
         )
+
+
+def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
+    """What an entry costs that is unmapped and remapped, beside what it costs `published`."""
+    over, published = result.over_published, row.variants.get(PUBLISHED)
+    if result.per_entry is None or over is None or published is None:
+        return
+    within = "" if over.low is None else f" [{over.low:.3f} .. {over.high:.3f}]"
+    yield (
+        f"{name} takes {result.per_entry:.3g} {row.unit} for each {entry(row)}, {PUBLISHED} "
+        f"{published.per_entry or 0:.3g}: {over.ratio:.3f}{within} of its time"
+    )
+
+
+def _copy_bound(before: Result, row: RowResult) -> Iterator[str]:
+    """That no copying can gain much, where the fastest copy of the same bytes did not either."""
+    threads = max(result.threads or 1 for result in row.variants.values())
+    within = [limit for limit in row.limits if limit.threads <= threads]
+    fastest = min(within, key=lambda limit: limit.value, default=None)
+    if fastest is None or (gain := before.median / fastest.value) >= WORTHWHILE:
+        return
+    yield (
+        f"the bandwidth of copying forbids {WORTHWHILE:g}x here: the fastest copy of the same "
+        f"bytes ({fastest.how}, {_cpus(fastest.threads)}) alone is {gain:.2f}x as fast as {BEFORE}"
+    )
+
+
+def entry(row: RowResult) -> str:
+    """What maps a folio of the row."""
+    return "PMD" if row.params.get("mapped") == "pmd" else "PTE"
+
+
+def _page(row: RowResult) -> str:
+    return "struct page" if row.bytes_of == "map" else "page"
 
 
 def by_parts(row: RowResult, machine: Machine) -> str | None:
@@ -84,9 +124,12 @@ def by_parts(row: RowResult, machine: Machine) -> str | None:
     first_touch = row.params.get("first_touch")
     state = "first touch" if first_touch else row.params.get("pre_state")
     said = [
-        f"One sample writes {_amount(before)} ({_cached(before, machine)}; pre-state: {state}).",
         (
-            f"{BEFORE} takes {_per_page(before)} per struct page, {PUBLISHED} "
+            f"One sample writes {_amount(before, row)} ({_cached(before, machine)}; "
+            f"pre-state: {state})."
+        ),
+        (
+            f"{BEFORE} takes {_per_page(before)} per {_page(row)}, {PUBLISHED} "
             f"{_per_page(published)}; the fastest fill of the same bytes "
             f"({fill.how}, {_cpus(fill.threads)}) takes {fill.ns_per_page:.3g} ns."
         ),
@@ -137,8 +180,8 @@ def _times(factor: float) -> str:
     return f"{factor:.0f}" if factor >= 100 else f"{factor:.3g}"  # noqa: PLR2004
 
 
-def _amount(result: Result) -> str:
-    return f"{result.nr_bytes / 1e9:.3g} GB of map"
+def _amount(result: Result, row: RowResult) -> str:
+    return f"{result.nr_bytes / 1e9:.3g} GB of {row.bytes_of}"
 
 
 def _per_page(result: Result) -> str:

@@ -5,13 +5,25 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
-from ream.report.contract import Ratio, Result, RowResult, Summary
-from ream.report.table import LIMITS, fit, how_to_read, interval, limit_of, whose_published
+from ream.report.contract import Grid, Ratio, Result, RowResult, Summary
+from ream.report.table import (
+    LIMITS,
+    fit,
+    grid_lines,
+    grid_notes,
+    grid_title,
+    how_to_read,
+    interval,
+    limit_of,
+    whose_published,
+)
 
 WIDTH = 74
 LABEL = 9
 ROW = 17
 VARIANT = 14
+GRID_LABEL = 26
+GRID_CELL = 7
 RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
 
 
@@ -26,8 +38,14 @@ def render(summary: Summary) -> str:
     if receipt.patches:
         head.append(_labelled("Patches:", receipt.patches))
     blocks = [_wrapped(_method(summary)), "\n".join(head), "\n".join(_table(summary))]
-    if skipped := [f"{row.row} ({row.skipped})" for row in summary.rows if row.skipped]:
-        blocks.append(_wrapped(f"Not run: {'; '.join(skipped)}."))
+    blocks += ["\n".join(_grid(own)) for own in summary.grids]
+    skipped: dict[str, list[str]] = {}
+    for row in summary.rows:
+        if row.skipped:
+            skipped.setdefault(row.skipped, []).append(row.row)
+    if skipped:
+        each = (f"{', '.join(names)} ({reason})" for reason, names in skipped.items())
+        blocks.append(_wrapped(f"Not run: {'; '.join(each)}."))
     if receipt.warnings:
         blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
     command = receipt.command or f"./ream run {summary.experiment}"
@@ -74,6 +92,13 @@ def _table(summary: Summary) -> Iterator[str]:
         if row.variants:
             yield RULE
             yield from _row(row)
+
+
+def _grid(own: Grid) -> Iterator[str]:
+    yield _wrapped(f"{grid_title(own)}:")
+    yield from grid_lines(own, GRID_LABEL, GRID_CELL, WIDTH)
+    for text in grid_notes(own):
+        yield _wrapped(f"Note: {text}.")
 
 
 def _row(row: RowResult) -> Iterator[str]:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from ream.experiment import (
     BEFORE,
+    BYTES_PER_PAGE,
     IMPLIED,
     PAGE_BYTES,
     PUBLISHED,
@@ -21,7 +22,7 @@ from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import Verdict, judge, not_run
 from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
-from ream.report import explain
+from ream.report import explain, grid
 from ream.report.contract import (
     Comparison,
     Effect,
@@ -124,27 +125,30 @@ def summarise(
     for sample in samples:
         by_row.setdefault(sample.row, []).append(sample)
     names = tuple(variants) if variants is not None else experiment.variant_names()
+    rows = tuple(rows)
+    results = tuple(
+        _row(
+            _measured(
+                row,
+                experiment.row(row.name),
+                by_row.get(row.name, []),
+                skipped.get(row.name),
+                unit,
+            ),
+            names,
+            tables,
+            receipt,
+        ).model_copy(update={"remarks": remarks.get(row.name, ())})
+        for row in rows
+    )
     return Summary(
         experiment=experiment.name,
         stage=stage,
         run=run,
         question=experiment.question,
-        rows=tuple(
-            _row(
-                _measured(
-                    row,
-                    experiment.row(row.name),
-                    by_row.get(row.name, []),
-                    skipped.get(row.name),
-                    unit,
-                ),
-                names,
-                tables,
-                receipt,
-            ).model_copy(update={"remarks": remarks.get(row.name, ())})
-            for row in rows
-        ),
+        rows=results,
         receipt=_lines(receipt),
+        grids=() if _emulated(receipt) else grid.grids(rows, results, tables, experiment.name),
     )
 
 
@@ -167,7 +171,7 @@ def _row(
 ) -> RowResult:
     row = measured.row
     compared = tuple(_comparisons(measured, tables, receipt))
-    fills = tuple(_fill(limit) for limit in measured.limits)
+    fills = tuple(_fill(limit, row) for limit in measured.limits)
     bare = RowResult(
         row=row.name,
         title=row.title(),
@@ -186,11 +190,14 @@ def _row(
         published_table=compared[0] if compared else None,
         published_tables=compared if len(compared) > 1 else (),
         skipped=measured.skipped,
+        bytes_of=row.bytes_of,
     )
+    # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.
+    to_explain = (measured.asked or row).no_verdict
     return bare.model_copy(
         update={
             "notes": tuple(explain.notes(bare)),
-            "explanation": explain.by_parts(bare, receipt.machine) if row.no_verdict else None,
+            "explanation": explain.by_parts(bare, receipt.machine) if to_explain else None,
         }
     )
 
@@ -221,8 +228,9 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
         of_limit_low=_digits(near.low if near else None),
         of_limit_high=_digits(near.high if near else None),
         limit_threads=limit.level.threads if limit is not None and same_task else None,
-        per_page=_ns_per_page(level),
-        ns_per_page=None if measured.counted else _ns_per_page(level),
+        per_page=_ns_per_page(level, measured.row),
+        ns_per_page=None if measured.counted else _ns_per_page(level, measured.row),
+        per_entry=_per_entry(level, measured.row),
         gb_per_s=None if measured.counted else _gb_per_s(level),
         verified=all(
             sample.verified
@@ -268,6 +276,7 @@ def _comparison(
         before_sd=printed.before_sd,
         published_sd=printed.published_sd,
         unit=table.unit if table.values_are_absolute else None,
+        better=table.better,
         params=printed.line.params,
         threads=printed.threads,
         cpus=table.cpus,
@@ -292,7 +301,7 @@ def _verdict(measured: _Measured, printed: Printed, receipt: Receipt) -> Verdict
     reason = measured.row.no_verdict or measured.skipped
     if reason is None and RUNNING in receipt.kernel.variants:
         reason = ALONE
-    if reason is None and receipt.guest is not None and receipt.guest.accel == "tcg":
+    if reason is None and _emulated(receipt):
         reason = EMULATED
     if reason is not None:
         return not_run(reason)
@@ -301,9 +310,28 @@ def _verdict(measured: _Measured, printed: Printed, receipt: Receipt) -> Verdict
     ours = measured.ratio(PUBLISHED)
     if ours is None:
         return not_run(f"the variant {PUBLISHED} was not measured")
-    if unequal := _unequal_threads(measured, printed):
+    if unequal := _unequal_threads(measured, printed) or _oversubscribed(measured.row, receipt):
         return not_run(unequal)
     return judge(ours, measured.floor, printed.ratio)
+
+
+def _emulated(receipt: Receipt) -> bool:
+    return receipt.guest is not None and receipt.guest.accel == "tcg"
+
+
+def _oversubscribed(row: Row, receipt: Receipt) -> str | None:
+    """That the row keeps more CPUs busy than there were, or were idle: what to say of it."""
+    wanted, cpus, during = row.cpus_wanted, _cpus(row, receipt), receipt.conditions
+    taken_pct = (during.others_pct or 0) + (during.steal_pct or 0)
+    idle = receipt.machine.nr_cpus * (1 - taken_pct / 100)
+    if wanted is None or wanted <= min(cpus, round(idle)):
+        return None
+    if wanted > cpus:
+        return f"oversubscribed: {wanted} CPUs wanted, {cpus} there are"
+    return (
+        f"oversubscribed: {wanted} CPUs wanted, and others left {idle:.1f} of "
+        f"{receipt.machine.nr_cpus} idle: stop them and run again"
+    )
 
 
 def _unequal_threads(measured: _Measured, printed: Printed) -> str | None:
@@ -342,16 +370,17 @@ def _differs_in_size(
         if gib != table.node_gib:
             yield f"{table.node_gib} GiB a node there, {gib:.3g} here"
     theirs, ours = _their_rate(measured, table, printed), measured.published
-    emulated = receipt.guest is not None and receipt.guest.accel == "tcg"
-    if theirs is not None and ours is not None and measured.nodes == 1 and not emulated:
+    if theirs is not None and ours is not None and measured.nodes == 1 and not _emulated(receipt):
         yield f"about {theirs:.3g} GB/s there, {_gb_per_s(ours):.3g} here"
 
 
 def _their_rate(measured: _Measured, table: Table, printed: Printed) -> float | None:
-    """10^9 bytes of map a second, from what the table says of the memory: nearly.
+    """10^9 bytes a second: as printed, or from what the table says of the memory: nearly.
 
     A kernel initialises the first section of a node, and what memblock reserved, before.
     """
+    if table.unit == grid.RATE:
+        return printed.published
     nr_pages = printed.line.params.get("nr_pages")
     if not isinstance(nr_pages, int):
         nr_pages = None if table.node_gib is None else table.node_gib * GIB_PAGES
@@ -387,12 +416,12 @@ def _lines(receipt: Receipt) -> ReceiptLines:
     )
 
 
-def _fill(limit: Limit) -> Fill:
+def _fill(limit: Limit, row: Row) -> Fill:
     return Fill(
         value=round(limit.level.time_ns),
         threads=limit.level.threads,
         how=limit.how,
-        ns_per_page=_ns_per_page(limit.level),
+        ns_per_page=_ns_per_page(limit.level, row),
         gb_per_s=_gb_per_s(limit.level),
     )
 
@@ -409,12 +438,16 @@ def _ratio(estimate: Estimate | None) -> Ratio | None:
     )
 
 
-def _ns_per_page(level: Level) -> float:
-    return _rounded(level.time_ns * STRUCT_PAGE_BYTES / level.nr_bytes)
+def _ns_per_page(level: Level, row: Row) -> float:
+    return _rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
+
+
+def _per_entry(level: Level, row: Row) -> float | None:
+    return None if row.nr_entries is None else _rounded(level.time_ns / row.nr_entries)
 
 
 def _gb_per_s(level: Level) -> float:
-    """10^9 bytes of map a second, which is bytes a nanosecond."""
+    """10^9 bytes a second, which is bytes a nanosecond."""
     return _rounded(level.nr_bytes / level.time_ns)
 
 

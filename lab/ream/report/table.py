@@ -5,7 +5,9 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
-from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
+from ream.report import grid
+from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
+from ream.report.explain import entry
 
 LIVE = "live"
 WIDTH = 100
@@ -16,6 +18,8 @@ VALUES = 32
 """Columns of two published values with their spreads."""
 SHORT = 20
 MAX_IN_SHORT = 3
+GRID_LABEL = 28
+GRID_CELL = 8
 GB = 10**9
 
 HOW_TO_READ = (
@@ -23,7 +27,10 @@ HOW_TO_READ = (
     "of limit = {limit} / variant, 1 is the hardware's limit."
 )
 
-LIMITS = {"fork": "the fastest plain loop over the same entries and descriptors"}
+LIMITS = {
+    "fork": "the fastest plain loop over the same entries and descriptors",
+    "migrate": "the fastest plain copy of the same bytes",
+}
 """By experiment, what bounds it; else a fill of the same bytes."""
 
 HOW_TO_READ_COUNTS = (
@@ -38,9 +45,11 @@ HOW_TO_READ_GUEST = (
 )
 
 HOW_TO_READ_LIVE = (
-    "time of a system call of the running kernel, lower is better; caches are displaced before "
-    "each; nothing is measured beside it that it could be a ratio to."
+    "time of a system call of the running kernel, lower is better; {caches}"
+    "nothing is measured beside it that it could be a ratio to."
 )
+CACHES = {"fork": "caches are displaced before each; "}
+"""By experiment, how a live sample finds them."""
 
 _UNITS = {
     "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
@@ -53,8 +62,8 @@ def render(summary: Summary) -> str:
     plain = summary.plain()
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
-    rows = (_row(row, plain.experiment, no_limit=no_limit) for row in plain.rows)
-    blocks = [_head(plain), *rows, _in_short(plain)]
+    rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows)
+    blocks = [_head(plain), *rows, _in_short(plain), *map(_grid, plain.grids)]
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
@@ -93,7 +102,7 @@ def how_to_read(summary: Summary) -> str:
     if any(row.unit == "instructions" for row in summary.rows):
         return HOW_TO_READ_COUNTS
     if summary.stage == LIVE:
-        return HOW_TO_READ_LIVE
+        return HOW_TO_READ_LIVE.format(caches=CACHES.get(summary.experiment, ""))
     if summary.receipt.guest is None:
         return HOW_TO_READ.format(limit=limit_of(summary))
     emulated = (
@@ -143,18 +152,60 @@ def _or(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def _row(row: RowResult, experiment: str, *, no_limit: bool) -> Iterator[str]:
+def grid_lines(own: Grid, label: int, cell: int, width: int = WIDTH) -> Iterator[str]:
+    """A grid without its notes: `label` columns, and `cell` for each size of folio."""
+    head = f"{'':<{label}}" + "".join(f"{column:>{cell}}" for column in own.columns)
+    yield from textwrap.wrap(head, width, drop_whitespace=False)
+    for line in own.lines:
+        name = grid.label(line)
+        if len(name) > label:
+            yield from textwrap.wrap(name, width)
+            name = ""
+        cells = ("-" if value is None else fit(value, cell - 1) for value in line.cells)
+        text = f"{name:<{label}}" + "".join(f"{one:>{cell}}" for one in cells)
+        yield from textwrap.wrap(text, width, drop_whitespace=False)
+
+
+def grid_notes(own: Grid) -> tuple[str, ...]:
+    """What has to be said of single lines, each text once, and of what is not there."""
+    said: dict[str, list[str]] = {}
+    for line in own.lines:
+        if line.note:
+            said.setdefault(line.note, []).append(grid.label(line))
+    return (*(f"{'; '.join(whose)}: {note}" for note, whose in said.items()), *own.notes)
+
+
+def grid_title(own: Grid) -> str:
+    """Of a grid of ours, or of a published one, with its source."""
+    whose = "here" if own.id is None else f"in {own.id} ({own.source})"
+    return f"{own.unit} by size of folio, {own.better} is better, {whose}"
+
+
+def _grid(own: Grid) -> Iterator[str]:
+    yield from textwrap.wrap(grid_title(own), WIDTH)
+    yield from grid_lines(own, GRID_LABEL, GRID_CELL)
+    yield from _all("note", grid_notes(own))
+
+
+def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     before = row.variants.get(BEFORE)
-    amount = f"; {_decimal(before.nr_bytes)} of map a sample" if before is not None else ""
+    # Bytes moved are in the title; those of a map are not.
+    amount = ""
+    if before is not None and row.bytes_of == "map":
+        amount = f"; {_decimal(before.nr_bytes)} of map a sample"
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
     if row.skipped is None and row.variants:
-        yield from _numbers(row, no_limit=no_limit)
+        yield from _numbers(row, no_limit=no_limit or row.params.get("measure") == "metadata")
+    elif summary.grids:
+        # The published numbers are in the grid; that there are none of ours is all there is to say.
+        yield from _all("note", row.notes)
+        return
     if len(row.comparisons) == 1:
         yield from _published(row.comparisons[0])
     elif row.comparisons:
-        yield from _several(row.comparisons, f"{experiment}-")
+        yield from _several(row.comparisons, f"{summary.experiment}-")
     if row.explanation is not None:
         yield from _said("why", row.explanation)
     yield from _all("note", row.notes)
@@ -163,7 +214,9 @@ def _row(row: RowResult, experiment: str, *, no_limit: bool) -> Iterator[str]:
 
 def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
     scale, unit = _unit([result.median for result in row.variants.values()], row.unit)
-    each = "ns/page" if row.unit == "ns" else "a page"
+    by_entry = any(result.per_entry is not None for result in row.variants.values())
+    per = entry(row) if by_entry else "page"
+    each = f"ns/{per}" if row.unit == "ns" else f"a {per}"
     # Where there are no fills nothing is unknown; nor where a count has no rate.
     near = "" if no_limit else "of limit"
     rate = "GB/s" if row.unit == "ns" else ""
@@ -177,7 +230,7 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             _ratio_cell(name, result),
             _effect(result),
             fit(result.of_limit, 8) if near else "",
-            fit(result.per_page or result.ns_per_page, 7),
+            fit(result.per_entry or result.per_page or result.ns_per_page, 7),
             fit(result.gb_per_s, 6) if rate else "",
             fit(result.threads, 4, 0),
             "yes" if result.verified else "NO",
@@ -255,7 +308,8 @@ def _published(table: Comparison) -> Iterator[str]:
     source = ", ".join(part for part in (table.author, table.date) if part)
     values = f"{printed}, " if (printed := _values(table)) else ""
     about = "about " if table.approximate else ""
-    ratio = "no ratio" if table.ratio is None else f"ratio {about}{fit(table.ratio, 5, 3)}"
+    word = "ratio of times" if table.better == "higher" else "ratio"
+    ratio = "no ratio" if table.ratio is None else f"{word} {about}{fit(table.ratio, 5, 3)}"
     more = "".join(f"; {part}" for part in (table.claims, table.machine) if part)
     yield from _said("table", f"{table.id} ({source}): {values}{ratio}{more}")
     yield from _said("verdict", f"{table.verdict.upper()}: {table.reason or 'no reason recorded'}")

@@ -30,12 +30,10 @@ from ream.oracle.memmap import Facts, page_links
 from ream.paths import NATIVE
 from ream.stage.deferred_layout import NodeLayout, make_nodes
 from ream.stage.native import Build, Memory, Suited
+from ream.stage.suit import count, nr_cpus, suit_rows
 
 FOLDER = NATIVE / "deferred_init"
 """This experiment's glue and runner."""
-
-SHARED_CPUS = 2
-"""Most threads for each real CPU; with more, a time says more of the scheduler than of init."""
 
 LEAST_SECTIONS = 2
 """Of a row; experiment/deferred_init.py."""
@@ -72,11 +70,6 @@ class NativeRow:
         return len(self.nodes) * self.threads
 
 
-def nr_cpus() -> int:
-    """CPUs that this process, and so a runner, may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def threads_of(row: DeferredInitRow, most: int | None = None, *, cpus: int | None = None) -> int:
     """Threads of each node. most: no more than these in any row; cpus: instead of nr_cpus()."""
     cpus = cpus or nr_cpus()
@@ -109,38 +102,25 @@ def suit(
     whose threads share CPUs get no verdict: what was published had a CPU for each thread.
     """
     cpus = cpus or nr_cpus()
-    fit: dict[DeferredInitRow, DeferredInitRow] = {}
-    skipped: dict[str, str] = {}
+    first: dict[DeferredInitRow, str] = {}
+    needless: dict[str, str] = {}
     remarks: dict[str, tuple[str, ...]] = {}
+    rows = tuple(rows)
     for row in rows:
         threads = threads_of(row, most, cpus=cpus)
-        of_all = row.nodes * threads
-        first = fit.setdefault(_alike(row, threads), row)
-        if of_all > SHARED_CPUS * cpus:
-            skipped[row.name] = f"{of_all} threads on {_count(cpus, 'CPU')}"
-        elif first is not row:
-            skipped[row.name] = (
-                f"here that is {_count(threads, 'thread')}, the same as {first.name}"
-            )
-        else:
-            remarks[row.name] = tuple(_remarks(row, threads, cpus))
-    ran = tuple(
-        _without_verdict(row, threads_of(row, most, cpus=cpus), cpus)
-        for row in fit.values()
-        if row.name not in skipped
-    )
-    of_all_ran = {row.name: row.nodes * threads_of(row, most, cpus=cpus) for row in ran}
-    shared = [name for name, number in of_all_ran.items() if number > cpus]
-    told = (
-        f"{', '.join(shared)}: several threads shared a CPU, so these times do not say what more"
-        f" than {_count(cpus, 'CPU')} would do"
-    )
-    return Suited(
-        rows=ran,
-        cpus=max([cpus, *of_all_ran.values()]),
-        skipped=skipped,
-        remarks={name: texts for name, texts in remarks.items() if texts},
-        warnings=(told,) if shared else (),
+        same = first.setdefault(_alike(row, threads), row.name)
+        if same != row.name:
+            needless[row.name] = f"here that is {count(threads, 'thread')}, the same as {same}"
+        elif threads != row.threads:
+            each = " of each node" if row.nodes > 1 else ""
+            remarks[row.name] = (f"{count(threads, 'thread')}{each}",)
+    return suit_rows(
+        rows,
+        lambda row: row.nodes * threads_of(row, most, cpus=cpus),
+        what="thread",
+        cpus=cpus,
+        needless=needless,
+        remarks=remarks,
     )
 
 
@@ -148,30 +128,6 @@ def _alike(row: DeferredInitRow, threads: int) -> DeferredInitRow:
     """The row without what makes no difference to a run."""
     alike = {"name": "_", "rounds": 1, "threads": threads, "node_pct": None}
     return row.model_copy(update={**alike, "published": None, "differs": (), "no_verdict": None})
-
-
-def _without_verdict(row: DeferredInitRow, threads: int, cpus: int) -> DeferredInitRow:
-    """The row, without the verdict it would get if its threads share CPUs."""
-    shared = _shared(row, threads, cpus)
-    if shared is None or not row.published or row.no_verdict is not None:
-        return row
-    return row.model_copy(update={"no_verdict": shared})
-
-
-def _remarks(row: DeferredInitRow, threads: int, cpus: int) -> Iterator[str]:
-    if threads != row.threads:
-        yield f"{_count(threads, 'thread')}{' of each node' if row.nodes > 1 else ''}"
-    if shared := _shared(row, threads, cpus):
-        yield shared
-
-
-def _shared(row: DeferredInitRow, threads: int, cpus: int) -> str | None:
-    of_all = row.nodes * threads
-    return f"{of_all} threads shared {_count(cpus, 'CPU')}" if of_all > cpus else None
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 # --- What the runner is given ----------------------------------------------------------

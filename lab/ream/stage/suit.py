@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which rows the CPUs of this machine can run, where rows differ in what works at once."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from ream.experiment.shape import RowBase
+from ream.stage.native import Suited
+
+R = TypeVar("R", bound=RowBase)
+
+SHARED_CPUS = 2
+"""Most workers for each real CPU; with more, a time says more of the scheduler than of them."""
+
+
+def nr_cpus() -> int:
+    """CPUs that this process, and so a runner, may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def suit_rows(
+    rows: Iterable[R],
+    workers: Callable[[R], int],
+    *,
+    what: str,
+    most: int | None = None,
+    cpus: int | None = None,
+    needless: Mapping[str, str] = MappingProxyType({}),
+    remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+) -> Suited:
+    """Which rows are run here, and what has to be said of what works at once in them.
+
+    workers: how many do in a row; what: the word for one, as "thread". most: of them in any row.
+    cpus: instead of nr_cpus(). needless: by name, why a row is not run though it could be.
+    remarks: by name, what else there is to say of a row. A row with more than SHARED_CPUS workers
+    for each CPU is not run; one whose workers share CPUs gets no verdict: what was published had
+    a CPU, or a channel, for each.
+    """
+    cpus = cpus or nr_cpus()
+    skipped: dict[str, str] = {}
+    said: dict[str, tuple[str, ...]] = {}
+    ran: dict[str, int] = {}
+    fit: list[R] = []
+    for row in rows:
+        number = workers(row)
+        shared = None
+        if number > cpus:
+            shared = f"oversubscribed: {count(number, what)} shared {count(cpus, 'CPU')}"
+        if number > SHARED_CPUS * cpus:
+            skipped[row.name] = f"{count(number, what)} on {count(cpus, 'CPU')}"
+        elif row.name in needless:
+            skipped[row.name] = needless[row.name]
+        elif most is not None and number > most:
+            skipped[row.name] = f"{count(number, what)}, and --threads is {most}"
+        else:
+            ran[row.name] = number
+            said[row.name] = (*remarks.get(row.name, ()), *((shared,) if shared else ()))
+            fit.append(row if shared is None else _without_verdict(row, shared))
+    crowded = [name for name, number in ran.items() if number > cpus]
+    told = (
+        f"{', '.join(crowded)}: several {what}s shared a CPU, so these times do not say what more"
+        f" than {count(cpus, 'CPU')} would do"
+    )
+    return Suited(
+        rows=tuple(fit),
+        cpus=max([cpus, *ran.values()]),
+        skipped=skipped,
+        remarks={name: texts for name, texts in said.items() if texts},
+        warnings=(told,) if crowded else (),
+    )
+
+
+def count(number: int, what: str) -> str:
+    """As in 1 thread, 2 threads."""
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _without_verdict(row: R, reason: str) -> R:
+    if not row.published or row.no_verdict is not None:
+        return row
+    return row.model_copy(update={"no_verdict": reason})

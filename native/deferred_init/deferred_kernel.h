@@ -3,11 +3,6 @@
 #ifndef REAM_DEFERRED_KERNEL_H
 #define REAM_DEFERRED_KERNEL_H
 
-#include <linux/types.h>
-
-/* Whether CPUs share a real one; then who waits for a lock must give way. */
-extern bool deferred_shares_cpus;
-
 /* Static in mm/mm_init.c; see the file `objects`. */
 int deferred_init_memmap(void *data);
 

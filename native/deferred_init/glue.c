@@ -19,6 +19,7 @@
 #include <linux/vmstat.h>
 #include "internal.h"
 #include "kernel.h"
+#include "locks.h"
 #include "deferred_init.h"
 #include "deferred_kernel.h"
 
@@ -124,7 +125,7 @@ static void prepare(const struct deferred_request *request)
 		fill_memblock(request);
 	world.layout = request->layout;
 	world.nr_nodes = request->nr_nodes;
-	deferred_shares_cpus = request->shares_cpus;
+	host_shares_cpus = request->shares_cpus;
 }
 
 /*

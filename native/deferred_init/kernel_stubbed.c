@@ -5,7 +5,6 @@
  */
 #include <linux/cpuhotplug.h>
 #include <linux/jiffies.h>
-#include <linux/swait.h>
 #include "kernel.h"
 
 /* CPUs neither come nor go; any state but an error is as good as another. */
@@ -22,11 +21,4 @@ unsigned int jiffies_to_msecs(const unsigned long j)
 {
 	HOST_STUB("stubbed");
 	return 0;
-}
-
-/* Who waits for a completion does so without this queue; see kernel_custom.c. */
-void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
-			     struct lock_class_key *key)
-{
-	HOST_STUB("stubbed");
 }

@@ -2,6 +2,7 @@
 /*
  * Alternatives: the instructions that a booting kernel replaces by those its
  * CPU does best. Without this, memcpy() would be the one of the oldest CPU.
+ * And what a kernel changes of its own code later.
  */
 #include <errno.h>
 #include <string.h>
@@ -81,6 +82,17 @@ static void replace(struct alt_instr *entry)
 		used += pad;
 	}
 	memcpy(site, code, used);
+}
+
+/* Kernel code keeps its stack aligned to 8 bytes only; libc wants 16. */
+__attribute__((force_align_arg_pointer))
+void host_patch(void *at, const void *code, unsigned long bytes)
+{
+	unsigned char *site = at;
+
+	protect(site, site + bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
+	memcpy(site, code, bytes);
+	protect(site, site + bytes, PROT_READ | PROT_EXEC);
 }
 
 unsigned int alternatives_apply(const unsigned int *capability)

@@ -86,6 +86,12 @@ void host_submit(void (*run)(void *job), void *job);
  */
 int host_cancel(void *job);
 
+/* Take a request back without waiting: whether it had not started. */
+int host_withdraw(void *job);
+
+/* Wait until no request is left, waiting or running. */
+void host_drain(void);
+
 /**
  * host_sleep() - wait until another CPU wakes us
  * @word: What host_wake() will be called with.
@@ -94,6 +100,15 @@ int host_cancel(void *job);
  * May also return for no reason: the caller looks at @word again.
  */
 void host_sleep(unsigned int *word, unsigned int value);
+
+/* The same, for no longer than @ns nanoseconds. */
+void host_sleep_for(unsigned int *word, unsigned int value, unsigned long ns);
+
+/* Nanoseconds since some moment. */
+unsigned long host_now_ns(void);
+
+/* Change the kernel's own code, which nobody may be running just now. */
+void host_patch(void *at, const void *code, unsigned long bytes);
 
 /* Let another CPU run that shares the real one with us. */
 void host_yield(void);

@@ -13,7 +13,12 @@
 
 struct launch launch;
 
+/* More than any experiment has to tell of each variant, and of the machine. */
+#define MOST_TOLD (4 * MOST_VARIANTS)
+
 static unsigned long nr_samples;
+static struct host_fact told[MOST_TOLD];
+static unsigned int nr_told;
 
 void *launch_map_small(uintptr_t address, size_t bytes)
 {
@@ -35,6 +40,13 @@ void launch_print_sample(const struct sample *sample)
 	       sample->nr_threads, (unsigned long)sample->time_ns, sample->nr_bytes,
 	       sample->verified ? "true" : "false");
 	nr_samples++;
+}
+
+void launch_tell(const char *name, unsigned long value)
+{
+	if (nr_told == MOST_TOLD)
+		die(RUNNER_USAGE, "more than %u numbers of a launch", MOST_TOLD);
+	told[nr_told++] = (struct host_fact){ name, value };
 }
 
 static void print_facts(const struct experiment *experiment)
@@ -71,7 +83,10 @@ static void print_end(void)
 
 	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
 	       nr_samples, launch.nr_cpus);
-	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
+	printf("\"huge_ratio\": %.3f, \"told\": {", launch.huge_ratio);
+	for (unsigned int i = 0; i < nr_told; i++)
+		printf("%s\"%s\": %lu", i ? ", " : "", told[i].name, told[i].value);
+	printf("}, \"stubs\": [");
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
 

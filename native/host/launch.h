@@ -81,6 +81,9 @@ struct sample {
 
 void launch_print_sample(const struct sample *sample);
 
+/* Have a number of the whole launch told at its end; @name has to last. */
+void launch_tell(const char *name, unsigned long value);
+
 /* Memory at a fixed address, small enough not to care for its pages' size. */
 void *launch_map_small(uintptr_t address, size_t bytes);
 

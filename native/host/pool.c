@@ -151,19 +151,52 @@ static bool is_running(const void *job)
 	return false;
 }
 
-FROM_KERNEL int host_cancel(void *job)
+/* The lock is held. */
+static int withdraw(const void *job)
 {
-	int cancelled = 0;
-
-	pthread_mutex_lock(&pool.lock);
-	for (unsigned int i = 0; i < pool.nr_waiting && !cancelled; i++) {
+	for (unsigned int i = 0; i < pool.nr_waiting; i++) {
 		if (pool.waiting[i].job != job)
 			continue;
 		pool.nr_waiting--;
 		memmove(&pool.waiting[i], &pool.waiting[i + 1],
 			(pool.nr_waiting - i) * sizeof(pool.waiting[0]));
-		cancelled = 1;
+		return 1;
 	}
+	return 0;
+}
+
+FROM_KERNEL int host_withdraw(void *job)
+{
+	int withdrawn;
+
+	pthread_mutex_lock(&pool.lock);
+	withdrawn = withdraw(job);
+	pthread_mutex_unlock(&pool.lock);
+	return withdrawn;
+}
+
+static bool is_idle(void)
+{
+	for (unsigned int cpu = 1; cpu < pool.nr_cpus; cpu++)
+		if (pool.running[cpu])
+			return false;
+	return !pool.nr_waiting;
+}
+
+FROM_KERNEL void host_drain(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	while (!is_idle())
+		pthread_cond_wait(&pool.finished, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+FROM_KERNEL int host_cancel(void *job)
+{
+	int cancelled;
+
+	pthread_mutex_lock(&pool.lock);
+	cancelled = withdraw(job);
 	while (!cancelled && is_running(job))
 		pthread_cond_wait(&pool.finished, &pool.lock);
 	pthread_mutex_unlock(&pool.lock);
@@ -173,6 +206,20 @@ FROM_KERNEL int host_cancel(void *job)
 FROM_KERNEL void host_sleep(unsigned int *word, unsigned int value)
 {
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+FROM_KERNEL void host_sleep_for(unsigned int *word, unsigned int value, unsigned long ns)
+{
+	const struct timespec most = {
+		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000),
+	};
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
+}
+
+FROM_KERNEL unsigned long host_now_ns(void)
+{
+	return now_ns();
 }
 
 FROM_KERNEL void host_yield(void)

@@ -62,7 +62,10 @@ def c_files() -> list[Path]:
 def user_side_c() -> list[Path]:
     """What an ordinary compiler compiles; the rest is kbuild's, which warns by itself."""
     sources = [path for path in c_files() if path.suffix == ".c"]
-    by_kbuild = ("kernel/modules/", "native/host/kernel/", "tests/native/", "tests/vm/broken/")
+    by_kbuild = (
+        *("kernel/modules/", "native/host/kernel/", "native/host/optional/"),
+        *("tests/native/", "tests/vm/broken/"),
+    )
     return [
         path
         for path in sources

@@ -14,7 +14,7 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.paths import EXPERIMENTS, NATIVE, SERIES, cache_dir
-from ream.stage import fork
+from ream.stage import fork, migrate
 from ream.stage.bench import Bench, build_bench
 from ream.stage.link import Program
 from ream.stage.native import Build, End, launch_once, read_build
@@ -129,5 +129,22 @@ def wrong_fork(rig: Rigger) -> Callable[..., Rig]:
     def make(name: str, series: Sequence[str] = ()) -> Rig:
         stack = [*(SERIES / one for one in series), PATCHES / f"{name}.patch"]
         return rig((Variant(name, tuple(map(load_series, stack))),), folder=fork.FOLDER)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def migrate_rig(rig: Rigger) -> Rig:
+    """The migrate experiment's before, before-again, published and ream."""
+    return rig(choose_variants(load(EXPERIMENTS / "migrate.toml")), folder=migrate.FOLDER)
+
+
+@pytest.fixture(scope="session")
+def wrong_migrate(rig: Rigger) -> Callable[..., Rig]:
+    """A function that links one variant of migrate: series of ours, and a patch beside this."""
+
+    def make(name: str, series: Sequence[str] = ()) -> Rig:
+        stack = [*(SERIES / one for one in series), PATCHES / f"{name}.patch"]
+        return rig((Variant(name, tuple(map(load_series, stack))),), folder=migrate.FOLDER)
 
     return make

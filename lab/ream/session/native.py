@@ -17,7 +17,7 @@ from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
-from ream.stage import deferred_init, fork, native, zone_device
+from ream.stage import deferred_init, fork, migrate, native, zone_device
 from ream.stage.bench import Bench, build_bench
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
@@ -25,6 +25,7 @@ from ream.stage.native import Suited
 _EXPERIMENTS: Mapping[str, Any] = {
     "deferred-init": deferred_init,
     "fork": fork,
+    "migrate": migrate,
     "zone-device": zone_device,
 }
 """By name, the module that knows its rows: FOLDER, plan_of(), and what fit_rows() asks.
@@ -63,7 +64,7 @@ def measure_native(
 ) -> Measured:
     """Build the program and launch it as often as asked; raises what the native stage raises."""
     its = _EXPERIMENTS[request.experiment.name]
-    suited = _suit(its, request)
+    suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
     bench = build_bench(
@@ -97,13 +98,13 @@ def measure_native(
         remarks=suited.remarks,
         skipped=suited.skipped,
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
-        stubs={"calls": stubs},
+        stubs=stubs,
     )
 
 
-def _suit(its: Any, request: Request) -> Suited:
+def suited_rows(request: Request) -> Suited:
     """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
-    rows = request.experiment.rows
+    its, rows = _EXPERIMENTS[request.experiment.name], request.experiment.rows
     suited: Suited = its.suit(rows, request.threads) if hasattr(its, "suit") else Suited(rows)
     if not suited.rows:
         raise CannotRunHere("; ".join(suited.by_reason()))
@@ -116,8 +117,9 @@ def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(as_run.get(row.name, row) for row in asked)
 
 
-Stubs = dict[str, dict[str, int]]
-"""By stub and honesty, then by variant: how often the run reached it."""
+Stubs = dict[str, Any]
+"""calls: by stub and honesty, then by variant, how often the run reached it. told: of every launch
+that has more to say, what; by name."""
 
 
 def _measure(
@@ -133,6 +135,7 @@ def _measure(
     samples: list[Sample] = []
     stubs: dict[str, Counter[str]] = defaultdict(Counter)
     huge_ratios: list[float] = []
+    told: list[Mapping[str, int]] = []
     reporter.step("predicting what memory must hold")
     with (
         its.plan_of(plan.rows, plan.threads, build, bench.work) as (plan_file, descriptors),
@@ -143,6 +146,7 @@ def _measure(
             for said in native.launch_once(program, launch, plan_file, descriptors, cpus=plan.cpus):
                 if isinstance(said, native.End):
                     huge_ratios.append(said.huge_ratio)
+                    told.append(said.told)
                     for stub in said.stubs:
                         stubs[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub[
                             "calls"
@@ -154,7 +158,8 @@ def _measure(
                 advance(float(said.nr_bytes * PASSES[said.role]), doing)
             shutil.rmtree(program.path.parent, ignore_errors=True)
     counted = {name: dict(counts) for name, counts in stubs.items()}
-    return samples, counted, min(huge_ratios)
+    kept: Stubs = {"calls": counted, **({"told": told} if any(told) else {})}
+    return samples, kept, min(huge_ratios)
 
 
 def _small_pages(huge_ratio: float) -> Iterator[str]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ream.kernel.build import BUILD, build_objects
+from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
 from ream.kernel.source import Tree
-from ream.kernel.variant import assemble
+from ream.kernel.variant import HOME, assemble
 from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.link import (
@@ -24,6 +24,9 @@ from ream.variants import Variant
 
 KERNEL_SIDE = NATIVE / "host" / "kernel"
 """What every hosted kernel gets of us."""
+
+OPTIONAL_SIDE = NATIVE / "host" / "optional"
+"""What those get of us whose experiment asks for it: as ream/NAME.o in its file `objects`."""
 
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
 MEMMAP_FACTS = tuple(KERNEL_MODULES / "memmap" / name for name in ("facts.h", "buddy_facts.h"))
@@ -51,20 +54,53 @@ class Bench:
         )
 
 
-def object_names(folder: Path) -> Mapping[str, tuple[str, ...]]:
-    """The kernel objects an experiment runs, listed in its file `objects`.
+@dataclass(frozen=True)
+class Object:
+    """A kernel object that an experiment runs, as kbuild names it.
 
-    One object a line; behind it, the static functions of it that are made global for glue.c.
+    functions: static ones of it that are made global for glue.c. option: with CONFIG_, without
+    which a variant has no such object.
+    """
+
+    name: str
+    functions: tuple[str, ...] = ()
+    option: str | None = None
+
+
+def objects(folder: Path) -> tuple[Object, ...]:
+    """The objects of an experiment, listed in its file `objects`, one a line.
+
+    Behind an object are its functions, and the option before it. ream/NAME.o is one of ours: of
+    native/host/optional, or the module kernel/modules/NAME.
     """
     lines = (folder / "objects").read_text(encoding="ascii").splitlines()
-    words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
-    return {name: tuple(functions) for name, *functions in words}
+    found = []
+    for line in lines:
+        words = line.split()
+        if words and not line.startswith("#"):
+            option = words.pop(0) if words[0].startswith("CONFIG_") else None
+            found.append(Object(words[0], tuple(words[1:]), option))
+    return tuple(found)
 
 
 def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
     """The experiment's headers; those that others share only where it has none of that name."""
     own = sorted(folder.glob("*.h"))
     return (*own, *(path for path in shared if path.name not in {one.name for one in own}))
+
+
+def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
+    """Our files behind those objects that are ours, and the headers beside them."""
+    homes: dict[str, Path] = {}
+    for stem in (Path(one.name).stem for one in wanted if one.name.startswith(f"{HOME}/")):
+        module = KERNEL_MODULES / stem / f"{stem}.c"
+        source = module if module.exists() else OPTIONAL_SIDE / f"{stem}.c"
+        homes |= {path.name: path for path in (source, *sorted(source.parent.glob("*.h")))}
+    return tuple(homes.values())
+
+
+def _is_held(one: Object, config: Mapping[str, str]) -> bool:
+    return one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
 
 
 def build_bench(
@@ -88,9 +124,9 @@ def build_bench(
     ours = [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
     homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *ours, *_headers(folder, shared))
     glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *ours)]
-    named = object_names(folder)
-    targets = (*(f"ream/{stem}.o" for stem in glue), *named)
-    built: dict[tuple[str, ...], tuple[Path, Mapping[str, Path]]] = {}
+    listed = objects(folder)
+    homes = (*homes, *_optional_homes(listed))
+    built: dict[tuple[str, ...], tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
     for variant in variants:
@@ -104,18 +140,23 @@ def build_bench(
                 tree,
                 variant.patches,
                 cache=cache,
-                fragments=[config],
+                fragments=[config, *sorted(folder.glob("native.config"))],
                 homes=homes,
                 step=say,
             )
-            objects = build_objects(place, targets, step=say)
-            built[patches] = (place / BUILD, objects)
-        roots[variant.name], made = built[patches]
+            config_held = options((place / BUILD / ".config").read_text(encoding="utf-8"))
+            own = (
+                *(Object(f"{HOME}/{stem}.o") for stem in glue),
+                *(one for one in listed if _is_held(one, config_held)),
+            )
+            compiled = build_objects(place, [one.name for one in own], step=say)
+            built[patches] = (place / BUILD, own, compiled)
+        roots[variant.name], own, made = built[patches]
         kernels[variant.name] = examine_kernel(
             variant.name,
-            [made[target] for target in targets],
+            [made[one.name] for one in own],
             work,
-            exposed={made[target]: names for target, names in named.items()},
+            exposed={made[one.name]: one.functions for one in own},
         )
     dot_config = (next(iter(roots.values())) / ".config").read_bytes()
     host = build_host(folder, work)

@@ -18,7 +18,10 @@ from ream.paths import NATIVE
 
 HOST_FUNCTIONS = frozenset(
     f"host_{name}"
-    for name in ("alloc", "cancel", "free", "say", "sleep", "submit", "wake", "yield")
+    for name in (
+        *("alloc", "cancel", "drain", "free", "now_ns", "patch", "say", "sleep", "sleep_for"),
+        *("submit", "wake", "withdraw", "yield"),
+    )
 )
 """All that a variant may leave to the program; native/host/host.h."""
 

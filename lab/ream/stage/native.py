@@ -52,6 +52,8 @@ class End:
     """Every stub it reached, with its count."""
     huge_ratio: float
     """Of the arena: how much of it lay in huge pages."""
+    told: Mapping[str, int] = field(default_factory=dict)
+    """What else there is to say of the whole launch, by name."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def launch_once(
             for text in _lines(process):
                 if ended := text.startswith(END_MARK):
                     fields = json.loads(text)
-                    yield End(tuple(fields["stubs"]), fields["huge_ratio"])
+                    yield End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"])
                 else:
                     yield Sample.from_json(text, where=f"launch {launch.number}")
         except BaseException:

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Completions of hosted kernels, deliberately not the kernel's own; an
+ * experiment has them if its file `objects` says ream/completions.o.
+ */
+#include <linux/completion.h>
+#include <linux/jiffies.h>
+#include <linux/swait.h>
+#include <linux/time64.h>
+#include "kernel.h"
+
+/* Who waits for a completion does so without this queue. */
+void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
+			     struct lock_class_key *key)
+{
+	HOST_STUB("stubbed");
+}
+
+/*
+ * The wait queue of @x is not used: who waits sleeps on the count itself, by
+ * the host's kernel. As there, a wakeup costs what a thread's wakeup costs.
+ */
+void complete(struct completion *x)
+{
+	unsigned int *done = &x->done;
+
+	HOST_STUB("custom");
+	/*
+	 * Release: what was done before is seen by who reads the count. From
+	 * here on the waiter may be gone, and @x with it.
+	 */
+	__atomic_fetch_add(done, 1, __ATOMIC_RELEASE);
+	host_wake(done);
+}
+
+void wait_for_completion(struct completion *x)
+{
+	unsigned int done = READ_ONCE(x->done);
+
+	HOST_STUB("custom");
+	for (;;) {
+		if (!done) {
+			host_sleep(&x->done, 0);
+			done = READ_ONCE(x->done);
+		} else if (__atomic_compare_exchange_n(&x->done, &done, done - 1,
+						       false, __ATOMIC_ACQUIRE,
+						       __ATOMIC_RELAXED)) {
+			return;
+		}
+	}
+}
+
+#define NS_PER_JIFFY (NSEC_PER_SEC / HZ)
+
+/* Jiffies do not pass here: what is left of the time is said as 1. */
+unsigned long wait_for_completion_timeout(struct completion *x,
+					  unsigned long timeout)
+{
+	unsigned long end_ns = host_now_ns() + timeout * NS_PER_JIFFY;
+	unsigned int done = READ_ONCE(x->done);
+
+	HOST_STUB("custom");
+	for (;;) {
+		unsigned long now_ns;
+
+		if (done && __atomic_compare_exchange_n(&x->done, &done, done - 1,
+							false, __ATOMIC_ACQUIRE,
+							__ATOMIC_RELAXED))
+			return 1;
+		if (done)
+			continue;
+		now_ns = host_now_ns();
+		if (now_ns >= end_ns)
+			return 0;
+		host_sleep_for(&x->done, 0, end_ns - now_ns);
+		done = READ_ONCE(x->done);
+	}
+}

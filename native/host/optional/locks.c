@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Spinlocks of hosted kernels, deliberately not the kernel's own; an
+ * experiment has them if its file `objects` says ream/locks.o.
+ */
+#include <linux/spinlock.h>
+#include "kernel.h"
+#include "locks.h"
+
+bool host_shares_cpus;
+
+/*
+ * The kernel's queued spinlock, its slow path included, without what the
+ * kernel's kernel/locking/spinlock.o does around it: a program may not touch
+ * the interrupt flag, and it need not, since no interrupt handler or softirq
+ * runs on its threads that could want the same lock. A lock taken costs two
+ * instructions on that flag less here than in a kernel, for all variants.
+ *
+ * Where CPUs share a real one, a queue would wait for whoever does not run
+ * just now, every time: then it is test and set, as virt_spin_lock() is in a
+ * guest and for that reason, and who waits gives way.
+ */
+static void take(raw_spinlock_t *lock)
+{
+	if (!host_shares_cpus) {
+		do_raw_spin_lock(lock);
+		return;
+	}
+	while (!do_raw_spin_trylock(lock))
+		host_yield();
+}
+
+void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	take(lock);
+}
+
+unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	take(lock);
+	return 0;
+}
+
+void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock,
+					    unsigned long flags)
+{
+	HOST_STUB("custom");
+	do_raw_spin_unlock(lock);
+}
+
+void __lockfunc _raw_spin_lock_irq(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	take(lock);
+}
+
+void __lockfunc _raw_spin_lock_bh(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	take(lock);
+}
+
+void __lockfunc _raw_spin_unlock_bh(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	do_raw_spin_unlock(lock);
+}

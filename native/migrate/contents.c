@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the pages hold: words that depend on the page and on their place in it. */
+#include <string.h>
+#include "contents.h"
+#include "program.h"
+
+#define NR_WORDS (PAGE_BYTES / sizeof(uint64_t))
+#define SPOILT 0x5a5a5a5a5a5a5a5aULL	/* no page's word: see word_of() */
+
+/* Odd factors, so that no two words of a page and no two pages are alike. */
+#define PAGE_FACTOR 0x9e3779b97f4a7c15ULL
+#define WORD_FACTOR 0xd1342543de82ef95ULL
+
+static inline uint64_t word_of(uint64_t page, uint64_t index)
+{
+	return ((page + 1) * PAGE_FACTOR + index * WORD_FACTOR) | 1;
+}
+
+static void make_page(uint64_t *to, uint64_t page)
+{
+	for (uint64_t i = 0; i < NR_WORDS; i++)
+		to[i] = word_of(page, i);
+}
+
+struct contents_job {
+	unsigned char *start;
+	const int64_t *pages;
+	size_t nr_pages;
+	size_t first_wrong;
+};
+
+/* The pages of one thread of several. */
+static size_t share_end(const struct contents_job *job, unsigned int index, unsigned int nr,
+			size_t *first)
+{
+	*first = job->nr_pages * index / nr;
+	return job->nr_pages * (index + 1) / nr;
+}
+
+static void fill_share(void *context, unsigned int index, unsigned int nr)
+{
+	const struct contents_job *job = context;
+	size_t page, end = share_end(job, index, nr, &page);
+
+	for (; page < end; page++)
+		make_page((uint64_t *)(job->start + page * PAGE_BYTES), page);
+}
+
+void contents_fill(unsigned char *start, size_t nr_pages, unsigned int nr_threads)
+{
+	struct contents_job job = { .start = start, .nr_pages = nr_pages };
+
+	pool_run(nr_threads, fill_share, &job);
+}
+
+void contents_spoil(unsigned char *start, size_t nr_pages, unsigned int nr_threads)
+{
+	const struct fill_range range = {
+		.start = start,
+		.block_bytes = nr_pages * PAGE_BYTES,
+		.stride_bytes = nr_pages * PAGE_BYTES,
+		.nr_blocks = 1,
+	};
+
+	fill_range(&fill_kinds[0], &range, SPOILT, nr_threads);
+}
+
+bool contents_is_spoilt(const unsigned char *frame)
+{
+	const uint64_t *word = (const uint64_t *)frame;
+
+	for (size_t i = 0; i < NR_WORDS; i++)
+		if (word[i] != SPOILT)
+			return false;
+	return true;
+}
+
+static void compare_share(void *context, unsigned int index, unsigned int nr)
+{
+	struct contents_job *job = context;
+	uint64_t expected[NR_WORDS];
+	size_t frame, end = share_end(job, index, nr, &frame);
+	size_t first = __atomic_load_n(&job->first_wrong, __ATOMIC_RELAXED);
+
+	for (; frame < end; frame++) {
+		if (job->pages[frame] == CONTENTS_ANY)
+			continue;
+		make_page(expected, (uint64_t)job->pages[frame]);
+		if (memcmp(job->start + frame * PAGE_BYTES, expected, PAGE_BYTES))
+			break;
+	}
+	/* Keep the least of what the threads found. */
+	while (frame < end && frame < first &&
+	       !__atomic_compare_exchange_n(&job->first_wrong, &first, frame, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+size_t contents_first_wrong(const unsigned char *start, const int64_t *pages,
+			    size_t nr_pages, unsigned int nr_threads)
+{
+	struct contents_job job = {
+		.start = (unsigned char *)start, .pages = pages,
+		.nr_pages = nr_pages, .first_wrong = CONTENTS_FINE,
+	};
+
+	pool_run(nr_threads, compare_share, &job);
+	return job.first_wrong;
+}
+
+size_t contents_first_byte(const unsigned char *frame, int64_t page)
+{
+	uint64_t expected[NR_WORDS];
+	size_t at = 0;
+
+	make_page(expected, (uint64_t)page);
+	while (at < PAGE_BYTES && frame[at] == ((const unsigned char *)expected)[at])
+		at++;
+	return at;
+}

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What memory must hold after a migration, as the oracle says; all of it is
+ * compared: descriptors, entries, counters, lists, and every byte of pages.
+ *
+ * Three things are a kernel's own affair. How many pages it unmaps before it
+ * moves them shows in what is left on the list: the oracle gives an answer for
+ * each such number, and a kernel has to keep to one of them throughout a
+ * launch. If it goes on with the next pages before it tries the last ones
+ * again, the same is left in another order. And a kernel that removes a large
+ * folio's entries one by one finds it partially mapped on the way, and notes
+ * that it might be split; one that removes them all at once does not: either
+ * will do, folio by folio. How often it was one of the last two is told in the
+ * end of the launch.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "contents.h"
+#include "expect.h"
+#include "memory.h"
+#include "plan.h"
+
+#define MOST_ANSWERS 2
+
+enum number {
+	NUMBER_RET,
+	NUMBER_SUCCEEDED,
+	NUMBER_EVENTS,
+	NUMBER_STATS = NUMBER_EVENTS + MIGRATE_NR_EVENTS,
+	NUMBER_RSS = NUMBER_STATS + MIGRATE_NR_STATS * MIGRATE_NR_NODES,
+	NUMBER_ASKED = NUMBER_RSS + MIGRATE_MOST_MAPPINGS,
+	NUMBER_PUT,
+	NUMBER_FREED,
+	NUMBER_ADDED,
+	NUMBER_DRAINED,
+	NUMBER_LEAST_FAILED_READS,
+	NUMBER_LEAST_BATCH_FLUSHES,
+	NUMBER_MOST_BATCH_FLUSHES,
+	NUMBER_LEAST_SINGLE_FLUSHES,
+	NUMBER_MOST_SINGLE_FLUSHES,
+	NR_NUMBERS
+};
+
+/**
+ * struct answer - one of the ways in which memory may be left
+ * @numbers: By enum number; events and statistics in their own order, those of
+ *	one statistic by node.
+ * @src: Descriptors of the sources.
+ * @dst: Of the targets.
+ * @ptes: Entries, by address space.
+ * @pmds: Middle entries that are not tables, by address space.
+ * @left: Page numbers of heads on the caller's list, in order.
+ * @words: Pairs of an address and the 8 bytes that must be there: the list's
+ *	head.
+ * @queue_words: Likewise, the heads of the queues of folios to split.
+ * @contents: int64_t of every frame of the sources, then of the targets: the
+ *	page whose contents it must hold; absent: nothing has been copied.
+ */
+struct answer {
+	long numbers[NR_NUMBERS];
+	char src[PATH_BYTES];
+	char dst[PATH_BYTES];
+	char ptes[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
+	char pmds[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
+	char left[PATH_BYTES];
+	char words[PATH_BYTES];
+	char queue_words[PATH_BYTES];
+	char contents[PATH_BYTES];
+};
+
+static const struct plan_field fields[] = {
+	PLAN_FIELD("numbers", PLAN_LONGS, struct answer, numbers),
+	PLAN_FIELD("src", PLAN_TEXT, struct answer, src),
+	PLAN_FIELD("dst", PLAN_TEXT, struct answer, dst),
+	PLAN_FIELD("ptes0", PLAN_TEXT, struct answer, ptes[0]),
+	PLAN_FIELD("ptes1", PLAN_TEXT, struct answer, ptes[1]),
+	PLAN_FIELD("pmds0", PLAN_TEXT, struct answer, pmds[0]),
+	PLAN_FIELD("pmds1", PLAN_TEXT, struct answer, pmds[1]),
+	PLAN_FIELD("left", PLAN_TEXT, struct answer, left),
+	PLAN_FIELD("words", PLAN_TEXT, struct answer, words),
+	PLAN_FIELD("queue_words", PLAN_TEXT, struct answer, queue_words),
+	PLAN_FIELD("contents", PLAN_TEXT, struct answer, contents),
+	{ .key = NULL },
+};
+
+/* Places of what may differ, in struct page; the oracle checks them. */
+#define FLAGS_OFFSET 0UL
+#define LRU_OFFSET 8UL
+#define QUEUE_OFFSET 16UL	/* of _deferred_list in the third descriptor */
+#define QUEUE_BYTES 16UL
+
+/* An answer's files, mapped while the row runs. */
+struct mapped {
+	const struct answer *answer;
+	struct image src, dst, left, words, queue_words, contents;
+	struct image ptes[MIGRATE_MOST_MAPPINGS], pmds[MIGRATE_MOST_MAPPINGS];
+};
+
+static struct {
+	struct answer *answers;
+	size_t nr;
+	struct mapped mapped[MOST_ANSWERS];
+	const struct image *deferrable;
+	unsigned char *kept;	/* descriptors of both sides, as the kernel left them */
+} now;
+
+/*
+ * By variant, over all rows of a launch. Excluded are answers that it has not
+ * given once: those without, and those with, somebody else to copy. Of folios
+ * that have not been left to be split where the oracle leaves them so, there
+ * are none in a kernel that removes entries one by one.
+ */
+static struct {
+	unsigned int excluded[2];
+	unsigned long nr_not_left;
+	unsigned long nr_reordered;
+} known[MOST_VARIANTS];
+
+unsigned long expect_nr_reordered(unsigned int variant)
+{
+	return known[variant].nr_reordered;
+}
+
+unsigned long expect_nr_not_left(unsigned int variant)
+{
+	return known[variant].nr_not_left;
+}
+
+void expect_open(const struct row *row, const struct image *deferrable)
+{
+	now.answers = plan_read(row->after, fields, sizeof(*now.answers), &now.nr);
+	now.deferrable = deferrable;
+	now.kept = malloc(2 * row->request.nr_pages * DESCRIPTOR_BYTES);
+	if (!now.nr || now.nr > MOST_ANSWERS)
+		die(RUNNER_USAGE, "%s: %zu answers", row->name, now.nr);
+	if (!now.kept)
+		die(RUNNER_NO_RESOURCE, "no memory for a copy of descriptors");
+	for (size_t i = 0; i < now.nr; i++) {
+		const struct answer *answer = &now.answers[i];
+		struct mapped *mapped = &now.mapped[i];
+
+		mapped->answer = answer;
+		mapped->src = image_map(answer->src);
+		mapped->dst = image_map(answer->dst);
+		mapped->left = image_map_if_any(answer->left);
+		mapped->words = image_map_if_any(answer->words);
+		mapped->queue_words = image_map_if_any(answer->queue_words);
+		mapped->contents = image_map_if_any(answer->contents);
+		for (unsigned int j = 0; j < row->request.nr_mappings; j++) {
+			mapped->ptes[j] = image_map(answer->ptes[j]);
+			mapped->pmds[j] = image_map(answer->pmds[j]);
+		}
+	}
+}
+
+void expect_close(void)
+{
+	for (size_t i = 0; i < now.nr; i++) {
+		struct mapped *mapped = &now.mapped[i];
+
+		image_unmap(&mapped->src);
+		image_unmap(&mapped->dst);
+		image_unmap(&mapped->left);
+		image_unmap(&mapped->words);
+		image_unmap(&mapped->queue_words);
+		image_unmap(&mapped->contents);
+		for (unsigned int j = 0; j < MIGRATE_MOST_MAPPINGS; j++) {
+			image_unmap(&mapped->ptes[j]);
+			image_unmap(&mapped->pmds[j]);
+		}
+		*mapped = (struct mapped){ 0 };
+	}
+	free(now.answers);
+	free(now.kept);
+	now.answers = NULL;
+}
+
+/* --- What differs, said of one answer ------------------------------------ */
+
+/* Of a kernel's own, see above. */
+struct affairs {
+	unsigned long nr_not_left;
+	unsigned long nr_reordered;
+};
+
+/**
+ * struct look - one comparison of memory with one answer
+ * @row: The row.
+ * @subject: The variant's name.
+ * @result: What it said.
+ * @expected: The answer.
+ * @quiet: Nothing is said of what differs: another answer may be right.
+ * @any_order: What is left may be in another order.
+ * @seen: What is a kernel's own affair, as far as this answer goes.
+ */
+struct look {
+	const struct row *row;
+	const char *subject;
+	const struct migrate_result *result;
+	const struct mapped *expected;
+	bool quiet;
+	bool any_order;
+	struct affairs *seen;
+};
+
+static bool say(const struct look *look, const char *what, size_t at, unsigned long is,
+		unsigned long expected)
+{
+	if (!look->quiet)
+		fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
+			look->row->name, look->subject, what, at, is, expected);
+	return false;
+}
+
+static bool same_number(const struct look *look, const char *what, size_t at, long is,
+			enum number number)
+{
+	long expected = look->expected->answer->numbers[number + at];
+
+	return is == expected ||
+	       say(look, what, at, (unsigned long)is, (unsigned long)expected);
+}
+
+static bool within(const struct look *look, const char *what, long is, enum number least,
+		   enum number most)
+{
+	const long *numbers = look->expected->answer->numbers;
+
+	if (is < numbers[least])
+		return say(look, what, 0, (unsigned long)is, (unsigned long)numbers[least]);
+	return is <= numbers[most] ||
+	       say(look, what, 1, (unsigned long)is, (unsigned long)numbers[most]);
+}
+
+static bool same_counts(const struct look *look)
+{
+	const struct migrate_result *result = look->result;
+	bool same = same_number(look, "the return value", 0, result->ret, NUMBER_RET) &&
+		    same_number(look, "pages said to be moved:", 0,
+				(long)result->nr_succeeded, NUMBER_SUCCEEDED) &&
+		    same_number(look, "calls of get_new_folio():", 0, result->nr_asked,
+				NUMBER_ASKED) &&
+		    same_number(look, "calls of put_new_folio():", 0, result->nr_put,
+				NUMBER_PUT) &&
+		    same_number(look, "folios freed:", 0, result->nr_freed, NUMBER_FREED) &&
+		    same_number(look, "calls of folio_add_lru():", 0, result->nr_added,
+				NUMBER_ADDED) &&
+		    same_number(look, "calls of lru_add_drain():", 0, result->nr_drained,
+				NUMBER_DRAINED);
+
+	for (size_t i = 0; same && i < MIGRATE_NR_EVENTS; i++)
+		same = same_number(look, "the counter of /proc/vmstat", i, result->events[i],
+				   NUMBER_EVENTS);
+	for (size_t i = 0; same && i < MIGRATE_NR_STATS * MIGRATE_NR_NODES; i++)
+		same = same_number(look, "the nodes' statistic", i,
+				   result->stats[i / MIGRATE_NR_NODES][i % MIGRATE_NR_NODES],
+				   NUMBER_STATS);
+	for (size_t i = 0; same && i < look->row->request.nr_mappings; i++)
+		same = same_number(look, "MM_ANONPAGES of address space", i, result->rss[i],
+				   NUMBER_RSS);
+	if (same && result->anon_vma_refs != 1)
+		same = say(look, "references to the anon_vma:", 0,
+			   (unsigned long)result->anon_vma_refs, 1);
+	return same &&
+	       (result->nr_failed_reads >=
+			look->expected->answer->numbers[NUMBER_LEAST_FAILED_READS] ||
+		say(look, "calls of memory_failure_queue():", 0,
+		    (unsigned long)result->nr_failed_reads,
+		    (unsigned long)
+			look->expected->answer->numbers[NUMBER_LEAST_FAILED_READS])) &&
+	       within(look, "calls of arch_tlbbatch_flush(), bound", result->nr_batch_flushes,
+		      NUMBER_LEAST_BATCH_FLUSHES, NUMBER_MOST_BATCH_FLUSHES) &&
+	       within(look, "calls of flush_tlb_mm_range(), bound", result->nr_single_flushes,
+		      NUMBER_LEAST_SINGLE_FLUSHES, NUMBER_MOST_SINGLE_FLUSHES);
+}
+
+static bool same_entries(const struct look *look, const char *what, const unsigned long *is,
+			 const struct image *expected)
+{
+	const unsigned long *entry = (const unsigned long *)expected->start;
+
+	if (!memcmp(is, entry, expected->bytes))
+		return true;
+	for (size_t i = 0; i < expected->bytes / sizeof(*entry); i++)
+		if (is[i] != entry[i])
+			return say(look, what, i, is[i], entry[i]);
+	return true;
+}
+
+static bool same_tables(const struct look *look)
+{
+	for (unsigned int i = 0; i < look->row->request.nr_mappings; i++)
+		if (!same_entries(look, i ? "the second address space's entry" : "the entry",
+				  look->result->mapping[i].ptes, &look->expected->ptes[i]) ||
+		    !same_entries(look, "the middle entry", look->result->mapping[i].pmds,
+				  &look->expected->pmds[i]))
+			return false;
+	return true;
+}
+
+static bool same_words(const struct look *look, const struct image *pairs)
+{
+	const unsigned long *pair = (const unsigned long *)pairs->start;
+
+	for (size_t i = 0; i < pairs->bytes / sizeof(*pair); i += 2) {
+		unsigned long is = *(const unsigned long *)pair[i];
+
+		if (is != pair[i + 1])
+			return say(look, "the word of a list's head at", pair[i], is,
+				   pair[i + 1]);
+	}
+	return true;
+}
+
+static bool same_descriptors(const struct look *look, const char *what, unsigned long pfn,
+			     const struct image *expected)
+{
+	const unsigned char *is = memory_descriptor(pfn);
+	size_t at = arena_first_difference(is, expected->bytes, expected, launch.nr_cpus);
+	size_t word = at & ~7UL;
+
+	if (at == ARENA_NO_DIFFERENCE)
+		return true;
+	if (!look->quiet)
+		fprintf(stderr, "%s: %s: %s: byte %zu of descriptor %zu differs\n",
+			look->row->name, look->subject, what, at % DESCRIPTOR_BYTES,
+			at / DESCRIPTOR_BYTES);
+	return say(look, "that word, of descriptor", at / DESCRIPTOR_BYTES,
+		   *(const unsigned long *)(is + word),
+		   *(const unsigned long *)(expected->start + word));
+}
+
+static bool same_contents(const struct look *look)
+{
+	const int64_t *page = (const int64_t *)look->expected->contents.start;
+	size_t nr = look->row->request.nr_pages;
+
+	for (unsigned int side = 0; page && side < 2; side++, page += nr) {
+		const unsigned char *start =
+			memory_contents(side ? MIGRATE_DST_PFN : MIGRATE_SRC_PFN);
+		size_t wrong = contents_first_wrong(start, page, nr, launch.nr_cpus);
+
+		if (wrong == CONTENTS_FINE)
+			continue;
+		start += wrong * PAGE_BYTES;
+		return say(look, side ? "byte of a target's frame, which should hold page" :
+					"byte of a source's frame, which should hold page",
+			   (size_t)page[wrong], contents_first_byte(start, page[wrong]),
+			   PAGE_BYTES);
+	}
+	return true;
+}
+
+/* --- Folios that are, or are not, to be split later ---------------------- */
+
+static bool in_memory(const struct row *row, unsigned long address)
+{
+	size_t bytes = row->request.nr_pages * DESCRIPTOR_BYTES;
+
+	return address - (unsigned long)memory_descriptor(MIGRATE_SRC_PFN) < bytes ||
+	       address - (unsigned long)memory_descriptor(MIGRATE_DST_PFN) < bytes ||
+	       address - MIGRATE_NODE_ADDRESS < MIGRATE_NR_NODES * MIGRATE_NODE_BYTES;
+}
+
+/* A link is on a list, or is one by itself. */
+static bool is_linked(const struct row *row, const unsigned long *link)
+{
+	unsigned long address = (unsigned long)link;
+
+	return in_memory(row, link[0]) && in_memory(row, link[1]) &&
+	       ((const unsigned long *)link[0])[1] == address &&
+	       ((const unsigned long *)link[1])[0] == address;
+}
+
+static unsigned long *flags_of(unsigned long pfn, unsigned int head)
+{
+	return (unsigned long *)(memory_descriptor(pfn + head + 1) + FLAGS_OFFSET);
+}
+
+static unsigned long *link_of(unsigned long pfn, unsigned int head)
+{
+	return (unsigned long *)(memory_descriptor(pfn + head + 2) + QUEUE_OFFSET);
+}
+
+/*
+ * Where a folio is queued although it need not be, or the other way round, its
+ * words become those of the answer; then all is compared alike. Returns how
+ * many are not as the answer says, or a negative number if one is neither.
+ */
+static long settle_deferred(const struct look *look, unsigned long pfn,
+			    const struct image *expected, bool write)
+{
+	const unsigned int *head = (const unsigned int *)now.deferrable->start;
+	unsigned long mask = look->row->deferrable_flag;
+	long nr = 0;
+
+	for (size_t i = 0; i < now.deferrable->bytes / sizeof(*head); i++) {
+		size_t at = (head[i] + 1) * DESCRIPTOR_BYTES + FLAGS_OFFSET;
+		size_t queue_at = (head[i] + 2) * DESCRIPTOR_BYTES + QUEUE_OFFSET;
+		unsigned long *flags = flags_of(pfn, head[i]);
+		unsigned long *link = link_of(pfn, head[i]);
+		unsigned long wanted = *(const unsigned long *)(expected->start + at) & mask;
+		const void *wanted_link = expected->start + queue_at;
+
+		if ((*flags & mask) == wanted && !memcmp(link, wanted_link, QUEUE_BYTES))
+			continue;
+		nr++;
+		if (write) {
+			*flags = (*flags & ~mask) | wanted;
+			memcpy(link, wanted_link, QUEUE_BYTES);
+		} else if (!is_linked(look->row, link)) {
+			return -1;
+		}
+	}
+	return nr;
+}
+
+static bool settle(const struct look *look)
+{
+	long nr_src, nr_dst;
+
+	if (!now.deferrable->bytes)
+		return same_words(look, &look->expected->queue_words);
+	/* Links are looked at before any is changed. */
+	nr_src = settle_deferred(look, MIGRATE_SRC_PFN, &look->expected->src, false);
+	nr_dst = settle_deferred(look, MIGRATE_DST_PFN, &look->expected->dst, false);
+	if (nr_src < 0 || nr_dst < 0)
+		return say(look, "a broken link of the queue of folios to split", 0, 0, 0);
+	if (!nr_src && !nr_dst)
+		return same_words(look, &look->expected->queue_words);
+	settle_deferred(look, MIGRATE_SRC_PFN, &look->expected->src, true);
+	settle_deferred(look, MIGRATE_DST_PFN, &look->expected->dst, true);
+	look->seen->nr_not_left = (unsigned long)(nr_src + nr_dst);
+	return true;
+}
+
+/* --- What is left on the caller's list ------------------------------------ */
+
+static unsigned long *list_head(void)
+{
+	return (unsigned long *)MIGRATE_LIST_ADDRESS;
+}
+
+/* The page number of the head that a link is in; or one that is none. */
+static size_t page_of(const unsigned long *link)
+{
+	return ((size_t)link - LRU_OFFSET - (size_t)memory_descriptor(MIGRATE_SRC_PFN)) /
+	       DESCRIPTOR_BYTES;
+}
+
+static bool is_among(size_t page, const unsigned long *pages, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (pages[i] == page)
+			return true;
+	return false;
+}
+
+/*
+ * The same folios in another order: the kernel has gone on with the next batch
+ * before it tried those again. Their links become the answer's.
+ */
+static bool settle_list(const struct look *look)
+{
+	const struct image *left = &look->expected->left;
+	const unsigned long *page = (const unsigned long *)left->start;
+	const unsigned long *link = (const unsigned long *)list_head()[0];
+	size_t nr = left->bytes / sizeof(*page), nr_found = 0;
+	bool in_order = true;
+
+	for (; link != list_head(); link = (const unsigned long *)link[0], nr_found++) {
+		if (!in_memory(look->row, (unsigned long)link) || nr_found == nr ||
+		    !is_among(page_of(link), page, nr))
+			return say(look, "what is not to be on the caller's list, page",
+				   page_of(link), nr_found, nr);
+		if (((const unsigned long *)link[0])[1] != (unsigned long)link)
+			return say(look, "a broken link of the caller's list, page",
+				   page_of(link), 0, 0);
+		in_order = in_order && page_of(link) == page[nr_found];
+	}
+	if (nr_found != nr)
+		return say(look, "folios on the caller's list:", 0, nr_found, nr);
+	if (in_order || !look->any_order)
+		return same_words(look, &look->expected->words);
+	for (size_t i = 0; i < nr; i++) {
+		size_t at = page[i] * DESCRIPTOR_BYTES + LRU_OFFSET;
+
+		memcpy(memory_descriptor(MIGRATE_SRC_PFN) + at, look->expected->src.start + at,
+		       QUEUE_BYTES);
+	}
+	look->seen->nr_reordered = 1;
+	return true;
+}
+
+/* --- Several answers ------------------------------------------------------ */
+
+/* Comparing with one changes descriptors; the next one needs them as they were. */
+static void keep_descriptors(unsigned char *kept, size_t bytes, bool restore)
+{
+	static const unsigned long sides[] = { MIGRATE_SRC_PFN, MIGRATE_DST_PFN };
+
+	for (unsigned int i = 0; i < 2; i++, kept += bytes) {
+		unsigned char *is = memory_descriptor(sides[i]);
+
+		memcpy(restore ? is : kept, restore ? kept : is, bytes);
+	}
+}
+
+/* --- All of it ------------------------------------------------------------ */
+
+static bool is_as(const struct look *look)
+{
+	return same_counts(look) && same_tables(look) &&
+	       settle_list(look) && settle(look) &&
+	       same_descriptors(look, "of the sources", MIGRATE_SRC_PFN,
+				&look->expected->src) &&
+	       same_descriptors(look, "of the targets", MIGRATE_DST_PFN,
+				&look->expected->dst) &&
+	       same_contents(look);
+}
+
+/* Which answers memory is as, a bit each; what was seen with the last of them. */
+static unsigned int fitting(struct look *look, unsigned char *kept, struct affairs *seen)
+{
+	size_t bytes = now.mapped[0].src.bytes;
+	unsigned int fit = 0;
+
+	for (unsigned int i = 0; i < now.nr; i++) {
+		struct affairs own = { 0 };
+
+		keep_descriptors(kept, bytes, true);
+		look->expected = &now.mapped[i];
+		look->seen = &own;
+		/* All that is said is of the answer that is looked at last. */
+		look->quiet = !look->any_order || i + 1 < now.nr || fit;
+		if (is_as(look)) {
+			fit |= 1U << i;
+			*seen = own;
+		}
+	}
+	return fit;
+}
+
+bool expect_verify(const struct row *row, unsigned int variant, enum migrate_engine engine,
+		   const struct migrate_result *result)
+{
+	unsigned int *excluded = &known[variant].excluded[engine != MIGRATE_SERIAL];
+	struct look look = {
+		.row = row, .subject = launch.variant_names[variant], .result = result,
+	};
+	size_t bytes = now.mapped[0].src.bytes;
+	struct affairs seen = { 0 };
+	unsigned int fit;
+
+	keep_descriptors(now.kept, bytes, false);
+	fit = fitting(&look, now.kept, &seen);
+	look.any_order = true;
+	if (!fit)
+		fit = fitting(&look, now.kept, &seen);
+	known[variant].nr_not_left += seen.nr_not_left;
+	known[variant].nr_reordered += seen.nr_reordered;
+	if (now.nr == 1)
+		return fit;
+	if (fit && !(fit & ~*excluded)) {
+		look.quiet = false;
+		say(&look, "the limit of a batch is not that of earlier rows: answers", now.nr,
+		    fit, ~*excluded);
+	}
+	fit &= ~*excluded;
+	*excluded |= ~fit & ((1U << now.nr) - 1);
+	return fit;
+}

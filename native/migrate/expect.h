@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What memory must hold after a migration, and whether it does. */
+#ifndef REAM_MIGRATE_EXPECT_H
+#define REAM_MIGRATE_EXPECT_H
+
+#include <stdbool.h>
+#include "row.h"
+
+/* Map the files of a row's answers. */
+void expect_open(const struct row *row, const struct image *deferrable);
+void expect_close(void);
+
+/**
+ * expect_verify() - compare all of memory with the oracle's
+ * @row: The row.
+ * @variant: Index of the kernel.
+ * @engine: Who copied.
+ * @result: What it said.
+ *
+ * Return: whether nothing differs; what does has been said.
+ */
+bool expect_verify(const struct row *row, unsigned int variant, enum migrate_engine engine,
+		   const struct migrate_result *result);
+
+/* Folios that a variant did not leave to be split, although the oracle does. */
+unsigned long expect_nr_not_left(unsigned int variant);
+
+/* Samples of it that left the right folios on the list, in another order. */
+unsigned long expect_nr_reordered(unsigned int variant);
+
+#endif

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel's side of the migrate experiment: compiled by kbuild against the
+ * variant's own headers, linked to the variant's own migrate.o and rmap.o.
+ *
+ * It builds address spaces that map some folios, puts the folios on a list as
+ * if they had been isolated, and calls migrate_pages(). Nothing here runs
+ * inside the clock but that call, and the two functions that it is given.
+ */
+#include <linux/gfp.h>
+#include <linux/migrate.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/pgtable.h>
+#include <linux/poison.h>
+#include <linux/rmap.h>
+#include <linux/rwsem.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include <linux/vmstat.h>
+#include <asm/pgalloc.h>
+#include "internal.h"
+#include "kernel.h"
+#include "migrate.h"
+#include "migrate_kernel.h"
+
+/* Most that a CPU counts by itself, as on any large node. mm/vmstat.c */
+#define STAT_THRESHOLD 125
+
+static DEFINE_PER_CPU(struct per_cpu_nodestat, node_stat[MIGRATE_NR_NODES]);
+
+static struct {
+	struct migrate_request request;
+	struct mm_struct *mm[MIGRATE_MOST_MAPPINGS];
+	struct vm_area_struct vma[MIGRATE_MOST_MAPPINGS];
+	struct anon_vma_chain chain[MIGRATE_MOST_MAPPINGS];
+	long nr_asked;
+	long nr_put;
+	unsigned int nr_succeeded;
+	int ret;
+} world;
+
+/* --- Before ------------------------------------------------------------- */
+
+static struct anon_vma *anon_vma(void)
+{
+	return (struct anon_vma *)MIGRATE_ANON_VMA_ADDRESS;
+}
+
+/* As anon_vma_alloc() leaves it, with the chains of all who map a folio. */
+static void init_anon_vma(unsigned int nr_mappings)
+{
+	struct anon_vma *root = anon_vma();
+	unsigned int i;
+
+	memset(root, 0, sizeof(*root));
+	init_rwsem(&root->rwsem);
+	atomic_set(&root->refcount, 1);
+	root->num_active_vmas = nr_mappings;
+	root->root = root;
+	root->parent = root;
+	root->rb_root = RB_ROOT_CACHED;
+	for (i = 0; i < nr_mappings; i++) {
+		struct anon_vma_chain *chain = &world.chain[i];
+
+		memset(chain, 0, sizeof(*chain));
+		chain->vma = &world.vma[i];
+		chain->anon_vma = root;
+		INIT_LIST_HEAD(&world.vma[i].anon_vma_chain);
+		list_add(&chain->same_vma, &world.vma[i].anon_vma_chain);
+		anon_vma_interval_tree_insert(chain, &root->rb_root);
+	}
+}
+
+/* Two CPUs run it: TLB flushes are deferred, as they are where that pays. */
+static void init_mm_struct(struct mm_struct *mm, long rss)
+{
+	int i;
+
+	memset(mm, 0, sizeof(*mm));
+	atomic_set(&mm->mm_users, 1);
+	atomic_set(&mm->mm_count, 1);
+	init_rwsem(&mm->mmap_lock);
+	spin_lock_init(&mm->page_table_lock);
+	INIT_LIST_HEAD(&mm->mmlist);
+	for (i = 0; i < NR_MM_COUNTERS; i++)
+		raw_spin_lock_init(&mm->rss_stat[i].lock);
+	mm->rss_stat[MM_ANONPAGES].count = rss;
+	mm->pgd = (pgd_t *)get_zeroed_page(GFP_KERNEL);
+	cpumask_clear(mm_cpumask(mm));
+	cpumask_set_cpu(0, mm_cpumask(mm));
+	cpumask_set_cpu(1, mm_cpumask(mm));
+}
+
+static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm)
+{
+	const struct migrate_request *request = &world.request;
+
+	memset(vma, 0, sizeof(*vma));
+	vma->vm_mm = mm;
+	vma->vm_start = MIGRATE_VMA_ADDRESS;
+	vma->vm_end = MIGRATE_VMA_ADDRESS + request->nr_pmds * PMD_SIZE;
+	vma->vm_pgoff = MIGRATE_VMA_ADDRESS >> PAGE_SHIFT;
+	vma->vm_page_prot = __pgprot(request->page_prot);
+	vm_flags_init(vma, request->vm_flags);
+	vma->anon_vma = anon_vma();
+}
+
+/* The middle entry of @address, made as a fault would make its table. */
+static pmd_t *pmd_of(struct mm_struct *mm, unsigned long address)
+{
+	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
+	pud_t *pud = pud_alloc(mm, p4d, address);
+
+	return pmd_alloc(mm, pud, address);
+}
+
+static void fill_tables(struct mm_struct *mm, const struct migrate_mapping *from)
+{
+	unsigned long i;
+
+	for (i = 0; i < world.request.nr_pmds; i++) {
+		pmd_t *pmd = pmd_of(mm, MIGRATE_VMA_ADDRESS + i * PMD_SIZE);
+
+		if (from->pmds[i]) {
+			*pmd = __pmd(from->pmds[i]);
+			continue;
+		}
+		/* Our allocator does not fail; a warning would fail the launch. */
+		WARN_ON(pte_alloc(mm, pmd));
+		memcpy((void *)pmd_page_vaddr(*pmd), from->ptes + i * PTRS_PER_PTE,
+		       PAGE_SIZE);
+	}
+}
+
+static void init_node(int nid)
+{
+	struct pglist_data *pgdat = (void *)MIGRATE_NODE_ADDRESS + nid * MIGRATE_NODE_BYTES;
+	int cpu;
+
+	BUILD_BUG_ON(sizeof(*pgdat) > MIGRATE_NODE_BYTES);
+	node_data[nid] = pgdat;
+	memset(pgdat, 0, sizeof(*pgdat));
+	pgdat->node_id = nid;
+	pgdat->per_cpu_nodestats = &node_stat[nid];
+	for_each_possible_cpu(cpu) {
+		struct per_cpu_nodestat *stat = per_cpu_ptr(&node_stat[nid], cpu);
+
+		memset(stat, 0, sizeof(*stat));
+		stat->stat_threshold = STAT_THRESHOLD;
+	}
+	spin_lock_init(&pgdat->deferred_split_queue.split_queue_lock);
+	INIT_LIST_HEAD(&pgdat->deferred_split_queue.split_queue);
+}
+
+static void reset_events(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr(&vm_event_states, cpu), 0, sizeof(vm_event_states));
+}
+
+static struct list_head *callers_list(void)
+{
+	return (struct list_head *)MIGRATE_LIST_ADDRESS;
+}
+
+static struct folio *folio_at(unsigned long page_number)
+{
+	return pfn_folio(MIGRATE_SRC_PFN + page_number);
+}
+
+static enum migrate_engine prepare(const struct migrate_request *request)
+{
+	unsigned int i;
+
+	vmemmap_base = MIGRATE_MAP_ADDRESS - MIGRATE_TABLE_PFN * sizeof(struct page);
+	page_offset_base = MIGRATE_RAM_ADDRESS - (MIGRATE_TABLE_PFN << PAGE_SHIFT);
+	world.request = *request;
+	migrate_choose(&world.request);
+	world.nr_asked = 0;
+	world.nr_put = 0;
+	world.nr_succeeded = 0;
+	for (i = 0; i < MIGRATE_NR_NODES; i++)
+		init_node(i);
+	reset_events();
+	migrate_reset(&world.request);
+	for (i = 0; i < request->nr_mappings; i++) {
+		if (!world.mm[i])
+			world.mm[i] = host_alloc(sizeof(struct mm_struct) + cpumask_size());
+		init_mm_struct(world.mm[i], request->rss[i]);
+		init_vma(&world.vma[i], world.mm[i]);
+		fill_tables(world.mm[i], &request->mapping[i]);
+	}
+	init_anon_vma(request->nr_mappings);
+	/* Another task asks each time: what the last one left is not its affair. */
+	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
+	callers_list()->next = &folio_at(request->first)->lru;
+	callers_list()->prev = &folio_at(request->last)->lru;
+	return migrate_engine_in_use();
+}
+
+/* --- The operation ------------------------------------------------------ */
+
+/* As alloc_migration_target(), with the allocator's work done already. */
+static struct folio *new_folio(struct folio *src, unsigned long private)
+{
+	unsigned long number = folio_pfn(src) - MIGRATE_SRC_PFN;
+	const struct migrate_request *request = &world.request;
+
+	world.nr_asked++;
+	if (migrate_among(number, request->no_target, request->nr_no_target))
+		return NULL;
+	return pfn_folio(MIGRATE_DST_PFN + number);
+}
+
+/* Its descriptor is compared as it is: nobody takes it back. */
+static void put_folio(struct folio *dst, unsigned long private)
+{
+	world.nr_put++;
+}
+
+static void run(void)
+{
+	world.ret = migrate_pages(callers_list(), new_folio, put_folio, 0,
+				  world.request.mode, world.request.reason,
+				  &world.nr_succeeded);
+}
+
+/* --- After -------------------------------------------------------------- */
+
+/* The middle entry of @address, or NULL; for looking at what came of it. */
+static pmd_t *look_up_pmd(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+
+	if (pgd_none(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (p4d_none(*p4d))
+		return NULL;
+	pud = pud_offset(p4d, address);
+	return pud_none(*pud) ? NULL : pmd_offset(pud, address);
+}
+
+static void read_tables(struct mm_struct *mm, struct migrate_mapping *to)
+{
+	unsigned long i;
+
+	for (i = 0; i < world.request.nr_pmds; i++) {
+		pmd_t *pmd = look_up_pmd(mm, MIGRATE_VMA_ADDRESS + i * PMD_SIZE);
+		unsigned long *ptes = to->ptes + i * PTRS_PER_PTE;
+
+		to->pmds[i] = 0;
+		if (pmd && pmd_present(*pmd) && !pmd_leaf(*pmd)) {
+			memcpy(ptes, (void *)pmd_page_vaddr(*pmd), PAGE_SIZE);
+			continue;
+		}
+		memset(ptes, 0, PAGE_SIZE);
+		if (pmd)
+			to->pmds[i] = pmd_val(*pmd);
+	}
+}
+
+static long node_stat_of(int nid, enum node_stat_item item)
+{
+	struct pglist_data *pgdat = NODE_DATA(nid);
+	long sum = atomic_long_read(&pgdat->vm_stat[item]);
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu_ptr(pgdat->per_cpu_nodestats, cpu)->vm_node_stat_diff[item];
+	return sum;
+}
+
+static long event_of(enum vm_event_item item)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += per_cpu(vm_event_states, cpu).event[item];
+	return sum;
+}
+
+static long rss_of(const struct mm_struct *mm)
+{
+	long sum = mm->rss_stat[MM_ANONPAGES].count;
+	int i;
+
+	/* Nothing is counted elsewhere, neither more nor less. */
+	for (i = 0; i < NR_MM_COUNTERS; i++)
+		if (i != MM_ANONPAGES && mm->rss_stat[i].count)
+			return -1;
+	return sum;
+}
+
+static void read(struct migrate_result *result)
+{
+	static const enum vm_event_item events[MIGRATE_NR_EVENTS] = {
+		[MIGRATE_EVENT_SUCCESS] = PGMIGRATE_SUCCESS,
+		[MIGRATE_EVENT_FAIL] = PGMIGRATE_FAIL,
+		[MIGRATE_EVENT_THP_SUCCESS] = THP_MIGRATION_SUCCESS,
+		[MIGRATE_EVENT_THP_FAIL] = THP_MIGRATION_FAIL,
+		[MIGRATE_EVENT_THP_SPLIT] = THP_MIGRATION_SPLIT,
+	};
+	static const enum node_stat_item stats[MIGRATE_NR_STATS] = {
+		[MIGRATE_STAT_ISOLATED_ANON] = NR_ISOLATED_ANON,
+		[MIGRATE_STAT_ISOLATED_FILE] = NR_ISOLATED_FILE,
+		[MIGRATE_STAT_ANON_MAPPED] = NR_ANON_MAPPED,
+		[MIGRATE_STAT_ANON_THPS] = NR_ANON_THPS,
+	};
+	unsigned int i, nid;
+
+	result->ret = world.ret;
+	result->nr_succeeded = world.nr_succeeded;
+	result->nr_asked = world.nr_asked;
+	result->nr_put = world.nr_put;
+	result->anon_vma_refs = atomic_read(&anon_vma()->refcount);
+	result->nr_offloaded = migrate_nr_offloaded();
+	for (i = 0; i < MIGRATE_NR_EVENTS; i++)
+		result->events[i] = event_of(events[i]);
+	for (i = 0; i < MIGRATE_NR_STATS; i++)
+		for (nid = 0; nid < MIGRATE_NR_NODES; nid++)
+			result->stats[i][nid] = node_stat_of(nid, stats[i]);
+	for (i = 0; i < world.request.nr_mappings; i++) {
+		read_tables(world.mm[i], &result->mapping[i]);
+		result->rss[i] = rss_of(world.mm[i]);
+	}
+	migrate_read_counts(result);
+}
+
+static const struct migrate_ops ops = {
+	.prepare = prepare,
+	.run = run,
+	.read = read,
+};
+
+const void *const host_experiment_ops = &ops;
+
+const struct host_fact host_experiment_facts[] = {
+	{ "pglist_data.deferred_split_queue.split_queue",
+	  offsetof(struct pglist_data, deferred_split_queue.split_queue) },
+#include "facts.h"
+	{ }
+};

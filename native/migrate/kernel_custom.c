@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the migrate experiment: functions that are deliberately not the
+ * kernel's, and how each differs. See native/host/kernel/kernel.h for the
+ * kinds.
+ */
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/percpu_counter.h>
+#include <linux/swap.h>
+#include <asm/page.h>
+#include <asm/tlbflush.h>
+#include <asm/tsc.h>
+#include "internal.h"
+#include "kernel.h"
+#include "migrate.h"
+#include "migrate_kernel.h"
+
+static struct {
+	const struct migrate_request *request;
+	unsigned long next_table_pfn;
+	struct migrate_result counts;
+	atomic_long_t nr_failed_reads;	/* several threads may meet poison */
+} state;
+
+void migrate_reset(const struct migrate_request *request)
+{
+	memset(&state, 0, sizeof(state));
+	state.request = request;
+	state.next_table_pfn = MIGRATE_TABLE_PFN;
+}
+
+void migrate_read_counts(struct migrate_result *result)
+{
+	result->nr_freed = state.counts.nr_freed;
+	result->nr_added = state.counts.nr_added;
+	result->nr_drained = state.counts.nr_drained;
+	result->nr_failed_reads = atomic_long_read(&state.nr_failed_reads);
+	result->nr_batch_flushes = state.counts.nr_batch_flushes;
+	result->nr_single_flushes = state.counts.nr_single_flushes;
+}
+
+bool migrate_among(unsigned long number, const unsigned long *numbers, unsigned long nr)
+{
+	unsigned long low = 0;
+
+	while (low < nr) {
+		unsigned long middle = low + (nr - low) / 2;
+
+		if (numbers[middle] == number)
+			return true;
+		if (numbers[middle] < number)
+			low = middle + 1;
+		else
+			nr = middle;
+	}
+	return false;
+}
+
+/*
+ * Page tables come one frame after the other, and are all taken back before
+ * the next sample. None is asked for while the clock runs.
+ */
+static struct page *take_table(gfp_t flags)
+{
+	struct page *page = pfn_to_page(state.next_table_pfn++);
+
+	memset(page, 0, sizeof(*page));
+	init_page_count(page);
+	atomic_set(&page->_mapcount, -1);
+	if (flags & __GFP_ZERO)
+		clear_page(page_address(page));
+	return page;
+}
+
+struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
+{
+	HOST_STUB("custom");
+	return order ? NULL : take_table(flags);
+}
+
+unsigned long get_free_pages_noprof(gfp_t flags, unsigned int order)
+{
+	HOST_STUB("custom");
+	return order ? 0 : (unsigned long)page_address(take_table(flags));
+}
+
+unsigned long get_zeroed_page_noprof(gfp_t flags)
+{
+	HOST_STUB("custom");
+	return (unsigned long)page_address(take_table(flags | __GFP_ZERO));
+}
+
+/*
+ * As the kernel's, but without turning interrupts off: a program has none.
+ * The count is exact at once; nothing here reads the per-CPU parts.
+ */
+void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
+			      s32 batch)
+{
+	counter->count += amount;
+}
+
+/* What would be freed is counted, and keeps its contents. */
+void __folio_put(struct folio *folio)
+{
+	state.counts.nr_freed++;
+}
+
+/*
+ * The reference of the LRU's batch, which would hold it until the batch is
+ * full; what the batch then does is not here.
+ */
+void folio_add_lru(struct folio *folio)
+{
+	folio_get(folio);
+	state.counts.nr_added++;
+}
+
+void lru_add_drain(void)
+{
+	state.counts.nr_drained++;
+}
+
+/* Nobody waits for a folio's lock. */
+void folio_unlock(struct folio *folio)
+{
+	folio_xor_flags_has_waiters(folio, 1 << PG_locked);
+}
+
+/* Of a folio without a mapping there is nobody to tell. */
+bool folio_mark_dirty(struct folio *folio)
+{
+	return !folio_test_dirty(folio) && !folio_test_set_dirty(folio);
+}
+
+/* --- Copying ------------------------------------------------------------ */
+
+unsigned long copy_mc_enhanced_fast_string(void *to, const void *from,
+					   unsigned int bytes);
+
+/*
+ * What the kernel's does on a CPU without need for a careful copy, and three
+ * things more: pages that the experiment calls poisoned fail, with half of
+ * them copied; and where only the rest is to be measured, nothing is copied.
+ */
+unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
+{
+	const struct migrate_request *request = state.request;
+
+	if (request->no_copy)
+		return 0;
+	if (request->nr_poisoned &&
+	    migrate_among((__pa(from) >> PAGE_SHIFT) - MIGRATE_SRC_PFN,
+			  request->poisoned, request->nr_poisoned)) {
+		memcpy(to, from, bytes / 2);
+		return bytes - bytes / 2;
+	}
+	if (static_cpu_has(X86_FEATURE_ERMS))
+		return copy_mc_enhanced_fast_string(to, from, bytes);
+	memcpy(to, from, bytes);
+	return 0;
+}
+
+void memory_failure_queue(unsigned long pfn, int flags)
+{
+	atomic_long_inc(&state.nr_failed_reads);
+}
+
+/* --- Translations ------------------------------------------------------- */
+
+/*
+ * No other CPU has these address spaces loaded: what flushing theirs takes is
+ * waited for, if the experiment says how long that is.
+ */
+static void flush_others(void)
+{
+	unsigned long nr_ticks = state.request->flush_ticks;
+	u64 start;
+
+	if (!nr_ticks)
+		return;
+	start = rdtsc_ordered();
+	while (rdtsc_ordered() - start < nr_ticks)
+		cpu_relax();
+}
+
+void arch_tlbbatch_flush(struct arch_tlbflush_unmap_batch *batch)
+{
+	state.counts.nr_batch_flushes++;
+	flush_others();
+	cpumask_clear(&batch->cpumask);
+}
+
+void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
+			unsigned long end, unsigned int stride_shift,
+			bool freed_tables)
+{
+	state.counts.nr_single_flushes++;
+	flush_others();
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the migrate experiment: what a DMA engine in software and its client
+ * need of dmaengine, of DMA mapping and of platform devices. All of it is
+ * custom, for one device, whose channels belong to whoever asks for them.
+ */
+#ifdef CONFIG_DMA_ENGINE
+
+#include <linux/dma-mapping.h>
+#include <linux/dmaengine.h>
+#include <linux/err.h>
+#include <linux/mm.h>
+#include <linux/platform_device.h>
+#include "kernel.h"
+
+static struct platform_device *platform_device;
+static struct dma_device *engine;
+
+/* --- The engine's side --------------------------------------------------- */
+
+struct platform_device *
+platform_device_register_full(const struct platform_device_info *info)
+{
+	HOST_STUB("custom");
+	platform_device = host_alloc(sizeof(*platform_device));
+	platform_device->name = info->name;
+	platform_device->dev.init_name = info->name;
+	platform_device->dev.dma_parms = &platform_device->dma_parms;
+	return platform_device;
+}
+
+/* There is one device, and it is this driver's. */
+int __platform_driver_register(struct platform_driver *driver,
+			       struct module *owner)
+{
+	HOST_STUB("custom");
+	return driver->probe(platform_device);
+}
+
+int dma_async_device_register(struct dma_device *device)
+{
+	struct dma_chan *chan;
+
+	HOST_STUB("custom");
+	engine = device;
+	list_for_each_entry(chan, &device->channels, device_node) {
+		chan->chan_id = device->chancnt++;
+		chan->dev = host_alloc(sizeof(*chan->dev));
+		chan->dev->chan = chan;
+		chan->dev->device.init_name = "dma0chan";
+	}
+	return 0;
+}
+
+void dma_async_tx_descriptor_init(struct dma_async_tx_descriptor *tx,
+				  struct dma_chan *chan)
+{
+	HOST_STUB("custom");
+	tx->chan = chan;
+}
+
+/* --- The client's side --------------------------------------------------- */
+
+/* Not under a mutex: one thread asks for channels, and between migrations. */
+struct dma_chan *dma_request_chan_by_mask(const dma_cap_mask_t *mask)
+{
+	struct dma_chan *chan;
+
+	HOST_STUB("custom");
+	if (!engine)
+		return ERR_PTR(-EPROBE_DEFER);
+	list_for_each_entry(chan, &engine->channels, device_node) {
+		int error;
+
+		if (chan->client_count)
+			continue;
+		error = engine->device_alloc_chan_resources(chan);
+		if (error < 0)
+			return ERR_PTR(error);
+		chan->client_count = 1;
+		return chan;
+	}
+	return ERR_PTR(-ENODEV);
+}
+
+void dma_release_channel(struct dma_chan *chan)
+{
+	HOST_STUB("custom");
+	engine->device_synchronize(chan);
+	engine->device_free_chan_resources(chan);
+	chan->client_count = 0;
+}
+
+/* --- Addresses ----------------------------------------------------------- */
+
+/* No IOMMU, caches that are coherent: an address is where the frame lies. */
+dma_addr_t dma_map_page_attrs(struct device *dev, struct page *page,
+			      size_t offset, size_t size,
+			      enum dma_data_direction direction,
+			      unsigned long attrs)
+{
+	HOST_STUB("custom");
+	return page_to_phys(page) + offset;
+}
+
+void dma_unmap_page_attrs(struct device *dev, dma_addr_t address, size_t size,
+			  enum dma_data_direction direction,
+			  unsigned long attrs)
+{
+	HOST_STUB("custom");
+}
+
+int dma_set_mask(struct device *dev, u64 mask)
+{
+	HOST_STUB("custom");
+	return 0;
+}
+
+int dma_set_coherent_mask(struct device *dev, u64 mask)
+{
+	HOST_STUB("custom");
+	return 0;
+}
+
+/* The device is never freed. */
+struct device *get_device(struct device *dev)
+{
+	HOST_STUB("custom");
+	return dev;
+}
+
+void put_device(struct device *dev)
+{
+	HOST_STUB("custom");
+}
+
+#endif /* CONFIG_DMA_ENGINE */

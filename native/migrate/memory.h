@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The memory that folios, their descriptors and page tables lie in. */
+#ifndef REAM_MIGRATE_MEMORY_H
+#define REAM_MIGRATE_MEMORY_H
+
+#include <stddef.h>
+
+#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); the oracle checks it */
+
+/* Small things at fixed addresses; before any kernel is booted. */
+void memory_map_small(void);
+
+/* Descriptors and contents of @nr_pages sources, as many targets, and tables. */
+void memory_map(size_t nr_pages, size_t nr_tables);
+
+/* How much of it lies in huge pages. */
+double memory_huge_ratio(void);
+
+/* Where the descriptor or the contents of a frame are. */
+unsigned char *memory_descriptor(unsigned long pfn);
+unsigned char *memory_contents(unsigned long pfn);
+
+/* Take every line of some memory out of all caches. */
+void memory_evict(void *start, size_t bytes);
+
+/* Read every line of some memory. */
+void memory_touch(const void *start, size_t bytes);
+
+/* Most page tables that address spaces with @nr_pmds middle entries have. */
+size_t memory_nr_tables(size_t nr_pmds, unsigned int nr_mappings);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The migrate experiment: what runner.c asks of glue.c. */
+#ifndef REAM_MIGRATE_H
+#define REAM_MIGRATE_H
+
+/*
+ * Where things lie, the same for every variant, since descriptors and page
+ * table entries hold addresses and frame numbers. Frames from
+ * MIGRATE_TABLE_PFN on are page tables; the others are what is migrated, and
+ * where to: those of node 0, and those of node 1.
+ */
+#define MIGRATE_TABLE_PFN 0x100000UL
+#define MIGRATE_SRC_PFN 0x200000UL
+#define MIGRATE_DST_PFN 0x2000000UL
+#define MIGRATE_MAP_ADDRESS 0x200000000000UL	/* descriptor of MIGRATE_TABLE_PFN */
+#define MIGRATE_RAM_ADDRESS 0x300000000000UL	/* contents of MIGRATE_TABLE_PFN */
+#define MIGRATE_ANON_VMA_ADDRESS 0x1fff00000000UL
+#define MIGRATE_LIST_ADDRESS 0x1fff00010000UL	/* the caller's list head */
+#define MIGRATE_NODE_ADDRESS 0x1fff00100000UL	/* struct pglist_data of node 0 */
+#define MIGRATE_NODE_BYTES 0x100000UL		/* from there to the next node's */
+#define MIGRATE_VMA_ADDRESS 0x10000000000UL	/* where each mm maps the folios */
+
+#define MIGRATE_NR_NODES 2
+#define MIGRATE_MOST_MAPPINGS 2
+
+enum migrate_event {
+	MIGRATE_EVENT_SUCCESS,		/* PGMIGRATE_SUCCESS */
+	MIGRATE_EVENT_FAIL,		/* PGMIGRATE_FAIL */
+	MIGRATE_EVENT_THP_SUCCESS,	/* THP_MIGRATION_SUCCESS */
+	MIGRATE_EVENT_THP_FAIL,		/* THP_MIGRATION_FAIL */
+	MIGRATE_EVENT_THP_SPLIT,	/* THP_MIGRATION_SPLIT */
+	MIGRATE_NR_EVENTS
+};
+
+enum migrate_stat {
+	MIGRATE_STAT_ISOLATED_ANON,	/* NR_ISOLATED_ANON */
+	MIGRATE_STAT_ISOLATED_FILE,	/* NR_ISOLATED_FILE */
+	MIGRATE_STAT_ANON_MAPPED,	/* NR_ANON_MAPPED */
+	MIGRATE_STAT_ANON_THPS,		/* NR_ANON_THPS */
+	MIGRATE_NR_STATS
+};
+
+/* Who copies, in kernels that leave a choice. */
+enum migrate_engine {
+	MIGRATE_SERIAL,		/* the kernel itself, as if nobody had registered */
+	MIGRATE_THREADS,	/* mtcopy; dcbm where there is none */
+	MIGRATE_DMA,		/* dcbm, on the software engine */
+	MIGRATE_NR_ENGINES
+};
+
+/* What the software engine does wrong; kernel/modules/swdma says what it is. */
+enum migrate_fault {
+	MIGRATE_FAIL_AT,
+	MIGRATE_SHORT_AT,
+	MIGRATE_STALL_AT,
+	MIGRATE_VANISH_AT,
+	MIGRATE_STALL_MS,
+	MIGRATE_REORDER,
+	MIGRATE_TIMEOUT_MS,	/* dcbm's, not a fault; 0: the usual one */
+	MIGRATE_NR_FAULTS
+};
+
+/**
+ * struct migrate_mapping - what one address space has
+ * @ptes: Entries, one for each base page of the VMA.
+ * @pmds: One for each 2 MiB of it: an entry that maps all of them, or 0: a
+ *	table with the entries in @ptes.
+ */
+struct migrate_mapping {
+	unsigned long *ptes;
+	unsigned long *pmds;
+};
+
+/**
+ * struct migrate_request - folios, who maps them, and where they go
+ * @mode: enum migrate_mode, by value.
+ * @reason: enum migrate_reason, by value.
+ * @nr_pages: Frames from MIGRATE_SRC_PFN on that hold folios. The target of
+ *	what lies in one of them is as far from MIGRATE_DST_PFN.
+ * @nr_pmds: Length of each VMA, in middle entries.
+ * @vm_flags: Of every VMA, by value.
+ * @page_prot: Bits of a new entry of a VMA (vm_page_prot).
+ * @rss: Pages that each address space counts as its own.
+ * @nr_mappings: Address spaces.
+ * @mapping: What each has to begin with.
+ * @first: Page number of the first folio's head on the caller's list, whose
+ *	links are in the descriptors.
+ * @last: Of the last one's.
+ * @no_target: Page numbers of heads for which there is no new folio,
+ *	ascending.
+ * @nr_no_target: How many.
+ * @poisoned: Page numbers that a CPU cannot read, ascending.
+ * @nr_poisoned: How many.
+ * @no_copy: Pages are not copied at all.
+ * @flush_ticks: How long a flush of other CPUs' TLBs takes, by the CPU's
+ *	time stamp counter; 0: no time at all.
+ * @engine: enum migrate_engine.
+ * @channels: How many of them copy.
+ * @faults: By enum migrate_fault.
+ * @shares_cpus: There are more CPUs than real ones.
+ */
+struct migrate_request {
+	unsigned int mode;
+	unsigned int reason;
+	unsigned long nr_pages;
+	unsigned long nr_pmds;
+	unsigned long vm_flags;
+	unsigned long page_prot;
+	long rss[MIGRATE_MOST_MAPPINGS];
+	unsigned int nr_mappings;
+	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
+	unsigned long first;
+	unsigned long last;
+	const unsigned long *no_target;
+	unsigned long nr_no_target;
+	const unsigned long *poisoned;
+	unsigned long nr_poisoned;
+	unsigned int no_copy;
+	unsigned long flush_ticks;
+	unsigned int engine;
+	unsigned int channels;
+	long faults[MIGRATE_NR_FAULTS];
+	unsigned int shares_cpus;
+};
+
+/**
+ * struct migrate_result - what is not in descriptors and contents
+ * @ret: What migrate_pages() returned.
+ * @nr_succeeded: What it said of base pages moved.
+ * @events: Additions to the counters of enum migrate_event.
+ * @stats: Additions to the statistics of enum migrate_stat, by node.
+ * @rss: Pages that each address space counts; others of its counters must be 0.
+ * @nr_asked: Calls of get_new_folio().
+ * @nr_put: Calls of put_new_folio().
+ * @nr_freed: Folios whose last reference went.
+ * @nr_added: Calls of folio_add_lru().
+ * @nr_drained: Calls of lru_add_drain().
+ * @nr_failed_reads: Calls of memory_failure_queue().
+ * @nr_batch_flushes: Calls of arch_tlbbatch_flush().
+ * @nr_single_flushes: Calls of flush_tlb_mm_range().
+ * @mapping: Room for every entry.
+ * @anon_vma_refs: References to the anon_vma; 1 is the VMAs' own.
+ * @nr_offloaded: Folios that a provider says it has copied.
+ */
+struct migrate_result {
+	long ret;
+	unsigned long nr_succeeded;
+	long events[MIGRATE_NR_EVENTS];
+	long stats[MIGRATE_NR_STATS][MIGRATE_NR_NODES];
+	long rss[MIGRATE_MOST_MAPPINGS];
+	long nr_asked;
+	long nr_put;
+	long nr_freed;
+	long nr_added;
+	long nr_drained;
+	long nr_failed_reads;
+	long nr_batch_flushes;
+	long nr_single_flushes;
+	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
+	long anon_vma_refs;
+	unsigned long nr_offloaded;
+};
+
+/**
+ * struct migrate_ops - what one variant can do
+ * @prepare: Build address spaces; descriptors of folios and targets are in
+ *	place. Not timed. Returns who will copy.
+ * @run: The kernel's migrate_pages(), and nothing else.
+ * @read: Say what came of it.
+ */
+struct migrate_ops {
+	enum migrate_engine (*prepare)(const struct migrate_request *request);
+	void (*run)(void);
+	void (*read)(struct migrate_result *result);
+};
+
+#endif

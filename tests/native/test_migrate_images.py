@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""migrate_pages() leaves what the oracle says, whoever copies; and a wrong kernel never passes.
+
+Compared are all descriptors, entries, counters and lists, and every byte of the pages.
+"""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import islice, product
+from pathlib import Path
+
+import pytest
+
+from ream.errors import VerificationFailed
+from ream.experiment.migrate import FOLIO_BYTES, PMD_BYTES, MigrateRow
+from ream.oracle.migrate_folios import Migration
+from ream.oracle.migrate_mixture import correctness_migrations, mixture
+from ream.stage.migrate import Case, Engine, case_of, place_of, plan_of, suit, written_plan
+from ream.stage.native import End
+
+# One worker has them all, so that one program of each kind is linked.
+pytestmark = pytest.mark.xdist_group("migrate-images")
+
+PATCHES = Path(__file__).parent / "patches"
+
+BUILDS = pytest.mark.vm
+"""A kernel's objects of its own each: all but a few of each kind are for `make test-vm`."""
+
+NR_MIXTURES = 300
+CASES_PER_LAUNCH = 20
+"""Their arrays are files that a runner has open: some twenty of each case."""
+
+CPUS = 4
+"""Of the hosted machine: three channels, and who waits for them."""
+
+PLAIN = ("before", "before-again", "published")
+"""Kernels that remove a folio's entries one by one, and end a batch before the next."""
+
+
+def launch(rig, cases: Iterable[Case]) -> tuple[Counter[tuple[str, int]], list[End]]:
+    """Run cases, some in each launch; samples by variant and CPUs that copied, and all ends."""
+    rest, taken, ends = iter(cases), Counter(), []
+    while some := list(islice(rest, CASES_PER_LAUNCH)):
+        facts, place = rig.build.facts, place_of(rig.build)
+        with written_plan(some, facts, place, rig.bench.work) as (plan, descriptors):
+            samples, end = rig.run_plan(plan, descriptors, cpus=CPUS)
+        assert all(sample.verified for sample in samples)
+        taken.update((sample.subject, sample.threads) for sample in samples)
+        ends.append(end)
+    return taken, ends
+
+
+def check_told(ends: Iterable[End]) -> None:
+    """Only a kernel that says it does so takes a folio's entries at once, or batches together."""
+    for end, variant, what in product(ends, PLAIN, ("not_left_to_split", "reordered")):
+        assert f"{what}.{variant}" not in end.told
+
+
+def check_rows(rig, rows: Iterable[MigrateRow]) -> Counter[tuple[str, int]]:
+    """Run rows in one launch; samples by variant and CPUs that copied."""
+    suited = suit(rows, cpus=2)
+    with plan_of(suited.rows, None, rig.build, rig.bench.work) as (plan, descriptors):
+        samples, _ = rig.run_plan(plan, descriptors, cpus=suited.cpus)
+    assert all(sample.verified for sample in samples)
+    return Counter((sample.subject, sample.threads) for sample in samples)
+
+
+def row(folio_bytes: int, **given) -> MigrateRow:
+    words = [str(folio_bytes), *map(str, given.values())]
+    named = {"name": "-".join(words).lower(), "rounds": 1, "buffer_bytes": 4 * PMD_BYTES}
+    return MigrateRow(folio_bytes=folio_bytes, **{**named, **given})
+
+
+def case(rig, name: str, migration: Migration, **given) -> Case:
+    return case_of(name, migration, rig.build.facts, place_of(rig.build), **given)
+
+
+# --- What is right -------------------------------------------------------------------------
+
+
+def test_every_size_of_folio_moves(migrate_rig) -> None:
+    rows = [row(size, channels=channels) for size, channels in product(FOLIO_BYTES, (0, 1, 2))]
+    assert check_rows(migrate_rig, rows)
+
+
+def test_whatever_the_mappings_the_mode_and_the_caches(migrate_rig) -> None:
+    sizes = (4 << 10, 64 << 10, PMD_BYTES)
+    rows = [row(PMD_BYTES, mapped="ptes"), *(row(size, mode="async") for size in sizes)]
+    rows += [row(size, mappings=2) for size in sizes]
+    rows += [row(size, pre_state="cold") for size in sizes]
+    rows += [row(size, measure="metadata") for size in sizes]
+    assert check_rows(migrate_rig, rows)
+
+
+def test_the_time_of_a_flush_is_measured_and_told(migrate_rig) -> None:
+    rig = migrate_rig.only("before")
+    rows = [row(4 << 10, tlb_flush="measured")]
+    with plan_of(rows, None, rig.build, rig.bench.work) as (plan, descriptors):
+        _, end = rig.run_plan(plan, descriptors)
+    assert len(os.sched_getaffinity(0)) < 2 or end.told["tlb_flush_ns"] > 0
+
+
+@pytest.mark.parametrize("channels", [0, 1, 2])
+def test_every_single_thing_that_may_be_in_the_way(migrate_rig, channels: int) -> None:
+    engine: Engine = "dma" if channels else "serial"
+    cases = (
+        case(migrate_rig, name, migration, engine=engine, channels=channels)
+        for name, migration in correctness_migrations().items()
+    )
+    _, ends = launch(migrate_rig, cases)
+    check_told(ends)
+
+
+def random_cases(rig, seeds: Iterable[int]) -> Iterator[Case]:
+    """Mixtures, each copied by somebody, who may have a fault."""
+    for seed in seeds:
+        draw = random.Random(seed)
+        engine: Engine = draw.choice(("serial", "threads", "dma"))
+        faults = {}
+        if engine == "dma" and draw.random() < 0.7:
+            kind = draw.choice(("fail_at", "short_at", "stall_at", "vanish_at"))
+            faults = {kind: draw.randint(1, 64), "timeout_ms": 30, "reorder": draw.randint(0, 1)}
+            faults["stall_ms"] = draw.choice((0, 5))
+        yield case(
+            rig,
+            f"mixture-{seed}",
+            mixture(seed),
+            engine=engine,
+            channels=draw.randint(1, 3) if engine != "serial" else 0,
+            faults=faults,
+            rounds=2,
+        )
+
+
+def test_mixtures_move_as_the_oracle_says(migrate_rig) -> None:
+    _, ends = launch(migrate_rig, random_cases(migrate_rig, range(NR_MIXTURES)))
+    check_told(ends)
+
+
+def test_nothing_is_reordered_where_nothing_is_tried_again(migrate_rig) -> None:
+    moves = (move for move in map(mixture, range(100, 200)) if move.mode == "async")
+    cases = (
+        case(migrate_rig, f"async-{number}", move, engine=engine, channels=2)
+        for number, move in enumerate(moves)
+        for engine in ("threads", "dma")
+    )
+    _, ends = launch(migrate_rig, cases)
+    assert not any("reordered.ream" in end.told for end in ends)
+
+
+@pytest.mark.parametrize("kind", ["fail_at", "short_at", "stall_at", "vanish_at"])
+def test_a_fault_of_the_engine_costs_time_and_nothing_else(migrate_rig, kind: str) -> None:
+    move = replace(mixture(7, faults=False), reason="SYSCALL")
+    cases = (
+        case(
+            migrate_rig,
+            f"{kind}-{number}",
+            move,
+            engine="dma",
+            channels=2,
+            faults={kind: number, "timeout_ms": 20, "stall_ms": 1},
+        )
+        for number in range(1, 65)
+    )
+    launch(migrate_rig, cases)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_two_channels_are_two_threads(migrate_rig) -> None:
+    taken = check_rows(migrate_rig, [row(PMD_BYTES, channels=2, rounds=5)])
+    assert taken["published", 2]
+    assert not taken["before", 2]
+
+
+# --- What is wrong -------------------------------------------------------------------------
+
+
+def wrong(series: Iterable[str], name: str, says: str, *, quick: bool = False):
+    marks = () if quick else BUILDS
+    return pytest.param(tuple(series), name, says, id=name, marks=marks)
+
+
+OFFLOAD = ("migrate-offload",)
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "says"),
+    [
+        wrong((), "migrate-entry-not-dirty", "entry", quick=True),
+        wrong((), "migrate-half-a-folio", "byte of a target's frame"),
+        wrong((), "migrate-reference-left", "folios freed|descriptor"),
+        wrong(OFFLOAD, "migrate-marked-not-copied", "byte of a target's frame"),
+    ],
+)
+def test_a_wrong_kernel_is_found_out(
+    wrong_migrate: Callable[..., object], series: tuple[str, ...], name: str, says: str
+) -> None:
+    rig = wrong_migrate(name, series)
+    rows = [row(size, channels=channels) for size in (4 << 10, 64 << 10) for channels in (0, 1)]
+    with pytest.raises(VerificationFailed, match=says):
+        check_rows(rig, rows)
+
+
+# --- Much of it ------------------------------------------------------------------------------
+
+STRESS = os.environ.get("REAM_STRESS")
+STRESS_BYTES = int(STRESS or 0) << 30
+
+
+@pytest.mark.skipif(not STRESS, reason="moves as many GiB as REAM_STRESS says")
+def test_nothing_is_lost_in_many_gibibytes(migrate_rig) -> None:
+    seeds = random.Random(os.environ.get("REAM_SEED", "1"))
+    moved = 0
+    while moved < STRESS_BYTES:
+        cases = list(random_cases(migrate_rig, [seeds.getrandbits(32) for _ in range(20)]))
+        launch(migrate_rig, cases)
+        moved += sum(2 * one.after[0].nr_succeeded * 4096 for one in cases)
+        rows = [
+            row(size, channels=channels, buffer_bytes=256 << 20)
+            for size, channels in product((4 << 10, 64 << 10, PMD_BYTES), (1, 2, 3))
+        ]
+        check_rows(migrate_rig, rows)
+        moved += sum(one.buffer_bytes for one in rows)

@@ -11,55 +11,11 @@
  *
  * The program reads settings and writes none: here they are written.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include <stdio.h>
 #include "guest.h"
 
 #define PROGRAM "/workloads/fork_folios"
-#define THP "/sys/kernel/mm/transparent_hugepage"
-#define PAGE_KIB "4"
-
 #define NUMBER_BYTES 32
-
-static void set(const char *path, const char *value)
-{
-	if (write_text(path, value))
-		give_up(errno, "write %s to %s", value, path);
-}
-
-/* A fault takes the largest size that is enabled, so all others are not. */
-static void enable_only(const char *kib)
-{
-	char wanted[PATH_BYTES], path[PATH_BYTES];
-	struct dirent *entry;
-	bool found = false;
-	DIR *sizes;
-
-	snprintf(wanted, sizeof(wanted), "hugepages-%skB", kib);
-	sizes = opendir(THP);
-	if (!sizes)
-		give_up(errno, "open %s: a kernel without huge pages", THP);
-	while ((entry = readdir(sizes))) {
-		bool its = !strcmp(entry->d_name, wanted);
-
-		if (strncmp(entry->d_name, "hugepages-", strlen("hugepages-")))
-			continue;
-		snprintf(path, sizeof(path), THP "/%s/enabled", entry->d_name);
-		/* A size of files only has no such setting. */
-		if (access(path, F_OK))
-			continue;
-		set(path, its ? "madvise" : "never");
-		found |= its;
-	}
-	closedir(sizes);
-	if (!found && strcmp(kib, PAGE_KIB))
-		give_up(0, "folios=%s: no %s/%s in this kernel", kib, THP,
-			wanted);
-	set(THP "/enabled", "madvise");
-}
 
 static void hand_on(const char *line)
 {
@@ -99,7 +55,7 @@ bool run_fork(void)
 		};
 		int status;
 
-		enable_only(kib);
+		enable_folios(kib);
 		status = run_heard(argv, hand_on);
 		report_size(++number, kib, status);
 		ok &= !status;

@@ -84,6 +84,9 @@ int read_text(const char *path, char *text, size_t text_bytes);
 /* Write @text to a file that is there; -1 and errno if not. */
 int write_text(const char *path, const char *text);
 
+/* Write @text to a setting of the guest's, or give up. */
+void set_text(const char *path, const char *text);
+
 /**
  * write_timed() - have a child write @text to @path, and time the write
  *
@@ -120,9 +123,22 @@ int run_heard(const char *const argv[], void (*heard)(const char *line));
 /* Load /modules/@name.ko with @parameters, or give up. */
 void load_module(const char *name, const char *parameters);
 
+/* folios.c: what size of folios faults make */
+
+/*
+ * Have faults make folios of so many KiB where that is advised, or give up;
+ * NULL: of every size there is.
+ */
+void enable_folios(const char *kib);
+
+/* zone_device.c: make ready what binds region0, which nobody has bound then */
+void prepare_pmem(void);
+
 /* Experiments. Each returns whether all went well. */
 bool run_zone_device(void);
 bool run_fork(void);
+bool run_migrate(void);
+bool run_migrate_soak(void);
 bool run_deferred_init(void);
 bool run_selftests(void);
 bool run_shell(void);

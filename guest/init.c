@@ -4,6 +4,8 @@
  *
  *   experiment=zone-device ...   zone_device.c
  *   experiment=fork ...          fork.c
+ *   experiment=migrate ...       migrate.c
+ *   experiment=migrate-soak ...  migrate.c
  *   experiment=deferred-init     deferred.c
  *   experiment=selftests ...     selftests.c
  *   experiment=shell             selftests.c
@@ -28,6 +30,8 @@ static const struct {
 } experiments[] = {
 	{ "zone-device", run_zone_device },
 	{ "fork", run_fork },
+	{ "migrate", run_migrate },
+	{ "migrate-soak", run_migrate_soak },
 	{ "deferred-init", run_deferred_init },
 	{ "selftests", run_selftests },
 	{ "shell", run_shell },

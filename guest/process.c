@@ -60,6 +60,12 @@ int write_text(const char *path, const char *text)
 	return length < 0 ? -1 : 0;
 }
 
+void set_text(const char *path, const char *text)
+{
+	if (write_text(path, text))
+		give_up(errno, "write %s to %s", text, path);
+}
+
 static int64_t left_ns(uint64_t deadline_ns)
 {
 	return (int64_t)(deadline_ns - now_ns());

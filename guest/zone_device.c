@@ -139,6 +139,12 @@ static void load_pmem_driver(void)
 	wait_for_probes();
 }
 
+void prepare_pmem(void)
+{
+	wait_for_probes();
+	load_pmem_driver();
+}
+
 static void plan_namespace(const struct device *device)
 {
 	snprintf(ndctl_options.mode, sizeof(ndctl_options.mode), "--mode=%s",
@@ -148,8 +154,7 @@ static void plan_namespace(const struct device *device)
 	snprintf(ndctl_options.align, sizeof(ndctl_options.align),
 		 "--align=%lu", number_word("align"));
 	need_region(number_word("size"));
-	wait_for_probes();
-	load_pmem_driver();
+	prepare_pmem();
 }
 
 /* The time is of all that ndctl does; the bind is the last part of it. */

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kernel-page-flags.h>
+#include <linux/mempolicy.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "folios.h"
@@ -26,6 +28,8 @@
 		       FLAG(KSM) | FLAG(HUGE) | FLAG(NOPAGE) | \
 		       FLAG(HWPOISON) | FLAG(SWAPCACHE))
 
+#define THP "/sys/kernel/mm/transparent_hugepage"
+
 #define HOPELESS_ATTEMPTS 2	/* without a single good folio */
 #define RECHECKS 50
 #define RECHECK_PAUSE_NS 2000000
@@ -36,15 +40,6 @@ static int count_fd = -1;
 
 static uint64_t entries[BLOCK_PAGES];		/* of pagemap */
 static uint64_t page_facts[BLOCK_PAGES + 1];	/* of the two others */
-
-uint64_t mixed(uint64_t value)
-{
-	/* splitmix64 */
-	value += 0x9e3779b97f4a7c15ULL;
-	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-	return value ^ (value >> 31);
-}
 
 static size_t nr_blocks(const struct folios *folios)
 {
@@ -70,6 +65,37 @@ static uint64_t *first_word(const struct folios *folios, size_t page)
 static uint64_t wanted_word(const struct folios *folios, size_t page)
 {
 	return mixed(folios->seed ^ (uint64_t)page << 32) | 1;
+}
+
+/* Of one page, word by word: no other place has the same there. */
+static uint64_t word_step(uint64_t first)
+{
+	return first << 1 | 1;
+}
+
+static void fill_page(const struct folios *folios, size_t page)
+{
+	uint64_t *word = first_word(folios, page);
+	uint64_t value = wanted_word(folios, page), step = word_step(value);
+
+	*word = value;
+	if (!folios->all_bytes)
+		return;
+	for (size_t i = 1; i < PAGE_BYTES / sizeof(*word); i++)
+		word[i] = value + i * step;
+}
+
+static bool page_holds(const struct folios *folios, size_t page)
+{
+	const uint64_t *word = first_word(folios, page);
+	uint64_t value = wanted_word(folios, page), step = word_step(value);
+	uint64_t wrong = *word ^ value;
+
+	if (!folios->all_bytes)
+		return !wrong;
+	for (size_t i = 1; i < PAGE_BYTES / sizeof(*word); i++)
+		wrong |= word[i] ^ (value + i * step);
+	return !wrong;
 }
 
 static void read_entries(const char *at)
@@ -230,7 +256,7 @@ void folios_verify_gone(const struct folios *folios, const char *what)
 bool folios_hold(const struct folios *folios)
 {
 	for (size_t page = 0; page < folios->nr_bytes / PAGE_BYTES; page++)
-		if (*first_word(folios, page) != wanted_word(folios, page))
+		if (!page_holds(folios, page))
 			return false;
 	return true;
 }
@@ -318,8 +344,15 @@ static void fill(const struct folios *folios, uint64_t key)
 
 		page *= nr;
 		for (size_t end = page + nr; page < end; page++)
-			*first_word(folios, page) = wanted_word(folios, page);
+			fill_page(folios, page);
 	}
+}
+
+void folios_refill(struct folios *folios, uint64_t seed)
+{
+	folios->seed = seed;
+	for (size_t page = 0; page < folios->nr_bytes / PAGE_BYTES; page++)
+		fill_page(folios, page);
 }
 
 /*
@@ -332,6 +365,18 @@ static void split_pmd_mappings(const struct folios *folios)
 		advise(folios->at + at, PAGE_BYTES, MADV_DONTFORK, "DONTFORK");
 		advise(folios->at + at, PAGE_BYTES, MADV_DOFORK, "DOFORK");
 	}
+}
+
+/* mbind(2) without libnuma; @nodes 0: no policy. */
+static void bind_to(const struct folios *folios, unsigned long nodes)
+{
+	int mode = nodes ? MPOL_BIND : MPOL_DEFAULT;
+
+	if (syscall(SYS_mbind, folios->at, folios->nr_bytes, mode,
+		    nodes ? &nodes : NULL, nodes ? 8 * sizeof(nodes) + 1 : 0,
+		    0))
+		die(EXIT_CANNOT_RUN, "mbind to nodes %#lx: %s", nodes,
+		    strerror(errno));
 }
 
 static void map_fresh(const struct folios *folios, uint64_t key)
@@ -347,8 +392,12 @@ static void map_fresh(const struct folios *folios, uint64_t key)
 		advise(folios->at, folios->nr_bytes, MADV_HUGEPAGE, "HUGEPAGE");
 	else	/* EINVAL: a kernel without huge pages gives none anyway */
 		madvise(folios->at, folios->nr_bytes, MADV_NOHUGEPAGE);
+	if (folios->nodes)
+		bind_to(folios, folios->nodes);
 	fill(folios, key);
-	if (folios->pages_each == BLOCK_PAGES)
+	if (folios->nodes)
+		bind_to(folios, 0);
+	if (folios->pages_each == BLOCK_PAGES && !folios->by_pmd)
 		split_pmd_mappings(folios);
 	if (large)	/* khugepaged keeps out then */
 		advise(folios->at, folios->nr_bytes, MADV_NOHUGEPAGE,
@@ -356,10 +405,10 @@ static void map_fresh(const struct folios *folios, uint64_t key)
 }
 
 /*
- * Whether all is one VMA, and no PMD in it maps a huge page, which only smaps
+ * Whether all is one VMA, and PMDs map all of it or nothing, which only smaps
  * tells; a kernel without smaps has no pagemap either.
  */
-static bool is_mapped_by_ptes(const struct folios *folios)
+static bool is_mapped_as_wanted(const struct folios *folios)
 {
 	uintptr_t from = (uintptr_t)folios->at, to = from + folios->nr_bytes;
 	unsigned long start, end, kib, huge_kib = 0;
@@ -379,7 +428,45 @@ static bool is_mapped_by_ptes(const struct folios *folios)
 		}
 	}
 	fclose(smaps);
-	return whole && !huge_kib;
+	return whole && huge_kib == (folios->by_pmd ? folios->nr_bytes / 1024 : 0);
+}
+
+bool folios_whole(const struct folios *folios)
+{
+	return nr_good_folios(folios) == nr_folios(folios) &&
+	       is_mapped_as_wanted(folios);
+}
+
+size_t folio_pages(unsigned long kib)
+{
+	size_t nr_pages = kib * 1024 / PAGE_BYTES;
+
+	if (kib % (PAGE_BYTES / 1024) || !nr_pages || nr_pages > BLOCK_PAGES ||
+	    (nr_pages & (nr_pages - 1)))
+		die(EXIT_USAGE, "--folio-kib %lu: 4, 16, 32, and so on to 2048",
+		    kib);
+	return nr_pages;
+}
+
+void folios_require(const struct folios *folios, bool sees_frames)
+{
+	unsigned long kib = folio_kib(folios);
+	char setting[128];
+
+	if (sysconf(_SC_PAGESIZE) != (long)PAGE_BYTES)
+		die(EXIT_CANNOT_RUN, "pages of %ld bytes: only 4096 are known",
+		    sysconf(_SC_PAGESIZE));
+	if (kib == 4)
+		return;
+	if (!sees_frames)
+		die(EXIT_CANNOT_RUN,
+		    "folios of %lu KiB: page frames are shown to root only, and by kernels with /proc/kpageflags; without, --folio-kib 4",
+		    kib);
+	folios_setting(folios, setting, sizeof(setting));
+	if (!*setting && !access(THP, F_OK))
+		die(EXIT_CANNOT_RUN,
+		    "folios of %lu KiB: this kernel knows no such size, there is no "
+		    THP "/hugepages-%lukB/enabled", kib, kib);
 }
 
 void folios_setting(const struct folios *folios, char *text, size_t text_bytes)
@@ -389,8 +476,7 @@ void folios_setting(const struct folios *folios, char *text, size_t text_bytes)
 	int fd;
 
 	snprintf(path, sizeof(path),
-		 "/sys/kernel/mm/transparent_hugepage/hugepages-%lukB/enabled",
-		 folio_kib(folios));
+		 THP "/hugepages-%lukB/enabled", folio_kib(folios));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		got = read(fd, text, text_bytes - 1);
@@ -407,8 +493,9 @@ static _Noreturn void no_folios(const struct folios *folios, size_t nr_best,
 
 	if (nr_best == nr_folios(folios))
 		die(EXIT_CANNOT_RUN,
-		    "folios of %lu KiB: PMDs map them, they lie in several VMAs, or they keep moving, in each of %u attempts",
-		    folio_kib(folios), nr_attempts);
+		    "folios of %lu KiB: %s map them, they lie in several VMAs, or they keep moving, in each of %u attempts",
+		    folio_kib(folios), folios->by_pmd ? "no PMDs" : "PMDs",
+		    nr_attempts);
 	folios_setting(folios, setting, sizeof(setting));
 	die(EXIT_CANNOT_RUN,
 	    "folios of %lu KiB: %zu of %zu good in the best of %u attempts; hugepages-%lukB/enabled is '%s', it takes madvise, never for larger sizes, and unfragmented memory",
@@ -425,8 +512,8 @@ void folios_map(struct folios *folios, unsigned long round)
 
 		map_fresh(folios, folios->seed + round);
 		nr_good = nr_good_folios(folios);
-		if (nr_good == nr_folios(folios) && is_mapped_by_ptes(folios) &&
-		    folios_mapped_by(folios, 1))
+		if (nr_good == nr_folios(folios) &&
+		    is_mapped_as_wanted(folios) && folios_mapped_by(folios, 1))
 			return;
 		if (nr_good > nr_best)
 			nr_best = nr_good;

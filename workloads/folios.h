@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Anonymous memory in folios of one size, each mapped by PTEs: made, and
- * looked at through /proc until nothing about it is believed only.
+ * Anonymous memory in folios of one size, each mapped by PTEs or by a PMD:
+ * made, and looked at through /proc until nothing about it is believed only.
  */
 #ifndef REAM_FOLIOS_H
 #define REAM_FOLIOS_H
@@ -9,12 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Exit codes, as the lab has them. */
-#define EXIT_USAGE 2
-#define EXIT_CANNOT_RUN 3
-#define EXIT_NOT_VERIFIED 5
-#define EXIT_FAILED 6
+#include "program.h"
 
 #define PAGE_BYTES 4096UL
 #define BLOCK_BYTES (2UL << 20)		/* what a PMD maps */
@@ -29,6 +24,9 @@
  * @pages_each: Pages of a folio: a power of two, at most BLOCK_PAGES.
  * @scattered: Touch the folios in an order by @seed, not from first to last:
  * neighbours by address are then not neighbours in memory.
+ * @by_pmd: A PMD maps each folio, which then has BLOCK_PAGES.
+ * @nodes: A bit for each node that its memory may lie in; 0: any.
+ * @all_bytes: Fill and compare every byte, not only the first word of a page.
  * @seed: Also of the contents.
  * @nr_redone: Mappings that were not as wanted, and made again.
  */
@@ -37,16 +35,12 @@ struct folios {
 	size_t nr_bytes;
 	size_t pages_each;
 	bool scattered;
+	bool by_pmd;
+	unsigned long nodes;
+	bool all_bytes;
 	uint64_t seed;
 	unsigned long nr_redone;
 };
-
-/* Say why on standard error, in one line, and exit with @code. */
-_Noreturn __attribute__((format(printf, 2, 3)))
-void die(int code, const char *format, ...);
-
-/* @value's bits, thoroughly mixed; different ones give different results. */
-uint64_t mixed(uint64_t value);
 
 /**
  * folios_open() - open what the kernel shows of pages
@@ -65,8 +59,9 @@ void folios_reserve(struct folios *folios);
  * @round: Another order if scattered.
  *
  * Every folio is there whole, aligned and contiguous, it is mapped once, and
- * by PTEs, and all of them lie in one VMA: else it is done again. Exits with
- * EXIT_CANNOT_RUN when that did not help either.
+ * as wanted, and all of them lie in one VMA: else it is done again. Exits with
+ * EXIT_CANNOT_RUN when that did not help either. Nodes bind only while the
+ * memory is touched: afterwards it has no policy.
  */
 void folios_map(struct folios *folios, unsigned long round);
 
@@ -83,7 +78,18 @@ bool folios_mapped_by(const struct folios *folios, unsigned int nr_maps);
 /* Exit with EXIT_NOT_VERIFIED if a page is still mapped after @what. */
 void folios_verify_gone(const struct folios *folios, const char *what);
 
-/* Whether every page begins with what folios_map() wrote. */
+/* Whether every folio is whole, in one VMA and mapped as folios_map() left it. */
+bool folios_whole(const struct folios *folios);
+
+/**
+ * folios_refill() - write other contents, those of @seed, where folios are
+ *
+ * A page that came back to a frame it once was in may find there what it held
+ * then: only new contents tell that it was copied.
+ */
+void folios_refill(struct folios *folios, uint64_t seed);
+
+/* Whether every page holds what was written last. */
 bool folios_hold(const struct folios *folios);
 
 /**
@@ -97,6 +103,12 @@ uint64_t folios_digest(const struct folios *folios);
 
 /* Give the memory back, but not the place. */
 void folios_release(const struct folios *folios);
+
+/* Pages of a folio of @kib KiB, or an exit if there are none such. */
+size_t folio_pages(unsigned long kib);
+
+/* Before anything is mapped: exit if such folios cannot be had here. */
+void folios_require(const struct folios *folios, bool sees_frames);
 
 /* What sysfs says of this size, "always [madvise] never"; "" if nothing. */
 void folios_setting(const struct folios *folios, char *text, size_t text_bytes);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * fork(), munmap() and MADV_DONTNEED over anonymous memory in folios of one
- * size, every folio mapped by PTEs. Compiled with folios.c, statically.
+ * size, every folio mapped by PTEs. Compiled with folios.c and program.c,
+ * statically.
  *
  *   fork_folios --folio-kib K [--bytes B] [--rounds N] [--ops OP,OP...]
  *               [--seed S] [--map-order contiguous|scattered]
@@ -35,16 +36,16 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "folios.h"
+
+const char *const program_name = "fork_folios";
 
 #define PROTOCOL_VERSION 1
 #define LINE_BYTES 64
@@ -86,27 +87,6 @@ struct samples {
 
 static char *displacer;		/* never copied by fork() */
 static uint64_t *child_left_ns;	/* shared with children */
-
-void die(int code, const char *format, ...)
-{
-	va_list values;
-
-	fflush(stdout);
-	fputs("fork_folios: ", stderr);
-	va_start(values, format);
-	vfprintf(stderr, format, values);
-	va_end(values);
-	fputc('\n', stderr);
-	exit(code);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
 
 /* Write other memory, so that little else is left in the caches. */
 static void displace(const struct options *options)
@@ -373,18 +353,6 @@ static void say_hello(const struct options *options, bool sees_frames)
 	fflush(stdout);
 }
 
-static unsigned long number_of(const char *option, const char *text)
-{
-	unsigned long number;
-	char *end;
-
-	errno = 0;
-	number = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno)
-		die(EXIT_USAGE, "%s %s: not a number", option, text);
-	return number;
-}
-
 static void parse_ops(bool *wanted, char *list)
 {
 	memset(wanted, 0, NR_OPS * sizeof(*wanted));
@@ -407,17 +375,6 @@ static bool parse_map_order(const char *order)
 		die(EXIT_USAGE, "--map-order %s: contiguous or scattered",
 		    order);
 	return *order == 's';
-}
-
-static size_t folio_pages(unsigned long kib)
-{
-	size_t nr_pages = kib * 1024 / PAGE_BYTES;
-
-	if (kib % (PAGE_BYTES / 1024) || !nr_pages || nr_pages > BLOCK_PAGES ||
-	    (nr_pages & (nr_pages - 1)))
-		die(EXIT_USAGE, "--folio-kib %lu: 4, 16, 32, and so on to 2048",
-		    kib);
-	return nr_pages;
 }
 
 static void parse_option(struct options *options, const char *option,
@@ -470,28 +427,6 @@ static void parse_options(struct options *options, char **argv)
 		    options->displace_bytes);
 }
 
-/* Before anything is mapped: what cannot be had here, and why. */
-static void require_machine(const struct folios *folios, bool sees_frames)
-{
-	unsigned long kib = folios->pages_each * PAGE_BYTES / 1024;
-	char setting[128];
-
-	if (sysconf(_SC_PAGESIZE) != (long)PAGE_BYTES)
-		die(EXIT_CANNOT_RUN, "pages of %ld bytes: only 4096 are known",
-		    sysconf(_SC_PAGESIZE));
-	if (kib == 4)
-		return;
-	if (!sees_frames)
-		die(EXIT_CANNOT_RUN,
-		    "folios of %lu KiB: page frames are shown to root only, and by kernels with /proc/kpageflags; without, --folio-kib 4",
-		    kib);
-	folios_setting(folios, setting, sizeof(setting));
-	if (!*setting && !access(THP, F_OK))
-		die(EXIT_CANNOT_RUN,
-		    "folios of %lu KiB: this kernel knows no such size, there is no "
-		    THP "/hugepages-%lukB/enabled", kib, kib);
-}
-
 static char *map_own(size_t nr_bytes, int kind)
 {
 	char *at = mmap(NULL, nr_bytes, PROT_READ | PROT_WRITE,
@@ -516,7 +451,7 @@ int main(int argc, char **argv)
 	(void)argc;
 	parse_options(&options, argv);
 	sees_frames = folios_open();
-	require_machine(&options.folios, sees_frames);
+	folios_require(&options.folios, sees_frames);
 	child_left_ns = (uint64_t *)map_own(PAGE_BYTES, MAP_SHARED);
 	if (options.displace_bytes) {
 		displacer = map_own(options.displace_bytes, MAP_PRIVATE);

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ream.settings import Door, sole_door
-from ream.stage.live import build_fork_folios, offered_kib, why_not
+from ream.stage.live import offered_kib, why_not
+from ream.stage.workload import FORK_FOLIOS, build_workload
 
 TEST_BYTES = 64 << 20
 THP = Path("/sys/kernel/mm/transparent_hugepage")
@@ -51,7 +52,7 @@ def door(settings_kept: dict[str, str], tmp_path: Path) -> Iterator[Door]:
 
 @pytest.fixture(scope="session")
 def fork_folios(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_fork_folios(tmp_path_factory.mktemp("workload"))
+    return build_workload(FORK_FOLIOS, tmp_path_factory.mktemp("workload"))
 
 
 @pytest.fixture

@@ -15,20 +15,17 @@ from ream.command import Command, run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.settings import Door, Setting
 from ream.stage.live import (
-    COMPILER,
     FOLIO_KIB,
-    FORK_FOLIOS_SOURCES,
     THP,
-    WORKLOADS,
     FolioSample,
     measure_folios,
     nr_redone,
     plan_settings,
     read_samples,
-    run_workload,
     visits,
     why_not,
 )
+from ream.stage.workload import COMPILER, FORK_FOLIOS, SOURCES, WORKLOADS, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -46,7 +43,7 @@ def words(program: Path, kib: int, ops: Sequence[str] = ALL_OPS, *more: str) -> 
 def wrong(wrapped: str, work: Path) -> Path:
     """The workload, with one function of tests/live/wrong.c in place of the true one."""
     out = work / f"wrong-{wrapped}"
-    sources = (*(WORKLOADS / name for name in FORK_FOLIOS_SOURCES), HERE / "wrong.c")
+    sources = (*(WORKLOADS / name for name in SOURCES[FORK_FOLIOS]), HERE / "wrong.c")
     # All of wrong.c is linked, so what it calls has to be there for each.
     reals = ("fork", "munmap", "madvise", "folios_hold")
     others = (f"-Wl,--defsym=__real_{name}={name}" for name in reals if name != wrapped)

@@ -28,7 +28,8 @@ import os
 import sys
 from pathlib import Path
 from ream.settings import sole_door
-from ream.stage.live import offered_kib, plan_settings, run_workload
+from ream.stage.live import offered_kib, plan_settings
+from ream.stage.workload import run_workload
 
 program, work = sys.argv[1:]
 starter = os.getpid()

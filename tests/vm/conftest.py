@@ -33,11 +33,14 @@ def kernel() -> Tree:
 
 @pytest.fixture(scope="session")
 def image(kernel: Tree) -> Builder:
-    """A function that builds a kernel: image("zone-device", config="vm-trace")."""
+    """A function that builds a kernel: image("zone-device", config="vm-trace").
+
+    config: one fragment over vm.config, or several: "vm-debug+vm-dma".
+    """
 
     def build(*series: str, config: str = "vm", modules: Sequence[Path] = ()) -> Image:
         patches = [patch for name in series for patch in load_series(SERIES / name).patches]
-        names = dict.fromkeys(("vm", config))
+        names = dict.fromkeys(("vm", *config.split("+")))
         return build_image(
             kernel,
             patches,

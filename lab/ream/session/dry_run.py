@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ream.errors import CannotRunHere
-from ream.experiment import DeferredInit, Fork, ForkRow, Row
+from ream.experiment import DeferredInit, Fork, Migrate, Row
 from ream.measure.plan import estimated_seconds
-from ream.session import guests, vm_deferred, vm_fork, vm_zone_device
+from ream.session import guests, live, vm_deferred, vm_fork, vm_migrate, vm_zone_device
+from ream.session.native import suited_rows
 from ream.session.request import Request
-from ream.stage.live import offered_kib, plan_settings, why_not
+from ream.stage.live import offered_kib, plan_settings
 from ream.variants import Variant
 
 
@@ -33,11 +34,13 @@ def plan_text(request: Request) -> str:
 
 
 def _launches(request: Request) -> Iterator[str]:
-    experiment = request.experiment
+    experiment, suited = request.experiment, suited_rows(request)
     seconds = estimated_seconds(
-        experiment.rows, nr_variants=len(request.variants), launches=experiment.launches
+        suited.rows, nr_variants=len(request.variants), launches=experiment.launches
     )
-    yield from (_row_line(row) for row in experiment.rows)
+    yield from (_row_line(row) for row in suited.rows)
+    for reason, names in suited.by_reason().items():
+        yield f"not run     {', '.join(names)}: {reason}"
     yield f"launches    {experiment.launches}, seed {request.seed}"
     yield f"time        about {seconds:.0f} s to measure on a slow machine, after the build"
 
@@ -46,9 +49,9 @@ def _live(request: Request) -> Iterator[str]:
     experiment = request.experiment
     yield from (_row_line(row) for row in experiment.rows)
     yield f"launches    {experiment.launches}, seed {request.seed}"
-    rows = [row for row in experiment.rows if isinstance(row, ForkRow)]
+    rows = live.rows_of(experiment)
     for row in rows:
-        if reason := why_not(row.folio_bytes >> 10, row.mapping_bytes):
+        if reason := live.why_not_row(row):
             yield f"not run     {row.name}: {reason}"
     for kib in sorted({row.folio_bytes >> 10 for row in rows}):
         for setting in plan_settings(kib, offered_kib()):
@@ -63,11 +66,10 @@ def _guests(request: Request) -> Iterator[str]:
         vm_deferred.refuse_options(request.guest)
     yield f"guest       {setting.accel.upper()}: {setting.reason}"
     launches = guests.launches_as_run(request.experiment.launches, setting)
-    if isinstance(request.experiment, Fork):
-        plan = vm_fork.plan_of(request.experiment.rows, request.seed)
+    if isinstance(request.experiment, Fork | Migrate):
         yield from (_row_line(row) for row in request.experiment.rows)
         yield _boots_line(launches, len(request.variants), request.seed)
-        yield f"{plan.name:<11} {vm_fork.shown_command(setting, plan)}"
+        yield _workload_line(request.experiment, setting, request.seed)
         return
     if isinstance(request.experiment, DeferredInit):
         yield from _deferred_guests(request.experiment, setting, request, launches)
@@ -79,6 +81,14 @@ def _guests(request: Request) -> Iterator[str]:
     for device, its_rows in by_device.items():
         command = vm_zone_device.shown_command(setting, device, its_rows)
         yield f"{device.name:<11} {command}"
+
+
+def _workload_line(experiment: Fork | Migrate, setting: guests.Setting, seed: int) -> str:
+    if isinstance(experiment, Fork):
+        forks = vm_fork.plan_of(experiment.rows, seed)
+        return f"{forks.name:<11} {vm_fork.shown_command(setting, forks)}"
+    moves = vm_migrate.plan_of(experiment.rows, seed)
+    return f"{moves.name:<11} {vm_migrate.shown_command(setting, moves)}"
 
 
 def _deferred_guests(

@@ -3,13 +3,21 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from ream.errors import CannotRunHere
-from ream.experiment import RUNNING, STRUCT_PAGE_BYTES, Fork, ForkRow
+from ream.experiment import (
+    RUNNING,
+    STRUCT_PAGE_BYTES,
+    Experiment,
+    Fork,
+    ForkRow,
+    Migrate,
+    MigrateRow,
+)
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.published import Table, lookup
@@ -18,9 +26,27 @@ from ream.record.receipt import Kernel
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
 from ream.stage.live import FOLIO_KIB, FolioSample, measure_folios, why_not
+from ream.stage.live_migrate import MoveSample, measure_moves, why_not_move
 
 DISPLACED_L3 = 2
 """Times the last-level cache that is written before each operation, so that it begins cold."""
+
+
+LiveRow = ForkRow | MigrateRow
+"""What can be measured through system calls alone."""
+
+
+def rows_of(experiment: Experiment) -> tuple[LiveRow, ...]:
+    """Rows of an experiment that has a live stage; none of others."""
+    return experiment.rows if isinstance(experiment, Fork | Migrate) else ()
+
+
+def why_not_row(row: LiveRow) -> str | None:
+    """Why a row cannot be measured on this machine; None if it can."""
+    kib = row.folio_bytes >> 10
+    if isinstance(row, MigrateRow):
+        return why_not_move(kib, row.buffer_bytes)
+    return why_not(kib, row.mapping_bytes)
 
 
 def measure_live(
@@ -34,34 +60,35 @@ def measure_live(
 ) -> Measured:
     """Measure what can be measured here; rows that cannot are told, with the reason.
 
-    Raises CannotRunHere if none can, and what measure_folios() raises.
+    Raises CannotRunHere if none can, and what measuring raises.
     """
     experiment = request.experiment
-    if not isinstance(experiment, Fork):
+    all_rows = rows_of(experiment)
+    if not all_rows:
         raise CannotRunHere(f"{experiment.name} has no live stage")
-    skipped = {
-        row.name: reason
-        for row in experiment.rows
-        if (reason := why_not(row.folio_bytes >> 10, row.mapping_bytes))
-    }
-    rows = [row for row in experiment.rows if row.name not in skipped]
+    skipped = {row.name: reason for row in all_rows if (reason := why_not_row(row))}
+    rows = [row for row in all_rows if row.name not in skipped]
     if not rows:
         raise CannotRunHere(next(iter(skipped.values())))
     for reason, names in _by_reason(skipped).items():
         reporter.step(f"{len(names)} rows are not run: {reason}")
     start = take_snapshot()
+    forks = any(isinstance(row, ForkRow) for row in rows)
     displaced = DISPLACED_L3 * (machine.cache_bytes(3) or machine.cache_bytes(2) or 0)
-    samples = _measure(
-        request, rows, displace_bytes=displaced, work=work, record=record, reporter=reporter
-    )
+    samples = []
+    with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
+        for sample in _samples(request, rows, displaced, work=work, step=reporter.step):
+            record.append(sample)
+            samples.append(sample)
+            advance(1.0, f"launch {sample.launch + 1} of {experiment.launches}, {sample.row}")
     return Measured(
         rows=experiment.rows,
-        samples=samples,
+        samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
         launches=experiment.launches,
         config_sha256="",
-        options={"displace_bytes": displaced},
-        remarks=remarks(experiment.rows, samples, tables),
+        options={"displace_bytes": displaced} if forks else {},
+        remarks=remarks([row for row in all_rows if isinstance(row, ForkRow)], samples, tables),
         skipped=skipped,
     )
 
@@ -75,48 +102,98 @@ def _by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Rows of one size of mapping and number of rounds, which one workload does."""
+    """Rows of one size of memory and number of rounds, which one workload does."""
 
-    mapping_bytes: int
+    nr_bytes: int
     rounds: int
 
 
-def _measure(
+def _samples(
     request: Request,
-    rows: Sequence[ForkRow],
-    *,
+    rows: Sequence[LiveRow],
     displace_bytes: int,
+    *,
     work: Path,
-    record: RecordWriter,
-    reporter: Reporter,
-) -> tuple[Sample, ...]:
-    """Every sample, in the record as soon as it is known."""
-    groups: dict[_Group, list[ForkRow]] = {}
+    step: Callable[[str], None],
+) -> Iterator[Sample]:
+    """Every sample, as it comes."""
+    groups: dict[_Group, list[LiveRow]] = {}
     for row in rows:
-        groups.setdefault(_Group(row.mapping_bytes, row.rounds), []).append(row)
-    launches = request.experiment.launches
-    samples: list[Sample] = []
-    total = sum(launches * row.rounds for row in rows)
-    with reporter.measuring(float(total)) as advance:
-        for group, its in groups.items():
-            wanted = {(str(one.operation), one.folio_bytes >> 10): one for one in its}
-            said = measure_folios(
-                [kib for kib in FOLIO_KIB if any(size == kib for _, size in wanted)],
-                mapping_bytes=group.mapping_bytes,
-                rounds=group.rounds,
-                launches=launches,
-                seed=request.seed,
-                work=work,
-                step=reporter.step,
-                ops=tuple(dict.fromkeys(op for op, _ in wanted)),
-                displace_bytes=displace_bytes,
-            )
-            for one in said:
-                if asked := wanted.get((one.op, one.folio_kib)):
-                    samples.append(sample_of(one, asked))
-                    record.append(samples[-1])
-                    advance(1.0, f"launch {one.launch + 1} of {launches}, {asked.name}")
-    return tuple(samples)
+        nr_bytes = row.buffer_bytes if isinstance(row, MigrateRow) else row.mapping_bytes
+        groups.setdefault(_Group(nr_bytes, row.rounds), []).append(row)
+    for group, its in groups.items():
+        forks = [row for row in its if isinstance(row, ForkRow)]
+        moves = [row for row in its if isinstance(row, MigrateRow)]
+        if forks:
+            yield from _forks(request, group, forks, displace_bytes, work=work, step=step)
+        if moves:
+            yield from _moves(request, group, moves, work=work, step=step)
+
+
+def _sizes(rows: Iterable[LiveRow]) -> list[int]:
+    found = {row.folio_bytes >> 10 for row in rows}
+    return [kib for kib in FOLIO_KIB if kib in found]
+
+
+def _forks(
+    request: Request,
+    group: _Group,
+    rows: Sequence[ForkRow],
+    displace_bytes: int,
+    *,
+    work: Path,
+    step: Callable[[str], None],
+) -> Iterator[Sample]:
+    wanted = {(str(row.operation), row.folio_bytes >> 10): row for row in rows}
+    for said in measure_folios(
+        _sizes(rows),
+        mapping_bytes=group.nr_bytes,
+        rounds=group.rounds,
+        launches=request.experiment.launches,
+        seed=request.seed,
+        work=work,
+        step=step,
+        ops=tuple(dict.fromkeys(op for op, _ in wanted)),
+        displace_bytes=displace_bytes,
+    ):
+        if row := wanted.get((said.op, said.folio_kib)):
+            yield sample_of(said, row)
+
+
+def _moves(
+    request: Request,
+    group: _Group,
+    rows: Sequence[MigrateRow],
+    *,
+    work: Path,
+    step: Callable[[str], None],
+) -> Iterator[Sample]:
+    wanted = {row.folio_bytes >> 10: row for row in rows}
+    for said in measure_moves(
+        _sizes(rows),
+        buffer_bytes=group.nr_bytes,
+        rounds=group.rounds,
+        launches=request.experiment.launches,
+        seed=request.seed,
+        work=work,
+        step=step,
+    ):
+        yield move_sample_of(said, wanted[said.folio_kib])
+
+
+def move_sample_of(said: MoveSample, row: MigrateRow) -> Sample:
+    """What the workload said of a move, as a record has it."""
+    return Sample(
+        row=row.name,
+        launch=said.launch,
+        round=said.round,
+        role="variant",
+        subject=RUNNING,
+        threads=1,
+        time_ns=said.time_ns,
+        nr_bytes=said.nr_bytes,
+        verified=said.verified,
+    )
 
 
 def sample_of(said: FolioSample, row: ForkRow) -> Sample:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ream.experiment import DeferredInit, Fork
+from ream.experiment import DeferredInit, Fork, Migrate
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree
@@ -24,6 +24,7 @@ from ream.session.native import measure_native
 from ream.session.request import Measured, Request
 from ream.session.vm_deferred import measure_deferred_vm
 from ream.session.vm_fork import measure_fork_vm
+from ream.session.vm_migrate import measure_migrate_vm
 from ream.session.vm_zone_device import measure_vm
 
 
@@ -123,6 +124,8 @@ def _measure_vm(request: Request) -> Measure:
         return measure_fork_vm
     if isinstance(request.experiment, DeferredInit):
         return measure_deferred_vm
+    if isinstance(request.experiment, Migrate):
+        return measure_migrate_vm
     return measure_vm
 
 

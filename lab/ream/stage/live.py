@@ -4,21 +4,15 @@
 import json
 import os
 import random
-import signal
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ream.command import Command, last_words, require, run
-from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.errors import BadUsage, CannotRunHere
 from ream.experiment.size import format_size
-from ream.paths import CHECKOUT
 from ream.settings import Setting, sole_door
 from ream.stage.memory import available_bytes
-
-WORKLOADS = CHECKOUT / "workloads"
-FORK_FOLIOS_SOURCES = ("fork_folios.c", "folios.c")
+from ream.stage.workload import FORK_FOLIOS, build_workload, run_workload
 
 FOLIO_KIB = (4, 16, 32, 64, 128, 256, 512, 1024, 2048)
 """What anonymous memory comes in on x86-64. There is no 8: THP_ORDERS_ALL_ANON in
@@ -29,22 +23,12 @@ OPS = ("fork", "refork", "munmap")
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 
-COMPILER = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
-COMPILE_DEADLINE_S = 120.0
-
 VISIT_S = 60.0
 VISIT_S_PER_GIB = 120.0
 """A visit takes seconds per GiB; eight attempts at every mapping, emulated, some minutes."""
 
 MEMORY_FACTOR = 1.1
 """Of the mapping, with page tables of two processes and the workload itself."""
-
-EXIT_CANNOT_RUN = 3
-EXIT_NOT_VERIFIED = 5
-"""The workload's own exit codes; workloads/folios.h."""
-
-END_MARK = '{"end":{"ok":true'
-"""Begins the line that a workload prints last, if it came to its end."""
 
 Step = Callable[[str], None]
 
@@ -60,17 +44,6 @@ class FolioSample:
     time_ns: int
     nr_ptes: int
     verified: bool
-
-
-def build_fork_folios(work: Path) -> Path:
-    """Compile workloads/fork_folios.c into work; return the program, which needs no libraries.
-
-    Raises CannotRunHere without gcc, ReamError with the compiler's first error.
-    """
-    out = work / "fork_folios"
-    sources = (str(WORKLOADS / name) for name in FORK_FOLIOS_SOURCES)
-    run(Command((*COMPILER, *sources, "-o", str(out)), work, COMPILE_DEADLINE_S))
-    return out
 
 
 def offered_kib(root: Path = Path("/")) -> tuple[int, ...]:
@@ -167,13 +140,44 @@ def measure_folios(
             raise BadUsage(f"folios of {kib} KiB: there is {', '.join(map(str, FOLIO_KIB))}")
         if reason := why_not(kib, mapping_bytes):
             raise CannotRunHere(f"folios of {kib} KiB: {reason}")
-    step(f"compiling {FORK_FOLIOS_SOURCES[0]}")
-    program = build_fork_folios(work)
     options = ["--bytes", str(mapping_bytes), "--rounds", "1", "--ops", ",".join(ops)]
     options += ["--displace-bytes", str(displace_bytes)]
     options += ["--map-order", "scattered" if scattered else "contiguous"]
     options += ["--check-contents"] if check_contents else []
-    deadline_s = VISIT_S + VISIT_S_PER_GIB * mapping_bytes / (1 << 30)
+    for launch, number, said in visited(
+        FORK_FOLIOS,
+        options,
+        folio_kib,
+        nr_bytes=mapping_bytes,
+        rounds=rounds,
+        launches=launches,
+        seed=seed,
+        work=work,
+        step=step,
+    ):
+        yield from read_samples(said, launch=launch, round_number=number)
+
+
+def visited(
+    name: str,
+    options: Sequence[str],
+    folio_kib: Sequence[int],
+    *,
+    nr_bytes: int,
+    rounds: int,
+    launches: int,
+    seed: int,
+    work: Path,
+    step: Step,
+) -> Iterator[tuple[int, int, str]]:
+    """Launch, round and what it said of every run of a program, a process for each size and round.
+
+    Only during one are settings changed: none is while the caller has what it said. Raises what
+    building and running it raise. It never outlives this iterator.
+    """
+    step(f"compiling {name}.c")
+    program = build_workload(name, work)
+    deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
     # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
     offered = offered_kib() if os.geteuid() == 0 else ()
     with sole_door(say=step) as door:
@@ -185,49 +189,7 @@ def measure_folios(
                 said = run_workload((*argv, *options), work, deadline_s)
             if redone := nr_redone(said):
                 step(f"folios of {kib} KiB: {redone} mappings were not as wanted, and made again")
-            yield from read_samples(said, launch=launch, round_number=number)
-
-
-def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
-    """Run a workload to its end; return what it printed, which ends with its `end`.
-
-    Raises by its exit code, with its last words; ReamError if it outlives its deadline. It dies
-    with us even if we are killed, and so do its children: their parent's end is theirs.
-    """
-    require("setpriv")
-    with subprocess.Popen(
-        ("setpriv", "--pdeathsig", "KILL", *argv),
-        cwd=work,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            out, said = process.communicate(timeout=deadline_s)
-        except BaseException as cause:  # Ctrl-C too: the new session shields it from that
-            # communicate() gives a program a moment to see Ctrl-C, and may have reaped it.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()  # which Popen leaves out after a KeyboardInterrupt
-            if isinstance(cause, subprocess.TimeoutExpired):
-                raise ReamError(f"{argv[0]}: still running after {deadline_s:g} s") from cause
-            raise
-    if process.returncode or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
-        raise _failure(process.returncode, last_words(said))
-    return out
-
-
-def _failure(code: int, words: str) -> ReamError:
-    words = words.removeprefix("fork_folios: ")
-    if code == EXIT_NOT_VERIFIED:
-        return VerificationFailed(words)
-    if code == EXIT_CANNOT_RUN:
-        return CannotRunHere(words)
-    how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-    return ReamError(f"fork_folios {how}: {words}")
+            yield launch, number, said
 
 
 def nr_redone(said: str) -> int:

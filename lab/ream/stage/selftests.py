@@ -46,8 +46,10 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
 
 _REPAIRS: Mapping[str, tuple[str, ...]] = {
     "*/selftests/mm/ksm_functional_tests": (str(SELFTESTS / "ksm_exec.c"), "-Wl,--wrap=execv"),
+    "*/selftests/mm/migration": ("-I", str(SELFTESTS / "numa"), str(SELFTESTS / "numa/numa.c")),
 }
-"""What programs are compiled with because they are wrong without; the reason is in the source."""
+"""What programs are compiled with because they are wrong, or not to be had, without; the reason is
+in the source."""
 
 _HARNESS = "tools/testing/selftests/kselftest.h"
 """Before all else: khugepaged.c of 6.12.117 uses it and includes it nowhere."""
@@ -75,6 +77,8 @@ class Selftests:
     """Patterns of names of tests that only the series has, and why."""
     swap: str | None = None
     """The guest's block device that is used for swap."""
+    unsteady: Mapping[str, str] = field(default_factory=dict)
+    """Patterns of names of tests whose result says nothing in an emulated guest, and why."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +97,7 @@ def read_selftests(file: Path) -> Selftests:
     Raises BadUsage with every fault of the file.
     """
     entries: dict[str, dict[str, str]] = {
-        kind: {} for kind in ("module", "program", "word", "swap", "skip", "added")
+        kind: {} for kind in ("module", "program", "word", "swap", "skip", "added", "unsteady")
     }
     faults = []
     for number, text in _entries(file.read_text(encoding="utf-8")):
@@ -117,6 +121,7 @@ def read_selftests(file: Path) -> Selftests:
         skips=entries["skip"],
         added=entries["added"],
         swap=next(iter(entries["swap"]), None),
+        unsteady=entries["unsteady"],
     )
 
 
@@ -403,6 +408,10 @@ def differences(
     A test that fails, on whichever of the two, speaks against it; so does one that only one of
     the two has, or that is skipped without the list giving a reason.
     """
+    base, series = (
+        {name: found[name] for name in found if not _listed(name, selftests.unsteady)}
+        for found in (base, series)
+    )
     said = []
     for where, found in (("base", base), ("series", series)):
         for name, result in found.items():

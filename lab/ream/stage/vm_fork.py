@@ -18,9 +18,9 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs
-from ream.stage.live import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, build_fork_folios
 from ream.stage.qemu import Machine, qemu_command
 from ream.stage.vm import Kernel
+from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, FORK_FOLIOS, build_workload
 from ream.values import Value, faults
 
 IN_GUEST = "/workloads/fork_folios"
@@ -97,7 +97,7 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
         gen_init_cpio=image.gen_init_cpio,
         init=init,
         modules={},
-        programs={IN_GUEST: build_fork_folios(work)},
+        programs={IN_GUEST: build_workload(FORK_FOLIOS, work)},
         work=work,
     )
 
@@ -142,7 +142,8 @@ def run_fork_boot(
         begun(guest)
         for message in guest.messages():
             if "workload" in message:
-                _judge(message["workload"], log)
+                said = message["workload"]
+                judge(said["exit"], _where(said, log))
             elif "op" in (said := message.get("fork", {})):
                 sample = _sample(said, log)
                 seen[sample.folio_kib, sample.op] += 1
@@ -164,15 +165,14 @@ def _sample(said: Any, log: Path) -> ForkSample:
     return sample
 
 
-def _judge(said: Any, log: Path) -> None:
-    """Raise what the workload's exit status of one size stands for."""
-    code = said["exit"]
+def judge(code: int, where: str) -> None:
+    """Raise what a workload's exit status stands for; where: of what it was, and its console."""
     if code == EXIT_NOT_VERIFIED:
-        raise VerificationFailed(f"{_where(said, log)}: memory is not as it must be")
+        raise VerificationFailed(f"{where}: memory is not as it must be")
     if code == EXIT_CANNOT_RUN:
-        raise CannotRunHere(f"{_where(said, log)}: this guest cannot")
+        raise CannotRunHere(f"{where}: this guest cannot")
     if code:
-        raise ReamError(f"{_where(said, log)}: the workload ended with {code}")
+        raise ReamError(f"{where}: the workload ended with {code}")
 
 
 def _where(said: Any, log: Path) -> str:

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The live stage on a machine with two nodes, which this one may not be: a guest is one."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ream.kernel.image import Image
+from ream.paths import CHECKOUT
+from ream.stage.guest import boot_in_private
+from ream.stage.initramfs import build_init, build_initramfs
+from ream.stage.qemu import Machine, Node, qemu_command
+from ream.stage.workload import MOVE_FOLIOS, build_workload
+
+Builder = Callable[..., Image]
+
+SCRIPT = Path(__file__).with_name("live_moves.py")
+LAB = CHECKOUT / "lab"
+GIB = 1 << 30
+MACHINE = Machine("tcg", memory_bytes=3 * GIB, nodes=(Node(2 * GIB, "0"), Node(GIB)))
+
+
+def python_files() -> dict[str, Path]:
+    """The interpreter and whatever the script imports, at the host's own paths."""
+    said = subprocess.run(
+        [sys.executable, str(SCRIPT), "files"],
+        env={**os.environ, "PYTHONPATH": str(LAB)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    paths = [Path(sys.executable).resolve(), *map(Path, said.stdout.split())]
+    return {str(path.absolute()): path for path in paths if path.is_file()}
+
+
+def script(work: Path) -> Path:
+    """The script as a program of the guest, which has no environment to speak of."""
+    path = [str(LAB), *(entry for entry in sys.path if entry.endswith("site-packages"))]
+    out = work / "live"
+    out.write_text(
+        f"#!{Path(sys.executable).resolve()}\n"
+        "import os, sys\n"
+        "os.environ['PATH'] = '/usr/bin'\n"
+        f"sys.path[:0] = {path!r}\n"
+        f"exec({SCRIPT.read_text()!r})\n"
+    )
+    return out
+
+
+def test_moves_are_measured_where_there_are_two_nodes(image: Builder, tmp_path: Path) -> None:
+    built = image()
+    initramfs = build_initramfs(
+        tmp_path / "live.cpio",
+        gen_init_cpio=built.gen_init_cpio,
+        init=build_init(tmp_path),
+        modules={},
+        programs={
+            "/live": script(tmp_path),
+            f"/workloads/{MOVE_FOLIOS}": build_workload(MOVE_FOLIOS, tmp_path),
+            "/usr/bin/setpriv": Path("/usr/bin/setpriv"),
+            **python_files(),
+        },
+        work=tmp_path,
+    )
+    log = tmp_path / "console.log"
+    tests = []
+    with boot_in_private(
+        lambda work: qemu_command(
+            MACHINE,
+            kernel=built.bzimage,
+            initramfs=initramfs,
+            append=(),
+            init=("experiment=selftests", "run=/live"),
+            port=work / "port",
+            qmp=work / "qmp",
+        ),
+        log=log,
+        deadline_s=1800.0,
+        silence_s=900.0,
+    ) as guest:
+        tests = [message["test"] for message in guest.messages() if "test" in message]
+    assert tests == [{"name": "/live", "exit": 0}], log.read_text()[-3000:]
+    assert "live moves: done" in log.read_text()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debug kernels whose memory is moved while everything that can fail does, and much changes.
+
+Each boot moves SOAK_BYTES: the four of them move more than 10 GiB. No byte may be wrong, and the
+kernel may not say a word.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ream.errors import VerificationFailed
+from ream.kernel.image import Image
+from ream.paths import KERNEL_MODULES
+from ream.stage.initramfs import build_init
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Kernel
+from ream.stage.vm_migrate import ENGINE, migrate_initramfs, run_soak_boot
+
+Builder = Callable[..., Image]
+Soak = Callable[..., dict[str, int]]
+
+PUBLISHED = ("migrate-offload",)
+REAM = (*PUBLISHED, "migrate-beyond", "migrate-streaming")
+KERNELS = (
+    (PUBLISHED, "vm"),
+    (REAM, "vm"),
+    (REAM, "vm-debug+vm-dma+vm-tiers"),
+    (REAM, "vm-kcsan"),
+)
+"""Instruments look at all patches at once: what is published is among them."""
+
+GIB = 1 << 30
+SOAK_BYTES = 3 * GIB
+SOAK_S = 60
+MOST_FAULT = 64
+"""Of workloads/migrate_soak.c: every k from 1 on."""
+
+WRONG = Path(__file__).parent / "patches"
+
+MACHINE = Machine("tcg", cpus=2, memory_bytes=3 * GIB, nodes=(Node(2 * GIB, "0"), Node(GIB, "1")))
+
+
+def name(part: str | tuple[str, ...]) -> str:
+    return part if isinstance(part, str) else "+".join(part)
+
+
+@pytest.fixture(scope="module")
+def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
+    """A function that boots a kernel, soaks it, and gives the totals."""
+    init = build_init(tmp_path_factory.mktemp("init"))
+
+    def run(
+        *series: str,
+        config: str = "vm",
+        nr_bytes: int = SOAK_BYTES,
+        seconds: int = SOAK_S,
+        seed: int = 1,
+    ) -> dict[str, int]:
+        work = tmp_path_factory.mktemp("soak")
+        built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
+        kernel = Kernel(built.bzimage, migrate_initramfs(built, init=init, work=work, soak=True))
+        words = (f"size={nr_bytes}", f"seconds={seconds}", f"seed={seed}")
+        return dict(run_soak_boot(MACHINE, kernel, words, log=work / "console.log"))
+
+    return run
+
+
+@pytest.mark.parametrize(("series", "config"), KERNELS, ids=name)
+def test_whatever_fails_or_changes_no_byte_is_wrong(
+    series: tuple[str, ...], config: str, soak: Soak
+) -> None:
+    totals = soak(*series, config=config)
+    assert totals["bytes"] >= SOAK_BYTES
+    for fault in ("fail_at", "short_at", "stall_at", "vanish_at", "reorder"):
+        assert totals[fault] == MOST_FAULT
+    assert totals["changes"] > SOAK_S
+    assert totals["forks"] > 0
+    assert totals["dcbm"] > 0
+    assert (totals["mtcopy"] > 0) == (series == REAM)
+
+
+def test_the_base_moves_as_well(soak: Soak) -> None:
+    totals = soak(nr_bytes=GIB // 4, seconds=5)
+    assert totals["bytes"] >= GIB // 4
+    assert totals["fail_at"] == 0, "there is nothing that can fail"
+
+
+def test_a_wrong_byte_is_seen(soak: Soak) -> None:
+    with pytest.raises(VerificationFailed, match="soak.*memory is not as it must be"):
+        soak(str(WRONG / "migrate-short.patch"), nr_bytes=GIB, seconds=5)

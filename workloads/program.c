@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "program.h"
+
+#define NS_PER_S 1000000000ULL
+#define LINE_ROOM 256
+
+void die(int code, const char *format, ...)
+{
+	va_list values;
+
+	fflush(stdout);
+	fprintf(stderr, "%s: ", program_name);
+	va_start(values, format);
+	vfprintf(stderr, format, values);
+	va_end(values);
+	fputc('\n', stderr);
+	exit(code);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+uint64_t mixed(uint64_t value)
+{
+	/* splitmix64 */
+	value += 0x9e3779b97f4a7c15ULL;
+	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+	return value ^ (value >> 31);
+}
+
+unsigned long number_of(const char *option, const char *text)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno)
+		die(EXIT_USAGE, "%s %s: not a number", option, text);
+	return number;
+}
+
+const char *first_line(const char *path)
+{
+	static char line[LINE_ROOM];
+	FILE *file = fopen(path, "re");
+	char *got;
+
+	if (!file)
+		return NULL;
+	got = fgets(line, sizeof(line), file);
+	fclose(file);
+	if (!got)
+		line[0] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}

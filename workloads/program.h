@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What every workload has: its words, its clock, and how it ends. */
+#ifndef REAM_PROGRAM_H
+#define REAM_PROGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit codes, as the lab has them. */
+#define EXIT_USAGE 2
+#define EXIT_CANNOT_RUN 3
+#define EXIT_NOT_VERIFIED 5
+#define EXIT_FAILED 6
+
+/* Each program defines it: what its last words begin with. */
+extern const char *const program_name;
+
+/* Say why on standard error, in one line, and exit with @code. */
+_Noreturn __attribute__((format(printf, 2, 3)))
+void die(int code, const char *format, ...);
+
+/* CLOCK_MONOTONIC; a guest that counts instructions counts them with it. */
+uint64_t now_ns(void);
+
+/* @value's bits, thoroughly mixed; different ones give different results. */
+uint64_t mixed(uint64_t value);
+
+/* The number in @text, or an exit that names @option. */
+unsigned long number_of(const char *option, const char *text);
+
+/* The first line of a small file, or NULL with errno; in a static buffer. */
+const char *first_line(const char *path);
+
+#endif

@@ -24,6 +24,7 @@
  *   seconds=N              for at least so long
  *   seed=N                 of all that is random
  *   phases=NAME[,...]      all, if not given
+ *   step=N                 only every Nth fault of each kind
  *
  * Modules of /modules are loaded when they are first needed.
  */
@@ -217,10 +218,11 @@ bool run_migrate(void)
 
 bool run_migrate_soak(void)
 {
-	const char *phases = word("phases");
+	const char *phases = word("phases"), *every = word("step");
 	char bytes[NUMBER_BYTES], seconds[NUMBER_BYTES], seed[NUMBER_BYTES];
 	const char *const argv[] = {
 		SOAK, "--bytes", bytes, "--seconds", seconds, "--seed", seed,
+		"--step", every ? every : "1",
 		phases ? "--phases" : NULL, phases, NULL
 	};
 	int status;

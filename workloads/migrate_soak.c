@@ -6,11 +6,11 @@
  * with soak_worker.c, soak_kernel.c, nodes.c and program.c, statically.
  *
  *   migrate_soak [--bytes B] [--seconds S] [--seed N] [--workers W]
- *                [--phases faults,random]
+ *                [--phases faults,random] [--step N]
  *
  *   faults   each fault of swdma, in a random order: the k-th descriptor fails,
  *            is short, stalls or takes its channel away, for every k from 1 to
- *            64; then as many descriptors complete out of order
+ *            64, or every Nth; then as many descriptors complete out of order
  *   random   what copies, in how many parts, for whom, with which faults, is
  *            changed at random moments; modules are unloaded and loaded
  *
@@ -44,6 +44,7 @@ struct options {
 	unsigned long bytes;
 	unsigned long seconds;
 	unsigned long workers;
+	unsigned long step;
 	uint64_t seed;
 	const char *phases;
 };
@@ -179,10 +180,10 @@ static void wait_for_fault(size_t kind, unsigned int k)
 	nr_faults[kind]++;
 }
 
-static void run_faults(uint64_t *chance)
+static void run_faults(const struct options *options, uint64_t *chance)
 {
+	size_t each = MOST_FAULT / options->step, count = NR_FAULTS * each;
 	unsigned int order[NR_FAULTS * MOST_FAULT];
-	size_t count = sizeof(order) / sizeof(order[0]);
 
 	use_engine(chance);
 	for (size_t i = 0; i < count; i++) {
@@ -192,8 +193,8 @@ static void run_faults(uint64_t *chance)
 		order[at] = i;
 	}
 	for (size_t i = 0; i < count; i++)
-		wait_for_fault(order[i] / MOST_FAULT,
-			       order[i] % MOST_FAULT + 1);
+		wait_for_fault(order[i] / each,
+			       order[i] % each * options->step + 1);
 }
 
 static void run_random(const struct options *options, uint64_t *chance)
@@ -225,6 +226,8 @@ static void parse_options(struct options *options, char **argv)
 			options->seed = number_of(option, value);
 		else if (!strcmp(option, "--workers"))
 			options->workers = number_of(option, value);
+		else if (!strcmp(option, "--step"))
+			options->step = number_of(option, value);
 		else if (!strcmp(option, "--phases"))
 			options->phases = value;
 		else
@@ -233,12 +236,16 @@ static void parse_options(struct options *options, char **argv)
 	if (!options->workers || options->workers > MOST_WORKERS)
 		die(EXIT_USAGE, "--workers %lu: 1 to %d", options->workers,
 		    MOST_WORKERS);
+	if (!options->step || options->step > MOST_FAULT)
+		die(EXIT_USAGE, "--step %lu: 1 to %d", options->step,
+		    MOST_FAULT);
 }
 
 int main(int argc, char **argv)
 {
 	struct options options = {
 		.bytes = 1UL << 30, .seconds = 10, .seed = 1, .workers = 4,
+		.step = 1,
 	};
 	uint64_t chance;
 
@@ -256,7 +263,7 @@ int main(int argc, char **argv)
 	if (!has_engine())
 		leave_out("faults", "dcbm");
 	else if (wanted("faults"))
-		run_faults(&chance);
+		run_faults(&options, &chance);
 	if (wanted("random"))
 		run_random(&options, &chance);
 	stop_workers();

@@ -204,8 +204,8 @@ void use_engine(uint64_t *chance)
 
 void begin_fault(size_t kind, unsigned int k)
 {
-	/* Every fourth stalls until it is terminated, or for ever. */
-	need(set("swdma", "stall_ms", k % 4 ? SHORT_STALL_MS : "0"),
+	/* Every third stalls until it is terminated. */
+	need(set("swdma", "stall_ms", k % 3 ? SHORT_STALL_MS : "0"),
 	     "stall_ms");
 	need(set_number("swdma", faults[kind].name,
 			faults[kind].counted ? k : 1), faults[kind].name);

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import CannotRunHere, VerificationFailed
+from ream.experiment import load
 from ream.kernel.image import Image
-from ream.paths import KERNEL_MODULES
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine, Node
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
@@ -28,8 +29,8 @@ Builder = Callable[..., Image]
 Boots = Callable[..., list[tuple[Step, MigrateSample]]]
 
 BASE: tuple[str, ...] = ()
-PUBLISHED = ("migrate-offload",)
-REAM = (*PUBLISHED, "migrate-beyond", "migrate-streaming")
+SHIPPED = load(EXPERIMENTS / "migrate.toml").variants
+PUBLISHED, REAM = SHIPPED["published"], SHIPPED["ream"]
 VARIANTS = (BASE, PUBLISHED, REAM)
 
 WRONG = Path(__file__).parent / "patches"
@@ -136,7 +137,9 @@ def test_the_engine_copies_what_is_moved(series: tuple[str, ...], moves: Boots) 
         if whole or step.folio_kib <= 64:
             assert said.counters["swdma_descriptors"] == said.nr_folios, step
         else:
-            assert said.counters["swdma_descriptors"] >= step.parts * said.nr_folios, step
+            # Half of the channels are for the next batch.
+            parts = max(1, step.parts // 2)
+            assert said.counters["swdma_descriptors"] >= parts * said.nr_folios, step
 
 
 def test_whoever_is_quicker_copies_what_is_moved(moves: Boots) -> None:

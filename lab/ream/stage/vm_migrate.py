@@ -224,7 +224,7 @@ def run_soak_boot(
 ) -> Mapping[str, Any]:
     """Boot once and soak; return the workload's last words, its totals.
 
-    words: for PID 1, besides the experiment's name: size=, seconds=, seed=, phases=.
+    words: for PID 1, besides the experiment's name: size=, seconds=, seed=, phases=, step=.
     Raises as above.
     """
     end: Mapping[str, Any] = {}

@@ -4,8 +4,6 @@
  * count of each page's mappings changed, one by one with plain instructions.
  * Nothing is looked for, allocated, locked or proven.
  */
-#include <cpuid.h>
-#include <immintrin.h>
 #include <stdint.h>
 #include "limit.h"
 
@@ -59,38 +57,3 @@ const struct limit_kind limit_kinds[] = {
 	{ "plain-rmw-ahead", run_ahead },
 	{ .name = NULL },
 };
-
-__attribute__((target("clflushopt")))
-static void flush_fast(unsigned char *line, const unsigned char *end)
-{
-	for (; line < end; line += LINE_BYTES)
-		_mm_clflushopt(line);
-}
-
-static bool have_clflushopt(void)
-{
-	unsigned int a, b, c, d;
-
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 23 & 1;
-}
-
-void cache_evict(void *start, size_t bytes)
-{
-	unsigned char *line = start, *end = line + bytes;
-
-	if (have_clflushopt())
-		flush_fast(line, end);
-	else
-		for (; line < end; line += LINE_BYTES)
-			_mm_clflush(line);
-	_mm_mfence();
-}
-
-void cache_touch(const void *start, size_t bytes)
-{
-	const unsigned char *line = start;
-
-	/* As far as the compiler can tell, each byte is used. */
-	for (size_t at = 0; at < bytes; at += LINE_BYTES)
-		asm volatile("" : : "q" (line[at]));
-}

@@ -30,10 +30,4 @@ struct limit_kind {
 /* Ended by a NULL name. */
 extern const struct limit_kind limit_kinds[];
 
-/* Take every line of some memory out of all caches. */
-void cache_evict(void *start, size_t bytes);
-
-/* Read every line of some memory. */
-void cache_touch(const void *start, size_t bytes);
-
 #endif

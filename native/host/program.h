@@ -224,6 +224,14 @@ void arena_set_guard(unsigned char *start);
 /* Whether all of it still holds @expected; if not, that is said. */
 bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected);
 
+/* caches.c */
+
+/* Take every line of some memory out of all caches. */
+void cache_evict(void *start, size_t bytes);
+
+/* Read every line of some memory. */
+void cache_touch(const void *start, size_t bytes);
+
 /* random.c: splitmix64 */
 uint64_t random_next(uint64_t *state);
 void random_order(unsigned int *order, unsigned int nr, uint64_t *state);

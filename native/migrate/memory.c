@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Where frames, descriptors and tables lie, and what the caches have of them. */
-#include <cpuid.h>
-#include <immintrin.h>
 #include "contents.h"
 #include "launch.h"
 #include "memory.h"
 #include "migrate.h"
 #include "program.h"
 
-#define LINE_BYTES 64UL
 #define SMALL_BYTES 4096UL
 #define NR_UPPER_TABLES 16	/* of one address space, above those of entries */
 
@@ -70,39 +67,4 @@ double memory_huge_ratio(void)
 		all += memory.contents[i].bytes;
 	}
 	return (double)huge / (double)all;
-}
-
-__attribute__((target("clflushopt")))
-static void flush_fast(unsigned char *line, const unsigned char *end)
-{
-	for (; line < end; line += LINE_BYTES)
-		_mm_clflushopt(line);
-}
-
-static bool have_clflushopt(void)
-{
-	unsigned int a, b, c, d;
-
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 23 & 1;
-}
-
-void memory_evict(void *start, size_t bytes)
-{
-	unsigned char *line = start, *end = line + bytes;
-
-	if (have_clflushopt())
-		flush_fast(line, end);
-	else
-		for (; line < end; line += LINE_BYTES)
-			_mm_clflush(line);
-	_mm_mfence();
-}
-
-void memory_touch(const void *start, size_t bytes)
-{
-	const unsigned char *line = start;
-
-	/* As far as the compiler can tell, each byte is used. */
-	for (size_t at = 0; at < bytes; at += LINE_BYTES)
-		asm volatile("" : : "q" (line[at]));
 }

@@ -20,12 +20,6 @@ double memory_huge_ratio(void);
 unsigned char *memory_descriptor(unsigned long pfn);
 unsigned char *memory_contents(unsigned long pfn);
 
-/* Take every line of some memory out of all caches. */
-void memory_evict(void *start, size_t bytes);
-
-/* Read every line of some memory. */
-void memory_touch(const void *start, size_t bytes);
-
 /* Most page tables that address spaces with @nr_pmds middle entries have. */
 size_t memory_nr_tables(size_t nr_pmds, unsigned int nr_mappings);
 

@@ -174,13 +174,13 @@ static void set_pre_state(const struct row *row)
 
 	for (size_t i = 0; i < 4; i++) {
 		if (row->pre_state == PRE_COLD)
-			memory_evict(parts[i].start, parts[i].bytes);
+			cache_evict(parts[i].start, parts[i].bytes);
 		else
-			memory_touch(parts[i].start, parts[i].bytes);
+			cache_touch(parts[i].start, parts[i].bytes);
 	}
 	/* The targets' contents are written past the caches, whatever the state. */
 	if (row->pre_state == PRE_COLD)
-		memory_evict(memory_contents(MIGRATE_SRC_PFN), buffer_bytes(row));
+		cache_evict(memory_contents(MIGRATE_SRC_PFN), buffer_bytes(row));
 }
 
 static void print_sample(const struct row *row, unsigned int round, const char *subject,

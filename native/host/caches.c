@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the caches hold of some memory before a sample. */
+#include <cpuid.h>
+#include <immintrin.h>
+#include "program.h"
+
+#define LINE_BYTES 64UL
+
+__attribute__((target("clflushopt")))
+static void flush_fast(unsigned char *line, const unsigned char *end)
+{
+	for (; line < end; line += LINE_BYTES)
+		_mm_clflushopt(line);
+}
+
+static bool have_clflushopt(void)
+{
+	unsigned int a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b >> 23 & 1;
+}
+
+void cache_evict(void *start, size_t bytes)
+{
+	unsigned char *line = start, *end = line + bytes;
+
+	if (have_clflushopt())
+		flush_fast(line, end);
+	else
+		for (; line < end; line += LINE_BYTES)
+			_mm_clflush(line);
+	_mm_mfence();
+}
+
+void cache_touch(const void *start, size_t bytes)
+{
+	const unsigned char *line = start;
+
+	/* As far as the compiler can tell, each byte is used. */
+	for (size_t at = 0; at < bytes; at += LINE_BYTES)
+		asm volatile("" : : "q" (line[at]));
+}

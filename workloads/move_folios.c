@@ -50,7 +50,7 @@
 const char *const program_name = "move_folios";
 
 #define PROTOCOL_VERSION 1
-#define COME_DEADLINE_NS (120 * 1000000000ULL)
+#define COME_DEADLINE_NS (30 * 1000000000ULL)
 #define COME_PAUSE_NS 20000000
 #define NR_BITS (8 * sizeof(unsigned long) + 1)	/* as these calls count */
 
@@ -155,6 +155,17 @@ static size_t nr_on(const struct options *options, unsigned int node)
 	return found;
 }
 
+static void run_on(unsigned int node)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(node_cpu(node), &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die(EXIT_CANNOT_RUN, "run on CPU %d: %s", node_cpu(node),
+		    strerror(errno));
+}
+
 static void require_balancing(const struct options *options)
 {
 	const char *mode = first_line("/proc/sys/kernel/numa_balancing");
@@ -170,6 +181,9 @@ static void require_balancing(const struct options *options)
 		die(EXIT_CANNOT_RUN,
 		    "numa_balancing: node %u has no CPU to touch pages from",
 		    options->to);
+	/* Or what is written from the other node comes before we look. */
+	if (node_cpu(options->from) >= 0)
+		run_on(options->from);
 }
 
 static uint64_t move_by_touching(struct options *options, unsigned int to)
@@ -177,13 +191,8 @@ static uint64_t move_by_touching(struct options *options, unsigned int to)
 	const struct timespec interval = { .tv_nsec = COME_PAUSE_NS };
 	const char *at = options->folios.at;
 	uint64_t began_ns;
-	cpu_set_t cpus;
 
-	CPU_ZERO(&cpus);
-	CPU_SET(node_cpu(to), &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die(EXIT_CANNOT_RUN, "run on CPU %d: %s", node_cpu(to),
-		    strerror(errno));
+	run_on(to);
 	began_ns = now_ns();
 	do {
 		for (size_t i = 0; i < options->folios.nr_bytes; i += PAGE_BYTES)

@@ -52,6 +52,7 @@ const char *const program_name = "move_folios";
 #define PROTOCOL_VERSION 1
 #define COME_DEADLINE_NS (30 * 1000000000ULL)
 #define COME_PAUSE_NS 20000000
+#define LOOK_BYTES (8UL << 20)
 #define NR_BITS (8 * sizeof(unsigned long) + 1)	/* as these calls count */
 
 struct options;
@@ -227,18 +228,18 @@ static void require_demotion(const struct options *options)
  */
 static uint64_t move_by_pressure(struct options *options, unsigned int to)
 {
-	size_t nr_bytes = node_free_bytes(options->from) +
-			  options->folios.nr_bytes;
+	size_t nr_free = node_free_bytes(options->from);
+	size_t nr_most = node_free_bytes(to) / 2;
+	size_t nr_bytes = nr_free + nr_most;
 	unsigned long nodes = 1UL << options->from;
 	uint64_t began_ns;
 	FILE *refs;
 	char *hog;
 
-	(void)to;
-	if (node_free_bytes(options->to) < nr_bytes / 2)
+	if (nr_most < options->folios.nr_bytes)
 		die(EXIT_CANNOT_RUN,
-		    "demotion: node %u has less than half the memory that is free in node %u",
-		    options->to, options->from);
+		    "demotion: of node %u %zu bytes are free, half of which is less than a buffer",
+		    to, 2 * nr_most);
 	/* What was read since it was made would count as in use. */
 	refs = fopen("/proc/self/clear_refs", "we");
 	if (!refs || fputs("1", refs) < 0 || fclose(refs))
@@ -251,8 +252,13 @@ static uint64_t move_by_pressure(struct options *options, unsigned int to)
 		die(EXIT_CANNOT_RUN, "map %zu bytes in node %u: %s", nr_bytes,
 		    options->from, strerror(errno));
 	began_ns = now_ns();
-	for (size_t i = 0; i < nr_bytes; i += PAGE_BYTES)
+	/* How much a kernel has, and how soon it reclaims, no file says. */
+	for (size_t i = 0; i < nr_bytes; i += PAGE_BYTES) {
 		__atomic_store_n(hog + i, 1, __ATOMIC_RELAXED);
+		if (i > nr_free && !(i % LOOK_BYTES) &&
+		    nr_on(options, to) == nr_folios(options))
+			break;
+	}
 	began_ns = now_ns() - began_ns;
 	munmap(hog, nr_bytes);
 	return began_ns;

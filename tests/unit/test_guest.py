@@ -207,6 +207,17 @@ def test_words_that_only_look_like_a_complaint_are_none(play: Play) -> None:
         assert kinds(guest.messages()) == ["end"]
 
 
+def test_a_complaint_that_the_caller_judges_ends_nothing_but_others_do(play: Play) -> None:
+    race = ("print", "[    1.0] BUG: KCSAN: data-race in do_nanosleep / hrtimer_wakeup")
+    with play(race, ("tell", END)) as guest:
+        guest.overlook("BUG: KCSAN: data-race in ")
+        assert kinds(guest.messages()) == ["end"]
+    with play(race, replay("warn"), ("tell", END)) as guest:
+        guest.overlook("BUG: KCSAN: data-race in ")
+        with pytest.raises(ReamError, match="WARNING: CPU: 0"):
+            list(guest.messages())
+
+
 def test_a_complaint_ends_a_guest_that_would_go_on(play: Play) -> None:
     began = time.monotonic()
     assert "WARNING: CPU: 0" in why(play(replay("warn"), ("sleep", "60")))

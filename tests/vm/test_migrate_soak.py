@@ -4,6 +4,8 @@
 All boots together move more than 10 GiB. No byte may be wrong, and the kernel may not say a word.
 """
 
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
-from ream.stage.vm_migrate import ENGINE, migrate_initramfs, run_soak_boot
+from ream.stage.vm_migrate import ENGINE, MODULES, migrate_initramfs, run_soak_boot
 
 Builder = Callable[..., Image]
 Soak = Callable[..., dict[str, int]]
@@ -42,6 +44,28 @@ WRONG = Path(__file__).parent / "patches"
 MACHINE = Machine("tcg", cpus=2, memory_bytes=3 * GIB, nodes=(Node(2 * GIB, "0"), Node(GIB, "1")))
 
 
+RACE = "BUG: KCSAN: data-race in "
+OBJECTS = ("mm/migrate.o", "mm/migrate_copy_offload.o")
+"""Of the kernel, what the series are about; their modules are besides."""
+RACES_OF_THE_BASE: set[tuple[str, str]] = set()
+
+
+def functions_of(image: Image) -> set[str]:
+    """Functions of which a race concerns us: KCSAN tells many of a kernel without patches, too."""
+    build = image.config.parent
+    objects = [build / name for name in OBJECTS if (build / name).exists()]
+    modules = [path for name, path in image.modules.items() if name in MODULES]
+    listed = subprocess.run(
+        ["nm", "--defined-only", *objects, *modules], check=True, capture_output=True, text=True
+    )
+    return {_name(it[2]) for line in listed.stdout.splitlines() if len(it := line.split()) == 3}
+
+
+def _name(symbol: str) -> str:
+    """Without what the compiler adds to a function that it has specialised."""
+    return symbol.split(".", maxsplit=1)[0]
+
+
 def name(part: str | int | tuple[str, ...]) -> str:
     return "+".join(part) if isinstance(part, tuple) else str(part)
 
@@ -63,7 +87,16 @@ def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
         built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
         kernel = Kernel(built.bzimage, migrate_initramfs(built, init=init, work=work, soak=True))
         words = (f"size={nr_bytes}", f"seconds={seconds}", f"seed={seed}", f"step={step}")
-        return dict(run_soak_boot(MACHINE, kernel, words, log=work / "console.log"))
+        log = work / "console.log"
+        totals = run_soak_boot(
+            MACHINE, kernel, words, log=log, begun=lambda guest: guest.overlook(RACE)
+        )
+        ours = functions_of(built)
+        races = set(re.findall(rf"{RACE}(\S+) / (\S+)", log.read_text(errors="replace")))
+        assert "migrate_pages" in ours
+        mine = {race for race in races if ours & {_name(part) for part in race}}
+        assert not mine - RACES_OF_THE_BASE, log
+        return dict(totals)
 
     return run
 

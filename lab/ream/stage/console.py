@@ -50,6 +50,11 @@ class Console:
         self._log_bytes = 0
         self._partial = b""
         self._splat: list[str] = []
+        self._overlooked: re.Pattern[str] | None = None
+
+    def overlook(self, pattern: str) -> None:
+        """From now on, no line that it matches begins a splat: the caller judges these."""
+        self._overlooked = re.compile(pattern)
 
     def feed(self, chunk: bytes) -> None:
         """Raises ReamError if the console says more than any log should hold."""
@@ -85,8 +90,11 @@ class Console:
         if self._splat:
             if not self.splat_is_whole:
                 self._splat.append(line)
-        elif _SPLAT.search(line):  # init may have begun the line
+        elif _SPLAT.search(line) and not self._is_overlooked(line):  # init may have begun it
             self._splat.append(line)
+
+    def _is_overlooked(self, line: str) -> bool:
+        return self._overlooked is not None and self._overlooked.search(line) is not None
 
     def last_lines(self) -> str:
         """The console's end, for an error."""

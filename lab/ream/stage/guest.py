@@ -101,6 +101,10 @@ class Guest:
         """Of QEMU."""
         return self._process.pid
 
+    def overlook(self, pattern: str) -> None:
+        """Console.overlook(): for what an instrument says of the base kernel, too."""
+        self._console.overlook(pattern)
+
     def messages(self) -> Iterator[Message]:
         """The guest's messages until it has powered off; it is stopped if the caller stops early.
 

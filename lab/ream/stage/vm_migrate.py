@@ -221,6 +221,7 @@ def run_soak_boot(
     *,
     append: Sequence[str] = (),
     log: Path,
+    begun: Callable[[Guest], None] = lambda _guest: None,
 ) -> Mapping[str, Any]:
     """Boot once and soak; return the workload's last words, its totals.
 
@@ -229,7 +230,7 @@ def run_soak_boot(
     """
     end: Mapping[str, Any] = {}
     words = ("experiment=migrate-soak", *words)
-    for message in _messages(machine, kernel, words, append=append, log=log):
+    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
         if "workload" in message:
             judge(message["workload"]["exit"], _where("soak", log))
         elif "end" in (said := message.get("migrate", {})):

@@ -71,6 +71,11 @@ objects() { # CONFIG
 		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
 			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
 	fi
+	if changes mm/compaction.c; then
+		! enabled "$1" COMPACTION || echo mm/compaction.o
+		echo mm/page_alloc.o
+		[ "$1" != native ] || echo mm/vmscan.o
+	fi
 	if changes mm/migrate.c; then
 		! enabled "$1" MIGRATION || echo mm/migrate.o
 		[ "$1" != native ] || echo mm/compaction.o mm/mempolicy.o mm/memory_hotplug.o

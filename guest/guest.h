@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #define PATH_BYTES 512
 #define TEXT_BYTES 1024
@@ -87,6 +88,9 @@ int write_text(const char *path, const char *text);
 /* Write @text to a setting of the guest's, or give up. */
 void set_text(const char *path, const char *text);
 
+/* Write @value to a parameter of a module, or give up. */
+void set_parameter(const char *module, const char *name, const char *value);
+
 /**
  * write_timed() - have a child write @text to @path, and time the write
  *
@@ -107,6 +111,27 @@ uint64_t write_timed(const char *path, const char *text);
  * 127 if it could not be started. Gives up if it outlives its deadline.
  */
 int run_program(const char *const argv[], unsigned int deadline_s);
+
+/* A program that talks with us, line by line, on its standard files. */
+struct program {
+	const char *name;
+	pid_t pid;
+	FILE *words, *lines;	/* to it, from it */
+	char *line;		/* the last one */
+	size_t line_bytes;
+};
+
+/* Start a program; its words as in run_program(). Gives up if it cannot. */
+void program_start(struct program *program, const char *const argv[]);
+
+/* Its next line, without newline, until it says another; NULL at its end. */
+const char *program_hear(struct program *program);
+
+/* Say a line to it; its answer as above, NULL also if it is dead. */
+const char *program_ask(struct program *program, const char *what);
+
+/* End its input, wait for it; its exit status as run_program() has it. */
+int program_end(struct program *program);
 
 /**
  * run_heard() - run a program to its end, hearing what it says
@@ -131,6 +156,17 @@ void load_module(const char *name, const char *parameters);
  */
 void enable_folios(const char *kib);
 
+/* copier.c: who copies what is migrated */
+
+/*
+ * Read the words adaptive= and reasons=, which copy_by() then heeds; without
+ * the latter, @usual_reasons, and without these who copies chooses.
+ */
+void copy_words(const char *usual_reasons);
+
+/* From now on dcbm or mtcopy copies, in so many parts; or "none". */
+void copy_by(const char *name, const char *parts);
+
 /* zone_device.c: make ready what binds region0, which nobody has bound then */
 void prepare_pmem(void);
 
@@ -139,6 +175,7 @@ bool run_zone_device(void);
 bool run_fork(void);
 bool run_migrate(void);
 bool run_migrate_soak(void);
+bool run_compact(void);
 bool run_deferred_init(void);
 bool run_selftests(void);
 bool run_shell(void);

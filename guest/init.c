@@ -6,6 +6,7 @@
  *   experiment=fork ...          fork.c
  *   experiment=migrate ...       migrate.c
  *   experiment=migrate-soak ...  migrate.c
+ *   experiment=compact ...       compact.c
  *   experiment=deferred-init     deferred.c
  *   experiment=selftests ...     selftests.c
  *   experiment=shell             selftests.c
@@ -32,6 +33,7 @@ static const struct {
 	{ "fork", run_fork },
 	{ "migrate", run_migrate },
 	{ "migrate-soak", run_migrate_soak },
+	{ "compact", run_compact },
 	{ "deferred-init", run_deferred_init },
 	{ "selftests", run_selftests },
 	{ "shell", run_shell },

@@ -29,7 +29,6 @@
  * Modules of /modules are loaded when they are first needed.
  */
 #include <string.h>
-#include <unistd.h>
 #include "guest.h"
 
 #define MOVE "/workloads/move_folios"
@@ -45,64 +44,6 @@
 #define NUMBER_BYTES 32
 #define STEP_BYTES 64
 #define MOST_OPTIONS 24
-
-/* --- Who copies --- */
-
-static const struct provider {
-	const char *name;
-	const char *needs;	/* a module, before its own */
-	const char *parts;	/* the parameter that says in how many */
-} providers[] = {
-	{ "dcbm", "swdma", "nr_dma_chan" },
-	{ "mtcopy", NULL, "nr_threads" },
-};
-
-#define NR_PROVIDERS (sizeof(providers) / sizeof(providers[0]))
-
-static const struct provider *active;
-static const char *adaptive, *reasons;
-
-static void set_parameter(const char *module, const char *name,
-			  const char *value)
-{
-	char path[PATH_BYTES];
-
-	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module,
-		 name);
-	set_text(path, value);
-}
-
-static void load_once(const char *name)
-{
-	char path[PATH_BYTES];
-
-	snprintf(path, sizeof(path), "/sys/module/%s", name);
-	if (access(path, F_OK))
-		load_module(name, "");
-}
-
-static void have_copied_by(const char *name, const char *parts)
-{
-	if (active)
-		set_parameter(active->name, "offloading", "0");
-	active = NULL;
-	if (!strcmp(name, "none"))
-		return;
-	for (size_t i = 0; i < NR_PROVIDERS; i++)
-		if (!strcmp(name, providers[i].name))
-			active = &providers[i];
-	if (!active)
-		give_up(0, "steps=: %s: not dcbm, mtcopy or none", name);
-	if (active->needs)
-		load_once(active->needs);
-	load_once(active->name);
-	set_parameter(active->name, active->parts, parts);
-	if (adaptive)
-		set_parameter(active->name, "adaptive", adaptive);
-	if (reasons)
-		set_parameter(active->name, "reasons", reasons);
-	set_parameter(active->name, "offloading", "1");
-}
 
 /* --- Steps --- */
 
@@ -140,7 +81,7 @@ static int run_step(const char *step, const char *const options[])
 	if (!name || !parts)
 		give_up(0, "steps=: %s: not KIB/WHO/N", step);
 	enable_folios(kib);
-	have_copied_by(name, parts);
+	copy_by(name, parts);
 	to = message_begin("step");
 	message_text(to, step);
 	message_end();
@@ -195,8 +136,7 @@ bool run_migrate(void)
 	unsigned long number = 0;
 	bool ok = true;
 
-	adaptive = word("adaptive");
-	reasons = word("reasons");
+	copy_words(NULL);
 	snprintf(bytes, sizeof(bytes), "%lu", number_word("size"));
 	snprintf(rounds, sizeof(rounds), "%lu", number_word("rounds"));
 	refuse_unread_words();

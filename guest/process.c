@@ -66,6 +66,15 @@ void set_text(const char *path, const char *text)
 		give_up(errno, "write %s to %s", text, path);
 }
 
+void set_parameter(const char *module, const char *name, const char *value)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", module,
+		 name);
+	set_text(path, value);
+}
+
 static int64_t left_ns(uint64_t deadline_ns)
 {
 	return (int64_t)(deadline_ns - now_ns());
@@ -182,36 +191,68 @@ int run_program(const char *const argv[], unsigned int deadline_s)
 	return join_child(child, argv[0], deadline_s);
 }
 
-int run_heard(const char *const argv[], void (*heard)(const char *line))
+void program_start(struct program *program, const char *const argv[])
 {
-	size_t line_bytes = 0;
-	char *line = NULL;
-	ssize_t length;
-	FILE *output;
-	pid_t child;
-	int ends[2];
+	int words[2], lines[2];
 
-	if (pipe2(ends, O_CLOEXEC))
-		give_up(errno, "a pipe for %s", argv[0]);
-	child = fork_child(argv[0]);
-	if (!child) {
-		dup2(ends[1], STDOUT_FILENO);
+	if (pipe2(words, O_CLOEXEC) || pipe2(lines, O_CLOEXEC))
+		give_up(errno, "pipes for %s", argv[0]);
+	*program = (struct program){ .name = argv[0] };
+	program->pid = fork_child(argv[0]);
+	if (!program->pid) {
+		dup2(words[0], STDIN_FILENO);
+		dup2(lines[1], STDOUT_FILENO);
 		execv(argv[0], (char *const *)argv);
 		fprintf(stderr, "# %s: %s\n", argv[0], strerror(errno));
 		_exit(EXIT_NOT_STARTED);
 	}
-	close(ends[1]);
-	output = fdopen(ends[0], "r");
-	if (!output)
-		give_up(errno, "read from %s", argv[0]);
-	while ((length = getline(&line, &line_bytes, output)) > 0) {
-		if (line[length - 1] == '\n')
-			line[length - 1] = '\0';
+	close(words[0]);
+	close(lines[1]);
+	program->words = fdopen(words[1], "w");
+	program->lines = fdopen(lines[0], "r");
+	if (!program->words || !program->lines)
+		give_up(errno, "talk to %s", argv[0]);
+}
+
+const char *program_hear(struct program *program)
+{
+	ssize_t length = getline(&program->line, &program->line_bytes,
+				 program->lines);
+
+	if (length <= 0)
+		return NULL;
+	if (program->line[length - 1] == '\n')
+		program->line[length - 1] = '\0';
+	return program->line;
+}
+
+const char *program_ask(struct program *program, const char *what)
+{
+	/* Of one that is dead, we hear nothing. */
+	fprintf(program->words, "%s\n", what);
+	fflush(program->words);
+	return program_hear(program);
+}
+
+int program_end(struct program *program)
+{
+	fclose(program->words);
+	while (program_hear(program))
+		;
+	free(program->line);
+	fclose(program->lines);
+	return join_child(program->pid, program->name, CHILD_DEADLINE_S);
+}
+
+int run_heard(const char *const argv[], void (*heard)(const char *line))
+{
+	struct program program;
+	const char *line;
+
+	program_start(&program, argv);
+	while ((line = program_hear(&program)))
 		heard(line);
-	}
-	free(line);
-	fclose(output);
-	return join_child(child, argv[0], CHILD_DEADLINE_S);
+	return program_end(&program);
 }
 
 void load_module(const char *name, const char *parameters)

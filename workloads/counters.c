@@ -22,8 +22,21 @@ static const struct {
 	{ "numa_pages_migrated", NULL },
 	{ "pgdemote_kswapd", NULL },
 	{ "pgdemote_direct", NULL },
+	{ "compact_stall", NULL },
+	{ "compact_success", NULL },
+	{ "compact_fail", NULL },
+	{ "compact_migrate_scanned", NULL },
+	{ "compact_free_scanned", NULL },
+	{ "compact_isolated", NULL },
+	{ "compact_daemon_wake", NULL },
+	{ "compact_daemon_migrate_scanned", NULL },
+	{ "compact_daemon_free_scanned", NULL },
+	{ "thp_fault_alloc", NULL },
+	{ "thp_fault_fallback", NULL },
+	{ "thp_split_page", NULL },
 	PARAMETER(dcbm, folios_migrated),
 	PARAMETER(dcbm, folios_failures),
+	PARAMETER(dcbm, batches_declined),
 	PARAMETER(mtcopy, folios_migrated),
 	PARAMETER(mtcopy, folios_failures),
 	PARAMETER(swdma, descriptors),
@@ -87,4 +100,13 @@ unsigned long counters_migrated(const struct counters *before,
 {
 	return after->value[PGMIGRATE_SUCCESS] -
 	       before->value[PGMIGRATE_SUCCESS];
+}
+
+unsigned long counters_grown(const char *name, const struct counters *before,
+			     const struct counters *after)
+{
+	for (size_t i = 0; i < NR_COUNTERS; i++)
+		if (after->known[i] && !strcmp(name, sources[i].name))
+			return after->value[i] - before->value[i];
+	return 0;
 }

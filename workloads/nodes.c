@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "nodes.h"
 #include "program.h"
 
@@ -72,6 +73,24 @@ size_t node_free_bytes(unsigned int node)
 	if (file)
 		fclose(file);
 	return kib * 1024;
+}
+
+size_t node_reserve_bytes(unsigned int node)
+{
+	FILE *file = fopen("/proc/zoneinfo", "re");
+	unsigned int in_node = MOST_NODES;
+	unsigned long nr_pages, all = 0;
+	char line[PATH_ROOM];
+
+	/* "Node 1, zone Normal", then what is of this zone. */
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Node %u, zone", &in_node) != 1 &&
+		    in_node == node && sscanf(line, " high %lu", &nr_pages) == 1)
+			all += nr_pages;
+	}
+	if (file)
+		fclose(file);
+	return all * sysconf(_SC_PAGESIZE);
 }
 
 static int tier_of(unsigned int node)

@@ -17,6 +17,9 @@ int node_cpu(unsigned int node);
 /* Memory of a node that is free now; 0 if that is not known. */
 size_t node_free_bytes(unsigned int node);
 
+/* What the kernel keeps free of a node: with less, it begins to reclaim. */
+size_t node_reserve_bytes(unsigned int node);
+
 /* Whether @low is in a memory tier below that of @high. */
 bool node_is_lower(unsigned int low, unsigned int high);
 

@@ -132,12 +132,14 @@ def run(
     experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
     *,
     stage: Annotated[
-        Literal["native", "vm", "live"],
+        Literal["native", "vm", "live"] | None,
         typer.Option(
             help="native: the kernel's objects in a plain program, at full speed; vm: whole"
-            " kernels in QEMU; live: the kernel this machine runs."
+            " kernels in QEMU; live: the kernel this machine runs. Unless given: vm of compact,"
+            " native of all others.",
+            show_default=False,
         ),
-    ] = "native",
+    ] = None,
     rows: Annotated[
         list[str] | None, typer.Option("--row", metavar="NAME", help="Only this row; repeatable.")
     ] = None,
@@ -210,7 +212,9 @@ def run(
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
-    asked = load(_experiment_path(experiment)).at(stage)
+    whole = load(_experiment_path(experiment))
+    stage = stage or whole.stage
+    asked = whole.at(stage)
     if size is not None:
         if not isinstance(asked, ZoneDevice):
             raise BadUsage(f"--size describes a device; choose rows of {asked.name} with --row")

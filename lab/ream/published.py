@@ -15,6 +15,12 @@ from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, rea
 RATIO_UNIT = "ratio published/before"
 """The unit of a table whose source printed only the ratio."""
 
+AS_NAMED = "as named"
+"""The unit of a table of several quantities: each has its own in its name, as wall_ms."""
+
+_SUFFIXES = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "pct": "%"}
+_WORDS = ("higher", "lower")
+
 
 class TableRow(Value):
     """One printed line: what was varied, what was measured, and its spread where printed."""
@@ -26,10 +32,13 @@ class TableRow(Value):
 
 @dataclass(frozen=True)
 class Printed:
-    """Two values of a table, in its unit, as a row of ours is compared with; None: not printed."""
+    """Two values of a table, in one unit, as a row of ours is compared with; None: not printed."""
 
     line: TableRow
     """The published one's; the other may come from another line."""
+    unit: str
+    better: str
+    """higher or lower, of the two values."""
     before: float | None
     published: float | None
     before_sd: float | None
@@ -43,7 +52,10 @@ class Printed:
 
 
 class Table(Value):
-    """cpus: of the machine. node_gib: memory of a node, where that is what was initialised."""
+    """cpus: of the machine. node_gib: memory of a node, where that is what was initialised.
+
+    nr_huge: huge pages that each line is about.
+    """
 
     id: Name
     experiment: Name
@@ -61,6 +73,7 @@ class Table(Value):
     approximate: bool = False
     claims: str | None = None
     cpus: int | None = Field(default=None, ge=1)
+    nr_huge: int | None = Field(default=None, ge=1)
     node_gib: int | None = Field(default=None, ge=1)
 
     def row(self, params: Mapping[str, Scalar]) -> TableRow:
@@ -84,15 +97,27 @@ class Table(Value):
         """Whether the values are measurements, not ratios already."""
         return self.unit != RATIO_UNIT
 
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether the values are rates.
+    def unit_of(self, value: str | None) -> str:
+        """Of a value of that name; None: of `before` and `published`."""
+        if self.unit != AS_NAMED or value is None:
+            return self.unit
+        return _SUFFIXES.get(value.rpartition("_")[2], value)
 
-        Raises BadUsage if that is not said of all of them with one word: a ratio would be a guess.
+    def better_of(self, value: str | None) -> str:
+        """Which of two values of that name is the better one: "higher" or "lower".
+
+        `better` has one of these words for all values, or says the names after each word, as in
+        "lower wall_ms and sys_pct, higher hog_iterations". Raises BadUsage if it does neither,
+        or not of this value: a ratio would be a guess.
         """
-        if self.better not in ("higher", "lower"):
-            raise self._bad(f'better is neither "higher" nor "lower" (it is {self.better!r})')
-        return self.better == "higher"
+        if self.better in _WORDS:
+            return self.better
+        for clause in self.better.split(","):
+            words = clause.split()
+            if words and words[0] in _WORDS and value in {*words[1:]} - {"and"}:
+                return words[0]
+        said = f" of {value}" if value else ""
+        raise self._bad(f'better is neither "higher" nor "lower"{said} (it is {self.better!r})')
 
     def printed(self, ref: PublishedRef, threads: int | None = None) -> Printed:
         """What `ref` names, for a run of ours that had so many threads; None: as many as it had.
@@ -107,10 +132,13 @@ class Table(Value):
                 if one.values.get(ref.value, 0) <= 0:
                     raise self._bad(f"the row of {_words(one.params)} has no {ref.value} above 0")
         pair = base.values.get(before), line.values.get(published)
-        ratio = _ratio(*(pair[::-1] if self.higher_is_better else pair))
+        better = self.better_of(ref.value)
+        ratio = _ratio(*(pair[::-1] if better == "higher" else pair))
         absolute = self.values_are_absolute
         return Printed(
             line=line,
+            unit=self.unit_of(ref.value),
+            better=better,
             before=pair[0] if absolute else None,
             published=pair[1] if absolute else None,
             before_sd=base.sd.get(before) if absolute else None,

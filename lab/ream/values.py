@@ -74,7 +74,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def faults(source: str, error: ValidationError) -> BadUsage:
     """All faults of one value, one line each: `source: field: fault (it is value)`."""
-    return BadUsage("\n".join(_say(source, fault) for fault in error.errors()))
+    # That a default could not be made from another, faulty field is no fault of its own.
+    own = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
+    return BadUsage("\n".join(_say(source, fault) for fault in own))
 
 
 def _say(source: str, fault: Mapping[str, Any]) -> str:

@@ -51,8 +51,8 @@ enum number {
  * @ptes: Entries, by address space.
  * @pmds: Middle entries that are not tables, by address space.
  * @left: Page numbers of heads on the caller's list, in order.
- * @words: Pairs of an address and the 8 bytes that must be there: the list's
- *	head.
+ * @words: Pairs of an address and the 8 bytes that must be there: the lists'
+ *	heads.
  * @queue_words: Likewise, the heads of the queues of folios to split.
  * @contents: int64_t of every frame of the sources, then of the targets: the
  *	page whose contents it must hold; absent: nothing has been copied.
@@ -437,6 +437,7 @@ static bool settle(const struct look *look)
 
 /* --- What is left on the caller's list ------------------------------------ */
 
+/* Of the first call: folios are left by none where there are several. */
 static unsigned long *list_head(void)
 {
 	return (unsigned long *)MIGRATE_LIST_ADDRESS;

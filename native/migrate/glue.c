@@ -3,9 +3,10 @@
  * The kernel's side of the migrate experiment: compiled by kbuild against the
  * variant's own headers, linked to the variant's own migrate.o and rmap.o.
  *
- * It builds address spaces that map some folios, puts the folios on a list as
+ * It builds address spaces that map some folios, puts the folios on lists as
  * if they had been isolated, and calls migrate_pages(). Nothing here runs
- * inside the clock but that call, and the two functions that it is given.
+ * inside the clock but that call, and the two functions that it is given. Where
+ * folios are on several lists it is called for each, as compact_zone() does.
  */
 #include <linux/gfp.h>
 #include <linux/migrate.h>
@@ -163,8 +164,9 @@ static void reset_events(void)
 		memset(per_cpu_ptr(&vm_event_states, cpu), 0, sizeof(vm_event_states));
 }
 
-static struct list_head *callers_list(void)
+static struct list_head *callers_lists(void)
 {
+	BUILD_BUG_ON(sizeof(struct list_head) != MIGRATE_LIST_BYTES);
 	return (struct list_head *)MIGRATE_LIST_ADDRESS;
 }
 
@@ -173,8 +175,16 @@ static struct folio *folio_at(unsigned long page_number)
 	return pfn_folio(MIGRATE_SRC_PFN + page_number);
 }
 
+/* Whoever isolated the folios has linked them; this is where their list begins. */
+static void begin_list(struct list_head *head, const struct migrate_list *list)
+{
+	head->next = &folio_at(list->first)->lru;
+	head->prev = &folio_at(list->last)->lru;
+}
+
 static enum migrate_engine prepare(const struct migrate_request *request)
 {
+	unsigned long list;
 	unsigned int i;
 
 	vmemmap_base = MIGRATE_MAP_ADDRESS - MIGRATE_TABLE_PFN * sizeof(struct page);
@@ -184,6 +194,7 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	world.nr_asked = 0;
 	world.nr_put = 0;
 	world.nr_succeeded = 0;
+	world.ret = 0;
 	for (i = 0; i < MIGRATE_NR_NODES; i++)
 		init_node(i);
 	reset_events();
@@ -198,8 +209,8 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	init_anon_vma(request->nr_mappings);
 	/* Another task asks each time: what the last one left is not its affair. */
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
-	callers_list()->next = &folio_at(request->first)->lru;
-	callers_list()->prev = &folio_at(request->last)->lru;
+	for (list = 0; list < request->nr_lists; list++)
+		begin_list(&callers_lists()[list], &request->lists[list]);
 	return migrate_engine_in_use();
 }
 
@@ -223,11 +234,25 @@ static void put_folio(struct folio *dst, unsigned long private)
 	world.nr_put++;
 }
 
+/*
+ * The loop is that of compact_zone(), which calls for each list that it has
+ * isolated, and ends where memory does. Lists are made before the clock runs;
+ * all but compaction have one.
+ */
 static void run(void)
 {
-	world.ret = migrate_pages(callers_list(), new_folio, put_folio, 0,
-				  world.request.mode, world.request.reason,
-				  &world.nr_succeeded);
+	struct list_head *list = callers_lists();
+	struct list_head *end = list + world.request.nr_lists;
+
+	for (; list < end && world.ret >= 0; list++) {
+		unsigned int nr_succeeded = 0;
+		int ret = migrate_pages(list, new_folio, put_folio, 0,
+					world.request.mode, world.request.reason,
+					&nr_succeeded);
+
+		world.ret = ret < 0 ? ret : world.ret + ret;
+		world.nr_succeeded += nr_succeeded;
+	}
 }
 
 /* --- After -------------------------------------------------------------- */

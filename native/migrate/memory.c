@@ -33,7 +33,7 @@ size_t memory_nr_tables(size_t nr_pmds, unsigned int nr_mappings)
 void memory_map_small(void)
 {
 	launch_map_small(MIGRATE_ANON_VMA_ADDRESS, SMALL_BYTES);
-	launch_map_small(MIGRATE_LIST_ADDRESS, SMALL_BYTES);
+	launch_map_small(MIGRATE_LIST_ADDRESS, MIGRATE_MOST_LISTS * MIGRATE_LIST_BYTES);
 	launch_map_small(MIGRATE_NODE_ADDRESS, MIGRATE_NR_NODES * MIGRATE_NODE_BYTES);
 }
 

@@ -15,9 +15,11 @@
 #define MIGRATE_MAP_ADDRESS 0x200000000000UL	/* descriptor of MIGRATE_TABLE_PFN */
 #define MIGRATE_RAM_ADDRESS 0x300000000000UL	/* contents of MIGRATE_TABLE_PFN */
 #define MIGRATE_ANON_VMA_ADDRESS 0x1fff00000000UL
-#define MIGRATE_LIST_ADDRESS 0x1fff00010000UL	/* the caller's list head */
 #define MIGRATE_NODE_ADDRESS 0x1fff00100000UL	/* struct pglist_data of node 0 */
 #define MIGRATE_NODE_BYTES 0x100000UL		/* from there to the next node's */
+#define MIGRATE_LIST_ADDRESS 0x1fff01000000UL	/* the callers' list heads */
+#define MIGRATE_MOST_LISTS 0x100000UL
+#define MIGRATE_LIST_BYTES 16UL			/* of a head; glue.c checks it */
 #define MIGRATE_VMA_ADDRESS 0x10000000000UL	/* where each mm maps the folios */
 
 #define MIGRATE_NR_NODES 2
@@ -72,6 +74,16 @@ struct migrate_mapping {
 };
 
 /**
+ * struct migrate_list - what one call of migrate_pages() is given
+ * @first: Page number of the first folio's head; links are in descriptors.
+ * @last: Of the last one's.
+ */
+struct migrate_list {
+	unsigned long first;
+	unsigned long last;
+};
+
+/**
  * struct migrate_request - folios, who maps them, and where they go
  * @mode: enum migrate_mode, by value.
  * @reason: enum migrate_reason, by value.
@@ -83,9 +95,8 @@ struct migrate_mapping {
  * @rss: Pages that each address space counts as its own.
  * @nr_mappings: Address spaces.
  * @mapping: What each has to begin with.
- * @first: Page number of the first folio's head on the caller's list, whose
- *	links are in the descriptors.
- * @last: Of the last one's.
+ * @lists: What each call is given, one call after the other.
+ * @nr_lists: Calls, most MIGRATE_MOST_LISTS.
  * @no_target: Page numbers of heads for which there is no new folio,
  *	ascending.
  * @nr_no_target: How many.
@@ -109,8 +120,8 @@ struct migrate_request {
 	long rss[MIGRATE_MOST_MAPPINGS];
 	unsigned int nr_mappings;
 	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
-	unsigned long first;
-	unsigned long last;
+	const struct migrate_list *lists;
+	unsigned long nr_lists;
 	const unsigned long *no_target;
 	unsigned long nr_no_target;
 	const unsigned long *poisoned;
@@ -125,8 +136,9 @@ struct migrate_request {
 
 /**
  * struct migrate_result - what is not in descriptors and contents
- * @ret: What migrate_pages() returned.
- * @nr_succeeded: What it said of base pages moved.
+ * @ret: What migrate_pages() returned; of several calls, the sum, or the first
+ *	that is negative.
+ * @nr_succeeded: What it said of base pages moved, in all calls.
  * @events: Additions to the counters of enum migrate_event.
  * @stats: Additions to the statistics of enum migrate_stat, by node.
  * @rss: Pages that each address space counts; others of its counters must be 0.
@@ -165,7 +177,7 @@ struct migrate_result {
  * struct migrate_ops - what one variant can do
  * @prepare: Build address spaces; descriptors of folios and targets are in
  *	place. Not timed. Returns who will copy.
- * @run: The kernel's migrate_pages(), and nothing else.
+ * @run: The kernel's migrate_pages(), once for each list, and nothing else.
  * @read: Say what came of it.
  */
 struct migrate_ops {

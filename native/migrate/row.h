@@ -11,6 +11,7 @@
 enum pre_state_of_migrate {
 	PRE_WARM,	/* just written, as far as it fits into the caches */
 	PRE_COLD,	/* no line of it in any cache */
+	PRE_ISOLATED,	/* descriptors warm, all else cold: as scanners leave it */
 };
 
 /**
@@ -18,11 +19,13 @@ enum pre_state_of_migrate {
  * @name: As the record spells it.
  * @rounds: How often everything is measured.
  * @limits: Whether plain copies of the same pages are measured, too.
+ * @moved_bytes: What one sample moves.
  * @folio_bytes: Of each folio; for plain copies.
  * @pre_state: What the caches hold before each sample: enum pre_state_of_migrate.
  * @flush: Whether a flush of other CPUs' TLBs takes the time it takes here.
  * @request: What the kernel is asked; pointers are filled in later.
- * @heads: Page numbers of heads, in the order of the list; for plain copies,
+ * @lists: A struct migrate_list for each call.
+ * @heads: Page numbers of heads, in the order of the lists; for plain copies,
  *	else absent.
  * @src: Descriptors to begin with.
  * @dst: Likewise, of the targets.
@@ -40,10 +43,12 @@ struct row {
 	char name[64];
 	unsigned int rounds;
 	unsigned int limits;
+	unsigned long moved_bytes;
 	unsigned long folio_bytes;
 	unsigned int pre_state;
 	unsigned int flush;
 	struct migrate_request request;
+	char lists[PATH_BYTES];
 	char heads[PATH_BYTES];
 	char src[PATH_BYTES];
 	char dst[PATH_BYTES];

@@ -20,7 +20,7 @@
 #define MOST_TURNS 64
 
 static const char *const pre_states[] = {
-	[PRE_WARM] = "warm", [PRE_COLD] = "cold", NULL
+	[PRE_WARM] = "warm", [PRE_COLD] = "cold", [PRE_ISOLATED] = "isolated", NULL
 };
 
 static const char *const engines[] = {
@@ -34,6 +34,7 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
 	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
 	PLAN_FIELD("limits", PLAN_UINT, struct row, limits),
+	PLAN_FIELD("moved_bytes", PLAN_ULONG, struct row, moved_bytes),
 	PLAN_FIELD("folio_bytes", PLAN_ULONG, struct row, folio_bytes),
 	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
 	PLAN_FIELD("flush", PLAN_UINT, struct row, flush),
@@ -45,11 +46,10 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("page_prot", PLAN_ULONG, struct row, request.page_prot),
 	PLAN_FIELD("rss", PLAN_LONGS, struct row, request.rss),
 	PLAN_FIELD("nr_mappings", PLAN_UINT, struct row, request.nr_mappings),
-	PLAN_FIELD("first", PLAN_ULONG, struct row, request.first),
-	PLAN_FIELD("last", PLAN_ULONG, struct row, request.last),
 	PLAN_FIELD("no_copy", PLAN_UINT, struct row, request.no_copy),
 	PLAN_FIELD_CHOICE("engine", engines, struct row, request.engine),
 	PLAN_FIELD("channels", PLAN_UINT, struct row, request.channels),
+	PLAN_FIELD("lists", PLAN_TEXT, struct row, lists),
 	PLAN_FIELD("heads", PLAN_TEXT, struct row, heads),
 	PLAN_FIELD("faults", PLAN_LONGS, struct row, request.faults),
 	PLAN_FIELD("src", PLAN_TEXT, struct row, src),
@@ -70,15 +70,10 @@ static unsigned long flush_ns;	/* measured once, if any row wants it */
 
 /* The row's files, mapped while it runs. */
 static struct {
-	struct image heads, src, dst, no_target, poisoned, deferrable;
+	struct image lists, heads, src, dst, no_target, poisoned, deferrable;
 	struct image ptes[MIGRATE_MOST_MAPPINGS], pmds[MIGRATE_MOST_MAPPINGS];
 	struct migrate_mapping is[MIGRATE_MOST_MAPPINGS];	/* as read back */
 } now;
-
-static size_t buffer_bytes(const struct row *row)
-{
-	return row->request.nr_pages * PAGE_BYTES;
-}
 
 static void *room(size_t bytes)
 {
@@ -106,12 +101,25 @@ static void open_mappings(struct row *row)
 	}
 }
 
+static void open_lists(struct row *row)
+{
+	struct migrate_request *request = &row->request;
+
+	now.lists = image_map(row->lists);
+	request->lists = (const struct migrate_list *)now.lists.start;
+	request->nr_lists = now.lists.bytes / sizeof(*request->lists);
+	if (!request->nr_lists || request->nr_lists > MIGRATE_MOST_LISTS)
+		die(RUNNER_USAGE, "%s: %lu calls: 1 to %lu", row->name, request->nr_lists,
+		    MIGRATE_MOST_LISTS);
+}
+
 static void open_row(struct row *row)
 {
 	struct migrate_request *request = &row->request;
 
 	if (!request->nr_mappings || request->nr_mappings > MIGRATE_MOST_MAPPINGS)
 		die(RUNNER_USAGE, "%s: %u address spaces", row->name, request->nr_mappings);
+	open_lists(row);
 	now.heads = image_map_if_any(row->heads);
 	now.src = image_map(row->src);
 	now.dst = image_map(row->dst);
@@ -135,6 +143,7 @@ static void open_row(struct row *row)
 static void close_row(const struct row *row)
 {
 	expect_close();
+	image_unmap(&now.lists);
 	image_unmap(&now.heads);
 	image_unmap(&now.src);
 	image_unmap(&now.dst);
@@ -158,29 +167,39 @@ static void set_before(const struct row *row)
 	contents_spoil(memory_contents(MIGRATE_DST_PFN), row->request.nr_pages, launch.nr_cpus);
 }
 
-/* All that the operation will read or write, but for our own copies. */
+#define NR_PARTS 4
+
+/* What the operation will read or write, and whether a scanner has just read it. */
+struct part {
+	void *start;
+	size_t bytes;
+	bool is_scanned;
+};
+
+static void set_part(const struct part *part, enum pre_state_of_migrate state)
+{
+	if (state == PRE_WARM || (state == PRE_ISOLATED && part->is_scanned))
+		cache_touch(part->start, part->bytes);
+	else
+		cache_evict(part->start, part->bytes);
+}
+
+/* All of it, but for our own copies. */
 static void set_pre_state(const struct row *row)
 {
 	size_t nr_tables = memory_nr_tables(row->request.nr_pmds, row->request.nr_mappings);
-	struct {
-		void *start;
-		size_t bytes;
-	} parts[4] = {
-		{ memory_descriptor(MIGRATE_TABLE_PFN), nr_tables * DESCRIPTOR_BYTES },
-		{ memory_contents(MIGRATE_TABLE_PFN), nr_tables * PAGE_BYTES },
-		{ memory_descriptor(MIGRATE_SRC_PFN), now.src.bytes },
-		{ memory_descriptor(MIGRATE_DST_PFN), now.dst.bytes },
+	const struct part parts[NR_PARTS] = {
+		{ memory_descriptor(MIGRATE_TABLE_PFN), nr_tables * DESCRIPTOR_BYTES, false },
+		{ memory_contents(MIGRATE_TABLE_PFN), nr_tables * PAGE_BYTES, false },
+		{ memory_descriptor(MIGRATE_SRC_PFN), now.src.bytes, true },
+		{ memory_descriptor(MIGRATE_DST_PFN), now.dst.bytes, true },
 	};
 
-	for (size_t i = 0; i < 4; i++) {
-		if (row->pre_state == PRE_COLD)
-			cache_evict(parts[i].start, parts[i].bytes);
-		else
-			cache_touch(parts[i].start, parts[i].bytes);
-	}
 	/* The targets' contents are written past the caches, whatever the state. */
-	if (row->pre_state == PRE_COLD)
-		cache_evict(memory_contents(MIGRATE_SRC_PFN), buffer_bytes(row));
+	if (row->pre_state != PRE_WARM)
+		cache_evict(memory_contents(MIGRATE_SRC_PFN), row->request.nr_pages * PAGE_BYTES);
+	for (size_t i = 0; i < NR_PARTS; i++)
+		set_part(&parts[i], row->pre_state);
 }
 
 static void print_sample(const struct row *row, unsigned int round, const char *subject,
@@ -193,7 +212,7 @@ static void print_sample(const struct row *row, unsigned int round, const char *
 		.subject = subject,
 		.nr_threads = nr_threads,
 		.time_ns = time_ns,
-		.nr_bytes = buffer_bytes(row),
+		.nr_bytes = row->moved_bytes,
 		.verified = verified,
 	};
 

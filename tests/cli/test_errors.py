@@ -20,7 +20,7 @@ CANNOT_RUN = 3
         (
             ["run", "quux"],
             (
-                "no experiment 'quux'; there is deferred-init, fork, migrate, zone-device,"
+                "no experiment 'quux'; there is compact, deferred-init, fork, migrate, zone-device,"
                 " or give a .toml file"
             ),
         ),

@@ -7,6 +7,7 @@ import re
 import pytest
 from pydantic import BaseModel
 
+from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
 from ream.record import machine, receipt
@@ -21,6 +22,7 @@ RECEIPT_PARTS = (
     receipt.Receipt,
     receipt.Kernel,
     receipt.Guest,
+    receipt.GuestKind,
     receipt.Ream,
     receipt.Settings,
     receipt.SeriesEntry,
@@ -39,6 +41,10 @@ RUN_PARTS = (
     contract.Comparison,
     contract.Grid,
     contract.GridLine,
+    contract.Compaction,
+    contract.PrintedTable,
+    contract.PrintedLine,
+    contract.Batch,
     contract.ReceiptLines,
 )
 
@@ -51,6 +57,11 @@ def test_every_field_is_described(part: type[BaseModel]) -> None:
 
 def test_every_field_of_a_sample_is_described() -> None:
     assert {field.name for field in dataclasses.fields(Sample)} <= DESCRIBED
+
+
+def test_every_key_that_compaction_adds_to_a_sample_is_described() -> None:
+    own = {field.name for field in dataclasses.fields(Compacted)} - {"counters"}
+    assert own <= DESCRIBED
 
 
 def test_the_parts_above_are_all_there_are() -> None:

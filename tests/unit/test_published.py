@@ -50,13 +50,30 @@ def test_a_ratio_of_rates_is_turned_over_so_that_faster_is_less_than_1() -> None
         assert table.printed(ref).ratio == pytest.approx(ratio)
 
 
-def test_a_table_whose_values_are_better_in_two_ways_is_not_compared() -> None:
+def test_a_value_of_which_it_is_not_said_what_is_better_is_not_compared() -> None:
     table = lookup(load_tables(PUBLISHED), "compact-dma")
     ref = PublishedRef(
-        id=table.id, params={"mode": "dma"}, before={"mode": "baseline"}, value="wall_ms"
+        id=table.id, params={"mode": "dma"}, before={"mode": "baseline"}, value="migrated"
     )
-    with pytest.raises(BadUsage, match=r'better is neither "higher" nor "lower" \(it is \'lower'):
+    said = r'better is neither "higher" nor "lower" of migrated \(it is \'lower'
+    with pytest.raises(BadUsage, match=said):
         table.printed(ref)
+    by_time = table.printed(ref.model_copy(update={"value": "wall_ms"}))
+    assert (by_time.unit, by_time.better) == ("ms", "lower")
+    assert by_time.ratio == pytest.approx(18887 / 16708)
+
+
+def test_a_value_that_is_better_when_higher_is_turned_over() -> None:
+    table = lookup(load_tables(PUBLISHED), "compact-dma")
+    ref = PublishedRef(
+        id=table.id,
+        params={"mode": "busy-dma"},
+        before={"mode": "busy-baseline"},
+        value="hog_iterations",
+    )
+    printed = table.printed(ref)
+    assert printed.better == "higher"
+    assert printed.ratio == pytest.approx(62300165085 / 66022189744)
 
 
 SKYLAKE = PublishedRef(

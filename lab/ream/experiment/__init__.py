@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
+from ream.experiment.compact import IDEAL_PAGES, Compact, CompactRow
 from ream.experiment.deferred_init import DeferredInit, DeferredInitRow
 from ream.experiment.fork import Fork, ForkRow
 from ream.experiment.migrate import Migrate, MigrateRow
@@ -33,6 +34,7 @@ __all__ = [
     "BEFORE",
     "BEFORE_AGAIN",
     "BYTES_PER_PAGE",
+    "IDEAL_PAGES",
     "IMPLIED",
     "PAGE_BYTES",
     "PUBLISHED",
@@ -40,6 +42,8 @@ __all__ = [
     "STRUCT_PAGE_BYTES",
     "BytesOf",
     "Cell",
+    "Compact",
+    "CompactRow",
     "DeferredInit",
     "DeferredInitRow",
     "Experiment",
@@ -58,10 +62,11 @@ __all__ = [
     "parse_size",
 ]
 
-Experiment = ZoneDevice | DeferredInit | Fork | Migrate
-Row = ZoneDeviceRow | DeferredInitRow | ForkRow | MigrateRow
+Experiment = ZoneDevice | DeferredInit | Fork | Migrate | Compact
+Row = ZoneDeviceRow | DeferredInitRow | ForkRow | MigrateRow | CompactRow
 
 _BY_NAME: Mapping[object, type[Experiment]] = {
+    "compact": Compact,
     "deferred-init": DeferredInit,
     "fork": Fork,
     "migrate": Migrate,

@@ -112,6 +112,11 @@ class RowBase(Value):
         return None
 
     @property
+    def nr_batches(self) -> int | None:
+        """Calls of the kernel that the work is done in; None: it is one, or the kernel's affair."""
+        return None
+
+    @property
     def cpus_wanted(self) -> int | None:
         """CPUs that work at once if they are idle; None: it does not matter."""
         return None
@@ -157,6 +162,8 @@ class ExperimentBase(Value, Generic[R]):
 
     name: str
     question: str
+    stage: Stage = "native"
+    """Of a run that names none."""
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
     """Launches of the vm stage: each boots every variant once for every device."""

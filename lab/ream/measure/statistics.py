@@ -73,11 +73,20 @@ def paired_ratio(
     to the greatest ratio of any round.
     """
     samples = list(samples)
-    times, base = _times(samples, subject), _times(samples, to)
+    return paired(_times(samples, subject), _times(samples, to), counted=counted)
+
+
+def paired(
+    values: Mapping[tuple[int, int], float],
+    base: Mapping[tuple[int, int], float],
+    *,
+    counted: bool = False,
+) -> Estimate | None:
+    """Ratio of any two quantities above 0, by launch and round, as `paired_ratio` makes it."""
     logs: dict[int, list[float]] = {}
-    for (launch, round_), time_ns in times.items():
-        if (launch, round_) in base:
-            logs.setdefault(launch, []).append(math.log(time_ns / base[launch, round_]))
+    for place, value in values.items():
+        if place in base:
+            logs.setdefault(place[0], []).append(math.log(value / base[place]))
     estimate = _estimate([statistics.median(rounds) for _, rounds in sorted(logs.items())])
     if estimate is None or not counted:
         return estimate

@@ -148,9 +148,10 @@ def spare(nr_pages: int, facts: Facts, place: Place) -> NDArray[np.uint8]:
 def lay_out(
     octets: NDArray[np.uint8], first_page: int, like: Folio, facts: Facts, place: Place
 ) -> None:
-    """Make folios of allocated pages, one after the other, not mapped by anybody yet.
+    """Make folios of allocated pages, not mapped by anybody yet.
 
-    octets: shape (nr_folios, pages of each, sizeof.page), changed in place. like: their order,
+    octets: shape (nr_folios, pages of each, sizeof.page), changed in place; in memory folios are
+    as far from each other as in the array behind it. like: their order,
     kind and flags. Source: prep_compound_head(), prep_compound_tail() and page_rmappable_folio()
     in mm/internal.h, folio_add_new_anon_rmap() in mm/rmap.c.
     """
@@ -166,7 +167,7 @@ def lay_out(
         return
     nr_folios = len(octets)
     first = place.map + first_page * size
-    heads = first + np.arange(nr_folios, dtype=np.uint64) * np.uint64(like.nr_pages * size)
+    heads = first + np.arange(nr_folios, dtype=np.uint64) * np.uint64(octets.strides[0])
     pages["flags"][:, 0] |= np.uint64(1 << facts["PG_head"])
     pages["compound_head"][:, 1:] = (heads | np.uint64(1))[:, np.newaxis]
     pages["mapping"][:, 1:] = facts["TAIL_MAPPING"]

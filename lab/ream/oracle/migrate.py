@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What memory must hold after migrate_pages(), and what the call must have said and counted.
+"""What memory must hold after migrate_pages(), and what calls must have said and counted.
 
 Rules of Linux 6.12; each names its place in that tree. Who copies the contents, one by one or
 many at once, shows in none of this, so nothing here knows of it. What does show is how entries
@@ -37,19 +37,20 @@ AtLeastAtMost: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class After:
-    """All that must come of one call.
+    """All that must come of one call, or of several in a row.
 
-    ret: what it returned. nr_succeeded: base pages. left: heads on the caller's list, in order.
-    events: vm_event counters. nr_allocated: calls of get_new_folio(), failed ones too. nr_put: of
-    put_new_folio(). nr_freed: folios whose last reference went. nr_added: calls of
-    folio_add_lru(). nr_drained: of lru_add_drain(). least_poison_reports: calls of
-    memory_failure_queue(); whoever copies many at once may find the poison once more.
+    ret: what it returned, or all of them in sum. nr_succeeded: base pages. left: heads on the
+    caller's list, in order. events: vm_event counters. nr_allocated: calls of get_new_folio(),
+    failed ones too. nr_put: of put_new_folio(). nr_freed: folios whose last reference went.
+    nr_added: calls of folio_add_lru(). nr_drained: of lru_add_drain(). least_poison_reports: calls
+    of memory_failure_queue(); whoever copies many at once may find the poison once more.
     contents: of each source frame, then of each target frame, the source page whose bytes it
-    holds, or ANYTHING. node_stats: changes of the source's and of the target's node.
-    batch_flushes: of other CPUs' TLBs for many entries (arch_tlbbatch_flush), where another CPU
-    runs the address space. single_flushes: those at once. src_queued, dst_queued: heads on the
-    queues of deferred splits. rss: MM_ANONPAGES of each address space, before and after.
-    split: heads of folios that were split; `left` has those of their pages that are left.
+    holds, or ANYTHING. node_stats: changes of the source's and of the target's node; if they are
+    one, both are in the first. batch_flushes: of other CPUs' TLBs for many entries
+    (arch_tlbbatch_flush), where another CPU runs the address space. single_flushes: those at once.
+    src_queued, dst_queued: heads on the queues of deferred splits. rss: MM_ANONPAGES of each
+    address space, before and after. split: heads of folios that were split; `left` has those of
+    their pages that are left.
     """
 
     state: State
@@ -74,7 +75,7 @@ class After:
 
 
 def migrate(migration: Migration, facts: Facts, place: Place, *, batched: bool = False) -> After:
-    """After one call of migrate_pages().
+    """After migrate_pages(), called once for each of the lists.
 
     batched: whether the kernel removes a folio's entries in an address space all at once; if not,
     the first one removed queues a large folio for a deferred split, and its target after it.
@@ -97,8 +98,8 @@ def migrate(migration: Migration, facts: Facts, place: Place, *, batched: bool =
         nr_drained=sum("mlocked" in unit.folio.flags for unit in moved),
         least_poison_reports=call.nr_poison_reports,
         contents=_contents(migration.nr_pages, moved),
-        node_stats=_node_stats(migration.reason, moved, freed),
-        batch_flushes=(min(call.nr_batch_flushes, 1), call.nr_batch_flushes),
+        node_stats=_node_stats(migration.reason, moved, freed, place),
+        batch_flushes=(call.least_batch_flushes, call.nr_batch_flushes),
         single_flushes=(call.least_single_flushes, call.most_single_flushes),
         src_queued=call.queued("src"),
         dst_queued=call.queued("dst"),
@@ -134,7 +135,9 @@ def _contents(nr_pages: int, moved: Iterable[Unit]) -> NDArray[np.int64]:
     return held
 
 
-def node_stats_of(reason: str, pages: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+def node_stats_of(
+    reason: str, pages: Mapping[str, int], place: Place
+) -> dict[str, tuple[int, int]]:
     """Changes of the two nodes' counters.
 
     pages: by name, isolated-anon and isolated-file that are so no longer, mapped and huge that
@@ -142,16 +145,19 @@ def node_stats_of(reason: str, pages: Mapping[str, int]) -> dict[str, tuple[int,
     __folio_mod_stat(), mm/rmap.c; what reclaim demotes is counted by reclaim.
     """
     counted = reason != "DEMOTION"
-    return {
+    changes = {
         "NR_ISOLATED_ANON": (-pages.get("isolated-anon", 0) * counted, 0),
         "NR_ISOLATED_FILE": (-pages.get("isolated-file", 0) * counted, 0),
         "NR_ANON_MAPPED": (-pages.get("mapped", 0), pages.get("mapped", 0)),
         "NR_ANON_THPS": (-pages.get("huge", 0), pages.get("huge", 0)),
     }
+    if place.src_nid != place.dst_nid:
+        return changes
+    return {name: (sum(change), 0) for name, change in changes.items()}
 
 
 def _node_stats(
-    reason: str, moved: Sequence[Unit], freed: Sequence[Unit]
+    reason: str, moved: Sequence[Unit], freed: Sequence[Unit], place: Place
 ) -> dict[str, tuple[int, int]]:
     pages: Counter[str] = Counter()
     for unit in (*moved, *freed):
@@ -159,7 +165,7 @@ def _node_stats(
         pages["isolated-anon" if folio.swapbacked else "isolated-file"] += folio.nr_pages
         pages["mapped"] += folio.nr_mapped_pages
         pages["huge"] += folio.nr_pages * (folio.mapped == "pmd")
-    return node_stats_of(reason, pages)
+    return node_stats_of(reason, pages, place)
 
 
 def _state(migration: Migration, call: Call, left: list[int], facts: Facts, place: Place) -> State:

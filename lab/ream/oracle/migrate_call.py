@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One call of migrate_pages() as its lists and counters go: which folio gets where, and when.
+"""Calls of migrate_pages() as lists and counters go: which folio gets where, and when.
 
 Folios are numbers here: those of the migration, then pages of those that were split.
 Source of all: mm/migrate.c of Linux 6.12.
@@ -48,7 +48,7 @@ class Batch:
 
 
 class Call:
-    """migrate_pages(), from the caller's list to what is left on it."""
+    """migrate_pages(), from the caller's list to what is left on it, once for each list."""
 
     def __init__(self, migration: Migration, *, shared_queue: bool, batched: bool) -> None:
         self.units = list(migration.units)
@@ -60,6 +60,7 @@ class Call:
         self.nr_allocated = 0
         self.nr_put = 0
         self.nr_poison_reports = 0
+        self.least_batch_flushes = 0
         self.nr_batch_flushes = 0
         self.least_single_flushes = 0
         self.most_single_flushes = 0
@@ -85,8 +86,19 @@ class Call:
         return tuple(page for where, page in self.queues[side] if where == side)
 
     def run(self) -> tuple[int, list[int]]:
-        """What migrate_pages() returned, and the caller's list."""
-        rest, failed = list(self._migration.order_of_list), list[int]()
+        """What migrate_pages() returned in all, and what is left; of several calls nothing is."""
+        result, left = 0, list[int]()
+        for listed in self._migration.calls:
+            nr_before = self.nr_batch_flushes
+            ret, rest = self._one(list(listed))
+            result, left = result + ret, left + rest
+            # However many folios a kernel unmaps before it moves them, it does so in each call.
+            self.least_batch_flushes += min(self.nr_batch_flushes - nr_before, 1)
+        return result, left
+
+    def _one(self, rest: list[int]) -> tuple[int, list[int]]:
+        """What one call returned, and its caller's list."""
+        failed = list[int]()
         result = 0
         while rest and result >= 0:
             cut = self._prefix(rest)

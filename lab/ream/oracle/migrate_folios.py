@@ -188,12 +188,16 @@ class Unit:
 
 @dataclass(frozen=True)
 class Migration:
-    """One call of migrate_pages() on folios that lie one after the other in memory.
+    """A call of migrate_pages(), or one after the other, on folios that lie in memory in order.
 
     listed: their numbers in the order of the caller's list, which is also that of their
-    addresses; None: as they lie. batch_pages: NR_MAX_BATCHED_MIGRATION.
+    addresses; None: as they lie. batch_pages: NR_MAX_BATCHED_MIGRATION. spread: each folio has as
+    many times its size, in memory and in its address space; what is behind it is nobody's.
+    folios_per_call: a call is given that many, as compaction does, the last what is left; None:
+    there is one call.
     Raises ValueError for what no kernel could be asked, or what is not modelled: waiting for a
-    lock or for writeback, and splitting a folio that has a target already or a huge entry.
+    lock or for writeback, splitting a folio that has a target already or a huge entry, and
+    several calls with anything in their way.
     """
 
     folios: tuple[Folio, ...]
@@ -201,6 +205,8 @@ class Migration:
     reason: str = "SYSCALL"
     batch_pages: int = STOCK_BATCH_PAGES
     listed: tuple[int, ...] | None = None
+    spread: int = 1
+    folios_per_call: int | None = None
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -212,12 +218,19 @@ class Migration:
         """Numbers of the folios as migrate_pages() meets them."""
         return range(len(self.folios)) if self.listed is None else self.listed
 
+    @property
+    def calls(self) -> tuple[Sequence[int], ...]:
+        """Numbers of the folios that each call is given, in the order of its list."""
+        listed = self.order_of_list
+        each = self.folios_per_call or len(listed)
+        return tuple(listed[at : at + each] for at in range(0, len(listed), each))
+
     @cached_property
     def _first_pages(self) -> tuple[int, ...]:
         end, found = 0, []
         for folio in self.folios:
             found.append(-(-end // folio.nr_pages) * folio.nr_pages)
-            end = found[-1] + folio.nr_pages
+            end = found[-1] + folio.nr_pages * self.spread
         return tuple(found)
 
     @cached_property
@@ -226,7 +239,7 @@ class Migration:
         for number in self.order_of_list:
             folio = self.folios[number]
             found[number] = -(-end // folio.nr_pages) * folio.nr_pages if folio.aligned else end
-            end = found[number] + folio.nr_pages
+            end = found[number] + folio.nr_pages * self.spread
         return tuple(found)
 
     def first_page(self, number: int) -> int:
@@ -239,14 +252,15 @@ class Migration:
 
     @property
     def nr_pages(self) -> int:
-        """Frames of the sources, those between folios included; as many of the targets."""
-        return self._first_pages[-1] + self.folios[-1].nr_pages
+        """Frames of the sources, those that are nobody's included; as many of the targets."""
+        return self._first_pages[-1] + self.folios[-1].nr_pages * self.spread
 
     @property
     def nr_pmds(self) -> int:
         """Page tables of each VMA, or huge entries in their place."""
         last = self.order_of_list[-1]
-        return -(-(self._first_slots[last] + self.folios[last].nr_pages) // PAGES_PER_PMD)
+        end = self._first_slots[last] + self.folios[last].nr_pages * self.spread
+        return -(-end // PAGES_PER_PMD)
 
     @property
     def nr_mappings(self) -> int:
@@ -303,8 +317,10 @@ class Migration:
             yield f"mode {self.mode!r} is none of async, sync_light, sync"
         if self.reason not in REASONS:
             yield f"reason {self.reason!r} is none of {', '.join(REASONS)}"
-        if self.batch_pages < 1:
-            yield f"batch_pages {self.batch_pages} is below 1"
+        for name in ("batch_pages", "spread", "folios_per_call"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                yield f"{name} {number} is below 1"
         # Folios that are alike have the same faults, and rows that are timed have many.
         asked: dict[Folio, int] = {}
         for number, folio in enumerate(self.folios):
@@ -314,6 +330,8 @@ class Migration:
                 yield f"folio {number}: {fault}"
 
     def _unmodelled(self, folio: Folio) -> Iterator[str]:
+        if self.folios_per_call is not None and folio.fault is not None:
+            yield f"{folio.fault} in one of several calls: not modelled"
         if folio.fault == "writeback" and self.mode == "sync":
             yield "under writeback in mode sync: would wait for ever"
         waits = self.mode == "sync" or (self.mode == "sync_light" and "uptodate" in folio.flags)

@@ -25,6 +25,9 @@ Member: TypeAlias = tuple[Side, int]
 
 SIDES: tuple[Side, Side] = ("src", "dst")
 
+LIST_BYTES = 16
+"""sizeof(struct list_head): the heads of several calls' lists lie side by side."""
+
 _HELD_BY_SOMEBODY = {"extra-ref"}
 """Faults of folios that have a reference more than their caller's and those of entries."""
 
@@ -50,11 +53,13 @@ class State:
 class Memory:
     """Descriptors in the making: as many of sources as of targets.
 
-    Folios are named by their side and the page where they begin; `nr` that are alike and lie side
-    by side are written at once, which is what makes gibibytes of small ones quick.
+    Folios are named by their side and the page where they begin; `nr` that are alike and lie one
+    after the other are written at once, which is what makes gibibytes of small ones quick.
+    spread: as Migration has it.
     """
 
-    def __init__(self, nr_pages: int, facts: Facts, place: Place) -> None:
+    def __init__(self, nr_pages: int, facts: Facts, place: Place, spread: int = 1) -> None:
+        self._spread = spread
         self._facts = facts
         self._place = place
         self.octets: dict[Side, Octets] = {
@@ -154,10 +159,10 @@ class Memory:
         links["next"] = self._facts["LIST_POISON1"]
         links["prev"] = self._facts["LIST_POISON2"]
 
-    def list_sources(self, heads: Iterable[int]) -> None:
-        """Put sources on the caller's list, in this order."""
+    def list_sources(self, heads: Iterable[int], call: int = 0) -> None:
+        """Put sources on the list of the caller's first or of another call, in this order."""
         members: list[Member] = [("src", page) for page in heads]
-        self._link(members, self._place.list, self._facts["page.lru"])
+        self._link(members, self._place.list + call * LIST_BYTES, self._facts["page.lru"])
 
     def queue(self, side: Side, members: Sequence[Member]) -> None:
         """Put folios on a node's queue of deferred splits, in this order.
@@ -192,8 +197,8 @@ class Memory:
     ) -> tuple[Octets, NDArray[Any], NDArray[Any] | None]:
         """Shape (nr, pages of each, sizeof.page), the same as fields, and of second pages."""
         nr_each = 1 << order
-        part = self.octets[side][first_page : first_page + nr * nr_each]
-        octets = part.reshape(nr, nr_each, -1)
+        part = self.octets[side][first_page : first_page + nr * nr_each * self._spread]
+        octets = part.reshape(nr, nr_each * self._spread, -1)[:, :nr_each]
         second = octets[:, 1].view(first_tail_dtype(self._facts))[..., 0] if order else None
         return octets, octets.view(page_dtype(self._facts))[..., 0], second
 
@@ -215,7 +220,7 @@ def _link_dtype(facts: Facts, offset: int) -> np.dtype[Any]:
 
 def laid_out(migration: Migration, facts: Facts, place: Place) -> Memory:
     """What migrate_pages() finds: sources isolated and listed, targets as they are allocated."""
-    memory = Memory(migration.nr_pages, facts, place)
+    memory = Memory(migration.nr_pages, facts, place, migration.spread)
     waiting: list[Member] = []
     for unit in migration.units:
         memory.enter("src", unit.first_page, unit.folio)
@@ -225,7 +230,8 @@ def laid_out(migration: Migration, facts: Facts, place: Place) -> Memory:
         if unit.folio.fault == "partially-mapped":
             waiting.append(("src", unit.first_page))
     memory.queue("src", waiting)
-    memory.list_sources(migration.first_page(number) for number in migration.order_of_list)
+    for call, listed in enumerate(migration.calls):
+        memory.list_sources((migration.first_page(number) for number in listed), call)
     return memory
 
 

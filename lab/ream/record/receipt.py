@@ -82,6 +82,19 @@ class Kernel(Value):
     """The series of each variant, in order; before has none."""
 
 
+class GuestKind(Value):
+    """In what the guests of a run differ."""
+
+    icount: bool
+    cpus: int
+
+    def words(self, accel: str) -> str:
+        how = "KVM"
+        if accel == "tcg":
+            how = "TCG, instructions counted, no time" if self.icount else "TCG, times emulated"
+        return f"{how}, {self.cpus} CPU{'s' if self.cpus != 1 else ''}"
+
+
 class Guest(Value):
     """What ran the kernels of the vm stage."""
 
@@ -91,7 +104,7 @@ class Guest(Value):
     accel_reason: str
     """Why this one."""
     icount: bool
-    """Whether the guest's clock counts instructions, one a nanosecond."""
+    """Whether the guest's clock counts instructions, one a nanosecond: every guest's."""
     cpus: int
     memory_bytes: Sealed[str, int]
     """By device."""
@@ -99,13 +112,18 @@ class Guest(Value):
     """By device: QEMU's command line of a boot, its files without their directories."""
     kernels: Sealed[str, str]
     """By variant: sha256 of the kernel image."""
+    kinds: Sealed[str, GuestKind] = Field(default={}, validate_default=True)
+    """By device, where guests differ in what is above: then `cpus` is the first's."""
 
     def line(self) -> str:
         """One line of a table's head."""
-        how = "KVM"
-        if self.accel == "tcg":
-            how = "TCG, instructions counted, no time" if self.icount else "TCG, times emulated"
-        return f"{self.qemu}, {how}, {self.cpus} CPU{'s' if self.cpus != 1 else ''}"
+        kinds: dict[GuestKind, list[str]] = {}
+        for name, kind in self.kinds.items():
+            kinds.setdefault(kind, []).append(name)
+        if not kinds:
+            return f"{self.qemu}, {GuestKind(icount=self.icount, cpus=self.cpus).words(self.accel)}"
+        each = (f"{kind.words(self.accel)} ({', '.join(its)})" for kind, its in kinds.items())
+        return f"{self.qemu}: {'; '.join(each)}"
 
 
 class Ream(Value):

@@ -24,6 +24,9 @@ Number = Annotated[int, Field(gt=0, lt=1 << 63)]
 Positive = Annotated[float, Field(gt=1e-99, lt=1e99)]
 Cpus = Annotated[int, Field(ge=1, lt=10_000)]  # NR_CPUS is at most 8192 on x86
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
+Tally = Annotated[int, Field(ge=0, lt=1 << 63)]
+Quantity = Annotated[float, Field(ge=0, lt=1e99)]
+Difference = Annotated[float, Field(gt=-1e99, lt=1e99)]
 
 
 class _Part(BaseModel):
@@ -52,6 +55,34 @@ class Fill(_Part):
     gb_per_s: Positive | None = None
 
 
+class Compaction(_Part):
+    """What one variant's compaction did in one row; of several samples the median.
+
+    `per_huge`, `per_huge_without_copies`, `page_copy` and `longest` are in the row's unit.
+    """
+
+    asked: Count
+    allocated: Count
+    migrated: Tally | None = None
+    migrated_per_huge: Quantity | None = None
+    failed: Tally | None = None
+    dma_copies: Tally | None = None
+    migrate_scanned: Tally | None = None
+    free_scanned: Tally | None = None
+    stalls: Tally | None = None
+    user_pct: Quantity | None = None
+    sys_pct: Quantity | None = None
+    idle_pct: Quantity | None = None
+    hog_iterations: Tally | None = None
+    hog_per_s: Quantity | None = None
+    hog_over_before: Ratio | None = None
+    per_huge: Positive | None = None
+    per_huge_without_copies: Positive | None = None
+    without_copies_over_before: Ratio | None = None
+    page_copy: Quantity | None = None
+    longest: Tally | None = None
+
+
 class Result(_Part):
     """One variant in one row."""
 
@@ -76,6 +107,8 @@ class Result(_Part):
     gb_per_s: Positive | None = None
     per_entry: Positive | None = None
     over_published: Ratio | None = None
+    per_batch: Positive | None = None
+    compaction: Compaction | None = None
 
 
 class Comparison(_Part):
@@ -156,6 +189,40 @@ class Grid(_Part):
     notes: Texts = ()
 
 
+class PrintedLine(_Part):
+    """One line of a published table, as printed."""
+
+    params: Sealed[str, Scalar]
+    values: Sealed[str, int | float]
+    sd: Sealed[str, int | float] = Field(default={}, validate_default=True)
+
+
+class PrintedTable(_Part):
+    """A published table of several quantities, which rows of ours have, too."""
+
+    id: str
+    source: str
+    machine: str
+    method: str
+    unit: str
+    better: str
+    lines: Tuple[PrintedLine]
+    nr_huge: Count | None = None
+
+
+class Batch(_Part):
+    """Where the time of a page goes, by pages of a batch, in ns; call_ns is of one batch."""
+
+    subject: str
+    batch_pages: Count
+    page_ns: Positive | None = None
+    copy_ns: Difference | None = None
+    flush_ns: Difference | None = None
+    rest_ns: Positive | None = None
+    dma_page_ns: Positive | None = None
+    call_ns: Positive | None = None
+
+
 class ReceiptLines(_Part):
     """The receipt in a few lines; receipt.json has all of it."""
 
@@ -184,6 +251,8 @@ class Summary(_Part):
     receipt: ReceiptLines
     question: str | None = None
     grids: Tuple[Grid] = ()
+    tables: Tuple[PrintedTable] = ()
+    batches: Tuple[Batch] = ()
 
     def to_object(self) -> dict[str, Any]:
         """What `--json` prints and run.json holds."""

@@ -15,7 +15,10 @@ from ream.experiment import (
 from ream.measure.statistics import LIMIT_ERROR
 from ream.record.machine import Machine
 from ream.report.contract import Ratio, Result, RowResult
+from ream.report.numbers import fit, interval
 from ream.values import Scalar
+
+HUGE_PAGE = "huge page"
 
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""
@@ -58,7 +61,8 @@ def _of_one(
             "(a better fill exists, or the fills met worse weather), not a triumph"
         )
     no_limit = bool(row.limits) and result.of_limit is None
-    if before is not None and result.nr_bytes != before.nr_bytes:
+    # Of huge pages that were not to be had the stage tells.
+    if before is not None and result.nr_bytes != before.nr_bytes and not row.params.get("nr_huge"):
         missing = ": no fill of as many ran" if no_limit else ""
         yield (
             f"{name} writes {result.nr_bytes:,} bytes of {row.bytes_of}, "
@@ -83,10 +87,10 @@ def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
     over, published = result.over_published, row.variants.get(PUBLISHED)
     if result.per_entry is None or over is None or published is None:
         return
-    within = "" if over.low is None else f" [{over.low:.3f} .. {over.high:.3f}]"
+    ratio = fit(over.ratio, 5, 3) if over.low is None else interval(over)
     yield (
         f"{name} takes {result.per_entry:.3g} {row.unit} for each {entry(row)}, {PUBLISHED} "
-        f"{published.per_entry or 0:.3g}: {over.ratio:.3f}{within} of its time"
+        f"{published.per_entry or 0:.3g}: {ratio} of its time"
     )
 
 
@@ -104,7 +108,9 @@ def _copy_bound(before: Result, row: RowResult) -> Iterator[str]:
 
 
 def entry(row: RowResult) -> str:
-    """What maps a folio of the row."""
+    """What maps a folio of the row, or what compaction is for."""
+    if row.params.get("nr_huge"):
+        return HUGE_PAGE
     return "PMD" if row.params.get("mapped") == "pmd" else "PTE"
 
 

@@ -5,15 +5,15 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
+from ream.report import compaction_table
 from ream.report.contract import Grid, Ratio, Result, RowResult, Summary
+from ream.report.numbers import fit, interval
 from ream.report.table import (
     LIMITS,
-    fit,
     grid_lines,
     grid_notes,
     grid_title,
     how_to_read,
-    interval,
     limit_of,
     whose_published,
 )
@@ -39,6 +39,7 @@ def render(summary: Summary) -> str:
         head.append(_labelled("Patches:", receipt.patches))
     blocks = [_wrapped(_method(summary)), "\n".join(head), "\n".join(_table(summary))]
     blocks += ["\n".join(_grid(own)) for own in summary.grids]
+    blocks += ["\n".join(lines) for lines in compaction_table.blocks(summary)]
     skipped: dict[str, list[str]] = {}
     for row in summary.rows:
         if row.skipped:
@@ -85,13 +86,15 @@ def _how(summary: Summary) -> str:
 
 
 def _table(summary: Summary) -> Iterator[str]:
-    counted = any(row.unit == "instructions" for row in summary.rows)
-    unit = "M instr" if counted else "ms"
-    yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{unit:>9} | {'ratio':<22} |limit"
-    for row in summary.rows:
-        if row.variants:
-            yield RULE
-            yield from _row(row)
+    for number, unit in enumerate(dict.fromkeys(row.unit for row in summary.rows)):
+        if number:
+            yield ""
+        said = "M instr" if unit == "instructions" else "ms"
+        yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{said:>9} | {'ratio':<22} |limit"
+        for row in summary.rows:
+            if row.variants and row.unit == unit:
+                yield RULE
+                yield from _row(row)
 
 
 def _grid(own: Grid) -> Iterator[str]:

@@ -17,12 +17,13 @@ from ream.experiment import (
     Row,
 )
 from ream.measure import statistics
+from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import Verdict, judge, not_run
 from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
-from ream.report import explain, grid
+from ream.report import compaction, explain, grid
 from ream.report.contract import (
     Comparison,
     Effect,
@@ -67,6 +68,7 @@ class _Measured:
     unit: Unit
     floor: Estimate | None
     limits: tuple[Limit, ...]
+    compacted: tuple[Compacted, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -78,8 +80,18 @@ class _Measured:
         """Whether the values are counts of instructions rather than times."""
         return self.unit == "instructions"
 
+    @property
+    def alike(self) -> tuple[Sample, ...]:
+        """Samples to make ratios of: as if each had got as many huge pages as were asked for."""
+        return compaction.alike(self.samples, self.compacted)
+
+    @property
+    def lacking(self) -> str | None:
+        """Who got fewer huge pages than asked for, if anybody."""
+        return compaction.lacking(self.compacted)
+
     def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
-        return statistics.paired_ratio(self.samples, subject, to=to, counted=self.counted)
+        return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
 
     @property
     def published(self) -> Level | None:
@@ -110,13 +122,16 @@ def summarise(
     variants: Sequence[str] | None = None,
     skipped: Mapping[str, str] = MappingProxyType({}),
     unit: Unit = "ns",
+    units: Mapping[str, Unit] = MappingProxyType({}),
+    compacted: Iterable[Compacted] = (),
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Summary:
     """Everything that is said about a run.
 
     experiment: as it was asked for; rows: as they ran, perhaps with a smaller device.
     variants: their order, if the run had others than the experiment's own.
-    skipped: by row name, why a row has no samples. unit: of the samples' values.
+    skipped: by row name, why a row has no samples. unit: of the samples' values; units: by row
+    name, where it is another. compacted: of compaction, what else every sample says.
     remarks: by row name, what the stage has to say of it.
     Raises BadUsage if a row names a published table or line that is not there.
     """
@@ -125,15 +140,16 @@ def summarise(
     for sample in samples:
         by_row.setdefault(sample.row, []).append(sample)
     names = tuple(variants) if variants is not None else experiment.variant_names()
-    rows = tuple(rows)
+    rows, compacted = tuple(rows), tuple(compacted)
     results = tuple(
         _row(
             _measured(
                 row,
                 experiment.row(row.name),
                 by_row.get(row.name, []),
-                skipped.get(row.name),
-                unit,
+                skipped=skipped.get(row.name),
+                unit=units.get(row.name, unit),
+                compacted=tuple(one for one in compacted if one.row == row.name),
             ),
             names,
             tables,
@@ -149,11 +165,19 @@ def summarise(
         rows=results,
         receipt=_lines(receipt),
         grids=() if _emulated(receipt) else grid.grids(rows, results, tables, experiment.name),
+        tables=compaction.printed_tables(results, tables, experiment.name),
+        batches=compaction.batches(rows, results),
     )
 
 
 def _measured(
-    row: Row, asked: Row | None, samples: Sequence[Sample], skipped: str | None, unit: Unit
+    row: Row,
+    asked: Row | None,
+    samples: Sequence[Sample],
+    *,
+    skipped: str | None,
+    unit: Unit,
+    compacted: tuple[Compacted, ...],
 ) -> _Measured:
     return _Measured(
         row=row,
@@ -161,8 +185,11 @@ def _measured(
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
         unit=unit,
-        floor=statistics.noise_floor(samples, counted=unit == "instructions"),
+        floor=statistics.noise_floor(
+            compaction.alike(samples, compacted), counted=unit == "instructions"
+        ),
         limits=statistics.limits(samples),
+        compacted=compacted,
     )
 
 
@@ -238,6 +265,8 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
             if sample.role == "variant" and sample.subject == name
         ),
         over_published=_ratio(over),
+        per_batch=_per_batch(level, measured.row),
+        compaction=compaction.compaction(measured.compacted, name, counted=measured.counted),
     )
 
 
@@ -275,8 +304,8 @@ def _comparison(
         published=printed.published,
         before_sd=printed.before_sd,
         published_sd=printed.published_sd,
-        unit=table.unit if table.values_are_absolute else None,
-        better=table.better,
+        unit=printed.unit if table.values_are_absolute else None,
+        better=printed.better,
         params=printed.line.params,
         threads=printed.threads,
         cpus=table.cpus,
@@ -310,7 +339,8 @@ def _verdict(measured: _Measured, printed: Printed, receipt: Receipt) -> Verdict
     ours = measured.ratio(PUBLISHED)
     if ours is None:
         return not_run(f"the variant {PUBLISHED} was not measured")
-    if unequal := _unequal_threads(measured, printed) or _oversubscribed(measured.row, receipt):
+    unequal = _unequal_threads(measured, printed) or measured.lacking
+    if unequal := unequal or _oversubscribed(measured.row, receipt):
         return not_run(unequal)
     return judge(ours, measured.floor, printed.ratio)
 
@@ -379,12 +409,12 @@ def _their_rate(measured: _Measured, table: Table, printed: Printed) -> float | 
 
     A kernel initialises the first section of a node, and what memblock reserved, before.
     """
-    if table.unit == grid.RATE:
+    if printed.unit == grid.RATE:
         return printed.published
     nr_pages = printed.line.params.get("nr_pages")
     if not isinstance(nr_pages, int):
         nr_pages = None if table.node_gib is None else table.node_gib * GIB_PAGES
-    per_unit_ns = NS.get(table.unit)
+    per_unit_ns = NS.get(printed.unit)
     if not measured.row.times_the_map or not nr_pages or not printed.published or not per_unit_ns:
         return None
     return nr_pages * STRUCT_PAGE_BYTES / (printed.published * per_unit_ns)
@@ -443,7 +473,14 @@ def _ns_per_page(level: Level, row: Row) -> float:
 
 
 def _per_entry(level: Level, row: Row) -> float | None:
-    return None if row.nr_entries is None else _rounded(level.time_ns / row.nr_entries)
+    """A sample that is about fewer bytes than its row is about fewer entries, too."""
+    if row.nr_entries is None:
+        return None
+    return _rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
+
+
+def _per_batch(level: Level, row: Row) -> float | None:
+    return None if row.nr_batches is None else _rounded(level.time_ns / row.nr_batches)
 
 
 def _gb_per_s(level: Level) -> float:

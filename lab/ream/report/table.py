@@ -5,9 +5,10 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
-from ream.report import grid
+from ream.report import compaction_table, grid
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
-from ream.report.explain import entry
+from ream.report.explain import HUGE_PAGE, entry
+from ream.report.numbers import fit, interval, scale_of
 
 LIVE = "live"
 WIDTH = 100
@@ -29,6 +30,7 @@ HOW_TO_READ = (
 
 LIMITS = {
     "fork": "the fastest plain loop over the same entries and descriptors",
+    "compact": "the fastest plain copy of the same bytes",
     "migrate": "the fastest plain copy of the same bytes",
 }
 """By experiment, what bounds it; else a fill of the same bytes."""
@@ -51,11 +53,6 @@ HOW_TO_READ_LIVE = (
 CACHES = {"fork": "caches are displaced before each; "}
 """By experiment, how a live sample finds them."""
 
-_UNITS = {
-    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
-    "instructions": ((1e9, "G instr"), (1e6, "M instr"), (1e3, "k instr"), (1.0, "instr")),
-}
-
 
 def render(summary: Summary) -> str:
     """The whole table, ending in a newline."""
@@ -63,29 +60,10 @@ def render(summary: Summary) -> str:
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
     rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows)
-    blocks = [_head(plain), *rows, _in_short(plain), *map(_grid, plain.grids)]
+    blocks: list[Iterable[str]] = [_head(plain), *rows, _in_short(plain), *map(_grid, plain.grids)]
+    blocks += compaction_table.blocks(plain)
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
-
-
-def fit(value: float | None, width: int, digits: int = 2) -> str:
-    """A number in at most `width` columns with at most `digits` decimals.
-
-    Unknown is a question mark, never 0; and what is not 0 does not look like it.
-    """
-    if value is None:
-        return "?"
-    for decimals in range(digits, -1, -1):
-        text = f"{value:.{decimals}f}"
-        if len(text) <= width and (float(text) != 0 or value == 0):
-            return text
-    return f"{value:.0e}"
-
-
-def interval(value: Result | Ratio) -> str:
-    """A ratio with its interval in 22 columns, however large it is."""
-    ratio, low, high = (fit(number, 5, 3) for number in (value.ratio, value.low, value.high))
-    return "?" if value.ratio is None else f"{ratio} [{low} .. {high}]"
 
 
 def whose_published(summary: Summary) -> str:
@@ -99,16 +77,21 @@ def whose_published(summary: Summary) -> str:
 
 def how_to_read(summary: Summary) -> str:
     """What the numbers of this table are."""
-    if any(row.unit == "instructions" for row in summary.rows):
+    units = {row.unit for row in summary.rows}
+    if len(units) > 1:
+        return f"rows of instructions: {HOW_TO_READ_COUNTS} Rows of ns: {_in_guest(summary)}"
+    if units == {"instructions"}:
         return HOW_TO_READ_COUNTS
     if summary.stage == LIVE:
         return HOW_TO_READ_LIVE.format(caches=CACHES.get(summary.experiment, ""))
     if summary.receipt.guest is None:
         return HOW_TO_READ.format(limit=limit_of(summary))
-    emulated = (
-        "EMULATED, which says nothing of hardware: " if "TCG" in summary.receipt.guest else ""
-    )
-    return emulated + HOW_TO_READ_GUEST
+    return _in_guest(summary)
+
+
+def _in_guest(summary: Summary) -> str:
+    emulated = "TCG" in (summary.receipt.guest or "")
+    return ("EMULATED, which says nothing of hardware: " if emulated else "") + HOW_TO_READ_GUEST
 
 
 def limit_of(summary: Summary) -> str:
@@ -213,10 +196,13 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
 
 
 def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
-    scale, unit = _unit([result.median for result in row.variants.values()], row.unit)
+    scale, unit = scale_of([result.median for result in row.variants.values()], row.unit)
     by_entry = any(result.per_entry is not None for result in row.variants.values())
-    per = entry(row) if by_entry else "page"
+    per, each_scale = entry(row) if by_entry else "page", 1.0
     each = f"ns/{per}" if row.unit == "ns" else f"a {per}"
+    if per == HUGE_PAGE:
+        # It takes thousands of what a page takes, and there is room for one of its words.
+        each, each_scale = ("us/huge" if row.unit == "ns" else "k/huge"), 1e3
     # Where there are no fills nothing is unknown; nor where a count has no rate.
     near = "" if no_limit else "of limit"
     rate = "GB/s" if row.unit == "ns" else ""
@@ -230,7 +216,7 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             _ratio_cell(name, result),
             _effect(result),
             fit(result.of_limit, 8) if near else "",
-            fit(result.per_entry or result.per_page or result.ns_per_page, 7),
+            _each(result, each_scale),
             fit(result.gb_per_s, 6) if rate else "",
             fit(result.threads, 4, 0),
             "yes" if result.verified else "NO",
@@ -251,6 +237,11 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
         yield from _said("floor", _floor(row.floor))
     if (spread := _spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", spread)
+
+
+def _each(result: Result, scale: float) -> str:
+    value = result.per_entry or result.per_page or result.ns_per_page
+    return fit(None if value is None else value / scale, 7)
 
 
 def _ratio_cell(name: str, result: Result) -> str:
@@ -413,15 +404,17 @@ def _verdicts(tables: Sequence[Comparison], room: int) -> str:
 
 
 def _times(summary: Summary) -> Iterator[str]:
-    """What there is to say where nothing is compared: each row's time, and its remarks."""
+    """What there is to say where nothing is compared: each row's time, and its first remark."""
     yield "in short: median time"
     for row in summary.rows:
         result = row.variants.get(RUNNING)
         if result is None:
             yield from _short_line(row.row, [f"not run: {row.skipped}"])
             continue
-        scale, unit = _unit([result.median], row.unit)
-        yield from _short_line(row.row, [f"{fit(result.median / scale, 9)} {unit}", *row.remarks])
+        scale, unit = scale_of([result.median], row.unit)
+        yield from _short_line(
+            row.row, [f"{fit(result.median / scale, 9)} {unit}", *row.remarks[:1]]
+        )
 
 
 def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
@@ -437,12 +430,6 @@ def _in_few_words(result: Result | None) -> str:
         return "not run"
     near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
     return (_effect(result) or "?") + near
-
-
-def _unit(values: Iterable[float], unit: str) -> tuple[float, str]:
-    """The unit in which the smallest value of a block is at least 1."""
-    smallest, units = min(values), _UNITS[unit]
-    return next(((scale, name) for scale, name in units if smallest >= scale), units[-1])
 
 
 def _decimal(nr_bytes: int) -> str:

@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run would do, in words: `--dry-run`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ream.errors import CannotRunHere
-from ream.experiment import DeferredInit, Fork, Migrate, Row
+from ream.experiment import Compact, CompactRow, DeferredInit, Fork, Migrate, Row, format_size
 from ream.measure.plan import estimated_seconds
-from ream.session import guests, live, vm_deferred, vm_fork, vm_migrate, vm_zone_device
+from ream.session import (
+    guests,
+    live,
+    vm_compact,
+    vm_deferred,
+    vm_fork,
+    vm_migrate,
+    vm_zone_device,
+)
 from ream.session.native import suited_rows
 from ream.session.request import Request
 from ream.stage.live import offered_kib, plan_settings
+from ream.stage.live_compact import background_settings, plan_here, wanted_settings
 from ream.variants import Variant
 
 
@@ -49,18 +58,34 @@ def _live(request: Request) -> Iterator[str]:
     experiment = request.experiment
     yield from (_row_line(row) for row in experiment.rows)
     yield f"launches    {experiment.launches}, seed {request.seed}"
-    rows = live.rows_of(experiment)
-    for row in rows:
+    rows = []
+    for row in live.rows_of(experiment):
         if reason := live.why_not_row(row):
             yield f"not run     {row.name}: {reason}"
+        rows += [] if reason and isinstance(row, CompactRow) else [row]
+    for row in rows:
+        if isinstance(row, CompactRow):
+            memory = plan_here(row.nr_huge, row.buffer_bytes, row.reserve_bytes)
+            yield f"memory      {row.name}: {memory}"
+    yield from _live_settings(rows)
+    yield "afterwards  every setting is put back; after a kill, `ream restore` does it"
+
+
+def _live_settings(rows: Sequence[live.LiveRow]) -> Iterator[str]:
+    if any(isinstance(row, CompactRow) for row in rows):
+        for setting in (*wanted_settings(), *background_settings()):
+            yield f"setting     {setting.path} = {setting.value}, meanwhile"
+        return
     for kib in sorted({row.folio_bytes >> 10 for row in rows}):
         for setting in plan_settings(kib, offered_kib()):
             if setting.value != "never":
                 yield f"setting     {setting.path} = {setting.value}, other sizes never, meanwhile"
-    yield "afterwards  every setting is put back; after a kill, `ream restore` does it"
 
 
 def _guests(request: Request) -> Iterator[str]:
+    if isinstance(request.experiment, Compact):
+        yield from _compact_guests(request.experiment, request)
+        return
     setting = _setting(request)
     if isinstance(request.experiment, DeferredInit):
         vm_deferred.refuse_options(request.guest)
@@ -89,6 +114,25 @@ def _workload_line(experiment: Fork | Migrate, setting: guests.Setting, seed: in
         return f"{forks.name:<11} {vm_fork.shown_command(setting, forks)}"
     moves = vm_migrate.plan_of(experiment.rows, seed)
     return f"{moves.name:<11} {vm_migrate.shown_command(setting, moves)}"
+
+
+def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
+    settings = vm_compact.Settings.of_options(
+        experiment.rows, request.guest, lambda options: _setting(replace(request, guest=options))
+    )
+    yield f"guest       {settings.idle.accel.upper()}: {settings.idle.reason}"
+    nr_boots = 0
+    for setting, rows in settings.kinds(experiment.rows).values():
+        launches = guests.launches_as_run(experiment.launches, setting)
+        nr_boots += launches * len(rows) * len(request.variants)
+        for row in rows:
+            yield f"{_row_line(row)}, {_count(launches, 'launch', 'es')}, in {setting.unit}"
+    yield f"launches    seed {request.seed}: {_count(nr_boots, 'boot')} in all"
+    largest = max(vm_compact.plan_of(row, 0).least_bytes for row in experiment.rows)
+    yield f"memory      {format_size(largest)} of the host for each guest, nearly all of it written"
+    for row in experiment.rows:
+        plan = vm_compact.plan_of(row, request.seed)
+        yield f"{row.name:<11} {vm_compact.shown_command(settings.of(row), plan)}"
 
 
 def _deferred_guests(

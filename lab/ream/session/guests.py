@@ -20,7 +20,7 @@ from ream.kernel.variant import UNUSED_DAYS
 from ream.measure.plan import Launch, plan_launches
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
 from ream.progress import Reporter
-from ream.record.receipt import Guest
+from ream.record.receipt import Guest, GuestKind
 from ream.report.contract import Unit
 from ream.session.request import GuestOptions, Request
 from ream.stage.accel import choose_accel, kvm_fault
@@ -229,12 +229,14 @@ def guest_of(
     """For the receipt; machines and commands by what the guests are for."""
     version = run(Command((QEMU, "--version"), Path("/"), 20.0)).splitlines()[0]
     some = next(iter(machines.values()))
+    kinds = {name: GuestKind(icount=it.icount, cpus=it.cpus) for name, it in machines.items()}
     return Guest(
         qemu=version.replace(" emulator version", ""),
         accel=some.accel,
         accel_reason=setting.reason,
-        icount=setting.icount,
+        icount=all(machine.icount for machine in machines.values()),
         cpus=some.cpus,
+        kinds=kinds if len(set(kinds.values())) > 1 else {},
         memory_bytes={name: machine.memory_bytes for name, machine in machines.items()},
         commands=dict(commands),
         kernels={

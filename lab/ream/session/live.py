@@ -12,13 +12,16 @@ from ream.errors import CannotRunHere
 from ream.experiment import (
     RUNNING,
     STRUCT_PAGE_BYTES,
+    Compact,
+    CompactRow,
     Experiment,
     Fork,
     ForkRow,
     Migrate,
     MigrateRow,
 )
-from ream.measure.sample import Sample
+from ream.measure.compaction import Compacted
+from ream.measure.sample import NO_EXTRA, Sample
 from ream.progress import Reporter
 from ream.published import Table, lookup
 from ream.record.machine import Machine, conditions, take_snapshot
@@ -26,23 +29,33 @@ from ream.record.receipt import Kernel
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
 from ream.stage.live import FOLIO_KIB, FolioSample, measure_folios, why_not
+from ream.stage.live_compact import (
+    HUGE_BYTES,
+    MODES,
+    LiveCompactSample,
+    measure_compactions,
+    remarks_of,
+    why_not_compact,
+)
 from ream.stage.live_migrate import MoveSample, measure_moves, why_not_move
 
 DISPLACED_L3 = 2
 """Times the last-level cache that is written before each operation, so that it begins cold."""
 
 
-LiveRow = ForkRow | MigrateRow
+LiveRow = ForkRow | MigrateRow | CompactRow
 """What can be measured through system calls alone."""
 
 
 def rows_of(experiment: Experiment) -> tuple[LiveRow, ...]:
     """Rows of an experiment that has a live stage; none of others."""
-    return experiment.rows if isinstance(experiment, Fork | Migrate) else ()
+    return experiment.rows if isinstance(experiment, Fork | Migrate | Compact) else ()
 
 
 def why_not_row(row: LiveRow) -> str | None:
     """Why a row cannot be measured on this machine; None if it can."""
+    if isinstance(row, CompactRow):
+        return why_not_compact(row.nr_huge, row.buffer_bytes, row.reserve_bytes)
     kib = row.folio_bytes >> 10
     if isinstance(row, MigrateRow):
         return why_not_move(kib, row.buffer_bytes)
@@ -75,12 +88,13 @@ def measure_live(
     start = take_snapshot()
     forks = any(isinstance(row, ForkRow) for row in rows)
     displaced = DISPLACED_L3 * (machine.cache_bytes(3) or machine.cache_bytes(2) or 0)
-    samples = []
+    taken: list[_Taken] = []
     with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
-        for sample in _samples(request, rows, displaced, work=work, step=reporter.step):
-            record.append(sample)
-            samples.append(sample)
-            advance(1.0, f"launch {sample.launch + 1} of {experiment.launches}, {sample.row}")
+        for one in _samples(request, rows, displaced, work=work, step=reporter.step):
+            record.append(one.sample, one.compacted.extra() if one.compacted else NO_EXTRA)
+            taken.append(one)
+            advance(1.0, f"launch {one.sample.launch + 1} of {experiment.launches}, {one.row}")
+    samples = [one.sample for one in taken]
     return Measured(
         rows=experiment.rows,
         samples=tuple(samples),
@@ -88,8 +102,10 @@ def measure_live(
         launches=experiment.launches,
         config_sha256="",
         options={"displace_bytes": displaced} if forks else {},
-        remarks=remarks([row for row in all_rows if isinstance(row, ForkRow)], samples, tables),
+        remarks=remarks([row for row in all_rows if isinstance(row, ForkRow)], samples, tables)
+        | _compact_remarks(taken),
         skipped=skipped,
+        compacted=tuple(one.compacted for one in taken if one.compacted),
     )
 
 
@@ -108,6 +124,19 @@ class _Group:
     rounds: int
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """A sample, and what else is known of it."""
+
+    sample: Sample
+    compacted: Compacted | None = None
+    said: LiveCompactSample | None = None
+
+    @property
+    def row(self) -> str:
+        return self.sample.row
+
+
 def _samples(
     request: Request,
     rows: Sequence[LiveRow],
@@ -115,22 +144,31 @@ def _samples(
     *,
     work: Path,
     step: Callable[[str], None],
-) -> Iterator[Sample]:
+) -> Iterator[_Taken]:
     """Every sample, as it comes."""
     groups: dict[_Group, list[LiveRow]] = {}
     for row in rows:
-        nr_bytes = row.buffer_bytes if isinstance(row, MigrateRow) else row.mapping_bytes
+        nr_bytes = row.mapping_bytes if isinstance(row, ForkRow) else row.buffer_bytes
         groups.setdefault(_Group(nr_bytes, row.rounds), []).append(row)
     for group, its in groups.items():
         forks = [row for row in its if isinstance(row, ForkRow)]
         moves = [row for row in its if isinstance(row, MigrateRow)]
         if forks:
-            yield from _forks(request, group, forks, displace_bytes, work=work, step=step)
+            for sample in _forks(request, group, forks, displace_bytes, work=work, step=step):
+                yield _Taken(sample)
         if moves:
-            yield from _moves(request, group, moves, work=work, step=step)
+            for sample in _moves(request, group, moves, work=work, step=step):
+                yield _Taken(sample)
+        yield from _compactions(
+            request,
+            group,
+            [row for row in its if isinstance(row, CompactRow)],
+            work=work,
+            step=step,
+        )
 
 
-def _sizes(rows: Iterable[LiveRow]) -> list[int]:
+def _sizes(rows: Iterable[ForkRow | MigrateRow]) -> list[int]:
     found = {row.folio_bytes >> 10 for row in rows}
     return [kib for kib in FOLIO_KIB if kib in found]
 
@@ -179,6 +217,82 @@ def _moves(
         step=step,
     ):
         yield move_sample_of(said, wanted[said.folio_kib])
+
+
+def _compactions(
+    request: Request,
+    group: _Group,
+    rows: Sequence[CompactRow],
+    *,
+    work: Path,
+    step: Callable[[str], None],
+) -> Iterator[_Taken]:
+    """Rows that differ in their mode only take turns."""
+    alike: dict[tuple[int, int | None, int], dict[str, CompactRow]] = {}
+    for row in rows:
+        same = 0
+        while row.mode in alike.get((row.nr_huge, row.reserve_bytes, same), {}):
+            same += 1
+        alike.setdefault((row.nr_huge, row.reserve_bytes, same), {})[row.mode] = row
+    for (nr_huge, reserve, _), wanted in alike.items():
+        for visit in measure_compactions(
+            [mode for mode in MODES if mode in wanted],
+            nr_huge=nr_huge,
+            buffer_bytes=group.nr_bytes,
+            reserve=reserve,
+            rounds=group.rounds,
+            launches=request.experiment.launches,
+            seed=request.seed,
+            work=work,
+            step=step,
+        ):
+            row = wanted[visit.mode]
+            yield taken_of(visit.sample, row, launch=visit.launch, round_number=visit.round)
+
+
+def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_number: int) -> _Taken:
+    """What the workload said of huge pages, as a record and the report have it.
+
+    User time is the hog's where there is one: who faults has next to none.
+    """
+    sample = Sample(
+        row=row.name,
+        launch=launch,
+        round=round_number,
+        role="variant",
+        subject=RUNNING,
+        threads=1,
+        time_ns=said.time_ns,
+        nr_bytes=said.allocated * HUGE_BYTES,
+        verified=not said.wrong_words,
+    )
+    compacted = Compacted(
+        row=row.name,
+        launch=launch,
+        subject=RUNNING,
+        asked=said.asked,
+        allocated=said.allocated,
+        time_ns=said.time_ns,
+        longest_ns=said.longest_ns,
+        page_copy_ns=None,
+        user_ns=said.user_ns + (said.hog_ns or 0),
+        system_ns=said.system_ns,
+        idle_ns=None,
+        hog_iterations=said.hog_iterations,
+        counters=said.counters,
+        verified=sample.verified,
+        round=round_number,
+        ballast=said.ballast_bytes // HUGE_BYTES,
+    )
+    return _Taken(sample, compacted, said)
+
+
+def _compact_remarks(taken: Iterable[_Taken]) -> dict[str, tuple[str, ...]]:
+    by_row: dict[str, list[LiveCompactSample]] = {}
+    for one in taken:
+        if one.said:
+            by_row.setdefault(one.row, []).append(one.said)
+    return {row: tuple(remarks_of(said)) for row, said in by_row.items()}
 
 
 def move_sample_of(said: MoveSample, row: MigrateRow) -> Sample:

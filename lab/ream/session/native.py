@@ -17,12 +17,13 @@ from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
-from ream.stage import deferred_init, fork, migrate, native, zone_device
+from ream.stage import compact, deferred_init, fork, migrate, native, zone_device
 from ream.stage.bench import Bench, build_bench
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
 
 _EXPERIMENTS: Mapping[str, Any] = {
+    "compact": compact,
     "deferred-init": deferred_init,
     "fork": fork,
     "migrate": migrate,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.experiment import Experiment, Row, Stage
+from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.record.machine import Conditions
 from ream.record.receipt import Guest
@@ -66,6 +67,8 @@ class Measured:
     """What else it was asked with."""
     warnings: tuple[str, ...] = ()
     unit: Unit = "ns"
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    """By row, where it is not `unit`."""
     guest: Guest | None = None
     """What ran it, in the vm stage."""
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -74,3 +77,8 @@ class Measured:
     """By row: why it has no samples."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)
+    compacted: tuple[Compacted, ...] = ()
+    """Of compaction: one for every sample."""
+
+    def unit_of(self, row: str) -> Unit:
+        return self.units.get(row, self.unit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ream.experiment import DeferredInit, Fork, Migrate
+from ream.experiment import Compact, DeferredInit, Fork, Migrate
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree
@@ -22,6 +22,7 @@ from ream.report.summary import summarise
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
 from ream.session.request import Measured, Request
+from ream.session.vm_compact import measure_compact_vm
 from ream.session.vm_deferred import measure_deferred_vm
 from ream.session.vm_fork import measure_fork_vm
 from ream.session.vm_migrate import measure_migrate_vm
@@ -73,6 +74,8 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             variants=tuple(kernel.variants),
             skipped=measured.skipped,
             unit=measured.unit,
+            units=measured.units,
+            compacted=measured.compacted,
             remarks=measured.remarks,
         )
         path = record.finish(
@@ -126,12 +129,15 @@ def _measure_vm(request: Request) -> Measure:
         return measure_deferred_vm
     if isinstance(request.experiment, Migrate):
         return measure_migrate_vm
+    if isinstance(request.experiment, Compact):
+        return measure_compact_vm
     return measure_vm
 
 
 def _receipt(request: Request, kernel: Kernel, measured: Measured, machine: Machine) -> Receipt:
     # What disturbs a clock does not disturb a count.
-    disturbed = warnings(machine, measured.conditions) if measured.unit == "ns" else ()
+    timed = any(measured.unit_of(row.name) == "ns" for row in measured.rows)
+    disturbed = warnings(machine, measured.conditions) if timed else ()
     return Receipt(
         machine=machine,
         conditions=measured.conditions,

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A migrate row, as the native runner and the oracle need it."""
+"""A row of migrate, or of another experiment that moves folios, for native runner and oracle."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ream.errors import ReamError
+from ream.experiment.compact import CompactRow
 from ream.experiment.migrate import PMD_BYTES, MigrateRow
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import Facts
@@ -22,10 +23,12 @@ from ream.oracle.migrate_folios import (
     PAGE_PROT,
     REASONS,
     STOCK_BATCH_PAGES,
+    Mapped,
     Migration,
+    Mode,
     Place,
 )
-from ream.oracle.migrate_images import State, before
+from ream.oracle.migrate_images import LIST_BYTES, State, before
 from ream.oracle.migrate_uniform import uniform, uniform_migration
 from ream.paths import NATIVE
 from ream.stage.native import Build, Memory, Suited
@@ -72,7 +75,7 @@ Engine = Literal["serial", "threads", "dma"]
 
 @dataclass(frozen=True)
 class Case:
-    """One call of migrate_pages(), and all that must come of it.
+    """Calls of migrate_pages(), mostly one, and all that must come of it.
 
     after: what a kernel may answer, by the number of pages that it unmaps before it moves them;
     more than one where that makes a difference. deferrable: heads that a kernel may or may not
@@ -212,13 +215,16 @@ class _Writer:
     def line(self, case: Case) -> str:
         """The line of a case."""
         migration, facts, files = case.migration, self._facts, self._files
-        listed = migration.order_of_list
-        first, last = (migration.first_page(listed[at]) for at in (0, -1))
+        ends = ((listed[0], listed[-1]) for listed in migration.calls)
         words: dict[str, str | int] = {
             "name": case.name,
             "rounds": case.rounds,
             "limits": int(case.heads is not None),
+            "moved_bytes": sum(folio.nr_pages for folio in migration.folios) * PAGE_BYTES,
             "folio_bytes": case.folio_bytes,
+            "lists": self._numbers(
+                migration.first_page(number) for pair in ends for number in pair
+            ),
             "heads": files.path(case.heads),
             "pre_state": case.pre_state,
             "flush": int(case.flush),
@@ -230,8 +236,6 @@ class _Writer:
             "page_prot": PAGE_PROT,
             "rss": _commas((*case.after[0].rss, 0)[:2]),
             "nr_mappings": migration.nr_mappings,
-            "first": first,
-            "last": last,
             "no_copy": int(not case.copies),
             "engine": case.engine,
             "channels": case.channels,
@@ -253,6 +257,8 @@ class _Writer:
         lru = [
             place.src_map + page * facts["sizeof.page"] + facts["page.lru"] for page in after.left
         ]
+        heads = range(place.list, place.list + len(case.migration.calls) * LIST_BYTES, LIST_BYTES)
+        lists = [word for head in heads for word in _list_words(head, lru)]
         queues = [
             *_list_words(place.src_queue, _queue_links(after.src_queued, place.src_map, facts)),
             *_list_words(place.dst_queue, _queue_links(after.dst_queued, place.dst_map, facts)),
@@ -264,7 +270,7 @@ class _Writer:
                 "dst": files.path(after.state.dst),
                 **self._tables(after.state),
                 "left": self._numbers(after.left),
-                "words": self._numbers(_list_words(place.list, lru)),
+                "words": self._numbers(lists),
                 "queue_words": self._numbers(queues),
                 "contents": files.path(after.contents) if case.copies else NONE,
             }
@@ -331,55 +337,131 @@ def place_of(build: Build) -> Place:
 # --- Rows --------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Buffers that are alike, before and after; ream.oracle.migrate_uniform says what is what.
+
+    one_node: targets are on the sources' own node; only of small folios, which wait in no queue.
+    """
+
+    order: int
+    total_bytes: int
+    mapped: Mapped = "ptes"
+    nr_mappings: int = 1
+    shuffled_seed: int | None = None
+    mode: Mode = "async"
+    reason: str = "SYSCALL"
+    spread: int = 1
+    folios_per_call: int | None = None
+    one_node: bool = False
+
+    @property
+    def nr_pages(self) -> int:
+        """Frames of the sources, those between folios included."""
+        return self.total_bytes // PAGE_BYTES * self.spread
+
+    def asked(self) -> dict[str, Any]:
+        """The oracle's own words for it."""
+        return {name: value for name, value in asdict(self).items() if name != "one_node"}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A buffer that is moved again and again; words as Case has them."""
+
+    name: str
+    kind: Kind
+    rounds: int
+    engine: Engine = "serial"
+    channels: int = 0
+    pre_state: str = "warm"
+    copies: bool = True
+    flush: bool = False
+
+
 @contextmanager
-def plan_of(
-    rows: Sequence[MigrateRow], threads: int | None, build: Build, work: Path
+def timed_plan(
+    buffers: Sequence[Timed], build: Build, work: Path
 ) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The plan of an experiment's rows. threads: a row says how many channels copy."""
-    del threads
+    """The plan of buffers; what is alike is predicted once."""
     facts, place = build.facts, place_of(build)
 
     @cache
-    def predicted(
-        order: int, nr_bytes: int, mapped: str, mappings: int, mode: str, *, cold: bool
-    ) -> tuple[Migration, State, After, NDArray[np.uint64]]:
-        given: dict[str, Any] = {
-            "mapped": mapped,
-            "nr_mappings": mappings,
-            "mode": mode,
-            "reason": REASON,
-            "shuffled_seed": SHUFFLE_SEED if cold else None,
-        }
-        was, after = uniform(order, nr_bytes, facts, place, **given)
-        migration = uniform_migration(order, nr_bytes, **given)
-        heads = np.array(migration.order_of_list, np.uint64) << np.uint64(order)
-        return migration, was, after, heads
+    def predicted(kind: Kind) -> tuple[Migration, State, After, NDArray[np.uint64]]:
+        there = place
+        if kind.one_node:
+            there = replace(place, dst_nid=place.src_nid, dst_queue=place.src_queue)
+        was, after = uniform(**kind.asked(), facts=facts, place=there)
+        migration = uniform_migration(**kind.asked())
+        heads = np.array(migration.order_of_list, np.uint64) << np.uint64(kind.order)
+        return migration, was, after, heads * np.uint64(kind.spread)
 
-    def case(row: MigrateRow) -> Case:
-        asked = (row.order, row.buffer_bytes, row.mapped, row.mappings, row.mode)
-        migration, was, after, heads = predicted(*asked, cold=row.pre_state == "cold")
-        queues = row.mapped == "ptes" and row.order > 1
+    def case(buffer: Timed) -> Case:
+        migration, was, after, heads = predicted(buffer.kind)
+        queues = buffer.kind.mapped == "ptes" and buffer.kind.order > 1
         return Case(
-            name=row.name,
+            name=buffer.name,
             migration=migration,
             before=was,
             after=(after,),
             deferrable=heads.astype(np.uint32) if queues else np.zeros(0, np.uint32),
-            engine=row.engine if row.channels else "serial",
-            channels=row.channels,
-            pre_state=row.pre_state,
-            rounds=row.rounds,
-            copies=row.measure == "move",
-            flush=row.tlb_flush == "measured",
-            folio_bytes=row.folio_bytes,
-            heads=heads if row.measure == "move" else None,
+            engine=buffer.engine,
+            channels=buffer.channels,
+            pre_state=buffer.pre_state,
+            rounds=buffer.rounds,
+            copies=buffer.copies,
+            flush=buffer.flush,
+            folio_bytes=PAGE_BYTES << buffer.kind.order,
+            heads=heads if buffer.copies else None,
         )
 
-    with written_plan((case(row) for row in rows), facts, place, work) as planned:
+    with written_plan(map(case, buffers), facts, place, work) as planned:
         yield planned
 
 
-def suit(rows: Iterable[MigrateRow], most: int | None = None, *, cpus: int | None = None) -> Suited:
+def memory_of(buffers: Sequence[Timed]) -> int:
+    """Bytes that a run takes: sources and targets, and what is predicted of every kind."""
+    kinds = {buffer.kind for buffer in buffers}
+    largest = max(kind.nr_pages for kind in kinds)
+    of_page = 4 * STRUCT_PAGE_BYTES + 2 * 2 * 8 + 2 * 8 + 8
+    return 2 * largest * PAGE_BYTES + sum(kind.nr_pages for kind in kinds) * of_page
+
+
+def _timed(row: MigrateRow) -> Timed:
+    kind = Kind(
+        order=row.order,
+        total_bytes=row.buffer_bytes,
+        mapped=row.mapped,
+        nr_mappings=row.mappings,
+        shuffled_seed=SHUFFLE_SEED if row.pre_state == "cold" else None,
+        mode=row.mode,
+        reason=REASON,
+    )
+    return Timed(
+        name=row.name,
+        kind=kind,
+        rounds=row.rounds,
+        engine=row.engine if row.channels else "serial",
+        channels=row.channels,
+        pre_state=row.pre_state,
+        copies=row.measure == "move",
+        flush=row.tlb_flush == "measured",
+    )
+
+
+def plan_of(
+    rows: Sequence[MigrateRow], threads: int | None, build: Build, work: Path
+) -> AbstractContextManager[tuple[Path, tuple[int, ...]]]:
+    """The plan of an experiment's rows. threads: a row says how many channels copy."""
+    del threads
+    return timed_plan([_timed(row) for row in rows], build, work)
+
+
+R = TypeVar("R", MigrateRow, CompactRow)
+"""A row whose buffer is moved, by as many channels as it says."""
+
+
+def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:
     """Which rows are run here: those with few enough channels for its CPUs."""
     suited = suit_rows(rows, lambda row: row.channels, what="channel", most=most, cpus=cpus)
     # Whoever waits for the channels of a DMA engine is none of them.
@@ -388,23 +470,17 @@ def suit(rows: Iterable[MigrateRow], most: int | None = None, *, cpus: int | Non
 
 
 def needed_bytes(rows: Sequence[MigrateRow], build: Build) -> int:
-    """Memory a run takes: sources and targets, and what is predicted of every kind of buffer."""
+    """Memory a run takes."""
     del build
-    kinds = {
-        (row.order, row.buffer_bytes, row.mapped, row.mappings, row.mode, row.pre_state)
-        for row in rows
-    }
-    largest = max(row.buffer_bytes for row in rows)
-    of_page = 4 * STRUCT_PAGE_BYTES + 2 * 2 * 8 + 2 * 8 + 8
-    return 2 * largest + sum(kind[1] // PAGE_BYTES for kind in kinds) * of_page
+    return memory_of([_timed(row) for row in rows])
 
 
-def extent_bytes(row: MigrateRow) -> int:
+def extent_bytes(row: R) -> int:
     """What makes a row large."""
     return row.buffer_bytes
 
 
-def halved(row: MigrateRow) -> MigrateRow | None:
+def halved(row: R) -> R | None:
     """The row with half its buffer; None if that is no whole page table."""
     half = row.buffer_bytes // 2 // PMD_BYTES * PMD_BYTES
     return row.model_copy(update={"buffer_bytes": half}) if half else None

@@ -16,11 +16,22 @@ WORKLOADS = CHECKOUT / "workloads"
 FORK_FOLIOS = "fork_folios"
 MOVE_FOLIOS = "move_folios"
 MIGRATE_SOAK = "migrate_soak"
+FRAGMENT = "fragment"
+HOG = "hog"
+HOLD_FOLIOS = "hold_folios"
+COMPACT_THP = "compact_thp"
 
 SOURCES: Mapping[str, tuple[str, ...]] = {
     FORK_FOLIOS: ("fork_folios.c", "folios.c", "program.c"),
     MOVE_FOLIOS: ("move_folios.c", "folios.c", "nodes.c", "counters.c", "program.c"),
     MIGRATE_SOAK: ("migrate_soak.c", "soak_worker.c", "soak_kernel.c", "nodes.c", "program.c"),
+    FRAGMENT: ("fragment.c", "counters.c", "holes.c", "nodes.c", "program.c"),
+    HOG: ("hog.c", "program.c"),
+    HOLD_FOLIOS: ("hold_folios.c", "nodes.c", "program.c"),
+    COMPACT_THP: (
+        *("compact_thp.c", "faults.c", "busy.c", "holes.c"),
+        *("pressure.c", "counters.c", "program.c"),
+    ),
 }
 """What each program is compiled of."""
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What one sample of compaction says besides its time: pages, CPU, and what else ran."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """One loop of allocations of huge pages. Unknown is None, never 0.
+
+    Times are in the unit of the row; of a guest whose clock counts instructions, these.
+    """
+
+    row: str
+    launch: int
+    subject: str
+    """The variant's name."""
+    asked: int
+    """Huge pages."""
+    allocated: int
+    time_ns: int
+    longest_ns: int | None
+    """Of one allocation."""
+    page_copy_ns: int | None
+    """Of one page, as migration copies it."""
+    user_ns: int | None
+    """Of the CPU meanwhile; user_ns is the hog's, where there is one."""
+    system_ns: int | None
+    idle_ns: int | None
+    hog_iterations: int | None
+    counters: Mapping[str, int]
+    """By how much each has grown; what this kernel has no counter for is missing."""
+    verified: bool
+    round: int = 0
+    ballast: int | None = None
+    """Huge pages that were free, and were taken away before."""
+
+    def extra(self) -> dict[str, Any]:
+        """The keys that a line of samples.jsonl has of it."""
+        names = ("asked", "allocated", "ballast", "longest_ns", "page_copy_ns")
+        of_cpu = ("user_ns", "system_ns", "idle_ns", "hog_iterations")
+        return {name: getattr(self, name) for name in (*names, *of_cpu)} | dict(self.counters)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Numbers as text: in a few columns, never cut, and never looking like 0 unless they are."""
+
+from collections.abc import Iterable
+
+from ream.report.contract import Ratio, Result
+
+_UNITS = {
+    "ns": ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")),
+    "instructions": ((1e9, "G instr"), (1e6, "M instr"), (1e3, "k instr"), (1.0, "instr")),
+}
+
+
+def fit(value: float | None, width: int, digits: int = 2) -> str:
+    """A number in at most `width` columns with at most `digits` decimals.
+
+    Unknown is a question mark, never 0; and what is not 0 does not look like it.
+    """
+    if value is None:
+        return "?"
+    for decimals in range(digits, -1, -1):
+        text = f"{value:.{decimals}f}"
+        if len(text) <= width and (float(text) != 0 or value == 0):
+            return text
+    return f"{value:.0e}"
+
+
+def interval(value: Result | Ratio) -> str:
+    """A ratio with its interval in 22 columns, however large it is."""
+    ratio, low, high = (fit(number, 5, 3) for number in (value.ratio, value.low, value.high))
+    return "?" if value.ratio is None else f"{ratio} [{low} .. {high}]"
+
+
+def scale_of(values: Iterable[float], unit: str) -> tuple[float, str]:
+    """The unit in which the smallest value of a block is at least 1."""
+    smallest, units = min(values), _UNITS[unit]
+    return next(((scale, name) for scale, name in units if smallest >= scale), units[-1])

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The shipped rows of compact, all of one size: what tests expect is not a matter of sizes."""
+
+from typing import cast
+
+from ream.experiment import Compact, CompactRow, load
+from ream.paths import EXPERIMENTS
+
+SHIPPED = cast(Compact, load(EXPERIMENTS / "compact.toml"))
+
+LINES = ("baseline", "dma", "busy-baseline", "busy-dma")
+"""Rows that are the lines of the published table."""
+
+
+def lines() -> Compact:
+    """In guests, with as many huge pages each."""
+    return _sized(SHIPPED.at("vm").only(LINES), nr_huge=2048, node_bytes=10 << 30)
+
+
+def batches() -> Compact:
+    """Natively, one round each."""
+    return _sized(SHIPPED.at("native"), buffer_bytes=256 << 20, rounds=1)
+
+
+def _sized(experiment: Compact, **fields: int) -> Compact:
+    rows = tuple(cast(CompactRow, row).model_copy(update=fields) for row in experiment.rows)
+    return experiment.model_copy(update={"rows": rows})

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Work for a CPU, and for nothing else: a loop that counts. Compiled with
+ * program.c, statically.
+ *
+ *   hog --cpu N --count FILE
+ *
+ * FILE's first eight bytes are the count, at any time: the loop writes it to a
+ * mapping, and makes no system call. SIGTERM ends it, and so does the end of
+ * who has started it; then it prints how far it came.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "program.h"
+
+const char *const program_name = "hog";
+
+struct options {
+	unsigned long cpu;
+	const char *count;
+};
+
+static bool is_over;
+
+static void end(int signal)
+{
+	(void)signal;
+	__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+}
+
+static void parse_options(struct options *options, char **argv)
+{
+	bool has_cpu = false;
+
+	for (argv++; *argv; argv += 2) {
+		if (!argv[1])
+			die(EXIT_USAGE, "%s: unknown, or lacks its value",
+			    *argv);
+		if (!strcmp(*argv, "--cpu")) {
+			options->cpu = number_of(argv[0], argv[1]);
+			has_cpu = true;
+		} else if (!strcmp(*argv, "--count")) {
+			options->count = argv[1];
+		} else {
+			die(EXIT_USAGE, "%s: not an option of ours", *argv);
+		}
+	}
+	if (!has_cpu)
+		die(EXIT_USAGE, "--cpu N: missing");
+	if (options->cpu >= CPU_SETSIZE)
+		die(EXIT_USAGE, "--cpu %lu: below %d here", options->cpu,
+		    CPU_SETSIZE);
+	if (!options->count)
+		die(EXIT_USAGE, "--count FILE: missing");
+}
+
+static uint64_t *map_count(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	uint64_t *count;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*count)))
+		die(EXIT_CANNOT_RUN, "%s: %s", path, strerror(errno));
+	count = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED,
+		     fd, 0);
+	if (count == MAP_FAILED)
+		die(EXIT_CANNOT_RUN, "map %s: %s", path, strerror(errno));
+	close(fd);
+	return count;
+}
+
+static void run_on(unsigned long cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die(EXIT_CANNOT_RUN, "--cpu %lu: %s", cpu, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+	const struct sigaction ending = { .sa_handler = end };
+	struct options options = { 0 };
+	pid_t parent = getppid();
+	uint64_t iterations = 0;
+	uint64_t *count;
+
+	(void)argc;
+	parse_options(&options, argv);
+	count = map_count(options.count);
+	sigaction(SIGTERM, &ending, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	/* It may have ended before that; then nobody would tell us. */
+	if (getppid() != parent)
+		end(SIGTERM);
+	run_on(options.cpu);
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+		__atomic_store_n(count, ++iterations, __ATOMIC_RELAXED);
+	printf("{\"end\":{\"ok\":true,\"iterations\":%llu}}\n",
+	       (unsigned long long)iterations);
+	return EXIT_SUCCESS;
+}

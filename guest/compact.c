@@ -16,7 +16,8 @@
  *   channels=N      with mode=*dma
  *   node=N cpu=N    whose memory, and who allocates; 1 and 0, if not given
  *   ballast=0       free huge pages are not taken away before
- *   hole=N          every Nth page is a hole; 2, if not given
+ *   hole=N          one page of N is a hole; 2, if not given
+ *   scattered=1     any of them, not the last; fragment.c tells the difference
  *   held=N          so many large folios are in the way, that can neither be
  *                   moved nor split
  *   adaptive=, reasons=   of dcbm, as in copier.c; reasons=compaction
@@ -359,13 +360,15 @@ bool run_compact(void)
 	const char *held = word("held");
 	bool poke = word("poke");
 	const char *node = word("node"), *cpu = word("cpu");
+	bool scattered = word("scattered");
 	const struct mode *mode = mode_named(needed_word("mode"));
 	struct sample sample = { .asked = mode->law ? 0 : number_word("huge") };
 	char bytes[NUMBER_BYTES], seed[NUMBER_BYTES], text[TEXT_BYTES];
 	const char *const argv[] = {
 		FRAGMENT, "--bytes", bytes, "--seed", seed, "--node",
 		node = node ? node : "1", "--hole-every", hole ? hole : "2",
-		"--oom-score", "-1000", NULL
+		"--oom-score", "-1000",
+		scattered ? "--scattered" : NULL, NULL
 	};
 	int status;
 

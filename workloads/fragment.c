@@ -4,13 +4,17 @@
  * is free in it, and many can be made by moving pages. Compiled with counters.c,
  * holes.c, nodes.c and program.c, statically.
  *
- *   fragment --bytes N [--node N] [--seed N] [--hole-every N] [--oom-score N]
+ *   fragment --bytes N [--node N] [--seed N] [--hole-every N] [--scattered]
+ *            [--oom-score N]
  *
  *   --bytes N        of the buffer, touched whole, a multiple of 2 MiB; 0:
  *                    nearly all that is free in the node
  *   --node N         where it lies; without it, anywhere
- *   --seed N         of the contents: 1
+ *   --seed N         of the contents, and of where holes are: 1
  *   --hole-every N   every Nth page is given back: 2
+ *   --scattered      not the Nth, but any one of each N. Else all holes may come
+ *                    to lie in frames of one parity, whichever it is, and a
+ *                    scanner that looks at every 32nd frame sees all or none
  *   --oom-score N    -1000: is never killed for memory; 1000: the first: 1000
  *
  * It says {"ready":...} when every hole is made, and then obeys lines on its
@@ -61,6 +65,7 @@ struct options {
 	unsigned int node;
 	uint64_t seed;
 	unsigned long hole_every;
+	bool scattered;
 	long oom_score;
 };
 
@@ -108,6 +113,7 @@ static void make(struct holes *holes, const struct options *options)
 		.at = holes_map(nr_bytes),
 		.nr_pages = nr_bytes / PAGE_BYTES,
 		.hole_every = options->hole_every,
+		.scattered = options->scattered,
 		.seed = options->seed,
 	};
 	if (options->node != NO_NODE)
@@ -142,24 +148,35 @@ static void set_oom_score(long score)
 		    strerror(errno));
 }
 
+static void parse_option(struct options *options, const char *option,
+			 const char *value)
+{
+	if (!strcmp(option, "--bytes"))
+		options->nr_bytes = number_of(option, value);
+	else if (!strcmp(option, "--node"))
+		options->node = number_of(option, value);
+	else if (!strcmp(option, "--seed"))
+		options->seed = number_of(option, value);
+	else if (!strcmp(option, "--hole-every"))
+		options->hole_every = number_of(option, value);
+	else if (!strcmp(option, "--oom-score"))
+		options->oom_score = oom_score_of(option, value);
+	else
+		die(EXIT_USAGE, "%s: not an option of ours", option);
+}
+
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv += 2) {
-		if (!argv[1])
+	for (argv++; *argv; argv++) {
+		if (!strcmp(*argv, "--scattered")) {
+			options->scattered = true;
+		} else if (!argv[1]) {
 			die(EXIT_USAGE, "%s: unknown, or lacks its value",
 			    *argv);
-		if (!strcmp(*argv, "--bytes"))
-			options->nr_bytes = number_of(argv[0], argv[1]);
-		else if (!strcmp(*argv, "--node"))
-			options->node = number_of(argv[0], argv[1]);
-		else if (!strcmp(*argv, "--seed"))
-			options->seed = number_of(argv[0], argv[1]);
-		else if (!strcmp(*argv, "--hole-every"))
-			options->hole_every = number_of(argv[0], argv[1]);
-		else if (!strcmp(*argv, "--oom-score"))
-			options->oom_score = oom_score_of(argv[0], argv[1]);
-		else
-			die(EXIT_USAGE, "%s: not an option of ours", *argv);
+		} else {
+			parse_option(options, argv[0], argv[1]);
+			argv++;
+		}
 	}
 	if (options->nr_bytes % BLOCK_BYTES)
 		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",

@@ -21,7 +21,14 @@ void *holes_map(size_t nr_bytes)
 
 bool holes_is_hole(const struct holes *holes, size_t page)
 {
-	return page % holes->hole_every == holes->hole_every - 1;
+	size_t group = page / holes->hole_every;
+	size_t which = holes->hole_every - 1;
+
+	if (group == holes->nr_pages / holes->hole_every)
+		return false;	/* the rest, which is no group */
+	if (holes->scattered)
+		which = mixed(mixed(holes->seed) + group) % holes->hole_every;
+	return page % holes->hole_every == which;
 }
 
 size_t holes_nr_resident(const struct holes *holes)

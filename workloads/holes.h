@@ -15,7 +15,8 @@
 struct holes {
 	uint64_t *at;		/* begins with a block */
 	size_t nr_pages;	/* with the holes; whole blocks */
-	unsigned long hole_every;	/* every how many pages one is a hole */
+	unsigned long hole_every;	/* of how many pages one is a hole */
+	bool scattered;		/* any of them, by the seed; else the last */
 	uint64_t seed;		/* of what the others hold */
 };
 

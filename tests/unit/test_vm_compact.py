@@ -246,6 +246,14 @@ def test_fragment_makes_as_many_holes_as_it_is_told(programs: Path) -> None:
     assert lines[1]["verify"]["wrong_words"] == 0
 
 
+@pytest.mark.parametrize("every", ["2", "5"])
+def test_scattered_holes_are_as_many(every: str, programs: Path) -> None:
+    options = ("--bytes", str(2 << 20), "--hole-every", every, "--scattered")
+    _, lines, _ = fragment(programs, *options, words="verify")
+    assert lines[0]["ready"]["resident_pages"] == 512 - 512 // int(every)
+    assert lines[1]["verify"]["wrong_words"] == 0
+
+
 def test_fragment_sees_a_word_that_is_changed(programs: Path) -> None:
     code, lines, errors = fragment(programs, "--bytes", str(2 << 20), words="poke\nverify\n")
     assert code == 5

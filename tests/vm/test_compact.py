@@ -36,7 +36,7 @@ WRONG = Path(__file__).parent / "patches"
 DEBUG = "vm-debug+vm-dma+vm-tiers"
 
 NODE_BYTES = 512 << 20
-NR_HUGE = 32
+NR_HUGE = 64
 PAGES_EACH = 512
 LEAST_MOVED = PAGES_EACH // 2 * 7 // 8
 """Of each huge page that was made: half of a block's pages, less what other blocks spare it."""
@@ -155,6 +155,12 @@ def test_large_folios_in_the_way_fail_requests_of_before_but_not_of_ream(boot: B
     before, ream = (boot(*series, plan=held).counters["compact_fail"] for series in (BASE, REAM))
     assert before >= NR_HELD
     assert ream == 0
+
+
+@pytest.mark.parametrize("series", VARIANTS, ids="+".join)
+def test_holes_may_be_scattered(series: tuple[str, ...], boot: Boot) -> None:
+    said = boot(*series, plan=plan("baseline", words=("scattered=1",)))
+    assert said.allocated == NR_HUGE
 
 
 def test_two_boots_count_the_same(boot: Boot) -> None:

@@ -44,7 +44,7 @@ Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma"]
 """As the published table has them. busy: a loop that only counts has the same CPU."""
 
 _OF_STAGE: dict[str, tuple[str, ...]] = {
-    "vm": ("nr_huge", "node_bytes", "buffer_bytes", "channels"),
+    "vm": ("nr_huge", "node_bytes", "buffer_bytes", "holes", "channels"),
     "live": ("nr_huge", "buffer_bytes", "reserve_bytes"),
     "native": ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush"),
 }
@@ -68,7 +68,9 @@ class CompactRow(RowBase):
 
     nr_huge: how many. node_bytes: of the guest's second node, where nothing else is.
     buffer_bytes: memory with holes; in a guest 0, nearly all that is free in the node; natively
-    the pages that are moved, without the holes. reserve_bytes: memory of a live machine that
+    the pages that are moved, without the holes. holes: even, every second page; scattered, one of
+    each two, drawn: even ones may all lie in frames of one parity, and a scanner that looks at
+    every 32nd frame sees all of them or none. reserve_bytes: memory of a live machine that
     stays free; None leaves the choice to the stage. channels: of the DMA engine, which `published`
     and `ream` have; `before` copies by itself. One, unless given: compaction moves 32 pages at a
     time, and what is so small gains nothing by being shared out. batch_pages: of one
@@ -96,6 +98,7 @@ class CompactRow(RowBase):
         ge=1,
         le=MAX_BATCH_PAGES,
     )
+    holes: Literal["scattered", "even"] = "scattered"
     measure: Literal["move", "metadata"] = "move"
     tlb_flush: Literal["none", "measured"] = "none"
 
@@ -213,6 +216,7 @@ class CompactRow(RowBase):
             "node_bytes": self.node_bytes if vm else None,
             "buffer_bytes": self.buffer_bytes or None,
             "reserve_bytes": self.reserve_bytes,
+            "holes": self.holes if vm else None,
             "channels": self.channels,
             "batch_pages": self.batch_pages,
             "measure": self.measure if native else None,
@@ -233,7 +237,8 @@ class CompactRow(RowBase):
             return f"{what} {format_size(self.buffer_bytes)}, {self.batch_pages} pages a call"
         memory = self.buffer_bytes or self.node_bytes
         where = "a node" if self.stage == "vm" else "memory"
-        return f"{self.nr_huge:,} huge pages out of {where} of {format_size(memory)} full of holes"
+        said = f"{self.nr_huge:,} huge pages out of {where} of {format_size(memory)} full of holes"
+        return said + (", every second page" if self.stage == "vm" and self.holes == "even" else "")
 
     def _who_copies(self) -> str:
         if self.measure == "metadata":

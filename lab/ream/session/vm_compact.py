@@ -80,6 +80,7 @@ def plan_of(row: CompactRow, seed: int, modules: Collection[str] = (PROVIDER,)) 
         node_bytes=row.node_bytes,
         channels=row.channels if offloads else 0,
         seed=seed,
+        words=("scattered=1",) if row.holes == "scattered" else (),
     )
 
 

@@ -45,6 +45,10 @@ class Monitor:
         self._client = QMPClient("ream")
         try:
             self._run(self._client.connect(connection), CONNECT_S)
+        except AssertionError as cause:
+            # Of the library: it has seen the connection's end before that of its own greeting.
+            connection.close()
+            raise ReamError("lost QEMU's monitor as soon as it greeted") from cause
         except BaseException:
             connection.close()
             raise

@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
             steps = [word for one in all_ for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_compact, "plan_compact_boot", plan)
+        monkeypatch.setattr(vm_compact, "boot_command", plan)
         return run_compact_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log")
 
     return boot

@@ -54,7 +54,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             steps = [word for one in said for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_fork, "plan_fork_boot", plan)
+        monkeypatch.setattr(vm_fork, "boot_command", plan)
         return list(run_fork_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log"))
 
     return boot

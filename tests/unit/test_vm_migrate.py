@@ -80,7 +80,7 @@ def guest_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             steps = [word for one in said for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_migrate, "plan_migrate_boot", plan)
+        monkeypatch.setattr(vm_migrate, "boot_command", plan)
 
     return say
 

@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from ream.stage.accel import choose_accel, kvm_fault
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
 from ream.stage.qemu import QEMU, Accel, Machine
-from ream.stage.vm import Kernel
+from ream.stage.vm import Kernel, boot_command
 from ream.variants import Variant
 
 VM_CONFIG = KERNEL_CONFIG / "vm.config"
@@ -243,6 +244,17 @@ def guest_of(
             name: hashlib.sha256(image.bzimage.read_bytes()).hexdigest()
             for name, (image, _) in kernels.items()
         },
+    )
+
+
+def shown_boot(setting: Setting, machine: Machine, words: Sequence[str], *, archive: str) -> str:
+    """QEMU's command line of a boot, for people: files without their directories.
+
+    words: for PID 1. archive: what it boots into.
+    """
+    kernel = Kernel(Path("bzImage"), Path(archive))
+    return shlex.join(
+        boot_command(machine, kernel, words, append=setting.options.append, work=Path())
     )
 
 

@@ -2,7 +2,6 @@
 """compact in the vm stage: a fresh boot for every sample, since compaction undoes what it needs."""
 
 import random
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from ream.session.guests import (
     guest_of,
     launches_as_run,
     prepare,
+    shown_boot,
 )
 from ream.session.request import GuestOptions, Measured, Request
 from ream.stage.boots import Boot, run_boots
@@ -39,7 +39,6 @@ from ream.stage.vm_compact import (
     CompactSample,
     compact_initramfs,
     compact_nodes,
-    plan_compact_boot,
     run_compact_boot,
 )
 
@@ -147,15 +146,8 @@ def machine_of(plan: CompactPlan, setting: Setting) -> Machine:
 
 
 def shown_command(setting: Setting, plan: CompactPlan) -> str:
-    """QEMU's command line of a boot, for people: files without their directories."""
-    argv = plan_compact_boot(
-        machine_of(plan, setting),
-        Kernel(Path("bzImage"), Path("compact.cpio")),
-        plan,
-        append=setting.options.append,
-        work=Path(),
-    )
-    return shlex.join(argv)
+    """Of a boot, as `guests.shown_boot` shows it."""
+    return shown_boot(setting, machine_of(plan, setting), plan.init_words(), archive="compact.cpio")
 
 
 # --- The run -----------------------------------------------------------------------------

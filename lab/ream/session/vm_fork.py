@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fork in the vm stage: one boot of each variant in every launch, in which all rows are done."""
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +22,14 @@ from ream.session.guests import (
     consoles,
     guest_of,
     prepare,
+    shown_boot,
 )
 from ream.session.request import Measured, Request
 from ream.stage.boots import Boot, run_boots
 from ream.stage.guest import Guest
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
-from ream.stage.vm_fork import ForkPlan, ForkSample, fork_initramfs, plan_fork_boot, run_fork_boot
+from ream.stage.vm_fork import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,8 @@ def plan_of(rows: Iterable[ForkRow], seed: int) -> ForkPlan:
 
 
 def shown_command(setting: Setting, plan: ForkPlan) -> str:
-    """QEMU's command line of a boot, for people: files without their directories."""
-    argv = plan_fork_boot(
-        setting.machine(plan),
-        Kernel(Path("bzImage"), Path("fork.cpio")),
-        plan,
-        append=setting.options.append,
-        work=Path(),
-    )
-    return shlex.join(argv)
+    """Of a boot, as `guests.shown_boot` shows it."""
+    return shown_boot(setting, setting.machine(plan), plan.init_words(), archive="fork.cpio")
 
 
 def measure_fork_vm(

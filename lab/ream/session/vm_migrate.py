@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """migrate in the vm stage: one boot of each variant in every launch, in which all rows are done."""
 
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from ream.session.guests import (
     consoles,
     guest_of,
     prepare,
+    shown_boot,
 )
 from ream.session.request import Measured, Request
 from ream.stage.boots import Boot, run_boots
@@ -37,7 +37,6 @@ from ream.stage.vm_migrate import (
     Provider,
     Step,
     migrate_initramfs,
-    plan_migrate_boot,
     run_migrate_boot,
     two_nodes,
 )
@@ -121,15 +120,8 @@ def _check_nodes(plan: MigratePlan, machine: Machine) -> None:
 
 
 def shown_command(setting: Setting, plan: MigratePlan) -> str:
-    """QEMU's command line of a boot, for people: files without their directories."""
-    argv = plan_migrate_boot(
-        machine_of(plan, setting),
-        Kernel(Path("bzImage"), Path("migrate.cpio")),
-        plan.init_words(),
-        append=setting.options.append,
-        work=Path(),
-    )
-    return shlex.join(argv)
+    """Of a boot, as `guests.shown_boot` shows it."""
+    return shown_boot(setting, machine_of(plan, setting), plan.init_words(), archive="migrate.cpio")
 
 
 def measure_migrate_vm(

@@ -142,6 +142,24 @@ class Kernel:
     initramfs: Path
 
 
+def boot_command(
+    machine: Machine, kernel: Kernel, words: Sequence[str], *, append: Sequence[str], work: Path
+) -> tuple[str, ...]:
+    """The QEMU command of one boot, its sockets in work.
+
+    words: for PID 1. append: the user's words for the kernel.
+    """
+    return qemu_command(
+        machine,
+        kernel=kernel.image,
+        initramfs=kernel.initramfs,
+        append=append,
+        init=words,
+        port=work / "port",
+        qmp=work / "qmp",
+    )
+
+
 def plan_boot(
     machine: Machine,
     kernel: Kernel,
@@ -152,15 +170,8 @@ def plan_boot(
     work: Path,
 ) -> tuple[str, ...]:
     """The QEMU command of one boot; append: the user's words for the kernel."""
-    return qemu_command(
-        machine,
-        kernel=kernel.image,
-        initramfs=kernel.initramfs,
-        append=(*device.kernel_words(), *append),
-        init=device.init_words(binds),
-        port=work / "port",
-        qmp=work / "qmp",
-    )
+    append = (*device.kernel_words(), *append)
+    return boot_command(machine, kernel, device.init_words(binds), append=append, work=work)
 
 
 def run_boot(

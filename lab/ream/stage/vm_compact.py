@@ -16,8 +16,8 @@ from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import Machine, Node, qemu_command
-from ream.stage.vm import Kernel
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Kernel, boot_command
 from ream.stage.vm_fork import judge
 from ream.stage.workload import FRAGMENT, HOG, HOLD_FOLIOS, build_workload
 from ream.values import Value, faults
@@ -175,26 +175,6 @@ def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
     )
 
 
-def plan_compact_boot(
-    machine: Machine,
-    kernel: Kernel,
-    plan: CompactPlan,
-    *,
-    append: Sequence[str],
-    work: Path,
-) -> tuple[str, ...]:
-    """The QEMU command of one boot; append: the user's words for the kernel."""
-    return qemu_command(
-        machine,
-        kernel=kernel.image,
-        initramfs=kernel.initramfs,
-        append=append,
-        init=plan.init_words(),
-        port=work / "port",
-        qmp=work / "qmp",
-    )
-
-
 def run_compact_boot(
     machine: Machine,
     kernel: Kernel,
@@ -233,7 +213,7 @@ def _messages(
     begun: Callable[[Guest], None],
 ) -> Iterator[Mapping[str, Any]]:
     with boot_in_private(
-        lambda work: plan_compact_boot(machine, kernel, plan, append=append, work=work),
+        lambda work: boot_command(machine, kernel, plan.init_words(), append=append, work=work),
         log=log,
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,

@@ -18,8 +18,8 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import Machine, qemu_command
-from ream.stage.vm import Kernel
+from ream.stage.qemu import Machine
+from ream.stage.vm import Kernel, boot_command
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, FORK_FOLIOS, build_workload
 from ream.values import Value, faults
 
@@ -102,21 +102,6 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
     )
 
 
-def plan_fork_boot(
-    machine: Machine, kernel: Kernel, plan: ForkPlan, *, append: Sequence[str], work: Path
-) -> tuple[str, ...]:
-    """The QEMU command of one boot; append: the user's words for the kernel."""
-    return qemu_command(
-        machine,
-        kernel=kernel.image,
-        initramfs=kernel.initramfs,
-        append=append,
-        init=plan.init_words(),
-        port=work / "port",
-        qmp=work / "qmp",
-    )
-
-
 def run_fork_boot(
     machine: Machine,
     kernel: Kernel,
@@ -134,7 +119,7 @@ def run_fork_boot(
     """
     seen: Counter[tuple[int, str]] = Counter()
     with boot_in_private(
-        lambda work: plan_fork_boot(machine, kernel, plan, append=append, work=work),
+        lambda work: boot_command(machine, kernel, plan.init_words(), append=append, work=work),
         log=log,
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,

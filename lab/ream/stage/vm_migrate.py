@@ -17,8 +17,8 @@ from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs, namespace_programs
-from ream.stage.qemu import Machine, Node, qemu_command
-from ream.stage.vm import Kernel
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Kernel, boot_command
 from ream.stage.vm_fork import judge
 from ream.stage.workload import MIGRATE_SOAK, MOVE_FOLIOS, build_workload
 from ream.values import Value, faults
@@ -160,26 +160,6 @@ def migrate_initramfs(
     )
 
 
-def plan_migrate_boot(
-    machine: Machine,
-    kernel: Kernel,
-    words: Sequence[str],
-    *,
-    append: Sequence[str],
-    work: Path,
-) -> tuple[str, ...]:
-    """The QEMU command of one boot; words: for PID 1; append: the user's words for the kernel."""
-    return qemu_command(
-        machine,
-        kernel=kernel.image,
-        initramfs=kernel.initramfs,
-        append=append,
-        init=words,
-        port=work / "port",
-        qmp=work / "qmp",
-    )
-
-
 def run_migrate_boot(
     machine: Machine,
     kernel: Kernel,
@@ -250,7 +230,7 @@ def _messages(
     begun: Callable[[Guest], None] = lambda _guest: None,
 ) -> Iterator[Mapping[str, Any]]:
     with boot_in_private(
-        lambda work: plan_migrate_boot(machine, kernel, words, append=append, work=work),
+        lambda work: boot_command(machine, kernel, words, append=append, work=work),
         log=log,
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.stage import vm_compact
+from ream.stage import vm
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
 from ream.stage.vm_compact import (
@@ -79,7 +79,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
             steps = [word for one in all_ for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_compact, "boot_command", plan)
+        monkeypatch.setattr(vm, "boot_command", plan)
         return run_compact_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log")
 
     return boot

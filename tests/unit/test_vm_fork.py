@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.stage import vm_fork
+from ream.stage import vm, vm_fork
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
 from ream.stage.vm_fork import ForkPlan, ForkSample, run_fork_boot
@@ -54,7 +54,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             steps = [word for one in said for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_fork, "boot_command", plan)
+        monkeypatch.setattr(vm, "boot_command", plan)
         return list(run_fork_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log"))
 
     return boot

@@ -15,7 +15,7 @@ from ream.experiment import MigrateRow
 from ream.session.guests import Setting
 from ream.session.request import GuestOptions
 from ream.session.vm_migrate import copied, machine_of, plan_of, shown_command, step_of
-from ream.stage import vm_migrate
+from ream.stage import vm
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
 from ream.stage.vm_migrate import (
@@ -80,7 +80,7 @@ def guest_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             steps = [word for one in said for word in ("tell", json.dumps(one))]
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
-        monkeypatch.setattr(vm_migrate, "boot_command", plan)
+        monkeypatch.setattr(vm, "boot_command", plan)
 
     return say
 

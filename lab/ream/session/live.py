@@ -216,7 +216,7 @@ def _moves(
         work=work,
         step=step,
     ):
-        yield move_sample_of(said, wanted[said.folio_kib])
+        yield sample_of(said, wanted[said.folio_kib])
 
 
 def _compactions(
@@ -295,8 +295,9 @@ def _compact_remarks(taken: Iterable[_Taken]) -> dict[str, tuple[str, ...]]:
     return {row: tuple(remarks_of(said)) for row, said in by_row.items()}
 
 
-def move_sample_of(said: MoveSample, row: MigrateRow) -> Sample:
-    """What the workload said of a move, as a record has it."""
+def sample_of(said: FolioSample | MoveSample, row: LiveRow) -> Sample:
+    """What a workload said of one operation, as a record has it."""
+    entries = said.nr_ptes * STRUCT_PAGE_BYTES if isinstance(said, FolioSample) else said.nr_bytes
     return Sample(
         row=row.name,
         launch=said.launch,
@@ -305,22 +306,7 @@ def move_sample_of(said: MoveSample, row: MigrateRow) -> Sample:
         subject=RUNNING,
         threads=1,
         time_ns=said.time_ns,
-        nr_bytes=said.nr_bytes,
-        verified=said.verified,
-    )
-
-
-def sample_of(said: FolioSample, row: ForkRow) -> Sample:
-    """What the workload said, as a record has it."""
-    return Sample(
-        row=row.name,
-        launch=said.launch,
-        round=said.round,
-        role="variant",
-        subject=RUNNING,
-        threads=1,
-        time_ns=said.time_ns,
-        nr_bytes=said.nr_ptes * STRUCT_PAGE_BYTES,
+        nr_bytes=entries,
         verified=said.verified,
     )
 

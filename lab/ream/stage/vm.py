@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES, ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, first_difference
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest, Message, boot_in_private
 from ream.stage.qemu import Machine, qemu_command
 from ream.values import Value, faults
 
@@ -158,6 +158,32 @@ def boot_command(
         port=work / "port",
         qmp=work / "qmp",
     )
+
+
+def boot_messages(
+    machine: Machine,
+    kernel: Kernel,
+    words: Sequence[str],
+    *,
+    append: Sequence[str] = (),
+    log: Path,
+    deadline_s: float,
+    silence_s: float,
+    begun: Callable[[Guest], None] = lambda _guest: None,
+) -> Iterator[Message]:
+    """Boot once; yield what the guest says, as it says it. Nothing of QEMU outlives this iterator.
+
+    Arguments of boot_command() and boot_in_private(). begun: told of the guest as soon as there is
+    one. Raises what Guest.messages() raises.
+    """
+    with boot_in_private(
+        lambda work: boot_command(machine, kernel, words, append=append, work=work),
+        log=log,
+        deadline_s=deadline_s,
+        silence_s=silence_s,
+    ) as guest:
+        begun(guest)
+        yield from guest.messages()
 
 
 def plan_boot(

@@ -5,7 +5,7 @@ Node 0 has all CPUs and all of the system. Node 1 has memory only: a program tak
 it, and gives every second page back. Then a module asks for huge pages there.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_command
+from ream.stage.vm import Kernel, boot_messages
 from ream.stage.vm_fork import judge
 from ream.stage.workload import FRAGMENT, HOG, HOLD_FOLIOS, build_workload
 from ream.values import Value, faults
@@ -193,7 +193,16 @@ def run_compact_boot(
     must not, or goes silent.
     """
     sample: CompactSample | None = None
-    for message in _messages(machine, kernel, plan, append=append, log=log, begun=begun):
+    for message in boot_messages(
+        machine,
+        kernel,
+        plan.init_words(),
+        append=append,
+        log=log,
+        deadline_s=DEADLINE_S,
+        silence_s=SILENCE_S,
+        begun=begun,
+    ):
         if "workload" in message:
             judge(message["workload"]["exit"], _where(message["workload"]["step"], log))
         elif "compact" in message:
@@ -201,25 +210,6 @@ def run_compact_boot(
     if sample is None:
         raise ReamError(f"{log.name}: the guest gave no sample")
     return sample
-
-
-def _messages(
-    machine: Machine,
-    kernel: Kernel,
-    plan: CompactPlan,
-    *,
-    append: Sequence[str],
-    log: Path,
-    begun: Callable[[Guest], None],
-) -> Iterator[Mapping[str, Any]]:
-    with boot_in_private(
-        lambda work: boot_command(machine, kernel, plan.init_words(), append=append, work=work),
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-    ) as guest:
-        begun(guest)
-        yield from guest.messages()
 
 
 def _sample(said: Any, plan: CompactPlan, log: Path) -> CompactSample:

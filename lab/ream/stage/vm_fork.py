@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel, boot_command
+from ream.stage.vm import Kernel, boot_messages
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, FORK_FOLIOS, build_workload
 from ream.values import Value, faults
 
@@ -118,21 +118,23 @@ def run_fork_boot(
     get folios of a size, ReamError if it fails otherwise, says what it must not, or goes silent.
     """
     seen: Counter[tuple[int, str]] = Counter()
-    with boot_in_private(
-        lambda work: boot_command(machine, kernel, plan.init_words(), append=append, work=work),
+    for message in boot_messages(
+        machine,
+        kernel,
+        plan.init_words(),
+        append=append,
         log=log,
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,
-    ) as guest:
-        begun(guest)
-        for message in guest.messages():
-            if "workload" in message:
-                said = message["workload"]
-                judge(said["exit"], _where(said, log))
-            elif "op" in (said := message.get("fork", {})):
-                sample = _sample(said, log)
-                seen[sample.folio_kib, sample.op] += 1
-                yield sample
+        begun=begun,
+    ):
+        if "workload" in message:
+            said = message["workload"]
+            judge(said["exit"], _where(said, log))
+        elif "op" in (said := message.get("fork", {})):
+            sample = _sample(said, log)
+            seen[sample.folio_kib, sample.op] += 1
+            yield sample
     if seen != Counter({(kib, op): plan.rounds for kib in plan.folio_kib for op in plan.ops}):
         counts = ", ".join(f"{op} of {kib} KiB {nr} times" for (kib, op), nr in seen.items())
         raise ReamError(f"{log.name}: the guest gave other samples than asked for: {counts}")

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_command
+from ream.stage.vm import Kernel, boot_messages
 from ream.stage.vm_fork import judge
 from ream.stage.workload import MIGRATE_SOAK, MOVE_FOLIOS, build_workload
 from ream.values import Value, faults
@@ -180,7 +180,16 @@ def run_migrate_boot(
     seen: Counter[int] = Counter()
     number = -1
     words = plan.init_words()
-    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+    for message in boot_messages(
+        machine,
+        kernel,
+        words,
+        append=append,
+        log=log,
+        deadline_s=DEADLINE_S,
+        silence_s=SILENCE_S,
+        begun=begun,
+    ):
         if "step" in message:
             number += 1
         elif "workload" in message:
@@ -210,7 +219,16 @@ def run_soak_boot(
     """
     end: Mapping[str, Any] = {}
     words = ("experiment=migrate-soak", *words)
-    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+    for message in boot_messages(
+        machine,
+        kernel,
+        words,
+        append=append,
+        log=log,
+        deadline_s=DEADLINE_S,
+        silence_s=SILENCE_S,
+        begun=begun,
+    ):
         if "workload" in message:
             judge(message["workload"]["exit"], _where("soak", log))
         elif "end" in (said := message.get("migrate", {})):
@@ -218,25 +236,6 @@ def run_soak_boot(
     if not end:
         raise ReamError(f"{log.name}: the soak gave no totals")
     return end
-
-
-def _messages(
-    machine: Machine,
-    kernel: Kernel,
-    words: Sequence[str],
-    *,
-    append: Sequence[str],
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[Mapping[str, Any]]:
-    with boot_in_private(
-        lambda work: boot_command(machine, kernel, words, append=append, work=work),
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-    ) as guest:
-        begun(guest)
-        yield from guest.messages()
 
 
 def _sample(said: Any, log: Path) -> MigrateSample:

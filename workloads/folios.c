@@ -286,6 +286,15 @@ uint64_t folios_digest(const struct folios *folios)
 	return digest;
 }
 
+void folios_check_options(const struct folios *folios)
+{
+	if (!folios->pages_each)
+		die(EXIT_USAGE, "--folio-kib K: missing");
+	if (!folios->nr_bytes || folios->nr_bytes % BLOCK_BYTES)
+		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
+		    folios->nr_bytes);
+}
+
 void folios_reserve(struct folios *folios)
 {
 	size_t room = folios->nr_bytes + 3 * BLOCK_BYTES;

@@ -50,6 +50,9 @@ struct folios {
  */
 bool folios_open(void);
 
+/* Exit with EXIT_USAGE unless --folio-kib and --bytes have said what to map. */
+void folios_check_options(const struct folios *folios);
+
 /* Find a place for the mapping, and room around it that nobody else uses. */
 void folios_reserve(struct folios *folios);
 

@@ -402,8 +402,6 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	const struct folios *folios = &options->folios;
-
 	for (argv++; *argv; argv++) {
 		if (!strcmp(*argv, "--check-contents")) {
 			options->check_contents = true;
@@ -417,11 +415,7 @@ static void parse_options(struct options *options, char **argv)
 			argv++;
 		}
 	}
-	if (!folios->pages_each)
-		die(EXIT_USAGE, "--folio-kib K: missing");
-	if (!folios->nr_bytes || folios->nr_bytes % BLOCK_BYTES)
-		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
-		    folios->nr_bytes);
+	folios_check_options(&options->folios);
 	if (options->displace_bytes % PAGE_BYTES)
 		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",
 		    options->displace_bytes);

@@ -424,8 +424,6 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	const struct folios *folios = &options->folios;
-
 	for (argv++; *argv; argv++) {
 		if (!strcmp(*argv, "--back")) {
 			options->back = true;
@@ -439,11 +437,7 @@ static void parse_options(struct options *options, char **argv)
 			argv++;
 		}
 	}
-	if (!folios->pages_each)
-		die(EXIT_USAGE, "--folio-kib K: missing");
-	if (!folios->nr_bytes || folios->nr_bytes % BLOCK_BYTES)
-		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
-		    folios->nr_bytes);
+	folios_check_options(&options->folios);
 	if (options->from == options->to)
 		die(EXIT_USAGE, "--to %u: the same node as --from",
 		    options->to);

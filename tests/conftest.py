@@ -13,6 +13,11 @@ import pytest
 from ream.paths import CHECKOUT
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What waits for a whole kernel comes first: the rest is done meanwhile."""
+    items.sort(key=lambda item: "test_smoke" not in item.nodeid)
+
+
 @dataclass(frozen=True)
 class Said:
     code: int

@@ -92,6 +92,14 @@ static const uint64_t *hog_count;
 
 /* --- The buffer --- */
 
+static void report_program(const char *name, int status)
+{
+	FILE *to = message_begin("workload");
+
+	fprintf(to, "{\"step\": \"%s\", \"exit\": %d}", name, status);
+	message_end();
+}
+
 static const char *heard_of(struct program *program, const char *line)
 {
 	int status;
@@ -100,9 +108,7 @@ static const char *heard_of(struct program *program, const char *line)
 		return line;
 	/* It has said why, on the console. */
 	status = program_end(program);
-	fprintf(message_begin("workload"),
-		"{\"step\": \"%s\", \"exit\": %d}", program->name, status);
-	message_end();
+	report_program(program->name, status);
 	give_up(0, "%s ended with %d; the console says more", program->name,
 		status);
 }
@@ -342,14 +348,6 @@ static void report(const struct mode *mode, const struct sample *sample)
 		fputs("\"hog_iterations\": null, ", to);
 	fprintf(to, "\"counters\": %s, \"verified\": %s}", sample->counters,
 		sample->wrong_words ? "false" : "true");
-	message_end();
-}
-
-static void report_program(const char *name, int status)
-{
-	FILE *to = message_begin("workload");
-
-	fprintf(to, "{\"step\": \"%s\", \"exit\": %d}", name, status);
 	message_end();
 }
 

@@ -306,25 +306,6 @@ static void parse_options(struct options *options, char **argv)
 		    CPU_SETSIZE - 1);
 }
 
-static void be_killed_first(void)
-{
-	FILE *file = fopen("/proc/self/oom_score_adj", "we");
-
-	if (!file || fputs("1000", file) < 0 || fclose(file))
-		die(EXIT_CANNOT_RUN, "/proc/self/oom_score_adj: %s",
-		    strerror(errno));
-}
-
-static void run_on(int cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die(EXIT_CANNOT_RUN, "--cpu %d: %s", cpu, strerror(errno));
-}
-
 static void say_hello(const struct options *options)
 {
 	struct utsname kernel;
@@ -350,10 +331,10 @@ int main(int argc, char **argv)
 	(void)argc;
 	parse_options(&options, argv);
 	holes.seed = options.seed;
-	be_killed_first();
+	set_oom_score(1000);
 	/* Before we bind ourselves: what watches runs where there is room. */
 	pressure_watch(options.reserve_bytes);
-	run_on(options.cpu);
+	run_on_cpu(options.cpu);
 	say_hello(&options);
 
 	make_holes(&holes, options.nr_bytes);

@@ -139,15 +139,6 @@ static long oom_score_of(const char *option, const char *text)
 	return is_negative ? -score : score;
 }
 
-static void set_oom_score(long score)
-{
-	FILE *file = fopen("/proc/self/oom_score_adj", "we");
-
-	if (!file || fprintf(file, "%ld", score) < 0 || fclose(file))
-		die(EXIT_CANNOT_RUN, "--oom-score %ld: %s", score,
-		    strerror(errno));
-}
-
 static void parse_option(struct options *options, const char *option,
 			 const char *value)
 {

@@ -85,16 +85,6 @@ static uint64_t *map_count(const char *path)
 	return count;
 }
 
-static void run_on(unsigned long cpu)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(cpu, &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die(EXIT_CANNOT_RUN, "--cpu %lu: %s", cpu, strerror(errno));
-}
-
 int main(int argc, char **argv)
 {
 	const struct sigaction ending = { .sa_handler = end };
@@ -111,7 +101,7 @@ int main(int argc, char **argv)
 	/* It may have ended before that; then nobody would tell us. */
 	if (getppid() != parent)
 		end(SIGTERM);
-	run_on(options.cpu);
+	run_on_cpu(options.cpu);
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
 		if (!(++iterations % TELL_EVERY))
 			__atomic_store_n(count, iterations, __ATOMIC_RELAXED);

@@ -34,7 +34,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/mempolicy.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,17 +155,6 @@ static size_t nr_on(const struct options *options, unsigned int node)
 	return found;
 }
 
-static void run_on(unsigned int node)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	CPU_SET(node_cpu(node), &cpus);
-	if (sched_setaffinity(0, sizeof(cpus), &cpus))
-		die(EXIT_CANNOT_RUN, "run on CPU %d: %s", node_cpu(node),
-		    strerror(errno));
-}
-
 static void require_balancing(const struct options *options)
 {
 	const char *mode = first_line("/proc/sys/kernel/numa_balancing");
@@ -184,7 +172,7 @@ static void require_balancing(const struct options *options)
 		    options->to);
 	/* Or what is written from the other node comes before we look. */
 	if (node_cpu(options->from) >= 0)
-		run_on(options->from);
+		run_on_cpu(node_cpu(options->from));
 }
 
 static uint64_t move_by_touching(struct options *options, unsigned int to)
@@ -193,7 +181,7 @@ static uint64_t move_by_touching(struct options *options, unsigned int to)
 	const char *at = options->folios.at;
 	uint64_t began_ns;
 
-	run_on(to);
+	run_on_cpu(node_cpu(to));
 	began_ns = now_ns();
 	do {
 		for (size_t i = 0; i < options->folios.nr_bytes; i += PAGE_BYTES)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,4 +68,24 @@ const char *first_line(const char *path)
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	return line;
+}
+
+void run_on_cpu(unsigned long cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die(EXIT_CANNOT_RUN, "run on CPU %lu: %s", cpu,
+		    strerror(errno));
+}
+
+void set_oom_score(long score)
+{
+	FILE *file = fopen("/proc/self/oom_score_adj", "we");
+
+	if (!file || fprintf(file, "%ld", score) < 0 || fclose(file))
+		die(EXIT_CANNOT_RUN, "/proc/self/oom_score_adj, %ld: %s", score,
+		    strerror(errno));
 }

@@ -28,6 +28,12 @@ uint64_t mixed(uint64_t value);
 /* The number in @text, or an exit that names @option. */
 unsigned long number_of(const char *option, const char *text);
 
+/* Run on @cpu only, from now on, or exit with EXIT_CANNOT_RUN. */
+void run_on_cpu(unsigned long cpu);
+
+/* How soon the OOM killer takes us: -1000 never, 1000 first of all. */
+void set_oom_score(long score);
+
 /* The first line of a small file, or NULL with errno; in a static buffer. */
 const char *first_line(const char *path);
 

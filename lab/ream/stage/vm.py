@@ -9,7 +9,7 @@ the numbers of that kernel's own build.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -30,6 +30,8 @@ SILENCE_S = 180.0
 """The longest thing a guest does without a word is one bind under TCG."""
 
 DEADLINE_S = 3600.0
+
+Said = TypeVar("Said", bound=Value)
 
 
 def pmem_word(size_bytes: int) -> str:
@@ -184,6 +186,16 @@ def boot_messages(
     ) as guest:
         begun(guest)
         yield from guest.messages()
+
+
+def said_as(kind: type[Said], said: Any, name: str) -> Said:
+    """What a guest said, as a value of a kind; raises ReamError with every fault of it."""
+    try:
+        return kind.model_validate(said)
+    except ValidationError as cause:
+        raise ReamError(
+            f"the guest said something that is no sample: {faults(name, cause)}"
+        ) from cause
 
 
 def plan_boot(

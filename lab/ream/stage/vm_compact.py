@@ -7,20 +7,19 @@ it, and gives every second page back. Then a module asks for huge pages there.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import ValidationError
 
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_messages
+from ream.stage.vm import Kernel, boot_messages, said_as
 from ream.stage.vm_fork import judge
 from ream.stage.workload import FRAGMENT, HOG, HOLD_FOLIOS, build_workload
-from ream.values import Value, faults
+from ream.values import Value
 
 PROGRAMS = (FRAGMENT, HOG, HOLD_FOLIOS)
 
@@ -45,6 +44,8 @@ SILENCE_S = 900.0
 """A buffer of 10 GiB is filled, compacted and looked at word by word with three words, emulated."""
 
 DEADLINE_S = 3600.0
+
+_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -193,15 +194,8 @@ def run_compact_boot(
     must not, or goes silent.
     """
     sample: CompactSample | None = None
-    for message in boot_messages(
-        machine,
-        kernel,
-        plan.init_words(),
-        append=append,
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-        begun=begun,
+    for message in _messages(
+        machine, kernel, plan.init_words(), append=append, log=log, begun=begun
     ):
         if "workload" in message:
             judge(message["workload"]["exit"], _where(message["workload"]["step"], log))
@@ -213,12 +207,7 @@ def run_compact_boot(
 
 
 def _sample(said: Any, plan: CompactPlan, log: Path) -> CompactSample:
-    try:
-        sample = CompactSample.model_validate(said)
-    except ValidationError as cause:
-        raise ReamError(
-            f"the guest said something that is no sample: {faults('compact', cause)}"
-        ) from cause
+    sample = said_as(CompactSample, said, "compact")
     if sample.wrong_words or not sample.verified:
         raise VerificationFailed(
             f"{_where(plan.mode, log)}: {sample.wrong_words} words are not as they were written"

@@ -9,19 +9,18 @@ same plan must give the same digests, whatever their kernel does to get there.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel, boot_messages
+from ream.stage.vm import Kernel, boot_messages, said_as
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, FORK_FOLIOS, build_workload
-from ream.values import Value, faults
+from ream.values import Value
 
 IN_GUEST = "/workloads/fork_folios"
 """Where guest/fork.c finds the workload."""
@@ -36,6 +35,8 @@ SILENCE_S = 600.0
 """A mapping of 1 GiB is filled, forked and looked at page by page without a word, emulated."""
 
 DEADLINE_S = 3600.0
+
+_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -118,15 +119,8 @@ def run_fork_boot(
     get folios of a size, ReamError if it fails otherwise, says what it must not, or goes silent.
     """
     seen: Counter[tuple[int, str]] = Counter()
-    for message in boot_messages(
-        machine,
-        kernel,
-        plan.init_words(),
-        append=append,
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-        begun=begun,
+    for message in _messages(
+        machine, kernel, plan.init_words(), append=append, log=log, begun=begun
     ):
         if "workload" in message:
             said = message["workload"]
@@ -141,12 +135,7 @@ def run_fork_boot(
 
 
 def _sample(said: Any, log: Path) -> ForkSample:
-    try:
-        sample = ForkSample.model_validate(said)
-    except ValidationError as cause:
-        raise ReamError(
-            f"the guest said something that is no sample: {faults('fork', cause)}"
-        ) from cause
+    sample = said_as(ForkSample, said, "fork")
     if not sample.verified:
         raise VerificationFailed(f"{_where(said, log)}: {sample.op} was not verified")
     return sample

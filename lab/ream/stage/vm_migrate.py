@@ -8,20 +8,19 @@ written just before, and the kernel's counters as they must be.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-from pydantic import ValidationError
 
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_messages
+from ream.stage.vm import Kernel, boot_messages, said_as
 from ream.stage.vm_fork import judge
 from ream.stage.workload import MIGRATE_SOAK, MOVE_FOLIOS, build_workload
-from ream.values import Value, faults
+from ream.values import Value
 
 IN_GUEST = "/workloads"
 """Where guest/migrate.c finds its programs."""
@@ -45,6 +44,8 @@ SILENCE_S = 600.0
 """A buffer of 1 GiB is filled, moved and looked at byte by byte without a word, emulated."""
 
 DEADLINE_S = 3600.0
+
+_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -180,16 +181,7 @@ def run_migrate_boot(
     seen: Counter[int] = Counter()
     number = -1
     words = plan.init_words()
-    for message in boot_messages(
-        machine,
-        kernel,
-        words,
-        append=append,
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-        begun=begun,
-    ):
+    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
         if "step" in message:
             number += 1
         elif "workload" in message:
@@ -219,16 +211,7 @@ def run_soak_boot(
     """
     end: Mapping[str, Any] = {}
     words = ("experiment=migrate-soak", *words)
-    for message in boot_messages(
-        machine,
-        kernel,
-        words,
-        append=append,
-        log=log,
-        deadline_s=DEADLINE_S,
-        silence_s=SILENCE_S,
-        begun=begun,
-    ):
+    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
         if "workload" in message:
             judge(message["workload"]["exit"], _where("soak", log))
         elif "end" in (said := message.get("migrate", {})):
@@ -239,12 +222,7 @@ def run_soak_boot(
 
 
 def _sample(said: Any, log: Path) -> MigrateSample:
-    try:
-        sample = MigrateSample.model_validate(said)
-    except ValidationError as cause:
-        raise ReamError(
-            f"the guest said something that is no sample: {faults('migrate', cause)}"
-        ) from cause
+    sample = said_as(MigrateSample, said, "migrate")
     if not sample.verified:
         raise VerificationFailed(f"{_where(said['folio_kib'], log)}: {sample.op} was not verified")
     return sample

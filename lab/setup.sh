@@ -9,7 +9,7 @@
 #   native  what compiles kernel objects and links them into a program
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
-#   test    what `make test` and `make lint` judge patches and scripts with
+#   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
 #
 # Nothing else on the system changes: Debian packages by apt-get, and only as root;
 # Python packages into .venv. --no-install, or REAM_NO_INSTALL=1, forbids the former;
@@ -102,6 +102,14 @@ need_test() {
 	need_program patch patch
 	need_program shellcheck shellcheck
 	need_program spin spin
+	need_program chromium chromium # reports are looked at in it
+	need_program mandoc mandoc     # and man pages
+	need_program zsh zsh           # completion
+	need_program fish fish
+	need_program parallel parallel # cells of a plan, on hosts that ssh reaches
+	need_program ssh openssh-client
+	need_program rsync rsync
+	need_library openssh-server ../sbin/sshd
 	# checkpatch.pl uses modules that perl-base lacks.
 	perl -MTerm::ANSIColor -MEncode -e 1 2>/dev/null || missing="$missing perl"
 }

@@ -12,6 +12,7 @@ SERIES = CHECKOUT / "kernel" / "series"
 KERNEL_MODULES = CHECKOUT / "kernel" / "modules"
 NATIVE = CHECKOUT / "native"
 GUEST = CHECKOUT / "guest"
+WORKLOADS = CHECKOUT / "workloads"
 
 
 def _xdg(variable: str, fallback: str) -> Path:

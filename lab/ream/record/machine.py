@@ -11,6 +11,7 @@ import re
 import time
 from pathlib import Path
 
+from ream.record.identity import machine_id
 from ream.values import Texts, Tuple, Value
 
 FLAGS_OF_INTEREST = (
@@ -69,6 +70,8 @@ class Machine(Value):
     clock_source: str | None
     timer_step_ns: int
     """Smallest difference seen between two readings of the clock: an upper bound on its step."""
+    id: str | None = None
+    """Tells two machines of one kind apart, and says nothing about either."""
 
     def cache_bytes(self, level: int) -> int | None:
         """Size of the data cache of one level, as one CPU sees it."""
@@ -146,6 +149,7 @@ def read_machine(root: Path = Path("/")) -> Machine:
             root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         timer_step_ns=timer_step_ns(),
+        id=machine_id(root),
     )
 
 

@@ -156,6 +156,8 @@ class Receipt(Value):
     kernel: Kernel
     ream: Ream
     settings: Settings
+    benchmark: str | None = None
+    """Digest of the sources that measure; numbers of another one are of another benchmark."""
     guest: Guest | None = None
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Which object each timed function came from: the native stage's own."""

@@ -13,6 +13,7 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
+from ream.record.identity import benchmark_id
 from ream.record.machine import Machine, read_machine, warnings
 from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, read_ream
 from ream.record.record import RecordWriter, new_run_id, open_record
@@ -150,6 +151,7 @@ def _receipt(request: Request, kernel: Kernel, measured: Measured, machine: Mach
             rounds={row.name: row.rounds for row in measured.rows},
             options=measured.options,
         ),
+        benchmark=benchmark_id(request.experiment.name, request.stage),
         guest=measured.guest,
         symbols=measured.symbols,
         stubs=measured.stubs,

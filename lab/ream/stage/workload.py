@@ -9,9 +9,8 @@ from pathlib import Path
 
 from ream.command import Command, last_words, require, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.paths import CHECKOUT
+from ream.paths import WORKLOADS
 
-WORKLOADS = CHECKOUT / "workloads"
 
 FORK_FOLIOS = "fork_folios"
 MOVE_FOLIOS = "move_folios"

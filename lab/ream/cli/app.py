@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command itself, and the words that several of its commands take."""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ream import __version__
+from ream.errors import BadUsage
+from ream.paths import EXPERIMENTS, data_dir
+
+DEFAULT_EXPERIMENT = "zone-device"
+
+app = typer.Typer(
+    name="ream",
+    help="Find out whether a faster way to initialise, fork, migrate or compact memory holds on"
+    " this machine, with the real kernel code.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    rich_markup_mode=None,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every command that is run.")
+    ] = False,
+    _version_option: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Set what holds for every command."""
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.WARNING, format="ream: %(message)s"
+    )
+
+
+def experiment_path(name: str) -> Path:
+    known = sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
+    if name in known:
+        return EXPERIMENTS / f"{name}.toml"
+    if (given := Path(name)).suffix == ".toml":
+        return given
+    raise BadUsage(f"no experiment {name!r}; there is {', '.join(known)}, or give a .toml file")
+
+
+def runs_dir(output: Path | None) -> Path:
+    return output if output is not None else data_dir() / "runs"
+
+
+ExperimentArgument = Annotated[
+    str, typer.Argument(help="Its name (`ream list`), or a .toml file of your own.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="DIR", help="Where records are kept instead of XDG_DATA_HOME."
+    ),
+]
+
+
+SeriesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE|DIR|MBOX", help="Your patches on the base, as one more variant; repeatable."
+    ),
+]
+TreeOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Kernel tree to use instead of Debian's: a directory, a tar ball, a git tree.",
+    ),
+]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the user wants guests: the words of `run` and `shell`, and what they mean."""
+
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from ream.session.request import GuestOptions
+
+AccelOption = Annotated[
+    Literal["auto", "kvm", "tcg"],
+    typer.Option(help="vm: auto is KVM where a guest really boots under it, else TCG, emulated."),
+]
+CpusOption = Annotated[
+    int | None, typer.Option("--cpus", min=1, metavar="N", help="vm: CPUs of a guest.")
+]
+MemoryOption = Annotated[
+    str | None,
+    typer.Option("--memory", "-m", metavar="SIZE", help="vm: memory of a guest, as 106GiB."),
+]
+NumaOption = Annotated[
+    list[str] | None,
+    typer.Option("--numa", metavar="SIZE,cpus=A-B", help="vm: a NUMA node; repeatable."),
+]
+DistanceOption = Annotated[
+    list[str] | None,
+    typer.Option("--numa-distance", metavar="A,B=N", help="vm: between two nodes; repeatable."),
+]
+AppendOption = Annotated[
+    list[str] | None,
+    typer.Option("--append", metavar="WORD", help="vm: one more word for the kernel; repeatable."),
+]
+QemuOption = Annotated[
+    str | None, typer.Option("--qemu-opts", metavar="WORDS", help="vm: more options for QEMU.")
+]
+
+
+def guest_options(
+    *,
+    accel: Literal["auto", "kvm", "tcg"],
+    cpus: int | None,
+    memory: str | None,
+    numa: Sequence[str] | None,
+    distances: Sequence[str] | None,
+    append: Sequence[str] | None,
+    qemu_opts: str | None,
+    icount: bool | None = None,
+    full: bool = False,
+    keep_rounds: bool = False,
+    keep_launches: bool = False,
+) -> "GuestOptions":
+    from ream.experiment import parse_size  # noqa: PLC0415
+    from ream.session.request import GuestOptions  # noqa: PLC0415
+    from ream.stage.qemu import parse_distance, parse_node  # noqa: PLC0415
+
+    return GuestOptions(
+        accel=accel,
+        icount=icount,
+        full=full,
+        keep_rounds=keep_rounds,
+        keep_launches=keep_launches,
+        cpus=cpus,
+        memory_bytes=None if memory is None else parse_size(memory),
+        nodes=tuple(parse_node(text) for text in numa or ()),
+        distances=tuple(parse_distance(text) for text in distances or ()),
+        append=tuple(append or ()),
+        qemu_options=tuple(shlex.split(qemu_opts or "")),
+    )

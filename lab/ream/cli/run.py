@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream run`: words into a request."""
+
+import json
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ream.cli.app import (
+    DEFAULT_EXPERIMENT,
+    ExperimentArgument,
+    OutputOption,
+    SeriesOption,
+    TreeOption,
+    app,
+    experiment_path,
+    runs_dir,
+)
+from ream.cli.guest import (
+    AccelOption,
+    AppendOption,
+    CpusOption,
+    DistanceOption,
+    MemoryOption,
+    NumaOption,
+    QemuOption,
+    guest_options,
+)
+from ream.errors import BadUsage
+from ream.paths import cache_dir
+
+if TYPE_CHECKING:
+    from ream.session.request import Request
+
+SEED_BITS = 32
+
+
+@app.command()
+def run(
+    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    *,
+    stage: Annotated[
+        Literal["native", "vm", "live"] | None,
+        typer.Option(
+            help="native: the kernel's objects in a plain program, at full speed; vm: whole"
+            " kernels in QEMU; live: the kernel this machine runs. Unless given: vm of compact,"
+            " native of all others.",
+            show_default=False,
+        ),
+    ] = None,
+    rows: Annotated[
+        list[str] | None, typer.Option("--row", metavar="NAME", help="Only this row; repeatable.")
+    ] = None,
+    series: SeriesOption = None,
+    per_patch: Annotated[
+        bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
+    ] = False,
+    tree: TreeOption = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
+    ] = None,
+    order: Annotated[
+        int, typer.Option(metavar="N", help="With --size: order of its compound pages.")
+    ] = 0,
+    memory_type: Annotated[
+        str, typer.Option("--type", metavar="TYPE", help="With --size: its MEMORY_DEVICE_ type.")
+    ] = "FS_DAX",
+    altmap: Annotated[
+        bool, typer.Option("--altmap", help="With --size: the map lies on the device (map=dev).")
+    ] = False,
+    pre_state: Annotated[
+        Literal["evicted", "dirty"], typer.Option(help="With --size: what the caches hold.")
+    ] = "evicted",
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Use no more CPUs than this.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Rounds of every row in each launch.")
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option(metavar="N", help="Fresh starts, each with its own layout.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
+    ] = False,
+    output: OutputOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    ] = False,
+    accel: AccelOption = "auto",
+    icount: Annotated[
+        bool | None,
+        typer.Option(
+            "--icount/--no-icount",
+            help="vm under TCG: count instructions (the default there), or tell emulated times.",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="vm: every boot and every rebind even where they only count."),
+    ] = False,
+    cpus: CpusOption = None,
+    memory: MemoryOption = None,
+    numa: NumaOption = None,
+    numa_distance: DistanceOption = None,
+    append: AppendOption = None,
+    qemu_opts: QemuOption = None,
+) -> None:
+    """Measure an experiment here: before, published and ours side by side, every sample verified.
+
+    Exit status: 0 measured and verified, 2 usage, 3 cannot run here, 5 a sample's memory was wrong,
+    6 a tool failed.
+    """
+    # Imported here: numpy and pydantic take longer than printing the help.
+    from ream.experiment import ZoneDevice, load, make_row  # noqa: PLC0415
+    from ream.session.request import GuestOptions, Request  # noqa: PLC0415
+    from ream.variants import choose_variants  # noqa: PLC0415
+
+    whole = load(experiment_path(experiment))
+    stage = stage or whole.stage
+    asked = whole.at(stage)
+    if size is not None:
+        if not isinstance(asked, ZoneDevice):
+            raise BadUsage(f"--size describes a device; choose rows of {asked.name} with --row")
+        asked = asked.single(
+            make_row(
+                {
+                    "name": "custom",
+                    "stage": stage,
+                    "device_bytes": size,
+                    "order": order,
+                    "type": memory_type,
+                    "altmap": altmap,
+                    "pre_state": pre_state,
+                    "rounds": max(row.rounds for row in asked.rows),
+                }
+            )
+        )
+    elif order or altmap or memory_type != "FS_DAX" or pre_state != "evicted":
+        raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
+    if rows:
+        asked = asked.only(rows)
+    asked = asked.resized(launches=launches, rounds=rounds)
+    if stage == "live" and (series or per_patch or tree):
+        raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
+    variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)
+    guest = guest_options(
+        accel=accel,
+        icount=icount,
+        full=full,
+        keep_rounds=stage == "vm" and rounds is not None,
+        keep_launches=stage == "vm" and launches is not None,
+        cpus=cpus,
+        memory=memory,
+        numa=numa,
+        distances=numa_distance,
+        append=append,
+        qemu_opts=qemu_opts,
+    )
+    if stage != "vm" and guest != GuestOptions():
+        raise BadUsage("--accel, --icount, --full, --cpus and what else says vm need --stage vm")
+    if stage != "native" and threads is not None:
+        raise BadUsage("--threads is for the native stage; --cpus gives a guest its CPUs")
+    request = Request(
+        experiment=asked,
+        stage=stage,
+        variants=variants,
+        tree=tree,
+        threads=threads,
+        seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        runs=runs_dir(output),
+        cache=cache_dir(),
+        command="",
+        guest=guest,
+    )
+    _run(request, as_json=as_json, dry_run=dry_run)
+
+
+def _run(request: "Request", *, as_json: bool, dry_run: bool) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.report import table  # noqa: PLC0415
+    from ream.session.dry_run import plan_text  # noqa: PLC0415
+    from ream.session.run import run_session  # noqa: PLC0415
+
+    if dry_run:
+        print(plan_text(request))
+        return
+    reporter = Reporter()
+    outcome = run_session(replace(request, command=_repeat(request.seed)), reporter)
+    if as_json:
+        print(json.dumps(outcome.summary.to_object(), indent=1))
+    else:
+        sys.stdout.write(table.render(outcome.summary))
+    reporter.step(f"record: {outcome.path}")
+
+
+def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:
+    """The command line that repeats this run, seed and all."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not any(word == "--seed" or word.startswith("--seed=") for word in words):
+        words += ["--seed", str(seed)]
+    return shlex.join(["ream", *words])

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream shell`: a variant's kernel to look around in."""
+
+from typing import Annotated
+
+import typer
+
+from ream.cli.app import (
+    DEFAULT_EXPERIMENT,
+    ExperimentArgument,
+    SeriesOption,
+    TreeOption,
+    app,
+    experiment_path,
+)
+from ream.cli.guest import (
+    AccelOption,
+    AppendOption,
+    CpusOption,
+    DistanceOption,
+    MemoryOption,
+    NumaOption,
+    QemuOption,
+    guest_options,
+)
+from ream.errors import BadUsage, ReamError
+from ream.paths import cache_dir, data_dir
+
+
+@app.command()
+def shell(
+    variant: Annotated[
+        str, typer.Option(metavar="V", help="before, published, ream, or a --series of yours.")
+    ] = "ream",
+    *,
+    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    series: SeriesOption = None,
+    tree: TreeOption = None,
+    accel: AccelOption = "auto",
+    cpus: CpusOption = None,
+    memory: MemoryOption = None,
+    numa: NumaOption = None,
+    numa_distance: DistanceOption = None,
+    append: AppendOption = None,
+    qemu_opts: QemuOption = None,
+) -> None:
+    """Boot a variant's kernel into a shell on this terminal, with 16 GiB of emulated pmem."""
+    from ream.experiment import load  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.session.request import Request  # noqa: PLC0415
+    from ream.session.shell import run_shell  # noqa: PLC0415
+    from ream.variants import choose_variants  # noqa: PLC0415
+
+    asked = load(experiment_path(experiment)).at("vm")
+    variants = choose_variants(asked, user_series=series or ())
+    if not (chosen := tuple(one for one in variants if one.name == variant)):
+        known = ", ".join(one.name for one in variants)
+        raise BadUsage(f"no variant {variant!r}; there is {known}")
+    request = Request(
+        experiment=asked,
+        stage="vm",
+        variants=chosen,
+        tree=tree,
+        threads=None,
+        seed=0,
+        runs=data_dir() / "runs",
+        cache=cache_dir(),
+        command="",
+        guest=guest_options(
+            accel=accel,
+            cpus=cpus,
+            memory=memory,
+            numa=numa,
+            distances=numa_distance,
+            append=append,
+            qemu_opts=qemu_opts,
+        ),
+    )
+    if run_shell(request, Reporter()):
+        raise ReamError("QEMU failed; what it said is above")

@@ -11,7 +11,6 @@ from ream.command import Command, last_words, require, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
 
-
 FORK_FOLIOS = "fork_folios"
 MOVE_FOLIOS = "move_folios"
 MIGRATE_SOAK = "migrate_soak"

@@ -2,3 +2,4 @@
 """ream: bulk page operations of Linux memory management, measured with the real kernel code."""
 
 __version__ = "0.1.0"
+__released__ = "2026-11-21"

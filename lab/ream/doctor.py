@@ -12,6 +12,7 @@ from ream.errors import CannotRunHere, ReamError
 from ream.kernel.build import compiler_version
 from ream.paths import cache_dir
 from ream.record.machine import read_machine
+from ream.settings import JOURNAL, state_dir
 from ream.stage.accel import kvm_fault
 from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
@@ -27,8 +28,21 @@ CACHE_BYTES = 6 << 30
 COMFORTABLE_BYTES = 8 << 30
 """The largest map is 1.6 GiB, and so are two predicted images."""
 
+BUSY_LOAD = 0.25
+"""Of each CPU, taken by others; more than that is seen in intervals."""
+
 MIGRATE_NODES = 2
 """With memory: where it comes from and where it goes."""
+
+SETUP = "make setup"
+SETUP_TEST = "make setup-test"
+
+OPTIONAL_TOOLS = {
+    "parallel": "ream plan --emit parallel: cells on several machines",
+    "ssh": "the same, to reach them",
+    "man": "ream man, on a terminal",
+}
+"""What a command makes use of where it is there."""
 
 State = Literal["ok", "warn", "NO"]
 
@@ -38,6 +52,8 @@ class Finding:
     state: State
     subject: str
     text: str
+    fix: str | None = None
+    """What to do about it: a line to type where there is one; None where nothing is missing."""
 
 
 def examine() -> tuple[Finding, ...]:
@@ -52,6 +68,9 @@ def examine() -> tuple[Finding, ...]:
         _source(),
         *_guests(),
         _live(),
+        *_left_changed(),
+        _quiet(),
+        *_optional(),
     )
 
 
@@ -61,14 +80,14 @@ def _cpu() -> Finding:
 
 
 def _tool(name: str) -> Finding:
-    return Finding("NO", name, "not installed; `make setup` installs what ream drives")
+    return Finding("NO", name, "not installed: a stage drives it", SETUP)
 
 
 def _compiler() -> Finding:
     try:
         return Finding("ok", "compiler", compiler_version())
     except ReamError as error:
-        return Finding("NO", "compiler", str(error))
+        return Finding("NO", "compiler", str(error), SETUP)
 
 
 def _huge_pages() -> Finding:
@@ -76,11 +95,15 @@ def _huge_pages() -> Finding:
     try:
         state = path.read_text().strip()
     except OSError:
-        return Finding("NO", "huge pages", "this kernel has no transparent huge pages")
-    if "[never]" in state:
         return Finding(
-            "warn", "huge pages", f"off ({state}): the map would lie in 4 KiB pages; write madvise"
+            "NO",
+            "huge pages",
+            "this kernel has no transparent huge pages",
+            "boot a kernel with CONFIG_TRANSPARENT_HUGEPAGE",
         )
+    if "[never]" in state:
+        text = f"off ({state}): the map would lie in 4 KiB pages"
+        return Finding("warn", "huge pages", text, f"echo madvise > {path}")
     return Finding("ok", "huge pages", state)
 
 
@@ -88,8 +111,7 @@ def _guests() -> Iterator[Finding]:
     """What the vm stage needs besides; without it the native stage still runs."""
     missing = [name for name in GUEST_TOOLS if shutil.which(name) is None]
     if missing:
-        text = f"not installed: {', '.join(missing)}; `make setup` installs what ream drives"
-        yield Finding("warn", "vm stage", text)
+        yield Finding("warn", "vm stage", f"not installed: {', '.join(missing)}", SETUP)
         return
     try:
         fault = kvm_fault(cache_dir())
@@ -102,7 +124,7 @@ def _guests() -> Iterator[Finding]:
         yield Finding("ok", "vm stage", text)
     if (available := available_bytes()) < GUEST_BYTES:
         text = f"{available >> 30} GiB available; the largest guest takes {GUEST_BYTES >> 30} GiB"
-        yield Finding("warn", "vm memory", text)
+        yield Finding("warn", "vm memory", text, "end other programs, or choose rows with --row")
 
 
 def _live() -> Finding:
@@ -113,17 +135,47 @@ def _live() -> Finding:
         more = " and migrate" if nodes >= MIGRATE_NODES else ""
         less = "" if more else f"; migrate needs two NUMA nodes with memory, here is {nodes}"
         return Finding("ok", "live stage", f"fork{more}, with folios of every size{less}")
+    fix = "sudo ream doctor" if os.geteuid() else "boot Linux 6.8 or newer with mTHP"
     if FOLIO_KIB[0] in missing:
-        return Finding("warn", "live stage", missing[FOLIO_KIB[0]])
+        free = "end other programs: fork maps 1 GiB"
+        return Finding("warn", "live stage", missing[FOLIO_KIB[0]], free)
     sizes = ", ".join(map(str, missing))
-    return Finding("warn", "live stage", f"not with folios of {sizes} KiB: {missing[max(missing)]}")
+    text = f"not with folios of {sizes} KiB: {missing[max(missing)]}"
+    return Finding("warn", "live stage", text, fix)
+
+
+def _left_changed() -> Iterator[Finding]:
+    """Settings of this machine that a killed run of the live stage changed."""
+    if (journal := state_dir() / JOURNAL).exists():
+        text = f"a run ended without putting them back; {journal} has what they were"
+        yield Finding("warn", "settings", text, "ream restore")
+
+
+def _quiet() -> Finding:
+    """Whether a measurement that began now would share the CPUs."""
+    load, cpus = os.getloadavg()[0], os.cpu_count() or 1
+    text = f"load {load:.2f} on {cpus} CPUs"
+    if load <= BUSY_LOAD * cpus:
+        return Finding("ok", "other programs", text)
+    return Finding(
+        "warn", "other programs", f"{text}: a run now is noisy", "wait, or end them (see `top`)"
+    )
+
+
+def _optional() -> Iterator[Finding]:
+    for name, purpose in OPTIONAL_TOOLS.items():
+        if shutil.which(name) is None:
+            package = {"man": "man-db", "ssh": "openssh-client"}.get(name, name)
+            fix = f"apt-get install {package}"
+            yield Finding("warn", name, f"not installed; only for {purpose}", fix)
 
 
 def _memory() -> Finding:
     available = available_bytes()
     text = f"{available >> 30} GiB available"
     if available < COMFORTABLE_BYTES:
-        return Finding("warn", "memory", f"{text}; the largest devices will be made smaller")
+        less = f"{text}; the largest devices will be made smaller"
+        return Finding("warn", "memory", less, "end other programs")
     return Finding("ok", "memory", text)
 
 
@@ -131,14 +183,18 @@ def _disk() -> Finding:
     place = cache_dir()
     existing = next(path for path in (place, *place.parents) if path.exists())
     if not os.access(existing, os.W_OK):
-        return Finding("NO", "cache", f"{existing} cannot be written to; set XDG_CACHE_HOME")
+        text = f"{existing} cannot be written to"
+        return Finding("NO", "cache", text, "export XDG_CACHE_HOME=/a/directory/of/yours")
     free = shutil.disk_usage(existing).free
     text = f"{free >> 30} GiB free for {place}"
     if free >= CACHE_BYTES:
         return Finding("ok", "cache", text)
+    room = f"make room, or point XDG_CACHE_HOME to a disk with {CACHE_BYTES >> 30} GiB"
     if (place / "base").is_dir():
-        return Finding("warn", "cache", f"{text}: enough for what is there, not for a new tree")
-    return Finding("NO", "cache", f"{text}, a tree and its builds need {CACHE_BYTES >> 30} GiB")
+        enough = f"{text}: enough for what is there, not for a new tree"
+        return Finding("warn", "cache", enough, room)
+    needed = f"{text}, a tree and its builds need {CACHE_BYTES >> 30} GiB"
+    return Finding("NO", "cache", needed, room)
 
 
 def _source() -> Finding:
@@ -146,5 +202,5 @@ def _source() -> Finding:
     if trees.is_dir() and any(trees.iterdir()):
         return Finding("ok", "kernel source", "in the cache")
     if shutil.which("apt-get") is None:
-        return Finding("warn", "kernel source", "no apt-get here: give a kernel tree with --tree")
+        return Finding("warn", "kernel source", "no apt-get here", "ream run --tree PATH")
     return Finding("ok", "kernel source", "not in the cache; the first run fetches it")

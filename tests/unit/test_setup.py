@@ -352,7 +352,10 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
     [
         (("run",), True),
         (("-v", "run", "fork"), True),
-        (("check", "my.patch"), True),
+        (("replicate", "--all"), True),
+        (("replicate", "--import", "mail.txt"), False),
+        (("check", "last", "--baseline", "last-1"), False),
+        (("history",), False),
         ((), False),
         (("--help",), False),
         (("run", "--help"), False),

@@ -2,12 +2,15 @@
 """The command itself, and the words that several of its commands take."""
 
 import logging
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import _completion_classes as typer_shells
 
 from ream import __version__
+from ream.cli import complete
 from ream.errors import BadUsage
 from ream.paths import EXPERIMENTS, data_dir
 
@@ -19,9 +22,13 @@ app = typer.Typer(
     " this machine, with the real kernel code.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=True,
+    add_completion=False,
     rich_markup_mode=None,
 )
+
+if complete.VARIABLE in os.environ:
+    # typer does it itself only together with two options that write into the user's own files.
+    typer_shells.completion_init()
 
 
 def _version(wanted: bool) -> None:
@@ -59,7 +66,11 @@ def runs_dir(output: Path | None) -> Path:
 
 
 ExperimentArgument = Annotated[
-    str, typer.Argument(help="Its name (`ream list`), or a .toml file of your own.")
+    str,
+    typer.Argument(
+        help="Its name (`ream list`), or a .toml file of your own.",
+        autocompletion=complete.experiments,
+    ),
 ]
 OutputOption = Annotated[
     Path | None,

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What there is: `ream list`, `doctor`, `restore`."""
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,20 +37,45 @@ def _print_experiment(experiment: "Experiment") -> None:
 
 
 @app.command()
-def doctor() -> None:
-    """Say what can run on this machine, what cannot, and why; exit 3 if no stage can."""
+def doctor(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as one JSON object.")
+    ] = False,
+) -> None:
+    """Say what can run on this machine, what cannot, why, and what to do about each.
+
+    Exit status: 0 the native stage can run, 3 it cannot.
+    """
     from ream.doctor import examine  # noqa: PLC0415
 
     findings = examine()
-    for finding in findings:
-        print(f"{finding.state:5} {finding.subject:22} {finding.text}")
+    if as_json:
+        print(json.dumps({"schema": 1, "findings": [asdict(one) for one in findings]}, indent=1))
+    else:
+        for finding in findings:
+            print(f"{finding.state:5} {finding.subject:22} {finding.text}")
+            if finding.fix is not None:
+                print(f"{'':5} {'':22} to mend it: {finding.fix}")
     if any(finding.state == "NO" for finding in findings):
         raise typer.Exit(3)
 
 
 @app.command()
-def restore() -> None:
-    """Put back the settings of this machine that a killed run of the live stage left changed."""
-    from ream.session.restore import restore_settings  # noqa: PLC0415
+def restore(
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be put back, and change nothing.")
+    ] = False,
+) -> None:
+    """Put back the settings of this machine that a killed run of the live stage left changed.
 
+    Exit status: 0 put back, or there was nothing to do, 3 a run is under way, 6 a setting could not
+    be written.
+    """
+    from ream.session.restore import plan_restore, restore_settings  # noqa: PLC0415
+
+    if dry_run:
+        print("\n".join(plan_restore()))
+        return
     raise typer.Exit(restore_settings(lambda text: print(f"ream: {text}", file=sys.stderr)))

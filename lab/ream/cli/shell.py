@@ -43,12 +43,18 @@ def shell(
     numa_distance: DistanceOption = None,
     append: AppendOption = None,
     qemu_opts: QemuOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print QEMU's command line, and do nothing.")
+    ] = False,
 ) -> None:
-    """Boot a variant's kernel into a shell on this terminal, with 16 GiB of emulated pmem."""
+    """Boot a variant's kernel into a shell on this terminal, with 16 GiB of emulated pmem.
+
+    Exit status: 0 the guest was left, 2 usage or no terminal, 3 cannot run here, 6 QEMU failed.
+    """
     from ream.experiment import load  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.session.request import Request  # noqa: PLC0415
-    from ream.session.shell import run_shell  # noqa: PLC0415
+    from ream.session.shell import run_shell, shown_shell  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
     asked = load(experiment_path(experiment)).at("vm")
@@ -76,5 +82,8 @@ def shell(
             qemu_opts=qemu_opts,
         ),
     )
+    if dry_run:
+        print(shown_shell(request))
+        return
     if run_shell(request, Reporter()):
         raise ReamError("QEMU failed; what it said is above")

@@ -1,7 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream restore`: settings of this machine as they were before a run that was killed."""
 
-from ream.settings import Say, sole_door
+from collections.abc import Iterator
+
+from ream.settings import JOURNAL, Journal, Say, Setting, sole_door, state_dir
+
+
+def plan_restore() -> Iterator[str]:
+    """What would be put back, a line each to paste into a root shell; nothing is changed.
+
+    Raises ReamError if the journal cannot be read.
+    """
+    left = Journal.load(state_dir() / JOURNAL)
+    if left is None:
+        yield "no run left settings changed"
+        return
+    for entry in reversed(left.entries):
+        yield f"{Setting(entry.path, entry.old)}   # if it is still {entry.new}"
 
 
 def restore_settings(say: Say) -> int:

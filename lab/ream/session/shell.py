@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A variant booted for a person to look around in."""
 
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import format_size, parse_size
@@ -11,12 +13,12 @@ from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import fetch_tree
 from ream.progress import Reporter
 from ream.record.record import new_run_id
-from ream.session.guests import build_kernels, choose_setting
+from ream.session.guests import Setting, build_kernels, choose_setting
 from ream.session.request import Request
 from ream.session.vm_zone_device import MODULES, initramfs_of
 from ream.stage.initramfs import shell_programs
 from ream.stage.qemu import qemu_command
-from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES, pmem_word
+from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES, Kernel, pmem_word
 
 PMEM = parse_size("16GiB")
 """Of emulated pmem, to make namespaces on with ndctl."""
@@ -34,12 +36,7 @@ def run_shell(request: Request, reporter: Reporter) -> int:
     if not programs:
         raise CannotRunHere("busybox: not installed, and the guest needs a shell; install busybox")
     setting = choose_setting(replace(request.guest, icount=False), request.cache)
-    memory_bytes = setting.given_bytes
-    if memory_bytes and memory_bytes < PMEM_START_BYTES + PMEM:
-        raise BadUsage(
-            f"a guest of {format_size(memory_bytes)} has no room for {format_size(PMEM)} of pmem"
-            f" from {format_size(PMEM_START_BYTES)} on"
-        )
+    memory_bytes = _memory_bytes(setting)
     run_id = new_run_id(request.experiment.name, "shell")
     with (
         disk_faults(request.cache, "a shell"),
@@ -58,14 +55,36 @@ def run_shell(request: Request, reporter: Reporter) -> int:
             reporter=reporter,
         )
         ((_, kernel),) = kernels.values()
-        argv = qemu_command(
-            setting.machine_of(memory_bytes or PMEM + SYSTEM_BYTES),
-            kernel=kernel.image,
-            initramfs=kernel.initramfs,
-            append=(pmem_word(PMEM), *request.guest.append),
-            init=("experiment=shell",),
-            port=None,
-            qmp=None,
-        )
+        argv = _command(request, setting, memory_bytes, kernel)
         reporter.step("exit or Ctrl-A X leaves; modules are in /modules, ndctl in /usr/bin")
         return subprocess.run(argv, check=False).returncode
+
+
+def shown_shell(request: Request) -> str:
+    """QEMU's command line of such a boot, for people: files without their directories."""
+    setting = choose_setting(replace(request.guest, icount=False), request.cache)
+    kernel = Kernel(Path("bzImage"), Path("shell.cpio"))
+    return shlex.join(_command(request, setting, _memory_bytes(setting), kernel))
+
+
+def _memory_bytes(setting: Setting) -> int:
+    """Of the guest; raises BadUsage if the user gave it too little."""
+    given = setting.given_bytes
+    if given and given < PMEM_START_BYTES + PMEM:
+        raise BadUsage(
+            f"a guest of {format_size(given)} has no room for {format_size(PMEM)} of pmem"
+            f" from {format_size(PMEM_START_BYTES)} on"
+        )
+    return given or PMEM + SYSTEM_BYTES
+
+
+def _command(request: Request, setting: Setting, memory_bytes: int, kernel: Kernel) -> tuple[str, ...]:
+    return qemu_command(
+        setting.machine_of(memory_bytes),
+        kernel=kernel.image,
+        initramfs=kernel.initramfs,
+        append=(pmem_word(PMEM), *request.guest.append),
+        init=("experiment=shell",),
+        port=None,
+        qmp=None,
+    )

@@ -8,6 +8,12 @@ class ReamError(Exception):
     exit_code = 6
 
 
+class ClaimFails(ReamError):
+    """A published claim does not hold here, or a change made something slower than allowed."""
+
+    exit_code = 1
+
+
 class BadUsage(ReamError):
     """The command line, an experiment file or a patch is not usable as given."""
 
@@ -18,6 +24,12 @@ class CannotRunHere(ReamError):
     """This machine lacks something; the text says what, and the way out."""
 
     exit_code = 3
+
+
+class Inconclusive(ReamError):
+    """The measurement decides neither for nor against; never rounded to a pass."""
+
+    exit_code = 4
 
 
 class VerificationFailed(ReamError):

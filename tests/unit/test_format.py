@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
-from ream.record import machine, receipt
+from ream.record import machine, moment, noise, receipt
 from ream.record.record import SCHEMA
 from ream.report import contract
 from ream.values import Value
@@ -31,11 +31,15 @@ RECEIPT_PARTS = (
     machine.Cache,
     machine.Node,
     machine.Conditions,
+    noise.Noise,
+    noise.Change,
+    moment.Moment,
 )
 RUN_PARTS = (
     contract.Summary,
     contract.RowResult,
     contract.Result,
+    contract.Layout,
     contract.Ratio,
     contract.Fill,
     contract.Comparison,
@@ -65,7 +69,7 @@ def test_every_key_that_compaction_adds_to_a_sample_is_described() -> None:
 
 
 def test_the_parts_above_are_all_there_are() -> None:
-    for module, parts in ((receipt, RECEIPT_PARTS), (machine, RECEIPT_PARTS)):
+    for module, parts in ((part, RECEIPT_PARTS) for part in (receipt, machine, moment, noise)):
         own = {
             one
             for one in vars(module).values()

@@ -111,6 +111,10 @@ private-64GB: 64 GiB, PRIVATE, order 0, map in RAM, evicted; 1.07 GB of map a sa
             measured here; if it takes the same time with and without the patches, it moves a ratio
             towards 1, never past it: it cannot make 1.03 out of the 0.441 measured here. There,
             then, before may have been near its limit already, or the map in a cache.
+  note      published depends on layout: launches give 0.423 .. 0.457, rounds of one launch are
+            within 0.63 % of its middle; --launches N averages over more
+  note      ream depends on layout: launches give 0.222 .. 0.242, rounds of one launch are within
+            0.49 % of its middle; --launches N averages over more
 
 small-256MB-dirty: 256 MiB, FS_DAX, order 0, map in RAM, dirty; 4.19 MB of map a sample
                            us    ratio [low .. high]  effect        of limit ns/page   GB/s CPUs  ok
@@ -120,6 +124,10 @@ small-256MB-dirty: 256 MiB, FS_DAX, order 0, map in RAM, dirty; 4.19 MB of map a
   limit rep-stosq      134.06                                              1    2.05  31.29    1
   floor     1.013 [0.995 .. 1.031], before against its second copy
   launches  before-again 0.989 to 1.053, published 2.424 to 2.624, ream 0.967 to 1.064
+  note      published depends on layout: launches give 2.424 .. 2.624, rounds of one launch are
+            within 0.92 % of its middle; --launches N averages over more
+  note      ream depends on layout: launches give 0.967 .. 1.064, rounds of one launch are within
+            1.1 % of its middle; --launches N averages over more
 
 fsdax-first: 16 GiB, FS_DAX, order 0, map in RAM, first touch
   table     zone-device-v4 (Li Zhe, 2026-06-03): 1466 -> 1359 ms, ratio 0.927; VM on an Intel Ice
@@ -157,16 +165,19 @@ fsdax-100GB       before        |   179.70 |                        | 0.39
                   published     |    78.83 | 0.439 [0.433 .. 0.445] | 0.90
                   ream          |    39.07 | 0.217 [0.214 .. 0.221] | 0.94
                   (floor)       |          | 0.988 [0.969 .. 1.007] |
+  launches: published 0.430 to 0.451, ream 0.212 to 0.223
 --------------------------------+----------+------------------------+-----
 private-64GB      before        |   109.40 |                        | 0.41
                   published     |    48.27 | 0.441 [0.431 .. 0.451] | 0.94
                   ream          |    25.44 | 0.233 [0.227 .. 0.238] | 0.92
                   (floor)       |          | 0.982 [0.963 .. 1.001] |
+  launches: published 0.423 to 0.457, ream 0.222 to 0.242
 --------------------------------+----------+------------------------+-----
 small-256MB-dirty before        |   0.1370 |                        | 0.98
                   published     |   0.3419 | 2.493 [2.441 .. 2.546] | 0.39
                   ream          |   0.1375 | 1.003 no difference    | 0.97
                   (floor)       |          | 1.013 [0.995 .. 1.031] |
+  launches: published 2.424 to 2.624, ream 0.967 to 1.064
 
 Not run: fsdax-first (the device needs 256 MiB of memory for its map, 100
 MiB is free).

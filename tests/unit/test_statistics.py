@@ -12,11 +12,17 @@ from ream.measure.sample import Sample
 from ream.measure.statistics import (
     Estimate,
     counts,
+    effects,
+    layout,
     level,
     limit_for,
     limits,
+    matters,
     noise_floor,
     of_limit,
+    outstanding,
+    over_launches,
+    p_value,
     paired_ratio,
 )
 
@@ -259,3 +265,114 @@ def test_the_interval_covers_the_truth_19_times_of_20(
         assert estimate.high is not None
         covered += estimate.low <= truth <= estimate.high
     assert 0.93 <= covered / runs <= 0.97
+
+
+def estimated(*logs: float) -> Estimate:
+    """Of launches with these log ratios."""
+    estimate = over_launches(logs)
+    assert estimate is not None
+    return estimate
+
+
+def test_the_p_value_worked_by_hand() -> None:
+    # Logs -ln 2, 0, ln 2 and so no effect; then 1, 2, 3: mean 2, sd 1, t = 2 * sqrt(3) = 3.4641.
+    # With two degrees p = 1 - t / sqrt(t^2 + 2) = 1 - 3.4641 / sqrt(14) = 0.07418.
+    assert p_value(estimated(-math.log(2), 0.0, math.log(2))) == pytest.approx(1)
+    assert p_value(estimated(1.0, 2.0, 3.0)) == pytest.approx(0.07418, abs=1e-5)
+
+
+@given(st.lists(st.floats(-5, 5).filter(lambda x: abs(x) > 1e-6), min_size=2, max_size=20))
+def test_the_p_value_is_below_5_per_cent_where_the_interval_excludes_1(logs: list[float]) -> None:
+    estimate = estimated(*logs)
+    p = p_value(estimate)
+    assert p is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
+    excludes = not estimate.low <= 1 <= estimate.high
+    assert excludes == (p < 0.05) or p == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(1.0, 1.0), (0.9, 0.0)])
+def test_launches_that_agree_exactly_leave_no_doubt(ratio: float, expected: float) -> None:
+    assert p_value(Estimate(ratio, ratio, ratio, (ratio,) * 4)) == expected
+    assert p_value(Estimate(ratio, None, None, (ratio,))) is None
+
+
+@pytest.mark.parametrize(
+    ("p_values", "expected"),
+    [
+        # Of four: 0.0125, 0.025, 0.0375 and 0.05 are what the ranks allow.
+        ((0.01, 0.02, 0.03, 0.9), (True, True, True, False)),
+        ((0.9, 0.03, 0.01, 0.02), (False, True, True, True)),
+        ((0.03, 0.03, 0.03, 0.03), (True, True, True, True)),  # the fourth carries the first
+        ((0.02, 0.9, 0.9, 0.9), (False, False, False, False)),
+        ((0.05,), (True,)),
+        ((0.051,), (False,)),
+        ((), ()),
+    ],
+)
+def test_many_tests_are_decided_together(
+    p_values: tuple[float, ...], expected: tuple[bool, ...]
+) -> None:
+    assert outstanding(p_values) == expected
+
+
+@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 29))
+def test_a_test_that_stands_still_stands_when_another_becomes_clearer(
+    p_values: list[float], which: int
+) -> None:
+    clearer = [p / 2 if n == which else p for n, p in enumerate(p_values)]
+    for stood, stands in zip(outstanding(p_values), outstanding(clearer), strict=True):
+        assert stands or not stood
+
+
+def test_effects_need_to_stand_and_to_be_larger_than_their_floor() -> None:
+    clear = estimated(-0.1, -0.11, -0.09, -0.1)
+    assert effects(
+        {
+            "clear": (clear, FLOOR),
+            "doubtful": (estimated(-0.1, -0.5, -0.2, -0.15), FLOOR),  # p = 0.08
+            "small": (estimated(-0.01, -0.011, -0.009, -0.01), FLOOR),
+            "single": (estimated(-0.1), FLOOR),
+            "no floor": (clear, None),
+        }
+    ) == {"clear": True, "doubtful": False, "small": False, "single": None, "no floor": None}
+
+
+def test_the_analysis_of_variance_worked_by_hand() -> None:
+    e = math.e
+    # Log ratios (1, 3) and (5, 7): means 2 and 6, grand mean 4. Between: 2 * (4 + 4) / 1 = 16,
+    # within: 4 / 2 = 2, F = 8 with 1 and 2 degrees, so t = sqrt(8) with 2 degrees of freedom:
+    # p = 1 - t / sqrt(t^2 + 2) = 1 - sqrt(0.8) = 0.10557. A round is 1 from its launch's middle.
+    rounds = [[(10**9, round(10**9 * e**log)) for log in logs] for logs in ((1, 3), (5, 7))]
+    found = layout(pairs(*rounds), "mine")
+    assert found is not None
+    assert found.p_value == pytest.approx(0.10557, abs=1e-5)
+    assert found.within == pytest.approx(e)
+
+
+def test_a_layout_shows_between_launches_only() -> None:
+    assert layout(pairs([(100, 50), (100, 60)]), "mine") is None
+    assert layout(pairs([(100, 50)], [(100, 60)]), "mine") is None
+    alike = layout(pairs([(100, 50), (100, 50)], [(100, 50), (100, 50)]), "mine")
+    apart = layout(pairs([(100, 50), (100, 50)], [(100, 60), (100, 60)]), "mine")
+    assert alike is not None
+    assert apart is not None
+    assert (alike.p_value, apart.p_value, apart.within) == (1.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("per_launch", "expected"),
+    [
+        ((0.58, 0.60), False),  # each is 1.7 % off
+        ((0.58, 0.71), True),
+        ((0.584, 0.611), True),  # 2.3 % off, and the floor reaches 2.02 %
+        ((0.5845, 0.608), False),  # 1.99 %
+    ],
+)
+def test_layout_matters_where_one_launch_is_off_by_more_than_the_floor(
+    per_launch: tuple[float, ...], expected: bool
+) -> None:
+    estimate = estimated(*(math.log(one) for one in per_launch))
+    assert matters(estimate, FLOOR) is expected
+    assert not matters(estimate, None)

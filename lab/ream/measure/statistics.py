@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from ream.errors import ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN
@@ -21,10 +21,16 @@ from ream.measure.sample import Sample
 CONFIDENCE = 0.95
 LEAST_LAUNCHES = 2
 """Fewer have no spread, and so no interval."""
+FALSE_RATE = 0.05
+"""Share of the effects said in a run that chance may have made: Benjamini-Hochberg's q."""
+LEAST_LAYOUT_RATIO = 1.02
+"""That one launch is off by less than this is not worth a word."""
 LIMIT_ERROR = 1.02
 """A variant this much better than its limit shows an error in the limit, not a triumph."""
 
 Role = Literal["variant", "limit"]
+Test = TypeVar("Test")
+"""What names one test of a run: a row and a variant."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,16 @@ class Estimate:
     def spread(self) -> tuple[float, float]:
         """The smallest and the greatest ratio any one launch gave."""
         return min(self.per_launch), max(self.per_launch)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What launches differ by, each with its own layout of code and data."""
+
+    p_value: float
+    """How often launches would differ so much if they differed by their rounds alone."""
+    within: float
+    """How far a round typically is from the middle of its launch, as a ratio of at least 1."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +99,8 @@ def paired(
     counted: bool = False,
 ) -> Estimate | None:
     """Ratio of any two quantities above 0, by launch and round, as `paired_ratio` makes it."""
-    logs: dict[int, list[float]] = {}
-    for place, value in values.items():
-        if place in base:
-            logs.setdefault(place[0], []).append(math.log(value / base[place]))
-    estimate = _estimate([statistics.median(rounds) for _, rounds in sorted(logs.items())])
+    logs = _by_launch(values, base)
+    estimate = over_launches([statistics.median(rounds) for _, rounds in sorted(logs.items())])
     if estimate is None or not counted:
         return estimate
     every = [log for rounds in logs.values() for log in rounds]
@@ -116,6 +129,88 @@ def counts(estimate: Estimate, floor: Estimate | None) -> bool | None:
         return None
     excludes_one = not estimate.low <= 1 <= estimate.high
     return excludes_one and abs(math.log(estimate.ratio)) > bound
+
+
+def p_value(estimate: Estimate) -> float | None:
+    """How often chance alone would give launches that are as far from a ratio of 1.
+
+    A two-sided t test of the launches' log ratios, which excludes 1 at 5 % exactly where the 95 %
+    interval does; None for fewer than two launches.
+    """
+    logs = [math.log(ratio) for ratio in estimate.per_launch]
+    if len(logs) < LEAST_LAUNCHES:
+        return None
+    mean, error = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return 2 * float(_special().stdtr(len(logs) - 1, -abs(mean / error)))
+
+
+def outstanding(p_values: Sequence[float]) -> tuple[bool, ...]:
+    """Which of many tests stand, such that FALSE_RATE of those that do are false on average.
+
+    Where nothing is real, nothing is said in 1 - FALSE_RATE of all runs. Tests that share a
+    `before` err together; tests/unit/test_coverage.py simulates that it does no harm.
+    Source: Benjamini & Hochberg, "Controlling the false discovery rate: a practical and powerful
+    approach to multiple testing", JRSS B 57 (1995).
+    """
+    nr_tests = len(p_values)
+    enough = (p for rank, p in enumerate(sorted(p_values), 1) if p <= FALSE_RATE * rank / nr_tests)
+    most = max(enough, default=-1.0)
+    return tuple(p <= most for p in p_values)
+
+
+def effects(
+    found: Mapping[Test, tuple[Estimate, Estimate | None]],
+) -> dict[Test, bool | None]:
+    """Which effects of a run count, all its tests together: each an estimate and its floor.
+
+    One counts if it stands among all of them and is larger than its floor. None where it cannot be
+    said: fewer than two launches, or no floor; such are no tests.
+    """
+    tests = {
+        test: (p, abs(math.log(estimate.ratio)) > bound)
+        for test, (estimate, floor) in found.items()
+        if (p := p_value(estimate)) is not None and (bound := floor_bound(floor)) is not None
+    }
+    stand = dict(zip(tests, outstanding([p for p, _ in tests.values()]), strict=True))
+    return {test: stand[test] and tests[test][1] if test in tests else None for test in found}
+
+
+def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Layout | None:
+    """Whether launches differ by more than their rounds explain: one-way analysis of variance.
+
+    Of the paired log ratios subject/to, as `paired_ratio` has them; None unless two launches and
+    one launch of two rounds were measured.
+    """
+    samples = list(samples)
+    launches = list(_by_launch(_times(samples, subject), _times(samples, to)).values())
+    every = [log for rounds in launches for log in rounds]
+    between, within = len(launches) - 1, len(every) - len(launches)
+    if between < 1 or within < 1:
+        return None
+    grand, means = statistics.fmean(every), [statistics.fmean(rounds) for rounds in launches]
+    pairs = list(zip(launches, means, strict=True))
+    explained = sum(len(rounds) * (mean - grand) ** 2 for rounds, mean in pairs) / between
+    left = sum((log - mean) ** 2 for rounds, mean in pairs for log in rounds) / within
+    typical = statistics.median(
+        abs(log - statistics.median(rounds)) for rounds in launches for log in rounds
+    )
+    if left == 0:
+        return Layout(p_value=0.0 if explained > 0 else 1.0, within=math.exp(typical))
+    p = float(_special().fdtrc(between, within, explained / left))
+    return Layout(p_value=p, within=math.exp(typical))
+
+
+def matters(estimate: Estimate, floor: Estimate | None) -> bool:
+    """Whether any one launch alone would have been off by more than the floor, and a few per cent.
+
+    False where there is no floor.
+    """
+    bound = floor_bound(floor)
+    low, high = estimate.spread
+    off = max(estimate.ratio / low, high / estimate.ratio)
+    return bound is not None and off > max(math.exp(bound), LEAST_LAYOUT_RATIO)
 
 
 def level(samples: Iterable[Sample], subject: str) -> Level | None:
@@ -158,7 +253,18 @@ def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate 
     fills = [s for s in samples if s.role == "limit" and s.threads == limit.level.threads]
     best = _medians(_times(fills, limit.how, role="limit"))
     own = _medians(_times(samples, subject))
-    return _estimate([math.log(best[n] / own[n]) for n in sorted(best.keys() & own.keys())])
+    return over_launches([math.log(best[n] / own[n]) for n in sorted(best.keys() & own.keys())])
+
+
+def _by_launch(
+    values: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]
+) -> dict[int, list[float]]:
+    """The log ratios of each launch, over the rounds that both have."""
+    logs: dict[int, list[float]] = {}
+    for place, value in values.items():
+        if place in base:
+            logs.setdefault(place[0], []).append(math.log(value / base[place]))
+    return logs
 
 
 def _times(
@@ -198,7 +304,7 @@ def _level(samples: Sequence[Sample]) -> Level | None:
     )
 
 
-def _estimate(logs: Sequence[float]) -> Estimate | None:
+def over_launches(logs: Sequence[float]) -> Estimate | None:
     """Mean of the launches' log ratios, with a t interval where there are enough."""
     if not logs:
         return None
@@ -206,13 +312,16 @@ def _estimate(logs: Sequence[float]) -> Estimate | None:
     per_launch = tuple(math.exp(log) for log in logs)
     if len(logs) < LEAST_LAUNCHES:
         return Estimate(math.exp(mean), None, None, per_launch)
-    half = _t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = t_quantile(len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
     return Estimate(math.exp(mean), math.exp(mean - half), math.exp(mean + half), per_launch)
 
 
 @cache
-def _t_quantile(degrees: int) -> float:
+def t_quantile(degrees: float) -> float:
     """Student's t that CONFIDENCE of the distribution lies within."""
+    return float(_special().stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def _special() -> Any:
     # Here, not above: importing it takes longer than all else `ream --help` does.
-    special = importlib.import_module("scipy.special")
-    return float(special.stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return importlib.import_module("scipy.special")

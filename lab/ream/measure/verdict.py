@@ -35,7 +35,8 @@ def judge(measured: Estimate, floor: Estimate | None, published: float) -> Verdi
     """Compare a measured ratio with a published one, both variant over before, lower is faster.
 
     `contradicts` goes before `agrees`: with ours at 1.00 and theirs at 0.88, the 15 % would
-    hide that there is no effect.
+    hide that there is no effect. Whether there is one is decided by this row alone, not among all
+    of its run: the claim named the row beforehand, and a verdict must not depend on what else ran.
     """
     bound = floor_bound(floor)
     if measured.low is None or measured.high is None or bound is None:

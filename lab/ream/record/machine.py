@@ -9,10 +9,16 @@ import math
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ream.record.identity import machine_id
 from ream.values import Texts, Tuple, Value
+
+if TYPE_CHECKING:
+    from ream.record.noise import Noise
 
 FLAGS_OF_INTEREST = (
     "avx", "avx2", "avx512f", "clflushopt", "clwb", "clzero", "constant_tsc", "erms", "fsrm",
@@ -105,7 +111,7 @@ class Snapshot(Value):
     ticks: tuple[int, ...] | None
     """The first NR_TICKS times of /proc/stat, summed over CPUs since boot."""
     own_ticks: int
-    """User and system time of this process and of its children that have ended."""
+    """User and system time of this process and of its descendants, living or waited for."""
 
 
 class Conditions(Value):
@@ -127,9 +133,9 @@ def read_machine(root: Path = Path("/")) -> Machine:
     cpus = root / "sys/devices/system/cpu"
     return Machine(
         cpu=cpuinfo.get("model name"),
-        family=_int(cpuinfo.get("cpu family")),
-        model=_int(cpuinfo.get("model")),
-        stepping=_int(cpuinfo.get("stepping")),
+        family=whole(cpuinfo.get("cpu family")),
+        model=whole(cpuinfo.get("model")),
+        stepping=whole(cpuinfo.get("stepping")),
         microcode=cpuinfo.get("microcode"),
         flags=tuple(flag for flag in FLAGS_OF_INTEREST if flag in flags),
         caches=_caches(cpus / "cpu0/cache"),
@@ -137,15 +143,15 @@ def read_machine(root: Path = Path("/")) -> Machine:
         nr_cpus=os.cpu_count() or 1,
         nr_usable_cpus=len(os.sched_getaffinity(0)),
         cpu_quota=_cpu_quota(root),
-        smt=_text(cpus / "smt/control"),
-        governor=_text(cpus / "cpu0/cpufreq/scaling_governor"),
-        boost=_boost(cpus),
+        smt=text_of(cpus / "smt/control"),
+        governor=text_of(cpus / "cpu0/cpufreq/scaling_governor"),
+        boost=boost_of(root),
         memory_bytes=_meminfo(root / "proc/meminfo"),
         thp=_chosen(root / "sys/kernel/mm/transparent_hugepage/enabled"),
         thp_defrag=_chosen(root / "sys/kernel/mm/transparent_hugepage/defrag"),
         hypervisor="hypervisor" in flags if flags else None,
-        kernel=_text(root / "proc/sys/kernel/osrelease"),
-        clock_source=_text(
+        kernel=text_of(root / "proc/sys/kernel/osrelease"),
+        clock_source=text_of(
             root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         timer_step_ns=timer_step_ns(),
@@ -166,15 +172,35 @@ def timer_step_ns() -> int:
 
 
 def take_snapshot(root: Path = Path("/")) -> Snapshot:
-    """Load and CPU times now; take one before the first launch and one after the last."""
-    load = _text(root / "proc/loadavg")
-    stat = re.match(r"cpu +((?:\d+ ?)+)", _text(root / "proc/stat") or "")
+    """Load and CPU times now; two of them, and conditions() says what was between."""
+    load = re.match(r"[0-9]{1,9}\.[0-9]+", text_of(root / "proc/loadavg") or "")
+    stat = re.match(r"cpu +((?:[0-9]{1,19} ?)+)", text_of(root / "proc/stat") or "")
     ticks = tuple(int(word) for word in stat[1].split()[:NR_TICKS]) if stat else ()
+    # First the machine's times, then ours: what we use in between is not taken for others'.
+    own = round(sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK"))
     return Snapshot(
-        load_1min=float(load.split()[0]) if load else None,
+        load_1min=float(load[0]) if load else None,
         ticks=ticks if len(ticks) == NR_TICKS else None,
-        own_ticks=round(sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")),
+        own_ticks=own + sum(_ticks_of(pid) for pid in _descendants(os.getpid())),
     )
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Processes that this one started, and that those did; of one that ends meanwhile, none."""
+    tasks: list[Path] = []
+    with suppress(OSError):  # glob() says so if the directory has gone
+        tasks += Path(f"/proc/{pid}/task").glob("[0-9]*/children")
+    for task in tasks:
+        for word in (text_of(task) or "").split():
+            yield int(word)
+            yield from _descendants(int(word))
+
+
+def _ticks_of(pid: int) -> int:
+    """User and system time of a process and of the children it has waited for; 0 if it is gone."""
+    # The name, in parentheses, may hold anything; utime is the twelfth word after it.
+    words = (text_of(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].split()
+    return sum(int(word) for word in words[11:15])
 
 
 def conditions(before: Snapshot, after: Snapshot) -> Conditions:
@@ -201,8 +227,11 @@ def conditions(before: Snapshot, after: Snapshot) -> Conditions:
     )
 
 
-def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
-    """What may bias the run: the number, the threshold, and what to do about it."""
+def warnings(machine: Machine, during: Conditions, noise: "Noise | None" = None) -> tuple[str, ...]:
+    """What may bias the run: the number, the threshold, and what to do about it.
+
+    noise: what a watch over the run saw, if there was one.
+    """
     said = []
     if during.others_pct is not None and during.others_pct > MAX_OTHERS_PCT:
         said.append(
@@ -234,29 +263,30 @@ def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
             f"a control group limits our CPU time (cpu.max is {machine.cpu_quota!r}): "
             "a sample may contain a pause; run outside of it"
         )
-    return tuple(said)
+    return tuple(said) if noise is None else (*said, *noise.warnings(machine))
 
 
-def _text(path: Path) -> str | None:
-    try:
+def text_of(path: Path) -> str | None:
+    """What a file of the kernel says; None if it says nothing or cannot be read."""
+    with suppress(OSError):
         return path.read_text(encoding="utf-8", errors="replace").strip() or None
-    except OSError:
-        return None
+    return None
 
 
-def _int(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+def whole(text: str | None) -> int | None:
+    """A whole number of at least 0; None if it is no such."""
+    return int(text) if text is not None and re.fullmatch(r"[0-9]{1,19}", text) else None
 
 
 def _chosen(path: Path) -> str | None:
     """The word in brackets of "always [madvise] never"."""
-    match = re.search(r"\[(\w+)\]", _text(path) or "")
+    match = re.search(r"\[(\w+)\]", text_of(path) or "")
     return match[1] if match else None
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
     """The first CPU's entry."""
-    first = (_text(root / "proc/cpuinfo") or "").split("\n\n")[0]
+    first = (text_of(root / "proc/cpuinfo") or "").split("\n\n")[0]
     fields = (line.partition(":") for line in first.splitlines())
     return {name.strip(): value.strip() for name, _, value in fields}
 
@@ -270,8 +300,8 @@ def _bytes(text: str | None) -> int | None:
 def _caches(directory: Path) -> tuple[Cache, ...]:
     caches = []
     for index in sorted(directory.glob("index*")):
-        level, size = _int(_text(index / "level")), _bytes(_text(index / "size"))
-        kind = _text(index / "type")
+        level, size = whole(text_of(index / "level")), _bytes(text_of(index / "size"))
+        kind = text_of(index / "type")
         if level is None or size is None or kind is None:
             continue
         caches.append(
@@ -279,8 +309,8 @@ def _caches(directory: Path) -> tuple[Cache, ...]:
                 level=level,
                 type=kind,
                 size_bytes=size,
-                line_bytes=_int(_text(index / "coherency_line_size")),
-                shared_by=_text(index / "shared_cpu_list"),
+                line_bytes=whole(text_of(index / "coherency_line_size")),
+                shared_by=text_of(index / "shared_cpu_list"),
             )
         )
     return tuple(caches)
@@ -288,7 +318,7 @@ def _caches(directory: Path) -> tuple[Cache, ...]:
 
 def _meminfo(path: Path) -> int | None:
     """MemTotal, of the machine or of one node, in bytes."""
-    match = re.search(r"MemTotal: +(\d+) kB", _text(path) or "")
+    match = re.search(r"MemTotal: +(\d+) kB", text_of(path) or "")
     return int(match[1]) << 10 if match else None
 
 
@@ -297,7 +327,7 @@ def _nodes(directory: Path) -> tuple[Node, ...]:
     return tuple(
         Node(
             number=number,
-            cpus=_text(directory / f"node{number}/cpulist") or "",
+            cpus=text_of(directory / f"node{number}/cpulist") or "",
             memory_bytes=_meminfo(directory / f"node{number}/meminfo"),
         )
         for number in numbers
@@ -305,15 +335,16 @@ def _nodes(directory: Path) -> tuple[Node, ...]:
 
 
 def _cpu_quota(root: Path) -> str | None:
-    quota = _text(root / "sys/fs/cgroup/cpu.max")
+    quota = text_of(root / "sys/fs/cgroup/cpu.max")
     return None if quota is None or quota.startswith("max") else quota
 
 
-def _boost(cpus: Path) -> str | None:
+def boost_of(root: Path) -> str | None:
     """Whether the CPU may exceed its nominal clock: on or off, from whichever driver says so."""
-    if (no_turbo := _text(cpus / "intel_pstate/no_turbo")) is not None:
+    cpus = root / "sys/devices/system/cpu"
+    if (no_turbo := text_of(cpus / "intel_pstate/no_turbo")) is not None:
         return "off" if no_turbo == "1" else "on"
-    boost = _text(cpus / "cpufreq/boost")
+    boost = text_of(cpus / "cpufreq/boost")
     return None if boost is None else ("on" if boost == "1" else "off")
 
 

@@ -15,6 +15,7 @@ from ream import __version__
 from ream.command import Command, run
 from ream.errors import ReamError
 from ream.record.machine import Conditions, Machine
+from ream.record.noise import Noise
 from ream.record.record import SCHEMA
 from ream.values import Scalar, Sealed, Texts, Tuple, Value
 
@@ -148,6 +149,12 @@ class Settings(Value):
     rounds: Sealed[str, int]
     """Per row, in each launch."""
     options: Sealed[str, Scalar | None] = Field(default={}, validate_default=True)
+    cell: str | None = None
+    """The id of the cell of a plan for several machines that this run did."""
+    resumed: Texts = ()
+    """When it was gone on with after an interruption, in UTC: those rounds are of another start."""
+    ended: str | None = None
+    """Where it measured until intervals were narrow enough: how that ended."""
 
 
 class Receipt(Value):
@@ -165,6 +172,8 @@ class Receipt(Value):
     """Stubs that were reached, with their counts, and declared data: the native stage's own."""
     warnings: Texts = ()
     """What may bias the run, each with its number and what to do about it."""
+    noise: Noise | None = None
+    """What a watch over the run saw; noise.jsonl has all of its looks."""
 
     def to_object(self) -> dict[str, Any]:
         """The object of receipt.json."""

@@ -26,6 +26,7 @@ Cpus = Annotated[int, Field(ge=1, lt=10_000)]  # NR_CPUS is at most 8192 on x86
 Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 Tally = Annotated[int, Field(ge=0, lt=1 << 63)]
 Quantity = Annotated[float, Field(ge=0, lt=1e99)]
+Chance = Annotated[float, Field(ge=0, le=1)]
 Difference = Annotated[float, Field(gt=-1e99, lt=1e99)]
 
 
@@ -83,6 +84,14 @@ class Compaction(_Part):
     longest: Tally | None = None
 
 
+class Layout(_Part):
+    """Whether a variant's launches differ by more than its rounds do."""
+
+    p_value: Chance
+    within: Positive
+    depends: bool
+
+
 class Result(_Part):
     """One variant in one row."""
 
@@ -109,6 +118,8 @@ class Result(_Part):
     over_published: Ratio | None = None
     per_batch: Positive | None = None
     compaction: Compaction | None = None
+    p_value: Chance | None = None
+    layout: Layout | None = None
 
 
 class Comparison(_Part):

@@ -47,6 +47,7 @@ def notes(row: RowResult) -> Iterator[str]:
         )
     for name, result in row.variants.items():
         yield from _of_one(name, result, before, row, bound)
+        yield from _of_launches(name, result, row, bound)
         yield from _by_entry(name, result, row)
     if before is not None and row.params.get("channels"):
         yield from _copy_bound(before, row)
@@ -80,6 +81,32 @@ def _of_one(
             f"{_amount_per_page(result, row)} against "
             f"{_amount_per_page(row.variants[PUBLISHED], row)} per {_page(row)}"
         )
+
+
+def _of_launches(name: str, result: Result, row: RowResult, bound: float | None) -> Iterator[str]:
+    """What the launches of a variant say beside their mean."""
+    if _chance(result, bound):
+        yield (
+            f"{name}: its interval excludes 1 (p = {fit(result.p_value, 7, 4)}), but of as many "
+            "ratios as this run has some do by chance; "
+            f"`--row {row.row}` with more launches would tell"
+        )
+    layout = result.layout
+    if layout is not None and layout.depends:
+        yield (
+            f"{name} depends on layout: launches give {fit(result.spread_low, 5, 3)} .. "
+            f"{fit(result.spread_high, 5, 3)}, rounds of one launch are within "
+            f"{100 * (layout.within - 1):.2g} % of its middle; --launches N averages over more"
+        )
+
+
+def _chance(result: Result, bound: float | None) -> bool:
+    """Whether a ratio would be an effect if it were the only one."""
+    if result.effect != "no difference" or result.p_value is None or bound is None:
+        return False
+    if result.ratio is None or result.low is None or result.high is None:
+        return False
+    return not result.low <= 1 <= result.high and abs(math.log(result.ratio)) > bound
 
 
 def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:

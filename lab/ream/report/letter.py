@@ -15,6 +15,7 @@ from ream.report.table import (
     grid_title,
     how_to_read,
     limit_of,
+    spread,
     whose_published,
 )
 
@@ -113,6 +114,10 @@ def _row(row: RowResult) -> Iterator[str]:
             label = ""
     if row.floor is not None:
         yield from _line("", "(floor)", "", interval(row.floor), None)
+    # Records from before this was measured keep the letter that they were given.
+    if any(result.p_value is not None for result in row.variants.values()):
+        said = f"  launches: {spread(row, but=BEFORE_AGAIN)}"
+        yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ")
 
 
 def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Iterator[str]:

@@ -10,6 +10,14 @@ _UNITS = {
     "instructions": ((1e9, "G instr"), (1e6, "M instr"), (1e3, "k instr"), (1.0, "instr")),
 }
 
+DIGITS = 5
+"""Significant digits of a ratio: more than any interval here supports."""
+
+
+def rounded(value: float) -> float:
+    """As a record keeps it, with DIGITS significant digits."""
+    return float(f"{value:.{DIGITS}g}")
+
 
 def fit(value: float | None, width: int, digits: int = 2) -> str:
     """A number in at most `width` columns with at most `digits` decimals.

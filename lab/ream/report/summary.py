@@ -2,7 +2,6 @@
 """From samples to the object of `--json`: a pure function; nothing is measured or printed here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from ream.experiment import (
@@ -35,9 +34,8 @@ from ream.report.contract import (
     Summary,
     Unit,
 )
-
-DIGITS = 5
-"""Significant digits of a ratio: more than any interval here supports."""
+from ream.report.decide import Decided, Decisions, MeasuredRow, decide
+from ream.report.numbers import rounded
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of the units of time that tables have."""
@@ -54,60 +52,6 @@ ALONE = (
     "only the running kernel was measured: there is no kernel without the technique beside it; the "
     "row's last line compares it with base pages, where there is nothing to batch"
 )
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """One row, and what its samples say before anybody judges it."""
-
-    row: Row
-    asked: Row | None
-    """The row as the experiment has it, if it has one of that name."""
-    samples: tuple[Sample, ...]
-    skipped: str | None
-    unit: Unit
-    floor: Estimate | None
-    limits: tuple[Limit, ...]
-    compacted: tuple[Compacted, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """Whether it ran otherwise than asked, as with a smaller device."""
-        return self.asked is not None and self.asked.params() != self.row.params()
-
-    @property
-    def counted(self) -> bool:
-        """Whether the values are counts of instructions rather than times."""
-        return self.unit == "instructions"
-
-    @property
-    def alike(self) -> tuple[Sample, ...]:
-        """Samples to make ratios of: as if each had got as many huge pages as were asked for."""
-        return compaction.alike(self.samples, self.compacted)
-
-    @property
-    def lacking(self) -> str | None:
-        """Who got fewer huge pages than asked for, if anybody."""
-        return compaction.lacking(self.compacted)
-
-    def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
-        return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
-
-    @property
-    def published(self) -> Level | None:
-        return statistics.level(self.samples, PUBLISHED)
-
-    @property
-    def threads(self) -> int | None:
-        """CPUs of a node that `published` ran on: those asked for, unless fewer took part."""
-        asked, took_part = self.row.threads, self.published and self.published.threads
-        return min((number for number in (asked, took_part) if number), default=None)
-
-    @property
-    def nodes(self) -> int:
-        """How many ran at once; a published time is one node's."""
-        nodes = self.row.params().get("nodes")
-        return nodes if isinstance(nodes, int) else 1
 
 
 def summarise(
@@ -141,21 +85,23 @@ def summarise(
         by_row.setdefault(sample.row, []).append(sample)
     names = tuple(variants) if variants is not None else experiment.variant_names()
     rows, compacted = tuple(rows), tuple(compacted)
-    results = tuple(
-        _row(
-            _measured(
-                row,
-                experiment.row(row.name),
-                by_row.get(row.name, []),
-                skipped=skipped.get(row.name),
-                unit=units.get(row.name, unit),
-                compacted=tuple(one for one in compacted if one.row == row.name),
-            ),
-            names,
-            tables,
-            receipt,
-        ).model_copy(update={"remarks": remarks.get(row.name, ())})
+    measured = tuple(
+        _measured(
+            row,
+            experiment.row(row.name),
+            by_row.get(row.name, []),
+            skipped=skipped.get(row.name),
+            unit=units.get(row.name, unit),
+            compacted=tuple(one for one in compacted if one.row == row.name),
+        )
         for row in rows
+    )
+    decided = decide(measured, names)
+    results = tuple(
+        _row(one, names, decided, tables, receipt).model_copy(
+            update={"remarks": remarks.get(one.row.name, ())}
+        )
+        for one in measured
     )
     return Summary(
         experiment=experiment.name,
@@ -178,8 +124,8 @@ def _measured(
     skipped: str | None,
     unit: Unit,
     compacted: tuple[Compacted, ...],
-) -> _Measured:
-    return _Measured(
+) -> MeasuredRow:
+    return MeasuredRow(
         row=row,
         asked=asked,
         samples=tuple(samples),
@@ -194,7 +140,11 @@ def _measured(
 
 
 def _row(
-    measured: _Measured, names: Sequence[str], tables: Sequence[Table], receipt: Receipt
+    measured: MeasuredRow,
+    names: Sequence[str],
+    decided: Decisions,
+    tables: Sequence[Table],
+    receipt: Receipt,
 ) -> RowResult:
     row = measured.row
     compared = tuple(_comparisons(measured, tables, receipt))
@@ -210,7 +160,7 @@ def _row(
         limit=fills[0] if fills else None,
         limits=fills,
         variants={
-            name: _result(measured, name, level)
+            name: _result(measured, name, level, decided.get((row.name, name)))
             for name in names
             if (level := statistics.level(measured.samples, name)) is not None
         },
@@ -229,9 +179,9 @@ def _row(
     )
 
 
-def _result(measured: _Measured, name: str, level: Level) -> Result:
+def _result(measured: MeasuredRow, name: str, level: Level, decided: Decided | None) -> Result:
     samples = measured.samples
-    estimate = None if name == BEFORE else measured.ratio(name)
+    estimate = decided.estimate if decided else None
     limit = statistics.limit_for(measured.limits, level.threads)
     # Another number of bytes is another task: the fill is no limit of it.
     same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
@@ -250,7 +200,7 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
         high=_digits(estimate.high if estimate else None),
         spread_low=_digits(estimate.spread[0] if estimate else None),
         spread_high=_digits(estimate.spread[1] if estimate else None),
-        effect=_effect(estimate, measured) if estimate else None,
+        effect=_effect(decided, measured) if decided else None,
         of_limit=_digits(near.ratio if near else None),
         of_limit_low=_digits(near.low if near else None),
         of_limit_high=_digits(near.high if near else None),
@@ -267,22 +217,24 @@ def _result(measured: _Measured, name: str, level: Level) -> Result:
         over_published=_ratio(over),
         per_batch=_per_batch(level, measured.row),
         compaction=compaction.compaction(measured.compacted, name, counted=measured.counted),
+        p_value=decided.p_value if decided else None,
+        layout=decided.layout if decided else None,
     )
 
 
-def _effect(estimate: Estimate, measured: _Measured) -> Effect | None:
-    seen = statistics.counts(estimate, measured.floor)
-    if seen is None:
+def _effect(decided: Decided, measured: MeasuredRow) -> Effect | None:
+    if decided.seen is None:
         return None
-    if not seen:
+    if not decided.seen:
         return "no difference"
+    less = decided.estimate.ratio < 1
     if measured.counted:
-        return "fewer" if estimate.ratio < 1 else "more"
-    return "faster" if estimate.ratio < 1 else "slower"
+        return "fewer" if less else "more"
+    return "faster" if less else "slower"
 
 
 def _comparisons(
-    measured: _Measured, tables: Sequence[Table], receipt: Receipt
+    measured: MeasuredRow, tables: Sequence[Table], receipt: Receipt
 ) -> Iterator[Comparison]:
     for ref in measured.row.published:
         table = lookup(tables, ref.id)
@@ -292,7 +244,7 @@ def _comparisons(
 
 
 def _comparison(
-    measured: _Measured, table: Table, printed: Printed, receipt: Receipt
+    measured: MeasuredRow, table: Table, printed: Printed, receipt: Receipt
 ) -> Comparison:
     verdict = _verdict(measured, printed, receipt)
     return Comparison(
@@ -326,7 +278,7 @@ def _comparison(
     )
 
 
-def _verdict(measured: _Measured, printed: Printed, receipt: Receipt) -> Verdict:
+def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdict:
     reason = measured.row.no_verdict or measured.skipped
     if reason is None and RUNNING in receipt.kernel.variants:
         reason = ALONE
@@ -364,14 +316,14 @@ def _oversubscribed(row: Row, receipt: Receipt) -> str | None:
     )
 
 
-def _unequal_threads(measured: _Measured, printed: Printed) -> str | None:
+def _unequal_threads(measured: MeasuredRow, printed: Printed) -> str | None:
     there, here = printed.threads, measured.threads
     if there is None or here is None or there == here:
         return None
     return f"{there} thread{'s' if there > 1 else ''} there, {here} here"
 
 
-def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[str]:
+def _differs(measured: MeasuredRow, table: Table, receipt: Receipt) -> Iterator[str]:
     base = f" on {table.base}" if table.base else ""
     version = receipt.kernel.version
     if RUNNING in receipt.kernel.variants:
@@ -386,7 +338,7 @@ def _differs(measured: _Measured, table: Table, receipt: Receipt) -> Iterator[st
 
 
 def _differs_in_size(
-    measured: _Measured, table: Table, printed: Printed, receipt: Receipt
+    measured: MeasuredRow, table: Table, printed: Printed, receipt: Receipt
 ) -> Iterator[str]:
     """Threads, CPUs, memory and rate, where the table has them and ours are others."""
     if unequal := _unequal_threads(measured, printed):
@@ -404,7 +356,7 @@ def _differs_in_size(
         yield f"about {theirs:.3g} GB/s there, {_gb_per_s(ours):.3g} here"
 
 
-def _their_rate(measured: _Measured, table: Table, printed: Printed) -> float | None:
+def _their_rate(measured: MeasuredRow, table: Table, printed: Printed) -> float | None:
     """10^9 bytes a second: as printed, or from what the table says of the memory: nearly.
 
     A kernel initialises the first section of a node, and what memblock reserved, before.
@@ -460,37 +412,33 @@ def _ratio(estimate: Estimate | None) -> Ratio | None:
     if estimate is None:
         return None
     return Ratio(
-        ratio=_rounded(estimate.ratio),
+        ratio=rounded(estimate.ratio),
         low=_digits(estimate.low),
         high=_digits(estimate.high),
-        spread_low=_rounded(estimate.spread[0]),
-        spread_high=_rounded(estimate.spread[1]),
+        spread_low=rounded(estimate.spread[0]),
+        spread_high=rounded(estimate.spread[1]),
     )
 
 
 def _ns_per_page(level: Level, row: Row) -> float:
-    return _rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
+    return rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
 
 
 def _per_entry(level: Level, row: Row) -> float | None:
     """A sample that is about fewer bytes than its row is about fewer entries, too."""
     if row.nr_entries is None:
         return None
-    return _rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
+    return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
 
 
 def _per_batch(level: Level, row: Row) -> float | None:
-    return None if row.nr_batches is None else _rounded(level.time_ns / row.nr_batches)
+    return None if row.nr_batches is None else rounded(level.time_ns / row.nr_batches)
 
 
 def _gb_per_s(level: Level) -> float:
     """10^9 bytes a second, which is bytes a nanosecond."""
-    return _rounded(level.nr_bytes / level.time_ns)
+    return rounded(level.nr_bytes / level.time_ns)
 
 
 def _digits(value: float | None) -> float | None:
-    return None if value is None else _rounded(value)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+    return None if value is None else rounded(value)

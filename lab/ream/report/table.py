@@ -175,7 +175,7 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     # Bytes moved are in the title; those of a map are not.
     amount = ""
     if before is not None and row.bytes_of == "map":
-        amount = f"; {_decimal(before.nr_bytes)} of map a sample"
+        amount = f"; {decimal_bytes(before.nr_bytes)} of map a sample"
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
@@ -214,14 +214,14 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             name,
             fit(result.median / scale, 9),
             _ratio_cell(name, result),
-            _effect(result),
+            effect_words(result),
             fit(result.of_limit, 8) if near else "",
             _each(result, each_scale),
             fit(result.gb_per_s, 6) if rate else "",
             fit(result.threads, 4, 0),
             "yes" if result.verified else "NO",
         )
-    for fill in _best(row.limits or ((row.limit,) if row.limit else ())):
+    for fill in best_fills(row.limits or ((row.limit,) if row.limit else ())):
         yield from _line(
             f"limit {fill.how}",
             fit(fill.value / scale, 9),
@@ -234,9 +234,9 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             "",
         )
     if RUNNING not in row.variants:
-        yield from _said("floor", _floor(row.floor))
-    if (spread := _spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
-        yield from _said("launches", spread)
+        yield from _said("floor", floor_words(row.floor))
+    if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
+        yield from _said("launches", said)
 
 
 def _each(result: Result, scale: float) -> str:
@@ -262,7 +262,7 @@ def _line(*cells: str) -> Iterator[str]:
     ).rstrip()
 
 
-def _effect(result: Result) -> str:
+def effect_words(result: Result) -> str:
     """By what factor, as in 2.23x faster, or that there is no difference."""
     if result.effect is None or result.ratio is None:
         return ""
@@ -272,7 +272,7 @@ def _effect(result: Result) -> str:
     return f"{fit(factor, 5)}x {result.effect}"
 
 
-def _best(limits: Iterable[Fill]) -> list[Fill]:
+def best_fills(limits: Iterable[Fill]) -> list[Fill]:
     """The fastest fill of each number of CPUs."""
     best: dict[int, Fill] = {}
     for fill in limits:
@@ -281,23 +281,24 @@ def _best(limits: Iterable[Fill]) -> list[Fill]:
     return [best[threads] for threads in sorted(best)]
 
 
-def _floor(floor: Ratio | None) -> str:
+def floor_words(floor: Ratio | None) -> str:
     if floor is None:
         return f"none: {BEFORE} was not measured against its second copy"
     return f"{interval(floor)}, {BEFORE} against its second copy"
 
 
-def _spread(row: RowResult) -> str:
+def spread(row: RowResult, *, but: str | None = None) -> str:
+    """The smallest and the greatest ratio that any one launch gave, of each variant but one."""
     return ", ".join(
         f"{name} {fit(result.spread_low, 5, 3)} to {fit(result.spread_high, 5, 3)}"
         for name, result in row.variants.items()
-        if result.spread_low is not None and result.spread_high is not None
+        if name != but and result.spread_low is not None and result.spread_high is not None
     )
 
 
 def _published(table: Comparison) -> Iterator[str]:
     source = ", ".join(part for part in (table.author, table.date) if part)
-    values = f"{printed}, " if (printed := _values(table)) else ""
+    values = f"{printed}, " if (printed := printed_values(table)) else ""
     about = "about " if table.approximate else ""
     word = "ratio of times" if table.better == "higher" else "ratio"
     ratio = "no ratio" if table.ratio is None else f"{word} {about}{fit(table.ratio, 5, 3)}"
@@ -308,7 +309,7 @@ def _published(table: Comparison) -> Iterator[str]:
         yield from _said("differs", "; ".join(table.differs))
 
 
-def _values(table: Comparison) -> str:
+def printed_values(table: Comparison) -> str:
     """As printed, as in 49.7 (0.6) -> 28.3 (0.6) ms; empty where only a ratio was."""
     if table.before is None or table.published is None:
         return ""
@@ -331,7 +332,7 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
         yield from _their_line(
             name,
             fit(table.threads, 4, 0),
-            _values(table) or "?",
+            printed_values(table) or "?",
             about + fit(table.ratio, 5, 3),
             table.verdict.upper(),
         )
@@ -387,10 +388,10 @@ def _in_short(summary: Summary) -> Iterator[str]:
     yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in summary.rows:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
-        yield from _short_line(row.row, [*cells, _verdicts(row.comparisons, room)])
+        yield from _short_line(row.row, [*cells, verdict_words(row.comparisons, room)])
 
 
-def _verdicts(tables: Sequence[Comparison], room: int) -> str:
+def verdict_words(tables: Sequence[Comparison], room: int) -> str:
     """The verdict, or how many of each there are; those that are none only where all are."""
     words = [table.verdict for table in tables]
     judged = [word for word in words if word != "not-run"]
@@ -429,10 +430,10 @@ def _in_few_words(result: Result | None) -> str:
     if result is None:
         return "not run"
     near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
-    return (_effect(result) or "?") + near
+    return (effect_words(result) or "?") + near
 
 
-def _decimal(nr_bytes: int) -> str:
+def decimal_bytes(nr_bytes: int) -> str:
     """Bytes in units of ten, as rates have them."""
     return f"{nr_bytes / 1e9:.2f} GB" if nr_bytes >= GB else f"{nr_bytes / 1e6:.2f} MB"
 

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ratios of several runs and machines. Only ratios are pooled: a time belongs to its run.
+
+Within a machine a launch is the replicate, whichever run it is of; between machines it is the
+machine, since what one machine does a hundred times says nothing of the next.
+Sources: Welch, "The generalization of Student's problem", Biometrika 34, 1947; and "On the
+comparison of several mean values", Biometrika 38, 1951.
+"""
+
+import importlib
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ream.measure.statistics import LEAST_LAUNCHES, Estimate, over_launches, t_quantile
+
+DIFFER_BELOW = 0.05
+"""Runs whose launches would differ as much by chance more rarely than this are said to differ."""
+LEAST_RUNS = 2
+"""Fewer cannot differ."""
+SAME = 1e-12
+"""Logarithms of the same ratio, made in another order, differ by less."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a ratio has changed: now/base, with its 95 % interval; None where there is none."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    degrees: float | None = None
+    """Of freedom, of the t distribution that the interval is from; None of counts."""
+
+
+def pooled(estimates: Iterable[Estimate], *, counted: bool = False) -> Estimate:
+    """Estimates of runs on one machine as one: all their launches, each weighing the same.
+
+    counted: of counts, which a launch repeats; the interval is then from the least to the greatest
+    ratio of any run's. Raises ValueError if there is none.
+    """
+    estimates = tuple(estimates)
+    found = over_launches([log for one in estimates for log in _logs(one)])
+    if found is None:
+        raise ValueError("no estimate to pool")
+    if not counted:
+        return found
+    lows = [one.low for one in estimates if one.low is not None]
+    highs = [one.high for one in estimates if one.high is not None]
+    low, high = min(lows, default=None), max(highs, default=None)
+    return Estimate(found.ratio, low, high, found.per_launch)
+
+
+def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
+    """The mean of the machines' log ratios, with a t interval over machines.
+
+    `per_launch` of the result has a ratio for each machine. Of one machine: its own estimate.
+    Raises ValueError if there is none.
+    """
+    if len(by_machine) == 1:
+        return next(iter(by_machine.values()))
+    found = over_launches([math.log(one.ratio) for one in by_machine.values()])
+    if found is None:
+        raise ValueError("no machine")
+    return found
+
+
+def change(now: Estimate, base: Estimate, *, counted: bool = False) -> Change:
+    """By what factor a ratio has changed: the means of the log ratios of both runs' launches.
+
+    The interval is Welch's, which does not ask for as many launches or as much spread in both;
+    None where one of them has a single launch. counted: exact, from the ends of both intervals.
+    """
+    ratio = now.ratio / base.ratio
+    if counted:
+        if now.low and now.high and base.low and base.high:
+            return Change(ratio, now.low / base.high, now.high / base.low)
+        return Change(ratio, None, None)
+    ours, theirs = _logs(now), _logs(base)
+    if min(len(ours), len(theirs)) < LEAST_LAUNCHES:
+        return Change(ratio, None, None)
+    errors = [statistics.variance(logs) / len(logs) for logs in (ours, theirs)]
+    if sum(errors) <= 0:
+        return Change(ratio, ratio, ratio)
+    degrees = sum(errors) ** 2 / sum(
+        error**2 / (len(logs) - 1) for error, logs in zip(errors, (ours, theirs), strict=True)
+    )
+    half = t_quantile(degrees) * math.sqrt(sum(errors))
+    middle = statistics.fmean(ours) - statistics.fmean(theirs)
+    return Change(math.exp(middle), math.exp(middle - half), math.exp(middle + half), degrees)
+
+
+def chance_of_alike(estimates: Iterable[Estimate], *, counted: bool = False) -> float | None:
+    """How often runs of the same truth would differ as much as these, from their launches' spread.
+
+    Small: something differs between the runs that no launch shows, so an interval over launches is
+    too narrow. Welch's test of several means. None where it cannot be said: fewer than two runs, or
+    a run with a single launch. counted: counts of the same code are the same, so 1 or 0.
+    """
+    runs = [_logs(one) for one in estimates]
+    if len(runs) < LEAST_RUNS or (not counted and min(map(len, runs)) < LEAST_LAUNCHES):
+        return None
+    means = [statistics.fmean(logs) for logs in runs]
+    variances = [statistics.variance(logs) if len(logs) > 1 else 0.0 for logs in runs]
+    if counted or max(variances) <= 0:
+        return 1.0 if max(means) - min(means) <= SAME else 0.0
+    if min(variances) <= 0:  # no spread is no infinite weight: it borrows the others'
+        variances = [statistics.fmean(variances)] * len(runs)
+    return _welch(means, variances, [len(logs) for logs in runs])
+
+
+def _welch(means: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> float:
+    """The probability of a greater F, of means with these variances of single launches."""
+    nr_runs = len(means)
+    weights = [size / variance for size, variance in zip(sizes, variances, strict=True)]
+    whole = sum(weights)
+    middle = sum(weight * mean for weight, mean in zip(weights, means, strict=True)) / whole
+    lost = sum(
+        (1 - weight / whole) ** 2 / (size - 1) for weight, size in zip(weights, sizes, strict=True)
+    )
+    between = sum(
+        weight * (mean - middle) ** 2 for weight, mean in zip(weights, means, strict=True)
+    ) / (nr_runs - 1)
+    found = between / (1 + 2 * (nr_runs - 2) / (nr_runs**2 - 1) * lost)
+    # Here, not above: importing it takes longer than all else `ream --help` does.
+    special = importlib.import_module("scipy.special")
+    return float(special.fdtrc(nr_runs - 1, (nr_runs**2 - 1) / (3 * lost), found))
+
+
+def _logs(estimate: Estimate) -> list[float]:
+    return [math.log(ratio) for ratio in estimate.per_launch]

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One look at the machine: its load, clocks and settings now, and its CPU time since the last look.
+
+Nothing here raises: what cannot be read is None. Every reader takes the root of the file system,
+so that tests give it another machine's.
+"""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.errors import ReamError
+from ream.record.machine import Snapshot, boost_of, conditions, take_snapshot, text_of, whole
+from ream.settings import JOURNAL, Journal, chosen, state_dir
+from ream.values import Value
+
+SETTINGS = {
+    "thp": "sys/kernel/mm/transparent_hugepage/enabled",
+    "thp_defrag": "sys/kernel/mm/transparent_hugepage/defrag",
+    "numa_balancing": "proc/sys/kernel/numa_balancing",
+    "governor": "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+}
+"""By the name of a moment's field, the file that says it."""
+BOOST = "boost"
+"""One more setting, which each driver says elsewhere."""
+
+PRESSURES = ("cpu", "memory", "io")
+
+LEAST_S = 0.5
+"""Between two looks that make a share of the time: ticks are 10 ms long."""
+
+_MHZ = re.compile(r"^cpu MHz\s*: ([0-9]{1,9}\.?[0-9]*)$", re.MULTILINE)
+
+
+class Moment(Value):
+    """One look at the machine; percentages are of the time since the look before."""
+
+    t_s: float
+    """Since the watch began, by the monotonic clock."""
+    load: float | None
+    steal_pct: float | None = None
+    others_pct: float | None = None
+    idle_pct: float | None = None
+    mhz_low: float | None = None
+    """Clock of the slowest CPU that we may run on, and of the fastest."""
+    mhz_high: float | None = None
+    thp: str | None = None
+    thp_defrag: str | None = None
+    numa_balancing: str | None = None
+    governor: str | None = None
+    boost: str | None = None
+    cpu_pressure_pct: float | None = None
+    """Of the time, some task waited for a CPU, for memory, for a disk (/proc/pressure)."""
+    memory_pressure_pct: float | None = None
+    io_pressure_pct: float | None = None
+    throttled: int | None = None
+    """Times since boot that a CPU slowed itself down for heat."""
+    wall_offset_s: float = 0.0
+    """How far the wall clock went from the monotonic one since the watch began."""
+    slept_s: float = 0.0
+    """How long the machine was suspended since then."""
+    cost_us: float = 0.0
+    """CPU time that this look took."""
+
+
+@dataclass(frozen=True)
+class _Clocks:
+    """The three clocks at one time, in seconds."""
+
+    monotonic_s: float
+    wall_s: float
+    boot_s: float
+    """Monotonic, and the time that the machine was suspended."""
+
+
+def _clocks() -> _Clocks:
+    return _Clocks(
+        time.monotonic(),
+        time.clock_gettime(time.CLOCK_REALTIME),
+        time.clock_gettime(time.CLOCK_BOOTTIME),
+    )
+
+
+@dataclass(frozen=True)
+class _Counters:
+    """What a moment is the difference of."""
+
+    at_s: float
+    snapshot: Snapshot
+    waited_us: Mapping[str, int]
+
+
+class Looks:
+    """Makes moments, each from the counters now and those of the look before."""
+
+    def __init__(self, root: Path, cpus: Iterable[int] | None = None) -> None:
+        """cpus: those whose clocks are of interest; without, those we may run on."""
+        self._root = root
+        self._cpus = sorted(os.sched_getaffinity(0) if cpus is None else cpus)
+        self._last: _Counters | None = None
+        self.start = _clocks()
+
+    def moment(self) -> Moment:
+        """What the machine does now; its CPU time is in the moment itself."""
+        began_ns = time.thread_time_ns()
+        clocks, start = _clocks(), self.start
+        now = _Counters(clocks.monotonic_s, take_snapshot(self._root), _waited_us(self._root))
+        last = self._last or now
+        long_enough = now.at_s - last.at_s >= LEAST_S
+        during = conditions(last.snapshot if long_enough else now.snapshot, now.snapshot)
+        waited = _since(last, now) if long_enough else {}
+        self._last = now if long_enough else last
+        settings = settings_now(self._root)
+        mhz = clocks_mhz(self._root, self._cpus)
+        passed_s = clocks.monotonic_s - start.monotonic_s
+        return Moment(
+            t_s=round(passed_s, 3),
+            load=now.snapshot.load_1min,
+            steal_pct=during.steal_pct,
+            others_pct=during.others_pct,
+            idle_pct=during.idle_pct,
+            mhz_low=min(mhz, default=None),
+            mhz_high=max(mhz, default=None),
+            thp=settings["thp"],
+            thp_defrag=settings["thp_defrag"],
+            numa_balancing=settings["numa_balancing"],
+            governor=settings["governor"],
+            boost=settings[BOOST],
+            cpu_pressure_pct=waited.get("cpu"),
+            memory_pressure_pct=waited.get("memory"),
+            io_pressure_pct=waited.get("io"),
+            throttled=_throttled(self._root),
+            wall_offset_s=_ms(clocks.wall_s - start.wall_s - passed_s),
+            slept_s=_ms(clocks.boot_s - start.boot_s - passed_s),
+            cost_us=round((time.thread_time_ns() - began_ns) / 1e3, 1),
+        )
+
+
+def _ms(difference_s: float) -> float:
+    """To milliseconds, and never -0.0."""
+    return round(difference_s, 3) + 0.0
+
+
+def settings_now(root: Path, journal: Path | None = None) -> dict[str, str | None]:
+    """Settings that a run depends on, as they would be without what we ourselves changed.
+
+    journal: where ream's own changes are told.
+    """
+    journal = state_dir() / JOURNAL if journal is None else journal
+    # Read before and after: a change of ours may begin or end between two files.
+    ours = _ours(journal)
+    found = {name: text_of(root / path) for name, path in SETTINGS.items()}
+    ours |= _ours(journal)
+    said: dict[str, str | None] = {}
+    for name, text in found.items():
+        value = None if text is None else chosen(text)
+        old, new = ours.get(f"/{SETTINGS[name]}", (value, value))
+        said[name] = old if value == new else value
+    return {**said, BOOST: boost_of(root)}
+
+
+def _ours(journal: Path) -> dict[str, tuple[str, str]]:
+    """By path, the old value and the new one of what ream has changed at this moment."""
+    with suppress(ReamError):
+        if (told := Journal.load(journal)) is not None:
+            return {entry.path: (entry.old, entry.new) for entry in told.entries}
+    return {}
+
+
+def clocks_mhz(root: Path, cpus: Iterable[int]) -> list[float]:
+    """The clock of each of these CPUs that says it, from sysfs or else from /proc/cpuinfo."""
+    base = root / "sys/devices/system/cpu"
+    found = [whole(text_of(base / f"cpu{cpu}/cpufreq/scaling_cur_freq")) for cpu in cpus]
+    if khz := [one for one in found if one]:
+        return [one / 1e3 for one in khz]
+    # Some hypervisors say 0, which is no clock.
+    said = re.findall(
+        r"^cpu MHz\s*: ([0-9]{1,9}\.?[0-9]*)$", text_of(root / "proc/cpuinfo") or "", re.MULTILINE
+    )
+    return [mhz for text in said if (mhz := float(text)) > 0]
+
+
+def _waited_us(root: Path) -> dict[str, int]:
+    """By what was waited for, how long some task did since boot."""
+    found = {}
+    for what in PRESSURES:
+        text = text_of(root / "proc/pressure" / what) or ""
+        if match := re.search(r"^some .*total=([0-9]{1,19})$", text, re.MULTILINE):
+            found[what] = int(match[1])
+    return found
+
+
+def _since(last: _Counters, now: _Counters) -> dict[str, float]:
+    """Per cent of the time between two looks."""
+    passed_us = 1e6 * (now.at_s - last.at_s)
+    both = now.waited_us.keys() & last.waited_us.keys()
+    shares = {what: 100 * (now.waited_us[what] - last.waited_us[what]) / passed_us for what in both}
+    return {what: round(min(max(share, 0.0), 100.0), 2) for what, share in shares.items()}
+
+
+def _throttled(root: Path) -> int | None:
+    """Of all CPUs together; None where the machine does not count it."""
+    cpus = root / "sys/devices/system/cpu"
+    counts = [whole(text_of(path)) for path in cpus.glob("cpu[0-9]*/thermal_throttle/core_*_count")]
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None

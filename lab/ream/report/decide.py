@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the samples of a run say before anybody reads them: ratios, and which are effects."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ream.experiment import BEFORE, IMPLIED, PUBLISHED, Row
+from ream.measure import statistics
+from ream.measure.compaction import Compacted
+from ream.measure.sample import Sample
+from ream.measure.statistics import Estimate, Level, Limit
+from ream.report import compaction
+from ream.report.contract import Layout, Unit
+from ream.report.numbers import rounded
+
+
+@dataclass(frozen=True)
+class MeasuredRow:
+    """One row, and what its samples say before anybody judges it."""
+
+    row: Row
+    asked: Row | None
+    """The row as the experiment has it, if it has one of that name."""
+    samples: tuple[Sample, ...]
+    skipped: str | None
+    unit: Unit
+    floor: Estimate | None
+    limits: tuple[Limit, ...]
+    compacted: tuple[Compacted, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether it ran otherwise than asked, as with a smaller device."""
+        return self.asked is not None and self.asked.params() != self.row.params()
+
+    @property
+    def counted(self) -> bool:
+        """Whether the values are counts of instructions rather than times."""
+        return self.unit == "instructions"
+
+    @property
+    def alike(self) -> tuple[Sample, ...]:
+        """Samples to make ratios of: as if each had got as many huge pages as were asked for."""
+        return compaction.alike(self.samples, self.compacted)
+
+    @property
+    def lacking(self) -> str | None:
+        """Who got fewer huge pages than asked for, if anybody."""
+        return compaction.lacking(self.compacted)
+
+    def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
+        return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
+
+    @property
+    def published(self) -> Level | None:
+        return statistics.level(self.samples, PUBLISHED)
+
+    @property
+    def threads(self) -> int | None:
+        """CPUs of a node that `published` ran on: those asked for, unless fewer took part."""
+        asked, took_part = self.row.threads, self.published and self.published.threads
+        return min((number for number in (asked, took_part) if number), default=None)
+
+    @property
+    def nodes(self) -> int:
+        """How many ran at once; a published time is one node's."""
+        nodes = self.row.params().get("nodes")
+        return nodes if isinstance(nodes, int) else 1
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A variant's ratio to `before`, and what all ratios of the run together say about it."""
+
+    estimate: Estimate
+    seen: bool | None
+    """Whether it is an effect; None where that cannot be said."""
+    p_value: float | None = None
+    layout: Layout | None = None
+
+
+Decisions = Mapping[tuple[str, str], Decided]
+"""By row and variant."""
+
+
+def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
+    """Which effects of a run are to be believed, and which variants depend on layout.
+
+    Of many ratios some are far from 1 by chance: so the times of all rows and variants are decided
+    together. A count repeats exactly and is decided alone; so is the floor's own ratio.
+    """
+    by_name = {one.row.name: one for one in rows}
+    found = {
+        (row, name): estimate
+        for row, one in by_name.items()
+        for name in names
+        if name != BEFORE and (estimate := one.ratio(name)) is not None
+    }
+    tests = {
+        (row, name): (estimate, by_name[row].floor)
+        for (row, name), estimate in found.items()
+        if name not in IMPLIED and not by_name[row].counted
+    }
+    seen = statistics.effects(tests)
+    layouts = _layouts(tests, by_name)
+    return {
+        (row, name): Decided(estimate, seen[row, name], _p_value(estimate), layouts[row, name])
+        if (row, name) in tests
+        else Decided(estimate, statistics.counts(estimate, by_name[row].floor))
+        for (row, name), estimate in found.items()
+    }
+
+
+def _layouts(
+    tests: Mapping[tuple[str, str], tuple[Estimate, Estimate | None]],
+    by_name: Mapping[str, MeasuredRow],
+) -> dict[tuple[str, str], Layout | None]:
+    """What launches differ by: it counts where chance does not make it, and is worth a word."""
+    found = {
+        (row, name): one
+        for row, name in tests
+        if (one := statistics.layout(by_name[row].alike, name)) is not None
+    }
+    stand = statistics.outstanding([one.p_value for one in found.values()])
+    said: dict[tuple[str, str], Layout | None] = dict.fromkeys(tests)
+    for (test, one), stands in zip(found.items(), stand, strict=True):
+        said[test] = Layout(
+            p_value=rounded(one.p_value),
+            within=rounded(one.within),
+            depends=stands and statistics.matters(*tests[test]),
+        )
+    return said
+
+
+def _p_value(estimate: Estimate) -> float | None:
+    p_value = statistics.p_value(estimate)
+    return None if p_value is None else rounded(p_value)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Effects are decided over all rows of a run, and launches that differ are named."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from ream.experiment import load
+from ream.measure.sample import Sample
+from ream.paths import EXPERIMENTS
+from ream.record.receipt import Receipt
+from ream.report import letter, table
+from ream.report.contract import RowResult, Summary, Unit
+from ream.report.summary import summarise
+
+EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=2)
+ROW = EXPERIMENT.rows[0]
+CLEAR = (-0.5, -0.51, -0.49, -0.5)
+DOUBTFUL = (-0.05, -0.11, -0.06, -0.18)
+"""Log ratios of four launches: p = 0.03."""
+NOTHING = (0.01, -0.01, 0.02, -0.02)
+
+
+def samples(row: str, logs: Mapping[str, Sequence[float]], *, apart: float = 0.0) -> list[Sample]:
+    """Two rounds a launch, `apart` of each other in logarithms; a second copy of before, too."""
+    every = {"before": (0.0,) * 4, "before-again": (0.001, -0.001, 0.001, -0.001), **logs}
+    return [
+        Sample(
+            row=row,
+            launch=launch,
+            round=number,
+            role="variant",
+            subject=subject,
+            threads=1,
+            time_ns=round(1e9 * math.exp(log + (number * apart if subject in logs else 0))),
+            nr_bytes=ROW.written_bytes,
+            verified=True,
+        )
+        for subject, its in every.items()
+        for launch, log in enumerate(its)
+        for number in range(2)
+    ]
+
+
+def summary_of(rows: Sequence[str], taken: Sequence[Sample], receipt: Receipt) -> Summary:
+    return summarise(
+        EXPERIMENT,
+        [ROW.model_copy(update={"name": name, "published": ()}) for name in rows],
+        taken,
+        (),
+        receipt,
+        run="20261121T021500Z-zone-device-native-ab12",
+        stage="native",
+    )
+
+
+def only(summary: Summary, row: str) -> RowResult:
+    return next(one for one in summary.rows if one.row == row)
+
+
+def test_an_effect_that_would_count_alone_may_be_chance_among_many(receipt: Receipt) -> None:
+    doubtful = samples("doubtful", {"published": DOUBTFUL})
+    alone = only(summary_of(["doubtful"], doubtful, receipt), "doubtful")
+    assert alone.variants["published"].effect == "faster"
+    assert not any("by chance" in note for note in alone.notes)
+
+    quiet = [f"quiet-{number}" for number in range(4)]
+    many = [*doubtful, *(one for row in quiet for one in samples(row, {"published": NOTHING}))]
+    among = only(summary_of(["doubtful", *quiet], many, receipt), "doubtful")
+    found = among.variants["published"]
+    assert found.effect == "no difference"
+    assert (found.low, found.high) == (
+        alone.variants["published"].low,
+        alone.variants["published"].high,
+    )
+    (note,) = (note for note in among.notes if "by chance" in note)
+    assert note == (
+        f"published: its interval excludes 1 (p = {found.p_value:.4f}), but of as many ratios as "
+        "this run has some do by chance; `--row doubtful` with more launches would tell"
+    )
+
+
+def test_a_real_effect_among_many_rows_still_counts(receipt: Receipt) -> None:
+    rows = ["real", *(f"quiet-{number}" for number in range(20))]
+    taken = [
+        one
+        for row in rows
+        for one in samples(row, {"published": CLEAR if row == "real" else NOTHING})
+    ]
+    summary = summary_of(rows, taken, receipt)
+    effects = [row.variants["published"].effect for row in summary.rows]
+    assert effects == ["faster", *["no difference"] * 20]
+
+
+def test_launches_that_differ_more_than_their_rounds_are_named(receipt: Receipt) -> None:
+    launches = tuple(math.log(ratio) for ratio in (0.58, 0.71, 0.6, 0.65))
+    taken = samples("row", {"published": launches, "ream": launches}, apart=0.002)
+    summary = summary_of(["row"], taken, receipt)
+    row = only(summary, "row")
+    layout = row.variants["published"].layout
+    assert layout is not None
+    assert layout.depends
+    assert row.notes[-2] == (
+        "published depends on layout: launches give 0.581 .. 0.711, rounds of one launch are "
+        "within 0.1 % of its middle; --launches N averages over more"
+    )
+    assert "  launches  before-again 0.999 to 1.001, published 0.581 to" in table.render(summary)
+    assert "  launches: published 0.581 to 0.711, ream 0.581 to 0.711\n" in letter.render(summary)
+
+
+def test_rounds_that_differ_as_much_as_launches_are_no_layout(receipt: Receipt) -> None:
+    launches = tuple(math.log(ratio) for ratio in (0.58, 0.71, 0.6, 0.65))
+    taken = samples("row", {"published": launches}, apart=0.5)
+    row = only(summary_of(["row"], taken, receipt), "row")
+    layout = row.variants["published"].layout
+    assert layout is not None
+    assert not layout.depends
+    assert not any("depends on layout" in note for note in row.notes)
+
+
+def test_counts_repeat_exactly_and_are_decided_alone(receipt: Receipt) -> None:
+    unit: Unit = "instructions"
+    exact = {"published": (-0.1,) * 4}
+    summary = summarise(
+        EXPERIMENT,
+        [ROW.model_copy(update={"published": ()})],
+        samples(ROW.name, exact),
+        (),
+        receipt,
+        run="20261121T021500Z-zone-device-vm-ab12",
+        stage="vm",
+        unit=unit,
+    )
+    found = summary.rows[0].variants["published"]
+    assert (found.effect, found.p_value, found.layout) == ("fewer", None, None)
+
+
+@pytest.mark.parametrize("name", ["before", "before-again"])
+def test_the_floor_is_no_test_of_its_own(receipt: Receipt, name: str) -> None:
+    row = only(summary_of(["row"], samples("row", {"published": CLEAR}), receipt), "row")
+    assert row.variants[name].p_value is None
+    assert row.variants["published"].p_value is not None

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is going on, on standard error: steps as they begin, and a bar with the time left."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -20,12 +21,24 @@ Advance = Callable[[float, str], None]
 class Reporter:
     """Tells a person, and only on standard error: standard output holds nothing but results."""
 
-    def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
+        self._is_again = False
+        self.measured_since: float | None = None
+        """When measuring began, by time.monotonic(); None: it has not."""
 
     def step(self, text: str) -> None:
         """Say what begins now."""
         self._console.print(f"ream: {text}", markup=False)
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """What advances meanwhile was done before: it is no part of the work that is left."""
+        self._is_again = True
+        try:
+            yield
+        finally:
+            self._is_again = False
 
     @contextmanager
     def measuring(self, total: float) -> Iterator[Advance]:
@@ -33,11 +46,23 @@ class Reporter:
 
         Yields advance(amount, what is being done now).
         """
-        if sys.stderr.isatty():
-            with _Bar(self._console, total) as bar:
-                yield bar.advance
-        else:
-            yield _Lines(self.step, total).advance
+        self.measured_since = self.measured_since or time.monotonic()
+        with ExitStack() as stack:
+            shown = stack.enter_context(_Bar(self._console, total)) if self._moves() else None
+            told = shown or _Lines(self.step, total)
+
+            def advance(amount: float, text: str) -> None:
+                if self._is_again:
+                    told.skip(amount)
+                else:
+                    told.advance(amount, text)
+
+            yield advance
+
+    def _moves(self) -> bool:
+        """Whether a bar may move: it takes escape codes, colour or none."""
+        plain = self._console.is_dumb_terminal or os.environ.get("NO_COLOR") or self._console.quiet
+        return sys.stderr.isatty() and not plain
 
 
 class _Bar:
@@ -51,6 +76,7 @@ class _Bar:
             console=console,
             transient=True,
         )
+        self._total = total
         self._task = self._progress.add_task("starting", total=total)
 
     def __enter__(self) -> Self:
@@ -68,6 +94,10 @@ class _Bar:
     def advance(self, amount: float, text: str) -> None:
         self._progress.update(self._task, advance=amount, description=text)
 
+    def skip(self, amount: float) -> None:
+        self._total -= amount
+        self._progress.update(self._task, total=self._total)
+
 
 class _Lines:
     def __init__(self, say: Callable[[str], None], total: float) -> None:
@@ -75,6 +105,9 @@ class _Lines:
         self._total = total
         self._done = 0.0
         self._began = self._said = time.monotonic()
+
+    def skip(self, amount: float) -> None:
+        self._total -= amount
 
     def advance(self, amount: float, text: str) -> None:
         self._done += amount

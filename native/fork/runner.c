@@ -455,6 +455,8 @@ static bool run_row(struct row *row)
 		nr++;
 	for (unsigned int round = 0; verified && round < row->rounds; round++) {
 		random_order(order, nr, &launch.seed);
+		if (launch_has_done(row->name, round))
+			continue;
 		for (unsigned int i = 0; verified && i < nr; i++) {
 			if (order[i] < launch.nr_variants)
 				verified = sample_variant(row, round, order[i]);
@@ -462,6 +464,8 @@ static bool run_row(struct row *row)
 				sample_limit(row, round,
 					     &limit_kinds[order[i] - launch.nr_variants]);
 		}
+		if (verified)
+			launch_end_round(row->name, round);
 	}
 	close_row();
 	return verified;

@@ -13,12 +13,21 @@
 
 struct launch launch;
 
+#define MOST_DONE 256		/* rows of one run; more are refused by name */
+
 /* More than any experiment has to tell of each variant, and of the machine. */
 #define MOST_TOLD (4 * MOST_VARIANTS)
 
 static unsigned long nr_samples;
 static struct host_fact told[MOST_TOLD];
 static unsigned int nr_told;
+
+/* Rounds that an earlier start of this launch has done, by row. */
+static struct done {
+	char *row;
+	unsigned int nr_rounds;
+} done[MOST_DONE];
+static unsigned int nr_done;
 
 void *launch_map_small(uintptr_t address, size_t bytes)
 {
@@ -77,16 +86,12 @@ static void print_stub(unsigned int variant, const struct host_stub *stub, bool 
 	printf("\"honesty\": \"%s\", \"calls\": %lu}", stub->honesty, kernel_nr_calls(stub));
 }
 
-static void print_end(void)
+/* What has been reached so far; the last two members of a line. */
+static void print_reached(void)
 {
 	bool first = true;
 
-	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
-	       nr_samples, launch.nr_cpus);
-	printf("\"huge_ratio\": %.3f, \"told\": {", launch.huge_ratio);
-	for (unsigned int i = 0; i < nr_told; i++)
-		printf("%s\"%s\": %lu", i ? ", " : "", told[i].name, told[i].value);
-	printf("}, \"stubs\": [");
+	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
 
@@ -98,6 +103,43 @@ static void print_end(void)
 		}
 	}
 	puts("]}");
+}
+
+static void print_end(void)
+{
+	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, \"told\": {",
+	       nr_samples, launch.nr_cpus);
+	for (unsigned int i = 0; i < nr_told; i++)
+		printf("%s\"%s\": %lu", i ? ", " : "", told[i].name, told[i].value);
+	printf("}, ");
+	print_reached();
+}
+
+bool launch_has_done(const char *row, unsigned int round)
+{
+	for (unsigned int i = 0; i < nr_done; i++)
+		if (!strcmp(row, done[i].row))
+			return round < done[i].nr_rounds;
+	return false;
+}
+
+void launch_end_round(const char *row, unsigned int round)
+{
+	printf("{\"whole\": %u, \"row\": \"%s\", ", round, row);
+	print_reached();
+}
+
+static void read_done(char *text)
+{
+	char *number = strrchr(text, ':'), *end;
+
+	if (nr_done == MOST_DONE || !number)
+		die(RUNNER_USAGE, "--done %s: not ROW:ROUNDS, or one too many", text);
+	*number++ = '\0';
+	done[nr_done].row = text;
+	done[nr_done++].nr_rounds = (unsigned int)strtoul(number, &end, 10);
+	if (!*number || *end)
+		die(RUNNER_USAGE, "--done %s:%s: not a number of rounds", text, number);
 }
 
 static void name_variants(char *names)
@@ -116,7 +158,7 @@ static void name_variants(char *names)
 
 static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
-	"              (--facts | --plan FILE --launch N --seed N)\n"
+	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...)\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
@@ -125,7 +167,9 @@ static const char usage[] =
 	"  --facts      print what the build says of its kernels, as JSON, and stop\n"
 	"  --plan       the rows to run, one per line (see plan.c)\n"
 	"  --launch     its number, for the record\n"
-	"  --seed       of the order within each round\n";
+	"  --seed       of the order within each round\n"
+	"  --done       rounds of a row that an earlier start has done: they are drawn\n"
+	"               all the same, so that those left have the order they would have had\n";
 
 struct options {
 	const char *forbidden_path;
@@ -145,6 +189,7 @@ static struct options read_options(int argc, char **argv, const struct experimen
 		{ "plan", required_argument, NULL, 'p' },
 		{ "launch", required_argument, NULL, 'l' },
 		{ "seed", required_argument, NULL, 's' },
+		{ "done", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ .name = NULL },
 	};
@@ -173,6 +218,9 @@ static struct options read_options(int argc, char **argv, const struct experimen
 			break;
 		case 's':
 			launch.seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'd':
+			read_done(optarg);
 			break;
 		case 'h':
 			printf(usage, experiment->name);

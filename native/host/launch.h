@@ -81,6 +81,12 @@ struct sample {
 
 void launch_print_sample(const struct sample *sample);
 
+/* Whether an earlier start of this launch has done this round of a row. */
+bool launch_has_done(const char *row, unsigned int round);
+
+/* Every sample of this round is out, and the stubs that were reached by now. */
+void launch_end_round(const char *row, unsigned int round);
+
 /* Have a number of the whole launch told at its end; @name has to last. */
 void launch_tell(const char *name, unsigned long value);
 

@@ -82,6 +82,8 @@ bool rounds_run(const struct rounds *rounds)
 	is_evicted = false;
 	for (unsigned int round = 0; round < rounds->nr_rounds; round++) {
 		random_order(order, nr, &launch.seed);
+		if (launch_has_done(rounds->row, round))
+			continue;
 		for (unsigned int i = 0; i < nr; i++) {
 			const struct slot *slot = &slots[order[i]];
 
@@ -90,6 +92,7 @@ bool rounds_run(const struct rounds *rounds)
 			else if (!rounds->sample_variant(rounds, round, slot))
 				return false;
 		}
+		launch_end_round(rounds->row, round);
 	}
 	return true;
 }

@@ -325,6 +325,8 @@ static bool run_row(struct row *row)
 	open_row(row);
 	for (unsigned int round = 0; verified && round < row->rounds; round++) {
 		random_order(order, nr, &launch.seed);
+		if (launch_has_done(row->name, round))
+			continue;
 		for (unsigned int i = 0; verified && i < nr; i++) {
 			const struct turn *turn = &turns[order[i]];
 
@@ -333,6 +335,8 @@ static bool run_row(struct row *row)
 			else
 				verified = sample_variant(row, round, turn->variant);
 		}
+		if (verified)
+			launch_end_round(row->name, round);
 	}
 	close_row(row);
 	return verified;

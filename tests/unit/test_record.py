@@ -12,6 +12,7 @@ import pytest
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
+from ream.record.journal import Journal
 from ream.record.record import Record, RecordWriter, find_record, new_run_id, open_record
 from ream.report import table
 from ream.report.contract import Summary
@@ -158,12 +159,11 @@ def test_a_nearly_full_disk_is_refused_before_anything_is_measured(
 
 
 def test_a_disk_that_fills_up_while_measuring_is_one_line(tmp_path: Path) -> None:
-    full = Path("/dev/full").open("w")  # noqa: SIM115, closing it fails by design
-    record = RecordWriter(tmp_path / ID, tmp_path, full)
-    with pytest.raises(CannotRunHere, match=r"^[^\n]*No space left[^\n]*$"):
-        record.append(SAMPLE)
-    with pytest.raises(OSError, match="No space left"):
-        full.close()
+    with Path("/dev/full").open("ab", buffering=0) as full:
+        record = RecordWriter(tmp_path / ID, tmp_path, full, Journal(tmp_path / "journal.jsonl"))
+        with pytest.raises(CannotRunHere, match=r"^[^\n]*No space left[^\n]*make room[^\n]*$"):
+            record.append(SAMPLE)
+        record.journal.close()
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_no_record(

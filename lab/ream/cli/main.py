@@ -6,6 +6,7 @@ import signal
 import sys
 
 from ream.cli.app import app
+from ream.cli.onward import with_defaults
 from ream.errors import ReamError
 
 log = logging.getLogger("ream")
@@ -32,22 +33,32 @@ def main() -> None:
 
     A bare traceback would leave Python with 1, which our users read as "a claim fails".
     """
+    sys.argv[1:] = with_defaults(sys.argv[1:])
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _unwind)
     try:
         app(prog_name="ream")
     except _Ended as end:
-        print(f"ream: ended by {end.signal.name}; nothing was recorded", file=sys.stderr)
+        print(f"ream: ended by {end.signal.name}; {_left(end)}", file=sys.stderr)
         sys.exit(128 + end.signal)
     except SystemExit as stop:
         sys.exit(_exit_code(stop))
     except ReamError as error:
         log.debug("cause", exc_info=error)
-        print(f"ream: {error}", file=sys.stderr)
+        print("\n".join((f"ream: {error}", *_notes(error))), file=sys.stderr)
         sys.exit(error.exit_code)
     except Exception:
         log.exception("a bug in ream, not in your patch; please report it with this trace")
         sys.exit(EXIT_BUG)
+
+
+def _left(error: BaseException) -> str:
+    """What an interruption leaves, as a record says it."""
+    return "; ".join(getattr(error, "__notes__", ())) or "nothing was recorded"
+
+
+def _notes(error: BaseException) -> list[str]:
+    return [f"ream: {note}" for note in getattr(error, "__notes__", ())]
 
 
 def _exit_code(stop: SystemExit) -> str | int | None:
@@ -55,7 +66,7 @@ def _exit_code(stop: SystemExit) -> str | int | None:
     cause: BaseException | None = stop
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
-            print("ream: interrupted; nothing was recorded", file=sys.stderr)
+            print(f"ream: interrupted; {_left(cause)}", file=sys.stderr)
             return EXIT_INTERRUPTED
         if isinstance(cause, BrokenPipeError):
             return EXIT_BROKEN_PIPE

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ream.cli import complete
 from ream.cli.app import (
     DEFAULT_EXPERIMENT,
     ExperimentArgument,
@@ -30,6 +31,20 @@ from ream.cli.guest import (
     QemuOption,
     guest_options,
 )
+from ream.cli.onward import (
+    CellOption,
+    DiscardOption,
+    MaxLaunchesOption,
+    MaxMinutesOption,
+    QuietOption,
+    ResumeOption,
+    UntilStableOption,
+    VerboseOption,
+    go_on,
+    instead_of_a_plan,
+    show_more,
+    stable_of,
+)
 from ream.errors import BadUsage
 from ream.paths import cache_dir
 
@@ -41,6 +56,7 @@ SEED_BITS = 32
 
 @app.command()
 def run(
+    context: typer.Context,
     experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
     *,
     stage: Annotated[
@@ -53,7 +69,13 @@ def run(
         ),
     ] = None,
     rows: Annotated[
-        list[str] | None, typer.Option("--row", metavar="NAME", help="Only this row; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--row",
+            metavar="NAME",
+            help="Only this row; repeatable.",
+            autocompletion=complete.rows,
+        ),
     ] = None,
     series: SeriesOption = None,
     per_patch: Annotated[
@@ -113,12 +135,35 @@ def run(
     numa_distance: DistanceOption = None,
     append: AppendOption = None,
     qemu_opts: QemuOption = None,
+    until_stable: UntilStableOption = None,
+    max_launches: MaxLaunchesOption = None,
+    max_minutes: MaxMinutesOption = None,
+    resume: ResumeOption = None,
+    discard: DiscardOption = None,
+    cell: CellOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Measure an experiment here: before, published and ours side by side, every sample verified.
+
+    A run that is interrupted or killed keeps what it has measured: --resume goes on with it.
 
     Exit status: 0 measured and verified, 2 usage, 3 cannot run here, 5 a sample's memory was wrong,
     6 a tool failed.
     """
+    show_more(verbose)
+    if (other := instead_of_a_plan(context)) is not None:
+        go_on(
+            other,
+            resume=resume,
+            discard=discard,
+            cell=cell,
+            output=output,
+            as_json=as_json,
+            dry_run=dry_run,
+            quiet=quiet,
+        )
+        return
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import ZoneDevice, load, make_row  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
@@ -180,11 +225,16 @@ def run(
         cache=cache_dir(),
         command="",
         guest=guest,
+        stable=stable_of(until_stable, max_launches=max_launches, max_minutes=max_minutes),
     )
-    _run(request, as_json=as_json, dry_run=dry_run)
+    run_request(request, as_json=as_json, dry_run=dry_run, quiet=quiet)
 
 
-def _run(request: "Request", *, as_json: bool, dry_run: bool) -> None:
+def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool = False) -> None:
+    """Do what is asked, and print the table or the object; or say what would be done.
+
+    Raises what `run_session` raises.
+    """
     from dataclasses import replace  # noqa: PLC0415
 
     from ream.progress import Reporter  # noqa: PLC0415
@@ -195,8 +245,9 @@ def _run(request: "Request", *, as_json: bool, dry_run: bool) -> None:
     if dry_run:
         print(plan_text(request))
         return
-    reporter = Reporter()
-    outcome = run_session(replace(request, command=_repeat(request.seed)), reporter)
+    reporter = Reporter(quiet=quiet)
+    request = replace(request, command=request.command or _repeat(request.seed))
+    outcome = run_session(request, reporter)
     if as_json:
         print(json.dumps(outcome.summary.to_object(), indent=1))
     else:

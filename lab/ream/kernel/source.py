@@ -101,6 +101,19 @@ def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
         return _from_directory(tree, trees, step)
 
 
+def cached_tree(cache: Path) -> Tree | None:
+    """What fetch_tree() gives without --tree, if the cache has it already; nothing is fetched."""
+    trees = cache.resolve() / "tree"
+    return _newest_cached(trees) if trees.is_dir() else None
+
+
+def kept_tree(cache: Path, key: str) -> Tree | None:
+    """A tree that the cache has, by its key; nothing is fetched."""
+    entry = cache.resolve() / "tree" / key
+    stamp = _stamp(entry) if key.isalnum() else None
+    return None if stamp is None else _tree(entry, str(stamp.get("label")))
+
+
 def kernel_version(tree: Path, *, named: Path) -> str:
     """The version in a tree's top Makefile, such as "6.12.117" or "6.13.0-rc1".
 

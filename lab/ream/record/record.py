@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The record of one run: a directory that appears whole, or not at all, and never changes."""
 
-import errno
 import fcntl
 import json
 import os
 import re
 import secrets
+import shlex
 import shutil
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, BinaryIO, Self
 
-from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
+from ream.paths import data_dir
+from ream.record.journal import JOURNAL, Journal, holds_a_round, told
 
 SCHEMA = 1
 """Of run.json and receipt.json; docs/format.md says what it means."""
@@ -29,49 +32,107 @@ LETTER = "letter.txt"
 CONSOLES = "consoles"
 """A directory: what each guest of the vm stage printed."""
 
-_FILES = {RUN, RECEIPT, SAMPLES, TABLE, LETTER, CONSOLES}
+PLAN = "plan.json"
+"""What was asked, and of what; written before anything is measured."""
+NOISE = "noise.jsonl"
+"""What the machine did meanwhile."""
+SERIES = "series.json"
+"""The patches themselves, only as long as the record is unfinished."""
+
+PARTIAL = ".partial"
+FRESH = ".new"
+
+_WHOLE = {RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, JOURNAL}
+_FILES = {*_WHOLE, CONSOLES, "journal.new", *(f".{name}{FRESH}" for name in _WHOLE)}
+_TIME = "%Y%m%dT%H%M%SZ"
+_BEGINS = re.compile(r"\.?(\d{8}T\d{6}Z)-")
 _PARTIAL = re.compile(r"\.\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{4}\.partial")
+_LOOKS, _LOOK_S = 5, 0.05
+
+_LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
+MOST_NAMED = 4
+"""Of records that a short name fits."""
 
 LEAST_FREE_BYTES = 16 << 20
 """Room for a long run's samples many times over; asked for before anything is measured."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+def new_run_id(
+    experiment: str, stage: str, *, runs: Path | None = None, now: datetime | None = None
+) -> str:
+    """A name that sorts by time and that two runs of the same second do not share.
+
+    runs: the directory that the record is for. Its newest record stays before this one, also if
+    that was begun this second, or the clock (now) has been set back meanwhile: the name then has
+    that record's time and a second.
+    """
+    begun = (now or datetime.now(UTC)).replace(microsecond=0)
+    if runs is not None and (newest := newest_time(runs)) is not None and newest >= begun:
+        begun = newest + timedelta(seconds=1)
+    return f"{begun.strftime(_TIME)}-{experiment}-{stage}-{secrets.token_hex(2)}"
 
 
-def new_run_id(experiment: str, stage: str) -> str:
-    """A name that sorts by time and that two runs of the same second do not share."""
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{now}-{experiment}-{stage}-{secrets.token_hex(2)}"
+def newest_time(runs: Path) -> datetime | None:
+    """When the newest record of a directory was begun, unfinished ones among them, by its name."""
+    names = [entry.name for entry in runs.iterdir()] if runs.is_dir() else []
+    times = [match[1] for name in names if (match := _BEGINS.match(name))]
+    for text in sorted(times, reverse=True):
+        with suppress(ValueError):  # digits that are no date
+            return datetime.strptime(text, _TIME).replace(tzinfo=UTC)
+    return None
 
 
 class RecordWriter:
     """A record while its run goes on, in a hidden directory beside its final place.
 
     Made by open_record(). Samples are on disk as soon as append() returns, so that a run can be
-    watched; finish() gives the directory its name. Without finish() nothing is left.
+    watched; finish() gives the directory its name. `journal` says what is to stay if it does not.
     """
 
-    def __init__(self, final: Path, partial: Path, samples: TextIO) -> None:
+    def __init__(self, final: Path, partial: Path, samples: BinaryIO, journal: Journal) -> None:
         self.path = final
+        self.journal = journal
         self._partial = partial
         self._samples = samples
+        self._begins = True
+
+    def begin(self) -> None:
+        """All samples come again, from the journal or anew: with the first, the old ones go."""
+        self._begins = True
 
     def append(self, sample: Sample, extra: Mapping[str, Any] = NO_EXTRA) -> None:
         """Add one line; `extra` are keys of the runner's that we do not read.
 
         Raises CannotRunHere if it cannot be written.
         """
-        with _told(self._partial):
-            self._samples.write(sample.to_json(extra) + "\n")
-            self._samples.flush()
+        left = f"{sample.to_json(extra)}\n".encode()
+        with told(self._partial):
+            if self._begins and os.fstat(self._samples.fileno()).st_size:
+                self._samples.truncate(0)
+            self._begins = False
+            while left:  # unbuffered, so that nothing is tried again when it is closed
+                left = left[self._samples.write(left) :]
+
+    def append_noise(self, line: str) -> None:
+        """Add a line of what the machine did meanwhile; raises CannotRunHere if it cannot."""
+        with told(self._partial), (self._partial / NOISE).open("a", encoding="utf-8") as file:
+            file.write(f"{line.rstrip()}\n")
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file of the record, durably; raises CannotRunHere if there is no room."""
+        with told(self._partial):
+            _write_durably(self._partial / name, text)
 
     def keep(self, name: str, file: Path) -> None:
-        """Copy a file into the record, below it by the given name; it is never rewritten.
+        """Copy a file into the record, below it by the given name.
 
-        Raises CannotRunHere if there is no room.
+        Where it is gone, and the record has one already, that one stays: a boot's console is
+        kept with what the boot gave. Raises CannotRunHere if there is no room.
         """
-        with _told(self._partial):
-            place = self._partial / name
+        place = self._partial / name
+        if not file.exists() and place.exists():
+            return
+        with told(self._partial):
             place.parent.mkdir(exist_ok=True)
             _write_durably(place, file.read_text(encoding="utf-8", errors="replace"))
 
@@ -83,49 +144,91 @@ class RecordWriter:
         Raises CannotRunHere if there is no room; the record does not appear then, nor if
         another has taken its name.
         """
-        texts = {RUN: _pretty(run), RECEIPT: _pretty(receipt), TABLE: table, LETTER: letter}
-        with _told(self.path):
+        texts = {RUN: pretty(run), RECEIPT: pretty(receipt), TABLE: table, LETTER: letter}
+        with told(self.path):
             for name, text in texts.items():
                 _write_durably(self._partial / name, text)
             os.fsync(self._samples.fileno())
             self._samples.close()
+            (self._partial / SERIES).unlink(missing_ok=True)
             # rename() refuses to replace a directory that holds anything, and records do.
             self._partial.rename(self.path)
+            # Last: a death before the rename must still find what to go on from.
+            self.journal.move_to(self.path)
+            self.journal.remove()
             _sync_directory(self.path.parent)
         return self.path
 
 
 @contextmanager
-def open_record(runs: Path, run_id: str) -> Iterator[RecordWriter]:
-    """Begin the record `runs`/`run_id`; on leaving without finish() it is gone.
+def open_record(runs: Path, run_id: str, *, resume: bool = False) -> Iterator[RecordWriter]:
+    """Begin the record `runs`/`run_id`, or go on with it; on leaving without finish() it is gone,
+    or stays hidden if its journal holds a whole round.
 
-    Call it before measuring: raises BadUsage if the directory cannot be written to or the name
-    is taken, CannotRunHere if there is no room. A run killed outright leaves a hidden
-    directory, which the next run here removes.
+    It is gone all the same after VerificationFailed: measuring until memory happens to be right
+    is no measurement. Call it before measuring: raises BadUsage if the directory cannot be
+    written to, the name is taken, or another process has the record; CannotRunHere if there is
+    no room. An error that leaves a record gets a note on how to go on.
     """
     final, partial = runs / run_id, runs / f".{run_id}.partial"
-    with _told(runs):
+    with told(runs):
         runs.mkdir(parents=True, exist_ok=True)
         if (free := shutil.disk_usage(runs).free) < LEAST_FREE_BYTES:
             raise CannotRunHere(
                 f"{runs}: {free >> 20} MiB free, a record needs {LEAST_FREE_BYTES >> 20} MiB"
             )
-        lock = _claim(runs, final, partial)
+        lock = claim_again(partial) if resume else _claim(runs, final, partial)
+    stays = resume
     try:
-        with _told(partial):
-            samples = (partial / SAMPLES).open("x", encoding="utf-8")
-        try:
-            yield RecordWriter(final, partial, samples)
-        finally:
-            with suppress(OSError):  # what a full disk refused before, closing would try again
-                samples.close()
+        with ExitStack() as stack:
+            journal = Journal(partial / JOURNAL)
+            stack.callback(journal.close)
+            with told(partial):
+                # Opened to append, so that truncating it is enough to begin again.
+                samples = (partial / SAMPLES).open("ab", buffering=0)
+            stack.callback(samples.close)
+            try:
+                yield RecordWriter(final, partial, samples, journal)
+            except BaseException as error:
+                # What comes after finish() has changed the name interrupts nothing.
+                wanted = journal.holds_a_round and partial.exists()
+                stays = wanted and not isinstance(error, VerificationFailed)
+                if stays and not isinstance(error, BadUsage):  # that would not help
+                    error.add_note(f"what was measured is kept: `{resume_line(partial)}`")
+                raise
+            stays = journal.holds_a_round
     finally:
-        shutil.rmtree(partial, ignore_errors=True)  # finish() has renamed it, or nobody wants it
+        if not stays:
+            shutil.rmtree(partial, ignore_errors=True)  # finish() has renamed it: nothing is there
         os.close(lock)
 
 
+def resume_line(partial: Path) -> str:
+    """The command that goes on with an unfinished record."""
+    words = ["ream", "run", "--resume", partial.name[1 : -len(PARTIAL)]]
+    if (runs := partial.parent.absolute()) != data_dir() / "runs":
+        words += ["--output", str(runs)]
+    return shlex.join(words)
+
+
+def claim_again(partial: Path) -> int:
+    """Lock an unfinished record that nobody has; the descriptor that holds the lock.
+
+    Raises BadUsage if another process has it: its run goes on, or has been resumed.
+    """
+    own = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(_LOOKS):
+        # Who only looks whether a run is alive holds the lock for a moment.
+        with suppress(BlockingIOError):
+            fcntl.flock(own, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return own
+        time.sleep(_LOOK_S)
+    os.close(own)
+    raise BadUsage(f"{partial}: another process is measuring for this record; wait for its end")
+
+
 def _claim(runs: Path, final: Path, partial: Path) -> int:
-    """Make our own hidden directory, and remove those whose owners died.
+    """Make our own hidden directory, and remove those of dead owners that hold nothing.
 
     An owner holds a lock on its directory, which its death releases. The lock on `runs` keeps
     a directory from being taken for a dead run's between its making and its locking.
@@ -134,10 +237,10 @@ def _claim(runs: Path, final: Path, partial: Path) -> int:
     gate = os.open(runs, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(gate, fcntl.LOCK_EX)
-        for other in runs.glob(".*.partial"):
-            if _is_ours(other):
-                _remove_if_dead(other)
-        if final.exists():
+        for other in runs.glob(f".*{PARTIAL}"):
+            if is_ours(other) and not holds_a_round(other):
+                remove_if_dead(other)
+        if final.exists() or partial.exists():
             raise BadUsage(f"{final}: there is such a record already, and records never change")
         partial.mkdir()
         own = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
@@ -147,7 +250,7 @@ def _claim(runs: Path, final: Path, partial: Path) -> int:
         os.close(gate)
 
 
-def _is_ours(partial: Path) -> bool:
+def is_ours(partial: Path) -> bool:
     """Whether a directory is an unfinished record; --output may point anywhere."""
     with suppress(OSError):
         held = {entry.name for entry in partial.iterdir()}
@@ -155,7 +258,8 @@ def _is_ours(partial: Path) -> bool:
     return False
 
 
-def _remove_if_dead(directory: Path) -> None:
+def remove_if_dead(directory: Path) -> bool:
+    """Remove an unfinished record unless its owner lives; whether it is gone."""
     with suppress(OSError):  # its owner lives (EWOULDBLOCK), or has just removed it
         other = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -163,28 +267,27 @@ def _remove_if_dead(directory: Path) -> None:
             shutil.rmtree(directory, ignore_errors=True)
         finally:
             os.close(other)
+    return not directory.exists()
 
 
-@contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn what the file system says into one line of ours."""
-    try:
-        yield
-    except OSError as cause:
-        if cause.errno in _FULL:
-            raise CannotRunHere(f"{path}: {cause.strerror}; the run is not recorded") from cause
-        raise BadUsage(f"{path}: cannot write a record there: {cause.strerror}") from cause
-
-
-def _pretty(value: Mapping[str, Any]) -> str:
+def pretty(value: Mapping[str, Any]) -> str:
+    """An object as a file of a record has it."""
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 def _write_durably(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    """Whole or not at all, also where a run that was resumed has written one before."""
+    fresh = path.with_name(f".{path.name}{FRESH}")
+    try:
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
 
 
 def _sync_directory(directory: Path) -> None:
@@ -225,18 +328,41 @@ class Record:
 
 
 def find_record(asked: str, runs: Path) -> Path:
-    """The directory of a record; raises BadUsage saying where it looked."""
-    if asked == "last":
+    """The directory of a record; raises BadUsage saying where it looked.
+
+    asked: a run id, the beginning or the end of one that no other has, the path of a directory,
+    "last", or "last-1" for the one before it.
+    """
+    if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
         found = sorted(path.parent for path in runs.glob(f"[0-9]*/{RUN}"))
         if not found:
             raise BadUsage(f"no record in {runs} yet; `ream run` makes one")
-        return found[-1]
+        if (number := int(back[1] or 0)) >= len(found):
+            raise BadUsage(f"no record {asked!r}: there are {len(found)} in {runs}")
+        return found[-1 - number]
     candidates = (runs / asked, Path(asked)) if "/" not in asked else (Path(asked),)
     for path in candidates:
-        if (path / RUN).is_file():
-            return path
+        with suppress(ValueError):  # a name with a zero byte in it
+            if (path / RUN).is_file():
+                return path
+    alike = _alike(asked, runs)
+    if len(alike) > 1:
+        names = ", ".join(path.name for path in alike[:MOST_NAMED])
+        more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
+        raise BadUsage(f"{asked!r} is {len(alike)} records: {names}{more}; give more of its name")
+    if alike:
+        return alike[0]
     raise BadUsage(f"no record {asked!r}: neither a run in {runs} nor a directory with {RUN}")
+
+
+def _alike(asked: str, runs: Path) -> list[Path]:
+    """Records whose names begin or end so; nothing begins with nothing."""
+    return [
+        path.parent
+        for path in sorted(runs.glob(f"[0-9]*/{RUN}"))
+        if asked and (path.parent.name.startswith(asked) or path.parent.name.endswith(asked))
+    ]
 
 
 def _read_object(path: Path) -> Mapping[str, Any]:

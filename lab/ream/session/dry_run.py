@@ -35,11 +35,23 @@ def plan_text(request: Request) -> str:
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
     ]
     tail = [
+        *_until(request),
         f"cache       {request.cache}",
-        f"record      a new directory in {request.runs}",
+        f"record      {request.resume or f'a new directory in {request.runs}'}",
     ]
     work = {"native": _launches, "vm": _guests, "live": _live}[request.stage](request)
     return "\n".join([*head, *work, *tail])
+
+
+def _until(request: Request) -> Iterator[str]:
+    """How long it goes on measuring, if that depends on what it measures."""
+    if (stable := request.stable) is not None:
+        most = stable.most_launches(request.experiment.launches)
+        minutes = f", or {stable.max_minutes:g} minutes" if stable.max_minutes is not None else ""
+        yield (
+            f"until       every interval of a time is within {stable.within_pct:g} %: up to"
+            f" {_count(most, 'launch', 'es')}{minutes}"
+        )
 
 
 def _launches(request: Request) -> Iterator[str]:

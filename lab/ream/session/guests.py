@@ -61,6 +61,10 @@ class Setting:
     icount: bool
     options: GuestOptions
 
+    def __str__(self) -> str:
+        """What rounds of one run have to agree in."""
+        return f"{self.accel.upper()}, {self.unit}"
+
     @property
     def given_bytes(self) -> int:
         """Memory that the user gave a guest, in one number or by nodes; 0 leaves it to us."""
@@ -189,6 +193,7 @@ def consoles(place: Path) -> Iterator[Path]:
 
     What failed runs left is removed after a month.
     """
+    shutil.rmtree(place, ignore_errors=True)  # of the start that this one goes on with
     place.mkdir(parents=True)
     for old in place.parent.iterdir():
         if old.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:

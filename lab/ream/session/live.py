@@ -4,6 +4,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -27,8 +28,9 @@ from ream.published import Table, lookup
 from ream.record.machine import Machine, conditions, take_snapshot
 from ream.record.receipt import Kernel
 from ream.record.record import RecordWriter
+from ream.session.kept import Memory
 from ream.session.request import Measured, Request
-from ream.stage.live import FOLIO_KIB, FolioSample, measure_folios, why_not
+from ream.stage.live import FOLIO_KIB, FolioSample, Recall, measure_folios, why_not
 from ream.stage.live_compact import (
     HUGE_BYTES,
     MODES,
@@ -89,11 +91,14 @@ def measure_live(
     forks = any(isinstance(row, ForkRow) for row in rows)
     displaced = DISPLACED_L3 * (machine.cache_bytes(3) or machine.cache_bytes(2) or 0)
     taken: list[_Taken] = []
+    memory = Memory(record.journal)
     with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
-        for one in _samples(request, rows, displaced, work=work, step=reporter.step):
+        tools = _Tools(work, reporter.step, memory.recall)
+        for one in _samples(request, rows, displaced, tools):
             record.append(one.sample, one.compacted.extra() if one.compacted else NO_EXTRA)
             taken.append(one)
-            advance(1.0, f"launch {one.sample.launch + 1} of {experiment.launches}, {one.row}")
+            with reporter.again() if memory.recalled else nullcontext():
+                advance(1.0, f"launch {one.sample.launch + 1} of {experiment.launches}, {one.row}")
     samples = [one.sample for one in taken]
     return Measured(
         rows=experiment.rows,
@@ -137,13 +142,20 @@ class _Taken:
         return self.sample.row
 
 
+@dataclass(frozen=True)
+class _Tools:
+    """What every workload is run with."""
+
+    work: Path
+    step: Callable[[str], None]
+    recall: Recall
+
+
 def _samples(
     request: Request,
     rows: Sequence[LiveRow],
     displace_bytes: int,
-    *,
-    work: Path,
-    step: Callable[[str], None],
+    tools: _Tools,
 ) -> Iterator[_Taken]:
     """Every sample, as it comes."""
     groups: dict[_Group, list[LiveRow]] = {}
@@ -154,17 +166,16 @@ def _samples(
         forks = [row for row in its if isinstance(row, ForkRow)]
         moves = [row for row in its if isinstance(row, MigrateRow)]
         if forks:
-            for sample in _forks(request, group, forks, displace_bytes, work=work, step=step):
+            for sample in _forks(request, group, forks, displace_bytes, tools):
                 yield _Taken(sample)
         if moves:
-            for sample in _moves(request, group, moves, work=work, step=step):
+            for sample in _moves(request, group, moves, tools):
                 yield _Taken(sample)
         yield from _compactions(
             request,
             group,
             [row for row in its if isinstance(row, CompactRow)],
-            work=work,
-            step=step,
+            tools,
         )
 
 
@@ -178,9 +189,7 @@ def _forks(
     group: _Group,
     rows: Sequence[ForkRow],
     displace_bytes: int,
-    *,
-    work: Path,
-    step: Callable[[str], None],
+    tools: _Tools,
 ) -> Iterator[Sample]:
     wanted = {(str(row.operation), row.folio_bytes >> 10): row for row in rows}
     for said in measure_folios(
@@ -189,8 +198,9 @@ def _forks(
         rounds=group.rounds,
         launches=request.experiment.launches,
         seed=request.seed,
-        work=work,
-        step=step,
+        work=tools.work,
+        step=tools.step,
+        recall=tools.recall,
         ops=tuple(dict.fromkeys(op for op, _ in wanted)),
         displace_bytes=displace_bytes,
     ):
@@ -202,9 +212,7 @@ def _moves(
     request: Request,
     group: _Group,
     rows: Sequence[MigrateRow],
-    *,
-    work: Path,
-    step: Callable[[str], None],
+    tools: _Tools,
 ) -> Iterator[Sample]:
     wanted = {row.folio_bytes >> 10: row for row in rows}
     for said in measure_moves(
@@ -213,8 +221,9 @@ def _moves(
         rounds=group.rounds,
         launches=request.experiment.launches,
         seed=request.seed,
-        work=work,
-        step=step,
+        work=tools.work,
+        step=tools.step,
+        recall=tools.recall,
     ):
         yield sample_of(said, wanted[said.folio_kib])
 
@@ -223,9 +232,7 @@ def _compactions(
     request: Request,
     group: _Group,
     rows: Sequence[CompactRow],
-    *,
-    work: Path,
-    step: Callable[[str], None],
+    tools: _Tools,
 ) -> Iterator[_Taken]:
     """Rows that differ in their mode only take turns."""
     alike: dict[tuple[int, int | None, int], dict[str, CompactRow]] = {}
@@ -243,8 +250,9 @@ def _compactions(
             rounds=group.rounds,
             launches=request.experiment.launches,
             seed=request.seed,
-            work=work,
-            step=step,
+            work=tools.work,
+            step=tools.step,
+            recall=tools.recall,
         ):
             row = wanted[visit.mode]
             yield taken_of(visit.sample, row, launch=visit.launch, round_number=visit.round)

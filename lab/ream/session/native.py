@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A run of the native stage: every launch of the program, every sample into the record."""
 
+import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
 from ream.measure.sample import Sample
 from ream.progress import Reporter
+from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
@@ -82,7 +84,7 @@ def measure_native(
         seed=request.seed,
     )
     build = native.read_build(bench.link(launches[0]))
-    rows, shrunk = fit_rows(suited.rows, available_bytes(), build, its)
+    rows, shrunk = _fitted(suited.rows, build, its, record.journal)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants))
@@ -101,6 +103,31 @@ def measure_native(
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
         stubs=stubs,
     )
+
+
+def _fitted(
+    rows: tuple[Row, ...], build: native.Build, its: Any, journal: Journal
+) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Rows as they fit into memory when the run begins: later launches do as the first.
+
+    Raises CannotRunHere if a run that is resumed does not fit any more.
+    """
+    kept = journal.settled("rows")
+    if kept is None:
+        fitted, shrunk = fit_rows(rows, available_bytes(), build, its)
+        as_run = [row.model_dump(mode="json", exclude_unset=True) for row in fitted]
+        journal.settle("rows", {"as_run": as_run, "shrunk": shrunk})
+        return fitted, shrunk
+    as_began = tuple(
+        type(row).model_validate_json(json.dumps(fields))
+        for row, fields in zip(rows, kept["as_run"], strict=True)
+    )
+    if its.needed_bytes(as_began, build) > (available := available_bytes()):
+        raise CannotRunHere(
+            f"the run needs {its.needed_bytes(as_began, build) >> 20} MiB of memory, as it began;"
+            f" {available >> 20} MiB are available: free some"
+        )
+    return as_began, tuple(kept["shrunk"])
 
 
 def suited_rows(request: Request) -> Suited:
@@ -122,6 +149,36 @@ Stubs = dict[str, Any]
 """calls: by stub and honesty, then by variant, how often the run reached it. told: of every launch
 that has more to say, what; by name."""
 
+_BEGUN = json.dumps({"begun": True})
+"""In the journal: a start of the runner, whose counts begin at 0."""
+
+
+class _Reached:
+    """What the starts of all launches said besides samples."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Counter[str]] = defaultdict(Counter)
+        self._of_start: tuple[Mapping[str, Any], ...] = ()
+        self.huge_ratio = 1.0
+        self.told: list[Mapping[str, int]] = []
+
+    def begin(self) -> None:
+        """Of a start that was cut short, what it had reached by its last whole round counts."""
+        for stub in self._of_start:
+            self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
+        self._of_start = ()
+
+    def hear(self, said: native.Round | native.End) -> None:
+        self._of_start = said.stubs
+        self.huge_ratio = min(self.huge_ratio, said.huge_ratio)
+        if isinstance(said, native.End):
+            self.told.append(said.told)
+            self.begin()
+
+    def stubs(self) -> Stubs:
+        calls = {name: dict(counts) for name, counts in self._calls.items()}
+        return {"calls": calls, **({"told": self.told} if any(self.told) else {})}
+
 
 def _measure(
     its: Any,
@@ -134,33 +191,71 @@ def _measure(
 ) -> tuple[list[Sample], Stubs, float]:
     """Run every launch; each sample is in the record as soon as it is known."""
     samples: list[Sample] = []
-    stubs: dict[str, Counter[str]] = defaultdict(Counter)
-    huge_ratios: list[float] = []
-    told: list[Mapping[str, int]] = []
+    reached = _Reached()
     reporter.step("predicting what memory must hold")
     with (
-        its.plan_of(plan.rows, plan.threads, build, bench.work) as (plan_file, descriptors),
+        its.plan_of(plan.rows, plan.threads, build, bench.work) as planned,
         reporter.measuring(plan.weight()) as advance,
     ):
         for launch in plan.launches:
-            program = bench.link(launch)
-            for said in native.launch_once(program, launch, plan_file, descriptors, cpus=plan.cpus):
-                if isinstance(said, native.End):
-                    huge_ratios.append(said.huge_ratio)
-                    told.append(said.told)
-                    for stub in said.stubs:
-                        stubs[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub[
-                            "calls"
-                        ]
-                    continue
-                record.append(said)
-                samples.append(said)
-                doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
-                advance(float(said.nr_bytes * PASSES[said.role]), doing)
-            shutil.rmtree(program.path.parent, ignore_errors=True)
-    counted = {name: dict(counts) for name, counts in stubs.items()}
-    kept: Stubs = {"calls": counted, **({"told": told} if any(told) else {})}
-    return samples, kept, min(huge_ratios)
+            for said in _events(
+                launch, plan, bench, planned, journal=record.journal, reporter=reporter
+            ):
+                if said is None:
+                    reached.begin()
+                elif not isinstance(said, Sample):
+                    reached.hear(said)
+                else:
+                    record.append(said)
+                    samples.append(said)
+                    doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
+                    advance(float(said.nr_bytes * PASSES[said.role]), doing)
+    return samples, reached.stubs(), reached.huge_ratio
+
+
+def _events(
+    launch: Launch,
+    plan: _Plan,
+    bench: Bench,
+    planned: tuple[Path, Sequence[int]],
+    *,
+    journal: Journal,
+    reporter: Reporter,
+) -> Iterator[native.Event | None]:
+    """What a launch says; of the rounds that an earlier start has done, what that said.
+
+    None where another start begins.
+    """
+    piece = f"launch {launch.number}"
+    done: Counter[str] = Counter()
+    with reporter.again():
+        for text in journal.said(piece):
+            if text == _BEGUN:
+                yield None
+                continue
+            event = native.event_of(text, where=piece)
+            yield event
+            if isinstance(event, native.End):
+                return
+            if isinstance(event, native.Round):
+                done[event.row] += 1
+    program = bench.link(launch)
+    plan_file, descriptors = planned
+    journal.add(piece, _BEGUN)
+    yield None
+    for event in native.launch_once(
+        program,
+        launch,
+        plan_file,
+        descriptors,
+        cpus=plan.cpus,
+        done=done,
+        heard=lambda text: journal.add(piece, text),
+    ):
+        yield event
+        if not isinstance(event, Sample):
+            journal.whole(piece)
+    shutil.rmtree(program.path.parent, ignore_errors=True)
 
 
 def _small_pages(huge_ratio: float) -> Iterator[str]:

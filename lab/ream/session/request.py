@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ream.experiment import Experiment, Row, Stage
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
+from ream.measure.stable import Stable
 from ream.record.machine import Conditions
 from ream.record.receipt import Guest
 from ream.report.contract import Unit
@@ -51,6 +52,12 @@ class Request:
     command: str
     """The line that repeats the run."""
     guest: GuestOptions = GuestOptions()
+    resume: Path | None = None
+    """The unfinished record to go on with; the rest of the request is then its plan's."""
+    stable: Stable | None = None
+    """How narrow intervals have to be before it ends; None: however they are."""
+    cell: str | None = None
+    """The id of the cell of a plan for several machines, if it is one."""
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,41 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """One run, from its plan to its record: rows, variants and launches in, a record out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ream.experiment import Compact, DeferredInit, Fork, Migrate
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
-from ream.kernel.source import Tree, fetch_tree
+from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
 from ream.record.identity import benchmark_id
-from ream.record.machine import Machine, read_machine, warnings
-from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, read_ream
-from ream.record.record import RecordWriter, new_run_id, open_record
+from ream.record.machine import Conditions, Machine, read_machine, warnings
+from ream.record.noise import Noise, watch
+from ream.record.partial import interrupted, read_plan, run_of
+from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
+from ream.record.record import (
+    PLAN,
+    SERIES,
+    RecordWriter,
+    new_run_id,
+    newest_time,
+    open_record,
+    pretty,
+)
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.summary import summarise
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
+from ream.session.plan import Basis, check_basis, plan_object, series_text
 from ream.session.request import Measured, Request
+from ream.session.until import NOT_STABLE, until_stable, worst
 from ream.session.vm_compact import measure_compact_vm
 from ream.session.vm_deferred import measure_deferred_vm
 from ream.session.vm_fork import measure_fork_vm
@@ -47,38 +60,26 @@ class Outcome:
 
 
 def run_session(request: Request, reporter: Reporter) -> Outcome:
-    """Do what is asked: build, launch, verify, record.
+    """Do what is asked: build, launch, verify, record; or go on where an interrupted run ended.
 
-    Raises ReamError or one of its kind; nothing is recorded then.
+    Raises ReamError or one of its kind; nothing is recorded then, but what was measured may stay,
+    to go on with: the error has a note on how.
     """
-    run_id = new_run_id(request.experiment.name, request.stage)
+    run_id = _run_id(request, reporter)
     tables = load_tables(PUBLISHED)
     check_references(request.experiment.rows, tables)
     with (
-        open_record(request.runs, run_id) as record,
+        open_record(request.runs, run_id, resume=request.resume is not None) as record,
         disk_faults(request.cache, "a run"),
         scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
-        machine = read_machine()
-        kernel, measured = _measure(
-            request, tables, machine=machine, work=work, record=record, reporter=reporter
-        )
-        receipt = _receipt(request, kernel, measured, machine)
-        summary = summarise(
-            request.experiment,
-            measured.rows,
-            measured.samples,
-            tables,
-            receipt,
-            run=run_id,
-            stage=request.stage,
-            variants=tuple(kernel.variants),
-            skipped=measured.skipped,
-            unit=measured.unit,
-            units=measured.units,
-            compacted=measured.compacted,
-            remarks=measured.remarks,
-        )
+        run = Run(request, run_id, read_machine(), tables, record, reporter)
+        run.begin()
+        with watch(record.append_noise) as noise:
+            measured, ended = until_stable(run, work)
+            receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
+        summary = run.summary(measured, receipt)
+        record.write(PLAN, pretty(anonymous(run.plan)))
         path = record.finish(
             summary.to_object(),
             receipt.to_object(),
@@ -88,38 +89,179 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     return Outcome(path, summary)
 
 
-def _measure(
-    request: Request,
-    tables: Sequence[Table],
-    *,
-    machine: Machine,
-    work: Path,
-    record: RecordWriter,
-    reporter: Reporter,
-) -> tuple[Kernel, Measured]:
-    """Measure at the stage that is asked for; with it, what kernels were measured."""
-    if request.stage == "live":
-        live = measure_live(
-            request, tables, machine=machine, work=work, record=record, reporter=reporter
+def _run_id(request: Request, reporter: Reporter) -> str:
+    """Of the record to go on with, or a new one; says what else could be gone on with."""
+    if request.resume is not None:
+        return run_of(request.resume)
+    for one in interrupted(request.runs):
+        if not one.running:
+            reporter.step(
+                f"{one.run} was interrupted after {one.nr_samples} samples: `{one.resume}` goes on"
+                f" with it, `{one.discard}` removes it"
+            )
+    newest = newest_time(request.runs)
+    if newest is not None and newest > datetime.now(UTC):
+        reporter.step(
+            f"the clock is behind the newest record, of {newest:%Y-%m-%d %H:%M:%S} UTC: this one's"
+            " name continues from there, so that it is the last"
         )
-        return running_kernel(machine), live
-    tree = fetch_tree(request.tree, cache=request.cache, step=reporter.step)
-    measure: Measure = measure_native
-    if request.stage == "vm":
-        measure = _measure_vm(request)
-    measured = measure(request, tree, work=work, record=record, reporter=reporter)
-    kernel = Kernel(
-        tree=tree.label,
-        tree_key=tree.key,
-        version=tree.version,
-        compiler=compiler_version(),
-        config_sha256=measured.config_sha256,
-        variants={
-            variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
-            for variant in request.variants
-        },
-    )
-    return kernel, measured
+    return new_run_id(request.experiment.name, request.stage, runs=request.runs)
+
+
+@dataclass
+class Run:
+    """A run under way: what all its parts are about."""
+
+    request: Request
+    run_id: str
+    machine: Machine
+    tables: Sequence[Table]
+    record: RecordWriter
+    reporter: Reporter
+    tree: Tree | None = None
+    """None in the live stage."""
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    resumed: tuple[str, ...] = ()
+    """When, each time."""
+    met: list[Conditions] = field(default_factory=list)
+    """What each time of measuring met."""
+
+    def begin(self) -> None:
+        """Find the tree and write the plan, or compare with it; raises BadUsage if it is another's.
+
+        And what fetching a tree raises.
+        """
+        request = self.request
+        if request.stage != "live":
+            self.tree = self._tree()
+        kernel = running_kernel(self.machine)
+        basis = Basis(
+            benchmark=benchmark_id(request.experiment.name, request.stage),
+            machine=self.machine.id,
+            nr_usable_cpus=self.machine.nr_usable_cpus,
+            tree_key=self.tree.key if self.tree else kernel.tree_key,
+            compiler=compiler_version() if self.tree else kernel.compiler,
+        )
+        self.plan = plan_object(request, self.run_id, basis)
+        journal = self.record.journal
+        if request.resume is None:
+            self.record.write(PLAN, pretty(self.plan))
+            self.record.write(SERIES, series_text(request))
+            return
+        check_basis(request.resume, basis)
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        self.resumed = (*(journal.settled("resumed") or ()), now)
+        journal.note("resumed", self.resumed)
+        dropped = "; what was not whole is measured again" if journal.nr_dropped else ""
+        self.reporter.step(f"going on with {self.run_id}{dropped}")
+
+    def _tree(self) -> Tree:
+        """The tree as it was, if the cache still has it: what it was made of may have changed."""
+        request = self.request
+        if request.resume is not None:
+            kept = kept_tree(request.cache, str(read_plan(request.resume).get("tree_key")))
+            if kept is not None:
+                return kept
+        return fetch_tree(request.tree, cache=request.cache, step=self.reporter.step)
+
+    def measure(self, launches: int, work: Path) -> Measured:
+        """Do as many launches; those that are in the journal say again what they said."""
+        self.record.begin()
+        experiment = self.request.experiment.model_copy(update={"launches": launches})
+        request = replace(self.request, experiment=experiment)
+        nr_before = self.record.journal.nr_added
+        measured = self._measure(request, work)
+        if self.record.journal.nr_added > nr_before:  # not all of it was said again
+            self.met.append(measured.conditions)
+        return replace(measured, conditions=worst(self.met or [measured.conditions]))
+
+    def _measure(self, request: Request, work: Path) -> Measured:
+        if self.tree is None:
+            return measure_live(
+                request,
+                self.tables,
+                machine=self.machine,
+                work=work,
+                record=self.record,
+                reporter=self.reporter,
+            )
+        measure: Measure = _measure_vm(request) if request.stage == "vm" else measure_native
+        return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
+
+    def kernel(self, measured: Measured) -> Kernel:
+        """What kernels were measured."""
+        if self.tree is None:
+            return running_kernel(self.machine)
+        return Kernel(
+            tree=self.tree.label,
+            tree_key=self.tree.key,
+            version=self.tree.version,
+            compiler=compiler_version(),
+            config_sha256=measured.config_sha256,
+            variants={
+                variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
+                for variant in self.request.variants
+            },
+        )
+
+    def receipt(self, measured: Measured, noise: Noise | None, ended: str | None) -> Receipt:
+        request = self.request
+        # What disturbs a clock does not disturb a count.
+        timed = any(measured.unit_of(row.name) == "ns" for row in measured.rows)
+        disturbed = warnings(self.machine, measured.conditions, noise) if timed else ()
+        return Receipt(
+            machine=self.machine,
+            conditions=measured.conditions,
+            kernel=self.kernel(measured),
+            ream=read_ream(CHECKOUT),
+            settings=Settings(
+                command=request.command,
+                seed=request.seed,
+                launches=measured.launches,
+                rounds={row.name: row.rounds for row in measured.rows},
+                options=measured.options,
+                cell=request.cell,
+                resumed=self.resumed,
+                ended=ended,
+            ),
+            benchmark=benchmark_id(request.experiment.name, request.stage),
+            guest=measured.guest,
+            symbols=measured.symbols,
+            stubs=measured.stubs,
+            warnings=(*measured.warnings, *disturbed, *self._doubts(timed, ended)),
+            noise=noise,
+        )
+
+    def _doubts(self, timed: bool, ended: str | None) -> Iterator[str]:
+        if ended is not None and ended.startswith(NOT_STABLE):
+            yield f"{ended}; a quieter machine, or --max-launches, narrows it"
+        if self.resumed and timed:
+            yield (
+                f"resumed {len(self.resumed)} time{'s' if len(self.resumed) > 1 else ''}, last at"
+                f" {self.resumed[-1]}: rounds of a launch may come from two starts, and load, steal"
+                " and noise are of the last"
+            )
+
+    def so_far(self, measured: Measured) -> Summary:
+        """What the record would say if it ended now."""
+        return self.summary(measured, self.receipt(measured, None, None))
+
+    def summary(self, measured: Measured, receipt: Receipt) -> Summary:
+        return summarise(
+            self.request.experiment,
+            measured.rows,
+            measured.samples,
+            self.tables,
+            receipt,
+            run=self.run_id,
+            stage=self.request.stage,
+            variants=tuple(receipt.kernel.variants),
+            skipped=measured.skipped,
+            unit=measured.unit,
+            units=measured.units,
+            compacted=measured.compacted,
+            remarks=measured.remarks,
+        )
 
 
 def _measure_vm(request: Request) -> Measure:
@@ -133,27 +275,3 @@ def _measure_vm(request: Request) -> Measure:
     if isinstance(request.experiment, Compact):
         return measure_compact_vm
     return measure_vm
-
-
-def _receipt(request: Request, kernel: Kernel, measured: Measured, machine: Machine) -> Receipt:
-    # What disturbs a clock does not disturb a count.
-    timed = any(measured.unit_of(row.name) == "ns" for row in measured.rows)
-    disturbed = warnings(machine, measured.conditions) if timed else ()
-    return Receipt(
-        machine=machine,
-        conditions=measured.conditions,
-        kernel=kernel,
-        ream=read_ream(CHECKOUT),
-        settings=Settings(
-            command=request.command,
-            seed=request.seed,
-            launches=measured.launches,
-            rounds={row.name: row.rounds for row in measured.rows},
-            options=measured.options,
-        ),
-        benchmark=benchmark_id(request.experiment.name, request.stage),
-        guest=measured.guest,
-        symbols=measured.symbols,
-        stubs=measured.stubs,
-        warnings=(*measured.warnings, *disturbed),
-    )

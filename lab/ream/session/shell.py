@@ -78,7 +78,9 @@ def _memory_bytes(setting: Setting) -> int:
     return given or PMEM + SYSTEM_BYTES
 
 
-def _command(request: Request, setting: Setting, memory_bytes: int, kernel: Kernel) -> tuple[str, ...]:
+def _command(
+    request: Request, setting: Setting, memory_bytes: int, kernel: Kernel
+) -> tuple[str, ...]:
     return qemu_command(
         setting.machine_of(memory_bytes),
         kernel=kernel.image,

@@ -28,8 +28,9 @@ from ream.session.guests import (
     prepare,
     shown_boot,
 )
+from ream.session.kept import kept_boots
 from ream.session.request import GuestOptions, Measured, Request
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
@@ -55,6 +56,8 @@ class CompactBoot(Boot):
 
     row: CompactRow
     plan: CompactPlan
+
+    says = CompactSample
 
     @property
     def title(self) -> str:
@@ -162,6 +165,7 @@ def measure_compact_vm(
     settings = Settings.of_options(
         rows, request.guest, lambda options: choose_setting(options, request.cache)
     )
+    record.journal.agree("guests", str(settings.idle))
     plans = {row.name: plan_of(row, request.seed) for row in rows}
     # Before anything is built: whether there is memory for the largest guest of either kind.
     at_once = {
@@ -186,7 +190,9 @@ def measure_compact_vm(
             # What is counted does not mind a neighbour; what is timed has the machine alone.
             for icount, its_at_once in sorted(at_once.items(), reverse=True):
                 its = [boot for boot in boots if boot.machine.icount == icount]
-                taken += _measure(its, at_once=its_at_once, record=record, advance=advance)
+                taken += _measure(
+                    its, at_once=its_at_once, record=record, reporter=reporter, advance=advance
+                )
     machines = {row.name: machine_of(plans[row.name], settings.of(row)) for row in rows}
     return Measured(
         rows=rows,
@@ -257,10 +263,11 @@ def _measure(
     *,
     at_once: int,
     record: RecordWriter,
+    reporter: Reporter,
     advance: Callable[[float, str], None],
 ) -> Iterator[Taken]:
     """Run every boot; each sample is in the record as soon as it is known."""
-    for boot, said in run_boots(boots, at_once=at_once):
+    for boot, said in kept_boots(boots, at_once=at_once, journal=record.journal, reporter=reporter):
         if not isinstance(said, CompactSample):
             record.keep(f"consoles/{boot.log.name}", boot.log)
             continue

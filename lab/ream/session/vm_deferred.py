@@ -26,9 +26,10 @@ from ream.session.guests import (
     guest_of,
     prepare,
 )
+from ream.session.kept import kept_boots
 from ream.session.request import GuestOptions, Measured, Request
 from ream.session.vm_zone_device import doubts
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import Boot
 from ream.stage.deferred_state import States
 from ream.stage.guest import Guest
 from ream.stage.guest_zones import Layout
@@ -57,6 +58,8 @@ class DeferredBoot(Boot):
 
     shape: Shape
     layout: Layout = field(repr=False)
+
+    says = Booted
 
     @property
     def title(self) -> str:
@@ -154,6 +157,7 @@ def measure_deferred_vm(
     rows = request.experiment.rows
     refuse_options(request.guest)
     setting = choose_setting(request.guest, request.cache)
+    record.journal.agree("guests", str(setting))
     by_shape = shapes(rows, setting)
     at_once = boots_at_once(
         setting, max(shape.memory_bytes // PAGE_MAP_RATIO for shape in by_shape)
@@ -281,7 +285,9 @@ def _measure(
     taken = Taken()
     states = States()
     with reporter.measuring(float(len(boots))) as advance:
-        for boot, booted in run_boots(boots, at_once=at_once):
+        for boot, booted in kept_boots(
+            boots, at_once=at_once, journal=record.journal, reporter=reporter
+        ):
             if not isinstance(booted, Booted):
                 advance(1.0, boot.title)
                 record.keep(f"consoles/{boot.log.name}", boot.log)

@@ -24,8 +24,9 @@ from ream.session.guests import (
     prepare,
     shown_boot,
 )
+from ream.session.kept import kept_boots
 from ream.session.request import Measured, Request
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
@@ -37,6 +38,8 @@ class ForkBoot(Boot):
     """One boot, as planned."""
 
     plan: ForkPlan
+
+    says = ForkSample
 
     @property
     def title(self) -> str:
@@ -75,6 +78,7 @@ def measure_fork_vm(
     assert isinstance(request.experiment, Fork)
     rows = request.experiment.rows
     setting = choose_setting(request.guest, request.cache)
+    record.journal.agree("guests", str(setting))
     plan = plan_of(rows, request.seed)
     machine = setting.machine(plan)
     at_once = boots_at_once(setting, plan.mapping_bytes * 2)
@@ -145,7 +149,9 @@ def _measure(
     plan = boots[0].plan
     total = len(boots) * (1 + len(plan.ops) * len(plan.folio_kib) * plan.rounds)
     with reporter.measuring(float(total)) as advance:
-        for boot, said in run_boots(boots, at_once=at_once):
+        for boot, said in kept_boots(
+            boots, at_once=at_once, journal=record.journal, reporter=reporter
+        ):
             if not isinstance(said, ForkSample):
                 advance(1.0, boot.title)
                 record.keep(f"consoles/{boot.log.name}", boot.log)

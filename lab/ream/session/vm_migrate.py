@@ -25,8 +25,9 @@ from ream.session.guests import (
     prepare,
     shown_boot,
 )
+from ream.session.kept import kept_boots
 from ream.session.request import Measured, Request
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
@@ -57,6 +58,8 @@ class MigrateBoot(Boot):
     """One boot, as planned."""
 
     plan: MigratePlan
+
+    says = tuple[int, MigrateSample]
 
     @property
     def title(self) -> str:
@@ -131,6 +134,7 @@ def measure_migrate_vm(
     assert isinstance(request.experiment, Migrate)
     rows = request.experiment.rows
     setting = choose_setting(request.guest, request.cache)
+    record.journal.agree("guests", str(setting))
     plan = plan_of(rows, request.seed)
     machine = machine_of(plan, setting)
     at_once = boots_at_once(setting, plan.buffer_bytes * 2)
@@ -218,7 +222,9 @@ def _measure(
     plan = boots[0].plan
     total = len(boots) * (1 + len(plan.steps) * (plan.rounds + 1))
     with reporter.measuring(float(total)) as advance:
-        for boot, event in run_boots(boots, at_once=at_once):
+        for boot, event in kept_boots(
+            boots, at_once=at_once, journal=record.journal, reporter=reporter
+        ):
             if not isinstance(event, tuple):
                 advance(1.0, boot.title)
                 record.keep(f"consoles/{boot.log.name}", boot.log)

@@ -29,8 +29,9 @@ from ream.session.guests import (
     guest_of,
     prepare,
 )
+from ream.session.kept import kept_boots
 from ream.session.request import Measured, Request
-from ream.stage.boots import Boot, run_boots
+from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.qemu import Machine
@@ -57,6 +58,8 @@ class DeviceBoot(Boot):
 
     device: Device
     binds: int
+
+    says = Checked
 
     @property
     def title(self) -> str:
@@ -118,6 +121,7 @@ def measure_vm(
 ) -> Measured:
     """Build the kernels and boot them in turn; raises what building and booting raise."""
     setting = choose_setting(request.guest, request.cache)
+    record.journal.agree("guests", str(setting))
     assert isinstance(request.experiment, ZoneDevice)
     rows = rows_as_run(request.experiment.rows, setting)
     by_device = devices(rows)
@@ -176,7 +180,9 @@ def _measure(
     """Run every boot; each sample is in the record as soon as it is known."""
     total = sum(boot.binds + 1 for boot in boots)
     with reporter.measuring(float(total)) as advance:
-        for boot, checked in run_boots(boots, at_once=at_once):
+        for boot, checked in kept_boots(
+            boots, at_once=at_once, journal=record.journal, reporter=reporter
+        ):
             advance(1.0, f"launch {boot.launch + 1}, {boot.device.name}, {boot.variant}")
             if not isinstance(checked, Checked):
                 record.keep(f"consoles/{boot.log.name}", boot.log)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ream.errors import ReamError
 from ream.stage.guest import Guest
@@ -25,6 +25,9 @@ class Boot(ABC):
     kernel: Kernel
     append: tuple[str, ...]
     log: Path
+
+    says: ClassVar[Any] = Any
+    """The type of what run() yields, so that it can be kept and read again."""
 
     @property
     @abstractmethod

@@ -32,6 +32,14 @@ MEMORY_FACTOR = 1.1
 
 Step = Callable[[str], None]
 
+Recall = Callable[[str, Callable[[], str]], str]
+"""What a visit of that name said; it is done, or not if a run that was interrupted has done it."""
+
+
+def do_anew(_visit: str, do: Callable[[], str]) -> str:
+    """A Recall that remembers nothing."""
+    return do()
+
 
 @dataclass(frozen=True)
 class FolioSample:
@@ -119,6 +127,7 @@ def measure_folios(
     displace_bytes: int = 0,
     scattered: bool = False,
     check_contents: bool = False,
+    recall: Recall = do_anew,
 ) -> Iterator[FolioSample]:
     """Time operations over anonymous memory in folios of each size; every sample is verified.
 
@@ -154,6 +163,7 @@ def measure_folios(
         seed=seed,
         work=work,
         step=step,
+        recall=recall,
     ):
         yield from read_samples(said, launch=launch, round_number=number)
 
@@ -169,6 +179,7 @@ def visited(
     seed: int,
     work: Path,
     step: Step,
+    recall: Recall = do_anew,
 ) -> Iterator[tuple[int, int, str]]:
     """Launch, round and what it said of every run of a program, a process for each size and round.
 
@@ -185,8 +196,13 @@ def visited(
             # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
             drawn = (seed * launches + launch) * rounds + number
             argv = [str(program), "--folio-kib", str(kib), "--seed", str(drawn % (1 << 63))]
-            with door.applied(plan_settings(kib, offered)):
-                said = run_workload((*argv, *options), work, deadline_s)
+
+            def visit(argv: Sequence[str] = argv, kib: int = kib) -> str:
+                with door.applied(plan_settings(kib, offered)):
+                    return run_workload((*argv, *options), work, deadline_s)
+
+            name_of_visit = " ".join((name, *options, f"{kib} KiB, {launch}.{number}"))
+            said = recall(name_of_visit, visit)
             if redone := nr_redone(said):
                 step(f"folios of {kib} KiB: {redone} mappings were not as wanted, and made again")
             yield launch, number, said

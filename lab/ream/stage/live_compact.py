@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment.size import format_size
 from ream.settings import Door, Setting, chosen, sole_door
-from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Step, visits
+from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Recall, Step, do_anew, visits
 from ream.stage.memory import available_bytes
 from ream.stage.workload import COMPACT_THP, HOG, build_workload, run_workload
 from ream.values import Value, faults
@@ -268,6 +268,7 @@ def measure_compactions(
     seed: int,
     work: Path,
     step: Step,
+    recall: Recall = do_anew,
 ) -> Iterator[Visit]:
     """Have page faults compact for `nr_huge` huge pages in each mode; every sample is verified.
 
@@ -302,15 +303,20 @@ def measure_compactions(
             drawn = (seed * launches + launch) * rounds + number
             options += ["--seed", str(drawn % (1 << 63))]
             options += ["--hog", str(hog)] if mode.startswith("busy-") else []
-            sample = _measure(
-                door,
-                (str(program), *options),
-                lambda: plan_here(nr_huge, buffer_bytes, reserve),
-                where=f"{mode}, launch {launch + 1} of {launches}",
-                work=work,
-                step=step,
-            )
-            yield Visit(mode, launch, number, sample)
+
+            def visit(options: Sequence[str] = options, mode: Mode = mode, at: int = launch) -> str:
+                return _measure(
+                    door,
+                    (str(program), *options),
+                    lambda: plan_here(nr_huge, buffer_bytes, reserve),
+                    where=f"{mode}, launch {at + 1} of {launches}",
+                    work=work,
+                    step=step,
+                ).model_dump_json()
+
+            name = f"compact {nr_huge} {buffer_bytes} {reserve} {mode}, {launch}.{number}"
+            said = recall(name, visit)
+            yield Visit(mode, launch, number, LiveCompactSample.model_validate_json(said))
 
 
 def _measure(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment.size import format_size
-from ream.stage.live import FOLIO_KIB, Step, visited, why_not
+from ream.stage.live import FOLIO_KIB, Recall, Step, do_anew, visited, why_not
 from ream.stage.workload import MOVE_FOLIOS
 
 NODES = "/sys/devices/system/node"
@@ -82,6 +82,7 @@ def measure_moves(
     seed: int,
     work: Path,
     step: Step,
+    recall: Recall = do_anew,
 ) -> Iterator[MoveSample]:
     """Time move_pages(2) of a buffer in folios of each size, between the first two nodes.
 
@@ -107,6 +108,7 @@ def measure_moves(
         seed=seed,
         work=work,
         step=step,
+        recall=recall,
     ):
         yield from read_moves(said, launch=launch, round_number=number)
 

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ream.command import Command, last_words, run
@@ -27,9 +28,6 @@ EXIT_NO_RESOURCE = 3
 EXIT_NOT_VERIFIED = 5
 EXIT_WARNED = 8
 """The runner's own exit codes; native/host/program.h."""
-
-END_MARK = '{"end": true'
-"""Begins the line that a launch prints last, if it came to its end."""
 
 FACTS_DEADLINE_S = 10.0
 SILENCE_S = 120.0
@@ -54,6 +52,32 @@ class End:
     """Of the arena: how much of it lay in huge pages."""
     told: Mapping[str, int] = field(default_factory=dict)
     """What else there is to say of the whole launch, by name."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a launch says when a round of a row is whole: every variant and limit has its sample."""
+
+    row: str
+    stubs: tuple[Mapping[str, Any], ...]
+    """Reached since this start of the runner, with their counts."""
+    huge_ratio: float
+
+
+Event = Sample | Round | End
+
+
+def event_of(text: str, *, where: str) -> Event:
+    """What a line of a runner's output says; raises ReamError if it is none."""
+    try:
+        fields = json.loads(text)
+        if "end" in fields:
+            return End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"])
+        if "whole" in fields:
+            return Round(fields["row"], tuple(fields["stubs"]), fields["huge_ratio"])
+    except (ValueError, TypeError, KeyError):
+        pass  # no line that it prints: it is no sample either
+    return Sample.from_json(text, where=where)
 
 
 @dataclass(frozen=True)
@@ -129,10 +153,14 @@ def launch_once(
     descriptors: Sequence[int],
     *,
     cpus: int = 0,
-) -> Iterator[Sample | End]:
+    done: Mapping[str, int] = MappingProxyType({}),
+    heard: Callable[[str], None] = lambda _text: None,
+) -> Iterator[Event]:
     """Run one launch to its end; yield its samples as they come, and what it says at the end.
 
     cpus: of the machine that the kernels see; more than there are share the real ones. 0: all.
+    done: by row, the rounds that an earlier start of this launch has done: the others are drawn
+    as they would have been. heard: is given every line before what it says is yielded.
     Raises VerificationFailed when a sample's memory is not what the oracle says, CannotRunHere
     when memory or CPUs are short, ReamError when the kernel reached what is not provided,
     warned, crashed, or went silent. The runner never outlives this iterator.
@@ -140,6 +168,8 @@ def launch_once(
     argv = [*_runner(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
+    for row, nr_rounds in done.items():
+        argv += ["--done", f"{row}:{nr_rounds}"]
     ended = False
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
@@ -156,11 +186,10 @@ def launch_once(
     ):
         try:
             for text in _lines(process):
-                if ended := text.startswith(END_MARK):
-                    fields = json.loads(text)
-                    yield End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"])
-                else:
-                    yield Sample.from_json(text, where=f"launch {launch.number}")
+                event = event_of(text, where=f"launch {launch.number}")
+                ended = isinstance(event, End)
+                heard(text)
+                yield event
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise

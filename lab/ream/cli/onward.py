@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The words of `ream run` about how long it goes on, and what it goes on with."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ream.cli.app import runs_dir
+from ream.errors import BadUsage
+from ream.paths import cache_dir
+
+if TYPE_CHECKING:
+    from ream.measure.stable import Stable
+
+UNTIL_STABLE = "--until-stable"
+DEFAULT_PCT = "5"
+WHOLE_PCT = 100
+
+UntilStableOption = Annotated[
+    str | None,
+    typer.Option(
+        UNTIL_STABLE,
+        metavar="[=PCT]",
+        help=f"Launch again until every interval is within PCT ({DEFAULT_PCT}) per cent.",
+    ),
+]
+MaxLaunchesOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="With --until-stable: no more than these; else 4 x --launches."
+    ),
+]
+MaxMinutesOption = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="M", help="With --until-stable: no new launch after them."),
+]
+ResumeOption = Annotated[
+    str | None,
+    typer.Option(metavar="RUN", help="Go on with an interrupted run, or `last`; as it was asked."),
+]
+DiscardOption = Annotated[
+    str | None, typer.Option(metavar="RUN", help="Remove what an interrupted run has left.")
+]
+CellOption = Annotated[
+    str | None,
+    typer.Option(metavar="FILE|-", help="Do a cell of `ream plan`; `-` is standard input."),
+]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress, no steps: results and errors only.")
+]
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show every command that is run.")
+]
+
+_INSTEAD = ("resume", "discard", "cell")
+_BESIDE = frozenset((*_INSTEAD, "output", "as_json", "dry_run", "quiet", "verbose"))
+
+
+def with_defaults(argv: Sequence[str]) -> list[str]:
+    """The command line, where an option that may stand alone has its default value."""
+    end = argv.index("--") if "--" in argv else len(argv)
+    return [
+        f"{word}={DEFAULT_PCT}" if word == UNTIL_STABLE and at < end else word
+        for at, word in enumerate(argv)
+    ]
+
+
+def show_more(verbose: bool) -> None:
+    """Show every command, as the option before the command's name does."""
+    if verbose:
+        logging.getLogger().setLevel(logging.DEBUG)
+
+
+def stable_of(
+    within_pct: str | None, *, max_launches: int | None, max_minutes: float | None
+) -> "Stable | None":
+    """How long to go on; raises BadUsage for what cannot be meant."""
+    from ream.measure.stable import Stable  # noqa: PLC0415
+
+    if within_pct is None:
+        if max_launches is not None or max_minutes is not None:
+            raise BadUsage("--max-launches and --max-minutes: they bound --until-stable; give it")
+        return None
+    try:
+        pct = float(within_pct)
+    except ValueError:
+        pct = 0.0
+    if not 0 < pct < WHOLE_PCT:  # NaN is in no range
+        raise BadUsage(f"{UNTIL_STABLE}={within_pct}: a number of per cent between 0 and 100")
+    return Stable(pct, max_launches, max_minutes)
+
+
+def instead_of_a_plan(context: typer.Context) -> str | None:
+    """Which of --resume, --discard and --cell was given; None if none was.
+
+    Raises BadUsage naming what else was: they take everything from what there is.
+    """
+    given = [name for name in context.params if _is_given(context, name)]
+    chosen = [name for name in given if name in _INSTEAD]
+    if not chosen:
+        return None
+    others = [name for name in given if name not in _BESIDE] + chosen[1:]
+    if others:
+        words = ", ".join(_word(context, name) for name in others)
+        raise BadUsage(f"--{chosen[0]} takes everything from the plan: leave out {words}")
+    return chosen[0]
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and not source.name.startswith("DEFAULT")
+
+
+def _word(context: typer.Context, name: str) -> str:
+    for parameter in context.command.params:
+        if parameter.name == name:
+            return parameter.opts[0] if parameter.opts[0].startswith("-") else name.upper()
+    return name
+
+
+def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
+    """Do what --resume, --discard or --cell says.
+
+    Raises BadUsage if there is no such run, and what running raises.
+    """
+    if chosen == "cell":
+        from ream.cells.run import run_cell  # noqa: PLC0415
+
+        run_cell(
+            given["cell"],
+            output=output,
+            as_json=given["as_json"],
+            dry_run=given["dry_run"],
+            quiet=given["quiet"],
+        )
+        return
+    from ream.cli.run import run_request  # noqa: PLC0415 # that module has the options from here
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.record.partial import discard, find_partial, run_of  # noqa: PLC0415
+    from ream.session.plan import resumed_request  # noqa: PLC0415
+
+    runs = runs_dir(output)
+    if chosen == "discard":
+        if given["dry_run"]:
+            print(f"remove {find_partial(given['discard'], runs)}")
+            return
+        run = discard(given["discard"], runs)
+        Reporter(quiet=given["quiet"]).step(f"{run}: removed")
+        return
+    partial = find_partial(given["resume"], runs)
+    if given["dry_run"]:
+        print(f"resume      {run_of(partial)}, in {partial}")
+    run_request(
+        resumed_request(partial, cache=cache_dir()),
+        as_json=given["as_json"],
+        dry_run=given["dry_run"],
+        quiet=given["quiet"],
+    )

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run has got so far, in a form that it can go on from after any death.
+
+A run does pieces, as launches or boots. What a piece says is written as it comes; a mark says that
+everything up to there is to stay. What a death leaves after the last mark of a piece is dropped.
+One JSON object a line:
+
+    {"piece": "launch 3", "said": ...}
+    {"piece": "launch 3", "whole": true}
+    {"settled": "rows", "value": ...}
+
+A record that is finished has no journal any more.
+"""
+
+import errno
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ream.errors import BadUsage, CannotRunHere
+
+JOURNAL = "journal.jsonl"
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what the file system says of a record into one line of ours."""
+    try:
+        yield
+    except OSError as cause:
+        if cause.errno in _FULL:
+            raise CannotRunHere(
+                f"{path}: {cause.strerror}; make room, or choose another place with --output"
+            ) from cause
+        raise BadUsage(f"{path}: cannot write a record there: {cause.strerror}") from cause
+
+
+class Journal:
+    """The journal of one run; whoever has it open holds the lock of its record.
+
+    Raises CannotRunHere if a line cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept: dict[str, list[str]] = {}
+        self._new: dict[str, list[str]] = defaultdict(list)
+        self._settled: dict[str, Any] = {}
+        self.nr_added = 0
+        """What pieces have said since it was opened."""
+        self.nr_dropped = 0
+        """Lines that the last death left unfinished or damaged."""
+        with told(path):
+            if path.exists():
+                self._read()
+                self._rewrite()
+            self._file = path.open("ab", buffering=0)
+
+    @property
+    def holds_a_round(self) -> bool:
+        """Whether anything of it is to stay."""
+        return bool(self._kept)
+
+    def has(self, piece: str) -> bool:
+        """Whether anything of a piece is to stay."""
+        return piece in self._kept
+
+    def said(self, piece: str) -> tuple[str, ...]:
+        """What of a piece is to stay, in its order: each as JSON."""
+        return tuple(self._kept.get(piece, ()))
+
+    def add(self, piece: str, said: str) -> None:
+        """Write what a piece says, as JSON on one line; it stays from the next whole() on."""
+        self._new[piece].append(said)
+        self.nr_added += 1
+        self._write(f'{{"piece": {json.dumps(piece)}, "said": {said}}}\n')
+
+    def whole(self, piece: str) -> None:
+        """From now on everything that a piece has said is to stay."""
+        self._write(_mark(piece))
+        self._kept.setdefault(piece, []).extend(self._new.pop(piece, ()))
+
+    def settled(self, name: str) -> Any:
+        """What was decided when the run began; None if it was not."""
+        return self._settled.get(name)
+
+    def settle(self, name: str, value: Any) -> Any:
+        """Decide something once for all of a run; the value, or that which was decided before."""
+        if name not in self._settled:
+            self.note(name, value)
+        return self._settled[name]
+
+    def note(self, name: str, value: Any) -> None:
+        """Settle something anew."""
+        self._settled[name] = json.loads(json.dumps(value))
+        self._write(_decision(name, self._settled[name]))
+
+    def agree(self, name: str, value: str) -> None:
+        """Raise BadUsage if something is not as it was when the run began."""
+        if (before := self.settle(name, value)) != value:
+            raise BadUsage(unlike(name, before, value))
+
+    def close(self) -> None:
+        """Close the file; what it says stays readable."""
+        with suppress(OSError):
+            self._file.close()
+
+    def remove(self) -> None:
+        """The record is finished, and says it all."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
+    def move_to(self, directory: Path) -> None:
+        """Its record has got another name."""
+        self._path = directory / self._path.name
+
+    def _read(self) -> None:
+        said: dict[str, list[str]] = defaultdict(list)
+        lines = self._path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines):
+            if (entry := _entry(line)) is None:
+                # What follows a damaged line may be out of place.
+                self.nr_dropped = len([left for left in lines[number:] if left])
+                break
+            if "settled" in entry:
+                self._settled[entry["settled"]] = entry["value"]
+            elif "whole" in entry:
+                self._kept.setdefault(entry["piece"], []).extend(said.pop(entry["piece"], ()))
+            else:
+                said[entry["piece"]].append(json.dumps(entry["said"]))
+        self.nr_dropped += sum(len(its) for its in said.values())
+
+    def _rewrite(self) -> None:
+        """Leave out what does not stay, so that no later reader has to."""
+        fresh = self._path.with_suffix(".new")
+        with fresh.open("w", encoding="utf-8") as file:
+            file.writelines(_decision(name, value) for name, value in self._settled.items())
+            for piece, its in self._kept.items():
+                file.writelines(
+                    f'{{"piece": {json.dumps(piece)}, "said": {said}}}\n' for said in its
+                )
+                file.write(_mark(piece))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+
+    def _write(self, line: str) -> None:
+        left = line.encode()
+        with told(self._path.parent):
+            while left:  # unbuffered: a full disk takes a part, and closing tries nothing again
+                left = left[self._file.write(left) :]
+
+
+def holds_a_round(directory: Path) -> bool:
+    """Whether an unfinished record has anything to go on from."""
+    with suppress(OSError), (directory / JOURNAL).open("rb") as lines:
+        likely = (line for line in lines if b'"whole"' in line)
+        return any((entry := _entry(line)) and "whole" in entry for line in likely)
+    return False
+
+
+def unlike(name: str, before: object, now: object) -> str:
+    """Why a run cannot go on: what is another than when it began."""
+    return (
+        f"{name}: it was {before} when the run began and is {now} now; its rounds would not be"
+        " like those there are, so begin a new run"
+    )
+
+
+def _mark(piece: str) -> str:
+    return json.dumps({"piece": piece, "whole": True}) + "\n"
+
+
+def _decision(name: str, value: Any) -> str:
+    return json.dumps({"settled": name, "value": value}) + "\n"
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    """A line's object; None if it is none of ours."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    if "settled" in entry:
+        return entry if isinstance(entry["settled"], str) and "value" in entry else None
+    known = isinstance(entry.get("piece"), str) and ("said" in entry or "whole" in entry)
+    return entry if known else None

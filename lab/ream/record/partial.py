@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Records whose runs have not come to their end: which there are, and which is meant."""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ream.errors import BadUsage
+from ream.record.journal import holds_a_round
+from ream.record.record import (
+    PARTIAL,
+    PLAN,
+    RUN,
+    SAMPLES,
+    SCHEMA,
+    is_ours,
+    remove_if_dead,
+    resume_line,
+)
+
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-(?P<experiment>[\w.-]+)-(?P<stage>[a-z]+)-[0-9a-f]{4}")
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A run that has not come to its end: it goes on, or it was interrupted."""
+
+    run: str
+    path: Path
+    """Of its hidden directory."""
+    experiment: str
+    stage: str
+    command: str
+    """The line that asked for it; empty if that is not known any more."""
+    nr_samples: int
+    """On disk; those of a round that is not whole are measured again."""
+    running: bool
+    """Whether a process has it."""
+
+    @property
+    def resume(self) -> str:
+        """The command that goes on with it."""
+        return resume_line(self.path)
+
+    @property
+    def discard(self) -> str:
+        """The command that removes it."""
+        return self.resume.replace(" --resume ", " --discard ", 1)
+
+
+def interrupted(runs: Path) -> tuple[Interrupted, ...]:
+    """Runs that go on, and those that can be resumed, the oldest first.
+
+    Nothing is changed, and what vanishes meanwhile is left out.
+    """
+    return tuple(_look(runs))
+
+
+def _look(runs: Path) -> Iterator[Interrupted]:
+    for path in sorted(runs.glob(f".[0-9]*{PARTIAL}")):
+        name = run_of(path)
+        match = _RUN_ID.fullmatch(name)
+        if match is None or not is_ours(path):
+            continue
+        running = _is_running(path)
+        if running or holds_a_round(path):
+            yield Interrupted(
+                run=name,
+                path=path,
+                experiment=match["experiment"],
+                stage=match["stage"],
+                command=_command(path),
+                nr_samples=_nr_lines(path / SAMPLES),
+                running=running,
+            )
+
+
+def run_of(partial: Path) -> str:
+    """The run id of an unfinished record."""
+    return partial.name[1 : -len(PARTIAL)]
+
+
+def find_partial(asked: str, runs: Path) -> Path:
+    """The unfinished record of a run id, of the beginning or the end of one, or the "last".
+
+    Raises BadUsage if there is none or more than one, saying what there is.
+    """
+    there = interrupted(runs)
+    if (runs / asked / RUN).is_file():
+        raise BadUsage(f"{asked} is finished; `ream report {asked}` shows it")
+    if asked == "last":
+        found = [one for one in there if not one.running][-1:] or there[-1:]
+    else:
+        known = [one for one in there if asked in (one.run, str(one.path), one.path.name)]
+        found = known or [
+            one
+            for one in there
+            if asked and (one.run.startswith(asked) or one.run.endswith(f"-{asked}"))
+        ]
+    if len(found) == 1:
+        return found[0].path
+    names = ", ".join(one.run for one in found or there) or "none"
+    what = f"{len(found)} interrupted runs are" if found else "no interrupted run is"
+    raise BadUsage(f"{what} called {asked!r} in {runs}; there: {names}")
+
+
+def discard(asked: str, runs: Path) -> str:
+    """Remove an unfinished record; its run id. Raises BadUsage if its run goes on."""
+    path = find_partial(asked, runs)
+    if not remove_if_dead(path):
+        raise BadUsage(f"{run_of(path)}: another process is measuring for it; wait for its end")
+    return run_of(path)
+
+
+def read_plan(partial: Path) -> Mapping[str, Any]:
+    """What was asked of a run, as plan.json says it; raises BadUsage if it cannot be read."""
+    path = partial / PLAN
+    way_out = f"the run cannot go on; `ream run --discard {run_of(partial)}` removes it"
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise BadUsage(f"{path}: {cause.strerror}; {way_out}") from cause
+    except (ValueError, RecursionError) as cause:
+        raise BadUsage(f"{path}: not JSON, so it is damaged; {way_out}") from cause
+    schema = value.get("schema") if isinstance(value, dict) else None
+    if type(schema) is not int or schema != SCHEMA:
+        raise BadUsage(f"{path}: schema {schema!r}; this ream reads schema {SCHEMA}; {way_out}")
+    return dict(value)
+
+
+def _is_running(partial: Path) -> bool:
+    with suppress(FileNotFoundError):
+        own = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(own, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(own)
+    return False
+
+
+def _command(partial: Path) -> str:
+    with suppress(BadUsage):
+        command = read_plan(partial).get("command")
+        return command if isinstance(command, str) else ""
+    return ""
+
+
+def _nr_lines(path: Path) -> int:
+    with suppress(OSError), path.open("rb") as lines:
+        return sum(line.endswith(b"\n") for line in lines)
+    return 0

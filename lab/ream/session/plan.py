@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""plan.json: what was asked, and of what; a run that was interrupted goes on from it.
+
+The record keeps it. Beside it, and only as long as the record is unfinished, lie the patches
+themselves: whoever edits a series meanwhile does not change the run that measures it.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from ream.errors import BadUsage
+from ream.experiment import Experiment
+from ream.kernel.series import Patch, Series, load_series
+from ream.kernel.source import LATEST
+from ream.measure.stable import Stable
+from ream.paths import SERIES as SHIPPED
+from ream.record.journal import unlike
+from ream.record.partial import read_plan, run_of
+from ream.record.receipt import anonymous
+from ream.record.record import SCHEMA, SERIES
+from ream.session.request import GuestOptions, Request
+from ream.variants import Variant
+
+T = TypeVar("T")
+
+_EXPERIMENT: TypeAdapter[Experiment] = TypeAdapter(Experiment)
+_GUEST = TypeAdapter(GuestOptions)
+_STABLE = TypeAdapter(Stable | None)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a run's rounds have in common besides what was asked: another one is another run."""
+
+    benchmark: str
+    machine: str | None
+    """Its id; None if it has none."""
+    nr_usable_cpus: int
+    tree_key: str
+    compiler: str
+
+    def fields(self) -> dict[str, Any]:
+        """By name, as plan.json has them."""
+        return dict(vars(self))
+
+
+def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
+    """The object of plan.json; docs/format.md names its fields."""
+    return {
+        "schema": SCHEMA,
+        "run": run,
+        "command": anonymous(request.command),
+        "experiment": _EXPERIMENT.dump_python(
+            request.experiment, mode="json", exclude_unset=True, by_alias=True
+        ),
+        "stage": request.stage,
+        "rows": {row.name: row.params() for row in request.experiment.rows},
+        "launches": request.experiment.launches,
+        "rounds": {row.name: row.rounds for row in request.experiment.rows},
+        "seed": request.seed,
+        "threads": request.threads,
+        # What the archive offers latest may be another when the run goes on.
+        "tree_path": None if request.tree in (None, LATEST) else _short(request.tree),
+        "guest": _GUEST.dump_python(request.guest, mode="json"),
+        "stable": _STABLE.dump_python(request.stable, mode="json"),
+        "cell": request.cell,
+        "variants": {
+            variant.name: [{"name": one.name, "id": one.id} for one in variant.series]
+            for variant in request.variants
+        },
+        **basis.fields(),
+    }
+
+
+def series_text(request: Request) -> str:
+    """The patches of every variant, for series.json."""
+    return json.dumps(
+        [
+            {
+                "name": variant.name,
+                "series": [
+                    {"name": one.name, "patches": [_patch_fields(p) for p in one.patches]}
+                    for one in variant.series
+                ],
+            }
+            for variant in request.variants
+        ]
+    )
+
+
+def _patch_fields(patch: Patch) -> dict[str, Any]:
+    return {
+        "name": patch.name,
+        "subject": patch.subject,
+        "body": base64.b64encode(patch.body).decode("ascii"),
+        "options": patch.options,
+    }
+
+
+def resumed_request(partial: Path, *, cache: Path) -> Request:
+    """The request of an unfinished record, as its plan has it.
+
+    Raises BadUsage if the plan is damaged, or if this checkout's series are not the plan's.
+    """
+    plan = read_plan(partial)
+    where = f"{partial}: the plan is damaged"
+    way_out = f"`ream run --discard {run_of(partial)}` removes the run"
+    try:
+        tree = plan["tree_path"]
+        request = Request(
+            experiment=_of(_EXPERIMENT, plan["experiment"]),
+            stage=plan["stage"],
+            variants=_variants(partial),
+            tree=None if tree is None else Path(tree).expanduser(),
+            threads=plan["threads"],
+            seed=plan["seed"],
+            runs=partial.parent,
+            cache=cache,
+            command=plan["command"],
+            guest=_of(_GUEST, plan["guest"]),
+            resume=partial,
+            stable=_of(_STABLE, plan["stable"]),
+            cell=plan["cell"],
+        )
+    except KeyError as cause:
+        raise BadUsage(f"{where}: it has no {cause.args[0]}; {way_out}") from cause
+    except (ValueError, TypeError) as cause:
+        said = str(cause).splitlines()[0]
+        raise BadUsage(f"{where}: {said}; {way_out}") from cause
+    _check_series(plan, request)
+    return request
+
+
+def check_basis(partial: Path, now: Basis) -> None:
+    """Raise BadUsage, naming both values, if an unfinished record's rounds are of another basis."""
+    plan = read_plan(partial)
+    for name, value in now.fields().items():
+        if (before := plan.get(name)) != value:
+            raise BadUsage(unlike(name, before, value))
+
+
+def _of(adapter: TypeAdapter[T], value: object) -> T:
+    """Through JSON, where lists may be tuples in values that coerce nothing."""
+    return adapter.validate_json(json.dumps(value))
+
+
+def _variants(partial: Path) -> tuple[Variant, ...]:
+    try:
+        kept = json.loads((partial / SERIES).read_text(encoding="utf-8"))
+    except OSError as cause:
+        raise ValueError(f"{SERIES}: {cause.strerror}") from cause
+    return tuple(
+        Variant(
+            variant["name"],
+            tuple(
+                Series(one["name"], tuple(_patch(patch) for patch in one["patches"]))
+                for one in variant["series"]
+            ),
+        )
+        for variant in kept
+    )
+
+
+def _patch(fields: Mapping[str, Any]) -> Patch:
+    options = tuple((where, option) for where, option in fields["options"])
+    return Patch(fields["name"], fields["subject"], base64.b64decode(fields["body"]), options)
+
+
+def _check_series(plan: Mapping[str, Any], request: Request) -> None:
+    """Raise BadUsage unless the patches kept are the plan's, and this checkout's are the same."""
+    kept = {variant.name: variant for variant in request.variants}
+    planned = {
+        name: [(one["name"], one["id"]) for one in series]
+        for name, series in plan["variants"].items()
+    }
+    here = {name: [(one.name, one.id) for one in its.series] for name, its in kept.items()}
+    for name in planned | here:
+        if planned.get(name) != here.get(name):
+            raise BadUsage(unlike(f"variant {name}", planned.get(name), here.get(name)))
+    for folders in request.experiment.variants.values():
+        for folder in folders:
+            one = load_series(SHIPPED / folder, name=folder.replace("/", "-"))
+            ids = {s.id for its in request.variants for s in its.series if s.name == one.name}
+            if ids and one.id not in ids:
+                raise BadUsage(unlike(f"series {one.name}", ", ".join(sorted(ids)), one.id))
+
+
+def _short(path: Path) -> str:
+    """From anywhere, and without the name of whose home it is in; expanduser() has it back."""
+    home, path = Path.home(), path.absolute()
+    return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""More launches than were planned, until intervals are as narrow as was asked for."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ream.experiment import BEFORE
+from ream.measure.stable import STEP, Stable, Wide, too_wide
+from ream.progress import Reporter
+from ream.record.machine import Conditions
+from ream.report.contract import Result, Summary
+from ream.session.request import Measured, Request
+
+NONE = (
+    "no row has a ratio of times to narrow: counted instructions repeat, and of the running kernel"
+    " alone there is none"
+)
+
+NOT_STABLE = "not stable"
+
+MOST_NAMED = 6
+"""Rows in one line; the table has all of them."""
+
+
+class Run(Protocol):
+    """What can be measured again with more launches: what it has done it does not do again."""
+
+    @property
+    def request(self) -> Request: ...
+    @property
+    def reporter(self) -> Reporter: ...
+    def measure(self, launches: int, work: Path) -> Measured: ...
+    def so_far(self, measured: Measured) -> Summary: ...
+
+
+def until_stable(run: Run, work: Path) -> tuple[Measured, str | None]:
+    """Measure what was planned and, if it is asked for, more until intervals are narrow enough.
+
+    With all that was measured, how it ended; None where the plan was all.
+    """
+    planned, stable = run.request.experiment.launches, run.request.stable
+    began = time.monotonic()
+    measured = run.measure(planned, work)
+    if stable is None:
+        return measured, None
+    launches, most = planned, max(planned, stable.most_launches(planned))
+    while True:
+        timed = [*_timed(run.so_far(measured), measured)]
+        wide = [*too_wide(timed, stable.within_pct)]
+        minutes = (time.monotonic() - began) / 60
+        ended = how_it_ends(wide, stable, launches, most=most, minutes=minutes) if timed else NONE
+        if ended is not None:
+            run.reporter.step(f"--until-stable: {ended}")
+            return measured, ended
+        launches = min(launches + STEP, most)
+        run.reporter.step(f"wider than {stable.within_pct:g} %: {named(wide)}; {launches} launches")
+        again = work / f"launches-{launches}"
+        again.mkdir()
+        measured = run.measure(launches, again)
+
+
+def how_it_ends(
+    wide: Sequence[Wide], stable: Stable, launches: int, *, most: int, minutes: float
+) -> str | None:
+    """Why no more launches are made, in words; None if more are."""
+    if not wide:
+        return f"stable: every interval is within {stable.within_pct:g} % after {launches} launches"
+    if launches >= most:
+        why = f"{launches} launches are the most (--max-launches)"
+    elif stable.max_minutes is not None and minutes >= stable.max_minutes:
+        why = f"{stable.max_minutes:g} minutes are over (--max-minutes), after {launches} launches"
+    else:
+        return None
+    return f"{NOT_STABLE}: {why}; wider than {stable.within_pct:g} %: {named(wide)}"
+
+
+def named(wide: Sequence[Wide]) -> str:
+    """The widest intervals, a row each."""
+    words = [str(one) for one in wide[:MOST_NAMED]]
+    return ", ".join([*words, *([f"{len(wide) - MOST_NAMED} more"] * (len(wide) > MOST_NAMED))])
+
+
+def worst(passes: Sequence[Conditions]) -> Conditions:
+    """What happened meanwhile, of several passes: first and last load, and the worst."""
+    return Conditions(
+        load_before=passes[0].load_before,
+        load_after=passes[-1].load_after,
+        steal_pct=_known(max, (one.steal_pct for one in passes)),
+        idle_pct=_known(min, (one.idle_pct for one in passes)),
+        others_pct=_known(max, (one.others_pct for one in passes)),
+    )
+
+
+def _known(
+    choose: Callable[[Sequence[float]], float], values: Iterable[float | None]
+) -> float | None:
+    known = [value for value in values if value is not None]
+    return choose(known) if known else None
+
+
+def _timed(summary: Summary, measured: Measured) -> Iterator[tuple[str, str, Result]]:
+    """Every ratio to `before` that is one of times."""
+    for row in summary.rows:
+        if row.skipped is None and measured.unit_of(row.row) == "ns":
+            for name, result in row.variants.items():
+                if name != BEFORE and result.ratio is not None:
+                    yield row.row, name, result

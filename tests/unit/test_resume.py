@@ -1,0 +1,578 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an interrupted run leaves, who may go on with it, and what it then does again."""
+
+import fcntl
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ream.errors import BadUsage, ReamError, VerificationFailed
+from ream.experiment import Stage, load
+from ream.measure.sample import Sample
+from ream.measure.stable import Stable
+from ream.oracle.buddy import DeferredNode
+from ream.paths import EXPERIMENTS
+from ream.progress import Reporter
+from ream.record.journal import JOURNAL, Journal
+from ream.record.partial import discard, find_partial, interrupted, read_plan
+from ream.record.record import (
+    PLAN,
+    SERIES,
+    RecordWriter,
+    find_record,
+    new_run_id,
+    newest_time,
+    open_record,
+    pretty,
+)
+from ream.session.kept import Memory, kept_boots
+from ream.session.plan import Basis, check_basis, plan_object, resumed_request, series_text
+from ream.session.request import GuestOptions, Request
+from ream.session.vm_compact import CompactBoot
+from ream.session.vm_deferred import DeferredBoot
+from ream.session.vm_fork import ForkBoot
+from ream.session.vm_migrate import MigrateBoot
+from ream.session.vm_zone_device import DeviceBoot
+from ream.stage.boots import Boot
+from ream.stage.deferred_state import State
+from ream.stage.guest import Guest
+from ream.stage.qemu import Node
+from ream.stage.vm import Bind, Call, Checked
+from ream.stage.vm_compact import CompactSample
+from ream.stage.vm_deferred import Booted, Times
+from ream.stage.vm_fork import ForkSample
+from ream.stage.vm_migrate import MigrateSample
+from ream.variants import Variant, choose_variants
+
+ID = "20261121T021500Z-zone-device-native-ab12"
+SAMPLE = Sample("row", 0, 0, "variant", "before", 1, 100, 64, verified=True)
+RUN = {"schema": 1, "rows": []}
+BASIS = Basis("bench", "machine", 2, "tree", "gcc")
+
+
+def cut_short(runs: Path, run_id: str = ID, error: BaseException | None = None) -> BaseException:
+    """Leave a record with one whole round, as an error does; the error."""
+    cause = error or KeyboardInterrupt()
+
+    def measure() -> None:
+        with open_record(runs, run_id) as record:
+            record.write(PLAN, pretty({"schema": 1, "command": "ream run fork"}))
+            record.append(SAMPLE)
+            record.journal.add("launch 0", "1")
+            record.journal.whole("launch 0")
+            raise cause
+
+    with pytest.raises(type(cause)):
+        measure()
+    return cause
+
+
+def left_in(runs: Path) -> list[str]:
+    return sorted(entry.name for entry in runs.iterdir())
+
+
+# --- What stays ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ReamError("a guest died"), OSError(5)])
+def test_a_whole_round_outlives_every_error_which_says_how_to_go_on(
+    tmp_path: Path, error: BaseException
+) -> None:
+    cut_short(tmp_path, error=error)
+    assert left_in(tmp_path) == [f".{ID}.partial"]
+    (note,) = error.__notes__
+    assert f"`ream run --resume {ID} --output {tmp_path}`" in note
+
+
+def test_memory_that_was_wrong_leaves_nothing_to_try_again_with(tmp_path: Path) -> None:
+    error = cut_short(tmp_path, error=VerificationFailed("memory is wrong"))
+    assert left_in(tmp_path) == []
+    assert not hasattr(error, "__notes__")
+
+
+def test_another_run_leaves_it_alone_and_a_record_of_nothing_not(tmp_path: Path) -> None:
+    cut_short(tmp_path)
+    nothing = tmp_path / ".20200101T000000Z-zone-device-native-0000.partial"
+    nothing.mkdir()
+    (nothing / JOURNAL).write_text('{"piece": "launch 0", "said": 1}\n')
+    with open_record(tmp_path, ID.replace("ab12", "cd34")) as record:
+        record.finish(RUN, RUN, table="", letter="")
+    assert left_in(tmp_path) == [f".{ID}.partial", ID.replace("ab12", "cd34")]
+
+
+def test_going_on_finishes_the_very_record(tmp_path: Path) -> None:
+    cut_short(tmp_path)
+    with open_record(tmp_path, ID, resume=True) as record:
+        assert record.journal.said("launch 0") == ("1",)
+        record.append(SAMPLE)
+        record.append(replace(SAMPLE, launch=1))
+        record.finish(RUN, RUN, table="", letter="")
+    assert left_in(tmp_path) == [ID]
+    lines = (tmp_path / ID / "samples.jsonl").read_text().splitlines()
+    assert [json.loads(line)["launch"] for line in lines] == [0, 1]
+    assert left_in(tmp_path / ID) == [
+        *("letter.txt", "plan.json", "receipt.json", "run.json", "samples.jsonl", "table.txt")
+    ]
+
+
+def test_samples_that_come_again_replace_those_there_were(tmp_path: Path) -> None:
+    with open_record(tmp_path, ID) as record:
+        record.append(SAMPLE)
+        record.begin()
+        assert len((tmp_path / f".{ID}.partial/samples.jsonl").read_text().splitlines()) == 1
+        for launch in range(3):
+            record.append(replace(SAMPLE, launch=launch))
+        record.finish(RUN, RUN, table="", letter="")
+    assert len((tmp_path / ID / "samples.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_console_of_a_boot_that_is_done_stays(tmp_path: Path) -> None:
+    log = tmp_path / "before-0.log"
+    with open_record(tmp_path / "runs", ID) as record:
+        log.write_text("cut short")
+        record.keep("consoles/before-0.log", log)
+        log.write_text("booted")
+        record.keep("consoles/before-0.log", log)
+        log.unlink()
+        record.keep("consoles/before-0.log", log)
+        path = record.finish(RUN, RUN, table="", letter="")
+    assert (path / "consoles/before-0.log").read_text() == "booted"
+    assert left_in(path / "consoles") == ["before-0.log"]
+
+
+def test_a_record_that_could_not_be_finished_can_be_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finish(*, resume: bool) -> None:
+        with open_record(tmp_path, ID, resume=resume) as record:
+            record.journal.add("launch 0", "1")
+            record.journal.whole("launch 0")
+            record.append(SAMPLE)
+            record.finish(RUN, RUN, table="", letter="")
+
+    def full(_: int) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ReamError, match="No space left"):
+        finish(resume=False)
+    monkeypatch.undo()
+    finish(resume=True)
+    assert left_in(tmp_path) == [ID]
+
+
+# --- Who has it ---------------------------------------------------------------------------
+
+
+def test_two_cannot_go_on_with_one_run(tmp_path: Path) -> None:
+    cut_short(tmp_path)
+    with open_record(tmp_path, ID, resume=True) as record:
+        with (
+            pytest.raises(BadUsage, match="another process is measuring for this record"),
+            open_record(tmp_path, ID, resume=True),
+        ):
+            pytest.fail("measured")
+        with pytest.raises(BadUsage, match="another process"):
+            discard(ID, tmp_path)
+        assert interrupted(tmp_path)[0].running
+        record.finish(RUN, RUN, table="", letter="")
+    assert left_in(tmp_path) == [ID]
+
+
+def test_somebody_who_only_looks_does_not_keep_it_from_going_on(tmp_path: Path) -> None:
+    cut_short(tmp_path)
+    looking = os.open(tmp_path / f".{ID}.partial", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    try:
+        with pytest.raises(BadUsage), open_record(tmp_path, ID, resume=True):
+            pytest.fail("it is locked all the time")
+    finally:
+        os.close(looking)
+    assert not interrupted(tmp_path)[0].running
+    with open_record(tmp_path, ID, resume=True):
+        pass
+    assert left_in(tmp_path) == [f".{ID}.partial"]
+
+
+def test_an_interrupted_run_is_found_and_removed(tmp_path: Path) -> None:
+    assert interrupted(tmp_path / "nowhere") == ()
+    other = ID.replace("20261121", "20261122").replace("zone-device-native", "deferred-init-vm")
+    cut_short(tmp_path, other)
+    cut_short(tmp_path)
+    one, two = interrupted(tmp_path)
+    assert (one.run, one.experiment, one.stage) == (ID, "zone-device", "native")
+    assert (two.run, two.experiment, two.stage) == (other, "deferred-init", "vm")
+    assert (one.nr_samples, one.command, one.running) == (1, "ream run fork", False)
+    assert one.discard == f"ream run --discard {ID} --output {tmp_path}"
+    for asked in (other, "last", other[:10], str(two.path), two.path.name):
+        assert find_partial(asked, tmp_path) == two.path
+    with pytest.raises(BadUsage, match=f"2 interrupted runs are called 'ab12'.*{ID}, {other}"):
+        find_partial("ab12", tmp_path)
+    for asked in ("quux", "", "../x"):
+        with pytest.raises(BadUsage, match="no interrupted run is called"):
+            find_partial(asked, tmp_path)
+    assert discard("last", tmp_path) == other
+    assert left_in(tmp_path) == [f".{ID}.partial"]
+
+
+def test_a_finished_run_cannot_be_gone_on_with(tmp_path: Path) -> None:
+    with open_record(tmp_path, ID) as record:
+        record.finish(RUN, RUN, table="", letter="")
+    with pytest.raises(BadUsage, match=f"{ID} is finished; `ream report {ID}` shows it"):
+        find_partial(ID, tmp_path)
+
+
+# --- The clock ----------------------------------------------------------------------------
+
+
+def test_a_clock_that_is_set_back_does_not_make_an_older_record_the_last(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+    ids = []
+    for shift in (timedelta(0), timedelta(hours=-3), timedelta(days=-400), timedelta(seconds=1)):
+        ids.append(new_run_id("fork", "native", runs=tmp_path, now=now + shift))
+        with open_record(tmp_path, ids[-1]) as record:
+            record.finish(RUN, RUN, table="", letter="")
+        assert find_record("last", tmp_path).name == ids[-1]
+    assert ids == sorted(ids)
+    assert newest_time(tmp_path) == now + timedelta(seconds=3)
+    later = new_run_id("fork", "native", runs=tmp_path, now=now + timedelta(hours=1))
+    assert later.startswith("20261121T130000Z-fork-native-")
+
+
+def test_what_only_looks_like_a_time_is_none(tmp_path: Path) -> None:
+    (tmp_path / "99999999T999999Z-notes").mkdir()
+    assert newest_time(tmp_path) is None
+    assert newest_time(tmp_path / "nowhere") is None
+    cut_short(tmp_path)
+    assert newest_time(tmp_path) == datetime(2026, 11, 21, 2, 15, tzinfo=UTC)
+
+
+# --- The plan -----------------------------------------------------------------------------
+
+
+def request_of(experiment: str, stage: Stage, runs: Path) -> Request:
+    asked = load(EXPERIMENTS / f"{experiment}.toml").at(stage).resized(launches=7)
+    return Request(
+        experiment=asked,
+        stage=stage,
+        variants=choose_variants(asked),
+        tree=Path.home() / "linux",
+        threads=None,
+        seed=5,
+        runs=runs,
+        cache=runs / "cache",
+        command=f"ream run -o {Path.home()}/x",
+        guest=GuestOptions(nodes=(Node(1 << 30, "0-1"),), distances=((0, 1, 20),), append=("a",)),
+        stable=Stable(3.0, None, 2.5),
+        cell="0123456789ab",
+    )
+
+
+def planned(request: Request, run_id: str = ID) -> Path:
+    partial = request.runs / f".{run_id}.partial"
+    partial.mkdir(parents=True)
+    (partial / PLAN).write_text(pretty(plan_object(request, run_id, BASIS)))
+    (partial / SERIES).write_text(series_text(request))
+    return partial
+
+
+STAGES: tuple[tuple[str, Stage], ...] = (
+    *((name, "native") for name in ("zone-device", "deferred-init", "fork", "migrate", "compact")),
+    *((name, "vm") for name in ("zone-device", "deferred-init", "fork", "migrate", "compact")),
+    *((name, "live") for name in ("fork", "migrate", "compact")),
+)
+
+
+@pytest.mark.parametrize(("experiment", "stage"), STAGES)
+def test_a_request_comes_back_from_its_plan(experiment: str, stage: Stage, tmp_path: Path) -> None:
+    request = request_of(experiment, stage, tmp_path)
+    partial = planned(request)
+    again = resumed_request(partial, cache=request.cache)
+    assert again == replace(request, resume=partial, command="ream run -o ~/x")
+    check_basis(partial, BASIS)
+    # The plan stays in the record, which names nobody.
+    assert str(Path.home()) not in (partial / PLAN).read_text()
+
+
+def test_patches_are_those_of_then_whatever_their_file_holds_now(tmp_path: Path) -> None:
+    request = request_of("zone-device", "native", tmp_path)
+    series = request.variants[-1].series[0]
+    own = replace(series, name="mine", patches=(replace(series.patches[0], body=b"\xff\0mine"),))
+    request = replace(request, variants=(*request.variants, Variant("mine", (own,))))
+    again = resumed_request(planned(request), cache=request.cache)
+    assert again.variants[-1].series[0].patches[0].body == b"\xff\0mine"
+
+
+@pytest.mark.parametrize(
+    "field", ["benchmark", "machine", "nr_usable_cpus", "tree_key", "compiler"]
+)
+def test_another_basis_is_refused_with_both_values(tmp_path: Path, field: str) -> None:
+    partial = planned(request_of("fork", "native", tmp_path))
+    before = getattr(BASIS, field)
+    other = replace(BASIS, **{field: "another"})
+    said = f"{field}: it was {before} when the run began and is another now"
+    with pytest.raises(BadUsage, match=re.escape(said)):
+        check_basis(partial, other)
+
+
+def test_another_series_in_this_checkout_is_refused(tmp_path: Path) -> None:
+    request = request_of("fork", "native", tmp_path)
+    series = request.variants[-1].series[0]
+    changed = replace(series, patches=series.patches[:-1])
+    request = replace(
+        request, variants=(*request.variants[:-1], replace(request.variants[-1], series=(changed,)))
+    )
+    with pytest.raises(BadUsage, match=f"series fork: it was {changed.id} .* is {series.id} now"):
+        resumed_request(planned(request), cache=request.cache)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: '{"schema": 1', "not JSON, so it is damaged"),
+        (lambda _: "[" * 100_000, "not JSON"),
+        (lambda _: "[]", "schema None; this ream reads schema 1"),
+        (lambda text: text.replace('"schema": 1', '"schema": 2'), "schema 2"),
+        (lambda text: text.replace('"seed"', '"sad"'), "it has no seed"),
+        (lambda text: text.replace('"rounds": ', '"rounds": -', 1), "the plan is damaged"),
+        (lambda text: text.replace('"accel": "auto"', '"accel": "x"'), "the plan is damaged"),
+        (lambda text: text.replace('"before-again": [', '"quux": ['), "variant quux: it was"),
+    ],
+)
+def test_a_damaged_plan_is_one_line_with_a_way_out(
+    tmp_path: Path, change: Callable[[str], str], said: str
+) -> None:
+    partial = planned(request_of("fork", "native", tmp_path))
+    (partial / PLAN).write_text(change((partial / PLAN).read_text()))
+    with pytest.raises(BadUsage, match=said) as raised:
+        resumed_request(partial, cache=tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_plan_or_patches_that_are_gone_are_one_line(tmp_path: Path) -> None:
+    partial = planned(request_of("fork", "native", tmp_path))
+    (partial / SERIES).unlink()
+    with pytest.raises(BadUsage, match=r"^[^\n]*series\.json: No such file[^\n]*--discard[^\n]*$"):
+        resumed_request(partial, cache=tmp_path)
+    (partial / PLAN).unlink()
+    with pytest.raises(BadUsage, match=r"plan\.json: No such file.*`ream run --discard"):
+        read_plan(partial)
+
+
+# --- What is done again -------------------------------------------------------------------
+
+CALL = Call(
+    start_pfn=1,
+    nr_pages=2,
+    nid=0,
+    pgmap=4,
+    type=1,
+    order=9,
+    altmap=True,
+    altmap_base_pfn=1,
+    altmap_reserve=0,
+    altmap_free=3,
+    map=1 << 63,
+    early=False,
+    time_ns=17,
+)
+EVENTS: dict[type[Boot], object] = {
+    ForkBoot: ForkSample(
+        folio_kib=4, round=1, op="fork", time_ns=3, nr_ptes=9, verified=True, digest="ab"
+    ),
+    MigrateBoot: (
+        3,
+        MigrateSample(
+            op="move",
+            folio_kib=4,
+            round=1,
+            source=0,
+            target=1,
+            time_ns=5,
+            nr_bytes=4096,
+            nr_folios=1,
+            nr_arrived=1,
+            counters={"pgmigrate_success": 1},
+            verified=True,
+        ),
+    ),
+    DeviceBoot: Checked(
+        Bind(number=1, calls=(CALL,), message=None, bind_ns=5, unbind_ns=None), CALL, 64
+    ),
+    CompactBoot: CompactSample(
+        mode="dma",
+        asked=2,
+        allocated=1,
+        ballast=0,
+        time_ns=9,
+        page_copy_ns=1,
+        longest_ns=2,
+        resident_pages=3,
+        wrong_words=0,
+        user_ns=0,
+        system_ns=1,
+        idle_ns=2,
+        hog_iterations=None,
+        counters={"compact_stall": 1},
+        verified=True,
+    ),
+    DeferredBoot: Booted(
+        Times(1, 2, 3),
+        (State(DeferredNode(0, 1, 99, 9, ((10, 20), (20, 30))), "digest", 20, (11, 12)),),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class FakeBoot(Boot):
+    """Says what it is told to say, and counts its boots."""
+
+    booted: list[str]
+    events: tuple[object, ...]
+
+    @property
+    def title(self) -> str:
+        return self.variant
+
+    def run(self, _begun: Callable[[Guest], None]) -> Iterator[object]:
+        self.booted.append(self.variant)
+        yield from self.events
+
+
+def boot(tmp_path: Path, name: str, booted: list[str], *events: object) -> FakeBoot:
+    nothing = cast(Any, None)
+    return FakeBoot(name, 0, nothing, nothing, (), tmp_path / f"{name}-0.log", booted, events)
+
+
+@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path, kind: type[Boot]) -> None:
+    event, booted = EVENTS[kind], list[str]()
+    monkey = type("Monkey", (FakeBoot,), {"says": kind.says})
+    boots = [monkey(**vars(boot(tmp_path, name, booted, event))) for name in ("a", "b")]
+    passes = []
+    for _ in range(2):
+        journal = Journal(tmp_path / JOURNAL)
+        passes.append(
+            [
+                (one.variant, said)
+                for one, said in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter())
+            ]
+        )
+        journal.close()
+    assert passes[0] == [("a", event), ("a", None), ("b", event), ("b", None)]
+    assert passes[1] == passes[0]
+    assert booted == ["a", "b"]
+
+
+def test_a_boot_whose_last_event_was_refused_is_booted_again(tmp_path: Path) -> None:
+    booted = list[str]()
+    boots = [boot(tmp_path, name, booted, 1) for name in ("a", "b")]
+    journal = Journal(tmp_path / JOURNAL)
+
+    def measure() -> None:
+        for one, event in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
+            if event is None and one.variant == "b":
+                raise VerificationFailed("not the same with a and b")
+
+    with pytest.raises(VerificationFailed):
+        measure()
+    journal.close()
+    journal = Journal(tmp_path / JOURNAL)
+    for _ in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
+        pass
+    journal.close()
+    assert booted == ["a", "b", "b"]
+
+
+def test_a_visit_that_was_made_is_not_made_again(tmp_path: Path) -> None:
+    made = []
+
+    def do(text: str) -> Callable[[], str]:
+        return lambda: made.append(text) or text
+
+    journal = Journal(tmp_path / JOURNAL)
+    memory = Memory(journal)
+    assert memory.recall("a", do('one "line"\nand another')) == 'one "line"\nand another'
+    assert not memory.recalled
+    journal.close()
+    journal = Journal(tmp_path / JOURNAL)
+    memory = Memory(journal)
+    assert memory.recall("a", do("other")) == 'one "line"\nand another'
+    assert memory.recalled
+    assert memory.recall("b", do("other")) == "other"
+    journal.close()
+    assert len(made) == 2
+
+
+# --- What a person sees -------------------------------------------------------------------
+
+
+def test_what_was_done_before_is_no_part_of_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("ream.progress.time.monotonic", lambda: now[0])
+    reporter = Reporter()
+    with reporter.measuring(100.0) as advance:
+        with reporter.again():
+            advance(60.0, "replayed")
+        now[0] = 20.0
+        advance(20.0, "measured")
+    assert "measured, 50 %, about 20 s left" in capsys.readouterr().err
+
+
+def test_a_quiet_reporter_says_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
+    reporter = Reporter(quiet=True)
+    reporter.step("a step")
+    with reporter.measuring(1.0) as advance:
+        advance(0.5, "measured")
+    assert capsys.readouterr() == ("", "")
+    assert reporter.measured_since is not None
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("more", "moves"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
+)
+def test_escape_codes_come_only_where_they_are_wanted(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, str], moves: bool
+) -> None:
+    for name, value in {"TERM": "xterm-256color", "NO_COLOR": "", **more}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
+    monkeypatch.setattr(sys, "stderr", shown := Terminal())
+    reporter = Reporter()
+    reporter.step("a step of [bold]work[/bold]")
+    with reporter.measuring(2.0) as advance:
+        advance(1.0, "measured")
+    assert "ream: a step of [bold]work[/bold]" in shown.getvalue()
+    assert ("\x1b" in shown.getvalue()) is moves
+    assert moves or "measured, 50 %" in shown.getvalue()
+
+
+def test_a_writer_keeps_what_the_machine_did(tmp_path: Path) -> None:
+    with open_record(tmp_path, ID) as record:
+        assert isinstance(record, RecordWriter)
+        record.append_noise('{"t_s": 0}')
+        record.append_noise('{"t_s": 2}\n')
+        text = (tmp_path / f".{ID}.partial/noise.jsonl").read_text()
+    assert text == '{"t_s": 0}\n{"t_s": 2}\n'

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream export`: earlier runs in the formats of others."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ream.cli import complete
+from ream.cli.app import app, runs_dir
+from ream.cli.history import (
+    RUNS_HELP,
+    ExperimentOption,
+    MachineOption,
+    Progress,
+    RowOption,
+    SinceOption,
+    StageOption,
+    VariantOption,
+    choice_of,
+    note,
+)
+from ream.errors import BadUsage
+
+if TYPE_CHECKING:
+    from ream.history.choose import Choice
+    from ream.history.export import Format
+    from ream.record.record import Record
+
+
+@app.command()
+def export(
+    records: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN...]", help=RUNS_HELP, show_default=False, autocompletion=complete.runs
+        ),
+    ] = None,
+    *,
+    form: Annotated[
+        Literal["csv", "parquet", "jsonl", "kcidb"],
+        typer.Option("--format", "-f", help="csv, parquet, jsonl: flat lines; kcidb: its JSON."),
+    ],
+    with_samples: Annotated[
+        bool, typer.Option("--samples", help="Every sample, not every row and variant.")
+    ] = False,
+    file: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it here, whole or not at all."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    origin: Annotated[
+        str, typer.Option(metavar="NAME", help="kcidb: the name of your CI system.")
+    ] = "ream",
+    experiment: ExperimentOption = None,
+    stage: StageOption = None,
+    since: SinceOption = None,
+    machine: MachineOption = None,
+    variant: VariantOption = None,
+    row: RowOption = None,
+    runs_in: Annotated[
+        Path | None,
+        typer.Option("--runs", metavar="DIR", help="Where records are (`ream run --output`)."),
+    ] = None,
+) -> None:
+    """Write earlier runs in a format that others read: the runs named, or all that fit.
+
+    csv, parquet and jsonl have a line for each run, row and variant, with units in the names of
+    the columns; with --samples one for each sample. kcidb is a report that can be sent to KCIDB.
+    Without FILE it goes to standard output.
+
+    Exit status: 0, 2 usage or no such run, 6 a record is damaged.
+    """
+    from ream.history.write import write_whole  # noqa: PLC0415
+
+    choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
+    if form == "kcidb" and (with_samples or variant or row):
+        raise BadUsage("--samples, --variant and --row are for flat lines; kcidb is of whole runs")
+    filters = (experiment, stage, since, machine)
+    if records and any(one is not None for one in filters):
+        raise BadUsage("name runs, or say which with --experiment and its like; not both")
+    if file is None and form == "parquet" and sys.stdout.isatty():
+        raise BadUsage("parquet is no text: give a file with -o")
+    if file is not None and file.exists() and not force:  # before the work, not only after it
+        raise BadUsage(f"{file}: there is such a file already; --force replaces it")
+    content = _exported(
+        _wanted(records, choice, runs_dir(runs_in)),
+        form,
+        choice,
+        with_samples=with_samples,
+        origin=origin,
+    )
+    if file is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    else:
+        write_whole(file, content, force=force)
+
+
+def _wanted(records: list[str] | None, choice: "Choice", runs: Path) -> "list[Record]":
+    """The records named, in that order; else all that fit, the oldest first."""
+    from ream.history.choose import chosen  # noqa: PLC0415
+    from ream.history.index import look  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+
+    if records:
+        found = [Record.load(one, runs) for one in records]
+        return list({one.path.resolve(): one for one in found}.values())
+    listed = look(runs, note, Progress("read").say)
+    entries = chosen(listed.entries, choice)
+    cut = [one.run for one in entries if one.fault is not None]
+    if damaged := [*(one.name for one in listed.damaged), *cut]:
+        note(f"not exported, damaged: {', '.join(damaged)}; `ream reindex` says how")
+    whole = [one for one in entries if one.fault is None]
+    if not whole:
+        raise BadUsage(f"no run in {runs} fits; `ream history` lists what there is")
+    return [Record.load(one.run, runs) for one in reversed(whole)]
+
+
+def _exported(
+    records: "list[Record]",
+    form: "Format",
+    choice: "Choice",
+    *,
+    with_samples: bool,
+    origin: str,
+) -> bytes:
+    from ream.history import export as formats  # noqa: PLC0415
+    from ream.history import flat  # noqa: PLC0415
+    from ream.history.kcidb import to_kcidb  # noqa: PLC0415
+
+    if form == "kcidb":
+        return to_kcidb(records, origin)
+    columns, read = (flat.SAMPLES, flat.samples) if with_samples else (flat.RESULTS, flat.results)
+    of = "subject" if with_samples else "variant"
+    lines = (
+        line
+        for record in records
+        for line in read(record)
+        if choice.row in (None, line["row"]) and choice.variant in (None, line[of])
+    )
+    write = {"csv": formats.to_csv, "jsonl": formats.to_jsonl, "parquet": formats.to_parquet}
+    return write[form](lines, columns)

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Earlier runs: `ream history`, `show`, `compare`, `export`, `reindex`."""
+
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ream.cli import complete
+from ream.cli.app import OutputOption, app, runs_dir
+
+if TYPE_CHECKING:
+    from ream.history.choose import Choice
+    from ream.history.entry import Entry
+
+SLOW_S = 2.0
+"""Work that takes longer says how far it is."""
+MOST_ALIKE = 5
+
+ExperimentOption = Annotated[
+    str | None,
+    typer.Option(
+        "--experiment",
+        "-e",
+        metavar="NAME",
+        help="Only of this experiment.",
+        autocompletion=complete.experiments,
+    ),
+]
+StageOption = Annotated[
+    Literal["native", "vm", "live"] | None, typer.Option(help="Only of this stage.")
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Only since then: 2026-11-21 (UTC), or 12h, 3d, 2w ago."),
+]
+MachineOption = Annotated[
+    str | None,
+    typer.Option(metavar="ID|this", help="Only of this machine: its id's beginning, or this one."),
+]
+VariantOption = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only runs with this variant, and only it.")
+]
+RowOption = Annotated[
+    str | None, typer.Option("--row", metavar="NAME", help="Only runs with this row, and only it.")
+]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run id, its beginning or end, a record's directory, `last`, `last-1`.",
+        autocompletion=complete.runs,
+    ),
+]
+RUNS_HELP = "Run ids, their beginnings or ends, directories, `last`, `last-1`."
+
+
+@app.command()
+def history(
+    *,
+    experiment: ExperimentOption = None,
+    stage: StageOption = None,
+    since: SinceOption = None,
+    machine: MachineOption = None,
+    variant: VariantOption = None,
+    row: RowOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="No more than so many.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """List earlier runs, newest first, with what each found.
+
+    A variant's number is its time over that of `before`, the geometric mean of the rows; lower is
+    faster. Then come the verdicts on published tables, and how much there is to doubt. Runs that
+    are not finished are named first, with how to go on, and damaged records last.
+
+    Exit status: 0, also if there are none; 2 usage.
+    """
+    from ream.history import listing  # noqa: PLC0415
+    from ream.history.choose import chosen  # noqa: PLC0415
+    from ream.history.index import look  # noqa: PLC0415
+
+    runs = runs_dir(output)
+    choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
+    found = look(runs, note, Progress("read").say)
+    entries = chosen(found.entries, choice, limit)
+    cut_short = _interrupted(runs, choice)
+    if as_json:
+        _print(listing.history_object(entries, found.damaged, cut_short, choice=choice, runs=runs))
+        return
+    lines = []
+    for one in reversed(cut_short):  # there is something to be done about these
+        lines += [str(one["run"]), f"    {_how_to_resume(one)}"]
+    lines += [*listing.listing(entries, choice), *listing.damaged_lines(found.damaged)]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    if not lines:
+        there = f"none of the {len(found.entries)} in" if found.entries else "no record in"
+        note(f"{there} {runs} {'fits' if found.entries else 'yet; `ream run` makes one'}")
+
+
+@app.command()
+def show(
+    record: RunArgument = "last",
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """Show one run: its table, where its files are, and which earlier runs are like it.
+
+    Exit status: 0, or 2 if there is no such record or it is damaged.
+    """
+    from ream.history import entry, listing  # noqa: PLC0415
+    from ream.history.choose import Choice  # noqa: PLC0415
+    from ream.history.index import look  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+    from ream.report import table  # noqa: PLC0415
+    from ream.report.contract import Summary  # noqa: PLC0415
+
+    runs = runs_dir(output)
+    found = Record.load(record, runs)
+    summary = Summary.from_object(found.run, source=str(found.path))
+    own = entry.read(found.path)
+    like: list[Entry] = []
+    if own is not None and own.entry is not None:
+        like = listing.alike(look(runs, note, Progress("read").say).entries, own.entry)
+    files = listing.files_of(found.path)
+    if as_json:
+        _print(
+            {
+                "schema": 1,
+                "run": summary.run,
+                "path": str(found.path),
+                "files": files,
+                "alike": [listing.entry_object(one, Choice(), runs) for one in like],
+                "summary": summary.to_object(),
+            }
+        )
+        return
+    sys.stdout.write(table.render(summary))
+    print(f"\nfiles in {found.path}\n    {', '.join(files)}")
+    if own is not None and own.entry is not None and own.entry.fault is not None:
+        note(f"{found.path}: {own.entry.fault}")
+    if like:
+        print(f"\nlike it: {len(like)} of the same experiment, stage and machine")
+        for line in listing.listing(like[:MOST_ALIKE], Choice()):
+            print(f"    {line}")
+        print(f"    `ream compare {summary.run} {like[0].run}` sets them side by side")
+
+
+@app.command()
+def compare(
+    records: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN RUN...", help=RUNS_HELP, autocompletion=complete.runs),
+    ],
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs that are not alike all the same.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
+    """Set runs side by side, like with like, and pool their ratios; never their times.
+
+    Runs of another experiment, stage, unit, benchmark or of rows with other parameters are refused;
+    another machine, tree, series, compiler or configuration is named. It says where runs differ
+    more than their launches explain: then something changed between them that no launch shows.
+
+    Exit status: 0, or 2 if runs are not alike, have no ratio, or are not there.
+    """
+    from ream.history import comparison  # noqa: PLC0415
+    from ream.history.compare import compare as side_by_side  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+
+    runs = runs_dir(output)
+    found = side_by_side([Record.load(one, runs) for one in records], force=force)
+    if as_json:
+        _print(comparison.to_object(found))
+    else:
+        sys.stdout.write(comparison.text(found))
+
+
+@app.command()
+def reindex(
+    *,
+    output: OutputOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the records, and write no index.")
+    ] = False,
+) -> None:
+    """Make the history's index anew, and check every record to its last sample.
+
+    The records are the truth, the index only makes lists fast; damaged records are named, with what
+    is wrong, and left as they are.
+
+    Exit status: 0 all are whole, 6 some are damaged, 2 the index cannot be written.
+    """
+    from ream.history.entry import faults, stamps  # noqa: PLC0415
+    from ream.history.index import index_path, rebuild  # noqa: PLC0415
+
+    runs = runs_dir(output)
+    progress = Progress("checked")
+    if not dry_run:
+        rebuild(runs, Progress("indexed").say)
+    names = [stamp.name for stamp in stamps(runs)]
+    nr_damaged = 0
+    for number, name in enumerate(names, start=1):
+        its = faults(runs / name)
+        nr_damaged += bool(its)
+        for fault in its:
+            print(f"{name}: {fault}")
+        progress.say(number, len(names))
+    where = "no index was written" if dry_run else f"index: {index_path(runs)}"
+    note(f"{len(names) - nr_damaged} of {len(names)} records in {runs} are whole; {where}")
+    if nr_damaged:
+        raise typer.Exit(6)
+
+
+class Progress:
+    """Says how far a long work is, and nothing of a short one."""
+
+    def __init__(self, done_to_it: str) -> None:
+        self._said = time.monotonic()
+        self._done_to_it = done_to_it
+
+    def say(self, number: int, of: int) -> None:
+        if time.monotonic() - self._said >= SLOW_S:
+            self._said = time.monotonic()
+            note(f"{self._done_to_it} {number} of {of} records")
+
+
+def choice_of(
+    experiment: str | None,
+    stage: str | None,
+    since: str | None,
+    *,
+    machine: str | None,
+    variant: str | None,
+    row: str | None,
+) -> "Choice":
+    from ream.history.choose import Choice, parse_machine, parse_since  # noqa: PLC0415
+
+    return Choice(
+        experiment=experiment,
+        stage=stage,
+        since=None if since is None else parse_since(since),
+        machine=None if machine is None else parse_machine(machine),
+        variant=variant,
+        row=row,
+    )
+
+
+def _interrupted(runs: Path, choice: "Choice") -> "list[dict[str, Any]]":
+    """Runs that are not finished; what they have found of a row, nobody has summed up yet."""
+    from ream.record.partial import interrupted  # noqa: PLC0415
+
+    if choice.machine is not None or choice.variant is not None or choice.row is not None:
+        return []
+    return [
+        {**asdict(one), "path": str(one.path), "resume": one.resume, "discard": one.discard}
+        for one in interrupted(runs)
+        if choice.experiment in (None, one.experiment) and choice.stage in (None, one.stage)
+    ]
+
+
+def _how_to_resume(one: "dict[str, Any]") -> str:
+    if one["running"]:
+        return f"still running, {one['nr_samples']} samples so far"
+    return f"INTERRUPTED after {one['nr_samples']} samples: `{one['resume']}` goes on with it"
+
+
+def note(text: str) -> None:
+    print(f"ream: {text}", file=sys.stderr)
+
+
+def _print(value: object) -> None:
+    print(json.dumps(value, indent=1))

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Is a run slower than a baseline? Fails only if the change and its interval are both beyond.
+
+What neither fails nor passes is inconclusive and never rounded to a pass: a noisy machine must not
+stop a good change, nor let a bad one by in silence.
+"""
+
+import importlib
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ream.errors import BadUsage
+from ream.experiment import BEFORE_AGAIN
+from ream.history import like
+from ream.history.ratios import Place, ratios_of, units
+from ream.measure import across
+from ream.measure.across import Change
+from ream.measure.statistics import Estimate, t_quantile
+from ream.record.record import Record
+
+Word = Literal["pass", "fail", "inconclusive", "skip"]
+
+COUNTED = "instructions"
+GREATEST_PCT = 1000.0
+ROUNDING = 1e-9
+"""5 % more is no more than 5 % more, whatever binary fractions make of it."""
+
+_PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row and variant: by what its ratio to `before` has changed, and the word on it."""
+
+    row: str
+    variant: str
+    unit: str
+    word: Word
+    reason: str
+    now: Estimate | None = None
+    base: Estimate | None = None
+    change: Change | None = None
+    chance: float = 0.0
+    """How often it would fail though nothing had changed, with the spread that it has."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.row}.{self.variant}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Every case, and what is said of all together."""
+
+    run: str
+    baseline: str
+    experiment: str
+    stage: str
+    machine: str
+    limit_pct: float
+    cases: tuple[Case, ...]
+    unlike: tuple[like.Difference, ...]
+    """In what the baseline (a) and the run (b) differ."""
+
+    @property
+    def word(self) -> Word:
+        """Fail if any case fails; else inconclusive if any is, or if nothing was decided."""
+        words = {case.word for case in self.cases}
+        if "fail" in words:
+            return "fail"
+        return "inconclusive" if "inconclusive" in words or "pass" not in words else "pass"
+
+    def number(self, word: Word) -> int:
+        return sum(case.word == word for case in self.cases)
+
+    @property
+    def by_chance(self) -> float:
+        """How many cases would fail on average, were nothing changed."""
+        return sum(case.chance for case in self.cases)
+
+
+def parse_percent(text: str) -> float:
+    """5% or 5 as 5.0; raises BadUsage if it is neither, or if 0.05 may mean 5 %."""
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise BadUsage(f"--max-regression {text!r}: not a number of per cent, as 5%")
+    value = float(found[1])
+    if 0 < value < 1 and not found[2]:
+        raise BadUsage(f"--max-regression {text!r}: {value:g}% or {100 * value:g}%?")
+    if value > GREATEST_PCT:
+        raise BadUsage(f"--max-regression {text!r}: more than {GREATEST_PCT:g}% is no limit")
+    return value
+
+
+def gate(
+    now: Record,
+    baseline: Record,
+    limit_pct: float,
+    *,
+    variants: Sequence[str] = (),
+    force: bool = False,
+) -> Gate:
+    """Judge each row and variant of a run by a baseline's.
+
+    variants: only these; else all but the second copy of `before`.
+    Raises BadUsage if the runs' numbers are of different things (unless `force`), if one is the
+    other, or if there is no variant of that name or no ratio at all.
+    """
+    if like.run_id(now) == like.run_id(baseline):
+        raise BadUsage(f"{like.run_id(now)} is its own baseline: give another run")
+    if not force:
+        like.refuse_unlike((now, baseline), "--force judges them all the same")
+    ours, theirs = ratios_of(now), ratios_of(baseline)
+    for record, ratios in ((now, ours), (baseline, theirs)):
+        if not ratios:
+            raise BadUsage(f"{like.run_id(record)} has no ratio to before: nothing to check")
+    for name in variants:
+        if not any(variant == name for _, variant in (*ours, *theirs)):
+            known = dict.fromkeys(variant for _, variant in (*ours, *theirs))
+            raise BadUsage(f"--variant {name!r}: neither run has it; there is {', '.join(known)}")
+    unit = {**units(baseline), **units(now)}
+    places = [
+        place
+        for place in dict.fromkeys((*theirs, *ours))
+        if (place[1] in variants if variants else place[1] != BEFORE_AGAIN)
+    ]
+    return Gate(
+        run=like.run_id(now),
+        baseline=like.run_id(baseline),
+        experiment=str(now.run.get("experiment")),
+        stage=str(now.run.get("stage")),
+        machine=like.machine_line(now),
+        limit_pct=limit_pct,
+        cases=(
+            *(_case(place, unit.get(place[0], "ns"), ours, theirs, limit_pct) for place in places),
+            *_rows_without(now, baseline, {row for row, _ in (*ours, *theirs)}),
+        ),
+        unlike=like.differences(baseline, now),
+    )
+
+
+def _case(
+    place: Place,
+    unit: str,
+    ours: Mapping[Place, Estimate],
+    theirs: Mapping[Place, Estimate],
+    limit_pct: float,
+) -> Case:
+    row, variant = place
+    now, base = ours.get(place), theirs.get(place)
+    if now is None or base is None:
+        where = "this run" if now is None else "the baseline"
+        return Case(row, variant, unit, "skip", f"not in {where}", now=now, base=base)
+    counted = unit == COUNTED
+    change = across.change(now, base, counted=counted)
+    word, reason = judge(change, limit_pct)
+    return Case(
+        row,
+        variant,
+        unit,
+        word,
+        reason,
+        now=now,
+        base=base,
+        change=change,
+        chance=0.0 if counted else _chance(change, limit_pct),
+    )
+
+
+def judge(change: Change, limit_pct: float) -> tuple[Word, str]:
+    """The word on a change of a ratio, lower being better, and why."""
+    limit = 1 + limit_pct / 100
+    by = percent(change.ratio)
+    if change.low is None or change.high is None:
+        return "inconclusive", f"{by}, without an interval: it takes two launches in both runs"
+    within = f"{percent(change.low)} to {percent(change.high)}"
+    if change.ratio > limit * (1 + ROUNDING) and change.low > limit * (1 + ROUNDING):
+        return "fail", f"{by} ({within}), more than {limit_pct:g} % slower"
+    if change.high <= limit * (1 + ROUNDING):
+        return "pass", f"{by} ({within})"
+    return "inconclusive", f"{by} ({within}): the interval holds both sides of {limit_pct:g} %"
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.3g} %"
+
+
+def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Iterator[Case]:
+    """Rows of which neither run has a ratio, named all the same: nothing vanishes from a gate."""
+    having = set(having)
+    rows = like.rows_of(baseline) | like.rows_of(now)
+    for name, row in rows.items():
+        if name not in having:
+            reason = row.get("skipped") or "no ratio to before in either run"
+            yield Case(name, "-", str(row.get("unit")), "skip", str(reason))
+
+
+def _chance(change: Change, limit_pct: float) -> float:
+    """How often a case of this spread fails though nothing has changed."""
+    if change.low is None or change.high is None or change.degrees is None:
+        return 0.0
+    quantile = t_quantile(change.degrees)
+    error = (math.log(change.high) - math.log(change.low)) / 2 / quantile
+    if error <= 0:
+        return 0.0
+    # Here, not above: importing it takes longer than all else `ream --help` does.
+    special = importlib.import_module("scipy.special")
+    beyond = math.log1p(limit_pct / 100) / error + quantile
+    return float(special.stdtr(change.degrees, -beyond))

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a gate says: as text, as an object, and as the cases of KTAP and JUnit."""
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ream.gate.gate import Case, Gate, Word, percent
+from ream.history.comparison import estimate_object, rounded
+from ream.history.like import Difference
+from ream.record.record import SCHEMA
+from ream.report import case, junit, ktap
+from ream.report.case import plain
+from ream.values import Scalar
+
+WIDTH = 100
+NAME = 34
+WORDS = {"pass": "ok", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "skip": "SKIP"}
+SAID: Mapping[Word, str] = {
+    "fail": "slower than allowed",
+    "inconclusive": "inconclusive",
+    "pass": "within the limit",
+    "skip": "not compared",
+}
+FEW = 0.01
+AT_THE_LIMIT = 0.025
+"""Of cases whose truth is the limit itself, those whose 95 % interval is beyond it."""
+
+
+def text(gate: Gate) -> str:
+    """The whole answer, plain ASCII, ending in a newline."""
+    return "\n".join(_lines(gate)).encode("ascii", "backslashreplace").decode() + "\n"
+
+
+def _lines(gate: Gate) -> Iterator[str]:
+    yield f"ream check: {gate.experiment}, {gate.stage} stage"
+    yield f"  run       {gate.run}"
+    yield f"  baseline  {gate.baseline}"
+    yield f"  limit     {gate.limit_pct:g} % slower: the change of variant / before, and its whole"
+    yield "            95 % interval, must be beyond it to fail"
+    for unlike in gate.unlike:
+        word = "UNLIKE" if unlike.gravity == "refuse" else "differs"
+        yield from textwrap.wrap(
+            f"  {word:10}{_difference(unlike)}", WIDTH, subsequent_indent=" " * 12
+        )
+    yield ""
+    for one in gate.cases:
+        yield from textwrap.wrap(
+            f"  {one.name:{NAME}} {WORDS[one.word]:12}  {one.reason}",
+            WIDTH,
+            subsequent_indent=" " * (NAME + 17),
+        )
+    yield ""
+    yield from textwrap.wrap(f"{WORDS[gate.word]}: {in_short(gate)}", WIDTH)
+
+
+def _difference(one: Difference) -> str:
+    return str(one) if one.a == one.b else f"{one.what}: {one.a} in the baseline, {one.b} now"
+
+
+def in_short(gate: Gate) -> str:
+    """How many of each, and how many would fail by chance."""
+    parts = [f"{number} {said}" for word, said in SAID.items() if (number := gate.number(word))]
+    if all(one.change is None for one in gate.cases):
+        return f"{', '.join([*parts, 'so nothing was decided'])}"
+    return f"{', '.join(parts)}; {by_chance(gate)}"
+
+
+def by_chance(gate: Gate) -> str:
+    timed = sum(one.change is not None and one.change.degrees is not None for one in gate.cases)
+    if not timed:
+        return "counts do not fail by chance"
+    few = f"{gate.by_chance:.2g}" if gate.by_chance >= FEW else f"less than {FEW}"
+    return (
+        f"of {timed} timed, {few} would fail by chance were nothing changed, "
+        f"{AT_THE_LIMIT * timed:.2g} were each exactly at the limit"
+    )
+
+
+def to_object(gate: Gate) -> dict[str, Any]:
+    """What `--json` prints; docs/format.md has the fields."""
+    return {
+        "schema": SCHEMA,
+        "run": gate.run,
+        "baseline": gate.baseline,
+        "experiment": gate.experiment,
+        "stage": gate.stage,
+        "machine": gate.machine,
+        "max_regression_pct": gate.limit_pct,
+        "outcome": gate.word,
+        "by_chance": rounded(gate.by_chance),
+        "unlike": [
+            {"what": one.what, "baseline": one.a, "run": one.b, "gravity": one.gravity}
+            for one in gate.unlike
+        ],
+        "cases": [
+            {
+                "row": one.row,
+                "variant": one.variant,
+                "unit": one.unit,
+                "outcome": one.word,
+                "reason": one.reason,
+                "run": None if one.now is None else estimate_object(one.now),
+                "baseline": None if one.base is None else estimate_object(one.base),
+                "change": None
+                if one.change is None
+                else {
+                    "ratio": rounded(one.change.ratio),
+                    "low": rounded(one.change.low),
+                    "high": rounded(one.change.high),
+                },
+                "chance": rounded(one.chance),
+            }
+            for one in gate.cases
+        ],
+    }
+
+
+def to_ktap(gate: Gate) -> str:
+    comments = [
+        f"{gate.run} against {gate.baseline}, at most {gate.limit_pct:g} % slower",
+        *(f"differs: {_difference(one)}" for one in gate.unlike),
+        in_short(gate),
+    ]
+    return ktap.render([_case(one) for one in gate.cases], comments)
+
+
+def to_junit(gate: Gate) -> str:
+    return junit.render(
+        f"ream.{gate.experiment}",
+        [_case(one) for one in gate.cases],
+        {
+            "run": gate.run,
+            "baseline": gate.baseline,
+            "stage": gate.stage,
+            "machine": gate.machine,
+            "max_regression_pct": f"{gate.limit_pct:g}",
+            "in_short": plain(in_short(gate)),
+        },
+    )
+
+
+def _case(one: Case) -> case.Case:
+    """As CI systems know it: they have no word for inconclusive, so it is skipped, with why."""
+    reason = f"inconclusive: {one.reason}" if one.word == "inconclusive" else one.reason
+    return case.Case(
+        group=one.row,
+        name=one.variant,
+        outcome="skip" if one.word == "inconclusive" else one.word,
+        reason=reason,
+        numbers=tuple(_numbers(one)),
+    )
+
+
+def _numbers(one: Case) -> Iterator[tuple[str, Scalar]]:
+    for name, estimate in (("run", one.now), ("baseline", one.base)):
+        if estimate is not None:
+            yield f"{name}_ratio", f"{estimate.ratio:.5g}"
+            if estimate.low is not None and estimate.high is not None:
+                yield f"{name}_ci95", f"{estimate.low:.5g}..{estimate.high:.5g}"
+            yield f"{name}_launches", len(estimate.per_launch)
+    if one.change is not None:
+        yield "change_pct", percent(one.change.ratio).removesuffix(" %")
+        if one.change.low is not None and one.change.high is not None:
+            yield "change_ci95", f"{one.change.low:.5g}..{one.change.high:.5g}"
+    if one.word != "skip":
+        yield "unit", one.unit

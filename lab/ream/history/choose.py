@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which of the earlier runs are meant: by experiment, stage, time, machine, row and variant."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from ream.errors import BadUsage, CannotRunHere
+from ream.history.entry import Entry, started
+from ream.record.identity import machine_id
+
+THIS = "this"
+"""The machine that we run on."""
+
+_AGO = re.compile(r"(\d{1,6})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which runs; None: whichever."""
+
+    experiment: str | None = None
+    stage: str | None = None
+    since: datetime | None = None
+    machine: str | None = None
+    """The beginning of an id."""
+    variant: str | None = None
+    row: str | None = None
+
+    def takes(self, entry: Entry) -> bool:
+        return (
+            self.experiment in (None, entry.experiment)
+            and self.stage in (None, entry.stage)
+            and (self.machine is None or entry.machine.startswith(self.machine))
+            and self._is_recent(entry)
+            and bool(self.rows(entry) or (self.row is None and self.variant is None))
+        )
+
+    def rows(self, entry: Entry) -> tuple[str, ...]:
+        """Those of a run's rows that are meant."""
+        return tuple(
+            name
+            for name, row in entry.rows.items()
+            if self.row in (None, name) and (self.variant is None or self.variant in row.variants)
+        )
+
+    def _is_recent(self, entry: Entry) -> bool:
+        if self.since is None:
+            return True
+        began = started(entry.run)
+        return began is not None and began >= self.since
+
+
+def chosen(entries: Iterable[Entry], choice: Choice, limit: int | None = None) -> list[Entry]:
+    """Those that are meant, in their order; limit: no more than so many of the first."""
+    found = [entry for entry in entries if choice.takes(entry)]
+    return found if limit is None else found[:limit]
+
+
+def parse_since(text: str, now: datetime | None = None) -> datetime:
+    """A day or a moment as ISO 8601 has it, in UTC as run ids are, or how long ago: 12h, 3d, 2w.
+
+    Raises BadUsage if it is none of these.
+    """
+    if ago := _AGO.fullmatch(text.strip()):
+        try:
+            return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
+        except OverflowError:
+            return datetime.min.replace(tzinfo=UTC)
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError as cause:
+        raise BadUsage(
+            f"--since {text!r}: neither a day (2026-11-21), a moment (2026-11-21T10:00), "
+            "nor how long ago (12h, 3d, 2w)"
+        ) from cause
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def parse_machine(text: str) -> str:
+    """A machine's id; raises CannotRunHere if it is ours that is meant and we have none."""
+    if text != THIS:
+        return text
+    if (own := machine_id()) is None:
+        raise CannotRunHere(
+            "--machine this: /etc/machine-id is empty or not there; `systemd-machine-id-setup` "
+            "makes one"
+        )
+    return own

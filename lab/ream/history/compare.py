@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Several runs side by side: each one's ratios, all of them pooled, and whether runs differ.
+
+Only ratios to `before` of the same round are compared: a time belongs to its run.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ream.errors import BadUsage
+from ream.history import like
+from ream.history.ratios import Place, ratios_of, units
+from ream.measure import across
+from ream.measure.statistics import Estimate, outstanding, over_launches
+from ream.record.record import Record
+
+LEAST = 2
+COUNTED = "instructions"
+
+
+@dataclass(frozen=True)
+class OfRun:
+    """One run's ratio of a row and variant."""
+
+    run: str
+    machine: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row and variant over all runs that have it."""
+
+    row: str
+    variant: str
+    unit: str
+    runs: tuple[OfRun, ...]
+    pooled: Estimate | None
+    """Launches of a machine's runs together, then over machines; None: why_not says why."""
+    nr_machines: int
+    chance: float | None
+    """How often runs of the same truth would differ as much; None: it cannot be said."""
+    over_runs: Estimate | None
+    """With runs as the replicates, in place of launches; None of a single run."""
+    why_not: str | None = None
+    differ: bool | None = None
+    """Whether runs differ more than their launches explain, corrected for the number of lines."""
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """In what a run differs from the first, though both may be compared."""
+
+    run: str
+    differences: tuple[like.Difference, ...]
+
+
+@dataclass(frozen=True)
+class Compared:
+    runs: tuple[str, ...]
+    experiment: str
+    stage: str
+    machines: Mapping[str, str]
+    """By key, each machine in a few words."""
+    unlike: tuple[Unlike, ...]
+    lines: tuple[Line, ...]
+    missing: Mapping[str, tuple[str, ...]]
+    """By run, rows that others have and it has not."""
+
+
+def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
+    """Runs side by side, in the order given.
+
+    Raises BadUsage for fewer than two, for one given twice, for runs without any ratio, and,
+    unless `force`, for runs whose numbers are of different things.
+    """
+    names = [like.run_id(record) for record in records]
+    if len(records) < LEAST:
+        raise BadUsage(f"it takes two runs to compare, there is {len(records)}")
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise BadUsage(f"{twice[0]} is named twice: a run agrees with itself")
+    if not force:
+        like.refuse_unlike(records, "--force compares them all the same")
+    ratios = [ratios_of(record) for record in records]
+    if not any(ratios):
+        raise BadUsage(f"none of {', '.join(names)} has a ratio to before: nothing to compare")
+    return Compared(
+        runs=tuple(names),
+        experiment=str(records[0].run.get("experiment")),
+        stage=str(records[0].run.get("stage")),
+        machines={like.machine_key(record): like.machine_line(record) for record in records},
+        unlike=tuple(
+            Unlike(like.run_id(other), found)
+            for other in records[1:]
+            if (found := like.differences(records[0], other))
+        ),
+        lines=tuple(_judged(_lines(records, ratios))),
+        missing=_missing(records),
+    )
+
+
+def _lines(records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]) -> Iterator[Line]:
+    places = dict.fromkeys(place for its in ratios for place in its)
+    unit = {row: its for record in reversed(records) for row, its in units(record).items()}
+    for row, variant in places:
+        having = [
+            (record, its[row, variant])
+            for record, its in zip(records, ratios, strict=True)
+            if (row, variant) in its
+        ]
+        yield _line((row, variant), unit.get(row, "ns"), having)
+
+
+def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) -> Line:
+    row, variant = place
+    counted = unit == COUNTED
+    by_machine: dict[str, list[Estimate]] = {}
+    for record, estimate in having:
+        by_machine.setdefault(like.machine_key(record), []).append(estimate)
+    estimates = [estimate for _, estimate in having]
+    why_not = _not_to_pool([record for record, _ in having], variant)
+    return Line(
+        row=row,
+        variant=variant,
+        unit=unit,
+        runs=tuple(
+            OfRun(like.run_id(record), like.machine_key(record), estimate)
+            for record, estimate in having
+        ),
+        pooled=None
+        if why_not
+        else across.over_machines(
+            {key: across.pooled(its, counted=counted) for key, its in by_machine.items()}
+        ),
+        nr_machines=len(by_machine),
+        chance=None if why_not else across.chance_of_alike(estimates, counted=counted),
+        over_runs=None
+        if why_not or len(estimates) < LEAST
+        else over_launches([math.log(one.ratio) for one in estimates]),
+        why_not=why_not,
+    )
+
+
+def _not_to_pool(records: Sequence[Record], variant: str) -> str | None:
+    """That the variant is not the same code in all of them: then there is nothing to pool."""
+    ids = {
+        (
+            like.series_ids((like.part(like.part(one.receipt, "kernel"), "variants")).get(variant)),
+            str(like.part(one.receipt, "kernel").get("tree_key")),
+        )
+        for one in records
+    }
+    if len({series for series, _ in ids}) > 1:
+        return "its series is not the same in all runs"
+    return "the tree is not the same in all runs" if len(ids) > 1 else None
+
+
+def _judged(lines: Iterable[Line]) -> Iterator[Line]:
+    """Whether runs differ, with as many lines as there are: one in twenty would by chance."""
+    lines = tuple(lines)
+    stand = iter(outstanding([line.chance for line in lines if line.chance is not None]))
+    for line in lines:
+        yield replace(line, differ=None if line.chance is None else next(stand))
+
+
+def _missing(records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
+    rows = [like.rows_of(record) for record in records]
+    every = dict.fromkeys(name for its in rows for name in its)
+    return {
+        like.run_id(record): lacking
+        for record, its in zip(records, rows, strict=True)
+        if (lacking := tuple(name for name in every if name not in its))
+    }

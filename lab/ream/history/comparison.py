@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A comparison of runs as text and as an object."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ream.history.compare import Compared, Line
+from ream.history.like import Difference
+from ream.measure.statistics import Estimate
+from ream.record.record import SCHEMA
+from ream.report.numbers import fit
+
+WIDTH = 100
+DIGITS = 5
+NAME = 20
+
+HOW_TO_READ = (
+    "ratio = variant / before with its 95 % interval over launches, lower is better; pooled: the "
+    "launches of all runs of a machine together, and over machines with machines as the replicates;"
+    " of counted instructions, from the least to the greatest round."
+)
+
+
+def text(compared: Compared) -> str:
+    """The comparison for people: plain ASCII, at most 100 columns where names allow."""
+    lines = [f"ream compare: {compared.experiment}, {compared.stage} stage"]
+    lines += [f"  [{number}] {run}" for number, run in enumerate(compared.runs, start=1)]
+    lines += _wrapped("read", HOW_TO_READ)
+    for unlike in compared.unlike:
+        number = compared.runs.index(unlike.run) + 1
+        for one in unlike.differences:
+            word = "UNLIKE" if one.gravity == "refuse" else "differs"
+            lines += _wrapped(word, _difference(one, number))
+    for run, rows in compared.missing.items():
+        number = compared.runs.index(run) + 1
+        lines += _wrapped("not in", f"[{number}]: {', '.join(rows)}")
+    shown = None
+    for line in compared.lines:
+        if line.row != shown:
+            shown = line.row
+            lines += ["", f"{line.row}" + (f" ({line.unit})" if line.unit != "ns" else "")]
+        lines += _line(line, compared)
+    differing = sum(line.differ is True for line in compared.lines)
+    lines += ["", *_wrapped("in short", _in_short(compared, differing))]
+    return "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
+
+
+def _difference(one: Difference, number: int) -> str:
+    if one.a == one.b:
+        return str(one)
+    return f"{one.what}: {one.a} in [1], {one.b} in [{number}]"
+
+
+def _in_short(compared: Compared, differing: int) -> str:
+    known = sum(line.differ is not None for line in compared.lines)
+    if not known:
+        return "no line has what it takes to say whether the runs differ: two launches in each"
+    if not differing:
+        return f"in none of {known} lines do the runs differ more than their launches explain"
+    return (
+        f"in {differing} of {known} lines the runs differ more than their launches explain: there "
+        "the pooled interval is too narrow, and the one over runs is to be believed"
+    )
+
+
+def _line(line: Line, compared: Compared) -> Iterator[str]:
+    # A tag tells runs apart in as few columns as it can.
+    each = [f"[{compared.runs.index(one.run) + 1}] {_interval(one.estimate)}" for one in line.runs]
+    if line.pooled is not None and len(line.runs) > 1:
+        over = f" of {line.nr_machines} machines" if line.nr_machines > 1 else ""
+        each.append(f"pooled{over} {_interval(line.pooled)}")
+    if line.why_not is not None:
+        each.append(f"not pooled: {line.why_not}")
+    if line.differ and line.over_runs is not None:
+        each.append(f"RUNS DIFFER: over runs {_interval(line.over_runs)}")
+    yield from _packed(f"  {line.variant:{NAME}}", each)
+
+
+def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
+    """As many parts in a line as fit; a part is never cut."""
+    text = label
+    for part in parts:
+        if len(text) + len(part) > WIDTH and text.strip():
+            yield text.rstrip()
+            text = " " * len(label)
+        text += f"{part}   "
+    yield text.rstrip()
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return f"{fit(estimate.ratio, 5, 3)} [one launch]"
+    ratio, low, high = (fit(one, 5, 3) for one in (estimate.ratio, estimate.low, estimate.high))
+    return f"{ratio} [{low} .. {high}]"
+
+
+def _wrapped(label: str, said: str) -> list[str]:
+    return textwrap.wrap(f"{label:10}{said}", WIDTH, subsequent_indent=" " * 10)
+
+
+def to_object(compared: Compared) -> dict[str, Any]:
+    """What `--json` prints; docs/format.md has the fields."""
+    return {
+        "schema": SCHEMA,
+        "experiment": compared.experiment,
+        "stage": compared.stage,
+        "runs": list(compared.runs),
+        "machines": dict(compared.machines),
+        "unlike": [
+            {
+                "run": unlike.run,
+                "what": one.what,
+                "first": one.a,
+                "other": one.b,
+                "gravity": one.gravity,
+            }
+            for unlike in compared.unlike
+            for one in unlike.differences
+        ],
+        "missing": {run: list(rows) for run, rows in compared.missing.items()},
+        "lines": [_line_object(line) for line in compared.lines],
+    }
+
+
+def _line_object(line: Line) -> dict[str, Any]:
+    return {
+        "row": line.row,
+        "variant": line.variant,
+        "unit": line.unit,
+        "runs": [
+            {"run": one.run, "machine": one.machine, **estimate_object(one.estimate)}
+            for one in line.runs
+        ],
+        "pooled": None if line.pooled is None else estimate_object(line.pooled),
+        "not_pooled": line.why_not,
+        "nr_machines": line.nr_machines,
+        "over_runs": None if line.over_runs is None else estimate_object(line.over_runs),
+        "chance": rounded(line.chance),
+        "differ": line.differ,
+    }
+
+
+def estimate_object(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "ratio": rounded(estimate.ratio),
+        "low": rounded(estimate.low),
+        "high": rounded(estimate.high),
+        "replicates": len(estimate.per_launch),
+    }
+
+
+def rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{DIGITS}g}")

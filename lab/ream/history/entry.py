@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One finished run as the history lists it: what its record says, in a few values."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from ream.errors import ReamError
+from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.history import like
+from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record
+from ream.report.contract import RowResult, Summary
+from ream.values import Sealed, Texts, Value
+
+_TIME = re.compile(r"(\d{8}T\d{6}Z)-")
+_DIRECTORY = re.compile(r"\d{8}T\d{6}Z-[\w.+-]+")
+_NEEDED = (RUN, RECEIPT, SAMPLES)
+_MADE_AGAIN = (TABLE, LETTER)
+"""`ream report` makes these from run.json."""
+
+
+class VariantEntry(Value):
+    ratio: float | None
+    low: float | None
+    high: float | None
+    effect: str | None
+
+
+class RowEntry(Value):
+    unit: str
+    verdicts: Texts
+    """One for each published table that the row is held against."""
+    variants: Sealed[str, VariantEntry]
+    """By name; of `before` there is nothing to say."""
+
+
+class Headline(Value):
+    """A variant's ratio to `before` over all rows of a unit: their geometric mean."""
+
+    variant: str
+    unit: str
+    ratio: float
+    nr_rows: int
+
+
+class Entry(Value):
+    run: str
+    experiment: str
+    stage: str
+    machine: str
+    """Its id, or its description where a record has none."""
+    machine_line: str
+    tree: str
+    benchmark: str | None
+    rows: Sealed[str, RowEntry]
+    skipped: Texts
+    """Rows that did not run."""
+    nr_doubts: int
+    """Warnings of the receipt and notes at rows."""
+    fault: str | None = None
+    """What of the record is damaged, though what is above can be read."""
+
+    def headlines(self, rows: Iterable[str] | None = None) -> tuple[Headline, ...]:
+        """Each variant's geometric mean over rows; rows: only these."""
+        logs: dict[tuple[str, str], list[float]] = {}
+        for name, row in self.rows.items():
+            if rows is not None and name not in rows:
+                continue
+            for variant, its in row.variants.items():
+                if variant != BEFORE_AGAIN and its.ratio is not None:
+                    logs.setdefault((variant, row.unit), []).append(math.log(its.ratio))
+        return tuple(
+            Headline(
+                variant=variant, unit=unit, ratio=math.exp(fmean(its_logs)), nr_rows=len(its_logs)
+            )
+            for (variant, unit), its_logs in logs.items()
+        )
+
+    def verdicts(self, rows: Iterable[str] | None = None) -> Mapping[str, int]:
+        """How many published tables got each verdict; rows: only of these."""
+        wanted = self.rows if rows is None else rows
+        return Counter(
+            word for name, row in self.rows.items() if name in wanted for word in row.verdicts
+        )
+
+
+class Damaged(Value):
+    """A record that cannot be listed; it is left as it is."""
+
+    name: str
+    fault: str
+
+
+class Listed(Value):
+    """What the history keeps of a directory: an entry, or why there is none."""
+
+    entry: Entry | None = None
+    damaged: Damaged | None = None
+
+
+class Stamp(Value):
+    """A directory of a run, and what tells when it has changed."""
+
+    name: str
+    files: str = Field(repr=False)
+
+
+def started(name: str) -> datetime | None:
+    """When a run began, by its id; None of a directory that somebody has named."""
+    if found := _TIME.match(name):
+        try:
+            return datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        except ValueError:
+            return None
+    return None
+
+
+def stamps(runs: Path) -> Iterator[Stamp]:
+    """Every directory in `runs` that holds, or once held, a record.
+
+    A record that vanishes meanwhile is not among them. Raises OSError if `runs` cannot be read,
+    but for a directory that is not there, which has no records.
+    """
+    try:
+        paths = sorted(runs.iterdir())
+    except FileNotFoundError:
+        return
+    for path in paths:
+        if path.name.startswith("."):  # one that is not finished, or not ours
+            continue
+        files = [_file_stamp(path / name) for name in _NEEDED]
+        looks_so = _DIRECTORY.fullmatch(path.name) and any(file != "-" for file in files)
+        if files[0] != "-" or looks_so:
+            yield Stamp(name=path.name, files=" ".join(files))
+
+
+def read(path: Path) -> Listed | None:
+    """What there is to list of a directory; None if it has vanished."""
+    try:
+        entry = _entry(Record.load(str(path.absolute()), path.parent))
+    except (ReamError, ValidationError, OSError) as cause:
+        if not path.exists():
+            return None
+        missing = [name for name in _NEEDED if not (path / name).is_file()]
+        said = f"{', '.join(missing)} missing" if missing else _one_line(cause)
+        return Listed(damaged=Damaged(name=path.name, fault=said))
+    return Listed(entry=entry)
+
+
+def faults(path: Path) -> tuple[str, ...]:
+    """Everything that is wrong with a record, after reading all of it, every sample too."""
+    listed = read(path)
+    if listed is None:
+        return ()
+    if listed.damaged is not None:
+        return (listed.damaged.fault,)
+    record = Record.load(str(path.absolute()), path.parent)
+    found = [f"{name} missing; `ream report` makes it again" for name in _missing_texts(path)]
+    try:
+        for _ in record.samples():
+            pass
+    except ReamError as cause:
+        found.append(_one_line(cause))
+    return tuple(found)
+
+
+def _missing_texts(path: Path) -> list[str]:
+    return [name for name in _MADE_AGAIN if not (path / name).is_file()]
+
+
+def _entry(record: Record) -> Entry:
+    summary = Summary.from_object(record.run, source=str(record.path / RUN))
+    return Entry(
+        run=record.path.name,
+        experiment=summary.experiment,
+        stage=summary.stage,
+        machine=like.machine_key(record),
+        machine_line=summary.receipt.machine,
+        tree=summary.receipt.tree,
+        benchmark=_text(record.receipt.get("benchmark")),
+        rows={row.row: _row(row) for row in summary.rows},
+        skipped=tuple(row.row for row in summary.rows if row.skipped),
+        nr_doubts=len(summary.receipt.warnings) + sum(len(row.notes) for row in summary.rows),
+        fault=_cut(record.path / SAMPLES),
+    )
+
+
+def _row(row: RowResult) -> RowEntry:
+    return RowEntry(
+        unit=row.unit,
+        verdicts=tuple(comparison.verdict for comparison in row.comparisons),
+        variants={
+            name: VariantEntry(
+                ratio=result.ratio, low=result.low, high=result.high, effect=result.effect
+            )
+            for name, result in row.variants.items()
+            if name != BEFORE
+        },
+    )
+
+
+def _cut(samples: Path) -> str | None:
+    """Whether the samples end in the middle of a line, as on a disk that was full."""
+    try:
+        with samples.open("rb") as file:
+            end = file.seek(0, 2)
+            if end == 0:
+                return None
+            file.seek(end - 1)
+            return None if file.read(1) == b"\n" else f"{SAMPLES} ends in the middle of a line"
+    except OSError as cause:
+        return f"{SAMPLES}: {cause.strerror}"
+
+
+def _file_stamp(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return "-"
+    return f"{status.st_size}.{status.st_mtime_ns}"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _one_line(cause: Exception) -> str:
+    return str(cause).splitlines()[0]

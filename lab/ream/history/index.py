@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An index of a directory of records, so that ten thousand of them are listed in a moment.
+
+The records are the truth and the index is in the cache: whenever it is asked, it is first brought
+up to date by the directories that are there, and where it cannot be had, the answer comes from the
+records themselves, more slowly. Nothing is lost with it.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ream.errors import BadUsage
+from ream.history.entry import Damaged, Entry, Listed, Stamp, read, stamps, started
+from ream.paths import cache_dir
+
+VERSION = 1
+"""Raised when the index changes its form; another ream's is then left alone, or made anew."""
+BUSY_S = 1.0
+"""How long to wait for another that writes the index: reading the records takes no longer."""
+DIGITS = 16
+
+Note = Callable[[str], None]
+"""Told, in a line, why the index was not used."""
+Advance = Callable[[int, int], None]
+"""Told how many records were read, and of how many."""
+
+_EMPTY = (
+    "DROP TABLE IF EXISTS record",
+    "CREATE TABLE record (name TEXT PRIMARY KEY, files TEXT NOT NULL, listed TEXT NOT NULL)",
+    f"PRAGMA user_version = {VERSION}",
+)
+
+
+@dataclass(frozen=True)
+class History:
+    """What a directory of records holds: entries and damaged ones, each newest first."""
+
+    entries: tuple[Entry, ...]
+    damaged: tuple[Damaged, ...]
+
+
+class _NotOurs(Exception):
+    """The index cannot be used; the text says why."""
+
+
+def index_path(runs: Path) -> Path:
+    """Where the index of a directory of records is: in the cache, as it can be made again."""
+    digest = hashlib.sha256(str(runs.resolve()).encode(errors="surrogateescape")).hexdigest()
+    return cache_dir() / "history" / f"{digest[:DIGITS]}.sqlite"
+
+
+def look(
+    runs: Path, note: Note, advance: Advance = lambda _done, _of: None, *, index: Path | None = None
+) -> History:
+    """Every record in `runs`, by the index where it can be had.
+
+    advance: told of records that have to be read. Raises BadUsage if `runs` cannot be read; one
+    that is not there has no records.
+    """
+    index = index_path(runs) if index is None else index
+    there = _there(runs)
+    if not there and not index.exists():
+        return History((), ())
+    known: Mapping[str, tuple[str, Listed]] = {}
+    try:
+        known = _load(index)
+    except (OSError, sqlite3.Error, _NotOurs, ValidationError) as cause:
+        note(f"{index}: {_why(cause)}; listed from the records themselves")
+        return _history(_read(runs, there, advance).values())
+    fresh, changed = _compare(known, there)
+    read_now = _read(runs, changed, advance)
+    gone = known.keys() - {stamp.name for stamp in there}
+    if read_now or gone:
+        try:
+            _store(index, [s for s in changed if s.name in read_now], read_now, gone)
+        except (OSError, sqlite3.Error, _NotOurs) as cause:
+            note(f"{index}: {_why(cause)}; it is not up to date, this list is")
+    return _history((*fresh.values(), *read_now.values()))
+
+
+def rebuild(runs: Path, advance: Advance, *, index: Path | None = None) -> History:
+    """Make the index anew from the records; raises BadUsage if it cannot be written."""
+    index = index_path(runs) if index is None else index
+    there = _there(runs)
+    found = _read(runs, there, advance)
+    try:
+        try:
+            _replace(index, there, found)
+        except (sqlite3.DatabaseError, _NotOurs) as cause:
+            if isinstance(cause, sqlite3.OperationalError):  # locked, or no room: it is whole
+                raise
+            for suffix in ("", "-wal", "-shm", "-journal"):
+                index.with_name(index.name + suffix).unlink(missing_ok=True)
+            _replace(index, there, found)
+    except (OSError, sqlite3.Error) as cause:
+        raise BadUsage(f"{index}: cannot be written: {_why(cause)}") from cause
+    return _history(found.values())
+
+
+def _there(runs: Path) -> list[Stamp]:
+    try:
+        return list(stamps(runs))
+    except OSError as cause:
+        raise BadUsage(f"{runs}: cannot be listed: {cause.strerror}") from cause
+
+
+def _compare(
+    known: Mapping[str, tuple[str, Listed]], there: Iterable[Stamp]
+) -> tuple[dict[str, Listed], list[Stamp]]:
+    """What the index still knows, and the directories that are new to it or have changed."""
+    fresh: dict[str, Listed] = {}
+    changed = []
+    for stamp in there:
+        files, listed = known.get(stamp.name, ("", None))
+        if listed is not None and files == stamp.files:
+            fresh[stamp.name] = listed
+        else:
+            changed.append(stamp)
+    return fresh, changed
+
+
+def _read(
+    runs: Path, wanted: Sequence[Stamp], advance: Advance = lambda _done, _all: None
+) -> dict[str, Listed]:
+    """By name, what the records say; those that vanish meanwhile are not among them."""
+    found = {}
+    for done, stamp in enumerate(wanted, start=1):
+        if (listed := read(runs / stamp.name)) is not None:
+            found[stamp.name] = listed
+        advance(done, len(wanted))
+    return found
+
+
+def _history(listed: Iterable[Listed]) -> History:
+    listed = tuple(listed)
+    entries = [one.entry for one in listed if one.entry is not None]
+    damaged = [one.damaged for one in listed if one.damaged is not None]
+    # A directory that somebody has named has no time, and comes last.
+    return History(
+        tuple(sorted(entries, key=lambda one: _age(one.run), reverse=True)),
+        tuple(sorted(damaged, key=lambda one: _age(one.name), reverse=True)),
+    )
+
+
+def _age(name: str) -> tuple[bool, str]:
+    return started(name) is not None, name
+
+
+# --- The database ------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(index: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to an index of our version, made if there is none.
+
+    Raises sqlite3.Error if it is damaged or locked, _NotOurs if another ream wrote it.
+    """
+    index.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(index, timeout=BUSY_S, isolation_level=None)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise _NotOurs(f"version {version}, this ream's is {VERSION}")
+        if version != VERSION:
+            # Many may read while one writes.
+            connection.execute("PRAGMA journal_mode = WAL")
+            with _transaction(connection):  # two of us may have come this far
+                _make_empty(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        yield connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; waits for another that writes, not longer than BUSY_S."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _make_empty(connection: sqlite3.Connection) -> None:
+    for statement in _EMPTY:
+        connection.execute(statement)
+
+
+def _load(index: Path) -> dict[str, tuple[str, Listed]]:
+    with _opened(index) as connection:
+        return {
+            str(name): (str(files), Listed.model_validate_json(listed))
+            for name, files, listed in connection.execute("SELECT name, files, listed FROM record")
+        }
+
+
+def _store(
+    index: Path, changed: Iterable[Stamp], found: Mapping[str, Listed], gone: Iterable[str]
+) -> None:
+    with _opened(index) as connection, _transaction(connection):
+        _insert(connection, changed, found)
+        connection.executemany("DELETE FROM record WHERE name = ?", [(name,) for name in gone])
+
+
+def _replace(index: Path, there: Iterable[Stamp], found: Mapping[str, Listed]) -> None:
+    with _opened(index) as connection, _transaction(connection):
+        _make_empty(connection)
+        _insert(connection, [stamp for stamp in there if stamp.name in found], found)
+
+
+def _insert(
+    connection: sqlite3.Connection, changed: Iterable[Stamp], found: Mapping[str, Listed]
+) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO record (name, files, listed) VALUES (?, ?, ?)",
+        [(s.name, s.files, found[s.name].model_dump_json()) for s in changed],
+    )
+
+
+def _why(cause: Exception) -> str:
+    if isinstance(cause, OSError):
+        return str(cause.strerror)
+    if isinstance(cause, ValidationError):
+        return "what it holds cannot be read; `ream reindex` makes it anew"
+    said = str(cause)
+    if "locked" in said or isinstance(cause, _NotOurs):
+        return said
+    if isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError):
+        return f"{said}; `ream reindex` makes it anew"
+    return said

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The history as text and as an object: what is said of each run, newest first."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ream.history.choose import Choice
+from ream.history.entry import Damaged, Entry, started
+from ream.record.record import (
+    CONSOLES,
+    LETTER,
+    NOISE,
+    PLAN,
+    RECEIPT,
+    RUN,
+    SAMPLES,
+    SCHEMA,
+    SERIES,
+    TABLE,
+)
+from ream.report.numbers import fit
+
+RATIO_COLUMNS = 5
+DIGITS = 3
+SIGNIFICANT = 5
+MOST_NAMED = 4
+"""Of ratios; a run with --per-patch has dozens."""
+FILES = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, CONSOLES)
+
+
+def listing(entries: Iterable[Entry], choice: Choice) -> Iterator[str]:
+    """Two lines for each run: its id, which begins with its time, and what it found."""
+    for entry in entries:
+        yield entry.run
+        yield f"    {'  '.join(_words(entry, choice))}"
+
+
+def _words(entry: Entry, choice: Choice) -> Iterator[str]:
+    rows = choice.rows(entry)
+    yield _number(len(rows), "row")
+    yield _headline(entry, choice)
+    if verdicts := entry.verdicts(rows):
+        yield ", ".join(f"{word} {number}" for word, number in verdicts.items())
+    if entry.nr_doubts:
+        yield _number(entry.nr_doubts, "doubt")
+    if entry.fault is not None:
+        yield f"DAMAGED: {entry.fault}"
+
+
+def _headline(entry: Entry, choice: Choice) -> str:
+    found = [
+        f"{one.variant} {fit(one.ratio, RATIO_COLUMNS, DIGITS)}"
+        + (f" ({one.unit})" if one.unit != "ns" else "")
+        for one in entry.headlines(choice.rows(entry))
+        if choice.variant in (None, one.variant)
+    ]
+    if len(found) > MOST_NAMED:
+        found[MOST_NAMED:] = [f"and {len(found) - MOST_NAMED} more"]
+    return ", ".join(found) or "no ratio to before"
+
+
+def damaged_lines(damaged: Iterable[Damaged]) -> Iterator[str]:
+    for one in damaged:
+        yield one.name
+        yield f"    DAMAGED: {one.fault}"
+
+
+def entry_object(entry: Entry, choice: Choice, runs: Path) -> dict[str, Any]:
+    """What `--json` says of a run; docs/format.md has the fields."""
+    began = started(entry.run)
+    rows = choice.rows(entry)
+    return {
+        "run": entry.run,
+        "path": str(runs / entry.run),
+        "started": None if began is None else began.isoformat(),
+        "experiment": entry.experiment,
+        "stage": entry.stage,
+        "machine": entry.machine,
+        "machine_line": entry.machine_line,
+        "tree": entry.tree,
+        "benchmark": entry.benchmark,
+        "nr_rows": len(rows),
+        "rows": {name: _row_object(entry, name, choice) for name in rows},
+        "skipped": list(entry.skipped),
+        "headlines": [
+            {**one.model_dump(), "ratio": float(f"{one.ratio:.{SIGNIFICANT}g}")}
+            for one in entry.headlines(rows)
+            if choice.variant in (None, one.variant)
+        ],
+        "verdicts": dict(entry.verdicts(rows)),
+        "nr_doubts": entry.nr_doubts,
+        "fault": entry.fault,
+    }
+
+
+def _row_object(entry: Entry, name: str, choice: Choice) -> dict[str, Any]:
+    row = entry.rows[name]
+    return {
+        "unit": row.unit,
+        "verdicts": list(row.verdicts),
+        "variants": {
+            variant: its.model_dump()
+            for variant, its in row.variants.items()
+            if choice.variant in (None, variant)
+        },
+    }
+
+
+def history_object(
+    entries: Sequence[Entry],
+    damaged: Iterable[Damaged],
+    interrupted: Iterable[Mapping[str, Any]],
+    *,
+    choice: Choice,
+    runs: Path,
+) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "runs": [entry_object(entry, choice, runs) for entry in entries],
+        "interrupted": [dict(one) for one in interrupted],
+        "damaged": [
+            {"run": one.name, "path": str(runs / one.name), "fault": one.fault} for one in damaged
+        ],
+    }
+
+
+def files_of(path: Path) -> dict[str, str]:
+    """Where each file of a record is, of those that it has."""
+    return {name: str(path / name) for name in FILES if (path / name).exists()}
+
+
+def alike(entries: Iterable[Entry], entry: Entry) -> list[Entry]:
+    """Other runs of the same experiment, at the same stage, on the same machine."""
+    return [
+        other
+        for other in entries
+        if other.run != entry.run
+        and (other.experiment, other.stage, other.machine)
+        == (entry.experiment, entry.stage, entry.machine)
+    ]
+
+
+def _number(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The ratios of a record, from its samples: what may be pooled and compared between runs."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ream.errors import ReamError
+from ream.experiment import BEFORE
+from ream.measure import statistics
+from ream.measure.compaction import Compacted
+from ream.measure.sample import Sample
+from ream.measure.statistics import Estimate
+from ream.record.record import SAMPLES, Record
+from ream.report.compaction import alike
+
+Place = tuple[str, str]
+"""A row, and a variant in it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of samples.jsonl: the sample, and the keys of its stage beside it."""
+
+    sample: Sample
+    extra: Mapping[str, Any]
+
+
+def lines(record: Record) -> Iterator[Line]:
+    """A record's samples in the order taken; raises ReamError naming the first that is none."""
+    path = record.path / SAMPLES
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for number, text in enumerate(file, start=1):
+                sample = Sample.from_json(text, where=f"{path}:{number}")
+                own = sample.__dataclass_fields__
+                fields = json.loads(text).items()
+                yield Line(sample, {key: value for key, value in fields if key not in own})
+    except OSError as cause:
+        raise ReamError(f"{path}: {cause.strerror}") from cause
+
+
+def units(record: Record) -> dict[str, str]:
+    """The unit of each row: `ns`, or `instructions` that are counted."""
+    return {
+        str(row.get("row")): str(row.get("unit"))
+        for row in record.run.get("rows") or ()
+        if isinstance(row, Mapping)
+    }
+
+
+def ratios_of(record: Record) -> Mapping[Place, Estimate]:
+    """Of each row and variant the ratio to `before`, from paired rounds of the samples.
+
+    Where a kernel gave fewer huge pages than asked for, of the time as if it had given all.
+    `before` itself is not among them, its second copy is. Empty of the live stage, where there is
+    no `before`. Raises ReamError at a line that is no sample.
+    """
+    by_row: dict[str, list[Line]] = {}
+    for line in lines(record):
+        by_row.setdefault(line.sample.row, []).append(line)
+    unit = units(record)
+    found: dict[Place, Estimate] = {}
+    for row in sorted(by_row, key=list(unit).index if by_row.keys() <= unit.keys() else None):
+        its = by_row[row]
+        samples = alike(
+            (line.sample for line in its), [one for line in its if (one := _compacted(line))]
+        )
+        names = {sample.subject for sample in samples if sample.role == "variant"}
+        for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
+            counted = unit.get(row) == "instructions"
+            estimate = statistics.paired_ratio(samples, name, counted=counted)
+            if estimate is not None:
+                found[row, name] = estimate
+    return found
+
+
+def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
+    """The order in which run.json has a row's variants; samples are in a drawn one."""
+    rows = (one for one in record.run.get("rows") or () if isinstance(one, Mapping))
+    its = next((one.get("variants") for one in rows if one.get("row") == row), None)
+    order = list(its) if isinstance(its, Mapping) else []
+    return lambda name: (order.index(name) if name in order else len(order), name)
+
+
+def _compacted(line: Line) -> Compacted | None:
+    """What is known of how much of its work was done; None: all of it, or no such thing."""
+    asked, allocated = line.extra.get("asked"), line.extra.get("allocated")
+    if not isinstance(asked, int) or not isinstance(allocated, int) or allocated <= 0:
+        return None
+    sample = line.sample
+    return Compacted(
+        row=sample.row,
+        launch=sample.launch,
+        round=sample.round,
+        subject=sample.subject,
+        asked=asked,
+        allocated=allocated,
+        time_ns=sample.time_ns,
+        longest_ns=None,
+        page_copy_ns=None,
+        user_ns=None,
+        system_ns=None,
+        idle_ns=None,
+        hog_iterations=None,
+        counters={},
+        verified=sample.verified,
+    )

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream history`, `show`, `compare`, `export` and `reindex`, as users type them."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kcidb_io.schema import LATEST
+
+from history_world import RUN_ID, machine, written
+from ream.paths import CHECKOUT
+
+RECORDS = CHECKOUT / "docs/records"
+
+
+Ream = Callable[..., Any]
+
+
+@pytest.fixture
+def said(ream: Ream, tmp_path: Path) -> Ream:
+    """ream with a cache of the test's own."""
+    return lambda *words: ream(*words, XDG_CACHE_HOME=str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two records where `ream run` keeps them."""
+    place = tmp_path / "data/ream/runs"
+    for number in (1, 2):
+        written(place, number)
+    return place
+
+
+def name(number: int) -> str:
+    return RUN_ID.format(number=number)
+
+
+@pytest.mark.usefixtures("runs")
+def test_history_names_every_run_with_what_it_found(said: Ream) -> None:
+    found = said("history")
+    assert (found.code, found.err) == (0, "")
+    assert found.out.splitlines() == [
+        name(2),
+        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+        name(1),
+        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+    ]
+
+
+def test_history_without_a_record_says_how_to_make_one(said: Ream) -> None:
+    found = said("history")
+    assert (found.code, found.out) == (0, "")
+    assert "`ream run` makes one" in found.err
+
+
+def test_history_as_json_has_every_run_and_what_is_damaged(said: Ream, runs: Path) -> None:
+    (runs / name(1) / "run.json").write_text("{")
+    value = json.loads(said("history", "--json").out)
+    assert [one["run"] for one in value["runs"]] == [name(2)]
+    assert value["runs"][0]["rows"]["fsdax"]["variants"]["ream"]["ratio"] == 0.4
+    assert value["runs"][0]["headlines"][0] == {
+        "variant": "published",
+        "unit": "ns",
+        "ratio": 0.6,
+        "nr_rows": 2,
+    }
+    (damaged,) = value["damaged"]
+    assert damaged["run"] == name(1)
+    assert "damaged" in damaged["fault"]
+
+
+def test_history_shows_what_is_asked_for(said: Ream, runs: Path) -> None:
+    written(runs, 3, run={"experiment": "fork"}, receipt={"machine": machine(id="other")})
+    assert said("history", "-n", "1").out.splitlines()[::2] == [name(3)]
+    assert name(3) not in said("history", "--experiment", "zone-device").out
+    assert said("history", "--machine", "oth").out.count("\n") == 2
+    assert said("history", "--since", "2099-01-01").out == ""
+    found = said("history", "--row", "fsdax", "--variant", "ream")
+    assert "    1 row  ream 0.400  agrees 1" in found.out
+    assert said("history", "--since", "soon").code == 2
+
+
+def test_show_prints_the_table_its_files_and_what_is_like_it(said: Ream, runs: Path) -> None:
+    found = said("show", "native-0002")
+    assert found.code == 0
+    assert "record    " + name(2) in found.out
+    assert f"files in {runs / name(2)}\n    run.json, receipt.json, samples.jsonl" in found.out
+    assert "like it: 1 of the same experiment, stage and machine" in found.out
+    value = json.loads(said("show", name(2), "--json").out)
+    assert value["summary"]["run"] == name(2)
+    assert [one["run"] for one in value["alike"]] == [name(1)]
+    assert value["files"]["run.json"] == str(runs / name(2) / "run.json")
+
+
+@pytest.mark.parametrize("command", [("show",), ("compare", "last-1"), ("export", "-f", "csv")])
+def test_a_damaged_record_is_one_line_and_exit_2(
+    said: Ream, runs: Path, command: tuple[str, ...]
+) -> None:
+    (runs / name(2) / "receipt.json").write_text('{"schema": 1')
+    found = said(*command, name(2))
+    assert (found.code, found.out) == (2, "")
+    assert found.err.strip().endswith("receipt.json: not JSON; the record is damaged")
+
+
+@pytest.mark.usefixtures("runs")
+def test_compare_pools_and_says_whether_runs_differ(said: Ream) -> None:
+    found = said("compare", "last", "last-1")
+    assert (found.code, found.err) == (0, "")
+    assert "   pooled 0.398 [" in found.out
+    assert "in none of 6 lines do the runs differ" in found.out
+    value = json.loads(said("compare", "last", "last-1", "--json").out)
+    assert value["runs"] == [name(2), name(1)]
+
+
+def test_compare_refuses_what_is_unlike(said: Ream, runs: Path) -> None:
+    written(runs, 3, run={"stage": "vm"})
+    found = said("compare", "last", "last-1")
+    assert (found.code, found.out) == (2, "")
+    assert "stage: vm in one, native in the other" in found.err
+    assert "--force" in found.err
+    assert said("compare", "last", "last-1", "--force").code == 0
+    assert said("compare", "last").code == 2
+
+
+@pytest.mark.usefixtures("runs")
+def test_export_writes_lines_for_others(said: Ream) -> None:
+    found = said("export", "--format", "csv")
+    lines = list(csv.DictReader(io.StringIO(found.out)))
+    assert [(line["run"], line["variant"]) for line in lines[:2]] == [
+        (name(1), "before"),
+        (name(1), "before-again"),
+    ]
+    assert len(lines) == 2 * 2 * 4
+    assert len(said("export", "-f", "jsonl", "--samples", "last").out.splitlines()) == 2 * 8 * 3 * 4
+    chosen = said("export", "-f", "csv", "--variant", "ream", "--row", "fsdax").out
+    assert len(chosen.splitlines()) == 1 + 2
+    report = json.loads(said("export", "-f", "kcidb", "--origin", "my_ci").out)
+    LATEST.validate(report)
+    assert report["tests"][0]["origin"] == "my_ci"
+
+
+@pytest.mark.usefixtures("runs")
+def test_export_replaces_no_file_unasked(said: Ream, tmp_path: Path) -> None:
+    file = tmp_path / "out.parquet"
+    assert said("export", "-f", "parquet", "-o", str(file)).code == 0
+    content = file.read_bytes()
+    assert content[:4] == b"PAR1"
+    found = said("export", "-f", "parquet", "-o", str(file))
+    assert found.code == 2
+    assert "--force replaces it" in found.err
+    assert said("export", "-f", "parquet", "-o", str(file), "--force").code == 0
+    assert file.read_bytes() == content
+
+
+def test_export_leaves_damaged_records_out_and_says_so(said: Ream, runs: Path) -> None:
+    samples = runs / name(1) / "samples.jsonl"
+    samples.write_bytes(samples.read_bytes()[:-5])
+    found = said("export", "-f", "csv", "--samples")
+    assert found.code == 0
+    assert name(1) not in found.out
+    assert f"not exported, damaged: {name(1)}" in found.err
+    assert said("export", "-f", "csv", "--samples", name(1)).code == 6
+
+
+@pytest.mark.usefixtures("runs")
+def test_export_of_nothing_is_no_empty_file(said: Ream, tmp_path: Path) -> None:
+    for words in (
+        ("--experiment", "fork"),
+        ("--stage", "vm", "last"),
+        ("--runs", str(tmp_path / "none")),
+    ):
+        found = said("export", "-f", "csv", "-o", str(tmp_path / "out.csv"), *words)
+        assert (found.code, found.out) == (2, "")
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_reindex_names_every_fault_and_touches_no_record(said: Ream, runs: Path) -> None:
+    written(runs, 3)
+    cut = runs / name(1) / "samples.jsonl"
+    cut.write_bytes(cut.read_bytes()[:-7])
+    (runs / name(2) / "run.json").write_text('{"schema": 99}')
+    held = {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()}
+    found = said("reindex")
+    assert found.code == 6
+    assert [line.partition(": ")[0] for line in found.out.splitlines()] == [name(1), name(2)]
+    assert "samples.jsonl:192: not a sample" in found.out
+    assert "schema 99" in found.out
+    assert "1 of 3 records in" in found.err
+    assert {path: path.read_bytes() for path in runs.rglob("*") if path.is_file()} == held
+
+
+@pytest.mark.usefixtures("runs")
+def test_reindex_of_whole_records_is_silent_on_standard_output(said: Ream, tmp_path: Path) -> None:
+    found = said("reindex", "--dry-run")
+    assert (found.code, found.out) == (0, "")
+    assert not (tmp_path / "cache").exists()
+    found = said("reindex")
+    assert (found.code, found.out) == (0, "")
+    assert len(list(tmp_path.glob("cache/ream/history/*.sqlite"))) == 1
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_broken_index_changes_no_answer(said: Ream, tmp_path: Path) -> None:
+    whole = said("history").out
+    (index,) = tmp_path.glob("cache/ream/history/*.sqlite")
+    for damage in (
+        lambda: index.write_bytes(b"rubbish" * 999),
+        lambda: (index.unlink(), index.mkdir()),
+        lambda: (index.rmdir(), index.parent.rmdir(), index.parent.write_text("")),
+    ):
+        damage()
+        found = said("history")
+        assert (found.code, found.out) == (0, whole)
+        assert found.err.count("\n") == 1
+    index.parent.unlink()
+    assert said("history").err == ""
+
+
+def test_a_locked_index_changes_no_answer(said: Ream, runs: Path, tmp_path: Path) -> None:
+    whole = said("history").out
+    (index,) = tmp_path.glob("cache/ream/history/*.sqlite")
+    shutil.rmtree(runs / name(1))
+    with closing(sqlite3.connect(index, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        found = said("history")
+        assert found.code == 0
+        assert found.out.splitlines() == whole.splitlines()[:2]
+        assert "locked" in found.err
+
+
+@pytest.mark.usefixtures("runs")
+def test_two_commands_at_once_say_the_same(ream_started_saying: Ream) -> None:
+    started = [ream_started_saying("history") for _ in range(4)]
+    said_by = [process.communicate(timeout=60) for process in started]
+    assert {out for out, _ in said_by} == {said_by[0][0]}
+    assert name(2) in said_by[0][0]
+    assert {err for _, err in said_by} == {""}
+
+
+@pytest.fixture
+def ream_started_saying(tmp_path: Path) -> Ream:
+    def start(*words: str) -> "subprocess.Popen[str]":
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT / "lab"),
+            "XDG_DATA_HOME": str(tmp_path / "data"),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "ream", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Ream) -> None:
+    found = said("history", "-o", str(RECORDS))
+    assert (found.code, found.err) == (0, "")
+    assert found.out.count("zone-device-native-579d") == 1
+    found = said("compare", "-o", str(RECORDS), "fd90", "dd42")
+    assert found.code == 0
+    assert "fork-16k" in found.out
+    found = said("export", "--runs", str(RECORDS), "-f", "kcidb")
+    LATEST.validate(json.loads(found.out))

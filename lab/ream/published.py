@@ -18,7 +18,10 @@ RATIO_UNIT = "ratio published/before"
 AS_NAMED = "as named"
 """The unit of a table of several quantities: each has its own in its name, as wall_ms."""
 
-_SUFFIXES = {"ns": "ns", "us": "us", "ms": "ms", "s": "s", "pct": "%"}
+NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+"""Nanoseconds of the units of time that tables have."""
+
+_SUFFIXES = {**{unit: unit for unit in NS}, "pct": "%"}
 _WORDS = ("higher", "lower")
 
 
@@ -101,6 +104,11 @@ class Table(Value):
         """Of a value of that name; None: of `before` and `published`."""
         if self.unit != AS_NAMED or value is None:
             return self.unit
+        return self.unit_of_name(value)
+
+    @staticmethod
+    def unit_of_name(value: str) -> str:
+        """The unit that a quantity's name ends in, as wall_ms; else the name itself."""
         return _SUFFIXES.get(value.rpartition("_")[2], value)
 
     def better_of(self, value: str | None) -> str:
@@ -184,17 +192,20 @@ class _File(Value):
     table: Tuple[Table]
 
 
+def load_file(path: Path) -> tuple[Table, ...]:
+    """The tables of one file; raises BadUsage with every fault of it."""
+    try:
+        return _File.model_validate(read_toml(path)).table
+    except ValidationError as cause:
+        raise faults(str(path), cause) from cause
+
+
 def load_tables(directory: Path) -> tuple[Table, ...]:
     """Every table of every file of a directory, by file name.
 
     Raises BadUsage with the faults of the first faulty file, or if two tables share an id.
     """
-    tables: list[Table] = []
-    for path in sorted(directory.glob("*.toml")):
-        try:
-            tables += _File.model_validate(read_toml(path)).table
-        except ValidationError as cause:
-            raise faults(str(path), cause) from cause
+    tables = [table for path in sorted(directory.glob("*.toml")) for table in load_file(path)]
     ids = [table.id for table in tables]
     if twice := sorted({name for name in ids if ids.count(name) > 1}):
         raise BadUsage(f"{directory}: more than one table is called {', '.join(twice)}")

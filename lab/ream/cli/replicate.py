@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream replicate`: published tables, measured here, with a verdict on each line."""
+
+import json
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ream.cli import complete
+from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.onward import QuietOption
+from ream.cli.run import SEED_BITS
+from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
+from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir
+
+if TYPE_CHECKING:
+    from ream.measure.verdict import Word
+    from ream.published import Table
+    from ream.replicate.outcome import Replication
+    from ream.replicate.plan import Plan
+
+
+@app.command()
+def replicate(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TABLE",
+            help="Published tables (`ream list`), or a .toml file, as --import writes it.",
+            show_default=False,
+            autocompletion=complete.tables,
+        ),
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every published table.")] = False,
+    stage: Annotated[
+        Literal["auto", "native", "vm", "live"],
+        typer.Option(
+            help="auto: for each line the best that there is here: whole kernels where KVM runs"
+            " guests, else the kernel's objects in a program, else the running kernel."
+        ),
+    ] = "auto",
+    records: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record",
+            metavar="RUN",
+            help="Judge by this record and measure nothing; repeatable.",
+            autocompletion=complete.runs,
+        ),
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option(metavar="N", help="Fresh starts, instead of the rows' own number.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Rounds of every row in each launch.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
+    ] = False,
+    output: OutputOption = None,
+    quiet: QuietOption = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which runs it takes, and do nothing.")
+    ] = False,
+    mail: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            metavar="FILE|-",
+            help="Instead: read a table pasted from a mail, and write it as TOML.",
+        ),
+    ] = None,
+    table_id: Annotated[
+        str | None, typer.Option("--id", help="With --import: the table's name.")
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(help="With --import: whose table it is, where its layout does not say."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="With --import: the mail's subject.")] = None,
+    author: Annotated[str | None, typer.Option(help="With --import: who published it.")] = None,
+    machine: Annotated[
+        str | None, typer.Option(help="With --import: where it was measured.")
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --import: replace the file that -o names.")
+    ] = False,
+) -> None:
+    """Say whether published tables hold here: each line published and measured, and a verdict.
+
+    One run for each experiment does all tables that share it; `--record` needs none. A line that
+    cannot be had here says why. With --import, -o names the TOML file; unless given it is printed.
+
+    Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; of `weaker`
+    only the table tells), 2 usage, 3 none could be tried here, 4 none fails but one is
+    inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
+    """
+    facts = {"id": table_id, "experiment": experiment, "title": title, "author": author,
+             "machine": machine}  # fmt: skip
+    if mail is not None:
+        if tables or every or records or dry_run or as_json:
+            raise BadUsage("--import reads a mail and measures nothing; replicate the file then")
+        _import(mail, output, facts, force=force)
+        return
+    if alone := [f"--{name}" for name, value in facts.items() if value is not None]:
+        raise BadUsage(f"{', '.join(alone)}: only with --import FILE")
+    if records and dry_run:
+        raise BadUsage("--record measures nothing: there is nothing to plan with --dry-run")
+    _replicate(
+        _choose(tables or [], every=every),
+        _Asked(stage, tuple(records or ()), launches, rounds, seed, runs_dir(output), quiet),
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """How tables are to be replicated."""
+
+    stage: Literal["auto", "native", "vm", "live"]
+    records: tuple[str, ...]
+    launches: int | None
+    rounds: int | None
+    seed: int | None
+    runs: Path
+    quiet: bool
+
+
+def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_json: bool) -> None:
+    from ream.experiment import load  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.record.machine import read_machine  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+    from ream.replicate.outcome import Source, one_machine, replicate_all  # noqa: PLC0415
+    from ream.replicate.perform import Performed, perform, plan_lines  # noqa: PLC0415
+    from ream.replicate.plan import Plan, make_plan  # noqa: PLC0415
+
+    experiments = [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+    for table in tables:
+        if table.experiment not in {one.name for one in experiments}:
+            names = ", ".join(one.name for one in experiments)
+            raise BadUsage(f"{table.id}: no experiment {table.experiment!r}; there is {names}")
+    if asked.records:
+        plan, done = Plan((), {}), Performed()
+        done.sources += [Source.of(Record.load(name, asked.runs)) for name in asked.records]
+        one_machine(done.sources)
+    else:
+        plan = make_plan(
+            tables,
+            experiments,
+            stage=asked.stage,
+            kvm_fault=_kvm_fault,
+            launches=asked.launches,
+            rounds=asked.rounds,
+        )
+        seed = secrets.randbits(SEED_BITS) if asked.seed is None else asked.seed
+        if dry_run:
+            _print_plan(plan, list(plan_lines(plan.runs, seed=seed, directory=asked.runs)))
+            return
+        done = perform(
+            plan.runs, seed=seed, directory=asked.runs, reporter=Reporter(quiet=asked.quiet)
+        )
+    # Records speak for themselves: the same give the same bytes, wherever they are read.
+    last = max(done.sources, key=lambda source: source.name, default=None)
+    machine = read_machine() if last is None else last.machine
+    replications = replicate_all(
+        tables, done.sources, experiments, machine, absent=plan.absent, failed=done.absent
+    )
+    _print(replications, as_json=as_json)
+    if done.failure is not None:
+        raise done.failure
+    _exit([one.word for one in replications])
+
+
+def _kvm_fault() -> str | None:
+    """Why no guest runs under KVM here: also that there is nothing to boot one with."""
+    from ream.stage.accel import kvm_fault  # noqa: PLC0415
+
+    try:
+        return kvm_fault(cache_dir())
+    except CannotRunHere as cause:
+        return str(cause)
+
+
+def _print_plan(plan: "Plan", lines: Sequence[str]) -> None:
+    for stage, reason in plan.absent.items():
+        print(f"not run     {stage} stage: {reason}")
+    for line in lines or ["run         none: no row of ours can be run here for these tables"]:
+        print(line)
+
+
+def _choose(names: Sequence[str], *, every: bool) -> tuple["Table", ...]:
+    """The tables of those names, or of those files, each once."""
+    from ream.published import load_file, load_tables, lookup  # noqa: PLC0415
+
+    known = load_tables(PUBLISHED)
+    if every == bool(names):
+        there = ", ".join(table.id for table in known)
+        raise BadUsage(f"name published tables, or --all; there are {there}, or give a .toml file")
+    if every:
+        return known
+    chosen: dict[str, Table] = {}
+    for name in names:
+        found = load_file(Path(name)) if name.endswith(".toml") else (lookup(known, name),)
+        for table in found:
+            if chosen.setdefault(table.id, table) != table:
+                raise BadUsage(f"{name}: another table is called {table.id}, too")
+    return tuple(chosen.values())
+
+
+def _print(replications: Sequence["Replication"], *, as_json: bool) -> None:
+    from ream.replicate import contract, render  # noqa: PLC0415
+
+    if as_json:
+        print(json.dumps(contract.to_object(replications), indent=1))
+    else:
+        sys.stdout.write(render.render(replications))
+
+
+def _exit(words: Sequence["Word"]) -> None:
+    """End with the code of the worst table; where none could be tried, that is the result."""
+    if "contradicts" in words:
+        raise typer.Exit(ClaimFails.exit_code)
+    if "inconclusive" in words:
+        raise typer.Exit(Inconclusive.exit_code)
+    if set(words) == {"not-run"}:
+        raise typer.Exit(CannotRunHere.exit_code)
+
+
+def _import(mail: Path, out: Path | None, facts: Mapping[str, str | None], *, force: bool) -> None:
+    from ream.mail.read import import_text  # noqa: PLC0415
+    from ream.mail.write import to_toml  # noqa: PLC0415
+
+    text = to_toml(import_text(_read(mail), facts))
+    if out is None:
+        sys.stdout.write(text)
+        return
+    if out.exists() and not force:
+        raise BadUsage(f"{out}: is there already; name another file, or add --force")
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as cause:
+        raise BadUsage(f"{out}: {cause.strerror}") from cause
+
+
+def _read(mail: Path) -> bytes:
+    if str(mail) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return mail.read_bytes()
+    except OSError as cause:
+        raise BadUsage(f"{mail}: {cause.strerror}") from cause

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Layouts with bars between their columns: by folio size, and by channels and folio size."""
+
+import re
+from collections.abc import Sequence
+
+from ream.errors import BadUsage
+from ream.mail.layout import Found, Parsed, distinct
+from ream.mail.text import NUMBER, Line, cells, number
+from ream.published import TableRow
+
+_SIZE = re.compile(rf"({NUMBER}) ?(K|KB|KiB|M|MB|MiB)", re.IGNORECASE)
+_FOLIO = re.compile(r"([0-9]{1,4}) ?([KMG])(?:i?B)?", re.IGNORECASE)
+_VALUE = re.compile(rf"({NUMBER}) ?± ?({NUMBER})")
+_CHANGE = re.compile(rf"([-+]?) ?({NUMBER}) ?%")
+_VERSION = re.compile(r"v[0-9]+\.[0-9]+\S*")
+
+FOLIO_KIB = "Folio Size | v6.8-rc1 | New | Change"
+CHANNELS = "Channel Cnt | 4K | 16K ..., cells as 2.63±0.26"
+_BASELINE = re.compile(r"Baseline \(.*?\b(v[0-9]+\.[0-9][\w.-]*)")
+_LEAST_CELLS = 3
+
+
+def read_by_folio(lines: Sequence[Line]) -> Found | None:
+    """A line for each folio size: before, after, and the change in per cent."""
+    head = next((line for line in lines if _is_folio_head(cells(line))), None)
+    if head is None:
+        return None
+    rows, understood = [], {head.number}
+    for line in lines:
+        if line.number > head.number and (row := _folio_row(cells(line))) is not None:
+            rows.append(row)
+            understood.add(line.number)
+    base = cells(head)[1]
+    table = Parsed(
+        unit="s",
+        better="lower",
+        method="before and after, by the size of the folios",
+        rows=distinct(rows),
+        facts={"base": base} if _VERSION.fullmatch(base) else {},
+        notes={"unit": "not in the table: this layout's benchmark prints seconds"},
+    )
+    return Found((table,), frozenset(understood))
+
+
+def _is_folio_head(parts: Sequence[str]) -> bool:
+    return len(parts) >= _LEAST_CELLS and parts[0].lower() == "folio size"
+
+
+def _folio_row(parts: Sequence[str]) -> TableRow | None:
+    if not _LEAST_CELLS <= len(parts) <= _LEAST_CELLS + 1:
+        return None
+    size, *values = parts
+    if (found := _SIZE.fullmatch(size)) is None:
+        return None
+    kib = number(found[1]) * (1024 if found[2].lower().startswith("m") else 1)
+    if kib != int(kib) or not all(re.fullmatch(NUMBER, value) for value in values[:2]):
+        return None
+    told: dict[str, int | float] = {
+        "before": number(values[0]),
+        "published": number(values[1]),
+    }
+    if len(values) > 2:  # noqa: PLR2004
+        if (change := _CHANGE.fullmatch(values[2])) is None:
+            return None
+        told["change_pct"] = number(change[2]) * (-1 if change[1] == "-" else 1)
+    return TableRow(params={"folio_kib": int(kib)}, values=told)
+
+
+def read_by_channels(lines: Sequence[Line]) -> Found | None:
+    """Two grids with the same sizes of folios: the kernel before, and one line per channels."""
+    sizes: tuple[str, ...] = ()
+    facts: dict[str, str] = {}
+    rows, understood = [], set[int]()
+    for line in lines:
+        parts = [part for part in cells(line) if part]
+        if (found := _sizes(parts)) is not None:
+            if sizes and found != sizes:
+                raise BadUsage(f"line {line.number}: other sizes of folios than above: {line.text}")
+            sizes = found
+        elif sizes and (own := _channels_row(parts, sizes)) is not None:
+            rows += own
+        elif (base := _BASELINE.search(line.text)) is not None:
+            facts.setdefault("base", base[1])
+        else:
+            continue
+        understood.add(line.number)
+    if not sizes:
+        return None
+    if not any("before" in row.values for row in rows):
+        raise BadUsage("there is no line of the kernel before: one without a number of channels")
+    table = Parsed(
+        unit="GB/s",
+        better="higher",
+        method="throughput by channels and folio size; channels = 0 is the kernel before",
+        rows=distinct(rows),
+        facts=facts,
+        notes={"unit": "not in the table: this layout has rates"},
+    )
+    return Found((table,), frozenset(understood))
+
+
+def _sizes(parts: Sequence[str]) -> tuple[str, ...] | None:
+    names = parts[1:] if parts and parts[0].lower().startswith("channel") else parts
+    found = [_FOLIO.fullmatch(name) for name in names]
+    if len(found) < _LEAST_CELLS:
+        return None
+    named = [f"{match[1]}{match[2].upper()}" for match in found if match is not None]
+    return tuple(named) if len(named) == len(names) and len({*named}) == len(named) else None
+
+
+def _channels_row(parts: Sequence[str], sizes: Sequence[str]) -> list[TableRow] | None:
+    channels, name, values = 0, "before", parts
+    if parts and re.fullmatch(r"[0-9]{1,4}", parts[0]):
+        channels, name, values = int(parts[0]), "published", parts[1:]
+    found = [_VALUE.fullmatch(value) for value in values]
+    cells_of = [match for match in found if match is not None]
+    if len(cells_of) != len(sizes) or len(found) != len(sizes):
+        return None
+    if name == "published" and channels == 0:
+        name = "before"
+    return [
+        TableRow(
+            params={"channels": channels, "folio": size},
+            values={name: number(match[1])},
+            sd={name: number(match[2])},
+        )
+        for size, match in zip(sizes, cells_of, strict=True)
+    ]

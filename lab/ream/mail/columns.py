@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Layouts with columns of words: boots by number of threads, and compaction by mode."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ream.mail.layout import Found, Parsed, distinct
+from ream.mail.text import NUMBER, Line, number
+from ream.published import AS_NAMED, TableRow
+from ream.values import Scalar
+
+THREADS = "node% (thr)  speedup  time_ms (stdev)  speedup  time_ms (stdev)"
+MODES = "Mode  Wall time(ms)  Migrated  DMA_Copy  Hog_Iters  User%  Sys%  Idle%"
+
+_THREADS_HEAD = re.compile(r"node% \(thr\)((?: speedup time_ms \(stdev\)){2})")
+_GROUPS = re.compile(r"kernel boot deferred init")
+_TIMED = rf"(-{{1,2}}|-?{NUMBER}%) ({NUMBER}) \( ?({NUMBER}) ?\)"
+_THREADS_ROW = re.compile(rf"(?:({NUMBER})% )?\( ?([0-9]{{1,4}}) ?\) {_TIMED} {_TIMED}")
+_CPUS = re.compile(r"[0-9]+ nodes? \* .* = ([0-9]{1,5}) CPUs")
+_MEMORY = re.compile(r"([0-9]{1,7})G/node = [0-9]+G memory")
+_METHOD = (
+    "threads = 0 is the kernel before the change; speed-ups are per cent of that row, as printed"
+)
+_FEW = 8
+"""Lines above the head that may be about its machine."""
+
+
+def read_by_threads(lines: Sequence[Line]) -> Found | None:
+    """Boot and deferred initialisation by threads; a mail has such a table for each machine."""
+    heads = [n for n, line in enumerate(lines) if _THREADS_HEAD.fullmatch(line.text)]
+    tables, understood = [], set[int]()
+    for place, head in enumerate(heads):
+        end = heads[place + 1] if place + 1 < len(heads) else len(lines)
+        rows = []
+        understood.add(lines[head].number)
+        for line in lines[head + 1 : end]:
+            if (found := _THREADS_ROW.fullmatch(line.text)) is not None:
+                rows.append(_threads_row(found))
+                understood.add(line.number)
+        above = _above(lines[max(0, head - _FEW) : head])
+        understood |= {line.number for line in above}
+        tables.append(
+            Parsed(
+                unit="ms",
+                better="lower",
+                method=_METHOD,
+                rows=distinct(rows),
+                facts=_machine([line.text for line in above]),
+            )
+        )
+    return Found(tuple(tables), frozenset(understood)) if tables else None
+
+
+def _threads_row(found: re.Match[str]) -> TableRow:
+    pct, threads, *timed = found.groups()
+    values: dict[str, int | float] = {}
+    sd: dict[str, int | float] = {}
+    for name, (speedup, time_ms, stdev) in (("boot", timed[:3]), ("init", timed[3:])):
+        values[f"{name}_ms"] = number(time_ms)
+        sd[f"{name}_ms"] = number(stdev)
+        if speedup.strip("-"):
+            values[f"{name}_pct"] = number(speedup.rstrip("%"))
+    return TableRow(
+        params={"node_pct": 0 if pct is None else number(pct), "threads": int(threads)},
+        values=values,
+        sd=sd,
+    )
+
+
+def _above(lines: Sequence[Line]) -> list[Line]:
+    """The last lines before a head, without the rows of the table before them."""
+    last_row = max(
+        (n for n, line in enumerate(lines) if _THREADS_ROW.fullmatch(line.text)), default=-1
+    )
+    about = [line for line in lines[last_row + 1 :] if line.text]
+    for n, line in enumerate(about):
+        if _CPUS.search(line.text):
+            # Its CPU stands in the line before that of its nodes, and nothing else is about it.
+            return about[max(0, n - 1) :]
+    return [line for line in about if _GROUPS.fullmatch(line.text)]
+
+
+def _machine(above: Sequence[str]) -> dict[str, Scalar]:
+    said = [text for text in above if not _GROUPS.fullmatch(text)]
+    facts: dict[str, Scalar] = {"machine": ", ".join(said)} if said else {}
+    for text in said:
+        if cpus := _CPUS.search(text):
+            facts["cpus"] = int(cpus[1])
+        if memory := _MEMORY.search(text):
+            facts["node_gib"] = int(memory[1])
+    return facts
+
+
+_COLUMNS: Mapping[str, str] = {
+    "Wall time(ms)": "wall_ms",
+    "Migrated": "migrated",
+    "DMA_Copy": "dma_copies",
+    "Hog_Iters": "hog_iterations",
+    "User%": "user_pct",
+    "Sys%": "sys_pct",
+    "Idle%": "idle_pct",
+}
+_MODE = re.compile(r"(?:[0-9]{1,3} )?((?:busy-)?(?:baseline|dma)) (.+)")
+_LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations",)
+
+
+def read_by_mode(lines: Sequence[Line]) -> Found | None:
+    """A line for each mode, a column for each quantity; a dash where there was none."""
+    heads = ((line, names) for line in lines if (names := _columns(line.text)))
+    head, names = next(heads, (None, ()))
+    if head is None:
+        return None
+    rows, understood = [], {head.number}
+    for line in lines:
+        found = _MODE.fullmatch(line.text)
+        if line.number > head.number and found is not None:
+            values = _values(found[2].split(), names)
+            if values is not None:
+                rows.append(TableRow(params={"mode": found[1]}, values=values))
+                understood.add(line.number)
+    table = Parsed(
+        unit=AS_NAMED,
+        better=_better(names),
+        method="a line for each mode; busy- has a counting loop on the same CPU",
+        rows=distinct(rows),
+        notes={"better": "not in the table: what these quantities are"},
+    )
+    return Found((table,), frozenset(understood))
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    """The names of a head's columns; none if it is no head, or has a column unknown to us."""
+    if not text.startswith("Mode "):
+        return ()
+    rest, names = text.removeprefix("Mode "), []
+    while rest:
+        known = next((column for column in _COLUMNS if f"{rest} ".startswith(f"{column} ")), None)
+        if known is None:
+            return ()
+        names.append(_COLUMNS[known])
+        rest = rest.removeprefix(known).lstrip()
+    return tuple(names) if len({*names}) == len(names) else ()
+
+
+def _values(words: Sequence[str], names: Sequence[str]) -> dict[str, int | float] | None:
+    if len(words) != len(names):
+        return None
+    values: dict[str, int | float] = {}
+    for name, word in zip(names, words, strict=True):
+        if word == "-":
+            continue
+        if not re.fullmatch(NUMBER + ("%" if name.endswith("_pct") else ""), word):
+            return None
+        values[name] = number(word.rstrip("%"))
+    return values
+
+
+def _better(names: Sequence[str]) -> str:
+    def clauses() -> Iterator[str]:
+        for word, known in (("lower", _LOWER), ("higher", _HIGHER)):
+            if own := [name for name in known if name in names]:
+                yield f"{word} {' and '.join(own)}"
+
+    return ", ".join(clauses())

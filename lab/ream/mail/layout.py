@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What every layout has: a name, what it looks like, and what it takes from the lines of a mail."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ream.errors import BadUsage
+from ream.mail.text import Line
+from ream.published import TableRow
+from ream.values import Scalar
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A table without what its mail does not say."""
+
+    unit: str
+    better: str
+    method: str
+    """What the layout says of how it was measured."""
+    rows: tuple[TableRow, ...]
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+    """Other fields of the table that the text says: machine, cpus, node_gib, base."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """By field, what is known from the layout and not from the text."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a layout takes for its own."""
+
+    tables: tuple[Parsed, ...]
+    understood: frozenset[int]
+    """Numbers of the lines."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One family of printed tables."""
+
+    name: str
+    looks_like: str
+    experiment: str
+    read: Callable[[Sequence[Line]], Found | None]
+    """None: this is not its table. Raises BadUsage if it is, but is damaged."""
+
+
+def distinct(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
+    """The rows; raises BadUsage if two of them are about the same thing."""
+    seen: list[Mapping[str, Scalar]] = []
+    for row in rows:
+        if row.params in seen:
+            said = ", ".join(f"{name} = {value}" for name, value in row.params.items())
+            raise BadUsage(f"the line of {said} is there twice; paste one table at a time")
+        seen.append(row.params)
+    return tuple(rows)

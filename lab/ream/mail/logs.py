@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Layouts with a line for each number: bindings of a driver, and the messages of a boot."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ream.errors import BadUsage
+from ream.mail.layout import Found, Parsed
+from ream.mail.text import NUMBER, Line, number
+from ream.published import TableRow
+from ream.values import Scalar
+
+BINDINGS = "Base(v7.1-rc6): / First binding: 1466 ms / Average of subsequent rebinds: 262.12 ms"
+BOOT_LOG = "Without this patch series: / [ 0.48] node 0 initialised, 23398907 pages in 292ms"
+
+_BASE = re.compile(r"Base ?\((v[^()\s]+)\) ?:")
+_SERIES = re.compile(r"(?:With this|Full) series ?:")
+_BINDING = re.compile(
+    rf"(?:(First) binding(?: for (\w+) driver)?|Average of subsequent rebinds) ?: ({NUMBER}) ms"
+)
+_DEVICE = re.compile(r"(nd_pmem|dax_pmem) rebind, .* (fsdax|devdax) namespace, (\w+=\w+)")
+_BY_DRIVER = {"nd_pmem": "fsdax, map=dev", "dax_pmem": "devdax, align=2097152"}
+"""Where the text names the driver alone: the device that each version of the series had."""
+
+_WITHOUT = re.compile(r"Without this patch series ?:", re.IGNORECASE)
+_WITH = re.compile(r"With this patch series ?:", re.IGNORECASE)
+_NODE = re.compile(
+    r"\[ ?[0-9]+\.[0-9]+ ?\] node ([0-9]{1,4}) initialised, ([0-9]{1,15}) pages in ([0-9]{1,9})ms"
+)
+
+_VARIANTS = ("before", "published")
+_Key = tuple[tuple[str, Scalar], ...]
+
+
+class _Pairs:
+    """Numbers of the kernel before and after, by what they are about, in the order met."""
+
+    def __init__(self) -> None:
+        self._values: dict[_Key, dict[str, int | float]] = {}
+
+    def add(self, params: Mapping[str, Scalar], variant: str, value: str, line: Line) -> None:
+        """Raises BadUsage if there is such a number already."""
+        told = self._values.setdefault(tuple(params.items()), {})
+        if variant in told:
+            raise BadUsage(f"line {line.number}: a second number of the same: {line.text}")
+        told[variant] = number(value)
+
+    def rows(self) -> tuple[TableRow, ...]:
+        """Raises BadUsage if one has no counterpart: it would claim nothing."""
+        for key, told in self._values.items():
+            for variant in _VARIANTS:
+                if variant not in told:
+                    said = ", ".join(f"{name} = {value}" for name, value in key)
+                    raise BadUsage(f"no number of the kernel {variant} for {said}")
+        return tuple(
+            TableRow(params=dict(key), values={name: told[name] for name in _VARIANTS})
+            for key, told in self._values.items()
+        )
+
+
+def read_bindings(lines: Sequence[Line]) -> Found | None:
+    """First binding and rebinds, of the base and of the series, for each of two devices."""
+    pairs, understood = _Pairs(), set[int]()
+    variant = config = base = None
+    guessed = False
+    for line in lines:
+        if (found := _BASE.fullmatch(line.text)) is not None:
+            variant, base = "before", found[1]
+        elif _SERIES.fullmatch(line.text):
+            variant = "published"
+        elif (found := _DEVICE.fullmatch(line.text)) is not None:
+            config, variant = f"{found[2]}, {found[3]}", None
+        elif (found := _BINDING.fullmatch(line.text)) is not None:
+            if found[2] is not None:
+                config, guessed = _BY_DRIVER.get(found[2]), True
+            if variant is None or config is None:
+                raise BadUsage(f"line {line.number}: of which kernel, which device? {line.text}")
+            when = "first" if found[1] else "rebind"
+            pairs.add({"config": config, "when": when}, variant, found[3], line)
+        else:
+            continue
+        understood.add(line.number)
+    if base is None or not any(_BINDING.fullmatch(line.text) for line in lines):
+        return None
+    said = "not in the table: the device that the series' other versions have with this driver"
+    table = Parsed(
+        unit="ms",
+        better="lower",
+        method="driver unbound and rebound; first bind apart, then the average of the rebinds",
+        rows=pairs.rows(),
+        facts={"base": base},
+        notes={"rows": said} if guessed else {},
+    )
+    return Found((table,), frozenset(understood))
+
+
+def read_boot_log(lines: Sequence[Line]) -> Found | None:
+    """What the kernel printed of each node, without the series and with it."""
+    pairs, understood, variant = _Pairs(), set[int](), None
+    for line in lines:
+        if _WITHOUT.fullmatch(line.text):
+            variant = "before"
+        elif _WITH.fullmatch(line.text):
+            variant = "published"
+        elif (found := _NODE.fullmatch(line.text)) is not None:
+            if variant is None:
+                raise BadUsage(f"line {line.number}: with the series, or without? {line.text}")
+            node = {"node": int(found[1]), "nr_pages": int(found[2])}
+            pairs.add(node, variant, found[3], line)
+        else:
+            continue
+        understood.add(line.number)
+    if not any(_NODE.fullmatch(line.text) for line in lines):
+        return None
+    table = Parsed(
+        unit="ms", better="lower", method="boot log without and with the series", rows=pairs.rows()
+    )
+    return Found((table,), frozenset(understood))

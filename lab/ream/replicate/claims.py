@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a published table says, line by line, and which rows of ours measure the same."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ream.errors import BadUsage
+from ream.experiment import BEFORE, PAGE_BYTES, PUBLISHED, Experiment, PublishedRef, Row
+from ream.measure.verdict import CLAIM
+from ream.published import AS_NAMED, NS, Printed, Table, TableRow
+from ream.values import Scalar
+
+WHERE = "machine"
+"""The parameter of a line that says where it was measured, not what."""
+
+NEARLY = 1.25
+"""Memory of a guest over that of the published node, or the other way round, at most."""
+
+_COUNTED = ("channels", "threads", "node_pct")
+"""Parameters that are 0 in the line of the kernel without the technique."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One quantity of one printed line."""
+
+    line: TableRow
+    value: str | None
+    """What the table calls the quantity; None: `before` and `published`."""
+    printed: Printed
+    is_base: bool
+    """Whether this is only what other lines are compared with."""
+
+    @property
+    def substantial(self) -> bool:
+        """Whether an effect of 10 % or more is printed."""
+        ratio = self.printed.ratio
+        return ratio is not None and abs(ratio - 1) >= CLAIM
+
+
+def claims(table: Table) -> tuple[Claim, ...]:
+    """Every quantity of every line of a table, in its order; no line is left out."""
+    return tuple(claim for line in table.rows for claim in _of_line(table, line))
+
+
+def _of_line(table: Table, line: TableRow) -> Iterator[Claim]:
+    alone = {BEFORE, PUBLISHED} <= line.values.keys()
+    base = line if alone else base_of(table, line)
+    for value in _quantities(table, line):
+        is_base = PUBLISHED not in line.values if value is None else base is line
+        try:
+            printed = table.printed(
+                PublishedRef(
+                    id=table.id,
+                    params=line.params,
+                    before=None if alone or base is None else base.params,
+                    value=value,
+                )
+            )
+        except (BadUsage, ValidationError):  # there is nothing to compare it with
+            printed = _without_ratio(table, line, value)
+        yield Claim(line, value, printed, is_base)
+
+
+def _without_ratio(table: Table, line: TableRow, value: str | None) -> Printed:
+    name = value or PUBLISHED
+    return Printed(
+        line=line,
+        unit=table.unit_of(value),
+        better="lower",
+        before=None,
+        published=line.values.get(name),
+        before_sd=None,
+        published_sd=line.sd.get(name),
+        ratio=None,
+    )
+
+
+def _quantities(table: Table, line: TableRow) -> tuple[str | None, ...]:
+    """`before` and `published`, or every value that is a time or of which it is said what is
+    better: others, as a change in per cent, only repeat these. None of these: the line as it is.
+    """
+    if {BEFORE, PUBLISHED} & line.values.keys():
+        return (None,)
+    named = tuple(
+        name
+        for name, value in line.values.items()
+        if value > 0
+        and (table.unit == AS_NAMED or table.unit_of_name(name) in NS)
+        and _has_better(table, name)
+    )
+    return named or (None,)
+
+
+def _has_better(table: Table, value: str) -> bool:
+    try:
+        table.better_of(value)
+    except BadUsage:
+        return False
+    return True
+
+
+def base_of(table: Table, line: TableRow) -> TableRow | None:
+    """The line of the kernel without the technique that belongs to `line`: perhaps itself."""
+    wanted = {name: _without(name, value) for name, value in line.params.items()}
+    return next((other for other in table.rows if other.params == wanted), None)
+
+
+def _without(name: str, value: Scalar) -> Scalar:
+    if name in _COUNTED:
+        return 0
+    if name == "mode" and isinstance(value, str):
+        return "-".join("baseline" if word == "dma" else word for word in value.split("-"))
+    return value
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A row of ours, and what it has in common with a line of a table."""
+
+    row: Row
+    ref: PublishedRef
+    """Of the table asked about, perhaps made from one to another table of the same form."""
+    own: PublishedRef
+    """As the experiment has it."""
+
+
+def fits(table: Table, experiments: Iterable[Experiment]) -> tuple[Fit, ...]:
+    """The rows that measure what a table has, in the order of the experiments.
+
+    Rows name the tables that they are compared with. A table that none names is compared with
+    rows that name another table of the same experiment, where parameters and quantity are the
+    same: so a second version of a series, or one pasted from a mail, has its rows at once.
+    """
+    found = tuple(
+        Fit(row, ref, ref)
+        for experiment in experiments
+        if experiment.name == table.experiment
+        for row in experiment.rows
+        for ref in row.published
+    )
+    own = tuple(fit for fit in found if fit.ref.id == table.id)
+    if own:
+        return own
+    alike = (
+        Fit(fit.row, fit.ref.model_copy(update={"id": table.id}), fit.own)
+        for fit in found
+        if _same_operation(table, fit.row)
+        and _same_memory(table, fit.row)
+        and _suits(table, fit.ref)
+    )
+    # A row that names six tables of one form is still one row.
+    return tuple({(f.row.name, f.ref.value, *f.ref.params.items()): f for f in alike}.values())
+
+
+def _same_operation(table: Table, row: Row) -> bool:
+    """Tables of fork and of munmap have the same parameters; their words tell them apart."""
+    operation = row.params().get("operation")
+    said = f"{table.id} {table.title} {table.method}".lower()
+    return not isinstance(operation, str) or ("unmap" in operation) == ("unmap" in said)
+
+
+def _same_memory(table: Table, row: Row) -> bool:
+    """A whole boot takes as long as its memory is large; natively the row has its own amount."""
+    nr_pages = row.params().get("nr_pages")
+    if row.stage != "vm" or table.experiment != "deferred-init":
+        return True
+    if table.node_gib is None or not isinstance(nr_pages, int):
+        return False
+    return abs(math.log(nr_pages * PAGE_BYTES / (table.node_gib << 30))) < math.log(NEARLY)
+
+
+def _suits(table: Table, ref: PublishedRef) -> bool:
+    return any(measures(ref, claim) for claim in claims(table))
+
+
+def measures(ref: PublishedRef, claim: Claim) -> bool:
+    """Whether a row with this reference measures this claim, whatever number of threads it had."""
+    if ref.value != claim.value or claim.is_base:
+        return False
+    if ref.nearest is not None and "threads" not in claim.line.params:
+        return False
+    params = claim.line.params
+    return all(params.get(name) == wanted for name, wanted in ref.params.items() if name != WHERE)
+
+
+def takes(table: Table, ref: PublishedRef, claim: Claim, threads: int | None) -> bool:
+    """Whether a row with this reference is compared with the line of this claim.
+
+    threads: that it had or will have; None: any, because the machine decides.
+    """
+    if not measures(ref, claim):
+        return False
+    if ref.nearest is None or threads is None:
+        return True
+    try:
+        return table.printed(ref, threads).line == claim.line
+    except BadUsage:  # a table without the line of the kernel before
+        return threads == claim.printed.threads

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The object of `ream replicate --json`, schema 1; docs/format.md describes every field.
+
+Fields are added, never renamed, within a schema number. Unknown is null, never 0.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ream.experiment import BEFORE, PUBLISHED
+from ream.replicate.outcome import Line, Replication
+from ream.replicate.render import WORDS
+from ream.replicate.why import bound, differences
+
+SCHEMA = 1
+
+
+def to_object(replications: Sequence[Replication]) -> dict[str, Any]:
+    """Plain values for json.dumps()."""
+    return {"schema": SCHEMA, "tables": [_table(one) for one in replications]}
+
+
+def _table(one: Replication) -> dict[str, Any]:
+    table, counts = one.table, one.counts
+    return {
+        "id": table.id,
+        "experiment": table.experiment,
+        "title": table.title,
+        "author": table.author,
+        "date": table.date.isoformat() if table.date else None,
+        "message_id": table.message_id,
+        "machine": table.machine,
+        "machine_here": one.machine.line(),
+        "verdict": one.word,
+        "counts": {word: counts.get(word, 0) for word in WORDS},
+        "records": [source.name for source in one.sources],
+        "lines": [_line(line) for line in one.lines],
+        "differs": [
+            {"what": said.what, "there": said.there, "here": said.here or None}
+            for said in differences(one)
+        ],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    printed, verdict = line.claim.printed, line.verdict
+    return {
+        "params": dict(line.claim.line.params),
+        "value": line.claim.value,
+        "unit": printed.unit,
+        "better": printed.better,
+        "before": printed.before,
+        "published": printed.published,
+        "before_sd": printed.before_sd,
+        "published_sd": printed.published_sd,
+        "ratio": printed.ratio,
+        "verdict": None if verdict is None else verdict.word,
+        "reason": None if verdict is None else verdict.reason,
+        "here": _here(line),
+    }
+
+
+def _here(line: Line) -> dict[str, Any] | None:
+    if line.row is None or line.source is None:
+        return None
+    ratio, floor, its = line.ratio, line.floor, bound(line)
+    return {
+        "record": line.source.name,
+        "stage": line.source.summary.stage,
+        "row": line.row.row,
+        "before": line.here(BEFORE),
+        "published": line.here(PUBLISHED),
+        "ratio": None if ratio is None else ratio.ratio,
+        "low": None if ratio is None else ratio.low,
+        "high": None if ratio is None else ratio.high,
+        "floor": None if floor is None else floor.model_dump(mode="json"),
+        "nr_bytes": None if its is None else its.nr_bytes,
+        "of_l3": None if its is None else its.of_l3,
+        "before_of_limit": None if its is None else its.of_limit,
+        "published_of_limit": None if its is None else its.after,
+        "limit": None if its is None else its.how,
+        "limit_threads": None if its is None else its.threads,
+        "most_gain": None if its is None else its.most,
+    }

@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What records say about a published table: a pure function of both; nothing is measured here."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from pydantic import ValidationError
+
+from ream.errors import BadUsage
+from ream.experiment import BEFORE, PUBLISHED, Experiment, Stage
+from ream.measure.statistics import Estimate
+from ream.measure.verdict import Verdict, Word, judge, not_run
+from ream.published import NS, Table
+from ream.record.machine import Machine
+from ream.record.record import Record
+from ream.replicate.claims import Claim, Fit, claims, fits, measures, takes
+from ream.replicate.rule import judge_no_gain, table_word
+from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
+from ream.report.grid import RATE
+from ream.values import Scalar, faults
+
+_STAGE_RANK: Mapping[str, int] = {"vm": 3, "native": 2, "live": 1}
+"""Which of two results of one claim is told; an emulated guest's comes after all others."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A record as a replication reads it."""
+
+    summary: Summary
+    machine: Machine
+    kernel: str
+    """Its version, as "6.12.117"."""
+    emulated: bool
+    guest: str | None
+
+    @classmethod
+    def of(cls, record: Record) -> Self:
+        """Raises BadUsage naming what of the record cannot be right."""
+        receipt, path = record.receipt, str(record.path)
+        guest = receipt.get("guest")
+        return cls(
+            summary=Summary.from_object(record.run, source=path),
+            machine=_machine(receipt.get("machine"), path),
+            kernel=_text(receipt, "kernel", "version"),
+            emulated=isinstance(guest, dict) and guest.get("accel") == "tcg",
+            guest=guest.get("accel") if isinstance(guest, dict) else None,
+        )
+
+    @property
+    def name(self) -> str:
+        return self.summary.run
+
+    @property
+    def rank(self) -> int:
+        return 0 if self.emulated else _STAGE_RANK.get(self.summary.stage, 0)
+
+
+def _text(receipt: Mapping[str, object], part: str, name: str) -> str:
+    inner = receipt.get(part)
+    value = inner.get(name) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else "?"
+
+
+def _machine(value: object, path: str) -> Machine:
+    try:
+        return Machine.model_validate(value)
+    except ValidationError as cause:
+        raise faults(f"{path}: machine", cause) from cause
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim, and what was measured for it here."""
+
+    claim: Claim
+    verdict: Verdict | None
+    """None: the line is only what others are compared with."""
+    source: Source | None = None
+    row: RowResult | None = None
+    differs: tuple[str, ...] = ()
+
+    def result(self, variant: str) -> Result | None:
+        return None if self.row is None else self.row.variants.get(variant)
+
+    @property
+    def timed(self) -> bool:
+        """Whether there are times here: counts of an emulated CPU's instructions are none."""
+        return self.row is not None and self.row.unit == "ns" and not self._emulated
+
+    @property
+    def _emulated(self) -> bool:
+        return self.source is not None and self.source.emulated
+
+    def here(self, variant: str) -> float | None:
+        """The variant's value in the unit of the claim; None where it has none."""
+        result = self.result(variant)
+        if result is None or not self.timed:
+            return None
+        if self.claim.printed.unit == RATE:
+            return result.gb_per_s
+        return result.median / NS.get(self.claim.printed.unit, NS["ms"])
+
+    @property
+    def ratio(self) -> Result | None:
+        """`published` over `before` here."""
+        result = self.result(PUBLISHED) if self.timed else None
+        return result if result is not None and result.ratio is not None else None
+
+    @property
+    def gain_published(self) -> float | None:
+        """How many times as fast, as printed."""
+        ratio = self.claim.printed.ratio
+        return None if ratio is None else 1 / ratio
+
+    @property
+    def gain_here(self) -> float | None:
+        ratio = None if self.ratio is None else self.ratio.ratio
+        return None if ratio is None else 1 / ratio
+
+    @property
+    def floor(self) -> Ratio | None:
+        return self.row.floor if self.row is not None and self.timed else None
+
+    @property
+    def fill(self) -> Fill | None:
+        return self.row.limit if self.row is not None and self.timed else None
+
+
+@dataclass(frozen=True)
+class Replication:
+    """One published table, and every line of it with its verdict."""
+
+    table: Table
+    lines: tuple[Line, ...]
+    machine: Machine
+    """Of the records; with no record, the one this is said on."""
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The records that lines are from, in order of time."""
+        used = {line.source.name: line.source for line in self.lines if line.source is not None}
+        return tuple(used[name] for name in sorted(used))
+
+    @property
+    def counts(self) -> Mapping[Word, int]:
+        return Counter(line.verdict.word for line in self.lines if line.verdict is not None)
+
+    @property
+    def word(self) -> Word:
+        """One verdict for all of the table: replicate.rule says how it is found."""
+        return table_word(
+            (
+                line.verdict.word,
+                line.claim.substantial,
+                None if line.ratio is None else line.ratio.ratio,
+            )
+            for line in self.lines
+            if line.verdict is not None
+        )
+
+
+def one_machine(sources: Sequence[Source]) -> None:
+    """Raise BadUsage if records are of several machines: a verdict is about one."""
+    seen: dict[tuple[str | None, str | None, int], str] = {}
+    for source in sources:
+        machine = source.machine
+        seen.setdefault((machine.id, machine.cpu, machine.nr_cpus), source.name)
+    # Old records do not tell machines of one kind apart.
+    kinds = {key[1:] for key in seen}
+    ids = {key[0] for key in seen} - {None}
+    if len(kinds) > 1 or len(ids) > 1:
+        names = ", ".join(seen.values())
+        raise BadUsage(f"records of several machines: {names}; replicate with those of one")
+
+
+def replicate_all(
+    tables: Iterable[Table],
+    sources: Sequence[Source],
+    experiments: Sequence[Experiment],
+    machine: Machine,
+    *,
+    absent: Mapping[Stage, str],
+    failed: Mapping[tuple[str, Stage], str],
+) -> tuple[Replication, ...]:
+    """Every table by the same records.
+
+    absent: by stage, why nothing was to be run there; failed: by experiment and stage, why a run
+    that was to be has no record.
+    """
+    return tuple(
+        replicate(
+            table,
+            sources,
+            experiments,
+            machine,
+            {
+                **absent,
+                **{
+                    stage: said
+                    for (name, stage), said in failed.items()
+                    if name == table.experiment
+                },
+            },
+        )
+        for table in tables
+    )
+
+
+def replicate(
+    table: Table,
+    sources: Iterable[Source],
+    experiments: Iterable[Experiment],
+    machine: Machine,
+    absent: Mapping[Stage, str],
+) -> Replication:
+    """Judge every claim of a table by the records.
+
+    machine: this one, told of where no record says another. absent: by stage, why there is no
+    record of it.
+    """
+    its = tuple(fits(table, experiments))
+    own = sorted(
+        (one for one in sources if one.summary.experiment == table.experiment),
+        key=lambda one: one.name,
+    )
+    candidates = [line for source in own for line in _candidates(table, its, source)]
+    lines = []
+    for claim in claims(table):
+        if claim.is_base:
+            lines.append(Line(claim, None))
+            continue
+        found = [one for one in candidates if _is_of(one, claim)]
+        best = max(found, key=lambda one: _rank(one, claim), default=None)
+        if best is None:
+            best = Line(claim, not_run(_why_no_row(table, claim, its, absent)))
+        lines.append(
+            _too_many_threads(best, machine if best.source is None else best.source.machine)
+        )
+    whose = next((line.source.machine for line in lines if line.source is not None), machine)
+    return Replication(table, tuple(lines), whose)
+
+
+def _is_of(one: Line, claim: Claim) -> bool:
+    return one.claim.line == claim.line and one.claim.value == claim.value
+
+
+def _rank(one: Line, claim: Claim) -> tuple[bool, bool, int, str]:
+    tried = one.verdict is not None and one.verdict.word != "not-run"
+    threads = one.row.params.get("threads") if one.row is not None else None
+    same_threads = threads == claim.printed.threads
+    return (
+        tried,
+        same_threads,
+        one.source.rank if one.source else 0,
+        one.source.name if one.source else "",
+    )
+
+
+def _candidates(table: Table, its: Sequence[Fit], source: Source) -> Iterator[Line]:
+    """What each row of a record says about each claim that it measures."""
+    every = claims(table)
+    for row in source.summary.rows:
+        for fit in its:
+            if fit.row.name != row.row:
+                continue
+            told, threads = _told(row, fit), _threads(row)
+            if fit.ref.nearest is not None and threads is None:
+                continue  # a share of CPUs that came to a number which another row has
+            for claim in every:
+                if takes(table, fit.ref, claim, threads):
+                    verdict = _verdict(table, claim, row, told)
+                    yield Line(claim, verdict, source, row, () if told is None else told.differs)
+
+
+def _told(row: RowResult, fit: Fit) -> Comparison | None:
+    """What the record itself says of the line that the row is compared with."""
+    return next(
+        (
+            one
+            for one in row.comparisons
+            if one.id == fit.own.id
+            and one.value == fit.own.value
+            and fit.own.params.items() <= one.params.items()
+        ),
+        None,
+    )
+
+
+def _threads(row: RowResult) -> int | None:
+    published = row.variants.get(PUBLISHED)
+    asked = row.params.get("threads")
+    numbers = (asked if isinstance(asked, int) else None, published and published.threads)
+    return min((number for number in numbers if number), default=None)
+
+
+def _verdict(table: Table, claim: Claim, row: RowResult, told: Comparison | None) -> Verdict:
+    printed = claim.printed
+    if (reason := _no_verdict(claim, row, told)) is not None:
+        return not_run(reason)
+    if printed.ratio is None:
+        return not_run("the source printed no ratio for this line")
+    if table.approximate and not claim.substantial:
+        return _judged(row, printed.ratio, no_gain=True)
+    if told is not None and (told.before, told.published) == (printed.before, printed.published):
+        return Verdict(told.verdict, told.reason or "")
+    return _judged(row, printed.ratio, no_gain=False)
+
+
+def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | None:
+    """Why the row does not speak for the claim: as its record has it, or by its threads."""
+    there, here = claim.printed.threads, _threads(row)
+    if told is not None and told.verdict == "not-run" and told.reason:
+        same_line = dict(told.params) == dict(claim.line.params)
+        # What it says of the threads of another line holds for that line alone.
+        if same_line or told.threads is None or told.threads == here:
+            return told.reason
+    if row.skipped is not None:
+        return row.skipped
+    if there is not None and here is not None and there != here:
+        return f"{there} thread{'s' if there != 1 else ''} there, {here} here"
+    return None
+
+
+def _judged(row: RowResult, published: float, *, no_gain: bool) -> Verdict:
+    result = row.variants.get(PUBLISHED)
+    if result is None or result.ratio is None or BEFORE not in row.variants:
+        return not_run(f"{BEFORE} and {PUBLISHED} were not both measured")
+    ours = _estimate(result)
+    if no_gain:
+        return judge_no_gain(ours)
+    return judge(ours, None if row.floor is None else _estimate(row.floor), published)
+
+
+def _estimate(value: Result | Ratio) -> Estimate:
+    ratio = value.ratio or 1.0
+    spread = (value.spread_low or ratio, value.spread_high or ratio)
+    return Estimate(ratio, value.low, value.high, spread)
+
+
+def _why_no_row(table: Table, claim: Claim, its: Sequence[Fit], absent: Mapping[Stage, str]) -> str:
+    """Of a claim that no record has anything about."""
+    stages = {fit.row.stage for fit in its if measures(fit.ref, claim)}
+    for stage, reason in absent.items():
+        if stage in stages:
+            return f"its row needs the {stage} stage: {reason}"
+    if stages:
+        return f"no record given has its row ({', '.join(sorted(stages))} stage)"
+    if table.experiment == "deferred-init" and claim.printed.threads is None:
+        there = "CPUs" if table.cpus is None else f"the {table.cpus} CPUs"
+        return (
+            f"it is not said how many of {there} there worked on a node: rows of ours have a number"
+        )
+    what = f"{claim.value} of " if claim.value else ""
+    return f"no row of ours measures {what}{line_words(claim.line.params)}"
+
+
+def _too_many_threads(line: Line, machine: Machine) -> Line:
+    """A plainer reason where the line's threads alone are more than there are CPUs."""
+    there = line.claim.printed.threads
+    if line.verdict is None or line.verdict.word != "not-run" or there is None:
+        return line
+    if there <= machine.nr_cpus:
+        return line
+    reason = f"{there} threads there, {machine.nr_cpus} CPUs here"
+    return Line(line.claim, not_run(reason))
+
+
+def line_words(params: Mapping[str, Scalar]) -> str:
+    """A line's parameters in a few words."""
+    return ", ".join(
+        str(value) if name in ("config", "when", "mode", "machine") else f"{name}={value}"
+        for name, value in params.items()
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The runs of a replication, one after the other, as `ream run` does them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.experiment import Stage
+from ream.paths import cache_dir
+from ream.progress import Reporter
+from ream.record.record import Record
+from ream.replicate.outcome import Source
+from ream.replicate.plan import Planned
+from ream.session.dry_run import plan_text
+from ream.session.request import Request
+from ream.session.run import run_session
+from ream.variants import choose_variants
+
+_TOLD = ("time", "launches", "guest", "not run")
+"""What of a run's own plan is worth repeating for each of several runs."""
+
+
+@dataclass
+class Performed:
+    """What came of the runs, so far."""
+
+    sources: list[Source] = field(default_factory=list)
+    absent: dict[tuple[str, Stage], str] = field(default_factory=dict)
+    """By experiment and stage, why there is no record."""
+    failure: ReamError | None = None
+    """The first that is not only that this machine lacks something."""
+
+
+def request_of(planned: Planned, *, seed: int, runs: Path) -> Request:
+    """The same request that the run's own command line makes."""
+    return Request(
+        experiment=planned.experiment,
+        stage=planned.stage,
+        variants=choose_variants(planned.experiment),
+        tree=None,
+        threads=None,
+        seed=seed,
+        runs=runs,
+        cache=cache_dir(),
+        command=planned.command(seed),
+    )
+
+
+def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterator[str]:
+    """What would be run, for which tables, and how long it takes; nothing is built or kept."""
+    for planned in runs:
+        request = request_of(planned, seed=seed, runs=directory)
+        yield f"run         {request.command}"
+        yield f"tables      {', '.join(planned.tables)}"
+        yield from (line for line in plan_text(request).splitlines() if line.startswith(_TOLD))
+
+
+def perform(
+    runs: Sequence[Planned], *, seed: int, directory: Path, reporter: Reporter
+) -> Performed:
+    """Do every run; one that cannot be done, or fails, leaves its reason, and the next goes on.
+
+    Raises BadUsage: what one run is refused for, the next is, too.
+    """
+    done = Performed()
+    for number, planned in enumerate(runs, start=1):
+        what = f"{planned.experiment.name}, {planned.stage} stage"
+        reporter.step(f"run {number} of {len(runs)}: {what}, for {', '.join(planned.tables)}")
+        try:
+            outcome = run_session(request_of(planned, seed=seed, runs=directory), reporter)
+        except BadUsage:
+            raise
+        except ReamError as cause:
+            reporter.step(f"{what}: {cause}")
+            done.absent[planned.experiment.name, planned.stage] = str(cause)
+            if not isinstance(cause, CannotRunHere):
+                done.failure = done.failure or cause
+        except BaseException:  # Ctrl-C and SIGTERM
+            if done.sources:
+                words = " ".join(f"--record {source.name}" for source in done.sources)
+                reporter.step(f"whole by now, for `ream replicate`: {words}")
+            raise
+        else:
+            reporter.step(f"record: {outcome.path}")
+            done.sources.append(Source.of(Record.load(outcome.path.name, directory)))
+    return done

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which runs a replication needs: one for each experiment and stage, whatever tables share it."""
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ream.experiment import Experiment, Stage
+from ream.published import Table
+from ream.replicate.claims import Claim, Fit, claims, fits, takes
+
+StageChoice = Literal["auto", "native", "vm", "live"]
+
+BEST_FIRST: tuple[Stage, ...] = ("vm", "native", "live")
+"""Whole kernels on hardware did what the sources did; objects in a program time one function of
+it; a kernel that runs has no `before` beside it."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run, for all tables that share it."""
+
+    experiment: Experiment
+    """At its stage, with the rows that are wanted and no others."""
+    stage: Stage
+    tables: tuple[str, ...]
+
+    def command(self, seed: int) -> str:
+        """The line that does this run alone."""
+        whole = [word for row in self.experiment.rows for word in ("--row", row.name)]
+        words = ["ream", "run", self.experiment.name, "--stage", self.stage, *whole]
+        rounds = {row.rounds for row in self.experiment.rows if not row.fixed_rounds}
+        words += ["--launches", str(self.experiment.launches)]
+        if len(rounds) == 1:
+            words += ["--rounds", str(*rounds)]
+        return shlex.join([*words, "--seed", str(seed)])
+
+
+@dataclass(frozen=True)
+class Plan:
+    runs: tuple[Planned, ...]
+    absent: Mapping[Stage, str]
+    """By stage, why nothing is run there."""
+
+
+def make_plan(
+    tables: Sequence[Table],
+    experiments: Iterable[Experiment],
+    *,
+    stage: StageChoice = "auto",
+    kvm_fault: Callable[[], str | None],
+    launches: int | None = None,
+    rounds: int | None = None,
+) -> Plan:
+    """Choose for each line of each table the best stage that has a row for it.
+
+    kvm_fault: why no guest runs under KVM here, or None; asked only where a row would be one.
+    Guests of an emulated CPU have no time that could be compared, so none are started unless
+    the stage is asked for. Raises BadUsage if a number is out of range.
+    """
+    experiments = tuple(experiments)
+    absent: dict[Stage, str] = {}
+    wanted: dict[tuple[str, Stage], dict[str, set[str]]] = {}
+    for table in tables:
+        its = fits(table, experiments)
+        if stage == "auto" and any(fit.row.stage == "vm" for fit in its) and "vm" not in absent:
+            fault = kvm_fault()
+            if fault is not None:
+                absent["vm"] = f"an emulated CPU's times are not compared, and {fault}"
+        for claim in claims(table):
+            chosen = _stage_of(table, claim, its, stage, absent)
+            for fit in its:
+                if fit.row.stage == chosen and takes(table, fit.ref, claim, fit.row.threads):
+                    rows = wanted.setdefault((table.experiment, fit.row.stage), {})
+                    rows.setdefault(fit.row.name, set()).add(table.id)
+    by_name: Mapping[str, Experiment] = {experiment.name: experiment for experiment in experiments}
+    runs = []
+    for (name, where), rows in sorted(wanted.items()):
+        # only() keeps the order of the file.
+        at_stage = by_name[name].at(where).only(tuple(rows))
+        runs.append(
+            Planned(
+                at_stage.resized(launches=launches, rounds=rounds),
+                where,
+                tuple(t.id for t in tables if any(t.id in of for of in rows.values())),
+            )
+        )
+    if stage != "auto":
+        absent |= dict.fromkeys(BEST_FIRST, f"only the {stage} stage was asked for")
+        del absent[stage]
+    return Plan(tuple(runs), absent)
+
+
+def _stage_of(
+    table: Table,
+    claim: Claim,
+    its: Sequence[Fit],
+    asked: StageChoice,
+    absent: Mapping[Stage, str],
+) -> Stage | None:
+    have = {fit.row.stage for fit in its if takes(table, fit.ref, claim, fit.row.threads)}
+    order = BEST_FIRST if asked == "auto" else (asked,)
+    return next((stage for stage in order if stage in have and stage not in absent), None)

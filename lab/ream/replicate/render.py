@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A replication for people: plain ASCII, under 100 columns, from the replication alone."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from ream.experiment import BEFORE, PUBLISHED
+from ream.measure.verdict import Word
+from ream.published import NS, RATIO_UNIT
+from ream.replicate.claims import Claim
+from ream.replicate.outcome import Line, Replication
+from ream.replicate.why import NOT_SAID, Bound, bound, differences
+from ream.report.grid import RATE
+from ream.report.numbers import fit, scale_of
+
+WIDTH = 98
+LABEL = 10
+NAME = 19
+PAIR = 16
+RATIO = 7
+HERE = 15
+INTERVAL = 18
+FLOOR = 5
+NUMBER = 11
+"""Columns of a number in the table of bounds."""
+WORDS: tuple[Word, ...] = (
+    "agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run",
+)  # fmt: skip
+
+HOW_TO_READ = (
+    "before -> after in {unit}; ratio = time after / time before, lower is faster{rates}; here "
+    "with its 95 % interval over launches; floor = how far before is from its own second copy."
+)
+
+
+def render(replications: Sequence[Replication]) -> str:
+    """All tables one after the other, then a line for each, if there are several."""
+    blocks = ["\n".join(_table(one)) for one in replications]
+    if len(replications) > 1:
+        blocks.append("\n".join(_in_short(replications)))
+    return _ascii("\n\n".join(blocks) + "\n")
+
+
+def _ascii(text: str) -> str:
+    """Titles come from mails, and a report must survive any terminal and any mailer."""
+    plain = text.encode("ascii", "backslashreplace").decode("ascii")
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in plain)
+
+
+def _table(replication: Replication) -> Iterator[str]:
+    table = replication.table
+    yield from textwrap.wrap(f"{table.id}: {table.title}", WIDTH)
+    date = table.date.isoformat() if table.date else "date not said"
+    yield from _said("by", f"{table.author}, {date}")
+    if table.claims:
+        yield from _said("claims", table.claims)
+    yield from _said("there", table.machine)
+    yield from _said("here", replication.machine.line())
+    scale, unit = _scale(replication)
+    rates = ", of rates turned over" if unit == RATE else ""
+    yield from _said("read", HOW_TO_READ.format(unit=unit, rates=rates))
+    reasons = _Reasons()
+    yield ""
+    yield from _lines(replication, scale, reasons)
+    yield from reasons.lines()
+    yield ""
+    yield from _why(replication)
+    yield ""
+    yield from _said("verdict", verdict_words(replication))
+    records = ", ".join(source.name for source in replication.sources)
+    yield from _said("record", records or "none")
+
+
+class _Reasons:
+    """Every reason once, under the lines, by a letter."""
+
+    def __init__(self) -> None:
+        self._letters: dict[str, str] = {}
+
+    def letter(self, reason: str) -> str:
+        return self._letters.setdefault(reason, _letter(len(self._letters)))
+
+    def lines(self) -> Iterator[str]:
+        for reason, letter in self._letters.items():
+            yield from _said(f"  {letter}", reason)
+
+
+def _letter(number: int) -> str:
+    first, last = divmod(number, 26)
+    return (_letter(first - 1) if first else "") + chr(ord("a") + last)
+
+
+def _scale(replication: Replication) -> tuple[float, str]:
+    """What to multiply the table's values by, so that they are not small parts of a unit."""
+    units = {line.claim.printed.unit for line in replication.lines}
+    if len(units) != 1:
+        return 1.0, "the unit that its name ends in"
+    (unit,) = units
+    if unit == RATIO_UNIT:
+        return 1.0, "ms"  # of ours; theirs has no values
+    if unit not in NS:
+        return 1.0, unit
+    values = [v for line in replication.lines for v in _printed(line) if v]
+    scale, name = scale_of([value * NS[unit] for value in values] or [NS[unit]], "ns")
+    return NS[unit] / scale, name
+
+
+def _printed(line: Line) -> tuple[float | None, float | None]:
+    return line.claim.printed.before, line.claim.printed.published
+
+
+def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterator[str]:
+    names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
+    *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
+    yield from (f"  {part}" for part in heads)
+    yield (
+        f"  {head:<{NAME}}{'published':>{PAIR}}{'ratio':>{RATIO}}{'here':>{HERE}}  "
+        f"{'ratio':<{INTERVAL}} {'floor':<{FLOOR}} verdict"
+    )
+    for line in replication.lines:
+        yield from _line(line, scale, reasons)
+
+
+def _line(line: Line, scale: float, reasons: _Reasons) -> Iterator[str]:
+    *before, name = textwrap.wrap(line_label(line.claim), NAME - 1) or ["?"]
+    yield from (f"  {part}" for part in before)
+    printed = line.claim.printed
+    text = f"  {name:<{NAME}}"
+    if line.verdict is None:
+        value = printed.before if printed.published is None else printed.published
+        yield f"{text}{_value(value, scale, 6):>{PAIR}}  what others are compared with"
+        return
+    text += f"{_pair(*_printed(line), scale, 6):>{PAIR}}"
+    text += f"{'' if printed.ratio is None else fit(printed.ratio, 5, 3):>{RATIO}}"
+    if line.ratio is not None:
+        here = _pair(line.here(BEFORE), line.here(PUBLISHED), scale, 4)
+        text += f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
+    else:
+        text += " " * 2
+    reason = line.verdict.reason if line.verdict.word != "agrees" else ""
+    yield f"{text}{line.verdict.word}{f' {reasons.letter(reason)}' if reason else ''}"
+
+
+def line_label(claim: Claim) -> str:
+    """The values of a line's parameters, whose names are in the head; and the quantity."""
+    words = ", ".join(str(value) for value in claim.line.params.values())
+    return f"{words}: {claim.value}" if claim.value else words
+
+
+def _value(value: float | None, scale: float, digits: int) -> str:
+    """With as many digits as the source printed, or fewer of ours; never an exponent."""
+    if value is None:
+        return "?"
+    text = f"{value * scale:.{digits}g}"
+    return text if "e" not in text else f"{value * scale:.0f}"
+
+
+def _pair(before: float | None, after: float | None, scale: float, digits: int) -> str:
+    if before is None and after is None:
+        return ""
+    return f"{_value(before, scale, digits)} -> {_value(after, scale, digits)}"
+
+
+def _interval(line: Line) -> str:
+    ratio = line.ratio
+    if ratio is None:
+        return ""
+    if ratio.low is None or ratio.high is None:
+        return fit(ratio.ratio, 5, 3)
+    return f"{fit(ratio.ratio, 5, 3)} [{fit(ratio.low, 4)}..{fit(ratio.high, 4)}]"
+
+
+def _floor(line: Line) -> str:
+    """How far the floor's interval reaches from 1, in per cent."""
+    floor = line.floor
+    if floor is None or floor.low is None or floor.high is None:
+        return "?"
+    reach = max(floor.high, 1 / floor.low) - 1
+    return f"{100 * reach:.0f}%" if reach >= 0.1 else f"{100 * reach:.1f}%"  # noqa: PLR2004
+
+
+def _why(replication: Replication) -> Iterator[str]:
+    yield "why it may differ"
+    for one in differences(replication):
+        text = f"{one.there} there; {one.here} here" if one.here else one.there
+        if one.there == NOT_SAID:
+            text = f"{one.here} here; {NOT_SAID} there"
+        yield from _said(f"  {one.what}", text)
+    measured = [(line, its) for line in replication.lines if (its := bound(line)) is not None]
+    if not measured:
+        return
+    yield ""
+    columns = ("GB", "times L3", "of limit", "at most", "published", "found")
+    yield f"  {'what bounds it here':<{NAME + 4}}" + _columns(columns)
+    for line, its in measured:
+        yield from _bound(line, its)
+    yield from _said("  read", _how_bounds(replication, [its for _, its in measured]))
+    for line, its in measured:
+        if (gain := line.gain_published) is not None and its.most is not None and its.most < gain:
+            yield from _said(
+                "  beyond",
+                f"{line_label(line.claim)}: {gain:.2f}x is published; before is at "
+                f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x is to be "
+                f"had with {_cpus(its.threads)}",
+            )
+
+
+def _bound(line: Line, its: Bound) -> Iterator[str]:
+    *before, name = textwrap.wrap(line_label(line.claim), NAME + 3) or ["?"]
+    yield from (f"  {part}" for part in before)
+    cells = (
+        fit(its.nr_bytes / 1e9, 6, 3),
+        fit(its.of_l3, 6, 1),
+        "?" if its.of_limit is None else f"{fit(its.of_limit, 5)} -> {fit(its.after, 5)}",
+        "?" if its.most is None else f"{fit(its.most, 6)}x",
+        "?" if line.gain_published is None else f"{fit(line.gain_published, 6)}x",
+        "?" if line.gain_here is None else f"{fit(line.gain_here, 6)}x",
+    )
+    yield f"  {name:<{NAME + 4}}" + _columns(cells)
+
+
+def _columns(cells: Sequence[str]) -> str:
+    """The third has two numbers."""
+    return "".join(f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells))  # noqa: PLR2004
+
+
+def _how_bounds(replication: Replication, bounds: Sequence[Bound]) -> str:
+    kinds = ", ".join(
+        dict.fromkeys(f"{its.how} with {_cpus(its.threads)}" for its in bounds if its.of_limit)
+    )
+    what = {line.row.bytes_of for line in replication.lines if line.row is not None}
+    counted = "of memory map" if what == {"map"} else "of memory moved"
+    said = f"GB {counted} in one sample, which up to 1 times the L3 may stay cached"
+    if not kinds:
+        return f"{said}; nothing ran beside it that would be a limit"
+    return (
+        f"{said}; of limit = time of the fastest fill or copy of the same bytes over that of "
+        f"before -> published, 1 is all the hardware gives (for before: {kinds}); at most = the "
+        "inverse of the former, with as many CPUs"
+    )
+
+
+def _cpus(threads: int | None) -> str:
+    return "1 CPU" if threads == 1 else f"{threads} CPUs"
+
+
+def verdict_words(replication: Replication) -> str:
+    """One word and the counts that it comes from."""
+    counts = replication.counts
+    told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts.get(word))
+    tried = sum(number for word, number in counts.items() if word != "not-run")
+    return f"{replication.word}: {told}; {tried} of {sum(counts.values())} could be tried here"
+
+
+def _in_short(replications: Iterable[Replication]) -> Iterator[str]:
+    yield "in short"
+    for one in replications:
+        yield from textwrap.wrap(
+            f"  {one.table.id:<34}{verdict_words(one)}", WIDTH, subsequent_indent=" " * 36
+        )
+
+
+def _said(label: str, text: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        f"{label:<{LABEL}}{text}",
+        WIDTH,
+        subsequent_indent=" " * LABEL,
+        break_on_hyphens=False,
+    ) or [label]

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Why a published line may differ here: the receipt against the table, and measured bounds."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ream.experiment import BEFORE, PUBLISHED, format_size
+from ream.record.machine import Machine
+from ream.replicate.outcome import Line, Replication
+
+NOT_SAID = "not said"
+
+_OURS = re.compile(r"their patches\b.*? there, (.+)")
+_OF_A_LINE = re.compile(
+    r"\d+ threads? there|\S+ CPUs there|\S+ GiB a node there|about .* GB/s there"
+)
+"""What is said of one line, or made from the other table that a row of ours names."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is, or may be, another one there than here."""
+
+    what: str
+    there: str
+    here: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How much can be gained here at all, and what for: of one measured line."""
+
+    of_limit: float | None
+    """The limit's time over that of `before`; None: no fill or copy ran beside it."""
+    after: float | None
+    """The same of `published`, which may have other CPUs."""
+    how: str | None
+    threads: int | None
+    nr_bytes: int
+    of_l3: float | None
+    """The bytes of a sample over the size of the L3."""
+
+    @property
+    def most(self) -> float | None:
+        """No change of `before` makes it faster by more than this factor."""
+        return None if self.of_limit is None else max(1.0, 1 / self.of_limit)
+
+
+def differences(replication: Replication) -> tuple[Difference, ...]:
+    """The machine, the kernel, the clock and what the experiment says; alike things are left out,
+    but where the source does not say.
+    """
+    return tuple(one for one in _differences(replication) if one.there != one.here)
+
+
+def _differences(replication: Replication) -> Iterator[Difference]:
+    table, machine = replication.table, replication.machine
+    yield Difference("machine", table.machine, machine.line())
+    yield Difference("host", _host(table.machine), _host_here(replication))
+    yield Difference("caches", NOT_SAID, _caches(machine))
+    if table.cpus is not None:
+        yield Difference("CPUs", str(table.cpus), str(machine.nr_cpus))
+    if table.node_gib is not None or _nodes_matter(replication):
+        there = NOT_SAID if table.node_gib is None else f"{table.node_gib} GiB a node"
+        yield Difference("memory", there, _sizes(replication))
+    yield Difference("base", table.base or NOT_SAID, _base(replication))
+    clock = (
+        f"{machine.clock_source or 'unknown clock'}, steps of {machine.timer_step_ns} ns or less"
+    )
+    yield Difference("timer", _timer(table.method), clock)
+    yield Difference("method", f"there: {table.method}", "")
+    for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
+        if not _OURS.match(said) and not _OF_A_LINE.match(said):
+            yield Difference("method", said, "")
+
+
+def _host(machine: str) -> str:
+    words = machine.lower()
+    if "bare metal" in words:
+        return "bare metal"
+    if re.search(r"\bvm\b|\bguest\b|virtual machine", words):
+        return "virtual machine"
+    return NOT_SAID
+
+
+def _host_here(replication: Replication) -> str:
+    machine = replication.machine
+    host = "not known"
+    if machine.hypervisor is not None:
+        host = "virtual machine" if machine.hypervisor else "bare metal"
+    stages = dict.fromkeys(
+        f"{source.summary.stage} stage" + (f" under {source.guest.upper()}" if source.guest else "")
+        for source in replication.sources
+    )
+    return ", ".join((host, *stages))
+
+
+def _timer(method: str) -> str:
+    found = re.search(r"jiffies|ktime|boot log", method)
+    return found[0] if found else NOT_SAID
+
+
+def _caches(machine: Machine) -> str:
+    sizes = {level: machine.cache_bytes(level) for level in (1, 2, 3)}
+    known = [f"L{level} {format_size(size)}" for level, size in sizes.items() if size is not None]
+    return ", ".join(known) or "not known"
+
+
+def _nodes_matter(replication: Replication) -> bool:
+    return replication.table.experiment == "deferred-init"
+
+
+def _sizes(replication: Replication) -> str:
+    pages = {
+        line.row.params["nr_pages"]: None
+        for line in replication.lines
+        if line.row is not None and isinstance(line.row.params.get("nr_pages"), int)
+    }
+    return ", ".join(format_size(int(number or 0) * 4096) for number in pages) or "not run"
+
+
+def _base(replication: Replication) -> str:
+    versions = ", ".join(dict.fromkeys(source.kernel for source in replication.sources))
+    for line in replication.lines:
+        for said in line.differs:
+            if found := _OURS.match(said):
+                return found[1].removesuffix(" here")
+    return versions or "not run"
+
+
+def bound(line: Line) -> Bound | None:
+    """What the fastest fill or copy of the same bytes allows; None where nothing was timed."""
+    before, published = line.result(BEFORE), line.result(PUBLISHED)
+    if before is None or not line.timed or line.source is None or line.row is None:
+        return None
+    l3 = line.source.machine.cache_bytes(3)
+    fill = next((one for one in line.row.limits if one.threads == before.limit_threads), line.fill)
+    return Bound(
+        of_limit=before.of_limit,
+        after=None if published is None else published.of_limit,
+        how=None if fill is None else fill.how,
+        threads=before.limit_threads,
+        nr_bytes=before.nr_bytes,
+        of_l3=None if not l3 else before.nr_bytes / l3,
+    )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream replicate` as people start it: records that exist, mails, one quick run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT, PUBLISHED
+
+RECORDS = CHECKOUT / "docs/records"
+MAILS = PUBLISHED / "mail"
+
+
+def record_of(name: str) -> str:
+    return str(next(RECORDS.glob(f"*-{name}-*")))
+
+
+def test_every_table_has_a_verdict_from_records_alone(ream) -> None:
+    words = [word for path in sorted(RECORDS.glob("*/run.json"))
+             for word in ("--record", str(path.parent))]  # fmt: skip
+    once = ream("replicate", "--all", *words)
+    assert once.code in (0, 1, 4)
+    assert once.err == ""
+    assert all(len(line) < 100 for line in once.out.splitlines())
+    told = json.loads(ream("replicate", "--all", *words, "--json").out)
+    assert told["schema"] == 1
+    assert all(f"\n  {table['id']}" in once.out for table in told["tables"])
+    assert len(told["tables"]) == 14
+
+
+@pytest.mark.parametrize(
+    ("table", "record"), [("fork-pte-batch-v3", "fork-native"), ("compact-dma", "fork-native")]
+)
+def test_the_exit_code_is_that_of_the_worst_table(ream, table: str, record: str) -> None:
+    said = ream("replicate", table, "--record", record_of(record), "--json")
+    (told,) = json.loads(said.out)["tables"]
+    codes = {"contradicts": 1, "not-run": 3, "inconclusive": 4}
+    assert said.code == codes.get(told["verdict"], 0), said.err
+
+
+def test_a_dry_run_says_which_runs_and_how_long(ream) -> None:
+    said = ream("replicate", "--all", "--dry-run", "--seed", "3", "--launches", "2")
+    assert said.code == 0, said.err
+    assert "run         ream run fork --stage " in said.out
+    assert "tables      fork-pte-batch-v3, unmap-pte-batch-v1" in said.out
+    assert "about" in said.out
+    assert "--seed 3" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "name published tables, or --all; there are deferred-init-skylake"),
+        (("nothing",), "no published table nothing; there are"),
+        (("--all", "--author", "A"), "--author: only with --import FILE"),
+        (("--all", "--import", "x"), "--import reads a mail and measures nothing"),
+        (("--all", "--launches", "0"), "launches: must be between 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_in_one_line(ream, words, said) -> None:
+    ran = ream("replicate", *words)
+    assert ran.code == 2
+    assert ran.err.startswith(f"ream: {said}")
+    assert ran.out == ""
+
+
+def test_a_pasted_table_becomes_a_file_that_can_be_replicated_at_once(ream, tmp_path: Path) -> None:
+    out = tmp_path / "mine.toml"
+    mail = MAILS / "zone-device-v4.txt"
+    words = ("replicate", "--import", str(mail), "--id", "mine", "-o", str(out))
+    assert ream(*words).code == 0
+    assert ream(*words).code == 2  # it is there already
+    assert ream(*words, "--force").code == 0
+    assert ream("replicate", "--import", str(mail), "--id", "mine").out == out.read_text()
+    said = ream("replicate", str(out), "--record", record_of("zone-device-native"))
+    assert said.code in (0, 1, 4), said.err
+    assert "mine: not said" in said.out
+    assert "262.12 -> 108.36" in said.out
+
+
+def test_a_mail_without_a_table_is_refused_with_the_layouts(ream, tmp_path: Path) -> None:
+    (tmp_path / "mail").write_text("Nice work!\n")
+    ran = ream("replicate", "--import", "mail")
+    assert ran.code == 2
+    assert ran.err.startswith("ream: line 1: 'Nice work!': not understood; the layouts known are")
+
+
+def test_a_quick_run_replicates_a_table_and_leaves_an_ordinary_record(ream, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(
+        '[[table]]\nid = "small"\nexperiment = "fork"\ntitle = "t"\nauthor = "a"\n'
+        'machine = "m"\nmethod = "m"\nunit = "ms"\nbetter = "lower"\nrows = [\n'
+        "{ params = { folio_kib = 64 }, values = { before = 10, published = 7 } },\n]\n"
+    )
+    ran = ream("replicate", "small.toml", "--launches", "2", "--rounds", "1", "--seed", "1")
+    assert ran.code in (0, 1, 4), ran.err  # a busy machine may say anything
+    assert "\n  64 " in ran.out
+    (record,) = (tmp_path / "data/ream/runs").iterdir()
+    assert ran.out.rstrip().endswith(f"record    {record.name}")
+    again = ream("replicate", "small.toml", "--record", record.name)
+    assert (again.out, again.code) == (ran.out, ran.code)
+    assert ream("report").code == 0

@@ -1,0 +1,414 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Published tables against records that exist: no line is lost, and no verdict is kinder here."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.cli.replicate import _exit as end
+from ream.errors import BadUsage, CannotRunHere, VerificationFailed
+from ream.experiment import BEFORE, Experiment, load
+from ream.mail.read import import_text
+from ream.measure.statistics import Estimate
+from ream.measure.verdict import judge
+from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
+from ream.progress import Reporter
+from ream.published import Table, load_tables, lookup
+from ream.record.record import Record
+from ream.replicate import perform as performing
+from ream.replicate.claims import base_of, claims, fits
+from ream.replicate.contract import to_object
+from ream.replicate.outcome import Replication, Source, one_machine, replicate_all
+from ream.replicate.plan import make_plan
+from ream.replicate.render import WORDS, line_label, render
+from ream.replicate.rule import judge_no_gain, table_word
+from ream.replicate.why import NOT_SAID, bound, differences
+
+RECORDS = CHECKOUT / "docs/records"
+TABLES = load_tables(PUBLISHED)
+NO_KVM = "there is no /dev/kvm"
+
+
+@pytest.fixture(scope="module")
+def experiments() -> list[Experiment]:
+    return [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+
+
+@pytest.fixture(scope="module")
+def sources() -> list[Source]:
+    found = sorted(path.parent for path in RECORDS.glob("*/run.json"))
+    return [Source.of(Record.load(str(path), RECORDS)) for path in found]
+
+
+@pytest.fixture(scope="module")
+def replications(experiments, sources) -> dict[str, Replication]:
+    return {one.table.id: one for one in replicated(TABLES, sources, experiments)}
+
+
+def replicated(tables, sources, experiments, failed=None) -> tuple[Replication, ...]:
+    return replicate_all(
+        tables,
+        sources,
+        experiments,
+        max(sources, key=lambda source: source.name).machine,
+        absent={"vm": NO_KVM},
+        failed=failed or {},
+    )
+
+
+def planned(tables, experiments, **options):
+    return make_plan(tables, experiments, **{"kvm_fault": lambda: NO_KVM, **options})
+
+
+def estimate(value) -> Estimate:
+    return Estimate(value.ratio, value.low, value.high, (value.ratio,))
+
+
+def verdicts(replication: Replication) -> list[str | None]:
+    return [line.verdict and line.verdict.word for line in replication.lines]
+
+
+# --- nothing is lost ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.id)
+def test_every_line_of_every_table_has_a_verdict_or_is_what_others_are_compared_with(
+    table: Table, replications
+) -> None:
+    lines = replications[table.id].lines
+    assert {tuple(line.claim.line.params.items()) for line in lines} == {
+        tuple(row.params.items()) for row in table.rows
+    }
+    for line in lines:
+        assert (line.verdict is None) == line.claim.is_base
+        if line.verdict is not None:
+            assert line.verdict.word in WORDS
+            assert line.verdict.reason
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.id)
+def test_every_line_stands_in_the_text_and_in_the_object(table: Table, replications) -> None:
+    one = replications[table.id]
+    text = " ".join(render([one]).split())
+    for line in one.lines:
+        assert " ".join(line_label(line.claim).split()) in text
+    told = to_object([one])["tables"][0]
+    assert [line["params"] for line in told["lines"]] == [
+        dict(line.claim.line.params) for line in one.lines
+    ]
+    assert sum(told["counts"].values()) == sum(v is not None for v in verdicts(one))
+
+
+def test_every_published_table_gets_one_word(replications) -> None:
+    assert len(replications) == len(TABLES)
+    assert {one.word for one in replications.values()} <= set(WORDS)
+
+
+def test_the_same_records_give_the_same_bytes_in_any_order(experiments, sources) -> None:
+    one = replicated(TABLES, sources, experiments)
+    other = replicated(TABLES, sources[::-1], experiments)
+    assert render(one) == render(other)
+    assert to_object(one) == to_object(other)
+
+
+def test_the_text_is_plain_and_narrower_than_100_columns(replications) -> None:
+    text = render(list(replications.values()))
+    assert text.isascii()
+    assert max(map(len, text.splitlines())) < 100
+
+
+def test_without_records_every_line_says_why(experiments, sources) -> None:
+    machine = sources[0].machine
+    for one in replicate_all(TABLES, [], experiments, machine, absent={}, failed={}):
+        assert one.word == "not-run"
+        assert one.sources == ()
+        assert set(verdicts(one)) <= {None, "not-run"}
+
+
+# --- and no verdict changes -----------------------------------------------------------------
+
+
+def test_a_line_has_the_verdict_of_its_record(replications) -> None:
+    fork = replications["fork-pte-batch-v3"]
+    assert any(line.row is not None for line in fork.lines)
+    for line in fork.lines:
+        told = [one for one in line.row.comparisons if one.id == fork.table.id] if line.row else []
+        for one in told:
+            assert line.verdict is not None
+            assert (line.verdict.word, line.verdict.reason) == (one.verdict, one.reason)
+
+
+def test_a_table_that_no_row_names_is_judged_by_the_rows_of_its_form(replications) -> None:
+    v3, v4 = replications["zone-device-v3"], replications["zone-device-v4"]
+    rows = [line.row and line.row.row for line in v3.lines]
+    assert rows == [line.row and line.row.row for line in v4.lines]
+    assert "fsdax-100GB" in rows
+    # Not the record's verdict, which is on other numbers, but one on its own.
+    rebind = v3.lines[1]
+    assert rebind.claim.printed.published == 114.31
+    assert rebind.ratio is not None
+    assert rebind.floor is not None
+    own = judge(estimate(rebind.ratio), estimate(rebind.floor), 114.31 / 273.52)
+    assert rebind.verdict == own
+
+
+def test_rows_of_a_function_alone_give_numbers_but_no_verdict(replications) -> None:
+    unmap = replications["unmap-pte-batch-v1"]
+    assert set(verdicts(unmap)) == {"not-run"}
+    assert all(line.ratio is not None for line in unmap.lines)
+    assert unmap.word == "not-run"
+
+
+def test_times_of_an_emulated_cpu_are_not_shown_beside_published_ones(replications) -> None:
+    compact = replications["compact-dma"]
+    assert all(line.here(BEFORE) is None and line.ratio is None for line in compact.lines)
+    assert "emulated CPU" in render([compact])
+
+
+def test_a_line_with_more_threads_than_cpus_says_so(replications) -> None:
+    skylake = replications["deferred-init-skylake"]
+    reasons = Counter(line.verdict.reason for line in skylake.lines if line.verdict)
+    assert reasons[f"52 threads there, {skylake.machine.nr_cpus} CPUs here"] == 2
+
+
+def test_a_quantity_of_the_vm_stage_says_why_there_are_no_guests(replications) -> None:
+    zen = replications["deferred-init-zen-guest-4cpu"]
+    (line,) = (
+        line
+        for line in zen.lines
+        if line.claim.value == "boot_ms" and line.claim.printed.threads == 2
+    )
+    assert line.verdict is not None
+    assert line.verdict.reason == f"its row needs the vm stage: {NO_KVM}"
+
+
+def test_a_run_that_failed_gives_its_reason_to_its_lines(experiments, sources) -> None:
+    fork = lookup(TABLES, "fork-pte-batch-v3")
+    others = [source for source in sources if source.summary.experiment != "fork"]
+    (one,) = replicated([fork], others, experiments, failed={("fork", "native"): "no compiler"})
+    assert {line.verdict.reason for line in one.lines if line.verdict} == {
+        "its row needs the native stage: no compiler"
+    }
+
+
+def test_records_of_two_machines_are_refused(sources) -> None:
+    one_machine(sources)
+    other = sources[1].machine.model_copy(update={"cpu": "another"})
+    mixed = [sources[0], Source(sources[1].summary, other, "6.12", emulated=False, guest=None)]
+    with pytest.raises(BadUsage, match="records of several machines"):
+        one_machine(mixed)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["agrees", "contradicts", "inconclusive"], 1),
+        (["agrees", "inconclusive", "not-run"], 4),
+        (["not-run", "not-run"], 3),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_word(words, code) -> None:
+    with pytest.raises(typer.Exit) as ended:
+        end(words)
+    assert ended.value.exit_code == code
+
+
+@pytest.mark.parametrize("words", [["agrees"], ["weaker", "not-run"], ["stronger", "agrees"]])
+def test_what_holds_as_far_as_it_could_be_tried_ends_well(words) -> None:
+    end(words)
+
+
+@pytest.mark.parametrize("machine", [None, 7, {}, {"cpu": 3}])
+def test_a_receipt_without_a_machine_is_refused_by_name(machine, tmp_path) -> None:
+    path = next(RECORDS.glob("*/run.json")).parent
+    good = Record.load(str(path), RECORDS)
+    damaged = Record(tmp_path, good.run, {**good.receipt, "machine": machine})
+    with pytest.raises(BadUsage, match="machine"):
+        Source.of(damaged)
+
+
+# --- why ------------------------------------------------------------------------------------
+
+
+def test_what_differs_names_machine_caches_base_and_clock(replications) -> None:
+    said = {one.what: one for one in differences(replications["zone-device-v4"])}
+    assert {"machine", "host", "caches", "base", "timer", "method"} <= said.keys()
+    assert said["base"].there == "v7.1-rc6"
+    assert said["timer"].there == "jiffies"
+    assert said["caches"].there == NOT_SAID
+    v3 = {one.what: one for one in differences(replications["zone-device-v3"])}
+    assert v3["base"].there == "v7.1-rc3"
+
+
+def test_a_published_gain_above_what_the_limit_allows_is_said(replications) -> None:
+    v4 = replications["zone-device-v4"]
+    its = bound(v4.lines[1])
+    assert its is not None
+    assert its.of_limit is not None
+    assert its.most == pytest.approx(1 / its.of_limit)
+    text = " ".join(render([v4]).split())
+    said = (
+        "beyond fsdax, map=dev, rebind: 2.42x is published; before is at "
+        f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x is to be had with"
+    )
+    assert (said in text) == (its.most < 262.12 / 108.36)
+
+
+# --- one word for a table -------------------------------------------------------------------
+
+JUDGED = st.tuples(st.sampled_from(WORDS), st.booleans(), st.one_of(st.none(), st.floats(0.3, 3.0)))
+
+
+@given(st.lists(JUDGED))
+def test_a_table_is_as_good_as_its_weakest_line(lines) -> None:
+    word = table_word(lines)
+    claimed = {word for word, substantial, _ in lines if substantial} - {"not-run"}
+    if "contradicts" in claimed:
+        assert word == "contradicts"
+    if not {one for one, _, _ in lines} - {"not-run"}:
+        assert word == "not-run"
+    if word in ("agrees", "stronger"):
+        assert not claimed & {"contradicts", "inconclusive", "weaker"}
+    assert table_word(lines[::-1]) == word
+
+
+def test_a_small_difference_where_nothing_was_claimed_does_not_fail_a_table() -> None:
+    fine = ("agrees", True, 0.7)
+    assert table_word([fine, ("contradicts", False, 1.03)]) == "agrees"
+    assert table_word([fine, ("contradicts", False, 1.2)]) == "contradicts"
+    assert table_word([fine, ("contradicts", True, 1.03)]) == "contradicts"
+    assert table_word([fine, ("weaker", True, 0.9)]) == "weaker"
+    assert table_word([("stronger", True, 0.5), fine]) == "agrees"
+    assert table_word([("stronger", True, 0.5)]) == "stronger"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.97, 1.02, "agrees"),
+        (0.85, 1.02, "inconclusive"),
+        (0.5, 1.5, "inconclusive"),
+        (0.6, 0.8, "contradicts"),
+        (1.2, 1.3, "contradicts"),
+        (None, None, "inconclusive"),
+    ],
+)
+def test_no_gain_is_agreed_with_only_where_a_gain_is_excluded(low, high, word) -> None:
+    assert judge_no_gain(Estimate(1.0, low, high, (1.0,))).word == word
+
+
+# --- the plan -------------------------------------------------------------------------------
+
+
+def test_one_run_for_each_experiment_does_all_tables(experiments) -> None:
+    plan = planned(TABLES, experiments)
+    assert [(run.experiment.name, run.stage) for run in plan.runs] == [
+        ("deferred-init", "native"),
+        ("fork", "native"),
+        ("migrate", "native"),
+        ("zone-device", "native"),
+    ]
+    assert "emulated" in plan.absent["vm"]
+    assert NO_KVM in plan.absent["vm"]
+    (zone,) = (run for run in plan.runs if run.experiment.name == "zone-device")
+    assert zone.tables == ("zone-device-v4", "zone-device-v3", "zone-device-private-popple")
+    assert [row.name for row in zone.experiment.rows] == [
+        *("fsdax-100GB", "devdax-100GB", "private-64GB", "fsdax-first")
+    ]
+
+
+def test_where_kvm_runs_guests_the_vm_stage_goes_first_and_native_does_the_rest(
+    experiments,
+) -> None:
+    plan = planned(TABLES, experiments, kvm_fault=lambda: None)
+    stages = {(run.experiment.name, run.stage) for run in plan.runs}
+    assert {("zone-device", "vm"), ("compact", "vm"), ("migrate", "vm")} <= stages
+    assert ("zone-device", "native") not in stages  # the vm stage has all of its lines
+    assert ("migrate", "native") in stages
+    assert "vm" not in plan.absent
+
+
+def test_kvm_is_not_asked_for_where_no_guest_could_be_wanted(experiments) -> None:
+    def asked() -> str:
+        raise AssertionError
+
+    planned([lookup(TABLES, "fork-pte-batch-v3")], experiments, kvm_fault=asked)
+    planned(TABLES, experiments, stage="native", kvm_fault=asked)
+
+
+def test_a_stage_that_is_asked_for_is_the_only_one(experiments) -> None:
+    plan = planned(TABLES, experiments, stage="live")
+    assert {run.stage for run in plan.runs} == {"live"}
+    assert plan.absent == dict.fromkeys(("vm", "native"), "only the live stage was asked for")
+
+
+def test_launches_and_rounds_are_those_asked_for_and_in_the_command(experiments) -> None:
+    table = lookup(TABLES, "zone-device-v4")
+    (run,) = planned([table], experiments, launches=2, rounds=3).runs
+    assert run.experiment.launches == 2
+    assert {row.rounds for row in run.experiment.rows} == {3}
+    assert run.command(9) == (
+        "ream run zone-device --stage native --row fsdax-100GB --row devdax-100GB "
+        "--row fsdax-first --launches 2 --rounds 3 --seed 9"
+    )
+
+
+@pytest.mark.parametrize("path", sorted((PUBLISHED / "mail").glob("*.txt")), ids=lambda p: p.stem)
+def test_a_table_from_a_mail_is_run_by_the_rows_of_the_one_it_was(path: Path, experiments) -> None:
+    ((mine, _),) = import_text(path.read_bytes(), {"id": "mine"})
+    ours = lookup(TABLES, path.stem)
+    assert {fit.row.name for fit in fits(mine, experiments)} == {
+        fit.row.name
+        for fit in fits(ours, experiments)
+        if "unmap" not in str(fit.row.params().get("operation"))
+    }
+
+
+def test_the_line_before_the_change_is_the_one_that_rows_name(experiments) -> None:
+    checked = 0
+    for experiment in experiments:
+        for row in experiment.rows:
+            for ref in row.published:
+                if ref.before is None or ref.nearest is not None:
+                    continue
+                table = lookup(TABLES, ref.id)
+                line = table.row(ref.params)
+                assert base_of(table, line) == table.row(ref.before)
+                checked += 1
+    assert checked > 40
+
+
+def test_what_only_repeats_a_time_is_no_claim_of_its_own() -> None:
+    names = {claim.value for claim in claims(lookup(TABLES, "deferred-init-haswell"))}
+    assert names == {"boot_ms", "init_ms"}
+    assert {claim.value for claim in claims(lookup(TABLES, "compact-dma"))} == {
+        *("wall_ms", "sys_pct", "hog_iterations")
+    }
+
+
+# --- the runs -------------------------------------------------------------------------------
+
+
+def test_a_run_that_cannot_be_done_does_not_keep_the_next_from_being_done(
+    experiments, monkeypatch, tmp_path
+) -> None:
+    plan = planned(TABLES, experiments)
+    faults = iter(
+        [CannotRunHere("no room"), VerificationFailed("a page"), CannotRunHere("b"), BadUsage("c")]
+    )
+
+    def run_session(*_request):
+        raise next(faults)
+
+    monkeypatch.setattr(performing, "run_session", run_session)
+    with pytest.raises(BadUsage):
+        performing.perform(plan.runs, seed=1, directory=tmp_path, reporter=Reporter())
+    faults = iter([CannotRunHere("no room"), VerificationFailed("a page")])
+    done = performing.perform(plan.runs[:2], seed=1, directory=tmp_path, reporter=Reporter())
+    assert done.sources == []
+    assert done.absent == {("deferred-init", "native"): "no room", ("fork", "native"): "a page"}
+    assert isinstance(done.failure, VerificationFailed)

@@ -1,35 +1,164 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream report`: a record's words again."""
+"""`ream report`: a record's words again, or a page of it for a browser."""
 
 import json
+import os
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from ream.cli import complete
 from ream.cli.app import OutputOption, app, runs_dir
+from ream.errors import BadUsage
+
+HTML = "--html"
+DEFAULT = ""
+"""What --html without a file stands for."""
+STDOUT = "-"
 
 
-@app.command()
+class _Report(TyperCommand):
+    """`--html` may stand alone, with a FILE that ends in .html, or with `-`.
+
+    Any other word behind it is the RUN, so that `ream report --html last` is no file "last".
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(html_joined(args)))
+
+
+def html_joined(args: Sequence[str]) -> Iterator[str]:
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            yield from (word, *words)
+        elif word != HTML:
+            yield word
+        else:
+            following = next(words, None)
+            if following is not None and _is_page(following):
+                yield f"{HTML}={following}"
+            else:
+                yield f"{HTML}={DEFAULT}"
+                # It may be --html again, or an option with a value of its own.
+                yield from html_joined(() if following is None else (following, *words))
+
+
+def _is_page(word: str) -> bool:
+    return word == STDOUT or (
+        not word.startswith("-") and Path(word).suffix.lower() in (".html", ".htm")
+    )
+
+
+@app.command(cls=_Report)
 def report(
     record: Annotated[
-        str, typer.Argument(metavar="RUN", help="A run id, a record's directory, or `last`.")
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="A run id, its beginning or end, a record's directory, `last`, `last-1`.",
+            autocompletion=complete.runs,
+        ),
     ] = "last",
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record's object.")] = False,
     as_letter: Annotated[
         bool, typer.Option("--letter", help="Print it for a cover letter, under 75 columns.")
     ] = False,
+    html: Annotated[
+        str | None,
+        typer.Option(
+            HTML,
+            metavar="[FILE]",
+            help="Write one page for a browser, with plots and the receipt, that opens without"
+            " network. FILE ends in .html (else write --html=FILE); without it <run id>.html here;"
+            " `-` is standard output.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Let --html replace a file.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which file --html would write, and stop.")
+    ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Print a record's table again, from the record alone."""
+    """Print a record's table again, from the record alone, or make a page of it.
+
+    The same record gives the same bytes, today and on another machine with this ream.
+
+    Exit status: 0; 2 if there is no such record, it is damaged, or the page's file is there; 6 if
+    one of its samples is damaged.
+    """
+    if sum((as_json, as_letter, html is not None)) > 1:
+        raise BadUsage(f"--json, --letter and {HTML} are three reports; ask for one of them")
+    if (force or dry_run) and html is None:
+        raise BadUsage(f"--force and --dry-run are about the file of {HTML}")
     from ream.record.record import Record  # noqa: PLC0415
+
+    found = Record.load(record, runs_dir(output))
+    if html is not None:
+        write_page(found, html, force=force, dry_run=dry_run)
+        return
     from ream.report import letter, table  # noqa: PLC0415
     from ream.report.contract import Summary  # noqa: PLC0415
 
-    found = Record.load(record, runs_dir(output))
     summary = Summary.from_object(found.run, source=str(found.path))
     if as_json:
         print(json.dumps(summary.to_object(), indent=1))
     else:
         sys.stdout.write((letter if as_letter else table).render(summary))
+
+
+def write_page(found: Any, name: str, *, force: bool, dry_run: bool = False) -> None:
+    """Asked first whether the file may be written: a page takes a second or two to make."""
+    path = Path(name or f"{found.path.resolve().name}.html")
+    if name != STDOUT:
+        if not force and os.path.lexists(path):
+            raise BadUsage(f"{path}: is there already; --force replaces it")
+        if not path.parent.is_dir():
+            raise BadUsage(f"{path}: cannot write the page: {path.parent} is no directory")
+    if dry_run:
+        print(f"would write {'to standard output' if name == STDOUT else path}")
+        return
+    from ream.report.html.page import render  # noqa: PLC0415
+
+    # A lone half of a pair, as damaged JSON may have, is no character.
+    page = render(found).encode("utf-8", "backslashreplace")
+    if name == STDOUT:
+        sys.stdout.buffer.write(page)
+        return
+    try:
+        _replace(path, page) if force else _create(path, page)
+    except FileExistsError as cause:
+        raise BadUsage(f"{path}: is there already; --force replaces it") from cause
+    except OSError as cause:
+        raise BadUsage(f"{path}: cannot write the page: {cause.strerror}") from cause
+    print(path)
+
+
+def _create(path: Path, page: bytes) -> None:
+    with path.open("xb") as file:
+        try:
+            file.write(page)
+            file.flush()
+        except OSError:  # half a page is none
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _replace(path: Path, page: bytes) -> None:
+    """The old page stays until the new one is whole."""
+    if path.is_dir():
+        raise IsADirectoryError(None, "it is a directory")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_bytes(page)
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise

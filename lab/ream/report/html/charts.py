@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plots of a page: what each kind looks like, once, and the points that fill it.
+
+Colours are names of the style sheet's, so that a plot follows the page into the dark and onto
+paper. No colour says anything that a shape or a word does not say as well.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from ream.values import Scalar, Sealed, Tuple, Value
+
+INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
+BAND, BAR = "var(--band)", "var(--bar)"
+SERIES = tuple(f"var(--series-{number})" for number in range(6))
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+EFFECTS = ("better", "worse", "no difference", "not known")
+"""What a ratio is."""
+STEP = 26
+"""Pixels for each variant."""
+LABEL = 150
+"""Pixels at most for a name at the left: a phone has 360 for all."""
+
+_Layers = alt.LayerChart | alt.FacetChart
+"""As Altair has it; facets are never asked for."""
+
+Point = Mapping[str, Scalar | None]
+
+
+class Chart(Value):
+    """One plot: its kind, its points, and in words what it shows."""
+
+    id: str
+    kind: str
+    title: str
+    alt: str
+    data: Sealed[str, Tuple[Sealed[str, Scalar | None]]]
+
+
+def chart(
+    ident: str, kind: str, *, title: str, alt: str, **data: Sequence[Point]
+) -> Chart:  # fmt: skip
+    return Chart(
+        id=ident,
+        kind=kind,
+        title=title,
+        alt=alt,
+        data={name: tuple(points) for name, points in data.items()},
+    )
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, which leaves the last in window.reamEmbed."""
+    return vl_convert.javascript_bundle("window.reamEmbed = vegaEmbed;")
+
+
+@cache
+def kinds() -> Mapping[str, Mapping[str, Any]]:
+    """By name, each kind of plot in Vega-Lite, without its points and its width."""
+    made = {
+        "ratio": _ratio(),
+        "overview": _overview(),
+        "value": _bars("value", "kind:N"),
+        "share": _share(),
+        "drift": _drift(),
+        "noise": _noise(),
+    }
+    return {name: _finished(one) for name, one in made.items()}
+
+
+def _finished(layers: _Layers) -> Mapping[str, Any]:
+    configured = layers.properties(
+        background="transparent",
+        padding=4,
+    ).configure(
+        aria=False,  # the words beside a plot say what it shows; hundreds of marks would not
+        font="sans-serif",  # widths are measured with it: it has to be the one that is drawn
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(
+            labelColor=INK,
+            titleColor=INK,
+            titleFontWeight="normal",
+            gridColor=LINE,
+            domainColor=MUTED,
+            tickColor=MUTED,
+            labelFontSize=12,
+            titleFontSize=12,
+            labelLimit=LABEL,
+        ),
+        legend=alt.LegendConfig(
+            labelColor=INK,
+            labelFontSize=12,
+            labelLimit=2 * LABEL,
+            orient="top",
+            direction="horizontal",
+            columns=2,
+            title=None,
+        ),
+    )
+    return dict(configured.to_dict())
+
+
+# --- Encodings ---------------------------------------------------------------------------
+
+_POINTS = alt.NamedData(name="points")
+_TICKS: dict[str, Any] = {"labelExpr": "format(datum.value, '~g')", "tickCount": 5}
+
+
+def _log(field: str, title: str) -> alt.X:
+    return alt.X(
+        f"{field}:Q",
+        title=title,
+        scale=alt.Scale(type="log", nice=False, padding=12),
+        axis=alt.Axis(**_TICKS),
+    )
+
+
+def _names(field: str = "name") -> alt.Y:
+    return alt.Y(f"{field}:N", title=None, sort=None, axis=alt.Axis(grid=True, ticks=False))
+
+
+def _at_one() -> alt.Chart:
+    one = alt.InlineData(values=[{"one": 1}])
+    rule: alt.Chart = alt.Chart(one).mark_rule(stroke=INK, strokeDash=[4, 3])
+    return rule.encode(x=alt.X("one:Q"))
+
+
+def _marked(
+    field: str,
+    colours: Sequence[str] = SERIES,
+    shapes: Sequence[str] = SHAPES,
+    values: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """A colour and a shape for each value of a field, in the order they come."""
+    domain = alt.Undefined if values is None else list(values)
+    key = alt.Legend(title=None)
+    return {
+        "color": alt.Color(
+            f"{field}:N", sort=None, legend=key, scale=alt.Scale(domain=domain, range=colours)
+        ),
+        "shape": alt.Shape(
+            f"{field}:N", sort=None, legend=key, scale=alt.Scale(domain=domain, range=shapes)
+        ),
+    }
+
+
+def _effects() -> dict[str, Any]:
+    colours = [SERIES[number] for number in (4, 2, 0, 1)]
+    shapes = ("triangle-down", "triangle-up", "circle", "square")
+    return _marked("effect", colours, shapes, EFFECTS)
+
+
+def _others() -> dict[str, Any]:
+    """The same without what `before` and its second copy have."""
+    return _marked("name", SERIES[2:], SHAPES[2:])
+
+
+# --- Kinds -------------------------------------------------------------------------------
+
+
+def _ratio() -> _Layers:
+    """A line for each variant: its ratio, its interval, and behind all of them the floor."""
+    floor = (
+        alt.Chart(alt.NamedData(name="floor"))
+        .mark_rect(fill=BAND)
+        .encode(x=alt.X("low:Q"), x2="high:Q")
+    )
+    base = alt.Chart(_POINTS)
+    interval = (
+        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(strokeWidth=2, stroke=INK)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=_names())
+    )
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(
+        x=_log("ratio", "ratio to before, lower is better"),
+        y=_names(),
+        tooltip=["name:N", "ratio:Q", "low:Q", "high:Q"],
+        **_effects(),
+    )
+    return alt.layer(floor, _at_one(), interval, points).properties(height=alt.Step(STEP))
+
+
+def _overview() -> _Layers:
+    """A band for each row: its floor, and the ratio of each variant with its interval."""
+    floor = (
+        alt.Chart(alt.NamedData(name="floor"))
+        .mark_rect(fill=BAND)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=_names("row"))
+    )
+    base = alt.Chart(_POINTS)
+    offset = alt.YOffset("name:N", sort=None)
+    interval = (
+        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(strokeWidth=2, stroke=INK)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=_names("row"), yOffset=offset)
+    )
+    points = base.mark_point(size=70, filled=True, opacity=1).encode(
+        x=_log("ratio", "ratio to before, lower is better"),
+        y=_names("row"),
+        yOffset=offset,
+        tooltip=["row:N", "name:N", "ratio:Q", "low:Q", "high:Q"],
+        **_others(),
+    )
+    return alt.layer(floor, _at_one(), interval, points).properties(
+        height=alt.Step(STEP, **{"for": "position"})
+    )
+
+
+def _bars(field: str, colour: str | None = None) -> _Layers:
+    """From 0 on, a bar for each variant, and for each limit."""
+    bars = alt.Chart(_POINTS).mark_bar(height=14).encode(
+        x=alt.X(f"{field}:Q", title=None, axis=alt.Axis(**_TICKS), scale=alt.Scale(zero=True)),
+        y=_names(),
+        tooltip=["name:N", f"{field}:Q"],
+        color=alt.Color(
+            colour or "kind:N",
+            legend=None,
+            scale=alt.Scale(domain=["variant", "limit"], range=[BAR, MUTED]),
+        ),
+    )  # fmt: skip
+    return alt.layer(bars).properties(height=alt.Step(STEP))
+
+
+def _share() -> _Layers:
+    """How near the limit each variant is; 1 is at it."""
+    base = alt.Chart(_POINTS)
+    bars = base.mark_bar(height=14, color=BAR).encode(
+        x=alt.X(
+            "share:Q",
+            title="limit's time / variant's: 1 is the limit",
+            axis=alt.Axis(**_TICKS),
+            scale=alt.Scale(zero=True),
+        ),
+        y=_names(),
+        tooltip=["name:N", "share:Q", "low:Q", "high:Q"],
+    )
+    interval = (
+        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(strokeWidth=2, stroke=INK)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=_names())
+    )
+    return alt.layer(bars, _at_one(), interval).properties(height=alt.Step(STEP))
+
+
+def _drift() -> _Layers:
+    """Every sample at its place in the order they were taken; a line where a launch begins."""
+    starts = (
+        alt.Chart(alt.NamedData(name="launches"))
+        .mark_rule(stroke=LINE, strokeWidth=1)
+        .encode(x=alt.X("at:Q"))
+    )
+    points = alt.Chart(_POINTS).mark_point(size=34, filled=True, opacity=0.85).encode(
+        x=alt.X(
+            "n:Q",
+            title="samples of this row, in the order taken",
+            scale=alt.Scale(zero=False, nice=False, padding=6),
+            axis=alt.Axis(grid=False, **_TICKS),
+        ),
+        y=alt.Y(
+            "value:Q",
+            title=None,
+            scale=alt.Scale(type="log", nice=False, padding=8),
+            axis=alt.Axis(**_TICKS),
+        ),
+        tooltip=["name:N", "value:Q", "launch:Q", "round:Q"],
+        **_marked("name"),
+    )  # fmt: skip
+    return alt.layer(starts, points).properties(height=200)
+
+
+def _noise() -> _Layers:
+    base = alt.Chart(_POINTS).encode(
+        x=alt.X("t_s:Q", title="seconds since the run began", axis=alt.Axis(grid=False, **_TICKS)),
+        y=alt.Y("value:Q", title=None, axis=alt.Axis(**_TICKS), scale=alt.Scale(zero=True)),
+    )
+    dash = alt.StrokeDash("name:N", sort=None, legend=None)
+    # With the points' own channel, the names would stand there twice.
+    colour = alt.Stroke("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES[2:]))
+    lines = base.mark_line(strokeWidth=1.5).encode(stroke=colour, strokeDash=dash)
+    points = base.mark_point(size=20, filled=True).encode(**_others())
+    return alt.layer(lines, points).properties(height=140)

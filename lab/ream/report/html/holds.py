@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The head of a page: what holds, in a few sentences and in one table."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from ream.experiment import IMPLIED, PUBLISHED, RUNNING
+from ream.report.contract import RowResult, Summary
+from ream.report.html import tables
+from ream.report.html.tables import NONE
+from ream.report.numbers import fit, interval
+from ream.report.table import effect_words, verdict_words
+from ream.values import Texts, Tuple, Value
+
+SUBJECT = "ream"
+MOST_NAMES = 3
+"""Variants that the verdict table has a column for; the rows have all."""
+ROOM = 40
+"""Columns for verdicts beside each other."""
+
+
+class Cell(Value):
+    """What one variant did in one row, in few words, then in numbers."""
+
+    words: str
+    numbers: str = ""
+    verified: bool = True
+
+
+class Judged(Value):
+    """One published counterpart: which, the verdict, and why."""
+
+    table: str
+    word: str
+    reason: str
+
+
+class Line(Value):
+    """One row of the verdict table."""
+
+    row: str
+    ident: str
+    there: str
+    cells: Tuple[Cell]
+    floor: str
+    shares: Texts
+    verdict: str
+    judged: Tuple[Judged] = ()
+    skipped: str | None = None
+
+
+def main_variants(rows: Iterable[RowResult]) -> list[str]:
+    """The variants that the verdict table is about."""
+    found = list(dict.fromkeys(name for row in rows for name in row.variants))
+    own = [name for name in found if name not in IMPLIED]
+    if len(own) <= MOST_NAMES:
+        return own
+    main = [name for name in (PUBLISHED, SUBJECT) if name in own]
+    return main or own[:MOST_NAMES]
+
+
+def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+    """The page in a few sentences."""
+    ran = [row for row in summary.rows if row.variants]
+    word = "row" if len(summary.rows) == 1 else "rows"
+    missing = len(summary.rows) - len(ran)
+    yield f"{len(summary.rows)} {word}" + (f", {missing} of them not run." if missing else ".")
+    for name in names:
+        effects = Counter(
+            row.variants[name].effect or "no interval" for row in ran if name in row.variants
+        )
+        if name != RUNNING and effects:
+            said = ", ".join(f"{effect} in {count}" for effect, count in effects.most_common())
+            yield f"{name} against before: {said}."
+    if words := Counter(one.verdict for row in summary.rows for one in row.comparisons):
+        said = ", ".join(f"{word} {count}" for word, count in words.most_common())
+        yield f"Published results here: {said}."
+    wrong = sorted(
+        {
+            f"{row.row} {name}"
+            for row in ran
+            for name, its in row.variants.items()
+            if not its.verified
+        }
+    )
+    if wrong:
+        yield f"NOT VERIFIED, so worth nothing: {', '.join(wrong)}."
+    elif ran:
+        yield "Every sample was verified."
+
+
+def verdicts(summary: Summary, names: Sequence[str]) -> Iterator[Line]:
+    for number, row in enumerate(summary.rows, start=1):
+        yield Line(
+            row=row.row,
+            ident=f"row-{number}",
+            there=_there(row),
+            cells=tuple(cell_of(row, name) for name in names),
+            floor=NONE if row.floor is None else interval(row.floor),
+            shares=tuple(_shares(row, names)),
+            verdict=(verdict_words(row.comparisons, ROOM) or "not compared").upper()
+            if row.comparisons
+            else NONE,
+            judged=tuple(
+                Judged(
+                    table=one.id,
+                    word=one.verdict.upper(),
+                    reason=one.reason or "no reason recorded",
+                )
+                for one in row.comparisons
+            ),
+            skipped=row.skipped if not row.variants else None,
+        )
+
+
+def _there(row: RowResult) -> str:
+    """The published ratio, or from the smallest to the greatest of several."""
+    known = sorted(
+        (one for one in row.comparisons if one.ratio is not None), key=lambda one: one.ratio or 0
+    )
+    if not known:
+        return NONE
+    first, last = (tables.published_ratio(one) for one in (known[0], known[-1]))
+    return first if first == last else f"{first} to {last}"
+
+
+def cell_of(row: RowResult, name: str) -> Cell:
+    result = row.variants.get(name)
+    if result is None:
+        return Cell(words="not run")
+    if name == RUNNING:
+        scale, unit = tables.unit_of(row)
+        return Cell(words=f"{fit(result.median / scale, 9)} {unit}", verified=result.verified)
+    return Cell(
+        words=effect_words(result) or "no interval",
+        numbers=tables.ratio_words(result),
+        verified=result.verified,
+    )
+
+
+def _shares(row: RowResult, names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        result = row.variants.get(name)
+        if result is not None and result.of_limit is not None:
+            share = fit(result.of_limit, 5)
+            yield share if len(names) == 1 else f"{name} {share}"

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The page of one record: the same record gives the same bytes."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from ream.errors import BadUsage
+from ream.experiment import RUNNING
+from ream.measure.sample import Sample
+from ream.record.record import Record
+from ream.report.contract import Result, RowResult, Summary
+from ream.report.html import charts, holds, noise, points, tables
+from ream.report.html.charts import Chart
+from ream.report.html.tables import Table
+from ream.report.table import effect_words, how_to_read, verdict_words, whose_published
+from ream.values import Texts, Tuple, Value
+
+HERE = Path(__file__).parent
+NOISE = "noise.jsonl"
+MOST_OPEN = 3
+"""Rows that are open at once when the page is; of more, the reader opens what matters."""
+LONG_LINES = 120
+LONG_TEXT = 20_000
+"""Lines of a table, characters of a text, from which on paper has only its heading."""
+
+
+class Samples(Value):
+    """The samples of one row, as plots and as a table."""
+
+    charts: Tuple[Chart]
+    table: Table
+    every: int
+    long: bool
+
+
+class RowPart(Value):
+    """All there is of one row."""
+
+    row: RowResult
+    ident: str
+    sentence: str
+    table: Table | None
+    published: Table | None
+    charts: Tuple[Chart]
+    samples: Samples | None
+
+
+class Folded(Value):
+    """A part of the receipt."""
+
+    name: str
+    text: str
+    long: bool
+
+
+class Noisy(Value):
+    chart: Chart
+    table: Table
+    long: bool
+
+
+def render(record: Record) -> str:
+    """The whole page. Raises BadUsage or ReamError if the record's files are damaged."""
+    summary = Summary.from_object(record.run, source=str(record.path))
+    names = holds.main_variants(summary.rows)
+    parts = _rows(summary, record)
+    overview = list(points.overviews(summary.rows, names))
+    found, faulty = _moments(record.path / NOISE)
+    noisy = [
+        Noisy(chart=chart, table=table, long=len(table.lines) > LONG_LINES)
+        for chart, table in noise.plots(found)
+    ]
+    plots = [
+        *overview,
+        *(chart for part in parts for chart in part.charts),
+        *(chart for part in parts if part.samples for chart in part.samples.charts),
+        *(one.chart for one in noisy),
+    ]
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            summary=summary,
+            receipt=summary.receipt,
+            in_short=list(holds.in_short(summary, names)),
+            names=names,
+            has_share=any(line.shares for line in holds.verdicts(summary, names)),
+            has_floor=RUNNING not in names,
+            verdicts=list(holds.verdicts(summary, names)),
+            overview=overview,
+            parts=parts,
+            open_rows=len(parts) <= MOST_OPEN,
+            others=list(tables.others(summary)),
+            noisy=noisy,
+            faulty=faulty,
+            most=points.MOST_SAMPLES,
+            corrected=any(
+                its.p_value is not None for row in summary.rows for its in row.variants.values()
+            ),
+            how=how_to_read(summary),
+            whose=whose_published(summary),
+            series=list(_series(record.receipt)),
+            tree_key=_at(record.receipt, "kernel", "tree_key"),
+            benchmark=_at(record.receipt, "benchmark"),
+            folded=list(_folded(record.receipt)),
+            style=Markup(_own("style.css")),  # noqa: S704 - files of ours, not texts of a record
+            script=Markup(_own("page.js")),  # noqa: S704
+            library=Markup(charts.library()),  # noqa: S704
+            data=Markup(_in_script(_plots(plots))),  # noqa: S704 - escaped for where it stands
+        )
+    )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def _own(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
+    """What the page's script draws: kinds of plots, and by id the kind and points of each."""
+    used = {chart.kind for chart in plots}
+    return {
+        "kinds": {name: spec for name, spec in charts.kinds().items() if name in used},
+        "plots": {chart.id: {"kind": chart.kind, "data": _data(chart)} for chart in plots},
+    }
+
+
+def _data(chart: Chart) -> Mapping[str, Any]:
+    return {name: [dict(point) for point in its] for name, its in chart.data.items()}
+
+
+def _in_script(value: Mapping[str, Any]) -> str:
+    """JSON that can neither end its <script> nor open a comment in it."""
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    for char in "<>&":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+# --- Rows --------------------------------------------------------------------------------
+
+
+def _rows(summary: Summary, record: Record) -> list[RowPart]:
+    names = holds.main_variants(summary.rows)
+    by_row: dict[str, list[Sample]] = defaultdict(list)
+    for sample in record.samples():
+        if sample.role == "variant":
+            by_row[sample.row].append(sample)
+    return [
+        RowPart(
+            row=row,
+            ident=f"row-{number}",
+            sentence=_sentence(row, names),
+            table=tables.of_row(row) if row.variants else None,
+            published=tables.published(row),
+            charts=tuple(points.of_row(row, f"row-{number}")) if row.variants else (),
+            samples=_samples(row, by_row.get(row.row, []), f"row-{number}"),
+        )
+        for number, row in enumerate(summary.rows, start=1)
+    ]
+
+
+def _samples(row: RowResult, taken: Sequence[Sample], ident: str) -> Samples | None:
+    plots, table, every = points.drift(row, taken, ident)
+    if table is None:
+        return None
+    long = len(table.lines) > LONG_LINES
+    return Samples(charts=tuple(plots), table=table, every=every, long=long)
+
+
+def _sentence(row: RowResult, names: Sequence[str]) -> str:
+    """What a closed row says."""
+    if not row.variants:
+        return f"not run: {row.skipped or 'no reason recorded'}"
+    said = [_one(name, result) for name in names if (result := row.variants.get(name)) is not None]
+    if names == [RUNNING]:
+        said = [holds.cell_of(row, RUNNING).words]
+    if row.comparisons:
+        said.append(f"published: {verdict_words(row.comparisons, holds.ROOM).upper()}")
+    return "; ".join(said)
+
+
+def _one(name: str, result: Result) -> str:
+    return f"{name} {effect_words(result) or tables.ratio_words(result)}"
+
+
+# --- Noise, receipt ----------------------------------------------------------------------
+
+
+def _moments(path: Path) -> tuple[list[Mapping[str, Any]], int]:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return noise.moments(lines)
+    except FileNotFoundError:  # records had none before
+        return [], 0
+    except OSError as cause:
+        raise BadUsage(f"{path}: {cause.strerror}") from cause
+
+
+def _at(value: object, *names: str) -> str | None:
+    """A text in a receipt, which may be an older one or a damaged one."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else None
+
+
+def _series(receipt: Mapping[str, Any]) -> Iterator[tuple[str, str, Texts]]:
+    """Variant, series with its id, subjects of its patches."""
+    kernel = receipt.get("kernel")
+    variants = kernel.get("variants") if isinstance(kernel, Mapping) else None
+    if not isinstance(variants, Mapping):
+        return
+    for variant, entries in variants.items():
+        for entry in entries if isinstance(entries, list) else ():
+            patches = entry.get("patches") if isinstance(entry, Mapping) else None
+            subjects = tuple(
+                _at(patch, "subject") or "?"
+                for patch in (patches if isinstance(patches, list) else ())
+            )
+            words = f"{_at(entry, 'name') or '?'}, id {_at(entry, 'id') or '?'}"
+            yield str(variant), words, subjects
+
+
+def _folded(receipt: Mapping[str, Any]) -> Iterator[Folded]:
+    for name, value in receipt.items():
+        if value not in (None, {}, []):
+            text = json.dumps(value, indent=1, ensure_ascii=False)
+            yield Folded(name=name, text=text, long=len(text) > LONG_TEXT)

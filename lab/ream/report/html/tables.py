@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of a page: of a row, of what was published beside it, of grids and compaction.
+
+Pure functions of the object of `--json`; every cell is text, which the template escapes.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
+from ream.report import compaction_table as compacted
+from ream.report import grid
+from ream.report.contract import Compaction, Comparison, Grid, Result, RowResult, Summary
+from ream.report.explain import entry
+from ream.report.numbers import fit, interval, scale_of
+from ream.report.table import (
+    best_fills,
+    effect_words,
+    grid_notes,
+    grid_title,
+    printed_values,
+)
+from ream.values import Texts, Tuple, Value
+
+WIDE = 12
+"""Digits a cell may have: a browser has room where a terminal has not."""
+NONE = "-"
+LONGEST_NUMBER = 30
+"""Characters; with its interval."""
+
+
+class Table(Value):
+    """A table with a heading over each column; the first cell of a line is the line's own."""
+
+    caption: str
+    head: Texts
+    lines: Tuple[tuple[str, ...]]
+    notes: Texts = ()
+
+    @property
+    def words(self) -> tuple[bool, ...]:
+        """By column, whether it holds sentences, which are wrapped, and not numbers."""
+        return tuple(
+            any(len(line[column]) > LONGEST_NUMBER for line in self.lines)
+            for column in range(len(self.head))
+        )
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    return NONE if value is None else fit(value, WIDE, digits)
+
+
+def ratio_words(result: Result) -> str:
+    return NONE if result.ratio is None else interval(result)
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return NONE if low is None or high is None else f"{number(low, 3)} .. {number(high, 3)}"
+
+
+# --- A row -------------------------------------------------------------------------------
+
+
+def unit_of(row: RowResult) -> tuple[float, str]:
+    """What values of the row are divided by, and the name of that unit."""
+    if not row.variants:
+        return 1.0, row.unit
+    return scale_of([result.median for result in row.variants.values()], row.unit)
+
+
+def of_row(row: RowResult) -> Table:
+    """Everything measured: a line for each variant, then one for each limit."""
+    scale, unit = unit_of(row)
+    lines = [_variant(name, result, scale) for name, result in row.variants.items()]
+    lines += [
+        (
+            f"limit {fill.how} x{fill.threads}",
+            number(fill.value / scale),
+            *[NONE] * 5,
+            "1",
+            NONE if fill.ns_per_page is None else number(fill.ns_per_page),
+            number(fill.gb_per_s),
+            str(fill.threads),
+            NONE,
+        )
+        for fill in best_fills(row.limits or ((row.limit,) if row.limit else ()))
+    ]
+    by_entry = any(result.per_entry is not None for result in row.variants.values())
+    each = f"{row.unit} for each {entry(row) if by_entry else 'page'}"
+    return _without_empty(
+        Table(
+            caption=f"{row.row}: what was measured",
+            head=(
+                "variant",
+                f"median, {unit}",
+                "ratio",
+                "interval",
+                "p",
+                "launches from .. to",
+                "effect",
+                "share of limit",
+                each,
+                "GB/s",
+                "CPUs",
+                "verified",
+            ),
+            lines=tuple(lines),
+        )
+    )
+
+
+def _variant(name: str, result: Result, scale: float) -> tuple[str, ...]:
+    share = number(result.of_limit, 3)
+    if result.of_limit_low is not None and result.of_limit_high is not None:
+        share += f" [{_between(result.of_limit_low, result.of_limit_high)}]"
+    compares = name not in (BEFORE, RUNNING)
+    return (
+        name,
+        number(result.median / scale),
+        number(result.ratio, 3) if name != RUNNING else NONE,
+        _between(result.low, result.high) if compares else NONE,
+        number(result.p_value, 4) if compares else NONE,
+        _between(result.spread_low, result.spread_high) if compares else NONE,
+        (effect_words(result) or NONE) if compares else NONE,
+        share,
+        number(result.per_entry or result.per_page or result.ns_per_page),
+        number(result.gb_per_s),
+        NONE if result.threads is None else str(result.threads),
+        "yes" if result.verified else "NO",
+    )
+
+
+def _without_empty(table: Table) -> Table:
+    """The same without columns that nobody has anything in."""
+    used = [
+        column
+        for column in range(len(table.head))
+        if any(line[column] != NONE for line in table.lines)
+    ]
+    return table.model_copy(
+        update={
+            "head": tuple(table.head[column] for column in used),
+            "lines": tuple(tuple(line[column] for column in used) for line in table.lines),
+        }
+    )
+
+
+def published(row: RowResult) -> Table | None:
+    """A line for each published counterpart, with why its verdict is what it is."""
+    if not row.comparisons:
+        return None
+    differing: dict[str, list[str]] = {}
+    for one in row.comparisons:
+        if one.differs:
+            differing.setdefault("; ".join(one.differs), []).append(one.id)
+    table = Table(
+        caption=f"{row.row}: what was published",
+        head=("table", "source", "printed", "ratio", "verdict", "why"),
+        lines=tuple(map(_counterpart, row.comparisons)),
+        notes=tuple(f"differs in {', '.join(ids)}: {text}" for text, ids in differing.items()),
+    )
+    return _without_empty(table)
+
+
+def _counterpart(one: Comparison) -> tuple[str, ...]:
+    cpus = None if one.threads is None else f"{one.threads} CPU{'s' if one.threads > 1 else ''}"
+    return (
+        one.id,
+        ", ".join(part for part in (one.author, one.date, one.machine, cpus) if part) or NONE,
+        "; ".join(part for part in (printed_values(one), one.claims) if part) or NONE,
+        published_ratio(one),
+        one.verdict.upper(),
+        one.reason or "no reason recorded",
+    )
+
+
+def published_ratio(one: Comparison) -> str:
+    if one.ratio is None:
+        return NONE
+    return f"{'about ' if one.approximate else ''}{fit(one.ratio, 5, 3)}"
+
+
+# --- Of all rows -------------------------------------------------------------------------
+
+
+def others(summary: Summary) -> Iterator[Table]:
+    """Grids of rates, and what compaction did, beside the published tables of the same."""
+    for own in summary.grids:
+        yield _grid(own)
+    rows = list(_rows_with(summary))
+    if rows:
+        yield _did(rows)
+        yield _each(rows)
+        if any(its.without_copies_over_before or its.hog_over_before for *_, its in rows):
+            yield _ratios(rows)
+    for printed in summary.tables:
+        columns = tuple(dict.fromkeys(name for line in printed.lines for name in line.values))
+        yield Table(
+            caption=f"{printed.id}, as printed ({printed.source}; {printed.machine})",
+            head=("row", *columns),
+            lines=tuple(
+                (
+                    ", ".join(str(value) for value in line.params.values()),
+                    *(_printed(line.values.get(name), line.sd.get(name)) for name in columns),
+                )
+                for line in printed.lines
+            ),
+            notes=(printed.method,),
+        )
+    if summary.batches:
+        yield _batches(summary)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _printed(value: float | None, sd: float | None) -> str:
+    if value is None:
+        return NONE
+    return f"{value:,}" if sd is None else f"{value:,} ({sd:,})"
+
+
+def _grid(own: Grid) -> Table:
+    def cell(value: float | None, sd: float | None) -> str:
+        return number(value) if sd is None else f"{number(value)} ({number(sd)})"
+
+    return Table(
+        caption=_sentence(grid_title(own)),
+        head=("subject", *own.columns),
+        lines=tuple(
+            (
+                grid.label(line),
+                *(
+                    cell(value, line.sd[place] if place < len(line.sd) else None)
+                    for place, value in enumerate(line.cells)
+                ),
+            )
+            for line in own.lines
+        ),
+        notes=grid_notes(own),
+    )
+
+
+_Row = tuple[RowResult, str, Result, Compaction]
+
+
+def _rows_with(summary: Summary) -> Iterator[_Row]:
+    for row in summary.rows:
+        for name, result in row.variants.items():
+            if result.compaction is not None and name != BEFORE_AGAIN:
+                yield row, name, result, result.compaction
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    if value is None:
+        return NONE
+    scale, name = scale_of([value], unit)
+    return f"{number(value / scale)} {name}"
+
+
+def _did(rows: Sequence[_Row]) -> Table:
+    return _without_empty(
+        Table(
+            caption=_sentence(compacted.READ_DID),
+            head=("row", "variant", "asked", "got", *(one.head for one in compacted.DID)),
+            lines=tuple(
+                (
+                    row.row,
+                    name,
+                    f"{its.asked:,}",
+                    f"{its.allocated:,}",
+                    _with_unit(result.median, row.unit),
+                    number(its.migrated, 0),
+                    number(its.dma_copies, 0),
+                    NONE if its.hog_per_s is None else number(its.hog_per_s / 1e6, 1),
+                    number(its.user_pct),
+                    number(its.sys_pct),
+                    number(its.idle_pct),
+                )
+                for row, name, result, its in rows
+            ),
+        )
+    )
+
+
+def _each(rows: Sequence[_Row]) -> Table:
+    def of_huge(value: int | None, its: Compaction) -> str:
+        return NONE if value is None or not its.allocated else number(value / its.allocated, 1)
+
+    return _without_empty(
+        Table(
+            caption=_sentence(compacted.READ_EACH),
+            head=("row", "variant", *(one.head for one in compacted.EACH)),
+            lines=tuple(
+                (
+                    row.row,
+                    name,
+                    number(its.migrated_per_huge, 1),
+                    of_huge(its.migrate_scanned, its),
+                    of_huge(its.free_scanned, its),
+                    _with_unit(its.per_huge, row.unit),
+                    _with_unit(its.per_huge_without_copies, row.unit),
+                    _with_unit(its.longest or None, row.unit),
+                )
+                for row, name, _, its in rows
+            ),
+        )
+    )
+
+
+def _ratios(rows: Sequence[_Row]) -> Table:
+    return Table(
+        caption=_sentence(compacted.READ_RATIOS),
+        head=("row", "variant", *(one.head for one in compacted.RATIOS)),
+        lines=tuple(
+            (
+                row.row,
+                name,
+                *(
+                    NONE if ratio is None else interval(ratio)
+                    for ratio in (its.without_copies_over_before, its.hog_over_before)
+                ),
+            )
+            for row, name, _, its in rows
+        ),
+    )
+
+
+def _batches(summary: Summary) -> Table:
+    return Table(
+        caption=_sentence(compacted.READ_BATCHES),
+        head=("variant", "pages of a call", *(one.head for one in compacted.BATCH)),
+        lines=tuple(
+            (
+                one.subject,
+                str(one.batch_pages),
+                *map(number, (one.page_ns, one.copy_ns, one.flush_ns, one.rest_ns)),
+                number(one.dma_page_ns),
+                NONE if one.call_ns is None else number(one.call_ns / 1e3),
+            )
+            for one in summary.batches
+        ),
+    )

@@ -2,7 +2,18 @@
 """The command line: what users type, and the exit codes they get. One file for each subject."""
 
 # Each of these adds its commands, in the order in which the help names them.
-from ream.cli import run, shell, look, report, comfort  # noqa: F401, I001
+from ream.cli import (  # noqa: I001
+    run,  # noqa: F401
+    replicate,  # noqa: F401
+    report,  # noqa: F401
+    history,  # noqa: F401
+    check,  # noqa: F401
+    export,  # noqa: F401
+    cells,  # noqa: F401
+    look,  # noqa: F401
+    shell,  # noqa: F401
+    comfort,  # noqa: F401
+)
 from ream.cli.app import app
 from ream.cli.main import main
 

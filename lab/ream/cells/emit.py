@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A plan as files that GNU parallel, tmt or Slurm run: what is in each is a pure function of it."""
+
+import hashlib
+import math
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from ream.cells.cell import ID_DIGITS, Cell
+from ream.errors import BadUsage
+
+Form = Literal["jsonl", "parallel", "tmt", "sbatch"]
+
+CELLS = "cells.jsonl"
+IDS = "ids"
+"""Those of all cells, one a line, in the order of cells.jsonl."""
+
+RETRIES = 2
+"""How often GNU parallel tries a cell, the second time on another host if there is one."""
+
+TIMEOUT_S = 6 * 3600
+"""Of one cell, in which the first on a host has to build its kernels."""
+
+_HOST = re.compile(r"(?:(?P<user>[\w.][\w.-]*)@)?(?P<guest>\w[\w.-]*)(?::(?P<port>\d{1,5}))?")
+"""[user@]host[:port], where host may be an alias of ssh's configuration."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a plan is to be carried out."""
+
+    cells: tuple[Cell, ...]
+    hosts: tuple[str, ...] = ()
+    each: bool = False
+    """Whether every host does every cell; else each cell is done by one of them."""
+    ream: str = "ream"
+    """The command on a host; `~/` is the home there."""
+    timeout_s: int = TIMEOUT_S
+
+    @property
+    def id(self) -> str:
+        """Of the plan: made of its cells."""
+        text = "".join(f"{cell.id}\n" for cell in self.cells)
+        return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Hosts from a list with commas, or from a file with one a line, where # begins a comment.
+
+    Raises BadUsage for a host that is none, or that is there twice.
+    """
+    words = text.split(",")
+    if (file := Path(text)).is_file():
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        words = [line.partition("#")[0] for line in lines]
+    hosts = [word.strip() for word in words if word.strip()]
+    for host in hosts:
+        if _HOST.fullmatch(host) is None:
+            raise BadUsage(f"--hosts: {host!r} is neither [user@]host[:port] nor a file of them")
+    if twice := sorted({host for host in hosts if hosts.count(host) > 1}):
+        raise BadUsage(f"--hosts: {', '.join(twice)} twice; a machine does one cell at a time")
+    if not hosts:
+        raise BadUsage(f"--hosts: no host in {text!r}")
+    return tuple(hosts)
+
+
+def emit(form: Form, layout: Layout) -> dict[str, str]:
+    """The files of a plan, by their paths in its directory."""
+    files = {CELLS: "".join(f"{cell.to_line()}\n" for cell in layout.cells)}
+    if form == "jsonl":
+        return files
+    files[IDS] = "".join(f"{cell.id}\n" for cell in layout.cells)
+    files |= {f"cells/{cell.id}.json": f"{cell.to_line()}\n" for cell in layout.cells}
+    files["run-cell.sh"] = _fill("run-cell.sh", {"ream": _word(layout.ream)})
+    if form == "parallel":
+        files["run.sh"] = _fill("run.sh", _words(layout))
+        if layout.hosts:
+            files["hosts"] = "".join(f"{host}\n" for host in layout.hosts)
+    elif form == "sbatch":
+        files["run.sbatch"] = _fill("run.sbatch", _words(layout))
+    else:
+        files |= _tmt(layout)
+    return files
+
+
+def write(files: Mapping[str, str], directory: Path) -> None:
+    """Put the files of a plan into a directory of their own.
+
+    Raises BadUsage if there is something in it already, or if it cannot be written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise BadUsage(
+                f"{directory}: not empty; a plan, its records and what is done of it stay together:"
+                " name a new directory"
+            )
+        for name, text in files.items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            if name.endswith(".sh"):
+                path.chmod(path.stat().st_mode | (0o111 & ~_umask()))
+    except OSError as cause:
+        raise BadUsage(
+            f"{cause.filename or directory}: cannot be written: {cause.strerror}"
+        ) from cause
+
+
+def again(directory: Path, missing: Sequence[str]) -> str:
+    """The command that does just these cells of the plan in a directory, by the form it has."""
+    where = shlex.quote(str(directory))
+    if (directory / "run.sh").is_file():
+        return f"sh {shlex.quote(str(directory / 'run.sh'))} {' '.join(missing)}"
+    if (directory / "run.sbatch").is_file():
+        ids = (directory / IDS).read_text(encoding="utf-8").split()
+        numbers = sorted(ids.index(one) + 1 for one in missing if one in ids)
+        return f"(cd {where} && sbatch --array={','.join(map(str, numbers))} run.sbatch)"
+    if (directory / ".fmf").is_dir():
+        return f"tmt --root {where} run --all --skip prepare test --name '{'|'.join(missing)}'"
+    return ""
+
+
+def title(cell: Cell) -> str:
+    """A cell in a few words."""
+    words = f"{cell.experiment} {cell.stage} {cell.row_name}"
+    return f"{words}, repetition {cell.repeat + 1}" if cell.repeat else words
+
+
+def _words(layout: Layout) -> dict[str, Any]:
+    spread = f"each on one of {len(layout.hosts)} hosts" if layout.hosts else ""
+    if layout.each:
+        spread = f"each on every one of {len(layout.hosts)} hosts"
+    count = len(layout.cells)
+    return {
+        "what": f"{count} cell{'s' if count != 1 else ''} of plan {layout.id}",
+        "plan": layout.id,
+        "directory": f"ream-cells-{layout.id}",
+        "nr_cells": count,
+        "spread": spread,
+        "hosts": layout.hosts,
+        "each": layout.each,
+        "retries": RETRIES,
+        "timeout_s": layout.timeout_s,
+        "minutes": math.ceil(layout.timeout_s / 60),
+    }
+
+
+def _tmt(layout: Layout) -> Iterator[tuple[str, str]]:
+    yield ".fmf/version", "1\n"
+    cells = [{"id": cell.id, "title": title(cell)} for cell in layout.cells]
+    yield "tests.fmf", _fill("tests.fmf", {"cells": cells, "timeout_s": layout.timeout_s})
+    hosts = layout.hosts or ("",)
+    for number, host in enumerate(hosts):
+        # tmt gives tests to hosts beforehand: it does not wait for the one that is idle.
+        own = layout.cells if layout.each else layout.cells[number :: len(hosts)]
+        match = _HOST.fullmatch(host)
+        where = {} if match is None else {k: v for k, v in match.groupdict().items() if v}
+        if "port" in where:
+            where["port"] = int(where["port"])
+        words = {
+            "summary": f"{len(own)} cells of plan {layout.id} on {host or 'this machine'}",
+            "tests": [f"/{cell.id}$" for cell in own],
+            "host": where,
+        }
+        if own:
+            yield f"plans/{host or 'local'}.fmf", _fill("plan.fmf", words)
+
+
+def _fill(name: str, words: Mapping[str, Any]) -> str:
+    import jinja2  # noqa: PLC0415 # takes longer than reading a plan
+
+    text = resources.files("ream.cells").joinpath("emitted", f"{name}.j2").read_text("utf-8")
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 # shell and YAML, not HTML; their words are quoted by us
+    )
+    return environment.from_string(text).render(words).lstrip("\n")
+
+
+def _word(ream: str) -> str:
+    """The command as a word of a shell script; the home is that of the host."""
+    if ream.startswith("~/"):
+        return f'"$HOME"/{shlex.quote(ream[2:])}'
+    return shlex.quote(ream)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask

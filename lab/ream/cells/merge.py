@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the records of several machines say together: a pure function of the records.
+
+Only ratios are pooled. Within a machine a launch is the replicate; over machines it is the machine,
+since what one of them does a hundred times says nothing of the next.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ream.cells.cell import Cell
+from ream.cells.run import cell_of
+from ream.errors import BadUsage, ReamError
+from ream.history.like import differences, machine_key, machine_line, rows_of, run_id
+from ream.history.ratios import ratios_of, units
+from ream.measure.across import DIFFER_BELOW, chance_of_alike, over_machines, pooled
+from ream.measure.statistics import Estimate
+from ream.record.record import RUN, Record
+
+SCHEMA = 1
+"""Of the object that `ream merge --json` prints; docs/format.md says what it means."""
+
+GRAVE = ("tree", "series of ")
+"""How those differences begin that forbid pooling, besides what cannot be compared at all."""
+
+OF_A_MACHINE = (
+    *("machine", "CPU", "microcode", "usable CPUs", "bytes of memory", "governor", "boost"),
+    "running kernel",
+)
+"""Differences that are what a merge is about."""
+
+Over = Literal["machines", "launches"]
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A record that cannot be read."""
+
+    path: str
+    fault: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """The records below some directories, in the order of their run ids, each once."""
+
+    records: tuple[Record, ...]
+    ratios: Mapping[str, Mapping[tuple[str, str], Estimate]]
+    """By run id, then by row and variant."""
+    damaged: tuple[Damaged, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One of the machines, under a letter for the table."""
+
+    letter: str
+    key: str
+    line: str
+    nr_records: int
+    nr_doubtful: int
+    """Records with something that may have biased them."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """One variant of one row, over all machines."""
+
+    variant: str
+    by_machine: Mapping[str, Estimate]
+    """By the machine's letter, all of its launches."""
+    whole: Estimate
+    over: Over
+    """What the interval of `whole` is over; of a single machine over its launches."""
+    alike: float | None
+    """How often machines of the same truth would differ as much, from their launches' spread."""
+
+    @property
+    def differ(self) -> bool | None:
+        """Whether the machines differ more than their launches explain; None: not known."""
+        return None if self.alike is None else self.alike < DIFFER_BELOW
+
+
+@dataclass(frozen=True)
+class MergedRow:
+    """A row and its variants."""
+
+    experiment: str
+    stage: str
+    row: str
+    title: str
+    unit: str
+    better: str
+    runs: tuple[str, ...]
+    variants: tuple[Merged, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A cell of the plan that has not as many records as it is wanted from machines."""
+
+    cell: str
+    experiment: str
+    stage: str
+    row: str
+    repeat: int
+    done: int
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Merge:
+    """What `ream merge` says."""
+
+    machines: tuple[Machine, ...]
+    rows: tuple[MergedRow, ...]
+    notes: tuple[str, ...]
+    """What differs between records that are pooled all the same."""
+    damaged: tuple[Damaged, ...]
+    missing: tuple[Missing, ...]
+    planned: int | None
+    """Cells of the plan; None: no plan was given."""
+
+    def to_object(self, *, again: str | None) -> dict[str, Any]:
+        """The object of --json; again: the command that does what is missing."""
+        return {
+            "schema": SCHEMA,
+            "machines": [
+                {
+                    "machine": machine.letter,
+                    "id": machine.key,
+                    "line": machine.line,
+                    "records": machine.nr_records,
+                    "doubtful": machine.nr_doubtful,
+                }
+                for machine in self.machines
+            ],
+            "rows": [_row_object(row) for row in self.rows],
+            "notes": list(self.notes),
+            "damaged": [{"path": one.path, "fault": one.fault} for one in self.damaged],
+            "planned": self.planned,
+            "missing": [vars(one) for one in self.missing],
+            "again": again,
+        }
+
+
+def read_records(directories: Sequence[Path]) -> Found:
+    """Every record below these directories; what is damaged is named, not used.
+
+    Raises BadUsage for a directory that is none, or if there is no record at all.
+    """
+    records: dict[str, Record] = {}
+    ratios: dict[str, Mapping[tuple[str, str], Estimate]] = {}
+    damaged: list[Damaged] = []
+    for path in _places(directories):
+        try:
+            record = Record.load(str(path), path.parent)
+            found = ratios_of(record)
+        except ReamError as cause:
+            damaged.append(Damaged(str(path), str(cause)))
+            continue
+        # Fetched twice it is the same record.
+        records.setdefault(run_id(record), record)
+        ratios.setdefault(run_id(record), found)
+    if not records:
+        named = ", ".join(map(str, directories))
+        faults = "".join(f"\n{one.fault}" for one in damaged)
+        raise BadUsage(f"{named}: no record in there{faults}")
+    in_order = tuple(record for _, record in sorted(records.items()))
+    return Found(in_order, ratios, tuple(damaged))
+
+
+def merge_records(found: Found, plan: Sequence[Cell] = ()) -> Merge:
+    """What these records say together, and which cells of the plan have none.
+
+    Raises BadUsage with everything that makes records unlike that would have to be pooled.
+    """
+    machines = _machines(found.records)
+    letters = {machine.key: machine.letter for machine in machines}
+    notes: dict[str, None] = {}
+    rows = [
+        _row(name, its, found, letters)
+        for name, its in _by_row(found.records).items()
+        if _alike(name, its, notes)
+    ]
+    return Merge(
+        machines=machines,
+        rows=tuple(rows),
+        notes=tuple(notes),
+        damaged=found.damaged,
+        missing=tuple(_missing(plan, found.records)),
+        planned=len(plan) if plan else None,
+    )
+
+
+Place = tuple[str, str, str]
+"""Experiment, stage and row."""
+
+
+def _places(directories: Sequence[Path]) -> Iterator[Path]:
+    for directory in directories:
+        if not directory.is_dir():
+            raise BadUsage(f"{directory}: no such directory")
+        for path in sorted(directory.rglob(RUN)):
+            # An unfinished record is in a hidden directory.
+            if not any(part.startswith(".") for part in path.relative_to(directory).parts):
+                yield path.parent
+
+
+def _machines(records: Iterable[Record]) -> tuple[Machine, ...]:
+    """In the order of their keys, so that the same records give the same letters."""
+    by_key: dict[str, list[Record]] = {}
+    for record in records:
+        by_key.setdefault(machine_key(record), []).append(record)
+    return tuple(
+        Machine(
+            letter=_letter(number),
+            key=key,
+            line=machine_line(by_key[key][0]),
+            nr_records=len(by_key[key]),
+            nr_doubtful=sum(1 for record in by_key[key] if record.receipt.get("warnings")),
+        )
+        for number, key in enumerate(sorted(by_key))
+    )
+
+
+def _letter(number: int) -> str:
+    """A, B, ... Z, AA, AB, ..."""
+    text = ""
+    while number >= 0:
+        text = chr(ord("A") + number % 26) + text
+        number = number // 26 - 1
+    return text
+
+
+def _by_row(records: Iterable[Record]) -> dict[Place, list[Record]]:
+    found: dict[Place, list[Record]] = {}
+    for record in records:
+        of_what = (str(record.run.get("experiment")), str(record.run.get("stage")))
+        for row in rows_of(record):
+            found.setdefault((*of_what, row), []).append(record)
+    return dict(sorted(found.items()))
+
+
+def _alike(place: Place, records: Sequence[Record], notes: dict[str, None]) -> bool:
+    """Always true: refuses what is not, and notes what a reader should know."""
+    first = records[0]
+    grave: dict[str, None] = {}
+    for other in records[1:]:
+        for one in differences(first, other):
+            if one.gravity == "refuse" or one.what.startswith(GRAVE):
+                if _concerns(one.what, place[2]):
+                    grave[f"{run_id(first)} and {run_id(other)}: {one}"] = None
+            elif one.what not in OF_A_MACHINE and _concerns(one.what, place[2]):
+                notes[f"{one.what} differs: {one.a}; {one.b}"] = None
+    if grave:
+        name = f"{place[0]} {place[2]}"
+        raise BadUsage("\n".join(f"{name} cannot be pooled: {text}" for text in grave))
+    return True
+
+
+def _concerns(what: str, row: str) -> bool:
+    """Whether a difference is about this row, or about no row in particular."""
+    return " of " not in what or what.startswith(GRAVE) or what.endswith(f" of {row}")
+
+
+def _row(
+    place: Place, records: Sequence[Record], found: Found, letters: Mapping[str, str]
+) -> MergedRow:
+    experiment, stage, row = place
+    shown = rows_of(records[0])[row]
+    counted = units(records[0]).get(row) == "instructions"
+    by_variant: dict[str, dict[str, list[Estimate]]] = {}
+    for record in records:
+        letter = letters[machine_key(record)]
+        for (its_row, variant), estimate in found.ratios[run_id(record)].items():
+            if its_row == row:
+                by_variant.setdefault(variant, {}).setdefault(letter, []).append(estimate)
+    return MergedRow(
+        experiment=experiment,
+        stage=stage,
+        row=row,
+        title=str(shown.get("title") or ""),
+        unit=str(shown.get("unit")),
+        better=str(shown.get("better")),
+        runs=tuple(run_id(record) for record in records),
+        variants=tuple(
+            _merged(variant, by_variant[variant], counted=counted)
+            for variant in dict.fromkeys((*(shown.get("variants") or ()), *by_variant))
+            if variant in by_variant
+        ),
+    )
+
+
+def _merged(variant: str, estimates: Mapping[str, Sequence[Estimate]], *, counted: bool) -> Merged:
+    by_machine = {letter: pooled(its, counted=counted) for letter, its in sorted(estimates.items())}
+    return Merged(
+        variant=variant,
+        by_machine=by_machine,
+        whole=over_machines(by_machine),
+        over="machines" if len(by_machine) > 1 else "launches",
+        alike=chance_of_alike(by_machine.values(), counted=counted),
+    )
+
+
+def _missing(plan: Sequence[Cell], records: Iterable[Record]) -> Iterator[Missing]:
+    machines: dict[str, set[str]] = {}
+    for record in records:
+        if (its := cell_of(record)) is not None:
+            machines.setdefault(its, set()).add(machine_key(record))
+    for cell in plan:
+        nr_done = len(machines.get(cell.id, ()))
+        if nr_done < cell.machines:
+            yield Missing(
+                cell=cell.id,
+                experiment=cell.experiment,
+                stage=cell.stage,
+                row=cell.row_name,
+                repeat=cell.repeat,
+                done=nr_done,
+                wanted=cell.machines,
+            )
+
+
+def _row_object(row: MergedRow) -> dict[str, Any]:
+    return {
+        "experiment": row.experiment,
+        "stage": row.stage,
+        "row": row.row,
+        "title": row.title,
+        "unit": row.unit,
+        "better": row.better,
+        "runs": list(row.runs),
+        "variants": {one.variant: _variant_object(one) for one in row.variants},
+    }
+
+
+def _variant_object(one: Merged) -> dict[str, Any]:
+    return {
+        **_estimate_object(one.whole),
+        "over": one.over,
+        "nr_machines": len(one.by_machine),
+        "nr_launches": sum(len(its.per_launch) for its in one.by_machine.values()),
+        "chance_of_alike": one.alike,
+        "machines_differ": one.differ,
+        "machines": {
+            letter: {**_estimate_object(its), "launches": len(its.per_launch)}
+            for letter, its in one.by_machine.items()
+        },
+    }
+
+
+def _estimate_object(estimate: Estimate) -> dict[str, Any]:
+    return {"ratio": estimate.ratio, "low": estimate.low, "high": estimate.high}

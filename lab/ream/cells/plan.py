@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From what the user asks for to cells: one for each row, and for each repetition of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream import __version__
+from ream.cells.cell import SCHEMA, Cell, GuestWanted, SeriesWanted, TreeWanted, wanted
+from ream.errors import BadUsage
+from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage
+from ream.measure.plan import estimated_seconds
+from ream.record.identity import benchmark_id
+from ream.variants import choose_variants
+
+MOST_CELLS = 10_000
+"""More is a mistake: of all experiments together there are some 300 rows."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a plan is asked for."""
+
+    experiments: tuple[Experiment, ...]
+    """As their files have them."""
+    stage: Stage | None = None
+    """None: each experiment's own."""
+    rows: tuple[str, ...] = ()
+    """Names; empty: all of the stage."""
+    launches: int | None = None
+    rounds: int | None = None
+    seed: int = 0
+    repeat: int = 1
+    machines: int = 1
+    """From how many machines each cell is wanted."""
+    tree: TreeWanted | None = None
+    """None: Debian's, whichever of them a host has."""
+    series: tuple[Path, ...] = ()
+    threads: int | None = None
+    guest: GuestWanted | None = None
+
+
+def plan_cells(wish: Wish) -> tuple[Cell, ...]:
+    """Every cell, in the order of experiments, rows and repetitions.
+
+    Repetitions have seeds of their own, so that each draws another layout.
+    Raises BadUsage for a row that no experiment has, a number out of range, or a series that
+    cannot be read.
+    """
+    unknown = set(wish.rows)
+    cells: list[Cell] = []
+    for whole in wish.experiments:
+        stage = wish.stage or whole.stage
+        asked = whole.at(stage)
+        if wish.rows:
+            names = [name for name in wish.rows if asked.row(name) is not None]
+            unknown -= set(names)
+            if not names:
+                continue
+            asked = asked.only(names)
+        asked = asked.resized(launches=wish.launches, rounds=wish.rounds)
+        cells += _cells(asked, stage, wish)
+    if unknown:
+        known = ", ".join(experiment.name for experiment in wish.experiments)
+        raise BadUsage(f"no row {', '.join(sorted(unknown))} in {known}; `ream list` names them")
+    if len(cells) > MOST_CELLS:
+        raise BadUsage(f"{len(cells)} cells; a plan has at most {MOST_CELLS}")
+    return tuple(cells)
+
+
+def seconds_of(cell: Cell, row: Row) -> float:
+    """A guess at how long a cell takes on a slow machine where its kernels are built."""
+    return estimated_seconds((row,), nr_variants=len(cell.variants), launches=cell.launches)
+
+
+def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
+    variants = choose_variants(asked, user_series=wish.series)
+    series = {one.name: wanted(one, _folders(asked, one.name)) for one in variants}
+    for row in asked.rows:
+        for repeat in range(wish.repeat):
+            yield _cell(asked, row, stage, wish, series=series, repeat=repeat)
+
+
+def _folders(asked: Experiment, name: str) -> tuple[str, ...] | None:
+    """Where the series of an experiment's own variant are; None of a variant of the user's."""
+    if name in IMPLIED:
+        return asked.variants.get(BEFORE, ())
+    return asked.variants.get(name)
+
+
+def _cell(
+    asked: Experiment,
+    row: Row,
+    stage: Stage,
+    wish: Wish,
+    *,
+    series: Mapping[str, tuple[SeriesWanted, ...]],
+    repeat: int,
+) -> Cell:
+    return Cell(
+        schema=SCHEMA,
+        ream=__version__,
+        benchmark=benchmark_id(asked.name, stage),
+        experiment=asked.name,
+        question=asked.question,
+        stage=stage,
+        # What a row leaves to its stage must stay unsaid: some rows refuse to be told.
+        row=row.model_dump(mode="json", exclude_unset=True),
+        params=row.params(),
+        variants=series,
+        tree=None if stage == "live" else wish.tree or TreeWanted(),
+        launches=asked.launches,
+        seed=wish.seed + repeat,
+        threads=wish.threads if stage == "native" else None,
+        guest=wish.guest if stage == "vm" else None,
+        repeat=repeat,
+        machines=wish.machines,
+    )

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream plan` and `ream merge`: a run over more machines, and what its records say together."""
+
+import json
+import secrets
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ream.cli import complete
+from ream.cli.app import SeriesOption, TreeOption, app, experiment_path
+from ream.cli.guest import AccelOption, CpusOption, MemoryOption
+from ream.errors import BadUsage
+from ream.paths import cache_dir
+
+if TYPE_CHECKING:
+    from ream.cells.cell import GuestWanted, TreeWanted
+    from ream.cells.emit import Layout
+
+SEED_BITS = 32
+
+
+@app.command()
+def plan(
+    experiments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="Names (`ream list`), or .toml files of your own.",
+            autocompletion=complete.experiments,
+        ),
+    ],
+    *,
+    emit: Annotated[
+        Literal["jsonl", "parallel", "tmt", "sbatch"],
+        typer.Option(
+            help="jsonl: cells, one a line; parallel: a script for GNU parallel over ssh;"
+            " tmt: a tree of tests; sbatch: a job array for Slurm."
+        ),
+    ] = "jsonl",
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="A new directory for the plan; jsonl without it goes to standard output.",
+        ),
+    ] = None,
+    stage: Annotated[
+        Literal["native", "vm", "live"] | None,
+        typer.Option(help="As of `ream run`.", show_default=False),
+    ] = None,
+    rows: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--row",
+            metavar="NAME",
+            help="Only this row; repeatable.",
+            autocompletion=complete.rows,
+        ),
+    ] = None,
+    launches: Annotated[
+        int | None, typer.Option(metavar="N", help="Fresh starts of each cell.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(metavar="N", help="Rounds in each launch.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="S", help="Of every random choice.")
+    ] = None,
+    repeat: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Cells of each row, own seeds.")
+    ] = 1,
+    series: SeriesOption = None,
+    tree: TreeOption = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="native: use no more CPUs than this.")
+    ] = None,
+    accel: AccelOption = "auto",
+    cpus: CpusOption = None,
+    memory: MemoryOption = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(metavar="A,B|FILE", help="parallel, tmt: [user@]host[:port] of each machine."),
+    ] = None,
+    each_host: Annotated[
+        bool,
+        typer.Option(
+            "--each-host", help="Every host does every cell; else each cell goes to one of them."
+        ),
+    ] = False,
+    ream: Annotated[
+        str, typer.Option(metavar="PATH", help="The command on a host; ~/ is the home there.")
+    ] = "ream",
+    timeout: Annotated[
+        int | None, typer.Option(min=1, metavar="SECONDS", help="Of one cell; 6 hours.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be planned, and write nothing.")
+    ] = False,
+) -> None:
+    """Divide a run into cells that any machine can do: a row with all of its variants each.
+
+    A cell says all there is to do in one line of JSON; `ream run --cell FILE` does it, and refuses
+    where the checkout would measure something else than was planned. What is emitted says how to
+    run it, how to rerun only what is missing, and how to merge the records.
+
+    Exit status: 0 planned, 2 usage.
+    """
+    from ream.cells.emit import TIMEOUT_S, Layout, parse_hosts  # noqa: PLC0415
+    from ream.cells.plan import Wish, plan_cells  # noqa: PLC0415
+    from ream.experiment import load  # noqa: PLC0415
+
+    names = () if hosts is None else parse_hosts(hosts)
+    if each_host and not names:
+        raise BadUsage("--each-host needs --hosts: which machines are to do every cell")
+    if names and emit in ("jsonl", "sbatch") and not each_host:
+        raise BadUsage(f"--hosts: {emit} leaves it to others where a cell runs; leave it out")
+    if directory is None and emit != "jsonl" and not dry_run:
+        raise BadUsage(f"--emit {emit} writes several files: name a new directory with -o DIR")
+    cells = plan_cells(
+        Wish(
+            experiments=tuple(load(experiment_path(name)) for name in experiments),
+            stage=stage,
+            rows=tuple(rows or ()),
+            launches=launches,
+            rounds=rounds,
+            seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+            repeat=repeat,
+            machines=len(names) if each_host else 1,
+            tree=_tree(tree),
+            series=tuple(series or ()),
+            threads=threads,
+            guest=_guest(
+                accel, cpus, memory, keep_rounds=rounds is not None, keep_launches=bool(launches)
+            ),
+        )
+    )
+    layout = Layout(
+        cells=cells, hosts=names, each=each_host, ream=ream, timeout_s=timeout or TIMEOUT_S
+    )
+    _put(emit, layout, directory, dry_run=dry_run)
+
+
+def _put(
+    form: Literal["jsonl", "parallel", "tmt", "sbatch"],
+    layout: "Layout",
+    directory: Path | None,
+    *,
+    dry_run: bool,
+) -> None:
+    from ream.cells.emit import CELLS, emit, title, write  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+
+    files = emit(form, layout)
+    if dry_run:
+        for cell in layout.cells:
+            launches = f"{cell.launches} launch{'es' if cell.launches != 1 else ''}"
+            print(f"cell        {cell.id}: {title(cell)}; {launches}")
+        for name in files if directory else ():
+            print(f"file        {directory}/{name}")
+        return
+    reporter = Reporter()
+    if directory is None:
+        sys.stdout.write(files[CELLS])
+        reporter.step("a line is a cell: `ream run --cell FILE` does one, `ream merge` the rest")
+        return
+    write(files, directory)
+    count = f"{len(layout.cells)} cell{'s' if len(layout.cells) != 1 else ''}"
+    reporter.step(f"plan {layout.id}, {count}: {directory}")
+    reporter.step(_how(form, directory))
+
+
+def _how(form: str, directory: Path) -> str:
+    where = shlex.quote(str(directory))
+    return {
+        "jsonl": f"{where}/cells.jsonl has a cell in each line, for `ream run --cell`",
+        "parallel": f"sh {where}/run.sh carries it out; its first lines say more",
+        "tmt": f"tmt --root {where} run --all --skip prepare does it; tests.fmf says more",
+        "sbatch": f"(cd {where} && sbatch run.sbatch) carries it out; its first lines say more",
+    }[form]
+
+
+def _tree(path: Path | None) -> "TreeWanted":
+    """What is known of the kernel source without fetching it."""
+    from ream.cells.cell import TreeWanted  # noqa: PLC0415
+    from ream.kernel.source import LATEST, cached_tree  # noqa: PLC0415
+
+    if path is not None:
+        # A path is that of the hosts: it need not be here.
+        return TreeWanted(path=str(path if path == LATEST else path.absolute()))
+    found = cached_tree(cache_dir())
+    return TreeWanted() if found is None else TreeWanted(key=found.key, version=found.version)
+
+
+def _guest(
+    accel: Literal["auto", "kvm", "tcg"],
+    cpus: int | None,
+    memory: str | None,
+    *,
+    keep_rounds: bool,
+    keep_launches: bool,
+) -> "GuestWanted":
+    from ream.cells.cell import GuestWanted  # noqa: PLC0415
+    from ream.experiment import parse_size  # noqa: PLC0415
+
+    return GuestWanted(
+        accel=accel,
+        cpus=cpus,
+        memory_bytes=None if memory is None else parse_size(memory),
+        keep_rounds=keep_rounds,
+        keep_launches=keep_launches,
+    )
+
+
+@app.command()
+def merge(
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR", help="Where records are, at any depth.")
+    ],
+    *,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan", metavar="FILE", help="The plan's cells.jsonl: names cells without a record."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into FILE instead.")
+    ] = None,
+) -> None:
+    """Say what the records of several machines say together, by row and variant.
+
+    A machine is a level of its own: the ratio over machines is the mean of the machines' ratios,
+    with an interval over machines. Records of unlike benchmarks, trees or series are not pooled:
+    they are refused, naming what differs. Damaged records are named and left out.
+
+    Exit status: 0 merged, 2 usage, or records that are not alike.
+    """
+    from ream.cells.cell import read_cells  # noqa: PLC0415
+    from ream.cells.emit import again  # noqa: PLC0415
+    from ream.cells.merge import merge_records, read_records  # noqa: PLC0415
+    from ream.cells.render import render  # noqa: PLC0415
+
+    cells = () if plan_file is None else read_cells(plan_file)
+    merged = merge_records(read_records(directories), cells)
+    command = ""
+    if plan_file is not None and merged.missing:
+        command = again(plan_file.parent, [one.cell for one in merged.missing])
+    if as_json:
+        text = json.dumps(merged.to_object(again=command or None), indent=1) + "\n"
+    else:
+        text = render(merged, again=command)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as cause:
+        raise BadUsage(f"{output}: cannot be written: {cause.strerror}") from cause

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cells: one line that says all there is to do, and notices what would do something else."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ream.cells.cell import SCHEMA, Cell, id_of, read_cell, read_cells
+from ream.cells.plan import Wish, plan_cells
+from ream.cells.run import done, request_of
+from ream.errors import BadUsage
+from ream.experiment import load
+from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.record.record import Record
+
+PATCH = CHECKOUT / "tests/native/patches/no-change.patch"
+STAGES = [
+    (path.stem, stage)
+    for path in sorted(EXPERIMENTS.glob("*.toml"))
+    for stage in ("native", "vm", "live")
+    if any(row.stage == stage for row in load(path).rows)
+]
+
+
+def cells_of(experiment: str = "zone-device", **wish: object) -> tuple[Cell, ...]:
+    whole = load(EXPERIMENTS / f"{experiment}.toml")
+    return plan_cells(Wish((whole,), **wish))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def cell() -> Cell:
+    return cells_of(rows=("small-256MB",), seed=5)[0]
+
+
+def changed(cell: Cell, **fields: object) -> Cell:
+    """The cell that a checkout with other things in it would have planned."""
+    return Cell.model_validate({**cell.content(), **fields})
+
+
+@pytest.mark.parametrize(("experiment", "stage"), STAGES)
+def test_every_row_of_every_experiment_is_asked_for_as_it_was_planned(
+    experiment: str, stage: str, tmp_path: Path
+) -> None:
+    whole = load(EXPERIMENTS / f"{experiment}.toml").at(stage)  # type: ignore[arg-type]
+    cells = cells_of(experiment, stage=stage, launches=3, seed=9)
+    assert [cell.row_name for cell in cells] == [row.name for row in whole.rows]
+    for cell in cells:
+        read = read_cell(cell.to_line(), where="a line")
+        assert (read, read.id) == (cell, cell.id)
+    for cell in cells[:: max(1, len(cells) // 3)]:
+        request = request_of(cell, runs=tmp_path, cache=tmp_path)
+        assert request.experiment.rows == (whole.row(cell.row_name),)
+        assert request.experiment.variant_names() == whole.variant_names()
+        assert (request.experiment.launches, request.seed, request.cell) == (3, 9, cell.id)
+
+
+def test_a_cell_holds_every_variant_so_that_before_and_after_share_a_machine(cell: Cell) -> None:
+    assert list(cell.variants) == ["before", "before-again", "published", "ream"]
+    assert "\n" not in cell.to_line()
+
+
+def test_an_id_is_of_the_content_alone_whatever_the_order_of_its_keys(cell: Cell) -> None:
+    line = json.loads(cell.to_line())
+    backwards = json.dumps(dict(reversed(line.items())))
+    assert read_cell(backwards, where="x").id == cell.id == line["id"]
+    assert cells_of(rows=("small-256MB",), seed=5)[0].id == cell.id
+    assert cells_of(rows=("small-256MB",), seed=6)[0].id != cell.id
+
+
+def test_repetitions_are_cells_of_their_own_with_seeds_of_their_own() -> None:
+    cells = cells_of(rows=("small-256MB",), seed=5, repeat=3)
+    assert len({cell.id for cell in cells}) == 3
+    assert [(cell.seed, cell.repeat) for cell in cells] == [(5, 0), (6, 1), (7, 2)]
+
+
+def test_patches_of_the_user_travel_inside_of_the_cell(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "0001-mine.patch").write_bytes(PATCH.read_bytes())
+    (mine / "native.config").write_text("CONFIG_MINE=y\n")
+    (cell,) = cells_of(rows=("small-256MB",), series=(mine,))
+    (mine / "0001-mine.patch").unlink()
+    request = request_of(read_cell(cell.to_line(), where="x"), runs=tmp_path, cache=tmp_path)
+    (series,) = request.variants[-1].series
+    assert (request.variants[-1].name, series.name) == ("mine", "mine")
+    assert series.patches[0].body == PATCH.read_bytes()
+    assert series.patches[0].options == (("native.config", "CONFIG_MINE=y\n"),)
+
+
+def test_a_patch_that_is_not_utf_8_is_refused_when_it_is_planned(tmp_path: Path) -> None:
+    (tmp_path / "mine.patch").write_bytes(PATCH.read_bytes().replace(b"Mark", b"M\xe4rk"))
+    with pytest.raises(BadUsage, match=r"mine.patch: byte \d+ is not UTF-8"):
+        cells_of(rows=("small-256MB",), series=(tmp_path / "mine.patch",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"ream": "9.9"}, "ream is 9.9 in the plan, "),
+        ({"benchmark": "0" * 12}, "the benchmark (zone-device, native stage) is 000000000000 in"),
+        ({"experiment": "quux"}, "no experiment 'quux' in this checkout; it has compact"),
+    ],
+)
+def test_another_checkout_is_refused_with_both_values(
+    cell: Cell, fields: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadUsage) as refused:
+        request_of(changed(cell, **fields), runs=tmp_path, cache=tmp_path)
+    assert said in str(refused.value)
+
+
+def test_a_series_that_is_another_one_here_is_named_with_both_ids(
+    cell: Cell, tmp_path: Path
+) -> None:
+    variants = cell.content()["variants"]
+    ours = variants["published"][0]["id"]
+    variants["published"][0]["id"] = "f" * 64
+    with pytest.raises(BadUsage, match="variant published: series zone-device") as refused:
+        request_of(changed(cell, variants=variants), runs=tmp_path, cache=tmp_path)
+    assert "ffffffffffff in the plan" in str(refused.value)
+    assert f"{ours[:12]} in this checkout" in str(refused.value)
+
+
+def test_a_row_that_comes_to_something_else_here_is_refused(cell: Cell, tmp_path: Path) -> None:
+    params = {**cell.params, "order": 9}
+    with pytest.raises(BadUsage, match="order of the row is 9 in the plan, 0 here"):
+        request_of(changed(cell, params=params), runs=tmp_path, cache=tmp_path)
+
+
+def test_a_row_that_breaks_a_rule_names_cell_and_field(cell: Cell, tmp_path: Path) -> None:
+    wrong = changed(cell, row={**cell.row, "device_bytes": 1})
+    with pytest.raises(BadUsage, match=f"cell {wrong.id}: row: device_bytes: "):
+        request_of(wrong, runs=tmp_path, cache=tmp_path)
+
+
+def test_a_cell_that_was_changed_since_it_was_planned_is_refused(cell: Cell) -> None:
+    with pytest.raises(BadUsage, match=f"cell '{cell.id}' was changed after it was planned"):
+        read_cell(cell.to_line().replace('"seed": 5', '"seed": 6'), where="x")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not one line of JSON"),
+        ('{"id": "00", "schema": 1', "not one line of JSON"),
+        ("[" * 100_000, "not one line of JSON"),
+        ("[1]", "an object with an id"),
+        ('{"schema": 1}', "an object with an id"),
+        ('{"id": "00", "schema": 2}', "a cell of schema 2; this ream reads schema 1"),
+        ('{"id": "00", "schema": true}', "a cell of schema True"),
+    ],
+)
+def test_what_is_no_cell_is_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(BadUsage, match="mine.json: ") as refused:
+        read_cell(text, where="mine.json")
+    assert said in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_field_that_is_missing_or_unknown_is_named() -> None:
+    content = {"schema": SCHEMA, "quux": 1}
+    with pytest.raises(BadUsage) as refused:
+        read_cell(json.dumps({"id": id_of(content), **content}), where="x")
+    assert "quux: Extra inputs are not permitted" in str(refused.value)
+    assert "launches: Field required" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"variants": {"before": []}}, "variants: no before-again to compare with"),
+        ({"tree": None}, "it is null in the live stage, and only there"),
+        ({"launches": 0}, "launches: "),
+        ({"variants": {"../x": []}}, "variants"),
+        (
+            {"variants": {"x": [{"name": "x", "id": "0", "folder": "../../etc"}]}},
+            "variants.x.0.folder: ",
+        ),
+    ],
+)
+def test_a_cell_that_makes_no_sense_is_refused(
+    cell: Cell, fields: dict[str, object], said: str
+) -> None:
+    content = {**cell.content(), **fields}
+    with pytest.raises(BadUsage) as refused:
+        read_cell(json.dumps({"id": id_of(content), **content}), where="x")
+    assert said in str(refused.value)
+
+
+def test_a_row_of_another_stage_than_its_cell_is_refused(cell: Cell, tmp_path: Path) -> None:
+    row = {**cell.row, "stage": "vm", "altmap": True, "published": [], "differs": []}
+    with pytest.raises(BadUsage, match="row: stage: vm, in a cell of native"):
+        request_of(changed(cell, row=row), runs=tmp_path, cache=tmp_path)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=9,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*Cell.model_fields, "schema", "x"]), json_values))
+def test_no_object_but_a_cell_is_taken_for_one(content: dict[str, object]) -> None:
+    content["schema"] = SCHEMA
+    with pytest.raises(BadUsage):
+        read_cell(json.dumps({"id": id_of(content), **content}), where="x")
+
+
+def test_a_file_of_cells_names_the_line_that_is_none(cell: Cell, tmp_path: Path) -> None:
+    file = tmp_path / "cells.jsonl"
+    file.write_text(f"{cell.to_line()}\n\nquux\n")
+    with pytest.raises(BadUsage, match=r"cells.jsonl:3: not a cell"):
+        read_cells(file)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(BadUsage, match="not a text file"):
+        read_cells(file)
+    with pytest.raises(BadUsage, match="No such file"):
+        read_cells(tmp_path / "nowhere")
+
+
+def test_rows_that_no_experiment_has_are_all_named() -> None:
+    with pytest.raises(BadUsage, match="no row foo, quux in zone-device"):
+        cells_of(rows=("small-256MB", "quux", "foo"))
+
+
+def test_rows_are_taken_from_whichever_experiment_has_them() -> None:
+    both = tuple(load(EXPERIMENTS / f"{name}.toml") for name in ("zone-device", "migrate"))
+    row = both[1].at("native").rows[0].name
+    cells = plan_cells(Wish(both, rows=("small-256MB", row)))
+    assert [(c.experiment, c.row_name) for c in cells] == [
+        ("zone-device", "small-256MB"),
+        ("migrate", row),
+    ]
+
+
+def _recorded(runs: Path, cell: str | None, machine: str | None, name: str = "20260101") -> None:
+    path = runs / name
+    path.mkdir(parents=True)
+    (path / "run.json").write_text('{"schema": 1}')
+    receipt = {"schema": 1, "machine": {"id": machine}, "settings": {"cell": cell}}
+    (path / "receipt.json").write_text(json.dumps(receipt))
+
+
+def test_a_cell_is_done_where_this_machine_has_its_record(cell: Cell, tmp_path: Path) -> None:
+    assert done(cell, tmp_path / "none", "me") is None
+    _recorded(tmp_path, cell.id, "me", "2")
+    found = done(cell, tmp_path, "me")
+    assert isinstance(found, Record)
+    assert found.path == tmp_path / "2"
+    assert done(cell, tmp_path, "another") is None
+    assert done(cells_of(rows=("small-256MB",), seed=6)[0], tmp_path, "me") is None
+
+
+def test_what_a_machine_without_an_id_has_done_is_not_known(cell: Cell, tmp_path: Path) -> None:
+    _recorded(tmp_path, cell.id, None)
+    assert done(cell, tmp_path, None) is None
+
+
+def test_a_damaged_record_is_not_a_cell_that_is_done(cell: Cell, tmp_path: Path) -> None:
+    _recorded(tmp_path, cell.id, "me")
+    (tmp_path / "20260101/receipt.json").write_text('{"schema": 1, "mach')
+    assert done(cell, tmp_path, "me") is None
+
+
+def test_a_plan_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ream.cells.plan.MOST_CELLS", 2)
+    whole = load(EXPERIMENTS / "zone-device.toml")
+    wish = Wish((whole,), rows=("small-256MB",), repeat=2)
+    assert len(plan_cells(wish)) == 2
+    with pytest.raises(BadUsage, match="3 cells; a plan has at most 2"):
+        plan_cells(replace(wish, repeat=3))

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Help, manual pages, completion and documents say the same words."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ream.cli import app
+from ream.manual import roff
+from ream.manual.tree import Page, pages
+from ream.paths import CHECKOUT
+
+PAGES = pages(app)
+COMMANDS = {page.name: page for page in PAGES if page.name}
+ANYWHERE = PAGES[0]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{n}.md" for n in
+             ("method", "bias", "format")))  # fmt: skip
+LAUNCHER_WORDS = {"--no-install"}
+
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+IN_LINE = re.compile(r"`(?:\./)?(ream [^`]+)`")
+LINE = re.compile(r"^(?:\$ |  )*(?:\./)?(ream [a-z-].*)$", re.MULTILINE)
+SHELL_GOES_ON = {"|", ">", "#", "&&", ";", "2>", "<"}
+
+
+def needs(tool: str) -> None:
+    if shutil.which(tool) is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{tool} is not installed; `make setup-test` installs it")
+        pytest.skip(f"{tool} is not installed")
+
+
+def lines_of(document: str) -> Iterator[str]:
+    """Every command line of ours in a document, in its blocks and within its sentences."""
+    text = (CHECKOUT / document).read_text(encoding="utf-8")
+    for block in FENCE.findall(text):
+        yield from LINE.findall(block.replace("\\\n", " "))
+    for said in IN_LINE.findall(FENCE.sub("", text)):
+        yield " ".join(said.split())
+
+
+def words_of(line: str) -> list[str]:
+    words = shlex.split(line, comments=True)[1:]
+    ends = [n for n, word in enumerate(words) if word in SHELL_GOES_ON]
+    return words[: ends[0]] if ends else words
+
+
+def unknown(line: str) -> Iterator[str]:
+    """What a line has that no command of ours takes."""
+    words = [word for word in words_of(line) if word not in LAUNCHER_WORDS]
+    before = [word for word in words if not word.startswith("-")]
+    page = COMMANDS.get(before[0]) if before else ANYWHERE
+    if page is None:
+        yield f"command {before[0]}"
+        return
+    known = {name for one in (page, ANYWHERE) for word in one.words for name in word.names}
+    for word in words:
+        if word.startswith("-") and word != "-" and word.partition("=")[0] not in known:
+            yield f"{page.name} {word}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_document_types_only_what_ream_takes(document: str) -> None:
+    faults = {f"{line}: {fault}" for line in lines_of(document) for fault in unknown(line)}
+    assert not faults
+
+
+def test_the_readme_names_every_command() -> None:
+    named = {words_of(line)[0] for line in lines_of("README.md") if words_of(line)}
+    assert not COMMANDS.keys() - named
+
+
+def test_a_command_line_with_a_wrong_word_is_found() -> None:
+    assert list(unknown("ream run fork --quux")) == ["run --quux"]
+    assert list(unknown("ream fly")) == ["command fly"]
+    assert not list(unknown("ream --no-install run fork --stage=vm | less"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=roff.title)
+def test_a_manual_page_is_what_man_expects(page: Page, tmp_path: Path) -> None:
+    needs("mandoc")
+    source = tmp_path / roff.file_name(page)
+    source.write_text(roff.render(page, PAGES), encoding="utf-8")
+    said = subprocess.run(
+        ("mandoc", "-T", "lint", "-W", "warning", source),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said.stdout + said.stderr == ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=roff.title)
+def test_a_manual_page_has_every_word_of_the_help(page: Page, ream, tmp_path: Path) -> None:
+    needs("mandoc")
+    source = tmp_path / roff.file_name(page)
+    source.write_text(roff.render(page, PAGES), encoding="utf-8")
+    shown = subprocess.run(
+        ("mandoc", "-T", "ascii", "-O", "width=900", source),
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    manual = set(re.sub(r".\x08", "", shown).split())
+    said = ream(*([page.name] if page.name else []), "--help", COLUMNS="2000")
+    help_words = set(said.out.split()) - {"Usage:", "Options:", "Arguments:", "Commands:"}
+    # A list of commands is cut in the help, and in full in the manual.
+    cut = {word for word in help_words if word.endswith("...")}
+    assert not {w for w in help_words - cut if w not in manual} - {"ream", *COMMANDS, *_exit(page)}
+
+
+def _exit(page: Page) -> set[str]:
+    """The sentence of exit codes, which the manual has as a table."""
+    sentence = " ".join(f"{code} {says}" for code, says in page.exits).split()
+    return {"Exit", "status:", *sentence, *(f"{w}{mark}" for w in sentence for mark in ",.;")}
+
+
+@pytest.mark.parametrize("page", COMMANDS.values(), ids=roff.title)
+def test_a_command_says_how_it_ends(page: Page) -> None:
+    if page.name == "list":
+        return  # it only reads what is in the checkout
+    assert page.exits, f"ream {page.name} --help has no sentence that begins with Exit status:"
+
+
+def test_all_manual_pages_are_written_for_manpath(ream, tmp_path: Path) -> None:
+    assert ream("man", "--write", str(tmp_path / "share")).code == 0
+    written = {path.name for path in (tmp_path / "share/man1").iterdir()}
+    assert written == {roff.file_name(page) for page in PAGES}
+
+
+SAYS = {
+    "bash": 'eval "$(ream completion bash)"; COMP_WORDS=({line}); COMP_CWORD={at};'
+    ' _ream_completion ream; echo "${{COMPREPLY[*]}}"',
+    "zsh": 'autoload -U compinit; compinit -u -D; eval "$(ream completion zsh)";'
+    " _arguments() {{ print -r -- $1 }}; words=({line}); CURRENT={at}+1; _ream_completion",
+    "fish": 'ream completion fish | source; complete -C "{line}"',
+}
+
+
+@pytest.mark.parametrize("shell", SAYS)
+@pytest.mark.parametrize(("line", "offered"), [
+    ("ream ru", "run"),
+    ("ream run zone", "zone-device"),
+    ("ream run --stage v", "vm"),
+    ("ream run fork --row munmap-2", "munmap-2m"),
+])  # fmt: skip
+def test_a_shell_completes(shell: str, line: str, offered: str, tmp_path: Path) -> None:
+    needs(shell)
+    command = tmp_path / "ream"
+    python = CHECKOUT / ".venv/bin/python"
+    command.write_text(f'#!/bin/sh\nexec "{python}" -P -m ream "$@"\n')
+    command.chmod(0o755)
+    script = SAYS[shell].format(line=line, at=len(line.split()) - 1)
+    said = subprocess.run(
+        (shell, *(["-f"] if shell == "zsh" else []), "-c", script),
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert offered in said.stdout, said.stderr

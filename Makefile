@@ -23,7 +23,7 @@ setup: ## install what the stages need; nothing to install is quick
 
 .PHONY: setup-test
 setup-test:
-	@$(SETUP) native vm arch test
+	@$(SETUP) native vm arch test $(if $(CI),sshd)
 
 # Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
 .PHONY: test

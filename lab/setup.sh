@@ -10,6 +10,7 @@
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
+#   sshd    what tests/machines makes its hosts of: for CI, since it starts a server
 #
 # Nothing else on the system changes: Debian packages by apt-get, and only as root;
 # Python packages into .venv. --no-install, or REAM_NO_INSTALL=1, forbids the former;
@@ -34,7 +35,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test|sshd ..." >&2
 	exit 2
 }
 
@@ -109,9 +110,13 @@ need_test() {
 	need_program parallel parallel # cells of a plan, on hosts that ssh reaches
 	need_program ssh openssh-client
 	need_program rsync rsync
-	need_library openssh-server ../sbin/sshd
 	# checkpatch.pl uses modules that perl-base lacks.
 	perl -MTerm::ANSIColor -MEncode -e 1 2>/dev/null || missing="$missing perl"
+}
+
+# Apart from the rest: on an ordinary machine this package opens a port.
+need_sshd() {
+	[ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
 }
 
 apt() {
@@ -203,7 +208,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | arch | test) stages="$stages $word" ;;
+	python | native | vm | arch | test | sshd) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

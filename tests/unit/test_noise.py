@@ -150,6 +150,20 @@ def test_this_machine_is_looked_at_again_and_again() -> None:
     assert not any(thread.name == "noise" for thread in threading.enumerate())
 
 
+def test_the_looks_of_a_run_that_is_resumed_follow_those_there_are(
+    root: Path, clocks: dict[str, float]
+) -> None:
+    lines: list[str] = []
+    with watch(lines.append, root=root, period_s=60, begins_s=16.0) as watching:
+        pass_time(clocks, 3.0)
+        before = watching.during(since=102.0)
+        pass_time(clocks, 1.0)
+    assert [Moment.model_validate_json(line).t_s for line in lines] == [16.0, 19.0, 20.0]
+    assert before.duration_s == 3.0
+    assert watching.during(since=103.5).duration_s == 1.0
+    assert watching.during(since=199.0).duration_s == 0.0
+
+
 def test_a_look_takes_little_of_a_cpu() -> None:
     # Against the same work of the same interpreter, not a clock: 200 files are a lot more.
     looks = Looks(Path("/"))

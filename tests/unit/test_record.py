@@ -191,7 +191,7 @@ def test_a_record_is_found_by_id_and_by_path(tmp_path: Path) -> None:
     path = written(tmp_path / "runs")
     assert find_record(ID, tmp_path / "runs") == path
     assert find_record(str(path), tmp_path / "elsewhere") == path
-    for nothing in ("nope", str(tmp_path), "", "\0"):
+    for nothing in ("nope", str(tmp_path), "", "\0", "x" * 300):
         with pytest.raises(BadUsage, match="no record"):
             find_record(nothing, tmp_path / "runs")
 

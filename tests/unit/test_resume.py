@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from ream.errors import BadUsage, ReamError, VerificationFailed
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import Stage, load
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
@@ -34,6 +35,8 @@ from ream.record.record import (
     open_record,
     pretty,
 )
+from ream.session import live
+from ream.session import native as native_session
 from ream.session.kept import Memory, kept_boots
 from ream.session.plan import Basis, check_basis, plan_object, resumed_request, series_text
 from ream.session.request import GuestOptions, Request
@@ -42,6 +45,7 @@ from ream.session.vm_deferred import DeferredBoot
 from ream.session.vm_fork import ForkBoot
 from ream.session.vm_migrate import MigrateBoot
 from ream.session.vm_zone_device import DeviceBoot
+from ream.stage import native, zone_device
 from ream.stage.boots import Boot
 from ream.stage.deferred_state import State
 from ream.stage.guest import Guest
@@ -170,6 +174,31 @@ def test_a_record_that_could_not_be_finished_can_be_later(
     assert left_in(tmp_path) == [ID]
 
 
+def test_until_it_has_its_name_a_record_has_all_that_it_needs_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finish(*, resume: bool) -> None:
+        with open_record(tmp_path, ID, resume=resume) as record:
+            record.write(SERIES, "[]")
+            record.journal.add("launch 0", "1")
+            record.journal.whole("launch 0")
+            record.append(SAMPLE)
+            record.finish(RUN, RUN, table="", letter="")
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    partial = tmp_path / f".{ID}.partial"
+    with monkeypatch.context() as patched:
+        # The name is the last thing that a death can keep it from.
+        patched.setattr(type(partial), "rename", full)
+        with pytest.raises(ReamError, match="No space left"):
+            finish(resume=False)
+    assert {JOURNAL, SERIES} <= set(left_in(partial))
+    finish(resume=True)
+    assert not {JOURNAL, SERIES} & set(left_in(tmp_path / ID))
+
+
 # --- Who has it ---------------------------------------------------------------------------
 
 
@@ -217,7 +246,7 @@ def test_an_interrupted_run_is_found_and_removed(tmp_path: Path) -> None:
         assert find_partial(asked, tmp_path) == two.path
     with pytest.raises(BadUsage, match=f"2 interrupted runs are called 'ab12'.*{ID}, {other}"):
         find_partial("ab12", tmp_path)
-    for asked in ("quux", "", "../x"):
+    for asked in ("quux", "", "../x", "x" * 300):
         with pytest.raises(BadUsage, match="no interrupted run is called"):
             find_partial(asked, tmp_path)
     assert discard("last", tmp_path) == other
@@ -338,7 +367,7 @@ def test_another_series_in_this_checkout_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda _: '{"schema": 1', "not JSON, so it is damaged"),
+        (lambda _: '{"schema": 1', "the record is damaged; the run cannot go on; `ream"),
         (lambda _: "[" * 100_000, "not JSON"),
         (lambda _: "[]", "schema None; this ream reads schema 1"),
         (lambda text: text.replace('"schema": 1', '"schema": 2'), "schema 2"),
@@ -513,6 +542,68 @@ def test_a_visit_that_was_made_is_not_made_again(tmp_path: Path) -> None:
     assert len(made) == 2
 
 
+def test_two_rows_that_ask_for_the_same_are_both_measured(tmp_path: Path) -> None:
+    said: list[tuple[str, bool]] = []
+    for start in ("first", "second"):
+        journal = Journal(tmp_path / JOURNAL)
+        memory = Memory(journal)
+        for row in ("a", "its copy"):
+            text = memory.recall("visit 0.0", lambda row=row, start=start: f"{row}, {start}")
+            said.append((text, memory.recalled))
+        journal.close()
+    assert said == [
+        *(("a, first", False), ("its copy, first", False)),
+        *(("a, first", True), ("its copy, first", True)),
+    ]
+
+
+def test_a_row_that_can_no_longer_be_measured_is_not_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = live.rows_of(load(EXPERIMENTS / "fork.toml").at("live"))[:3]
+    scarce = {rows[0].name}
+    monkeypatch.setattr(
+        live, "why_not_row", lambda row: "memory is short" if row.name in scarce else None
+    )
+    journal = Journal(tmp_path / JOURNAL)
+    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
+    scarce.add(rows[2].name)
+    with pytest.raises(CannotRunHere, match=f"{rows[2].name}: .*when the run began.*is short"):
+        live.rows_left_out(rows, journal)
+    # Nor does one come in that the first launches do not have.
+    scarce.clear()
+    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
+    journal.close()
+
+
+def test_rows_that_were_made_smaller_stay_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = load(EXPERIMENTS / "zone-device.toml").at("native").rows
+    build = native.Build({}, {"sizeof_page": 64})
+    its = SimpleNamespace(
+        needed_bytes=lambda rows, _: sum(row.device_bytes for row in rows) // 64,
+        extent_bytes=zone_device.extent_bytes,
+        halved=zone_device.halved,
+    )
+    available = its.needed_bytes(rows, build)
+    monkeypatch.setattr(native_session, "available_bytes", lambda: available)
+    fits = []
+    for _ in range(2):
+        journal = Journal(tmp_path / JOURNAL)
+        fits.append(native_session.rows_that_fit(rows, build, its, journal))
+        journal.close()
+        available *= 2  # there would be room for more now
+    assert fits[0] == fits[1]
+    assert fits[0][0] != rows
+    assert fits[0][1]
+    available = 1 << 20
+    journal = Journal(tmp_path / JOURNAL)
+    with pytest.raises(CannotRunHere, match="as it began; 1 MiB are available"):
+        native_session.rows_that_fit(rows, build, its, journal)
+    journal.close()
+
+
 # --- What a person sees -------------------------------------------------------------------
 
 
@@ -572,7 +663,13 @@ def test_escape_codes_come_only_where_they_are_wanted(
 def test_a_writer_keeps_what_the_machine_did(tmp_path: Path) -> None:
     with open_record(tmp_path, ID) as record:
         assert isinstance(record, RecordWriter)
+        assert record.noise_until() == 0
         record.append_noise('{"t_s": 0}')
         record.append_noise('{"t_s": 2}\n')
-        text = (tmp_path / f".{ID}.partial/noise.jsonl").read_text()
+        assert record.noise_until() == 2
+        with (tmp_path / f".{ID}.partial/noise.jsonl").open("a+") as noise:
+            noise.seek(0)
+            text = noise.read()
+            noise.write('{"t_s": 4')  # a death came between
+        assert record.noise_until() == 2
     assert text == '{"t_s": 0}\n{"t_s": 2}\n'

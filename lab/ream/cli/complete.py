@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a shell offers when somebody presses Tab: names as they are on disk, nothing imported twice.
+"""What a shell offers when somebody presses Tab: names, as they are on disk.
 
 A shell waits for this: so TOML is read bare, without the checks a run makes.
 """

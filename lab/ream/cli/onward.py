@@ -2,6 +2,7 @@
 """The words of `ream run` about how long it goes on, and what it goes on with."""
 
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,6 +91,8 @@ def stable_of(
         pct = 0.0
     if not 0 < pct < WHOLE_PCT:  # NaN is in no range
         raise BadUsage(f"{UNTIL_STABLE}={within_pct}: a number of per cent between 0 and 100")
+    if max_minutes is not None and not math.isfinite(max_minutes):
+        raise BadUsage(f"--max-minutes {max_minutes}: a number of minutes; leave it out for no end")
     return Stable(pct, max_launches, max_minutes)
 
 

@@ -40,7 +40,8 @@ class Moment(Value):
     """One look at the machine; percentages are of the time since the look before."""
 
     t_s: float
-    """Since the watch began, by the monotonic clock."""
+    """Since the run began, by the monotonic clock; of one that is resumed, the time between is left
+    out."""
     load: float | None
     steal_pct: float | None = None
     others_pct: float | None = None
@@ -97,12 +98,22 @@ class _Counters:
 class Looks:
     """Makes moments, each from the counters now and those of the look before."""
 
-    def __init__(self, root: Path, cpus: Iterable[int] | None = None) -> None:
-        """cpus: those whose clocks are of interest; without, those we may run on."""
+    def __init__(
+        self, root: Path, cpus: Iterable[int] | None = None, *, begins_s: float = 0.0
+    ) -> None:
+        """cpus: those whose clocks are of interest; without, those we may run on.
+
+        begins_s: `t_s` of now.
+        """
         self._root = root
+        self._begins_s = begins_s
         self._cpus = sorted(os.sched_getaffinity(0) if cpus is None else cpus)
         self._last: _Counters | None = None
         self.start = _clocks()
+
+    def t_s(self, at: float) -> float:
+        """Of a time of time.monotonic()."""
+        return self._begins_s + at - self.start.monotonic_s
 
     def moment(self) -> Moment:
         """What the machine does now; its CPU time is in the moment itself."""
@@ -118,7 +129,7 @@ class Looks:
         mhz = clocks_mhz(self._root, self._cpus)
         passed_s = clocks.monotonic_s - start.monotonic_s
         return Moment(
-            t_s=round(passed_s, 3),
+            t_s=round(self.t_s(clocks.monotonic_s), 3),
             load=now.snapshot.load_1min,
             steal_pct=during.steal_pct,
             others_pct=during.others_pct,
@@ -178,9 +189,7 @@ def clocks_mhz(root: Path, cpus: Iterable[int]) -> list[float]:
     if khz := [one for one in found if one]:
         return [one / 1e3 for one in khz]
     # Some hypervisors say 0, which is no clock.
-    said = re.findall(
-        r"^cpu MHz\s*: ([0-9]{1,9}\.?[0-9]*)$", text_of(root / "proc/cpuinfo") or "", re.MULTILINE
-    )
+    said = _MHZ.findall(text_of(root / "proc/cpuinfo") or "")
     return [mhz for text in said if (mhz := float(text)) > 0]
 
 

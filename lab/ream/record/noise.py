@@ -150,9 +150,9 @@ class Noise(Value):
 class Watch:
     """Looks at the machine until told to stop; made by watch()."""
 
-    def __init__(self, write: Callable[[str], None], root: Path) -> None:
+    def __init__(self, write: Callable[[str], None], root: Path, begins_s: float) -> None:
         self._write: Callable[[str], None] | None = write
-        self._looks = Looks(root)
+        self._looks = Looks(root, begins_s=begins_s)
         self._seen: list[Moment] = []
         self._one_at_a_time = threading.Lock()
         self.ended = False
@@ -165,7 +165,7 @@ class Watch:
         """
         if not self.ended:
             self.look()
-        after_s = -1.0 if since is None else since - self._looks.start.monotonic_s
+        after_s = -1.0 if since is None else self._looks.t_s(since)
         return sum_up(self._seen.copy(), after_s)
 
     def look(self) -> Moment:
@@ -184,14 +184,19 @@ class Watch:
 
 @contextmanager
 def watch(
-    write: Callable[[str], None], *, root: Path = Path("/"), period_s: float = PERIOD_S
+    write: Callable[[str], None],
+    *,
+    root: Path = Path("/"),
+    period_s: float = PERIOD_S,
+    begins_s: float = 0.0,
 ) -> Iterator[Watch]:
     """Look at the machine now, every `period_s`, and when the `with` block ends.
 
     write: is given each moment as one line of JSON without its newline, from another thread.
-    root: what stands for the root of the file system.
+    root: what stands for the root of the file system. begins_s: `t_s` of now, where an earlier
+    start of the run has looked up to then.
     """
-    watching = Watch(write, root)
+    watching = Watch(write, root, begins_s)
     stop = threading.Event()
     thread = threading.Thread(
         target=_keep_looking, args=(watching, stop, period_s), name="noise", daemon=True

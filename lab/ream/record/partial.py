@@ -2,7 +2,6 @@
 """Records whose runs have not come to their end: which there are, and which is meant."""
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,8 @@ from ream.record.record import (
     PLAN,
     RUN,
     SAMPLES,
-    SCHEMA,
     is_ours,
+    read_object,
     remove_if_dead,
     resume_line,
 )
@@ -92,8 +91,9 @@ def find_partial(asked: str, runs: Path) -> Path:
     Raises BadUsage if there is none or more than one, saying what there is.
     """
     there = interrupted(runs)
-    if (runs / asked / RUN).is_file():
-        raise BadUsage(f"{asked} is finished; `ream report {asked}` shows it")
+    with suppress(OSError):  # a name too long for a file
+        if (runs / asked / RUN).is_file():
+            raise BadUsage(f"{asked} is finished; `ream report {asked}` shows it")
     if asked == "last":
         found = [one for one in there if not one.running][-1:] or there[-1:]
     else:
@@ -120,18 +120,8 @@ def discard(asked: str, runs: Path) -> str:
 
 def read_plan(partial: Path) -> Mapping[str, Any]:
     """What was asked of a run, as plan.json says it; raises BadUsage if it cannot be read."""
-    path = partial / PLAN
     way_out = f"the run cannot go on; `ream run --discard {run_of(partial)}` removes it"
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as cause:
-        raise BadUsage(f"{path}: {cause.strerror}; {way_out}") from cause
-    except (ValueError, RecursionError) as cause:
-        raise BadUsage(f"{path}: not JSON, so it is damaged; {way_out}") from cause
-    schema = value.get("schema") if isinstance(value, dict) else None
-    if type(schema) is not int or schema != SCHEMA:
-        raise BadUsage(f"{path}: schema {schema!r}; this ream reads schema {SCHEMA}; {way_out}")
-    return dict(value)
+    return read_object(partial / PLAN, way_out=way_out)
 
 
 def _is_running(partial: Path) -> bool:

@@ -118,6 +118,14 @@ class RecordWriter:
         with told(self._partial), (self._partial / NOISE).open("a", encoding="utf-8") as file:
             file.write(f"{line.rstrip()}\n")
 
+    def noise_until(self) -> float:
+        """Up to which `t_s` an earlier start of the run has looked; 0 if there was none."""
+        with suppress(OSError):
+            for line in reversed((self._partial / NOISE).read_bytes().splitlines()):
+                with suppress(ValueError, TypeError, KeyError):  # a line that a death cut off
+                    return float(json.loads(line)["t_s"])
+        return 0.0
+
     def write(self, name: str, text: str) -> None:
         """Write a file of the record, durably; raises CannotRunHere if there is no room."""
         with told(self._partial):
@@ -150,10 +158,10 @@ class RecordWriter:
                 _write_durably(self._partial / name, text)
             os.fsync(self._samples.fileno())
             self._samples.close()
-            (self._partial / SERIES).unlink(missing_ok=True)
             # rename() refuses to replace a directory that holds anything, and records do.
             self._partial.rename(self.path)
             # Last: a death before the rename must still find what to go on from.
+            (self.path / SERIES).unlink(missing_ok=True)
             self.journal.move_to(self.path)
             self.journal.remove()
             _sync_directory(self.path.parent)
@@ -314,7 +322,7 @@ class Record:
         there was not written by a ream that this one understands.
         """
         path = find_record(asked, runs)
-        return cls(path, _read_object(path / RUN), _read_object(path / RECEIPT))
+        return cls(path, read_object(path / RUN), read_object(path / RECEIPT))
 
     def samples(self) -> Iterator[Sample]:
         """Its samples, in the order they were taken; raises ReamError at a line that is none."""
@@ -343,7 +351,7 @@ def find_record(asked: str, runs: Path) -> Path:
         return found[-1 - number]
     candidates = (runs / asked, Path(asked)) if "/" not in asked else (Path(asked),)
     for path in candidates:
-        with suppress(ValueError):  # a name with a zero byte in it
+        with suppress(OSError, ValueError):  # a name too long, or with a zero byte in it
             if (path / RUN).is_file():
                 return path
     alike = _alike(asked, runs)
@@ -365,14 +373,19 @@ def _alike(asked: str, runs: Path) -> list[Path]:
     ]
 
 
-def _read_object(path: Path) -> Mapping[str, Any]:
+def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:
+    """The object of a file of a record, whole or not; raises BadUsage if it cannot be read.
+
+    way_out: what its reader is to do about it.
+    """
+    more = f"; {way_out}" if way_out else ""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except OSError as cause:
-        raise BadUsage(f"{path}: {cause.strerror}") from cause
+        raise BadUsage(f"{path}: {cause.strerror}{more}") from cause
     except (ValueError, RecursionError) as cause:
-        raise BadUsage(f"{path}: not JSON; the record is damaged") from cause
+        raise BadUsage(f"{path}: not JSON; the record is damaged{more}") from cause
     schema = value.get("schema") if isinstance(value, dict) else None
     if type(schema) is not int or schema != SCHEMA:  # to Python, true is 1 as well
-        raise BadUsage(f"{path}: schema {schema!r}; this ream reads schema {SCHEMA}")
+        raise BadUsage(f"{path}: schema {schema!r}; this ream reads schema {SCHEMA}{more}")
     return dict(value)

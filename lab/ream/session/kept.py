@@ -2,6 +2,7 @@
 """Pieces of a run that may have been interrupted: those that are done say again what they said."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -49,11 +50,18 @@ class Memory:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
+        self._nr_asked: Counter[str] = Counter()
         self.recalled = False
         """Whether the last piece was in the journal."""
 
     def recall(self, piece: str, do: Callable[[], str]) -> str:
-        """What a piece said; it is done now unless it was. Raises what doing it raises."""
+        """What a piece said; it is done now unless it was. Raises what doing it raises.
+
+        Of two rows that ask for the same, as the two sides of an A/A comparison, each has its own.
+        """
+        self._nr_asked[piece] += 1
+        if (again := self._nr_asked[piece]) > 1:
+            piece = f"{piece}, asked for the {again}. time"
         self.recalled = self._journal.has(piece)
         if self.recalled:
             said: str = json.loads(self._journal.said(piece)[0])

@@ -25,6 +25,7 @@ from ream.measure.compaction import Compacted
 from ream.measure.sample import NO_EXTRA, Sample
 from ream.progress import Reporter
 from ream.published import Table, lookup
+from ream.record.journal import Journal
 from ream.record.machine import Machine, conditions, take_snapshot
 from ream.record.receipt import Kernel
 from ream.record.record import RecordWriter
@@ -81,7 +82,7 @@ def measure_live(
     all_rows = rows_of(experiment)
     if not all_rows:
         raise CannotRunHere(f"{experiment.name} has no live stage")
-    skipped = {row.name: reason for row in all_rows if (reason := why_not_row(row))}
+    skipped = rows_left_out(all_rows, record.journal)
     rows = [row for row in all_rows if row.name not in skipped]
     if not rows:
         raise CannotRunHere(next(iter(skipped.values())))
@@ -112,6 +113,19 @@ def measure_live(
         skipped=skipped,
         compacted=tuple(one.compacted for one in taken if one.compacted),
     )
+
+
+def rows_left_out(rows: Iterable[LiveRow], journal: Journal) -> dict[str, str]:
+    """Rows that cannot be measured here, each with its reason: those of when the run began.
+
+    Raises CannotRunHere if one that could be then cannot any more: what it has would be lost.
+    """
+    now = {row.name: reason for row in rows if (reason := why_not_row(row))}
+    began: dict[str, str] = journal.settle("skipped", now)
+    for name, reason in now.items():
+        if name not in began:
+            raise CannotRunHere(f"{name}: it could be measured when the run began; now {reason}")
+    return began
 
 
 def _by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:

@@ -84,7 +84,7 @@ def measure_native(
         seed=request.seed,
     )
     build = native.read_build(bench.link(launches[0]))
-    rows, shrunk = _fitted(suited.rows, build, its, record.journal)
+    rows, shrunk = rows_that_fit(suited.rows, build, its, record.journal)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants))
@@ -105,7 +105,7 @@ def measure_native(
     )
 
 
-def _fitted(
+def rows_that_fit(
     rows: tuple[Row, ...], build: native.Build, its: Any, journal: Journal
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows as they fit into memory when the run begins: later launches do as the first.

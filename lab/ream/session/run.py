@@ -75,7 +75,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     ):
         run = Run(request, run_id, read_machine(), tables, record, reporter)
         run.begin()
-        with watch(record.append_noise) as noise:
+        with watch(record.append_noise, begins_s=record.noise_until()) as noise:
             measured, ended = until_stable(run, work)
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
         summary = run.summary(measured, receipt)

@@ -5,6 +5,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -21,16 +22,24 @@ AS_NAMED = "as named"
 NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of the units of time that tables have."""
 
+Figure = (
+    Annotated[int, Field(gt=-(1 << 63), lt=1 << 63)] | Annotated[float, Field(gt=-1e99, lt=1e99)]
+)
+"""A printed number: wider than any, narrow enough that what is made of two of them is finite."""
+
 _SUFFIXES = {**{unit: unit for unit in NS}, "pct": "%"}
 _WORDS = ("higher", "lower")
+
+LEAST = 1e-99
+"""What is smaller, or negative, makes no ratio."""
 
 
 class TableRow(Value):
     """One printed line: what was varied, what was measured, and its spread where printed."""
 
     params: Scalars
-    values: Sealed[str, int | float]
-    sd: Sealed[str, int | float] = Field(default={}, validate_default=True)
+    values: Sealed[str, Figure]
+    sd: Sealed[str, Figure] = Field(default={}, validate_default=True)
 
 
 @dataclass(frozen=True)
@@ -75,9 +84,9 @@ class Table(Value):
     base: str | None = None
     approximate: bool = False
     claims: str | None = None
-    cpus: int | None = Field(default=None, ge=1)
-    nr_huge: int | None = Field(default=None, ge=1)
-    node_gib: int | None = Field(default=None, ge=1)
+    cpus: int | None = Field(default=None, ge=1, lt=1 << 31)
+    nr_huge: int | None = Field(default=None, ge=1, lt=1 << 31)
+    node_gib: int | None = Field(default=None, ge=1, lt=1 << 31)
 
     def row(self, params: Mapping[str, Scalar]) -> TableRow:
         """The one line whose parameters include all of `params`.
@@ -174,7 +183,7 @@ class Table(Value):
 
 
 def _ratio(before: float | None, published: float | None) -> float | None:
-    if before is None or published is None or min(before, published) <= 0:
+    if before is None or published is None or min(before, published) < LEAST:
         return None
     return published / before
 

@@ -4,11 +4,13 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Route, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from page_world import Opener, draw_all
 from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report.html.page import render
@@ -17,6 +19,7 @@ RECORDS = CHECKOUT / "docs" / "records"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 Opened = Callable[..., Page]
+Shared = tuple[Opened, list[str]]
 
 
 @pytest.fixture(scope="session")
@@ -34,38 +37,46 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Opened]:
-    """Open a record's page; at the end it must not have complained, nor asked for anything."""
-    faults: list[str] = []
+@pytest.fixture(scope="session")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """The file of a record's page; each record's is made once."""
+    directory = tmp_path_factory.mktemp("pages")
 
-    def asks(route: Route, request: Request) -> None:
-        if request.url.startswith(("file:", "data:")):
-            route.continue_()
-        else:
-            faults.append(f"asks for {request.url}")
-            route.abort()
-
-    def says(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            faults.append(f"{message.type}: {message.text}")
-
-    contexts = []
-
-    def open_page(record: str | Path, **options: object) -> Page:
-        path = RECORDS / record
-        file = tmp_path / f"{path.name}.html"
+    @cache
+    def made(path: Path) -> Path:
+        file = directory / f"{len(list(directory.iterdir()))}.html"
         file.write_text(render(Record.load(str(path), RECORDS)), encoding="utf-8")
-        context = browser.new_context(offline=True, **options)  # type: ignore[arg-type]
-        contexts.append(context)
-        page = context.new_page()
-        page.route("**/*", asks)
-        page.on("console", says)
-        page.on("pageerror", lambda error: faults.append(f"error: {error}"))
-        page.goto(file.as_uri())
+        return file
+
+    return made
+
+
+@pytest.fixture
+def opened(browser: Browser, page_file: Callable[[Path], Path]) -> Iterator[Opened]:
+    """Open a record's page; at the end it must not have complained, nor asked for anything."""
+    opener = Opener(browser)
+    yield lambda record, **options: opener.open(page_file(RECORDS / record), **options)
+    opener.close()
+    assert opener.faults == []
+
+
+@pytest.fixture(scope="session")
+def _drawn(browser: Browser, page_file: Callable[[Path], Path]) -> Iterator[Shared]:
+    opener = Opener(browser)
+
+    @cache
+    def page_of(record: str) -> Page:
+        page = opener.open(page_file(RECORDS / record))
+        draw_all(page)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    yield page_of, opener.faults
+    opener.close()
+
+
+@pytest.fixture
+def drawn(_drawn: Shared) -> Iterator[Opened]:
+    """A record's page with every part open and drawn, for tests that leave it as it is."""
+    page_of, faults = _drawn
+    yield page_of
     assert faults == []

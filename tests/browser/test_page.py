@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from page_world import ALL_DRAWN, draw_all
 from ream.paths import CHECKOUT
+
+# Each process that has these tests starts a browser.
+pytestmark = pytest.mark.xdist_group("browser")
 
 Opened = Callable[..., Page]
 
@@ -26,20 +30,6 @@ HOSTILE = (
 )
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
-
-ALL_DRAWN = """
-() => {
-  const plots = [...document.querySelectorAll(".plot")];
-  return plots.length > 0 && plots.every((plot) => plot.dataset.drawn === "yes");
-}
-"""
-
-
-# The page's policy lets nobody evaluate a text: what waits is given as a function.
-def draw_all(page: Page) -> None:
-    """Open every part, as for paper."""
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function(ALL_DRAWN)
 
 
 def points(page: Page, plot: str) -> list[Mapping[str, Any]]:
@@ -86,10 +76,9 @@ def altered(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.parametrize("record", [ZONE_DEVICE, COMPACT, DEFERRED])
 def test_the_plots_of_ratios_have_exactly_the_ratios_of_the_record(
-    opened: Opened, record: str
+    drawn: Opened, record: str
 ) -> None:
-    page = opened(record)
-    draw_all(page)
+    page = drawn(record)
     for number, row in enumerate(run_of(record)["rows"], start=1):
         if not row["variants"]:
             assert page.locator(f"#row-{number}-ratio").count() == 0
@@ -105,9 +94,8 @@ def test_the_plots_of_ratios_have_exactly_the_ratios_of_the_record(
         }
 
 
-def test_every_point_is_drawn_and_stands_where_its_scale_says(opened: Opened) -> None:
-    page = opened(ZONE_DEVICE)
-    draw_all(page)
+def test_every_point_is_drawn_and_stands_where_its_scale_says(drawn: Opened) -> None:
+    page = drawn(ZONE_DEVICE)
     for plot in page.locator(".plot").evaluate_all("plots => plots.map(plot => plot.id)"):
         if plot.endswith(("-value", "-share")):
             continue  # bars, not points
@@ -124,9 +112,8 @@ def test_every_point_is_drawn_and_stands_where_its_scale_says(opened: Opened) ->
 
 
 @pytest.mark.parametrize("record", [ZONE_DEVICE, LIVE])
-def test_the_plots_of_samples_have_every_sample_in_its_order(opened: Opened, record: str) -> None:
-    page = opened(record)
-    draw_all(page)
+def test_the_plots_of_samples_have_every_sample_in_its_order(drawn: Opened, record: str) -> None:
+    page = drawn(record)
     taken = [one for one in samples_of(record) if one["role"] == "variant"]
     for number, row in enumerate(run_of(record)["rows"], start=1):
         its = [one for one in taken if one["row"] == row["row"]]
@@ -140,9 +127,8 @@ def test_the_plots_of_samples_have_every_sample_in_its_order(opened: Opened, rec
         )
 
 
-def test_the_plots_of_values_and_shares_have_those_of_the_record(opened: Opened) -> None:
-    page = opened(ZONE_DEVICE)
-    draw_all(page)
+def test_the_plots_of_values_and_shares_have_those_of_the_record(drawn: Opened) -> None:
+    page = drawn(ZONE_DEVICE)
     for number, row in enumerate(run_of(ZONE_DEVICE)["rows"], start=1):
         variants = row["variants"]
         shown = {p["name"]: p["value"] for p in points(page, f"row-{number}-value")}
@@ -181,8 +167,7 @@ def test_a_phone_never_scrolls_the_page_sideways(opened: Opened, record: str) ->
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.get_by_role("button", name="Open all rows").click()
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    page.wait_for_function(ALL_DRAWN)
+    draw_all(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     wide = page.locator(".plot svg").evaluate_all(
         "plots => plots.filter(plot => plot.getBoundingClientRect().right > 360).length"
@@ -305,18 +290,18 @@ CONTRAST = """
 
 @pytest.mark.parametrize("record", [ZONE_DEVICE, COMPACT, LIVE])
 def test_everything_has_a_name_and_its_place_for_those_who_listen(
-    opened: Opened, record: str
+    drawn: Opened, record: str
 ) -> None:
-    page = opened(record)
-    draw_all(page)
+    page = drawn(record)
     assert page.evaluate(CHECKS) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_word_stands_out_from_its_ground(opened: Opened, scheme: str) -> None:
-    page = opened(ZONE_DEVICE, color_scheme=scheme)
-    draw_all(page)
+def test_every_word_stands_out_from_its_ground(drawn: Opened, scheme: str) -> None:
+    page = drawn(ZONE_DEVICE)
+    page.emulate_media(color_scheme=scheme)
     found = page.evaluate(CONTRAST)
+    page.emulate_media(color_scheme="light")
     assert found["seen"] > 500  # words of plots and of tables
     assert found["faults"] == []
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def merged(ream, directory: Path) -> Mapping[str, Any]:
 def test_only_the_cell_that_failed_is_done_again(ream, network, carry_out: Run, tmp_path) -> None:
     directory = tmp_path / "a plan"
     words = ("--emit", "parallel", "--hosts", "alpha,beta", "--ream", network.ream)
-    asked = (*TINY, "--launches", "1", "--repeat", "3")  # the last --launches holds
-    assert ream("plan", *asked, *words, "-o", str(directory)).code == 0
+    assert ream("plan", *TINY, "--repeat", "3", *words, "-o", str(directory)).code == 0
     cells = cells_of(directory)
+    for number, (host, cell) in enumerate(product(network.hosts, cells)):
+        host.make(cell["id"], number, "small-256MB")
     wrong = cells[1]["id"]
     for host in network.hosts:  # on either, since a cell that fails is tried on the other
         host.fail_once(wrong)
@@ -80,13 +82,12 @@ def test_only_the_cell_that_failed_is_done_again(ream, network, carry_out: Run, 
     assert len(merge["machines"]) == 2
     assert sum(machine["records"] for machine in merge["machines"]) == len(cells)
     assert [row["row"] for row in merge["rows"]] == ["small-256MB"]
-    assert not list(Path(directory).rglob(".*.partial"))
 
 
 def test_a_host_that_dies_is_caught_up_with_alone(ream, network, carry_out: Run, tmp_path) -> None:
     directory = tmp_path / "plan"
     words = ("--emit", "parallel", "--hosts", "alpha,beta", "--each-host", "--ream", network.ream)
-    asked = (*TINY, "--launches", "6")  # enough of them to die in the middle
+    asked = (*TINY, "--launches", "4")  # enough of them to die in the middle
     assert ream("plan", *asked, *words, "-o", str(directory)).code == 0
     alpha, beta = network.hosts
     with subprocess.Popen(
@@ -101,6 +102,7 @@ def test_a_host_that_dies_is_caught_up_with_alone(ream, network, carry_out: Run,
         beta.die()
         _, said = script.communicate(timeout=300)
     assert script.returncode == 1, said
+    assert not list(directory.rglob(".*.partial"))  # it stays where it can be gone on with
     merge = merged(ream, directory)
     assert len(merge["machines"]) == 1
     assert [(one["done"], one["wanted"]) for one in merge["missing"]] == [(1, 2)]

@@ -5,28 +5,26 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-from ream.paths import CHECKOUT
-
-pytestmark = pytest.mark.xdist_group("machines")
+from history_world import written
 
 TINY = ("zone-device", "--row", "small-256MB", "--launches", "1", "--rounds", "1", "--seed", "5")
 
 
 def test_a_task_of_the_array_does_its_cell_once(ream, tmp_path: Path) -> None:
-    directory, spool = tmp_path / "a plan", tmp_path / "spool"
+    directory, spool, made = tmp_path / "a plan", tmp_path / "spool", tmp_path / "made"
     tool = tmp_path / "my tools/ream"
     tool.parent.mkdir()
+    # It measures nothing: what a cell does on a host, others test.
     tool.write_text(
-        f"#!/bin/sh\necho ran >>'{tmp_path}/calls'\nexec '{sys.executable}' -P -m ream \"$@\"\n"
+        f"#!/bin/sh\nset -eu\necho \"$*\" >>'{tmp_path}/calls'\ncp -r '{made}/.' \"$5\"\n"
     )
     tool.chmod(0o755)
     words = ("--emit", "sbatch", "--ream", str(tool), "-o", str(directory))
     assert ream("plan", *TINY, "--repeat", "2", *words).code == 0
+    ids = (directory / "ids").read_text().split()
+    written(made, receipt={"settings": {"cell": ids[1]}})
     spool.mkdir()
     script = shutil.copy(directory / "run.sbatch", spool / "slurm_script")  # as slurmd does
 
@@ -35,7 +33,6 @@ def test_a_task_of_the_array_does_its_cell_once(ream, tmp_path: Path) -> None:
             ("bash", str(script)),
             env={
                 **os.environ,
-                "PYTHONPATH": str(CHECKOUT / "lab"),
                 "SLURM_SUBMIT_DIR": str(directory),
                 "SLURM_ARRAY_TASK_ID": str(number),
             },
@@ -49,10 +46,10 @@ def test_a_task_of_the_array_does_its_cell_once(ream, tmp_path: Path) -> None:
     first = task(2)
     assert first.returncode == 0, first.stderr
     assert "has its record" in task(2).stdout
-    assert (tmp_path / "calls").read_text() == "ran\n"
+    asked = f"run --cell cells/{ids[1]}.json --output records/{ids[1]}\n"
+    assert (tmp_path / "calls").read_text() == asked
     assert task(3).returncode == 2
     plan = str(directory / "cells.jsonl")
     merge = json.loads(ream("merge", str(directory), "--plan", plan, "--json").out)
-    ids = (directory / "ids").read_text().split()
     assert [one["cell"] for one in merge["missing"]] == ids[:1]
     assert merge["again"] == f"(cd '{directory}' && sbatch --array=1 run.sbatch)"

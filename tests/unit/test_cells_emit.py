@@ -137,7 +137,7 @@ def test_what_is_missing_is_done_by_one_command_of_the_same_form(
     for form in FORMS:
         directory = tmp_path / f"a {form}"
         write(emit(form, layouts["here"]), directory)
-        said[form] = again(directory, two).replace(str(tmp_path), "T")
+        said[form] = again(directory, two, ids).replace(str(tmp_path), "T")
     assert said == {
         "jsonl": "",
         "parallel": f"sh 'T/a parallel/run.sh' {ids[0]} {ids[2]}",
@@ -167,6 +167,11 @@ def test_a_directory_that_holds_something_is_left_alone(
 )
 def test_hosts_are_a_list(text: str, hosts: tuple[str, ...]) -> None:
     assert parse_hosts(text) == hosts
+
+
+def test_a_list_of_hosts_may_be_longer_than_a_path() -> None:
+    hosts = tuple(f"host{number:04}.example.org" for number in range(400))
+    assert parse_hosts(",".join(hosts)) == hosts
 
 
 def test_hosts_are_a_file(tmp_path: Path) -> None:

@@ -139,9 +139,42 @@ def test_what_is_unlike_is_refused_naming_it(
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize("benchmarks", [(None, "1111", "2222"), ("1111", None, "2222")])
+def test_a_record_that_does_not_say_what_it_is_hides_no_difference(
+    benchmarks: Sequence[str | None], tmp_path: Path
+) -> None:
+    for number, benchmark in enumerate(benchmarks):
+        written(tmp_path, number, receipt={"benchmark": benchmark})
+    with pytest.raises(BadUsage, match="benchmark: 1111 in one, 2222 in the other"):
+        merge_records(read_records([tmp_path]))
+
+
 def test_what_differs_but_may_be_pooled_is_noted(tmp_path: Path) -> None:
-    merge = two_machines(tmp_path, a={"kernel": kernel(compiler="gcc 13")})
-    assert merge.notes == ("compiler differs: gcc 12; gcc 13",)
+    merge = two_machines(
+        tmp_path, a={"kernel": kernel(compiler="gcc 13"), "guest": {"accel": None, "cpus": 2}}
+    )
+    assert merge.notes == (
+        "compiler differs: gcc 12; gcc 13",
+        "CPUs of a guest differs: not said; 2",
+    )
+
+
+def test_a_table_is_plain_text_whatever_names_a_record_has(tmp_path: Path) -> None:
+    record = written(tmp_path, 1, run=described("\u00b5"))
+    samples = record.path / "samples.jsonl"
+    samples.write_text(samples.read_text().replace('"ream"', '"\\ud800"'))
+    text = render(merge_records(read_records([tmp_path])), again="")
+    assert text.isascii()
+    assert "\\ud800" in text
+    assert "CPU \\xb5" in text
+
+
+def test_two_machines_may_draw_one_run_id(tmp_path: Path) -> None:
+    for name in "ab":
+        written(tmp_path / name, 1, receipt=on(name))
+    merge = merge_records(read_records([tmp_path]))
+    assert [(m.letter, m.nr_records) for m in merge.machines] == [("A", 1), ("B", 1)]
+    assert {len(one.by_machine) for row in merge.rows for one in row.variants} == {2}
 
 
 def test_rows_that_no_two_records_share_need_not_be_alike(tmp_path: Path) -> None:
@@ -249,10 +282,11 @@ def test_counts_that_are_the_same_everywhere_are_said_to_be(tmp_path: Path) -> N
 
 
 def test_the_shipped_records_can_be_merged() -> None:
-    merge = merge_records(read_records([CHECKOUT / "docs/records"]))
-    assert merge.damaged == ()
-    assert len(merge.rows) > 100
-    assert render(merge, again="")
+    # Each by itself: a series that was mended between two of them forbids more.
+    paths = [path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json")]
+    merges = [merge_records(read_records([path])) for path in paths]
+    assert all(merge.damaged == () and render(merge, again="") for merge in merges)
+    assert sum(len(merge.rows) for merge in merges) > 100
 
 
 def made_up(by_machine: Mapping[str, Sequence[float]]) -> Found:
@@ -265,7 +299,7 @@ def made_up(by_machine: Mapping[str, Sequence[float]]) -> Found:
         records.append(Record(Path(name), run, receipt))
         estimate = over_launches(logs)
         assert estimate is not None
-        ratios[name] = {("r", "ream"): estimate}
+        ratios[name, name] = {("r", "ream"): estimate}
     return Found(tuple(records), ratios, ())
 
 

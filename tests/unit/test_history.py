@@ -2,6 +2,7 @@
 """The index of records: what it says, and that nothing is lost when it, or a record, is damaged."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -126,6 +127,8 @@ def test_what_is_no_record_is_not_listed(runs: Path, db: Path) -> None:
     (runs / "20260101T000000Z-soak-vm-0000").mkdir()
     (runs / "20260101T000000Z-soak-vm-0000" / "soak.jsonl").write_text("")
     (runs / "20260101T000000Z-file-vm-0000").write_text("")
+    for no_text in (b"\xff", b"a\x1b[31m"):
+        shutil.copytree(runs / name(1), runs / os.fsdecode(no_text))
     assert look(runs, Notes(), index=db) == look(runs, Notes(), index=db)
     assert names(look(runs, Notes(), index=db)) == NEWEST_FIRST
 

@@ -20,7 +20,6 @@ from ream.history import entry, export, flat
 from ream.history.compare import compare
 from ream.history.kcidb import patchset_hash, to_kcidb
 from ream.history.like import differences
-from ream.history.write import write_whole
 from ream.kernel.series import load_series
 from ream.paths import CHECKOUT, SERIES
 from ream.record.record import Record
@@ -85,6 +84,21 @@ def test_csv_reads_back_as_it_was() -> None:
         assert row["ratio"] == ("" if line["ratio"] is None else repr(line["ratio"]))
         assert row["verified"] == "true"
         assert json.loads(row["params"]) == json.loads(str(line["params"]))
+
+
+def test_half_a_character_hinders_no_export() -> None:
+    line = {name: "\ud800" if kind == "text" else None for name, kind in flat.SAMPLES.items()}
+    assert b"\\ud800" in export.to_csv([line], flat.SAMPLES)
+    assert b"\\ud800" in export.to_jsonl([line], flat.SAMPLES)
+    table = pyarrow.parquet.read_table(io.BytesIO(export.to_parquet([line], flat.SAMPLES)))
+    assert table["row"].to_pylist() == ["\\ud800"]
+
+
+def test_a_seed_that_no_column_of_parquet_holds_is_null_there() -> None:
+    line = dict.fromkeys(flat.RESULTS) | {"seed": 1 << 64, "launches": 8}
+    table = pyarrow.parquet.read_table(io.BytesIO(export.to_parquet([line], flat.RESULTS)))
+    assert (table["seed"].to_pylist(), table["launches"].to_pylist()) == ([None], [8])
+    assert str(1 << 64).encode() in export.to_csv([line], flat.RESULTS)
 
 
 def test_json_lines_have_every_column_and_null_for_what_is_unknown() -> None:
@@ -186,27 +200,6 @@ def test_an_origin_that_kcidb_refuses_is_refused() -> None:
     for name in ("", "Ream", "my-ci", "a:b"):
         with pytest.raises(BadUsage, match="--origin"):
             to_kcidb(SHIPPED[:1], name)
-
-
-# --- Files -------------------------------------------------------------------------------
-
-
-def test_a_file_is_written_whole_and_never_replaced_unasked(tmp_path: Path) -> None:
-    path = tmp_path / "out.csv"
-    write_whole(path, b"one")
-    with pytest.raises(BadUsage, match="--force replaces it"):
-        write_whole(path, b"two")
-    assert path.read_bytes() == b"one"
-    write_whole(path, b"three", force=True)
-    assert path.read_bytes() == b"three"
-    assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
-
-
-def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none" / "out.csv", Path("/proc/out.csv")):
-        with pytest.raises(BadUsage, match=r"^[^\n]*: cannot be written: [^\n]+$"):
-            write_whole(path, b"text", force=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 # --- A record that somebody has written into -----------------------------------------------

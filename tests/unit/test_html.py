@@ -280,7 +280,7 @@ def test_a_page_is_named_after_its_run_and_replaced_only_by_force(
     write_page(load(SMALL), "", force=False)
     assert capsys.readouterr().out == f"{made.name}\n"
     made.write_text("mine")
-    with pytest.raises(BadUsage, match="is there already; --force"):
+    with pytest.raises(BadUsage, match="--force replaces it"):
         write_page(load(SMALL), "", force=False)
     assert made.read_text() == "mine"
     write_page(load(SMALL), "", force=True)
@@ -304,4 +304,4 @@ def test_a_dry_run_names_the_file_and_writes_none(ream: Ream, tmp_path: Path) ->
 def test_a_place_that_cannot_be_written_is_named(ream: Ream) -> None:
     said = ream("report", str(RECORDS / SMALL), "--html", "/nonexistent/page.html")
     assert said.code == 2
-    assert "/nonexistent/page.html: cannot write the page: /nonexistent is no directory" in said.err
+    assert "/nonexistent/page.html: cannot be written: /nonexistent is no directory" in said.err

@@ -94,6 +94,21 @@ def test_headers_that_are_pasted_too_are_facts() -> None:
     assert (table.date, table.message_id) == (dt.date(2026, 6, 3), "1@example")
 
 
+@pytest.mark.parametrize(
+    ("encoded", "read"),
+    [
+        ("=?utf-8?q?J=C3=B6rg?= B", "J\u00f6rg B"),
+        ("=?iso-8859-1?b?SvZyZw==?=", "J\u00f6rg"),
+        ("=?no-such?q?J?=", "=?no-such?q?J?="),
+        ("=?utf-8?b?x?=", "=?utf-8?b?x?="),
+    ],
+)
+def test_words_of_a_header_are_as_their_author_wrote_them(encoded: str, read: str) -> None:
+    headers = f"From: {encoded} <j@example.org>\nSubject: {encoded}\n\n"
+    ((table, _),) = import_text(headers.encode() + MAILS["fork-pte-batch-v3"], NOTHING)
+    assert (table.author, table.title) == (read, read)
+
+
 def test_a_mail_with_several_machines_gives_a_table_for_each() -> None:
     both = MAILS["deferred-init-skylake"] + b"\n\n" + MAILS["deferred-init-zen-guest-4cpu"]
     first, second = (table for table, _ in import_text(both, {"id": "boots"}))

@@ -2,6 +2,7 @@
 """Published tables against records that exist: no line is lost, and no verdict is kinder here."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from ream.errors import BadUsage, CannotRunHere, VerificationFailed
 from ream.experiment import BEFORE, Experiment, load
 from ream.mail.read import import_text
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import judge
+from ream.measure.verdict import Verdict, judge
 from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
 from ream.progress import Reporter
 from ream.published import Table, load_tables, lookup
@@ -154,6 +155,38 @@ def test_a_table_that_no_row_names_is_judged_by_the_rows_of_its_form(replication
     assert rebind.floor is not None
     own = judge(estimate(rebind.ratio), estimate(rebind.floor), 114.31 / 273.52)
     assert rebind.verdict == own
+
+
+def test_the_verdict_on_one_ratio_is_not_taken_for_that_on_another(experiments, sources) -> None:
+    popple = lookup(TABLES, "zone-device-private-popple")  # its source printed ratios alone
+    native = next(one for one in sources if "zone-device-native" in one.name)
+    rows = [
+        row.model_copy(
+            update={"published_table": row.published_table.model_copy(update={"verdict": "agrees"})}
+        )
+        if row.row == "private-64GB" and row.published_table is not None
+        else row
+        for row in native.summary.rows
+    ]
+    source = replace(native, summary=native.summary.model_copy(update={"rows": tuple(rows)}))
+
+    def verdict(published: float) -> Verdict | None:
+        lines = [row.model_copy(update={"values": {"published": published}}) for row in popple.rows]
+        other = popple.model_copy(
+            update={"id": "other", "approximate": False, "rows": tuple(lines)}
+        )
+        (one,) = replicated([other], [source], experiments)
+        found = next(line for line in one.lines if line.row is not None)
+        assert found.row is not None
+        assert found.ratio is not None
+        assert found.floor is not None
+        if published != 1.03:
+            own = judge(estimate(found.ratio), estimate(found.floor), published)
+            assert found.verdict == own
+        return found.verdict
+
+    assert verdict(1.03).word == "agrees"
+    assert verdict(0.2).word == "weaker"
 
 
 def test_rows_of_a_function_alone_give_numbers_but_no_verdict(replications) -> None:

@@ -56,8 +56,11 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     Raises BadUsage for a host that is none, or that is there twice.
     """
     words = text.split(",")
-    if (file := Path(text)).is_file():
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    if os.path.isfile(text):  # noqa: PTH113 # a list may be longer than a path can be
+        try:
+            lines = Path(text).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError as cause:
+            raise BadUsage(f"--hosts: {text}: {cause.strerror}") from cause
         words = [line.partition("#")[0] for line in lines]
     hosts = [word.strip() for word in words if word.strip()]
     for host in hosts:
@@ -106,21 +109,24 @@ def write(files: Mapping[str, str], directory: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             if name.endswith(".sh"):
-                path.chmod(path.stat().st_mode | (0o111 & ~_umask()))
+                mode = path.stat().st_mode
+                path.chmod(mode | (mode & 0o444) >> 2)  # whoever may read it may run it
     except OSError as cause:
         raise BadUsage(
             f"{cause.filename or directory}: cannot be written: {cause.strerror}"
         ) from cause
 
 
-def again(directory: Path, missing: Sequence[str]) -> str:
-    """The command that does just these cells of the plan in a directory, by the form it has."""
+def again(directory: Path, missing: Sequence[str], ids: Sequence[str]) -> str:
+    """The command that does just these cells of the plan in a directory, by the form it has.
+
+    ids: of all cells, in the plan's order.
+    """
     where = shlex.quote(str(directory))
     if (directory / "run.sh").is_file():
         return f"sh {shlex.quote(str(directory / 'run.sh'))} {' '.join(missing)}"
     if (directory / "run.sbatch").is_file():
-        ids = (directory / IDS).read_text(encoding="utf-8").split()
-        numbers = sorted(ids.index(one) + 1 for one in missing if one in ids)
+        numbers = [number for number, one in enumerate(ids, start=1) if one in missing]
         return f"(cd {where} && sbatch --array={','.join(map(str, numbers))} run.sbatch)"
     if (directory / ".fmf").is_dir():
         return f"tmt --root {where} run --all --skip prepare test --name '{'|'.join(missing)}'"
@@ -192,9 +198,3 @@ def _word(ream: str) -> str:
     if ream.startswith("~/"):
         return f'"$HOME"/{shlex.quote(ream[2:])}'
     return shlex.quote(ream)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

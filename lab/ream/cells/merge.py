@@ -7,14 +7,15 @@ since what one of them does a hundred times says nothing of the next.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 from ream.cells.cell import Cell
 from ream.cells.run import cell_of
 from ream.errors import BadUsage, ReamError
-from ream.history.like import differences, machine_key, machine_line, rows_of, run_id
-from ream.history.ratios import ratios_of, units
+from ream.history.like import differences, machine_key, machine_line, part, rows_of, run_id
+from ream.history.ratios import COUNTED, ratios_of, units
 from ream.measure.across import DIFFER_BELOW, chance_of_alike, over_machines, pooled
 from ream.measure.statistics import Estimate
 from ream.record.record import RUN, Record
@@ -34,6 +35,10 @@ OF_A_MACHINE = (
 Over = Literal["machines", "launches"]
 
 
+Key = tuple[str, str]
+"""A record's run id and its machine's: two machines may draw one run id."""
+
+
 @dataclass(frozen=True)
 class Damaged:
     """A record that cannot be read."""
@@ -47,8 +52,8 @@ class Found:
     """The records below some directories, in the order of their run ids, each once."""
 
     records: tuple[Record, ...]
-    ratios: Mapping[str, Mapping[tuple[str, str], Estimate]]
-    """By run id, then by row and variant."""
+    ratios: Mapping[Key, Mapping[tuple[str, str], Estimate]]
+    """By record, then by row and variant."""
     damaged: tuple[Damaged, ...]
 
 
@@ -151,8 +156,8 @@ def read_records(directories: Sequence[Path]) -> Found:
 
     Raises BadUsage for a directory that is none, or if there is no record at all.
     """
-    records: dict[str, Record] = {}
-    ratios: dict[str, Mapping[tuple[str, str], Estimate]] = {}
+    records: dict[Key, Record] = {}
+    ratios: dict[Key, Mapping[tuple[str, str], Estimate]] = {}
     damaged: list[Damaged] = []
     for path in _places(directories):
         try:
@@ -162,8 +167,8 @@ def read_records(directories: Sequence[Path]) -> Found:
             damaged.append(Damaged(str(path), str(cause)))
             continue
         # Fetched twice it is the same record.
-        records.setdefault(run_id(record), record)
-        ratios.setdefault(run_id(record), found)
+        records.setdefault(_key(record), record)
+        ratios.setdefault(_key(record), found)
     if not records:
         named = ", ".join(map(str, directories))
         faults = "".join(f"\n{one.fault}" for one in damaged)
@@ -193,6 +198,10 @@ def merge_records(found: Found, plan: Sequence[Cell] = ()) -> Merge:
         missing=tuple(_missing(plan, found.records)),
         planned=len(plan) if plan else None,
     )
+
+
+def _key(record: Record) -> Key:
+    return run_id(record), machine_key(record)
 
 
 Place = tuple[str, str, str]
@@ -246,14 +255,14 @@ def _by_row(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 def _alike(place: Place, records: Sequence[Record], notes: dict[str, None]) -> bool:
     """Always true: refuses what is not, and notes what a reader should know."""
-    first = records[0]
     grave: dict[str, None] = {}
-    for other in records[1:]:
-        for one in differences(first, other):
+    for record, other in _pairs(records, place[2]):
+        for one in differences(record, other):
+            if one.row not in (None, place[2]):
+                continue
             if one.gravity == "refuse" or one.what.startswith(GRAVE):
-                if _concerns(one.what, place[2]):
-                    grave[f"{run_id(first)} and {run_id(other)}: {one}"] = None
-            elif one.what not in OF_A_MACHINE and _concerns(one.what, place[2]):
+                grave[f"{run_id(record)} and {run_id(other)}: {one}"] = None
+            elif one.what not in OF_A_MACHINE:
                 notes[f"{one.what} differs: {one.a}; {one.b}"] = None
     if grave:
         name = f"{place[0]} {place[2]}"
@@ -261,9 +270,17 @@ def _alike(place: Place, records: Sequence[Record], notes: dict[str, None]) -> b
     return True
 
 
-def _concerns(what: str, row: str) -> bool:
-    """Whether a difference is about this row, or about no row in particular."""
-    return " of " not in what or what.startswith(GRAVE) or what.endswith(f" of {row}")
+def _pairs(records: Sequence[Record], row: str) -> Iterator[tuple[Record, Record]]:
+    """Enough pairs to find all that differs: the first with each, and one of each kind.
+
+    What the first record does not say, as an old one its benchmark, others may say differently.
+    """
+    yield from ((records[0], other) for other in records[1:])
+    kinds = {
+        (str(one.receipt.get("benchmark")), str(rows_of(one)[row].get("params"))): one
+        for one in records[1:]
+    }
+    yield from combinations(kinds.values(), 2)
 
 
 def _row(
@@ -271,11 +288,11 @@ def _row(
 ) -> MergedRow:
     experiment, stage, row = place
     shown = rows_of(records[0])[row]
-    counted = units(records[0]).get(row) == "instructions"
+    counted = units(records[0]).get(row) == COUNTED
     by_variant: dict[str, dict[str, list[Estimate]]] = {}
     for record in records:
         letter = letters[machine_key(record)]
-        for (its_row, variant), estimate in found.ratios[run_id(record)].items():
+        for (its_row, variant), estimate in found.ratios[_key(record)].items():
             if its_row == row:
                 by_variant.setdefault(variant, {}).setdefault(letter, []).append(estimate)
     return MergedRow(
@@ -288,7 +305,7 @@ def _row(
         runs=tuple(run_id(record) for record in records),
         variants=tuple(
             _merged(variant, by_variant[variant], counted=counted)
-            for variant in dict.fromkeys((*(shown.get("variants") or ()), *by_variant))
+            for variant in dict.fromkeys((*part(shown, "variants"), *by_variant))
             if variant in by_variant
         ),
     )

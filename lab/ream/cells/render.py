@@ -33,8 +33,11 @@ DOUBTFUL = "may be biased; `ream report` of each says by what"
 def render(merge: Merge, *, again: str) -> str:
     """The whole table, ending in a newline; again: the command that does what is missing."""
     blocks = [list(_head(merge)), *(list(_row(row)) for row in merge.rows)]
-    blocks.append([*_left_out(merge, again)])
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+    blocks.append([*_left_out(merge)])
+    text = "\n\n".join("\n".join(block) for block in blocks if block)
+    # The command is neither wrapped nor escaped: it is to be pasted.
+    command = f"{'again':<{LABEL}}{again}\n" if again else ""
+    return text.encode("ascii", "backslashreplace").decode() + "\n" + command
 
 
 def _head(merge: Merge) -> Iterator[str]:
@@ -95,7 +98,7 @@ def _interval(estimate: Estimate) -> str:
     return f"{ratio} [{low} .. {high}]"
 
 
-def _left_out(merge: Merge, again: str) -> Iterator[str]:
+def _left_out(merge: Merge) -> Iterator[str]:
     for one in merge.damaged:
         yield from _said("damaged", f"left out: {one.fault}")
     if merge.planned is None:
@@ -104,9 +107,6 @@ def _left_out(merge: Merge, again: str) -> Iterator[str]:
     yield from _said("plan", f"{nr_done} of {_count(merge.planned, 'cell')} have their records")
     for missing in merge.missing:
         yield from _said("missing", _missing(missing))
-    if again:
-        # Not wrapped: it is to be pasted.
-        yield f"{'again':<{LABEL}}{again}"
 
 
 def _missing(one: Missing) -> str:

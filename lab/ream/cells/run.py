@@ -15,6 +15,7 @@ from ream import __version__
 from ream.cells.cell import Cell, read_cell, read_text
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, load
+from ream.history.like import part
 from ream.kernel.cache import Step
 from ream.kernel.source import cached_tree, fetch_tree
 from ream.paths import EXPERIMENTS, cache_dir, data_dir
@@ -94,7 +95,7 @@ def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
             record = Record.load(str(path.parent), runs)
         except ReamError:  # a damaged record is nobody's; `ream merge` names it
             continue
-        if cell_of(record) == cell.id and _part(record, "machine").get("id") == machine:
+        if cell_of(record) == cell.id and part(record.receipt, "machine").get("id") == machine:
             return record
     return None
 
@@ -118,7 +119,7 @@ def _begun(cell: Cell, runs: Path, machine: str | None) -> Interrupted | None:
 
 def cell_of(record: Record) -> str | None:
     """The id of the cell that a record is of; None: of none."""
-    found = _part(record, "settings").get("cell")
+    found = part(record.receipt, "settings").get("cell")
     return found if isinstance(found, str) else None
 
 
@@ -233,8 +234,3 @@ def _print(record: Record, *, as_json: bool) -> None:
         print(json.dumps(summary.to_object(), indent=1))
     else:
         sys.stdout.write(table.render(summary))
-
-
-def _part(record: Record, name: str) -> Mapping[str, object]:
-    part = record.receipt.get(name)
-    return part if isinstance(part, Mapping) else {}

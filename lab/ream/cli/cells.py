@@ -244,12 +244,14 @@ def merge(
     from ream.cells.emit import again  # noqa: PLC0415
     from ream.cells.merge import merge_records, read_records  # noqa: PLC0415
     from ream.cells.render import render  # noqa: PLC0415
+    from ream.files import write_whole  # noqa: PLC0415
 
     cells = () if plan_file is None else read_cells(plan_file)
     merged = merge_records(read_records(directories), cells)
     command = ""
     if plan_file is not None and merged.missing:
-        command = again(plan_file.parent, [one.cell for one in merged.missing])
+        missing = [one.cell for one in merged.missing]
+        command = again(plan_file.parent, missing, [cell.id for cell in cells])
     if as_json:
         text = json.dumps(merged.to_object(again=command or None), indent=1) + "\n"
     else:
@@ -257,7 +259,4 @@ def merge(
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as cause:
-        raise BadUsage(f"{output}: cannot be written: {cause.strerror}") from cause
+    write_whole(output, text.encode(), force=True)  # made anew as records come in

@@ -60,9 +60,9 @@ def check(
     Exit status: 0 within the limit, 1 slower than allowed, 2 usage or runs that are not alike or
     cannot be read, 4 inconclusive or nothing to compare, 6 a sample is damaged.
     """
+    from ream.files import write_whole  # noqa: PLC0415
     from ream.gate import words  # noqa: PLC0415
     from ream.gate.gate import gate, parse_percent  # noqa: PLC0415
-    from ream.history.write import write_whole  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
     to_stdout = [one for one in (ktap, junit) if one == STDOUT]

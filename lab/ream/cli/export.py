@@ -72,7 +72,7 @@ def export(
 
     Exit status: 0, 2 usage or no such run, 6 a record is damaged.
     """
-    from ream.history.write import write_whole  # noqa: PLC0415
+    from ream.files import check_place, write_whole  # noqa: PLC0415
 
     choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
     if form == "kcidb" and (with_samples or variant or row):
@@ -82,8 +82,8 @@ def export(
         raise BadUsage("name runs, or say which with --experiment and its like; not both")
     if file is None and form == "parquet" and sys.stdout.isatty():
         raise BadUsage("parquet is no text: give a file with -o")
-    if file is not None and file.exists() and not force:  # before the work, not only after it
-        raise BadUsage(f"{file}: there is such a file already; --force replaces it")
+    if file is not None:
+        check_place(file, force=force)
     content = _exported(
         _wanted(records, choice, runs_dir(runs_in)),
         form,

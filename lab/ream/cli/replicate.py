@@ -238,6 +238,7 @@ def _exit(words: Sequence["Word"]) -> None:
 
 
 def _import(mail: Path, out: Path | None, facts: Mapping[str, str | None], *, force: bool) -> None:
+    from ream.files import write_whole  # noqa: PLC0415
     from ream.mail.read import import_text  # noqa: PLC0415
     from ream.mail.write import to_toml  # noqa: PLC0415
 
@@ -245,18 +246,17 @@ def _import(mail: Path, out: Path | None, facts: Mapping[str, str | None], *, fo
     if out is None:
         sys.stdout.write(text)
         return
-    if out.exists() and not force:
-        raise BadUsage(f"{out}: is there already; name another file, or add --force")
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as cause:
-        raise BadUsage(f"{out}: {cause.strerror}") from cause
+    write_whole(out, text.encode(), force=force)
 
 
 def _read(mail: Path) -> bytes:
+    """A mail, or so much of what is none that this can be told."""
+    from ream.mail.text import LONGEST  # noqa: PLC0415
+
     if str(mail) == "-":
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(LONGEST + 1)
     try:
-        return mail.read_bytes()
+        with mail.open("rb") as opened:
+            return opened.read(LONGEST + 1)
     except OSError as cause:
         raise BadUsage(f"{mail}: {cause.strerror}") from cause

@@ -2,10 +2,8 @@
 """`ream report`: a record's words again, or a page of it for a browser."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -115,12 +113,11 @@ def report(
 
 def write_page(found: Any, name: str, *, force: bool, dry_run: bool = False) -> None:
     """Asked first whether the file may be written: a page takes a second or two to make."""
+    from ream.files import check_place, write_whole  # noqa: PLC0415
+
     path = Path(name or f"{found.path.resolve().name}.html")
     if name != STDOUT:
-        if not force and os.path.lexists(path):
-            raise BadUsage(f"{path}: is there already; --force replaces it")
-        if not path.parent.is_dir():
-            raise BadUsage(f"{path}: cannot write the page: {path.parent} is no directory")
+        check_place(path, force=force)
     if dry_run:
         print(f"would write {'to standard output' if name == STDOUT else path}")
         return
@@ -131,34 +128,5 @@ def write_page(found: Any, name: str, *, force: bool, dry_run: bool = False) -> 
     if name == STDOUT:
         sys.stdout.buffer.write(page)
         return
-    try:
-        _replace(path, page) if force else _create(path, page)
-    except FileExistsError as cause:
-        raise BadUsage(f"{path}: is there already; --force replaces it") from cause
-    except OSError as cause:
-        raise BadUsage(f"{path}: cannot write the page: {cause.strerror}") from cause
+    write_whole(path, page, force=force)
     print(path)
-
-
-def _create(path: Path, page: bytes) -> None:
-    with path.open("xb") as file:
-        try:
-            file.write(page)
-            file.flush()
-        except OSError:  # half a page is none
-            path.unlink(missing_ok=True)
-            raise
-
-
-def _replace(path: Path, page: bytes) -> None:
-    """The old page stays until the new one is whole."""
-    if path.is_dir():
-        raise IsADirectoryError(None, "it is a directory")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_bytes(page)
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise

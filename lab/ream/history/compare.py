@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 
 from ream.errors import BadUsage
 from ream.history import like
-from ream.history.ratios import Place, ratios_of, units
+from ream.history.ratios import COUNTED, Place, ratios_of, units
 from ream.measure import across
 from ream.measure.statistics import Estimate, outstanding, over_launches
 from ream.record.record import Record
 
 LEAST = 2
-COUNTED = "instructions"
 
 
 @dataclass(frozen=True)

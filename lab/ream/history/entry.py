@@ -125,16 +125,16 @@ def started(name: str) -> datetime | None:
 def stamps(runs: Path) -> Iterator[Stamp]:
     """Every directory in `runs` that holds, or once held, a record.
 
-    A record that vanishes meanwhile is not among them. Raises OSError if `runs` cannot be read,
-    but for a directory that is not there, which has no records.
+    One that vanishes meanwhile is not among them, nor is one whose name cannot be printed. Raises
+    OSError if `runs` cannot be read, but for a directory that is not there, which has no records.
     """
     try:
         paths = sorted(runs.iterdir())
     except FileNotFoundError:
         return
     for path in paths:
-        if path.name.startswith("."):  # one that is not finished, or not ours
-            continue
+        if path.name.startswith(".") or not path.name.isprintable():
+            continue  # one that is not finished, or not ours
         files = [_file_stamp(path / name) for name in _NEEDED]
         looks_so = _DIRECTORY.fullmatch(path.name) and any(file != "-" for file in files)
         if files[0] != "-" or looks_so:

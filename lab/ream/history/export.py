@@ -14,6 +14,12 @@ from ream.record.record import SCHEMA
 
 Format = Literal["csv", "parquet", "jsonl", "kcidb"]
 
+WHOLE = 1 << 63
+"""Parquet's whole numbers have 64 bits; a seed may be longer, and is null there."""
+
+NO_CHARACTER = "backslashreplace"
+"""What becomes of half a surrogate pair, which a name in damaged JSON may have."""
+
 
 def to_csv(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
     """With a line of names first; what is unknown is empty, truth is `true` or `false`."""
@@ -22,7 +28,7 @@ def to_csv(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
     writer.writerow(columns)
     for line in lines:
         writer.writerow([_cell(line[name]) for name in columns])
-    return text.getvalue().encode()
+    return text.getvalue().encode(errors=NO_CHARACTER)
 
 
 def _cell(value: Cell) -> Cell:
@@ -63,6 +69,10 @@ def to_parquet(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
 
 
 def _typed(value: Cell, kind: Kind) -> Any:
-    if kind == "moment" and isinstance(value, str):
-        return datetime.fromisoformat(value)
+    if isinstance(value, str):
+        if kind == "moment":
+            return datetime.fromisoformat(value)
+        return value.encode(errors=NO_CHARACTER).decode()
+    if kind == "whole" and isinstance(value, int) and not -WHOLE <= value < WHOLE:
+        return None
     return value

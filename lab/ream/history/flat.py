@@ -12,15 +12,13 @@ from typing import Any, Literal, cast
 
 from ream.history import like
 from ream.history.entry import started
-from ream.history.ratios import lines, units
+from ream.history.ratios import COUNTED, lines, units
 from ream.record.record import RUN, Record
 from ream.report.contract import Compaction, Result, RowResult, Summary
 
 Kind = Literal["text", "whole", "real", "yes", "moment"]
 Cell = str | int | float | bool | None
 Flat = dict[str, Cell]
-
-COUNTED = "instructions"
 
 _OF_RUN: Mapping[str, Kind] = {
     "run": "text",

@@ -8,12 +8,16 @@ from typing import Any
 
 from ream.errors import ReamError
 from ream.experiment import BEFORE
+from ream.history import like
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
 from ream.record.record import SAMPLES, Record
 from ream.report.compaction import alike
+
+COUNTED = "instructions"
+"""The unit of counts; others are times."""
 
 Place = tuple[str, str]
 """A row, and a variant in it."""
@@ -43,11 +47,7 @@ def lines(record: Record) -> Iterator[Line]:
 
 def units(record: Record) -> dict[str, str]:
     """The unit of each row: `ns`, or `instructions` that are counted."""
-    return {
-        str(row.get("row")): str(row.get("unit"))
-        for row in record.run.get("rows") or ()
-        if isinstance(row, Mapping)
-    }
+    return {name: str(row.get("unit")) for name, row in like.rows_of(record).items()}
 
 
 def ratios_of(record: Record) -> Mapping[Place, Estimate]:
@@ -69,7 +69,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
         )
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
-            counted = unit.get(row) == "instructions"
+            counted = unit.get(row) == COUNTED
             estimate = statistics.paired_ratio(samples, name, counted=counted)
             if estimate is not None:
                 found[row, name] = estimate
@@ -78,9 +78,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
 
 def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
     """The order in which run.json has a row's variants; samples are in a drawn one."""
-    rows = (one for one in record.run.get("rows") or () if isinstance(one, Mapping))
-    its = next((one.get("variants") for one in rows if one.get("row") == row), None)
-    order = list(its) if isinstance(its, Mapping) else []
+    order = list(like.part(like.rows_of(record).get(row, {}), "variants"))
     return lambda name: (order.index(name) if name in order else len(order), name)
 
 

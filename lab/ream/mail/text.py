@@ -6,6 +6,8 @@ import email.policy
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from email.utils import parseaddr, parsedate_to_datetime
 
 from ream.errors import BadUsage
@@ -54,7 +56,7 @@ def lines_of(mail: bytes) -> tuple[Line, ...]:
     Raises BadUsage if it is longer than any mail with a table.
     """
     if len(mail) > LONGEST:
-        raise BadUsage(f"{len(mail):,} bytes are no mail; paste the table alone")
+        raise BadUsage(f"more than {LONGEST >> 20} MiB are no mail; paste the table alone")
     text = _body(mail) or _text(mail)
     found = []
     # Not splitlines(): that ends lines at characters which no mailer ends them at.
@@ -115,9 +117,9 @@ def _headers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
             continue
         name, value = found[1].lower(), found[2]
         if name == "from" and (author := parseaddr(value)[0]):
-            yield "author", author
+            yield "author", _decoded(author)
         elif name == "subject":
-            yield "title", value
+            yield "title", _decoded(value)
         elif name == "message-id":
             yield "message_id", value.strip("<>")
         elif name == "date":
@@ -125,3 +127,11 @@ def _headers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
                 yield "date", parsedate_to_datetime(value).date().isoformat()
             except (ValueError, TypeError, OverflowError):
                 continue
+
+
+def _decoded(value: str) -> str:
+    """A header's words as their author wrote them: outside of ASCII mails have them encoded."""
+    try:
+        return str(make_header(decode_header(value)))
+    except (LookupError, ValueError, HeaderParseError):  # not as any standard has it
+        return value

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What records say about a published table: a pure function of both; nothing is measured here."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -13,7 +14,7 @@ from ream.errors import BadUsage
 from ream.experiment import BEFORE, PUBLISHED, Experiment, Stage
 from ream.measure.statistics import Estimate
 from ream.measure.verdict import Verdict, Word, judge, not_run
-from ream.published import NS, Table
+from ream.published import NS, Printed, Table
 from ream.record.machine import Machine
 from ream.record.record import Record
 from ream.replicate.claims import Claim, Fit, claims, fits, measures, takes
@@ -21,6 +22,9 @@ from ream.replicate.rule import judge_no_gain, table_word
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.grid import RATE
 from ream.values import Scalar, faults
+
+SAME = 1e-4
+"""Ratios in a record have five digits: two of the same numbers differ by less."""
 
 _STAGE_RANK: Mapping[str, int] = {"vm": 3, "native": 2, "live": 1}
 """Which of two results of one claim is told; an emulated guest's comes after all others."""
@@ -272,8 +276,9 @@ def _candidates(table: Table, its: Sequence[Fit], source: Source) -> Iterator[Li
                 continue  # a share of CPUs that came to a number which another row has
             for claim in every:
                 if takes(table, fit.ref, claim, threads):
-                    verdict = _verdict(table, claim, row, told)
-                    yield Line(claim, verdict, source, row, () if told is None else told.differs)
+                    differs = () if told is None else told.differs
+                    line = Line(claim, None, source, row, differs)
+                    yield replace(line, verdict=_verdict(table, line, row, told))
 
 
 def _told(row: RowResult, fit: Fit) -> Comparison | None:
@@ -297,17 +302,28 @@ def _threads(row: RowResult) -> int | None:
     return min((number for number in numbers if number), default=None)
 
 
-def _verdict(table: Table, claim: Claim, row: RowResult, told: Comparison | None) -> Verdict:
-    printed = claim.printed
+def _verdict(table: Table, line: Line, row: RowResult, told: Comparison | None) -> Verdict:
+    claim, printed = line.claim, line.claim.printed
     if (reason := _no_verdict(claim, row, told)) is not None:
         return not_run(reason)
     if printed.ratio is None:
         return not_run("the source printed no ratio for this line")
     if table.approximate and not claim.substantial:
         return _judged(row, printed.ratio, no_gain=True)
-    if told is not None and (told.before, told.published) == (printed.before, printed.published):
+    if told is not None and _same_numbers(told, printed):
         return Verdict(told.verdict, told.reason or "")
+    if not line.timed:
+        return not_run("instructions of an emulated CPU here, which are no time")
     return _judged(row, printed.ratio, no_gain=False)
+
+
+def _same_numbers(told: Comparison, printed: Printed) -> bool:
+    """Whether the record was compared with these very numbers, of this table or another one."""
+    return (
+        (told.before, told.published) == (printed.before, printed.published)
+        and None not in (told.ratio, printed.ratio)
+        and math.isclose(told.ratio or 0, printed.ratio or 0, rel_tol=SAME)
+    )
 
 
 def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | None:

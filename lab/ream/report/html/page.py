@@ -69,6 +69,7 @@ def render(record: Record) -> str:
     """The whole page. Raises BadUsage or ReamError if the record's files are damaged."""
     summary = Summary.from_object(record.run, source=str(record.path))
     names = holds.main_variants(summary.rows)
+    verdicts = list(holds.verdicts(summary, names))
     parts = _rows(summary, record)
     overview = list(points.overviews(summary.rows, names))
     found, faulty = _moments(record.path / NOISE)
@@ -90,9 +91,9 @@ def render(record: Record) -> str:
             receipt=summary.receipt,
             in_short=list(holds.in_short(summary, names)),
             names=names,
-            has_share=any(line.shares for line in holds.verdicts(summary, names)),
+            has_share=any(line.shares for line in verdicts),
             has_floor=RUNNING not in names,
-            verdicts=list(holds.verdicts(summary, names)),
+            verdicts=verdicts,
             overview=overview,
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,

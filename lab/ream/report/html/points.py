@@ -200,7 +200,6 @@ def drift(
     charts = []
     for start in range(0, len(names), len(SHAPES)):
         some = names[start : start + len(SHAPES)]
-        by_name = sorted(kept, key=lambda pair: pair[0])
         points: list[Point] = [
             {
                 "n": n,
@@ -210,7 +209,7 @@ def drift(
                 "round": one.round,
             }
             for name in some
-            for n, one in by_name
+            for n, one in kept
             if one.subject == name
         ]
         charts.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files that appear whole or not at all."""
+"""Files for the user, that appear whole or not at all and replace none unasked."""
 
 import os
 import tempfile
@@ -11,6 +11,18 @@ from ream.errors import BadUsage
 NEW_FILE_MODE = 0o666
 
 
+def check_place(path: Path, *, force: bool = False) -> None:
+    """Whether write_whole() could write there, asked before the work that makes the content.
+
+    Raises BadUsage if something of that name is there (unless `force`), or no directory for it.
+    """
+    # By os.path, which takes a name that is too long for one that is not there.
+    if not force and os.path.lexists(path) and not _is_way_out(path):
+        raise _taken(path)
+    if not os.path.isdir(path.parent):  # noqa: PTH112
+        raise BadUsage(f"{path}: cannot be written: {path.parent} is no directory")
+
+
 def write_whole(path: Path, content: bytes, *, force: bool = False) -> None:
     """Write a file, on disk before it has its name; force: in place of one that is there.
 
@@ -19,19 +31,30 @@ def write_whole(path: Path, content: bytes, *, force: bool = False) -> None:
     try:
         _write(path, content, force=force)
     except FileExistsError as cause:
-        raise BadUsage(f"{path}: there is such a file already; --force replaces it") from cause
+        raise _taken(path) from cause
     except (OSError, ValueError) as cause:
         said = cause.strerror if isinstance(cause, OSError) else cause
         raise BadUsage(f"{path}: cannot be written: {said}") from cause
 
 
+def _taken(path: Path) -> BadUsage:
+    return BadUsage(f"{path}: there is such a file already; --force replaces it")
+
+
+def _is_way_out(path: Path) -> bool:
+    """Whether what is written there is read by somebody and kept by nobody, as /dev/stdout."""
+    return os.path.exists(path) and not (  # noqa: PTH110
+        os.path.isfile(path) or os.path.isdir(path)  # noqa: PTH112, PTH113
+    )
+
+
 def _write(path: Path, content: bytes, *, force: bool) -> None:
-    if path.exists() and not path.is_file():  # /dev/stdout, or a pipe that somebody reads
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
+    if _is_way_out(path):
         path.write_bytes(content)
         return
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    if path.is_dir():
+        raise IsADirectoryError(21, "Is a directory")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -140,6 +140,17 @@ def test_rows_of_one_run_alone_are_named_and_skipped(tmp_path: Path) -> None:
     assert reasons["new.ream"] == "not in the baseline"
 
 
+def test_a_row_that_was_asked_for_and_did_not_run_is_no_pass(tmp_path: Path) -> None:
+    base, now = written(tmp_path, 1), written(tmp_path, 2)
+    lines = (now.path / "samples.jsonl").read_text().splitlines(keepends=True)
+    (now.path / "samples.jsonl").write_text("".join(line for line in lines if "devdax" not in line))
+    found = gate(now, base, LIMIT)
+    lost = [case for case in found.cases if case.row == "devdax"]
+    assert {case.word for case in lost} == {"inconclusive"}
+    assert all(case.reason.startswith("not measured in this run: ") for case in lost)
+    assert found.word == "inconclusive"
+
+
 def test_counts_of_instructions_are_compared_exactly(tmp_path: Path) -> None:
     base = written(tmp_path, 1, launches=1, sd=0, unit="instructions")
     same = written(tmp_path, 2, launches=1, sd=0, unit="instructions")

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ream.errors import BadUsage
 from ream.experiment import BEFORE_AGAIN
 from ream.history import like
-from ream.history.ratios import Place, ratios_of, units
+from ream.history.ratios import COUNTED, Place, ratios_of, units
 from ream.measure import across
 from ream.measure.across import Change
 from ream.measure.statistics import Estimate, t_quantile
@@ -23,7 +23,6 @@ from ream.record.record import Record
 
 Word = Literal["pass", "fail", "inconclusive", "skip"]
 
-COUNTED = "instructions"
 GREATEST_PCT = 1000.0
 ROUNDING = 1e-9
 """5 % more is no more than 5 % more, whatever binary fractions make of it."""
@@ -122,6 +121,7 @@ def gate(
             known = dict.fromkeys(variant for _, variant in (*ours, *theirs))
             raise BadUsage(f"--variant {name!r}: neither run has it; there is {', '.join(known)}")
     unit = {**units(baseline), **units(now)}
+    asked = like.rows_of(now)
     places = [
         place
         for place in dict.fromkeys((*theirs, *ours))
@@ -135,7 +135,12 @@ def gate(
         machine=like.machine_line(now),
         limit_pct=limit_pct,
         cases=(
-            *(_case(place, unit.get(place[0], "ns"), ours, theirs, limit_pct) for place in places),
+            *(
+                _lost(place, unit.get(place[0], "ns"), theirs[place], asked[place[0]])
+                if place not in ours and place[0] in asked
+                else _case(place, unit.get(place[0], "ns"), ours, theirs, limit_pct)
+                for place in places
+            ),
             *_rows_without(now, baseline, {row for row, _ in (*ours, *theirs)}),
         ),
         unlike=like.differences(baseline, now),
@@ -168,6 +173,13 @@ def _case(
         change=change,
         chance=0.0 if counted else _chance(change, limit_pct),
     )
+
+
+def _lost(place: Place, unit: str, base: Estimate, row: Mapping[str, Any]) -> Case:
+    """What this run was to measure, as the baseline did, and has not: that is no pass."""
+    reason = row.get("skipped") or "it has no such variant"
+    said = f"not measured in this run: {reason}"
+    return Case(*place, unit=unit, word="inconclusive", reason=said, base=base)
 
 
 def judge(change: Change, limit_pct: float) -> tuple[Word, str]:

@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an interrupted run leaves, who may go on with it, and what it then does again."""
+"""What an interrupted run leaves, who may go on with it."""
 
 import fcntl
-import io
 import json
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 
-from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.errors import BadUsage, ReamError, VerificationFailed
 from ream.experiment import Stage, load
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
-from ream.oracle.buddy import DeferredNode
 from ream.paths import EXPERIMENTS
-from ream.progress import Reporter
-from ream.record.journal import JOURNAL, Journal
+from ream.record.journal import JOURNAL
 from ream.record.partial import discard, find_partial, interrupted, read_plan
 from ream.record.record import (
     PLAN,
@@ -35,26 +29,9 @@ from ream.record.record import (
     open_record,
     pretty,
 )
-from ream.session import live
-from ream.session import native as native_session
-from ream.session.kept import Memory, kept_boots
 from ream.session.plan import Basis, check_basis, plan_object, resumed_request, series_text
 from ream.session.request import GuestOptions, Request
-from ream.session.vm_compact import CompactBoot
-from ream.session.vm_deferred import DeferredBoot
-from ream.session.vm_fork import ForkBoot
-from ream.session.vm_migrate import MigrateBoot
-from ream.session.vm_zone_device import DeviceBoot
-from ream.stage import native, zone_device
-from ream.stage.boots import Boot
-from ream.stage.deferred_state import State
-from ream.stage.guest import Guest
 from ream.stage.qemu import Node
-from ream.stage.vm import Bind, Call, Checked
-from ream.stage.vm_compact import CompactSample
-from ream.stage.vm_deferred import Booted, Times
-from ream.stage.vm_fork import ForkSample
-from ream.stage.vm_migrate import MigrateSample
 from ream.variants import Variant, choose_variants
 
 ID = "20261121T021500Z-zone-device-native-ab12"
@@ -395,269 +372,6 @@ def test_a_plan_or_patches_that_are_gone_are_one_line(tmp_path: Path) -> None:
     (partial / PLAN).unlink()
     with pytest.raises(BadUsage, match=r"plan\.json: No such file.*`ream run --discard"):
         read_plan(partial)
-
-
-# --- What is done again -------------------------------------------------------------------
-
-CALL = Call(
-    start_pfn=1,
-    nr_pages=2,
-    nid=0,
-    pgmap=4,
-    type=1,
-    order=9,
-    altmap=True,
-    altmap_base_pfn=1,
-    altmap_reserve=0,
-    altmap_free=3,
-    map=1 << 63,
-    early=False,
-    time_ns=17,
-)
-EVENTS: dict[type[Boot], object] = {
-    ForkBoot: ForkSample(
-        folio_kib=4, round=1, op="fork", time_ns=3, nr_ptes=9, verified=True, digest="ab"
-    ),
-    MigrateBoot: (
-        3,
-        MigrateSample(
-            op="move",
-            folio_kib=4,
-            round=1,
-            source=0,
-            target=1,
-            time_ns=5,
-            nr_bytes=4096,
-            nr_folios=1,
-            nr_arrived=1,
-            counters={"pgmigrate_success": 1},
-            verified=True,
-        ),
-    ),
-    DeviceBoot: Checked(
-        Bind(number=1, calls=(CALL,), message=None, bind_ns=5, unbind_ns=None), CALL, 64
-    ),
-    CompactBoot: CompactSample(
-        mode="dma",
-        asked=2,
-        allocated=1,
-        ballast=0,
-        time_ns=9,
-        page_copy_ns=1,
-        longest_ns=2,
-        resident_pages=3,
-        wrong_words=0,
-        user_ns=0,
-        system_ns=1,
-        idle_ns=2,
-        hog_iterations=None,
-        counters={"compact_stall": 1},
-        verified=True,
-    ),
-    DeferredBoot: Booted(
-        Times(1, 2, 3),
-        (State(DeferredNode(0, 1, 99, 9, ((10, 20), (20, 30))), "digest", 20, (11, 12)),),
-    ),
-}
-
-
-@dataclass(frozen=True)
-class FakeBoot(Boot):
-    """Says what it is told to say, and counts its boots."""
-
-    booted: list[str]
-    events: tuple[object, ...]
-
-    @property
-    def title(self) -> str:
-        return self.variant
-
-    def run(self, _begun: Callable[[Guest], None]) -> Iterator[object]:
-        self.booted.append(self.variant)
-        yield from self.events
-
-
-def boot(tmp_path: Path, name: str, booted: list[str], *events: object) -> FakeBoot:
-    nothing = cast(Any, None)
-    return FakeBoot(name, 0, nothing, nothing, (), tmp_path / f"{name}-0.log", booted, events)
-
-
-@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.__name__)
-def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path, kind: type[Boot]) -> None:
-    event, booted = EVENTS[kind], list[str]()
-    monkey = type("Monkey", (FakeBoot,), {"says": kind.says})
-    boots = [monkey(**vars(boot(tmp_path, name, booted, event))) for name in ("a", "b")]
-    passes = []
-    for _ in range(2):
-        journal = Journal(tmp_path / JOURNAL)
-        passes.append(
-            [
-                (one.variant, said)
-                for one, said in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter())
-            ]
-        )
-        journal.close()
-    assert passes[0] == [("a", event), ("a", None), ("b", event), ("b", None)]
-    assert passes[1] == passes[0]
-    assert booted == ["a", "b"]
-
-
-def test_a_boot_whose_last_event_was_refused_is_booted_again(tmp_path: Path) -> None:
-    booted = list[str]()
-    boots = [boot(tmp_path, name, booted, 1) for name in ("a", "b")]
-    journal = Journal(tmp_path / JOURNAL)
-
-    def measure() -> None:
-        for one, event in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
-            if event is None and one.variant == "b":
-                raise VerificationFailed("not the same with a and b")
-
-    with pytest.raises(VerificationFailed):
-        measure()
-    journal.close()
-    journal = Journal(tmp_path / JOURNAL)
-    for _ in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
-        pass
-    journal.close()
-    assert booted == ["a", "b", "b"]
-
-
-def test_a_visit_that_was_made_is_not_made_again(tmp_path: Path) -> None:
-    made = []
-
-    def do(text: str) -> Callable[[], str]:
-        return lambda: made.append(text) or text
-
-    journal = Journal(tmp_path / JOURNAL)
-    memory = Memory(journal)
-    assert memory.recall("a", do('one "line"\nand another')) == 'one "line"\nand another'
-    assert not memory.recalled
-    journal.close()
-    journal = Journal(tmp_path / JOURNAL)
-    memory = Memory(journal)
-    assert memory.recall("a", do("other")) == 'one "line"\nand another'
-    assert memory.recalled
-    assert memory.recall("b", do("other")) == "other"
-    journal.close()
-    assert len(made) == 2
-
-
-def test_two_rows_that_ask_for_the_same_are_both_measured(tmp_path: Path) -> None:
-    said: list[tuple[str, bool]] = []
-    for start in ("first", "second"):
-        journal = Journal(tmp_path / JOURNAL)
-        memory = Memory(journal)
-        for row in ("a", "its copy"):
-            text = memory.recall("visit 0.0", lambda row=row, start=start: f"{row}, {start}")
-            said.append((text, memory.recalled))
-        journal.close()
-    assert said == [
-        *(("a, first", False), ("its copy, first", False)),
-        *(("a, first", True), ("its copy, first", True)),
-    ]
-
-
-def test_a_row_that_can_no_longer_be_measured_is_not_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = live.rows_of(load(EXPERIMENTS / "fork.toml").at("live"))[:3]
-    scarce = {rows[0].name}
-    monkeypatch.setattr(
-        live, "why_not_row", lambda row: "memory is short" if row.name in scarce else None
-    )
-    journal = Journal(tmp_path / JOURNAL)
-    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
-    scarce.add(rows[2].name)
-    with pytest.raises(CannotRunHere, match=f"{rows[2].name}: .*when the run began.*is short"):
-        live.rows_left_out(rows, journal)
-    # Nor does one come in that the first launches do not have.
-    scarce.clear()
-    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
-    journal.close()
-
-
-def test_rows_that_were_made_smaller_stay_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = load(EXPERIMENTS / "zone-device.toml").at("native").rows
-    build = native.Build({}, {"sizeof_page": 64})
-    its = SimpleNamespace(
-        needed_bytes=lambda rows, _: sum(row.device_bytes for row in rows) // 64,
-        extent_bytes=zone_device.extent_bytes,
-        halved=zone_device.halved,
-    )
-    available = its.needed_bytes(rows, build)
-    monkeypatch.setattr(native_session, "available_bytes", lambda: available)
-    fits = []
-    for _ in range(2):
-        journal = Journal(tmp_path / JOURNAL)
-        fits.append(native_session.rows_that_fit(rows, build, its, journal))
-        journal.close()
-        available *= 2  # there would be room for more now
-    assert fits[0] == fits[1]
-    assert fits[0][0] != rows
-    assert fits[0][1]
-    available = 1 << 20
-    journal = Journal(tmp_path / JOURNAL)
-    with pytest.raises(CannotRunHere, match="as it began; 1 MiB are available"):
-        native_session.rows_that_fit(rows, build, its, journal)
-    journal.close()
-
-
-# --- What a person sees -------------------------------------------------------------------
-
-
-def test_what_was_done_before_is_no_part_of_the_time_left(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr("ream.progress.time.monotonic", lambda: now[0])
-    reporter = Reporter()
-    with reporter.measuring(100.0) as advance:
-        with reporter.again():
-            advance(60.0, "replayed")
-        now[0] = 20.0
-        advance(20.0, "measured")
-    assert "measured, 50 %, about 20 s left" in capsys.readouterr().err
-
-
-def test_a_quiet_reporter_says_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
-    reporter = Reporter(quiet=True)
-    reporter.step("a step")
-    with reporter.measuring(1.0) as advance:
-        advance(0.5, "measured")
-    assert capsys.readouterr() == ("", "")
-    assert reporter.measured_since is not None
-
-
-class Terminal(io.StringIO):
-    """A stream that a person looks at."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("more", "moves"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)],
-)
-def test_escape_codes_come_only_where_they_are_wanted(
-    monkeypatch: pytest.MonkeyPatch, more: dict[str, str], moves: bool
-) -> None:
-    for name, value in {"TERM": "xterm-256color", "NO_COLOR": "", **more}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
-    monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    reporter = Reporter()
-    reporter.step("a step of [bold]work[/bold]")
-    with reporter.measuring(2.0) as advance:
-        advance(1.0, "measured")
-    assert "ream: a step of [bold]work[/bold]" in shown.getvalue()
-    assert ("\x1b" in shown.getvalue()) is moves
-    assert moves or "measured, 50 %" in shown.getvalue()
 
 
 def test_a_writer_keeps_what_the_machine_did(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ PAGES = pages(app)
 COMMANDS = {page.name: page for page in PAGES if page.name}
 ANYWHERE = PAGES[0]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{n}.md" for n in
-             ("method", "bias", "format")))  # fmt: skip
+             ("method", "bias", "format", "results")))  # fmt: skip
 LAUNCHER_WORDS = {"--no-install"}
 
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)

@@ -2,6 +2,7 @@
 """The command as users start it: a process, its two channels and its exit code."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from ream.paths import CHECKOUT
+
+# A shell starts what it does not wait for with SIGINT ignored, and our children inherit that:
+# tests that send one would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,46 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interrupted import Started, interrupt, wait_for_rounds
 from ream.paths import CHECKOUT
 
 USAGE = 2
 SMALL = ("run", "--size", "1GiB", "--launches", "2", "--rounds", "4", "--seed", "7")
-ROUND = '"whole": true'
-
-Started = Callable[..., "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
 def records(tmp_path: Path) -> Path:
     return tmp_path / "data/ream/runs"
-
-
-def wait_for_rounds(runs: Path, number: int, process: "subprocess.Popen[bytes]") -> Path:
-    """The unfinished record, as soon as it holds so many rounds."""
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and process.poll() is None:
-        for journal in runs.glob(".*.partial/journal.jsonl"):
-            if journal.read_text().count(ROUND) >= number:
-                return journal.parent
-        time.sleep(0.005)
-    raise AssertionError("it ended, or had no such round in five minutes")
-
-
-def interrupt(start: Started, runs: Path, words: tuple[str, ...], *, rounds: int, by: int) -> Path:
-    """Begin a run and end it by a signal; its unfinished record."""
-    process = start(*words)
-    partial = wait_for_rounds(runs, rounds, process)
-    process.send_signal(by)
-    process.wait(timeout=60)
-    return partial
 
 
 def places(record: Path) -> list[tuple[Any, ...]]:

@@ -3,13 +3,13 @@
 
 import json
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from interrupted import interrupt
 from ream.stage.live import why_not
 
 pytestmark = pytest.mark.xdist_group("settings")
@@ -40,17 +40,8 @@ def test_visits_that_were_made_are_not_made_again(
         pytest.skip(f"folios of 64 KiB: {reason}")
     runs, before = tmp_path / "data/ream/runs", settings_now()
     (tmp_path / "small.toml").write_text(TEXT)
-    process = ream_started("run", "small.toml", "--stage", "live", "--seed", "5")
-    deadline = time.monotonic() + 300
-    while not any(
-        one.read_text().count('"whole": true') >= 3 for one in runs.glob(".*/journal.jsonl")
-    ):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
-    (partial,) = runs.iterdir()
+    words = ("run", "small.toml", "--stage", "live", "--seed", "5")
+    partial = interrupt(ream_started, runs, words, rounds=3, by=signal.SIGKILL)
     kept = (partial / "samples.jsonl").read_text().splitlines()[:3]
     said = ream("run", "--resume", "last")
     assert said.code == 0, said.err

@@ -3,11 +3,12 @@
 
 import json
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from interrupted import interrupt
 
 pytestmark = pytest.mark.vm
 
@@ -17,17 +18,7 @@ MORE = ("--launches", "2", "--rounds", "2", "--seed", "5")
 
 def test_guests_that_were_done_are_not_booted_again(ream, ream_started, tmp_path: Path) -> None:
     runs = tmp_path / "data/ream/runs"
-    process = ream_started(*WORDS, *MORE)
-    deadline = time.monotonic() + 1800
-    while not any(
-        one.read_text().count('"whole": true') >= 3 for one in runs.glob(".*/journal.jsonl")
-    ):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait(timeout=60)
-    (partial,) = runs.iterdir()
+    partial = interrupt(ream_started, runs, (*WORDS, *MORE), rounds=3, by=signal.SIGKILL)
     before = {path.name: path.stat().st_mtime_ns for path in (partial / "consoles").iterdir()}
     assert len(before) >= 3
     said = ream("run", "--resume", "last")

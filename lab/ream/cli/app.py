@@ -3,6 +3,7 @@
 
 import logging
 import os
+import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from ream.errors import BadUsage
 from ream.paths import EXPERIMENTS, data_dir
 
 DEFAULT_EXPERIMENT = "zone-device"
+SEED_BITS = 32
 
 app = typer.Typer(
     name="ream",
@@ -52,6 +54,11 @@ def options(
     )
 
 
+def chosen_seed(seed: int | None) -> int:
+    """The user's, or one drawn now; the record has it either way."""
+    return secrets.randbits(SEED_BITS) if seed is None else seed
+
+
 def experiment_path(name: str) -> Path:
     known = sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
     if name in known:
@@ -80,6 +87,36 @@ OutputOption = Annotated[
 ]
 
 
+RowsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--row", metavar="NAME", help="Only this row; repeatable.", autocompletion=complete.rows
+    ),
+]
+LaunchesOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Fresh starts, each with its own layout; else as the experiment has it."
+    ),
+]
+RoundsOption = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Rounds of every row in each launch; else as the experiment has it."
+    ),
+]
+SeedOption = Annotated[
+    int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
+]
+ThreadsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="native: use no more CPUs than this.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object (docs/format.md), nothing else.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+]
 SeriesOption = Annotated[
     list[Path] | None,
     typer.Option(

@@ -2,7 +2,6 @@
 """`ream plan` and `ream merge`: a run over more machines, and what its records say together."""
 
 import json
-import secrets
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import SeriesOption, TreeOption, app, experiment_path
+from ream.cli.app import (
+    JsonOption,
+    LaunchesOption,
+    RoundsOption,
+    RowsOption,
+    SeedOption,
+    SeriesOption,
+    ThreadsOption,
+    TreeOption,
+    app,
+    chosen_seed,
+    experiment_path,
+)
 from ream.cli.guest import AccelOption, CpusOption, MemoryOption
 from ream.errors import BadUsage
 from ream.paths import cache_dir
@@ -19,8 +30,6 @@ from ream.paths import cache_dir
 if TYPE_CHECKING:
     from ream.cells.cell import GuestWanted, TreeWanted
     from ream.cells.emit import Layout
-
-SEED_BITS = 32
 
 
 @app.command()
@@ -54,30 +63,16 @@ def plan(
         Literal["native", "vm", "live"] | None,
         typer.Option(help="As of `ream run`.", show_default=False),
     ] = None,
-    rows: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--row",
-            metavar="NAME",
-            help="Only this row; repeatable.",
-            autocompletion=complete.rows,
-        ),
-    ] = None,
-    launches: Annotated[
-        int | None, typer.Option(metavar="N", help="Fresh starts of each cell.")
-    ] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="Rounds in each launch.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="S", help="Of every random choice.")
-    ] = None,
+    rows: RowsOption = None,
+    launches: LaunchesOption = None,
+    rounds: RoundsOption = None,
+    seed: SeedOption = None,
     repeat: Annotated[
         int, typer.Option(min=1, max=1000, metavar="N", help="Cells of each row, own seeds.")
     ] = 1,
     series: SeriesOption = None,
     tree: TreeOption = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="native: use no more CPUs than this.")
-    ] = None,
+    threads: ThreadsOption = None,
     accel: AccelOption = "auto",
     cpus: CpusOption = None,
     memory: MemoryOption = None,
@@ -127,7 +122,7 @@ def plan(
             rows=tuple(rows or ()),
             launches=launches,
             rounds=rounds,
-            seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+            seed=chosen_seed(seed),
             repeat=repeat,
             machines=len(names) if each_host else 1,
             tree=_tree(tree),
@@ -227,7 +222,7 @@ def merge(
             "--plan", metavar="FILE", help="The plan's cells.jsonl: names cells without a record."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonOption = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into FILE instead.")
     ] = None,

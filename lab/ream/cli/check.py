@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.app import JsonOption, OutputOption, app, runs_dir
 from ream.cli.history import RUNS_HELP
 from ream.errors import ClaimFails, Inconclusive
 
@@ -45,9 +45,7 @@ def check(
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE|-", help="Write JUnit XML as well.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
-    ] = False,
+    as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
     """Fail if a run is slower than a baseline allows: a gate for CI.

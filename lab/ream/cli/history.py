@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.app import JsonOption, OutputOption, app, runs_dir
 
 if TYPE_CHECKING:
     from ream.history.choose import Choice
@@ -71,9 +71,7 @@ def history(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="No more than so many.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
-    ] = False,
+    as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
     """List earlier runs, newest first, with what each found.
@@ -110,9 +108,7 @@ def history(
 def show(
     record: RunArgument = "last",
     *,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
-    ] = False,
+    as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
     """Show one run: its table, where its files are, and which earlier runs are like it.
@@ -167,9 +163,7 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs that are not alike all the same.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md).")
-    ] = False,
+    as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
     """Set runs side by side, like with like, and pool their ratios; never their times.

@@ -2,7 +2,6 @@
 """`ream replicate`: published tables, measured here, with a verdict on each line."""
 
 import json
-import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import OutputOption, app, runs_dir
+from ream.cli.app import (
+    JsonOption,
+    LaunchesOption,
+    OutputOption,
+    RoundsOption,
+    SeedOption,
+    app,
+    chosen_seed,
+    runs_dir,
+)
 from ream.cli.onward import QuietOption
-from ream.cli.run import SEED_BITS
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir
 
@@ -54,18 +61,10 @@ def replicate(
             autocompletion=complete.runs,
         ),
     ] = None,
-    launches: Annotated[
-        int | None, typer.Option(metavar="N", help="Fresh starts, instead of the rows' own number.")
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Rounds of every row in each launch.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
-    ] = False,
+    launches: LaunchesOption = None,
+    rounds: RoundsOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
     output: OutputOption = None,
     quiet: QuietOption = False,
     dry_run: Annotated[
@@ -163,7 +162,7 @@ def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_js
             launches=asked.launches,
             rounds=asked.rounds,
         )
-        seed = secrets.randbits(SEED_BITS) if asked.seed is None else asked.seed
+        seed = chosen_seed(asked.seed)
         if dry_run:
             _print_plan(plan, list(plan_lines(plan.runs, seed=seed, directory=asked.runs)))
             return

@@ -2,7 +2,6 @@
 """`ream run`: words into a request."""
 
 import json
-import secrets
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,14 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ream.cli import complete
 from ream.cli.app import (
     DEFAULT_EXPERIMENT,
+    DryRunOption,
     ExperimentArgument,
+    JsonOption,
+    LaunchesOption,
     OutputOption,
+    RoundsOption,
+    RowsOption,
+    SeedOption,
     SeriesOption,
+    ThreadsOption,
     TreeOption,
     app,
+    chosen_seed,
     experiment_path,
     runs_dir,
 )
@@ -51,8 +57,6 @@ from ream.paths import cache_dir
 if TYPE_CHECKING:
     from ream.session.request import Request
 
-SEED_BITS = 32
-
 
 @app.command()
 def run(
@@ -68,15 +72,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    rows: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--row",
-            metavar="NAME",
-            help="Only this row; repeatable.",
-            autocompletion=complete.rows,
-        ),
-    ] = None,
+    rows: RowsOption = None,
     series: SeriesOption = None,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
@@ -97,25 +93,13 @@ def run(
     pre_state: Annotated[
         Literal["evicted", "dirty"], typer.Option(help="With --size: what the caches hold.")
     ] = "evicted",
-    threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Use no more CPUs than this.")
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", help="Rounds of every row in each launch.")
-    ] = None,
-    launches: Annotated[
-        int | None, typer.Option(metavar="N", help="Fresh starts, each with its own layout.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object (docs/format.md), no table.")
-    ] = False,
+    threads: ThreadsOption = None,
+    rounds: RoundsOption = None,
+    launches: LaunchesOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
     output: OutputOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
-    ] = False,
+    dry_run: DryRunOption = False,
     accel: AccelOption = "auto",
     icount: Annotated[
         bool | None,
@@ -220,7 +204,7 @@ def run(
         variants=variants,
         tree=tree,
         threads=threads,
-        seed=secrets.randbits(SEED_BITS) if seed is None else seed,
+        seed=chosen_seed(seed),
         runs=runs_dir(output),
         cache=cache_dir(),
         command="",

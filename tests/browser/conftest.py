@@ -22,7 +22,9 @@ Opened = Callable[..., Page]
 Shared = tuple[Opened, list[str]]
 
 
-@pytest.fixture(scope="session")
+# Of a module, not of the session: while playwright lives, an event loop counts as running in this
+# thread, and nothing else in this process can run one of its own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if program is None:
@@ -60,7 +62,7 @@ def opened(browser: Browser, page_file: Callable[[Path], Path]) -> Iterator[Open
     assert opener.faults == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _drawn(browser: Browser, page_file: Callable[[Path], Path]) -> Iterator[Shared]:
     opener = Opener(browser)
 

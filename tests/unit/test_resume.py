@@ -37,7 +37,7 @@ from ream.variants import Variant, choose_variants
 ID = "20261121T021500Z-zone-device-native-ab12"
 SAMPLE = Sample("row", 0, 0, "variant", "before", 1, 100, 64, verified=True)
 RUN = {"schema": 1, "rows": []}
-BASIS = Basis("bench", "machine", 2, "tree", "gcc")
+BASIS = Basis("bench", "machine", 2, "tree", "gcc", "QEMU")
 
 
 def cut_short(runs: Path, run_id: str = ID, error: BaseException | None = None) -> BaseException:
@@ -319,7 +319,7 @@ def test_patches_are_those_of_then_whatever_their_file_holds_now(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "field", ["benchmark", "machine", "nr_usable_cpus", "tree_key", "compiler"]
+    "field", ["benchmark", "machine", "nr_usable_cpus", "tree_key", "compiler", "qemu"]
 )
 def test_another_basis_is_refused_with_both_values(tmp_path: Path, field: str) -> None:
     partial = planned(request_of("fork", "native", tmp_path))

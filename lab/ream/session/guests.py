@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ream.command import Command, require, run
+from ream.command import require
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import format_size
 from ream.kernel.image import Image, build_image
@@ -27,7 +27,7 @@ from ream.session.request import GuestOptions, Request
 from ream.stage.accel import choose_accel, kvm_fault
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
-from ream.stage.qemu import QEMU, Accel, Machine
+from ream.stage.qemu import QEMU, Accel, Machine, qemu_version
 from ream.stage.vm import Kernel, boot_command
 from ream.variants import Variant
 
@@ -233,11 +233,10 @@ def guest_of(
     kernels: Mapping[str, tuple[Image, Kernel]],
 ) -> Guest:
     """For the receipt; machines and commands by what the guests are for."""
-    version = run(Command((QEMU, "--version"), Path("/"), 20.0)).splitlines()[0]
     some = next(iter(machines.values()))
     kinds = {name: GuestKind(icount=it.icount, cpus=it.cpus) for name, it in machines.items()}
     return Guest(
-        qemu=version.replace(" emulator version", ""),
+        qemu=qemu_version(),
         accel=some.accel,
         accel_reason=setting.reason,
         icount=all(machine.icount for machine in machines.values()),

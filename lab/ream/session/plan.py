@@ -44,6 +44,8 @@ class Basis:
     nr_usable_cpus: int
     tree_key: str
     compiler: str
+    qemu: str | None = None
+    """Its own words for its version; None where no guests run."""
 
     def fields(self) -> dict[str, Any]:
         """By name, as plan.json has them."""

@@ -41,6 +41,7 @@ from ream.session.vm_deferred import measure_deferred_vm
 from ream.session.vm_fork import measure_fork_vm
 from ream.session.vm_migrate import measure_migrate_vm
 from ream.session.vm_zone_device import measure_vm
+from ream.stage.qemu import qemu_version
 
 
 class Measure(Protocol):
@@ -132,6 +133,7 @@ class Run:
         And what fetching a tree raises.
         """
         request = self.request
+        qemu = qemu_version() if request.stage == "vm" else None  # before a kernel is fetched
         if request.stage != "live":
             self.tree = self._tree()
         kernel = running_kernel(self.machine)
@@ -141,6 +143,7 @@ class Run:
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
             compiler=compiler_version() if self.tree else kernel.compiler,
+            qemu=qemu,
         )
         self.plan = plan_object(request, self.run_id, basis)
         journal = self.record.journal

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ream.command import Command, require, run
 from ream.errors import BadUsage
 from ream.experiment import format_size, parse_size
 
 Accel = Literal["kvm", "tcg"]
 
 QEMU = "qemu-system-x86_64"
+VERSION_S = 20.0
 
 PORT_NAME = "ream"
 """Of the virtio port that carries results; guest/init.c looks for it."""
@@ -171,6 +173,13 @@ def _cpu_range(word: str) -> range:
     if last < first:
         raise BadUsage(f"--numa: cpus={word} ends before it begins")
     return range(first, last + 1)
+
+
+def qemu_version() -> str:
+    """QEMU's own words for its version; raises CannotRunHere if it is not installed."""
+    require(QEMU)
+    said = run(Command((QEMU, "--version"), Path("/"), VERSION_S)).splitlines()[0]
+    return said.replace(" emulator version", "")
 
 
 def qemu_command(

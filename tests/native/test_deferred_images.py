@@ -34,9 +34,10 @@ def row(
     seed: int = 1,
     pre_state: str = "evicted",
     grow_order: int | None = None,
+    rounds: int = 1,
 ) -> NativeRow:
     its = make_nodes(nodes, sections * PAGES_PER_SECTION, layout, seed=seed)
-    return NativeRow("row", its, threads, 1, pre_state, grow_order, limits=False)
+    return NativeRow("row", its, threads, rounds, pre_state, grow_order, limits=False)
 
 
 def run(rig, rows: Sequence[NativeRow], *, cpus: int = 0) -> list[Sample]:
@@ -75,10 +76,12 @@ def test_as_many_threads_take_part_as_the_node_has_cpus(base) -> None:
 @GROUP
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_two_nodes_are_initialised_at_once(base, layout: Layout) -> None:
-    rows = [row(layout, nodes=2, threads=threads) for threads in (1, 2)]
-    samples = run(base, rows, cpus=4)
-    assert samples[0].threads == 2
-    assert samples[1].threads >= 2  # small ranges may leave the second CPU of a node nothing
+    # A CPU that the host gives to others meanwhile loses its node to the caller; not each time.
+    for threads in (1, 2):
+        samples = run(base, [row(layout, nodes=2, threads=threads, rounds=16)], cpus=4)
+        most = max(sample.threads for sample in samples)
+        # Small ranges may leave the second CPU of a node nothing.
+        assert 2 <= most <= 2 * threads
 
 
 @GROUP

@@ -158,7 +158,8 @@ configure() { # CONFIG
 	done <"$WORK/$1.fragment"
 }
 
-# One line for each warning, without line numbers: these move with every patch.
+# One line for each warning, without line numbers: these move with every patch. Make builds,
+# and sparse looks at, only what has changed since the last time.
 warnings() { # CONFIG
 	local log="$WORK/$1.log" targets
 	# Of a file that a later patch adds there is nothing to build yet.
@@ -168,8 +169,7 @@ warnings() { # CONFIG
 		done)
 
 	[ ${#targets[@]} -gt 0 ] || return 0
-	(cd "$WORK/$1" && rm -f "${targets[@]}")
-	make_in "$1" W=1 C=2 "${targets[@]}" >"$log" 2>&1 || {
+	make_in "$1" W=1 C=1 "${targets[@]}" >"$log" 2>&1 || {
 		cat "$log" >&2
 		return 1
 	}

@@ -18,6 +18,8 @@ STACKS = (
     pytest.param(("fork",), marks=pytest.mark.vm),
     pytest.param(("before/deferred-init",), marks=pytest.mark.vm),
     pytest.param(("zone-device", "deferred-init"), marks=pytest.mark.vm),
+    pytest.param(("migrate-offload", "migrate-beyond", "migrate-faster"), marks=pytest.mark.vm),
+    pytest.param(("compact",), marks=pytest.mark.vm),
 )
 """Series that are applied one after another."""
 

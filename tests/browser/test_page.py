@@ -24,6 +24,7 @@ COMPACT = "20261121T192328Z-compact-vm-54e8"
 PER_PATCH = "20261121T100752Z-fork-native-fd90"
 LIVE = "20261121T195445Z-compact-live-0d61"
 DEFERRED = "20261121T134155Z-deferred-init-vm-843b"
+MIGRATE = "20261121T163113Z-migrate-vm-d6d6"
 
 HOSTILE = (
     '</script><script>window.pwned = 1</script><img src=x onerror="window.pwned = 2">\'{{7*7}}'
@@ -158,6 +159,49 @@ def test_noise_over_time_has_the_moments_that_can_be_read(
     assert "1 line of noise.jsonl could not be read" in page.locator("#noise").inner_text()
 
 
+NUMBERS = """
+() => {
+  // Vega keeps numbers that it hides, without opacity.
+  const seen = (text) => text.textContent && text.getAttribute("opacity") !== "0";
+  const faults = [];
+  for (const plot of document.querySelectorAll(".plot")) {
+    const whole = plot.getBoundingClientRect();
+    const texts = [...plot.querySelectorAll("svg text")].filter(seen);
+    const boxes = texts.map((text) => text.getBoundingClientRect());
+    boxes.forEach((one, place) => {
+      const text = texts[place].textContent;
+      if (text.includes("…") || one.left < whole.left - 1 || one.right > whole.right + 1 ||
+          one.top < whole.top - 3 || one.bottom > whole.bottom + 3)
+        faults.push(`${plot.id}: ${text} is cut`);
+      for (let next = place + 1; next < boxes.length; next++) {
+        const other = boxes[next];
+        if (one.left < other.right + 2 && other.left < one.right + 2 &&
+            one.top + 3 < other.bottom && other.top + 3 < one.bottom)
+          faults.push(`${plot.id}: ${text} is on ${texts[next].textContent}`);
+      }
+    });
+    const axis = /ratio|overview/.test(plot.id) ? "x" : plot.id.includes("drift") ? "y" : null;
+    if (!axis) continue;
+    const [low, high] = window.reamViews[plot.id].scale(axis).domain();
+    for (let ten = Math.ceil(Math.log10(low)); ten <= Math.log10(high); ten++)
+      if (!texts.some((text) => Number(text.textContent) === 10 ** ten))
+        faults.push(`${plot.id}: no 10^${ten}`);
+  }
+  return faults;
+}
+"""
+
+
+@pytest.mark.parametrize("record", [ZONE_DEVICE, COMPACT, PER_PATCH, MIGRATE])
+@pytest.mark.parametrize("screen", [{"viewport": {"width": 1280, "height": 900}}, PHONE])
+def test_names_and_numbers_of_plots_are_whole_and_clear_of_each_other(
+    opened: Opened, record: str, screen: Mapping[str, Any]
+) -> None:
+    page = opened(record, **screen)
+    draw_all(page)
+    assert page.evaluate(NUMBERS) == []
+
+
 # --- Who can read it -----------------------------------------------------------------------
 
 
@@ -188,6 +232,17 @@ def test_parts_open_and_close_by_keyboard_and_focus_is_seen(opened: Opened) -> N
     page.wait_for_selector("#row-1-ratio[data-drawn=yes]")
     page.keyboard.press("Space")
     assert not row.evaluate("it => it.open")
+
+
+def test_without_scripts_no_plot_is_promised_and_the_page_says_why(opened: Opened) -> None:
+    page = opened(ZONE_DEVICE, java_script_enabled=False)
+    assert page.locator("figure:visible").count() == 0
+    note = page.locator("noscript p")
+    assert note.is_visible()
+    top, first = note.bounding_box(), page.locator("main").bounding_box()
+    assert top is not None
+    assert first is not None
+    assert top["y"] < first["y"]
 
 
 def test_a_link_to_a_row_opens_it(opened: Opened) -> None:

@@ -5,7 +5,7 @@ out. What a browser makes of it is in tests/browser."""
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ream.errors import BadUsage, ReamError
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
 from ream.record.record import Record
+from ream.report.contract import Ratio, RowResult, Summary
 from ream.report.html import noise, page, points
 from ream.report.html.page import HERE, render
 
@@ -33,6 +34,10 @@ VOID = {"meta", "br", "img", "link", "hr", "input"}
 
 def load(name: str | Path) -> Record:
     return Record.load(str(RECORDS / name), RECORDS)
+
+
+def rows_of(name: str) -> Sequence[RowResult]:
+    return Summary.from_object(load(name).run, source=name).rows
 
 
 class Outline(HTMLParser):
@@ -109,6 +114,69 @@ def test_a_page_says_of_every_row_what_the_table_says() -> None:
         for its in row["variants"].values():
             if its["ratio"] is not None and its["ratio"] != 1:
                 assert f"{its['ratio']:.3f}" in text
+
+
+@pytest.mark.parametrize(
+    ("floor", "band"),
+    [
+        (Ratio(ratio=1.045, low=1.008, high=1.083), (1 / 1.083, 1.083)),
+        (Ratio(ratio=0.8, low=0.8, high=0.8), (0.8, 1.25)),
+        (Ratio(ratio=0.95, low=0.8, high=1.1), (0.8, 1.25)),
+    ],
+)
+def test_a_band_is_as_wide_to_both_sides_as_what_effects_are_judged_by(
+    floor: Ratio, band: tuple[float, float]
+) -> None:
+    row = rows_of(SMALL)[0]
+    assert points.band_of(row.model_copy(update={"floor": floor})) == pytest.approx(band)
+    assert points.band_of(row) is None
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_effect_of_a_record_lies_inside_of_its_band(name: str) -> None:
+    for row in rows_of(name):
+        band = points.band_of(row)
+        for point in points.ratio_points(row):
+            if band is not None and point["effect"] in ("better", "worse"):
+                ratio = point["ratio"]
+                assert isinstance(ratio, float)
+                assert not band[0] < ratio < band[1]
+
+
+def test_the_verdict_table_says_why_where_one_short_sentence_does(
+    copied: Callable[..., Path],
+) -> None:
+    long = "for a reason of many words " * 5
+
+    def lengthen(run: Any) -> None:
+        run["rows"][0]["published_table"]["reason"] = long
+
+    verdict = re.compile(r'<td class="verdict">(.*?)</td>', re.DOTALL)
+    text = render(load("20261121T041310Z-zone-device-native-579d"))
+    assert '<span class="small">the same direction, but beyond' in verdict.findall(text)[0]
+    assert "<details>" not in verdict.findall(text)[0]
+    text = render(load(copied("20261121T041310Z-zone-device-native-579d", lengthen)))
+    assert "<details><summary>WEAKER</summary>" in verdict.findall(text)[0]
+    assert f"<code>zone-device-v4</code> WEAKER: {long}" in verdict.findall(text)[0]
+    text = render(load("20261121T133739Z-deferred-init-native-d2ce"))
+    said = [" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in verdict.findall(text)]
+    assert said[0].startswith("INCONCLUSIVE 6 OF 6 the ends of the interval")
+    assert said[1].startswith("AGREES 3 OF 6 deferred-init-skylake")  # each has its own reason
+    assert said[3] == "NOT-RUN"  # "8 threads on 2 CPUs" stands beside it
+
+
+def test_a_kernel_alone_has_its_range_and_no_column_for_what_nobody_published() -> None:
+    text = render(load(SMALL))
+    verdicts = text.split('<table class="verdicts">')[1].split("</table>")[0]
+    assert "Medians of the running kernel" in verdicts
+    assert "published there" not in verdicts
+    assert "verdict</th>" not in verdicts
+    taken = [one.time_ns / 1e6 for one in load(SMALL).samples() if one.row == "live-baseline"]
+    assert f"{min(taken):.2f} .. {max(taken):.2f}, {len(taken)} samples" in verdicts
+
+
+def test_what_each_huge_page_took_has_a_unit_that_fits_it() -> None:
+    assert '<th scope="col">ms for each huge page</th>' in render(load(SMALL))
 
 
 # --- What a record says ----------------------------------------------------------------------
@@ -243,7 +311,7 @@ def test_words_and_marks_stand_out_from_their_ground(name: str, colours: dict[st
         for ink in ("ink", "muted", "link", "wrong"):
             assert _contrast(colours[ink], colours[ground]) >= 4.5, (name, ink, ground)
     for other in ("ground", "ink"):  # an interval lies on its bar
-        assert _contrast(colours["bar"], colours[other]) >= (2.7 if name == "paper" else 3)
+        assert _contrast(colours["bar"], colours[other]) >= 3
     for number in range(6):
         mark = colours[f"series-{number}"]
         assert _contrast(mark, colours["ground"]) >= 4.5, (name, number)

@@ -22,8 +22,10 @@ EFFECTS = ("better", "worse", "no difference", "not known")
 """What a ratio is."""
 STEP = 26
 """Pixels for each variant."""
-LABEL = 150
-"""Pixels at most for a name at the left: a phone has 360 for all."""
+LABEL = 170
+"""Pixels at most for a name at the left: a phone has 360 for all, and no limit's name is cut."""
+
+RATIO = "lower is better; log scale"
 
 _Layers = alt.LayerChart | alt.FacetChart
 """As Altair has it; facets are never asked for."""
@@ -76,7 +78,7 @@ def kinds() -> Mapping[str, Mapping[str, Any]]:
 def _finished(layers: _Layers) -> Mapping[str, Any]:
     configured = layers.properties(
         background="transparent",
-        padding=4,
+        padding={"left": 4, "right": 14, "top": 4, "bottom": 4},  # half a number at the right end
     ).configure(
         aria=False,  # the words beside a plot say what it shows; hundreds of marks would not
         font="sans-serif",  # widths are measured with it: it has to be the one that is drawn
@@ -108,7 +110,27 @@ def _finished(layers: _Layers) -> Mapping[str, Any]:
 # --- Encodings ---------------------------------------------------------------------------
 
 _POINTS = alt.NamedData(name="points")
-_TICKS: dict[str, Any] = {"labelExpr": "format(datum.value, '~g')", "tickCount": 5}
+_TICKS: dict[str, Any] = {
+    "labelExpr": "format(datum.value, '~g')",
+    "labelSeparation": 4,
+    "tickCount": 5,
+}
+_FIRST_DIGITS = ((2.5, "123456789"), (8, "1234568"), (40, "1235"), (1000, "125"))
+"""By how many times its low end an axis' high end is, at most: which ticks have a number."""
+
+
+def _log_ticks(scale: str) -> dict[str, Any]:
+    """Numbers that stand clear of each other, 1 and its tens first of all.
+
+    Vega itself leaves out whichever number comes second, which may be the 1 that all is about.
+    """
+    first_digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
+    times = f"domain('{scale}')[1] / domain('{scale}')[0]"
+    shown = "'1'"
+    for most, digits in reversed(_FIRST_DIGITS):
+        shown = f"{times} <= {most} ? '{digits}' : {shown}"
+    named = f"indexof({shown}, toString({first_digit})) >= 0"
+    return {**_TICKS, "labelExpr": f"{named} ? format(datum.value, '~g') : ''"}
 
 
 def _log(field: str, title: str) -> alt.X:
@@ -116,7 +138,7 @@ def _log(field: str, title: str) -> alt.X:
         f"{field}:Q",
         title=title,
         scale=alt.Scale(type="log", nice=False, padding=12),
-        axis=alt.Axis(**_TICKS),
+        axis=alt.Axis(**_log_ticks("x")),
     )
 
 
@@ -177,7 +199,7 @@ def _ratio() -> _Layers:
         .encode(x=alt.X("low:Q"), x2="high:Q", y=_names())
     )
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
-        x=_log("ratio", "ratio to before, lower is better"),
+        x=_log("ratio", RATIO),
         y=_names(),
         tooltip=["name:N", "ratio:Q", "low:Q", "high:Q"],
         **_effects(),
@@ -200,7 +222,7 @@ def _overview() -> _Layers:
         .encode(x=alt.X("low:Q"), x2="high:Q", y=_names("row"), yOffset=offset)
     )
     points = base.mark_point(size=70, filled=True, opacity=1).encode(
-        x=_log("ratio", "ratio to before, lower is better"),
+        x=_log("ratio", RATIO),
         y=_names("row"),
         yOffset=offset,
         tooltip=["row:N", "name:N", "ratio:Q", "low:Q", "high:Q"],
@@ -265,7 +287,7 @@ def _drift() -> _Layers:
             "value:Q",
             title=None,
             scale=alt.Scale(type="log", nice=False, padding=8),
-            axis=alt.Axis(**_TICKS),
+            axis=alt.Axis(**_log_ticks("y")),
         ),
         tooltip=["name:N", "value:Q", "launch:Q", "round:Q"],
         **_marked("name"),

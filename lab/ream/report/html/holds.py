@@ -2,9 +2,10 @@
 """The head of a page: what holds, in a few sentences and in one table."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ream.experiment import IMPLIED, PUBLISHED, RUNNING
+from ream.measure.sample import Sample
 from ream.report.contract import RowResult, Summary
 from ream.report.html import tables
 from ream.report.html.tables import NONE
@@ -17,6 +18,8 @@ MOST_NAMES = 3
 """Variants that the verdict table has a column for; the rows have all."""
 ROOM = 40
 """Columns for verdicts beside each other."""
+SHORT_REASON = 100
+"""Characters of a reason that is read at a glance; a longer one is unfolded by who asks."""
 
 
 class Cell(Value):
@@ -47,6 +50,13 @@ class Line(Value):
     verdict: str
     judged: Tuple[Judged] = ()
     skipped: str | None = None
+
+    @property
+    def why(self) -> str | None:
+        """Why the verdicts are what they are, if one short sentence says it of all."""
+        reasons = {one.reason for one in self.judged}
+        short = len(reasons) == 1 and max(map(len, reasons)) <= SHORT_REASON
+        return reasons.pop() if short else None
 
 
 def main_variants(rows: Iterable[RowResult]) -> list[str]:
@@ -89,13 +99,16 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         yield "Every sample was verified."
 
 
-def verdicts(summary: Summary, names: Sequence[str]) -> Iterator[Line]:
+def verdicts(
+    summary: Summary, names: Sequence[str], taken: Mapping[str, Sequence[Sample]]
+) -> Iterator[Line]:
+    """taken: samples by row, of which a kernel that runs alone has no ratio, but a range."""
     for number, row in enumerate(summary.rows, start=1):
         yield Line(
             row=row.row,
             ident=f"row-{number}",
             there=_there(row),
-            cells=tuple(cell_of(row, name) for name in names),
+            cells=tuple(cell_of(row, name, taken.get(row.row, ())) for name in names),
             floor=NONE if row.floor is None else interval(row.floor),
             shares=tuple(_shares(row, names)),
             verdict=(verdict_words(row.comparisons, ROOM) or "not compared").upper()
@@ -124,18 +137,29 @@ def _there(row: RowResult) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def cell_of(row: RowResult, name: str) -> Cell:
+def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> Cell:
     result = row.variants.get(name)
     if result is None:
         return Cell(words="not run")
     if name == RUNNING:
         scale, unit = tables.unit_of(row)
-        return Cell(words=f"{fit(result.median / scale, 9)} {unit}", verified=result.verified)
+        return Cell(
+            words=f"{fit(result.median / scale, 9)} {unit}",
+            numbers=_range([one.time_ns / scale for one in taken if one.subject == name]),
+            verified=result.verified,
+        )
     return Cell(
         words=effect_words(result) or "no interval",
         numbers=tables.ratio_words(result),
         verified=result.verified,
     )
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    each = "sample" if len(values) == 1 else "samples"
+    return f"{fit(min(values), 9)} .. {fit(max(values), 9)}, {len(values)} {each}"
 
 
 def _shares(row: RowResult, names: Sequence[str]) -> Iterator[str]:

@@ -69,8 +69,9 @@ def render(record: Record) -> str:
     """The whole page. Raises BadUsage or ReamError if the record's files are damaged."""
     summary = Summary.from_object(record.run, source=str(record.path))
     names = holds.main_variants(summary.rows)
-    verdicts = list(holds.verdicts(summary, names))
-    parts = _rows(summary, record)
+    taken = _taken(record)
+    verdicts = list(holds.verdicts(summary, names, taken))
+    parts = _rows(summary, taken)
     overview = list(points.overviews(summary.rows, names))
     found, faulty = _moments(record.path / NOISE)
     noisy = [
@@ -93,6 +94,7 @@ def render(record: Record) -> str:
             names=names,
             has_share=any(line.shares for line in verdicts),
             has_floor=RUNNING not in names,
+            has_published=any(row.comparisons for row in summary.rows),
             verdicts=verdicts,
             overview=overview,
             parts=parts,
@@ -157,12 +159,17 @@ def _in_script(value: Mapping[str, Any]) -> str:
 # --- Rows --------------------------------------------------------------------------------
 
 
-def _rows(summary: Summary, record: Record) -> list[RowPart]:
-    names = holds.main_variants(summary.rows)
+def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
+    """Samples of variants by row, in their order."""
     by_row: dict[str, list[Sample]] = defaultdict(list)
     for sample in record.samples():
         if sample.role == "variant":
             by_row[sample.row].append(sample)
+    return by_row
+
+
+def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
+    names = holds.main_variants(summary.rows)
     return [
         RowPart(
             row=row,
@@ -171,7 +178,7 @@ def _rows(summary: Summary, record: Record) -> list[RowPart]:
             table=tables.of_row(row) if row.variants else None,
             published=tables.published(row),
             charts=tuple(points.of_row(row, f"row-{number}")) if row.variants else (),
-            samples=_samples(row, by_row.get(row.row, []), f"row-{number}"),
+            samples=_samples(row, taken.get(row.row, ()), f"row-{number}"),
         )
         for number, row in enumerate(summary.rows, start=1)
     ]

@@ -25,11 +25,16 @@ def _short(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
 
 
-def floor_of(row: RowResult) -> tuple[float, float] | None:
+def band_of(row: RowResult) -> tuple[float, float] | None:
+    """From where to where a ratio is no larger than the noise floor, as effects are judged.
+
+    The floor's interval may lie to one side of 1; what it allows there, noise may do on the other.
+    """
     floor = row.floor
     if floor is None or floor.low is None or floor.high is None:
         return None
-    return floor.low, floor.high
+    high = max(floor.low, 1 / floor.low, floor.high, 1 / floor.high)
+    return 1 / high, high
 
 
 # --- A row's ratio, value and share --------------------------------------------------------
@@ -40,15 +45,16 @@ def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
     scale, unit = unit_of(row)
     if ratios := ratio_points(row):
         said = "; ".join(_ratio_words(name, row) for name in row.variants if name != BEFORE)
-        bound = floor_of(row)
+        bound = band_of(row)
         floor = [] if bound is None else [{"low": bound[0], "high": bound[1]}]
         band = "; the noise floor is not known"
         if bound is not None:
-            band = f"; noise floor {bound[0]:.3f} to {bound[1]:.3f}"
+            band = f"; the noise floor reaches from {bound[0]:.3f} to {bound[1]:.3f}"
         yield chart(
             f"{ident}-ratio",
             "ratio",
-            title="Ratio to before, with its interval; the band is the noise floor",
+            title="Ratio to before, with its interval"
+            + ("; the band is the noise floor" if floor else ""),
             alt=f"Ratios of {row.row}: {said}{band}.",
             points=ratios,
             floor=floor,
@@ -155,7 +161,7 @@ def overviews(rows: Sequence[RowResult], names: Sequence[str]) -> Iterator[Chart
             for name in names
             if name in row.variants and row.variants[name].ratio is not None
         ]
-        bounds = [(row.row, bound) for row in some if (bound := floor_of(row))]
+        bounds = [(row.row, bound) for row in some if (bound := band_of(row))]
         which = "" if len(some) == len(compared) else f", from {some[0].row} to {some[-1].row}"
         said = ", ".join(
             f"{point['row']} {point['name']} {fit(_float(point['ratio']), 5, 3)}"
@@ -164,7 +170,8 @@ def overviews(rows: Sequence[RowResult], names: Sequence[str]) -> Iterator[Chart
         yield chart(
             f"overview-{start // MOST_IN_OVERVIEW + 1}",
             "overview",
-            title=f"Ratio to before by row{which}; the band is each row's noise floor",
+            title=f"Ratio to before by row{which}"
+            + ("; the band is each row's noise floor" if bounds else ""),
             alt=f"Ratios to before{which}: {said}. The table above has the same with intervals.",
             points=points,
             floor=[{"row": name, "low": low, "high": high} for name, (low, high) in bounds],
@@ -216,7 +223,7 @@ def drift(
             chart(
                 f"{ident}-drift-{start // len(SHAPES) + 1}",
                 "drift",
-                title=f"Samples in the order taken, {unit}; a line where a launch begins"
+                title=f"Samples in the order taken, {unit}, log scale; a line where a launch begins"
                 + (
                     ""
                     if len(names) <= len(SHAPES)

@@ -70,22 +70,25 @@ def unit_of(row: RowResult) -> tuple[float, str]:
 def of_row(row: RowResult) -> Table:
     """Everything measured: a line for each variant, then one for each limit."""
     scale, unit = unit_of(row)
-    lines = [_variant(name, result, scale) for name, result in row.variants.items()]
+    fills = best_fills(row.limits or ((row.limit,) if row.limit else ()))
+    by_entry = any(result.per_entry is not None for result in row.variants.values())
+    known = [each for result in row.variants.values() if (each := _each_of(result)) is not None]
+    each_scale, each_unit = scale_of(known, row.unit) if known else (1.0, row.unit)
+    lines = [_variant(name, result, scale, each_scale) for name, result in row.variants.items()]
     lines += [
         (
             f"limit {fill.how} x{fill.threads}",
             number(fill.value / scale),
             *[NONE] * 5,
             "1",
-            NONE if fill.ns_per_page is None else number(fill.ns_per_page),
+            NONE if by_entry or fill.ns_per_page is None else number(fill.ns_per_page / each_scale),
             number(fill.gb_per_s),
             str(fill.threads),
             NONE,
         )
-        for fill in best_fills(row.limits or ((row.limit,) if row.limit else ()))
+        for fill in fills
     ]
-    by_entry = any(result.per_entry is not None for result in row.variants.values())
-    each = f"{row.unit} for each {entry(row) if by_entry else 'page'}"
+    of_each = f"{each_unit} for each {entry(row) if by_entry else 'page'}"
     return _without_empty(
         Table(
             caption=f"{row.row}: what was measured",
@@ -98,7 +101,7 @@ def of_row(row: RowResult) -> Table:
                 "launches from .. to",
                 "effect",
                 "share of limit",
-                each,
+                of_each,
                 "GB/s",
                 "CPUs",
                 "verified",
@@ -108,7 +111,13 @@ def of_row(row: RowResult) -> Table:
     )
 
 
-def _variant(name: str, result: Result, scale: float) -> tuple[str, ...]:
+def _each_of(result: Result) -> float | None:
+    """What each page took, or whatever the row counts."""
+    return result.per_entry or result.per_page or result.ns_per_page
+
+
+def _variant(name: str, result: Result, scale: float, each_scale: float) -> tuple[str, ...]:
+    each = _each_of(result)
     share = number(result.of_limit, 3)
     if result.of_limit_low is not None and result.of_limit_high is not None:
         share += f" [{_between(result.of_limit_low, result.of_limit_high)}]"
@@ -122,7 +131,7 @@ def _variant(name: str, result: Result, scale: float) -> tuple[str, ...]:
         _between(result.spread_low, result.spread_high) if compares else NONE,
         (effect_words(result) or NONE) if compares else NONE,
         share,
-        number(result.per_entry or result.per_page or result.ns_per_page),
+        NONE if each is None else number(each / each_scale),
         number(result.gb_per_s),
         NONE if result.threads is None else str(result.threads),
         "yes" if result.verified else "NO",

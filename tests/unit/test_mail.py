@@ -2,6 +2,7 @@
 """Tables pasted from mails: every number as in experiments/published/, and none made up."""
 
 import datetime as dt
+import html
 import random
 import re
 from collections.abc import Mapping
@@ -165,6 +166,31 @@ def test_a_whole_mail_with_an_encoded_body_is_read_with_its_headers(encoding: st
     assert (table.author, table.title) == ("Shivank Gärg", "[RFC PATCH v4 0/6] faster")
 
 
+@pytest.mark.parametrize("name", MAILS)
+def test_a_mail_in_parts_is_read_once(name: str) -> None:
+    text = MAILS[name].decode()
+    message = EmailMessage()
+    message["Subject"] = "both ways"
+    message.set_content(text, cte="8bit")
+    message.add_alternative(f"<pre>{html.escape(text)}</pre>", subtype="html")
+    ((table, _),) = import_text(message.as_bytes(), NOTHING)
+    assert (list(table.rows), table.title) == (rows_of(MAILS[name]), "both ways")
+
+
+@pytest.mark.parametrize("name", MAILS)
+def test_what_was_copied_from_a_pages_source_changes_nothing(name: str) -> None:
+    quoted = "".join(f"> {line}\n" for line in MAILS[name].decode().splitlines())
+    source = html.escape(quoted).replace("  ", "&nbsp; ")
+    for sign in ("&plusmn;", "&#177;", "&#xB1;"):
+        assert rows_of(source.replace("±", sign).encode()) == rows_of(MAILS[name])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_byte_order_mark_changes_nothing(encoding: str) -> None:
+    for mail in MAILS.values():
+        assert rows_of(mail.decode().encode(encoding)) == rows_of(mail)
+
+
 @given(st.binary(max_size=200))
 def test_a_mail_that_says_it_is_encoded_and_is_not_is_refused(garbage: bytes) -> None:
     for head in (b"Content-Transfer-Encoding: base64\n\n", b"content-transfer-encoding:base64\n"):
@@ -261,6 +287,29 @@ def test_a_number_without_its_counterpart_is_refused() -> None:
     no_base = MAILS["migrate-offload-v4"].split(b"b. DMA")[1]
     with pytest.raises(BadUsage, match="no line of the kernel before"):
         import_text(no_base, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "with_what"),
+    [
+        ("migrate-offload-v4", "3.55±0.19", "3,55±0,19"),
+        ("migrate-offload-v4", "| 5.66±", "|\n5.66±"),
+        ("zone-device-v4", "262.12", "262,12"),
+        ("deferred-init-triplett", "in 304ms", "in 304 ms"),
+    ],
+)
+def test_a_number_that_is_there_but_not_understood_is_not_called_missing(
+    name: str, what: str, with_what: str
+) -> None:
+    changed = MAILS[name].decode().replace(what, with_what)
+    assert changed != MAILS[name].decode()
+    with pytest.raises(BadUsage, match=r"line \d+: .*not understood"):
+        import_text(changed.encode(), NOTHING)
+
+
+def test_a_table_of_fork_or_munmap_says_which_it_will_be_taken_for() -> None:
+    text = to_toml(import_text(MAILS["fork-pte-batch-v3"], NOTHING))
+    assert "# of fork(), unless id, title or method says unmap\n" in text
 
 
 def test_an_experiment_that_is_not_the_layouts_is_refused() -> None:

@@ -38,7 +38,10 @@ def read_by_folio(lines: Sequence[Line]) -> Found | None:
         method="before and after, by the size of the folios",
         rows=distinct(rows),
         facts={"base": base} if _VERSION.fullmatch(base) else {},
-        notes={"unit": "not in the table: this layout's benchmark prints seconds"},
+        notes={
+            "unit": "not in the table: this layout's benchmark prints seconds",
+            "method": "of fork(), unless id, title or method says unmap",
+        },
     )
     return Found((table,), frozenset(understood))
 
@@ -87,8 +90,6 @@ def read_by_channels(lines: Sequence[Line]) -> Found | None:
         understood.add(line.number)
     if not sizes:
         return None
-    if not any("before" in row.values for row in rows):
-        raise BadUsage("there is no line of the kernel before: one without a number of channels")
     table = Parsed(
         unit="GB/s",
         better="higher",
@@ -97,7 +98,10 @@ def read_by_channels(lines: Sequence[Line]) -> Found | None:
         facts=facts,
         notes={"unit": "not in the table: this layout has rates"},
     )
-    return Found((table,), frozenset(understood))
+    lacks = None
+    if rows and not any("before" in row.values for row in rows):
+        lacks = "there is no line of the kernel before: one without a number of channels"
+    return Found((table,), frozenset(understood), lacks)
 
 
 def _sizes(parts: Sequence[str]) -> tuple[str, ...] | None:

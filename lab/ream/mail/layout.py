@@ -32,6 +32,8 @@ class Found:
     tables: tuple[Parsed, ...]
     understood: frozenset[int]
     """Numbers of the lines."""
+    lacks: str | None = None
+    """What is missing, if none of the lines that were not understood has it."""
 
 
 @dataclass(frozen=True)

@@ -46,16 +46,21 @@ class _Pairs:
         told[variant] = number(value)
 
     def rows(self) -> tuple[TableRow, ...]:
-        """Raises BadUsage if one has no counterpart: it would claim nothing."""
+        return tuple(
+            TableRow(
+                params=dict(key), values={name: told[name] for name in _VARIANTS if name in told}
+            )
+            for key, told in self._values.items()
+        )
+
+    def lacks(self) -> str | None:
+        """Which number has no counterpart: it would claim nothing."""
         for key, told in self._values.items():
             for variant in _VARIANTS:
                 if variant not in told:
                     said = ", ".join(f"{name} = {value}" for name, value in key)
-                    raise BadUsage(f"no number of the kernel {variant} for {said}")
-        return tuple(
-            TableRow(params=dict(key), values={name: told[name] for name in _VARIANTS})
-            for key, told in self._values.items()
-        )
+                    return f"no number of the kernel {variant} for {said}"
+        return None
 
 
 def read_bindings(lines: Sequence[Line]) -> Found | None:
@@ -91,7 +96,7 @@ def read_bindings(lines: Sequence[Line]) -> Found | None:
         facts={"base": base},
         notes={"rows": said} if guessed else {},
     )
-    return Found((table,), frozenset(understood))
+    return Found((table,), frozenset(understood), pairs.lacks())
 
 
 def read_boot_log(lines: Sequence[Line]) -> Found | None:
@@ -115,4 +120,4 @@ def read_boot_log(lines: Sequence[Line]) -> Found | None:
     table = Parsed(
         unit="ms", better="lower", method="boot log without and with the series", rows=pairs.rows()
     )
-    return Found((table,), frozenset(understood))
+    return Found((table,), frozenset(understood), pairs.lacks())

@@ -81,6 +81,8 @@ def _nothing_left_out(lines: Sequence[Line], found: Found, layout: Layout) -> No
                 f"{_quoted(line)}: not understood; the layout {layout.name!r} looks like "
                 f"{layout.looks_like}"
             )
+    if found.lacks is not None:
+        raise BadUsage(found.lacks)
     if not all(table.rows for table in found.tables):
         said = _quoted(next(line for line in lines if line.number == last))
         raise BadUsage(f"{said}: no line of the table follows it")

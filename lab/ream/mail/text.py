@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What mailers do to a table, undone: quotes, spaces, signs, rules."""
 
+import codecs
 import email
 import email.policy
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,11 +28,12 @@ _SIGNS = str.maketrans(
     | dict.fromkeys("\u2502\u2503\xa6", "|")
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\xad")
 )
-_PLUS_MINUS = re.compile(r"\+ ?/? ?-|&plusmn;")
+_PLUS_MINUS = re.compile(r"\+ ?/? ?-")
 _HEADERS = ("From", "Subject", "Date", "Message-ID")
 _HEADER = re.compile(rf"({'|'.join(_HEADERS)}): (.+)", re.IGNORECASE)
 _ENCODED = re.compile(
-    rb"^content-transfer-encoding:[ \t]*(?:quoted-printable|base64)", re.IGNORECASE | re.MULTILINE
+    rb"^content-(?:transfer-encoding:\s*(?:quoted-printable|base64)|type:\s*multipart/)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 _DATA = re.compile(rf"\||(?<![\w.]){NUMBER}(?![\w.]*[A-Za-z_])")
@@ -61,7 +64,8 @@ def lines_of(mail: bytes) -> tuple[Line, ...]:
     found = []
     # Not splitlines(): that ends lines at characters which no mailer ends them at.
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
-        plain = _QUOTE.sub("", line.translate(_SIGNS), count=1).rstrip()
+        # Copied out of a page's source, quote marks and signs are entities.
+        plain = _QUOTE.sub("", html.unescape(line).translate(_SIGNS), count=1).rstrip()
         if _RULE.fullmatch(plain) or _RULE.fullmatch(line.strip()):
             continue
         plain = " ".join(_PLUS_MINUS.sub("±", plain).split())
@@ -70,6 +74,8 @@ def lines_of(mail: bytes) -> tuple[Line, ...]:
 
 
 def _text(mail: bytes) -> str:
+    if mail.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return mail.decode("utf-16", "replace")
     try:
         return mail.decode("utf-8")
     except UnicodeDecodeError:
@@ -77,7 +83,9 @@ def _text(mail: bytes) -> str:
 
 
 def _body(mail: bytes) -> str | None:
-    """The text of a whole mail whose body is encoded, after its own headers; else None."""
+    """The text of a whole mail whose body is encoded or has parts, after its own headers; else
+    None.
+    """
     if _ENCODED.search(_END_OF_HEADERS.split(mail, maxsplit=1)[0]) is None:
         return None
     try:

@@ -50,7 +50,9 @@ def written(
     path = runs / name
     path.mkdir(parents=True)
     (path / "samples.jsonl").write_text("".join(sample.to_json() + "\n" for sample in samples))
-    summary = _run(name, rows, truth, unit=unit, nr_launches=launches) | dict(run or {})
+    summary = _run(name, rows, truth, unit=unit, nr_launches=launches, rounds=rounds) | dict(
+        run or {}
+    )
     (path / RUN).write_text(json.dumps(summary))
     (path / RECEIPT).write_text(json.dumps(_receipt() | dict(receipt or {})))
     for text in ("table.txt", "letter.txt"):
@@ -93,7 +95,13 @@ def _samples(
 
 
 def _run(
-    name: str, rows: tuple[str, ...], truth: Mapping[str, float], *, unit: str, nr_launches: int
+    name: str,
+    rows: tuple[str, ...],
+    truth: Mapping[str, float],
+    *,
+    unit: str,
+    nr_launches: int,
+    rounds: int,
 ) -> dict[str, Any]:
     every = {"before": 1.0, "before-again": 1.0, **truth}
     return {
@@ -114,7 +122,7 @@ def _run(
                 "variants": {
                     variant: {
                         "median": round(TIME_NS * ratio),
-                        "rounds": 3 * nr_launches,
+                        "rounds": rounds * nr_launches,
                         "launches": nr_launches,
                         "nr_bytes": NR_BYTES,
                         "ratio": ratio,

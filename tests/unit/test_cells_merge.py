@@ -161,8 +161,9 @@ def test_what_differs_but_may_be_pooled_is_noted(tmp_path: Path) -> None:
 
 def test_a_table_is_plain_text_whatever_names_a_record_has(tmp_path: Path) -> None:
     record = written(tmp_path, 1, run=described("\u00b5"))
-    samples = record.path / "samples.jsonl"
-    samples.write_text(samples.read_text().replace('"ream"', '"\\ud800"'))
+    for name in ("run.json", "samples.jsonl"):
+        file = record.path / name
+        file.write_text(file.read_text().replace('"ream"', '"\\ud800"'))
     text = render(merge_records(read_records([tmp_path])), again="")
     assert text.isascii()
     assert "\\ud800" in text

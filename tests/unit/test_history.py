@@ -204,6 +204,27 @@ def test_a_fault_in_the_middle_of_the_samples_is_found_when_all_is_read(runs: Pa
     assert entry.faults(runs / name(1)) == ()
 
 
+def test_half_a_surrogate_pair_in_a_record_hides_no_record(runs: Path, db: Path) -> None:
+    for file in ("run.json", "receipt.json"):
+        path = runs / name(2) / file
+        text = path.read_text().replace("gcc 12", "\\ud800").replace("0123456789ab", "\\ud800")
+        path.write_text(text.replace("linux-source", "\\udfff"))
+    notes = Notes()
+    found = look(runs, notes, index=db)
+    assert (names(found), found.damaged) == (NEWEST_FIRST, ())
+    assert found.entries[1].benchmark == "\ud800"
+    assert look(runs, notes, index=db) == found
+    assert rebuild(runs, lambda _done, _of: None, index=db) == found
+    assert notes == []
+
+
+def test_samples_that_are_missing_are_found_when_all_is_read(runs: Path) -> None:
+    path = runs / name(2) / "samples.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
+    (fault,) = entry.faults(runs / name(2))
+    assert fault.endswith("run.json has 2: the record is damaged")
+
+
 def test_a_missing_table_can_be_made_again_and_is_said(runs: Path) -> None:
     (runs / name(1) / "table.txt").unlink()
     assert entry.faults(runs / name(1)) == ("table.txt missing; `ream report` makes it again",)

@@ -12,7 +12,7 @@ from history_world import kernel, machine, series, written
 from ream.errors import BadUsage, ReamError
 from ream.history import comparison
 from ream.history.compare import compare
-from ream.history.like import differences, machine_key, refuse_unlike
+from ream.history.like import MOST_SAID, differences, machine_key, refuse_unlike
 from ream.history.ratios import ratios_of
 from ream.paths import CHECKOUT
 from ream.record.record import Record
@@ -176,6 +176,46 @@ def test_over_machines_the_machine_is_the_replicate(tmp_path: Path) -> None:
     assert ream.pooled is not None
     assert (ream.nr_machines, len(ream.pooled.per_launch)) == (2, 2)
     assert "pooled of 2 machines" in comparison.text(found)
+
+
+def test_a_record_without_a_machine_id_is_not_pooled_as_one_machine_more(tmp_path: Path) -> None:
+    old = written(tmp_path, 1, receipt={"machine": machine(id=None)})
+    found = compare([old, written(tmp_path, 2)])
+    assert {line.pooled for line in found.lines} == {None}
+    assert all(line.chance is not None for line in found.lines)
+    text = comparison.text(found)
+    assert "not pooled: one has no machine id: one machine or two is not known" in text
+    assert "differs   machine: no id in [1], feedc0ffee00 in [2]" in text
+    far = written(tmp_path, 3, run={"receipt": {**old.run["receipt"], "machine": "Another CPU"}})
+    assert all(line.pooled is not None for line in compare([old, far]).lines)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_samples_that_were_cut_between_two_lines_are_no_ratio(tmp_path: Path, whole: bool) -> None:
+    record = written(tmp_path, 1)
+    samples = record.path / "samples.jsonl"
+    lines = [] if whole else samples.read_text().splitlines(keepends=True)[:-8]
+    samples.write_text("".join(lines))
+    said = "0 samples of fsdax before" if whole else "22 samples of devdax before"
+    with pytest.raises(ReamError, match=f"{said}, run.json has 24: the record is damaged"):
+        ratios_of(record)
+
+
+def test_of_many_runs_that_are_not_alike_few_differences_are_named(tmp_path: Path) -> None:
+    runs = [written(tmp_path, n, run={"stage": f"stage {n}"}) for n in range(1, 8)]
+    with pytest.raises(BadUsage) as found:
+        compare(runs)
+    lines = str(found.value).splitlines()
+    assert len(lines) == MOST_SAID + 2
+    assert lines[-2] == "and 13 more differences of this kind"
+    assert "--force" in lines[-1]
+
+
+def test_a_comparison_is_plain_text_whatever_a_record_says(tmp_path: Path) -> None:
+    other = written(tmp_path, 2, receipt={"kernel": kernel(compiler="gcc \x1b[31m\u202e")})
+    text = comparison.text(compare([written(tmp_path, 1), other]))
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()
 
 
 def test_variants_of_other_patches_or_trees_are_not_pooled(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ AT_THE_LIMIT = 0.025
 
 def text(gate: Gate) -> str:
     """The whole answer, plain ASCII, ending in a newline."""
-    return "\n".join(_lines(gate)).encode("ascii", "backslashreplace").decode() + "\n"
+    return "".join(f"{plain(line)}\n" for line in _lines(gate))
 
 
 def _lines(gate: Gate) -> Iterator[str]:

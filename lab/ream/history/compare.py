@@ -118,7 +118,9 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
     for record, estimate in having:
         by_machine.setdefault(like.machine_key(record), []).append(estimate)
     estimates = [estimate for _, estimate in having]
-    why_not = _not_to_pool([record for record, _ in having], variant)
+    records = [record for record, _ in having]
+    other_code = _not_to_pool(records, variant)
+    why_not = other_code or _unknown_machine(records)
     return Line(
         row=row,
         variant=variant,
@@ -133,9 +135,9 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
             {key: across.pooled(its, counted=counted) for key, its in by_machine.items()}
         ),
         nr_machines=len(by_machine),
-        chance=None if why_not else across.chance_of_alike(estimates, counted=counted),
+        chance=None if other_code else across.chance_of_alike(estimates, counted=counted),
         over_runs=None
-        if why_not or len(estimates) < LEAST
+        if other_code or len(estimates) < LEAST
         else over_launches([math.log(one.ratio) for one in estimates]),
         why_not=why_not,
     )
@@ -153,6 +155,21 @@ def _not_to_pool(records: Sequence[Record], variant: str) -> str | None:
     if len({series for series, _ in ids}) > 1:
         return "its series is not the same in all runs"
     return "the tree is not the same in all runs" if len(ids) > 1 else None
+
+
+def _unknown_machine(records: Sequence[Record]) -> str | None:
+    """That a record without a machine's id may be of the same machine as one that has an id.
+
+    Their launches would be one machine's, or stand for two: these are two different numbers.
+    """
+    keys: dict[str, set[str]] = {}
+    for record in records:
+        keys.setdefault(like.machine_line(record), set()).add(like.machine_key(record))
+    unsure = any(
+        like.machine_id(record) is None and len(keys[like.machine_line(record)]) > 1
+        for record in records
+    )
+    return "one has no machine id: one machine or two is not known" if unsure else None
 
 
 def _judged(lines: Iterable[Line]) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from ream.history.compare import Compared, Line
 from ream.history.like import Difference
 from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
+from ream.report.case import plain
 from ream.report.numbers import fit
 
 WIDTH = 100
@@ -43,7 +44,7 @@ def text(compared: Compared) -> str:
         lines += _line(line, compared)
     differing = sum(line.differ is True for line in compared.lines)
     lines += ["", *_wrapped("in short", _in_short(compared, differing))]
-    return "\n".join(lines).encode("ascii", "backslashreplace").decode() + "\n"
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def _difference(one: Difference, number: int) -> str:

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from ream.errors import ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN
 from ream.history import like
+from ream.history.ratios import lines
 from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record
 from ream.report.contract import RowResult, Summary
 from ream.values import Sealed, Texts, Value
@@ -164,7 +165,7 @@ def faults(path: Path) -> tuple[str, ...]:
     record = Record.load(str(path.absolute()), path.parent)
     found = [f"{name} missing; `ream report` makes it again" for name in _missing_texts(path)]
     try:
-        for _ in record.samples():
+        for _ in lines(record):
             pass
     except ReamError as cause:
         found.append(_one_line(cause))

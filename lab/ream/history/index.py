@@ -7,13 +7,12 @@ records themselves, more slowly. Nothing is lost with it.
 """
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ValidationError
 
 from ream.errors import BadUsage
 from ream.history.entry import Damaged, Entry, Listed, Stamp, read, stamps, started
@@ -70,7 +69,7 @@ def look(
     known: Mapping[str, tuple[str, Listed]] = {}
     try:
         known = _load(index)
-    except (OSError, sqlite3.Error, _NotOurs, ValidationError) as cause:
+    except (OSError, sqlite3.Error, _NotOurs, ValueError) as cause:
         note(f"{index}: {_why(cause)}; listed from the records themselves")
         return _history(_read(runs, there, advance).values())
     fresh, changed = _compare(known, there)
@@ -195,7 +194,7 @@ def _make_empty(connection: sqlite3.Connection) -> None:
 def _load(index: Path) -> dict[str, tuple[str, Listed]]:
     with _opened(index) as connection:
         return {
-            str(name): (str(files), Listed.model_validate_json(listed))
+            str(name): (str(files), Listed.model_validate(json.loads(listed)))
             for name, files, listed in connection.execute("SELECT name, files, listed FROM record")
         }
 
@@ -217,16 +216,17 @@ def _replace(index: Path, there: Iterable[Stamp], found: Mapping[str, Listed]) -
 def _insert(
     connection: sqlite3.Connection, changed: Iterable[Stamp], found: Mapping[str, Listed]
 ) -> None:
+    # By json, which escapes half a surrogate pair: a damaged record may have one in a name.
     connection.executemany(
         "INSERT OR REPLACE INTO record (name, files, listed) VALUES (?, ?, ?)",
-        [(s.name, s.files, found[s.name].model_dump_json()) for s in changed],
+        [(s.name, s.files, json.dumps(found[s.name].model_dump())) for s in changed],
     )
 
 
 def _why(cause: Exception) -> str:
     if isinstance(cause, OSError):
         return str(cause.strerror)
-    if isinstance(cause, ValidationError):
+    if isinstance(cause, ValueError):  # pydantic's as well as json's
         return "what it holds cannot be read; `ream reindex` makes it anew"
     said = str(cause)
     if "locked" in said or isinstance(cause, _NotOurs):

@@ -12,6 +12,9 @@ from ream.record.record import Record
 SHORT = 12
 """Digits of a digest that tell two apart."""
 
+MOST_SAID = 8
+"""Of what forbids a comparison: of ten runs, each two may have their own."""
+
 Gravity = Literal["refuse", "flag"]
 
 
@@ -48,7 +51,7 @@ def differences(a: Record, b: Record) -> tuple[Difference, ...]:
 
 
 def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
-    """Raises BadUsage with all that makes runs' numbers ones of different things, and `way_out`."""
+    """Raises BadUsage with what makes runs' numbers ones of different things, and `way_out`."""
     said = dict.fromkeys(
         f"{run_id(a)} and {run_id(b)} are not alike: {one}"
         for a, b in combinations(records, 2)
@@ -56,7 +59,9 @@ def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
         if one.gravity == "refuse"
     )
     if said:
-        raise BadUsage("\n".join((*said, way_out)))
+        more = len(said) - MOST_SAID
+        rest = [f"and {more} more differences of this kind"] if more > 0 else []
+        raise BadUsage("\n".join((*list(said)[:MOST_SAID], *rest, way_out)))
 
 
 def run_id(record: Record) -> str:
@@ -65,8 +70,13 @@ def run_id(record: Record) -> str:
 
 def machine_key(record: Record) -> str:
     """What tells this record's machine from others: its id, of an old record its description."""
-    machine = part(record.receipt, "machine")
-    return str(machine.get("id") or f"{machine_line(record)}, no id")
+    return machine_id(record) or f"{machine_line(record)}, no id"
+
+
+def machine_id(record: Record) -> str | None:
+    """The id of this record's machine; None of an old record, or where there was none."""
+    found = part(record.receipt, "machine").get("id")
+    return str(found) if found else None
 
 
 def machine_line(record: Record) -> str:
@@ -123,7 +133,7 @@ def _of_benchmark(a: Record, b: Record) -> Iterator[Difference]:
 def _of_machine(a: Record, b: Record) -> Iterator[Difference]:
     ours, theirs = (part(one.receipt, "machine") for one in (a, b))
     if machine_key(a) != machine_key(b):
-        yield Difference("machine", _named(a), _named(b), "flag")
+        yield Difference("machine", *_told_apart(a, b), "flag")
         return
     if ours.get("id") is None:
         yield Difference("machine's id", _said(None), _said(None), "flag")
@@ -181,9 +191,15 @@ def _differ(
         yield Difference(what, _said(ours), _said(theirs), gravity, row)
 
 
-def _named(record: Record) -> str:
-    machine = part(record.receipt, "machine")
-    return f"{machine_line(record)} ({machine.get('id') or 'no id'})"
+def _told_apart(a: Record, b: Record) -> tuple[str, str]:
+    """Two machines, by their descriptions where these differ, and by their ids."""
+    lines, ids = (
+        [say(one) for one in (a, b)]
+        for say in (machine_line, lambda one: machine_id(one) or "no id")
+    )
+    if lines[0] == lines[1]:
+        return ids[0], ids[1]
+    return f"{lines[0]} ({ids[0]})", f"{lines[1]} ({ids[1]})"
 
 
 def _cpu(record: Record) -> str:

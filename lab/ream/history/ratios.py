@@ -2,6 +2,7 @@
 """The ratios of a record, from its samples: what may be pooled and compared between runs."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
-from ream.record.record import SAMPLES, Record
+from ream.record.record import RUN, SAMPLES, Record
 from ream.report.compaction import alike
 
 COUNTED = "instructions"
@@ -32,17 +33,40 @@ class Line:
 
 
 def lines(record: Record) -> Iterator[Line]:
-    """A record's samples in the order taken; raises ReamError naming the first that is none."""
+    """A record's samples in the order taken.
+
+    Raises ReamError naming the first that is none, and at the end if there are not as many of a
+    row and variant as run.json has: a file that was cut between two lines looks whole else.
+    """
     path = record.path / SAMPLES
+    seen: Counter[Place] = Counter()
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, text in enumerate(file, start=1):
                 sample = Sample.from_json(text, where=f"{path}:{number}")
+                if sample.role == "variant":
+                    seen[sample.row, sample.subject] += 1
                 own = sample.__dataclass_fields__
                 fields = json.loads(text).items()
                 yield Line(sample, {key: value for key, value in fields if key not in own})
     except OSError as cause:
         raise ReamError(f"{path}: {cause.strerror}") from cause
+    for place, number in _numbers(record).items():
+        if seen[place] != number:
+            raise ReamError(
+                f"{path}: {seen[place]} samples of {' '.join(place)}, {RUN} has {number}: the "
+                "record is damaged"
+            )
+
+
+def _numbers(record: Record) -> dict[Place, int]:
+    """How many samples run.json has of each row and variant."""
+    return {
+        (name, variant): number
+        for name, row in like.rows_of(record).items()
+        for variant, its in like.part(row, "variants").items()
+        if isinstance(its, Mapping) and isinstance(number := its.get("rounds"), int)
+    }
 
 
 def units(record: Record) -> dict[str, str]:
@@ -55,7 +79,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
 
     Where a kernel gave fewer huge pages than asked for, of the time as if it had given all.
     `before` itself is not among them, its second copy is. Empty of the live stage, where there is
-    no `before`. Raises ReamError at a line that is no sample.
+    no `before`. Raises what lines() does.
     """
     by_row: dict[str, list[Line]] = {}
     for line in lines(record):

@@ -12,8 +12,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ream.errors import CannotRunHere, ReamError
 
@@ -70,7 +72,7 @@ def run(command: Command) -> str:
         try:
             out, err = process.communicate(timeout=command.deadline_s)
         except BaseException as cause:  # Ctrl-C too: the new session shields the child from it
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             if isinstance(cause, subprocess.TimeoutExpired):
                 raise ReamError(
                     f"{command}: still running after {command.deadline_s:g} s"
@@ -79,6 +81,14 @@ def run(command: Command) -> str:
     if process.returncode != 0:
         raise ReamError(f"{command}: exit {process.returncode}: {last_words(err or out)}")
     return out
+
+
+def _kill(process: "subprocess.Popen[Any]") -> None:
+    """A program and all of its children. Of Ctrl-C Popen gives it a moment to see it, too, and may
+    have reaped it by then: there is nothing left to kill, and the cause is not to be hidden.
+    """
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def stream(command: Command) -> Generator[str, None, None]:
@@ -110,10 +120,10 @@ def stream(command: Command) -> Generator[str, None, None]:
                 yield line
             process.wait(max(ends_at - time.monotonic(), 0))
         except (TimeoutError, subprocess.TimeoutExpired) as cause:
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
         except BaseException:  # Ctrl-C too: the new session shields the child from it
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             raise
         if process.returncode != 0:
             said.seek(0)

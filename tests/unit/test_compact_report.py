@@ -336,7 +336,7 @@ def test_a_huge_page_is_told_in_thousands(summary: Summary) -> None:
 DID = """\
 what compaction did: pages migrated, those of them copied by DMA, millions
 of iterations of the hog a second, shares of the CPU that allocates
-                      time  migrated DMA copies  hog M/s user%  sys% idle%
+                      took  migrated DMA copies  hog M/s user%  sys% idle%
 baseline, instructions
   before            2.05 G    571392          -        -  0.00 60.00 40.00
   published         2.36 G    571392          -        -  0.00 60.00 40.00
@@ -363,9 +363,9 @@ cores, SMT, PTDMA; node 1 (~250 GB), CPU 32)
 
 EACH = """\
 of a huge page: pages moved (256 where half of memory is free), pages
-looked at to be moved and to be filled, time, that without copying pages,
-and the longest of any one
-                   moved  scanned for free      time not copying   longest
+looked at to be moved and to be filled, what it took, that without copying
+pages, and the longest of any one
+                   moved  scanned for free      took not copying   longest
 baseline, instructions
   before           279.0    558.0    837.0    1.00 M    721.00 k    5.00 M
   published        279.0    558.0    837.0    1.15 M    871.00 k    5.00 M

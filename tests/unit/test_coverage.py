@@ -6,6 +6,7 @@ launch, and now and then a sample far off. What is tested is what a run calls, n
 """
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -30,6 +31,9 @@ from ream.paths import CHECKOUT
 from ream.record.record import Record
 
 RECORDS = CHECKOUT / "docs" / "records"
+METHOD = CHECKOUT / "docs" / "method.md"
+SAID_OF_ONE_SIDED = re.compile(r"holds the mean over all layouts in (\d+) of\s+100")
+SAID_OF_COPIES = re.compile(r"none of\s+more than (\d+) second\s+copies")
 
 Floats = NDArray[np.float64]
 
@@ -253,27 +257,33 @@ def test_second_copies_of_before_in_the_kept_records_differ_by_chance_only() -> 
         found = [p for floor in floors if floor and (p := p_value(floor)) is not None]
         assert not any(outstanding(found)), run_id
         p_values += found
-    assert len(p_values) > 100
+    said = SAID_OF_COPIES.search(METHOD.read_text())
+    assert said is not None
+    assert int(said[1]) < len(p_values) <= 2 * int(said[1])
     assert 0.01 <= float(np.mean(np.array(p_values) <= 0.05)) <= 0.10
 
 
 @pytest.mark.parametrize(
-    ("sds", "nr_rows", "nr_real", "least"),
+    ("launches", "sds", "nr_rows", "nr_real", "least"),
     [
-        (2.5, 1, 1, 0.85),
-        (2.5, 40, 20, 0.85),  # where many are real, the correction takes next to nothing
-        (4.0, 40, 1, 0.85),  # a single real one among many has to be greater
+        (8, 2.5, 1, 1, 0.85),
+        (8, 2.5, 40, 20, 0.85),  # where many are real, the correction takes next to nothing
+        (8, 4.0, 40, 1, 0.85),  # a single real one among many has to be greater
+        (4, 5.0, 40, 20, 0.85),
+        (4, 12.0, 40, 1, 0.80),
+        (16, 1.6, 40, 20, 0.85),
+        (16, 2.2, 40, 1, 0.85),
     ],
 )
-def test_eight_launches_see_an_effect_of_some_spreads_of_their_layouts(
-    sds: float, nr_rows: int, nr_real: int, least: float
+def test_launches_see_an_effect_of_some_spreads_of_their_layouts(
+    launches: int, sds: float, nr_rows: int, nr_real: int, least: float
 ) -> None:
     draw = np.random.default_rng(SEED)
     seen, nr_runs = 0, 200 if nr_rows == 1 else 60
     for _ in range(nr_runs):
         found = {}
         for row in range(nr_rows):
-            before, again, mine = draw.normal(0, LAYOUT_SD, (3, 8))
+            before, again, mine = draw.normal(0, LAYOUT_SD, (3, launches))
             effect = sds * LAYOUT_SD if row < nr_real else 0.0
             estimate = over_launches((mine - before - effect).tolist())
             assert estimate is not None
@@ -281,6 +291,19 @@ def test_eight_launches_see_an_effect_of_some_spreads_of_their_layouts(
         said = effects(found)
         seen += sum(bool(said[row]) for row in range(nr_real))
     assert seen >= least * nr_runs * nr_real
+
+
+def test_a_bad_layout_that_one_copy_alone_meets_is_missed_as_often_as_the_method_says() -> None:
+    draw = np.random.default_rng(SEED)
+    cost, share = 0.09, 1 / 8
+    covered = 0
+    for _ in range(NR_RUNS):
+        bad = np.where(draw.random(8) < share, cost, 0.0)
+        logs = draw.normal(0, 0.01, 8) - bad
+        covered += covers(over_launches(logs.tolist()), math.exp(-cost * share))
+    said = SAID_OF_ONE_SIDED.search(METHOD.read_text())
+    assert said is not None
+    assert abs(100 * covered / NR_RUNS - int(said[1])) <= 4
 
 
 def test_a_layout_that_is_not_there_is_said_to_be_in_one_run_of_twenty() -> None:

@@ -141,3 +141,17 @@ def test_the_floor_is_no_test_of_its_own(receipt: Receipt, name: str) -> None:
     row = only(summary_of(["row"], samples("row", {"published": CLEAR}), receipt), "row")
     assert row.variants[name].p_value is None
     assert row.variants["published"].p_value is not None
+
+
+def test_slower_than_published_may_be_chance_among_many(receipt: Receipt) -> None:
+    slower = tuple(-one for one in DOUBTFUL)
+    doubtful = samples("doubtful", {"published": (0.0,) * 4, "ream": slower})
+    alone = only(summary_of(["doubtful"], doubtful, receipt), "doubtful")
+    assert any("slower than published" in note for note in alone.notes)
+
+    quiet = [f"quiet-{number}" for number in range(4)]
+    nothing = {"published": (0.0,) * 4, "ream": NOTHING}
+    many = [*doubtful, *(one for row in quiet for one in samples(row, nothing))]
+    among = only(summary_of(["doubtful", *quiet], many, receipt), "doubtful")
+    assert among.variants["ream"].over_published == alone.variants["ream"].over_published
+    assert not any("slower than published" in note for note in among.notes)

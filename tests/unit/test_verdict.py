@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every boundary of design.md section 6.5, worked by hand; the floor reaches 1/0.98 = 1.0204."""
 
+import math
+import random
+
 import pytest
 
 from ream.measure.statistics import Estimate
@@ -98,6 +101,47 @@ def test_a_floor_that_hides_the_published_effect_decides_nothing() -> None:
     assert verdict(1.0, 0.95, 1.05, 0.88, wide) == "inconclusive"
     assert verdict(0.87, 0.86, 0.88, 0.88, wide) == "inconclusive"
     assert verdict(1.0, 0.95, 1.05, 0.45, wide) == "contradicts"
+
+
+def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: PLR0911
+    """The table of docs/method.md, line by line, the first that fits."""
+    assert m.low
+    assert m.high
+    assert floor.low
+    assert floor.high
+    ours, theirs = math.log(m.ratio), math.log(p)
+    floor_end = max(abs(math.log(floor.low)), abs(math.log(floor.high)))
+    m_in_floor, p_in_floor = abs(ours) <= floor_end, abs(theirs) <= floor_end
+    counts = not m_in_floor and not m.low <= 1 <= m.high
+    claims = p <= 0.9 or p >= 1.1
+    if m.high / m.low > 1.3:
+        return "inconclusive"
+    if (counts and ours * theirs < 0) or (m_in_floor and claims and not p_in_floor):
+        return "contradicts"
+    if m_in_floor and p_in_floor and claims:
+        return "inconclusive"
+    if m.low / 1.15 <= p <= m.high * 1.15:
+        return "agrees"
+    if counts and theirs == 0:
+        return "contradicts"
+    if counts:
+        return "stronger" if abs(ours) > abs(theirs) else "weaker"
+    return "contradicts" if claims and not p_in_floor else "inconclusive"
+
+
+def test_the_table_of_the_method_gives_every_verdict() -> None:
+    draw = random.Random(7)
+    seen = set()
+    for _ in range(20_000):
+        m, half = math.exp(draw.gauss(0, 0.25)), abs(draw.gauss(0, 0.08))
+        middle, reach = draw.gauss(0, 0.03), abs(draw.gauss(0, 0.12))
+        ours = Estimate(m, m * math.exp(-half), m * math.exp(half), ())
+        floor = Estimate(math.exp(middle), math.exp(middle - reach), math.exp(middle + reach), ())
+        published = draw.choice([1.0, 0.9, 1.1, math.exp(draw.gauss(0, 0.3))])
+        word = judge(ours, floor, published).word
+        assert word == as_the_method_says(ours, floor, published), (ours, floor, published)
+        seen.add(word)
+    assert len(seen) == 5
 
 
 def test_what_was_not_run_says_why() -> None:

@@ -42,7 +42,7 @@ def judge(measured: Estimate, floor: Estimate | None, published: float) -> Verdi
     if measured.low is None or measured.high is None or bound is None:
         return Verdict("inconclusive", "no interval: it takes two launches at least")
     if (width := measured.high / measured.low) > TOO_WIDE:
-        said = f"the ends of the interval are a factor {width:.2f} apart, more than {TOO_WIDE}"
+        said = f"the ends of the interval are a factor {width:.3f} apart, more than {TOO_WIDE}"
         return Verdict("inconclusive", said)
     within = measured.low / WIDENED_BY <= published <= measured.high * WIDENED_BY
     if counts(measured, floor):

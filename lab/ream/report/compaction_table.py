@@ -32,7 +32,7 @@ class Column:
 
 
 DID = (
-    Column("time", 10),
+    Column("took", 10),
     Column("migrated", 10),
     Column("DMA copies", 11),
     Column("hog M/s", 9),
@@ -44,7 +44,7 @@ EACH = (
     Column("moved", 8),
     Column("scanned", 9),
     Column("for free", 9),
-    Column("time", 10),
+    Column("took", 10),
     Column("not copying", 12),
     Column("longest", 10),
 )
@@ -64,7 +64,7 @@ READ_DID = (
 )
 READ_EACH = (
     "of a huge page: pages moved (256 where half of memory is free), pages looked at to be moved "
-    "and to be filled, time, that without copying pages, and the longest of any one"
+    "and to be filled, what it took, that without copying pages, and the longest of any one"
 )
 READ_RATIOS = "ratio to before: lower is better of what is not copying, higher of the hog"
 READ_BATCHES = (

@@ -111,6 +111,37 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
     }
 
 
+def decide_over_published(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
+    """What the ratios to `published` say, of the variants that are neither it nor `before`.
+
+    Decided among themselves as `decide` has it: of sixty rows where nothing differs, some ratio
+    excludes 1 and is larger than the floor in one run of five.
+    """
+    by_name = {one.row.name: one for one in rows}
+    found = {
+        (row, name): estimate
+        for row, one in by_name.items()
+        for name in names
+        if name not in (*IMPLIED, PUBLISHED)
+        and (estimate := one.ratio(name, to=PUBLISHED)) is not None
+    }
+    timed = {
+        (row, name): (estimate, by_name[row].floor)
+        for (row, name), estimate in found.items()
+        if not by_name[row].counted
+    }
+    seen = statistics.effects(timed)
+    return {
+        (row, name): Decided(
+            estimate,
+            seen[row, name]
+            if (row, name) in timed
+            else statistics.counts(estimate, by_name[row].floor),
+        )
+        for (row, name), estimate in found.items()
+    }
+
+
 def _layouts(
     tests: Mapping[tuple[str, str], tuple[Estimate, Estimate | None]],
     by_name: Mapping[str, MeasuredRow],

@@ -2,11 +2,10 @@
 """What the numbers of one row mean, in sentences made from the numbers themselves."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ream.experiment import (
     BEFORE,
-    BEFORE_AGAIN,
     PAGE_BYTES,
     PUBLISHED,
     RUNNING,
@@ -26,8 +25,11 @@ WORTHWHILE = 1.3
 """What two channels on two idle CPUs are asked to gain where memory allows it."""
 
 
-def notes(row: RowResult) -> Iterator[str]:
-    """What a reader of this row must know before believing it."""
+def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
+    """What a reader of this row must know before believing it.
+
+    slower: variants that are slower than `published`, as all rows of the run together decide it.
+    """
     if row.skipped is not None:
         yield f"not run: {row.skipped}"
         return
@@ -46,16 +48,16 @@ def notes(row: RowResult) -> Iterator[str]:
             "cannot be seen; more launches or a quieter machine would narrow it"
         )
     for name, result in row.variants.items():
-        yield from _of_one(name, result, before, row, bound)
+        yield from _of_one(name, result, before, row)
+        if name in slower:
+            yield _slower(name, result, row)
         yield from _of_launches(name, result, row, bound)
         yield from _by_entry(name, result, row)
     if before is not None and row.params.get("channels"):
         yield from _copy_bound(before, row)
 
 
-def _of_one(
-    name: str, result: Result, before: Result | None, row: RowResult, bound: float | None
-) -> Iterator[str]:
+def _of_one(name: str, result: Result, before: Result | None, row: RowResult) -> Iterator[str]:
     if result.of_limit is not None and result.of_limit > LIMIT_ERROR:
         yield (
             f"{name} is at {result.of_limit:.2f} of its limit: that is an error in the limit "
@@ -71,16 +73,20 @@ def _of_one(
         )
     elif no_limit:
         yield f"{name}: no fill of the same bytes ran with {_cpus(result.threads)} or more"
-    if name == BEFORE_AGAIN or bound is None:
-        return
+
+
+def _slower(name: str, result: Result, row: RowResult) -> str:
     over = result.over_published
-    if over is not None and over.low is not None and over.low > 1 and math.log(over.ratio) > bound:
-        yield (
-            f"{name} is slower than {PUBLISHED}: {over.ratio:.3f} "
-            f"[{over.low:.3f} .. {over.high:.3f}] of its time, "
-            f"{_amount_per_page(result, row)} against "
-            f"{_amount_per_page(row.variants[PUBLISHED], row)} per {_page(row)}"
-        )
+    ratio = "?" if over is None else interval(over)
+    return (
+        f"{name} is slower than {PUBLISHED}: {ratio} of its {_measured(row)}, "
+        f"{_amount_per_page(result, row)} against "
+        f"{_amount_per_page(row.variants[PUBLISHED], row)} per {_page(row)}"
+    )
+
+
+def _measured(row: RowResult) -> str:
+    return "time" if row.unit == "ns" else row.unit
 
 
 def _of_launches(name: str, result: Result, row: RowResult, bound: float | None) -> Iterator[str]:
@@ -117,7 +123,7 @@ def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
     ratio = fit(over.ratio, 5, 3) if over.low is None else interval(over)
     yield (
         f"{name} takes {result.per_entry:.3g} {row.unit} for each {entry(row)}, {PUBLISHED} "
-        f"{published.per_entry or 0:.3g}: {ratio} of its time"
+        f"{published.per_entry or 0:.3g}: {ratio} of its {_measured(row)}"
     )
 
 

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from ream.experiment import (
     BEFORE,
     BYTES_PER_PAGE,
-    IMPLIED,
     PAGE_BYTES,
     PUBLISHED,
     RUNNING,
@@ -34,7 +33,13 @@ from ream.report.contract import (
     Summary,
     Unit,
 )
-from ream.report.decide import Decided, Decisions, MeasuredRow, decide
+from ream.report.decide import (
+    Decided,
+    Decisions,
+    MeasuredRow,
+    decide,
+    decide_over_published,
+)
 from ream.report.numbers import rounded
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -96,9 +101,9 @@ def summarise(
         )
         for row in rows
     )
-    decided = decide(measured, names)
+    decided, over = decide(measured, names), decide_over_published(measured, names)
     results = tuple(
-        _row(one, names, decided, tables, receipt).model_copy(
+        _row(one, names, decided, over=over, tables=tables, receipt=receipt).model_copy(
             update={"remarks": remarks.get(one.row.name, ())}
         )
         for one in measured
@@ -143,6 +148,8 @@ def _row(
     measured: MeasuredRow,
     names: Sequence[str],
     decided: Decisions,
+    *,
+    over: Decisions,
     tables: Sequence[Table],
     receipt: Receipt,
 ) -> RowResult:
@@ -160,7 +167,9 @@ def _row(
         limit=fills[0] if fills else None,
         limits=fills,
         variants={
-            name: _result(measured, name, level, decided.get((row.name, name)))
+            name: _result(
+                measured, name, level, decided.get((row.name, name)), over.get((row.name, name))
+            )
             for name in names
             if (level := statistics.level(measured.samples, name)) is not None
         },
@@ -173,22 +182,34 @@ def _row(
     to_explain = (measured.asked or row).no_verdict
     return bare.model_copy(
         update={
-            "notes": tuple(explain.notes(bare)),
+            "notes": tuple(explain.notes(bare, slower=_slower(row, over))),
             "explanation": explain.by_parts(bare, receipt.machine) if to_explain else None,
         }
     )
 
 
-def _result(measured: MeasuredRow, name: str, level: Level, decided: Decided | None) -> Result:
+def _slower(row: Row, over: Decisions) -> frozenset[str]:
+    """Variants of a row that are slower than `published`, among all ratios of the run."""
+    return frozenset(
+        name
+        for (its_row, name), one in over.items()
+        if its_row == row.name and one.seen and one.estimate.ratio > 1
+    )
+
+
+def _result(
+    measured: MeasuredRow,
+    name: str,
+    level: Level,
+    decided: Decided | None,
+    over: Decided | None,
+) -> Result:
     samples = measured.samples
     estimate = decided.estimate if decided else None
     limit = statistics.limit_for(measured.limits, level.threads)
     # Another number of bytes is another task: the fill is no limit of it.
     same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
     near = statistics.of_limit(samples, name, limit) if limit is not None and same_task else None
-    over = None
-    if name not in (*IMPLIED, PUBLISHED):
-        over = measured.ratio(name, to=PUBLISHED)
     return Result(
         median=round(level.time_ns),
         rounds=level.nr_samples,
@@ -214,7 +235,7 @@ def _result(measured: MeasuredRow, name: str, level: Level, decided: Decided | N
             for sample in samples
             if sample.role == "variant" and sample.subject == name
         ),
-        over_published=_ratio(over),
+        over_published=_ratio(over.estimate) if over else None,
         per_batch=_per_batch(level, measured.row),
         compaction=compaction.compaction(measured.compacted, name, counted=measured.counted),
         p_value=decided.p_value if decided else None,

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from ream.errors import BadUsage
 from ream.experiment.shape import BEFORE, PUBLISHED, PublishedRef, RowBase
+from ream.nearest import hint
 from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, read_toml
 
 RATIO_UNIT = "ratio published/before"
@@ -238,5 +239,8 @@ def lookup(tables: Iterable[Table], table_id: str) -> Table:
     """The table of that id; raises BadUsage listing those there are."""
     by_id = {table.id: table for table in tables}
     if table_id not in by_id:
-        raise BadUsage(f"no published table {table_id}; there are {', '.join(sorted(by_id))}")
+        raise BadUsage(
+            f"no published table {table_id}{hint(table_id, by_id)}; there are"
+            f" {', '.join(sorted(by_id))}"
+        )
     return by_id[table_id]

@@ -12,6 +12,7 @@ from ream.paths import CHECKOUT
 
 USAGE = 2
 CANNOT_RUN = 3
+BROKEN_PIPE = 141
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,8 @@ CANNOT_RUN = 3
                 " or give a .toml file"
             ),
         ),
+        (["run", "zone-devise"], "no experiment 'zone-devise' (did you mean zone-device?); there"),
+        (["shell", "--variant", "reem"], "no variant 'reem' (did you mean ream?); there is before"),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (["run", "--size", "0"], "a size of 0 leaves nothing to measure"),
         (["run", "--size", "200MiB"], "not a whole number of sections of 128 MiB"),
@@ -57,6 +60,62 @@ def test_bad_words_are_refused_in_one_line(ream, words: list[str], said: str) ->
     assert said in answer.err
     assert "Traceback" not in answer.err
     assert len(answer.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", ["completion bash", "list", "--version", "run --help"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(
+    tmp_path: Path, words: str, unbuffered: str
+) -> None:
+    answer = _shell(tmp_path, f"{words} >/dev/full", unbuffered)
+    assert answer.returncode == CANNOT_RUN
+    assert answer.stderr == "ream: cannot write: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", ["completion bash", "list", "--version"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_pipe_that_nobody_reads_is_exit_141_and_no_word(
+    tmp_path: Path, words: str, unbuffered: str
+) -> None:
+    gone = f"{words} | (exec <&-; sleep 3); exit ${{PIPESTATUS[0]}}"
+    answer = _shell(tmp_path, gone, unbuffered)
+    assert (answer.returncode, answer.stderr) == (BROKEN_PIPE, "")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_went_wrong_has_its_code_where_nobody_can_be_told(
+    tmp_path: Path, unbuffered: str
+) -> None:
+    assert _shell(tmp_path, "report nothing 2>/dev/full", unbuffered).returncode == USAGE
+    assert _shell(tmp_path, "report nothing 2>&-", unbuffered).returncode == USAGE
+    both = _shell(tmp_path, "report nothing >/dev/full", unbuffered)
+    assert both.returncode == USAGE
+    assert "no record 'nothing'" in both.stderr
+
+
+def test_standard_output_that_is_closed_takes_what_is_said(tmp_path: Path) -> None:
+    for words in ("man", "list", "history"):
+        answer = _shell(tmp_path, f"{words} >&-", "")
+        assert answer.returncode == 0
+        assert "Traceback" not in answer.stderr
+
+
+def _shell(here: Path, line: str, unbuffered: str) -> "subprocess.CompletedProcess[str]":
+    """Run ream with channels as a shell makes them; unbuffered: else all goes out at the end."""
+    return subprocess.run(
+        ("bash", "-c", f'"$0" -P -m ream {line}', sys.executable),
+        cwd=here,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT / "lab"),
+            "XDG_DATA_HOME": str(here),
+            "PYTHONUNBUFFERED": unbuffered,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_every_fault_of_an_experiment_file_is_told_at_once(ream, tmp_path: Path) -> None:

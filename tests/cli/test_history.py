@@ -102,6 +102,34 @@ def test_show_prints_the_table_its_files_and_what_is_like_it(said: Ream, runs: P
     assert value["files"]["run.json"] == str(runs / name(2) / "run.json")
 
 
+def test_show_speaks_of_records_elsewhere_and_to_any_terminal(
+    ream: Ream, runs: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "\u00b5 there"
+    runs.rename(place)
+    found = ream("show", "-o", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path))
+    assert (found.code, found.err) == (0, "")
+    assert f"files in \\xb5 there/{name(2)}" in found.out
+    assert f"`ream compare {name(2)} {name(1)} -o '\\xb5 there'` sets them" in found.out
+
+
+@pytest.mark.parametrize("damaged", [2, 1])
+def test_samples_that_are_missing_are_no_comparison(said: Ream, runs: Path, damaged: int) -> None:
+    samples = runs / name(damaged) / "samples.jsonl"
+    samples.write_text("".join(samples.read_text().splitlines(keepends=True)[:-4]))
+    for words in (
+        ("compare", "last", "last-1"),
+        ("check", "last", "--baseline", "last-1"),
+        ("export", "-f", "csv", "--samples"),
+    ):
+        found = said(*words)
+        assert (found.code, found.out) == (6, "")
+        assert found.err.strip().endswith("run.json has 24: the record is damaged")
+    found = said("reindex")
+    assert found.code == 6
+    assert "23 samples of devdax before, run.json has 24" in found.out
+
+
 @pytest.mark.parametrize("command", [("show",), ("compare", "last-1"), ("export", "-f", "csv")])
 def test_a_damaged_record_is_one_line_and_exit_2(
     said: Ream, runs: Path, command: tuple[str, ...]

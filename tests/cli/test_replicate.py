@@ -46,6 +46,9 @@ def test_a_dry_run_says_which_runs_and_how_long(ream) -> None:
     assert "tables      fork-pte-batch-v3, unmap-pte-batch-v1" in said.out
     assert "about" in said.out
     assert "--seed 3" in said.out
+    words = [line for line in said.out.splitlines() if not line.startswith("run ")]
+    assert max(map(len, words)) <= 100  # commands stay in one line, to be pasted
+    assert " deferred-init-haswell-guest-4cpu\n" in said.out  # the last of six, in another line
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,10 @@ def test_an_interrupted_run_says_how_to_go_on_and_one_process_does(
     assert (second.code, second.out) == (USAGE, "")
     assert "another process is measuring for this record" in second.err
     assert len(second.err.strip().splitlines()) == 1
+    for word in ("--resume", "--discard"):  # what would be refused is not promised
+        dry = ream("run", word, "last", "--dry-run")
+        assert (dry.code, dry.out) == (USAGE, "")
+        assert "another process is measuring for it" in dry.err
     assert ream("run", "--discard", run).code == USAGE
     first.send_signal(signal.SIGINT)
     first.wait(timeout=60)
@@ -160,6 +164,7 @@ def test_more_launches_come_until_it_is_stable_or_they_are_used_up(ream, records
         (("--resume", "x", "--discard", "y"), "--resume takes everything"),
         (("--max-minutes", "3"), "they bound --until-stable"),
         (("--until-stable=0",), "a number of per cent"),
+        (("--until-stable", "--max-launches", "7"), "--launches 7 plans fewer"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(

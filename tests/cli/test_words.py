@@ -147,6 +147,10 @@ SAYS = {
     ("ream run zone", "zone-device"),
     ("ream run --stage v", "vm"),
     ("ream run fork --row munmap-2", "munmap-2m"),
+    ("ream history --row munmap-2", "munmap-2m"),
+    ("ream export --row munmap-2", "munmap-2m"),
+    ("ream man rein", "reindex"),
+    ("ream check las", "last"),
 ])  # fmt: skip
 def test_a_shell_completes(shell: str, line: str, offered: str, tmp_path: Path) -> None:
     needs(shell)

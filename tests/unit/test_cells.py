@@ -228,6 +228,18 @@ def test_rows_that_no_experiment_has_are_all_named() -> None:
         cells_of(rows=("small-256MB", "quux", "foo"))
 
 
+def test_an_experiment_that_is_named_twice_is_planned_once() -> None:
+    whole = load(EXPERIMENTS / "zone-device.toml")
+    twice = plan_cells(Wish((whole, whole), rows=("small-256MB",), repeat=2))
+    assert twice == plan_cells(Wish((whole,), rows=("small-256MB",), repeat=2))
+    assert len(twice) == 2
+
+
+def test_the_row_that_was_meant_is_named() -> None:
+    with pytest.raises(BadUsage, match=r"no row small-256M \(did you mean small-256MB"):
+        cells_of(rows=("small-256M",))
+
+
 def test_rows_are_taken_from_whichever_experiment_has_them() -> None:
     both = tuple(load(EXPERIMENTS / f"{name}.toml") for name in ("zone-device", "migrate"))
     row = both[1].at("native").rows[0].name

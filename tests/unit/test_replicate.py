@@ -4,6 +4,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -28,6 +29,7 @@ from ream.replicate.plan import make_plan
 from ream.replicate.render import WORDS, line_label, render
 from ream.replicate.rule import judge_no_gain, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
+from ream.report.contract import Ratio
 
 RECORDS = CHECKOUT / "docs/records"
 TABLES = load_tables(PUBLISHED)
@@ -119,6 +121,18 @@ def test_the_same_records_give_the_same_bytes_in_any_order(experiments, sources)
 def test_the_text_is_plain_and_narrower_than_100_columns(replications) -> None:
     text = render(list(replications.values()))
     assert text.isascii()
+    assert max(map(len, text.splitlines())) < 100
+
+
+def test_what_was_measured_among_much_noise_is_not_wider(replications) -> None:
+    one = replications["fork-pte-batch-v3"]
+    lines = []
+    for line in one.lines:
+        assert line.row is not None
+        row = line.row.model_copy(update={"floor": Ratio(ratio=1.0, low=0.005, high=197.0)})
+        lines.append(replace(line, row=row, verdict=Verdict("inconclusive", "noise")))
+    text = render([replace(one, lines=tuple(lines))])
+    assert text.count("] >999% inconclusive a\n") == len(lines)
     assert max(map(len, text.splitlines())) < 100
 
 
@@ -288,7 +302,26 @@ def test_a_published_gain_above_what_the_limit_allows_is_said(replications) -> N
         "beyond fsdax, map=dev, rebind: 2.42x is published; before is at "
         f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x is to be had with"
     )
-    assert (said in text) == (its.most < 262.12 / 108.36)
+    assert (said in text) == (1 / (its.of_limit_low or 0) < 262.12 / 108.36)
+
+
+def test_a_gain_that_the_interval_of_the_limit_allows_is_not_called_impossible(
+    replications,
+) -> None:
+    its = bound(replications["zone-device-v4"].lines[1])
+    assert its is not None
+    its = replace(its, of_limit=0.5, of_limit_low=0.4)
+    assert its.most == 2
+    assert its.excludes(2.6)
+    assert not its.excludes(2.4)
+    assert not replace(its, of_limit_low=None).excludes(9.9)  # of one launch
+
+
+def test_a_clock_that_a_row_of_ours_names_is_not_said_to_be_unknown(replications) -> None:
+    said = {one.what: one for one in differences(replications["deferred-init-skylake"])}
+    assert said["timer"].there == "jiffies"
+    said = {one.what: one for one in differences(replications["fork-pte-batch-v3"])}
+    assert said["timer"].there == NOT_SAID
 
 
 # --- one word for a table -------------------------------------------------------------------
@@ -317,6 +350,12 @@ def test_a_small_difference_where_nothing_was_claimed_does_not_fail_a_table() ->
     assert table_word([fine, ("weaker", True, 0.9)]) == "weaker"
     assert table_word([("stronger", True, 0.5), fine]) == "agrees"
     assert table_word([("stronger", True, 0.5)]) == "stronger"
+
+
+def test_a_table_whose_lines_decide_nothing_is_inconclusive_and_not_untried() -> None:
+    untried = ("not-run", True, None)
+    assert table_word([untried, ("contradicts", False, 1.03)]) == "inconclusive"
+    assert table_word([untried]) == "not-run"
 
 
 @pytest.mark.parametrize(
@@ -445,3 +484,23 @@ def test_a_run_that_cannot_be_done_does_not_keep_the_next_from_being_done(
     assert done.sources == []
     assert done.absent == {("deferred-init", "native"): "no room", ("fork", "native"): "a page"}
     assert isinstance(done.failure, VerificationFailed)
+
+
+def test_an_interruption_names_the_records_that_are_whole(
+    experiments, sources, monkeypatch
+) -> None:
+    plan = planned(TABLES, experiments)
+    path = RECORDS / sources[0].name
+    outcomes = iter([SimpleNamespace(path=path), KeyboardInterrupt()])
+
+    def run_session(*_request):
+        outcome = next(outcomes)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(performing, "run_session", run_session)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        performing.perform(plan.runs, seed=1, directory=RECORDS, reporter=Reporter(quiet=True))
+    (note,) = caught.value.__notes__
+    assert note == f"whole by now, for `ream replicate`: --record {path.name}"

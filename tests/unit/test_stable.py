@@ -121,25 +121,31 @@ def test_the_option_may_stand_alone() -> None:
     assert with_defaults(["run", "--until-stable", "fork"]) == ["run", "--until-stable=5", "fork"]
     for words in (["run", "--until-stable=3"], ["guest", "--", "--until-stable"]):
         assert with_defaults(words) == words
-    assert stable_of("3", max_launches=9, max_minutes=None) == Stable(3.0, 9, None)
-    assert stable_of(None, max_launches=None, max_minutes=None) is None
+    assert stable_of("3", planned=8, max_launches=9, max_minutes=None) == Stable(3.0, 9, None)
+    assert stable_of(None, planned=8, max_launches=None, max_minutes=None) is None
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "100", "nan", "five", ""])
 def test_a_width_that_cannot_be_meant_is_refused(said: str) -> None:
     with pytest.raises(BadUsage, match="a number of per cent"):
-        stable_of(said, max_launches=None, max_minutes=None)
+        stable_of(said, planned=8, max_launches=None, max_minutes=None)
 
 
 @pytest.mark.parametrize("minutes", [math.inf, math.nan])
 def test_minutes_without_an_end_are_refused(minutes: float) -> None:
     with pytest.raises(BadUsage, match="--max-minutes .*: a number of minutes"):
-        stable_of("5", max_launches=None, max_minutes=minutes)
+        stable_of("5", planned=8, max_launches=None, max_minutes=minutes)
+
+
+def test_fewer_launches_at_most_than_are_planned_are_refused_with_the_way_out() -> None:
+    with pytest.raises(BadUsage, match="--max-launches 7: 8 are planned already; --launches 7 "):
+        stable_of("5", planned=8, max_launches=7, max_minutes=None)
+    assert stable_of("5", planned=8, max_launches=8, max_minutes=None) == Stable(5.0, 8, None)
 
 
 def test_bounds_without_a_goal_are_refused() -> None:
     with pytest.raises(BadUsage, match="they bound --until-stable"):
-        stable_of(None, max_launches=3, max_minutes=None)
+        stable_of(None, planned=8, max_launches=3, max_minutes=None)
 
 
 class FakeRun:

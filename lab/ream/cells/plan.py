@@ -10,6 +10,7 @@ from ream.cells.cell import SCHEMA, Cell, GuestWanted, SeriesWanted, TreeWanted,
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage
 from ream.measure.plan import estimated_seconds
+from ream.nearest import hint
 from ream.record.identity import benchmark_id
 from ream.variants import choose_variants
 
@@ -41,7 +42,7 @@ class Wish:
 
 
 def plan_cells(wish: Wish) -> tuple[Cell, ...]:
-    """Every cell, in the order of experiments, rows and repetitions.
+    """Every cell once, in the order of experiments, rows and repetitions.
 
     Repetitions have seeds of their own, so that each draws another layout.
     Raises BadUsage for a row that no experiment has, a number out of range, or a series that
@@ -62,10 +63,13 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
         cells += _cells(asked, stage, wish)
     if unknown:
         known = ", ".join(experiment.name for experiment in wish.experiments)
-        raise BadUsage(f"no row {', '.join(sorted(unknown))} in {known}; `ream list` names them")
+        rows = [row.name for experiment in wish.experiments for row in experiment.rows]
+        named = ", ".join(f"{name}{hint(name, rows)}" for name in sorted(unknown))
+        raise BadUsage(f"no row {named} in {known}; `ream list` names them")
     if len(cells) > MOST_CELLS:
         raise BadUsage(f"{len(cells)} cells; a plan has at most {MOST_CELLS}")
-    return tuple(cells)
+    # An experiment that is named twice is the same work.
+    return tuple({cell.id: cell for cell in cells}.values())
 
 
 def seconds_of(cell: Cell, row: Row) -> float:

@@ -13,6 +13,7 @@ from typer import _completion_classes as typer_shells
 from ream import __version__
 from ream.cli import complete
 from ream.errors import BadUsage
+from ream.nearest import hint
 from ream.paths import EXPERIMENTS, data_dir
 
 DEFAULT_EXPERIMENT = "zone-device"
@@ -65,7 +66,10 @@ def experiment_path(name: str) -> Path:
         return EXPERIMENTS / f"{name}.toml"
     if (given := Path(name)).suffix == ".toml":
         return given
-    raise BadUsage(f"no experiment {name!r}; there is {', '.join(known)}, or give a .toml file")
+    raise BadUsage(
+        f"no experiment {name!r}{hint(name, known)}; there is {', '.join(known)}, or give a .toml"
+        " file"
+    )
 
 
 def runs_dir(output: Path | None) -> Path:

@@ -16,10 +16,19 @@ from ream.cli.complete import VARIABLE
 from ream.errors import BadUsage
 
 
+def _commands(incomplete: str) -> list[str]:
+    from ream.manual.tree import pages  # noqa: PLC0415
+
+    return [page.name for page in pages(app) if page.name.startswith(incomplete) and page.name]
+
+
 @app.command()
 def man(
     command: Annotated[
-        str | None, typer.Argument(metavar="[COMMAND]", help="Of this command; else of ream.")
+        str | None,
+        typer.Argument(
+            metavar="COMMAND", help="Of this command; else of ream.", autocompletion=_commands
+        ),
     ] = None,
     *,
     write: Annotated[

@@ -34,7 +34,7 @@ def export(
     records: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN...]", help=RUNS_HELP, show_default=False, autocompletion=complete.runs
+            metavar="RUN", help=RUNS_HELP, show_default=False, autocompletion=complete.runs
         ),
     ] = None,
     *,
@@ -70,7 +70,7 @@ def export(
     the columns; with --samples one for each sample. kcidb is a report that can be sent to KCIDB.
     Without FILE it goes to standard output.
 
-    Exit status: 0, 2 usage or no such run, 6 a record is damaged.
+    Exit status: 0; 2 usage, or a run that is not there or cannot be read; 6 if samples are damaged.
     """
     from ream.files import check_place, write_whole  # noqa: PLC0415
 

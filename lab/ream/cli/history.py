@@ -2,6 +2,7 @@
 """Earlier runs: `ream history`, `show`, `compare`, `export`, `reindex`."""
 
 import json
+import shlex
 import sys
 import time
 from dataclasses import asdict
@@ -46,7 +47,13 @@ VariantOption = Annotated[
     str | None, typer.Option(metavar="NAME", help="Only runs with this variant, and only it.")
 ]
 RowOption = Annotated[
-    str | None, typer.Option("--row", metavar="NAME", help="Only runs with this row, and only it.")
+    str | None,
+    typer.Option(
+        "--row",
+        metavar="NAME",
+        help="Only runs with this row, and only it.",
+        autocompletion=complete.rows,
+    ),
 ]
 RunArgument = Annotated[
     str,
@@ -150,14 +157,19 @@ def show(
         print(f"\nlike it: {len(like)} of the same experiment, stage and machine")
         for line in listing.listing(like[:MOST_ALIKE], Choice()):
             print(f"    {line}")
-        print(f"    `ream compare {summary.run} {like[0].run}` sets them side by side")
+        words = ["ream", "compare", found.path.name, like[0].run]
+        if output is not None:
+            words += ["-o", str(output)]
+        print(f"    `{shlex.join(words)}` sets them side by side")
 
 
 @app.command()
 def compare(
     records: Annotated[
         list[str],
-        typer.Argument(metavar="RUN RUN...", help=RUNS_HELP, autocompletion=complete.runs),
+        typer.Argument(
+            metavar="RUN", help=f"Two or more. {RUNS_HELP}", autocompletion=complete.runs
+        ),
     ],
     *,
     force: Annotated[
@@ -172,7 +184,8 @@ def compare(
     another machine, tree, series, compiler or configuration is named. It says where runs differ
     more than their launches explain: then something changed between them that no launch shows.
 
-    Exit status: 0, or 2 if runs are not alike, have no ratio, or are not there.
+    Exit status: 0; 2 if runs are not alike, have no ratio, or cannot be read; 6 if samples of one
+    are damaged.
     """
     from ream.history import comparison  # noqa: PLC0415
     from ream.history.compare import compare as side_by_side  # noqa: PLC0415

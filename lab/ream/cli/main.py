@@ -1,19 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The way in, and the exit codes that leave."""
 
+import errno
+import io
 import logging
+import os
 import signal
 import sys
+from contextlib import suppress
 
 from ream.cli.app import app
 from ream.cli.onward import with_defaults
-from ream.errors import ReamError
+from ream.errors import CannotRunHere, ReamError
 
 log = logging.getLogger("ream")
 
+EXIT_UNWRITTEN = CannotRunHere.exit_code
 EXIT_BUG = 70  # EX_SOFTWARE
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a device says that takes no more."""
 
 
 class _Ended(BaseException):
@@ -33,23 +41,73 @@ def main() -> None:
 
     A bare traceback would leave Python with 1, which our users read as "a claim fails".
     """
+    _open_channels()
     sys.argv[1:] = with_defaults(sys.argv[1:])
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _unwind)
+    sys.exit(_written(_run()))
+
+
+def _run() -> int:
+    """Do what the command line says; the code to exit with."""
     try:
         app(prog_name="ream")
     except _Ended as end:
-        print(f"ream: ended by {end.signal.name}; {_left(end)}", file=sys.stderr)
-        sys.exit(128 + end.signal)
+        _say(f"ream: ended by {end.signal.name}; {_left(end)}")
+        return 128 + end.signal
     except SystemExit as stop:
-        sys.exit(_exit_code(stop))
+        return _exit_code(stop)
     except ReamError as error:
         log.debug("cause", exc_info=error)
-        print("\n".join((f"ream: {error}", *_notes(error))), file=sys.stderr)
-        sys.exit(error.exit_code)
-    except Exception:
+        _say("\n".join((f"ream: {error}", *_notes(error))))
+        return error.exit_code
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            _say("\n".join((f"ream: cannot write: {error.strerror}", *_notes(error))))
+            return EXIT_UNWRITTEN
         log.exception("a bug in ream, not in your patch; please report it with this trace")
-        sys.exit(EXIT_BUG)
+        return EXIT_BUG
+    return 0
+
+
+def _open_channels() -> None:
+    """Give a caller's `>&-` a place to write to: nothing of ours shall get the number instead."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal may know fewer characters than a name has.
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _written(code: int) -> int:
+    """The code to exit with, once all that was said is out; what was wrong before weighs more.
+
+    Left to Python's own end, a full disk or a closed pipe would make it 120.
+    """
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            # Else it is tried again at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+            if error.errno == errno.EPIPE:
+                code = code or EXIT_BROKEN_PIPE
+            else:
+                _say(f"ream: cannot write: {error.strerror}")
+                code = code or EXIT_UNWRITTEN
+    return code
+
+
+def _say(text: str) -> None:
+    """Tell the user why it ends; where nobody can be told, it ends with the same code."""
+    with suppress(OSError):
+        # A damaged record's words may hold what moves a terminal's cursor.
+        print("".join(c if c.isprintable() or c == "\n" else "?" for c in text), file=sys.stderr)
 
 
 def _left(error: BaseException) -> str:
@@ -61,14 +119,14 @@ def _notes(error: BaseException) -> list[str]:
     return [f"ream: {note}" for note in getattr(error, "__notes__", ())]
 
 
-def _exit_code(stop: SystemExit) -> str | int | None:
+def _exit_code(stop: SystemExit) -> int:
     """Our code for typer's, which ends with 1 on a broken pipe: that is not our 1."""
     cause: BaseException | None = stop
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
-            print(f"ream: interrupted; {_left(cause)}", file=sys.stderr)
+            _say(f"ream: interrupted; {_left(cause)}")
             return EXIT_INTERRUPTED
         if isinstance(cause, BrokenPipeError):
             return EXIT_BROKEN_PIPE
         cause = cause.__context__
-    return stop.code
+    return stop.code if isinstance(stop.code, int) else 0

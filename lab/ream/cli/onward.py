@@ -76,9 +76,9 @@ def show_more(verbose: bool) -> None:
 
 
 def stable_of(
-    within_pct: str | None, *, max_launches: int | None, max_minutes: float | None
+    within_pct: str | None, *, planned: int, max_launches: int | None, max_minutes: float | None
 ) -> "Stable | None":
-    """How long to go on; raises BadUsage for what cannot be meant."""
+    """How long to go on after the planned launches; raises BadUsage for what cannot be meant."""
     from ream.measure.stable import Stable  # noqa: PLC0415
 
     if within_pct is None:
@@ -93,6 +93,11 @@ def stable_of(
         raise BadUsage(f"{UNTIL_STABLE}={within_pct}: a number of per cent between 0 and 100")
     if max_minutes is not None and not math.isfinite(max_minutes):
         raise BadUsage(f"--max-minutes {max_minutes}: a number of minutes; leave it out for no end")
+    if max_launches is not None and max_launches < planned:
+        raise BadUsage(
+            f"--max-launches {max_launches}: {planned} are planned already; --launches"
+            f" {max_launches} plans fewer"
+        )
     return Stable(pct, max_launches, max_minutes)
 
 
@@ -146,6 +151,8 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
     from ream.session.plan import resumed_request  # noqa: PLC0415
 
     runs = runs_dir(output)
+    if given["dry_run"]:
+        _refuse_running(find_partial(given[chosen], runs))
     if chosen == "discard":
         if given["dry_run"]:
             print(f"remove {find_partial(given['discard'], runs)}")
@@ -162,3 +169,11 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
         dry_run=given["dry_run"],
         quiet=given["quiet"],
     )
+
+
+def _refuse_running(partial: Path) -> None:
+    """Raise BadUsage if a process has the run: a dry run must not promise what would be refused."""
+    from ream.record.partial import interrupted, run_of  # noqa: PLC0415
+
+    if any(one.running and one.path == partial for one in interrupted(partial.parent)):
+        raise BadUsage(f"{run_of(partial)}: another process is measuring for it; wait for its end")

@@ -192,8 +192,10 @@ def _kvm_fault() -> str | None:
 
 
 def _print_plan(plan: "Plan", lines: Sequence[str]) -> None:
-    for stage, reason in plan.absent.items():
-        print(f"not run     {stage} stage: {reason}")
+    from ream.session.dry_run import wrapped  # noqa: PLC0415
+
+    for line in wrapped(f"not run     {stage} stage: {why}" for stage, why in plan.absent.items()):
+        print(line)
     for line in lines or ["run         none: no row of ours can be run here for these tables"]:
         print(line)
 

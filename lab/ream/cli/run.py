@@ -209,7 +209,12 @@ def run(
         cache=cache_dir(),
         command="",
         guest=guest,
-        stable=stable_of(until_stable, max_launches=max_launches, max_minutes=max_minutes),
+        stable=stable_of(
+            until_stable,
+            planned=asked.launches,
+            max_launches=max_launches,
+            max_minutes=max_minutes,
+        ),
     )
     run_request(request, as_json=as_json, dry_run=dry_run, quiet=quiet)
 

@@ -24,6 +24,7 @@ from ream.cli.guest import (
     guest_options,
 )
 from ream.errors import BadUsage, ReamError
+from ream.nearest import hint
 from ream.paths import cache_dir, data_dir
 
 
@@ -60,8 +61,8 @@ def shell(
     asked = load(experiment_path(experiment)).at("vm")
     variants = choose_variants(asked, user_series=series or ())
     if not (chosen := tuple(one for one in variants if one.name == variant)):
-        known = ", ".join(one.name for one in variants)
-        raise BadUsage(f"no variant {variant!r}; there is {known}")
+        known = [one.name for one in variants]
+        raise BadUsage(f"no variant {variant!r}{hint(variant, known)}; there is {', '.join(known)}")
     request = Request(
         experiment=asked,
         stage="vm",

@@ -9,6 +9,7 @@ from typing import Annotated, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
+from ream.nearest import hint
 from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
 PAGE_BYTES = 4096
@@ -193,8 +194,9 @@ class ExperimentBase(Value, Generic[R]):
     def only(self, names: Sequence[str]) -> Self:
         """The same experiment with these rows; raises BadUsage naming every unknown one."""
         if unknown := [name for name in names if self.row(name) is None]:
-            known = ", ".join(row.name for row in self.rows)
-            raise BadUsage(f"{self.name} has no row {', '.join(unknown)}; it has {known}")
+            known = [row.name for row in self.rows]
+            named = ", ".join(f"{name}{hint(name, known)}" for name in unknown)
+            raise BadUsage(f"{self.name} has no row {named}; it has {', '.join(known)}")
         return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in names)})
 
     def resized(self, *, launches: int | None = None, rounds: int | None = None) -> Self:

@@ -12,7 +12,7 @@ from ream.progress import Reporter
 from ream.record.record import Record
 from ream.replicate.outcome import Source
 from ream.replicate.plan import Planned
-from ream.session.dry_run import plan_text
+from ream.session.dry_run import plan_text, wrapped
 from ream.session.request import Request
 from ream.session.run import run_session
 from ream.variants import choose_variants
@@ -52,8 +52,12 @@ def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterat
     for planned in runs:
         request = request_of(planned, seed=seed, runs=directory)
         yield f"run         {request.command}"
-        yield f"tables      {', '.join(planned.tables)}"
-        yield from (line for line in plan_text(request).splitlines() if line.startswith(_TOLD))
+        yield from wrapped([f"tables      {', '.join(planned.tables)}"])
+        told = False
+        for line in plan_text(request).splitlines():
+            told = line.startswith(_TOLD) or (told and line.startswith(" "))
+            if told:
+                yield line
 
 
 def perform(
@@ -76,10 +80,10 @@ def perform(
             done.absent[planned.experiment.name, planned.stage] = str(cause)
             if not isinstance(cause, CannotRunHere):
                 done.failure = done.failure or cause
-        except BaseException:  # Ctrl-C and SIGTERM
+        except BaseException as cause:  # Ctrl-C and SIGTERM
             if done.sources:
                 words = " ".join(f"--record {source.name}" for source in done.sources)
-                reporter.step(f"whole by now, for `ream replicate`: {words}")
+                cause.add_note(f"whole by now, for `ream replicate`: {words}")
             raise
         else:
             reporter.step(f"record: {outcome.path}")

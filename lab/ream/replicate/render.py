@@ -21,6 +21,8 @@ RATIO = 7
 HERE = 15
 INTERVAL = 18
 FLOOR = 5
+WIDEST_FLOOR = 9.99
+"""What fits its column; nothing can be seen through one of ten per cent of that."""
 NUMBER = 11
 """Columns of a number in the table of bounds."""
 WORDS: tuple[Word, ...] = (
@@ -176,6 +178,8 @@ def _floor(line: Line) -> str:
     if floor is None or floor.low is None or floor.high is None:
         return "?"
     reach = max(floor.high, 1 / floor.low) - 1
+    if reach > WIDEST_FLOOR:
+        return f">{100 * WIDEST_FLOOR:.0f}%"
     return f"{100 * reach:.0f}%" if reach >= 0.1 else f"{100 * reach:.1f}%"  # noqa: PLR2004
 
 
@@ -196,7 +200,7 @@ def _why(replication: Replication) -> Iterator[str]:
         yield from _bound(line, its)
     yield from _said("  read", _how_bounds(replication, [its for _, its in measured]))
     for line, its in measured:
-        if (gain := line.gain_published) is not None and its.most is not None and its.most < gain:
+        if (gain := line.gain_published) is not None and its.excludes(gain):
             yield from _said(
                 "  beyond",
                 f"{line_label(line.claim)}: {gain:.2f}x is published; before is at "

@@ -18,11 +18,12 @@ def table_word(lines: Iterable[Judged]) -> Word:
     A table is as good as its weakest line; how many lines have which word stands beside it. Two
     lines do not decide: one that was not run, and one that contradicts where less than 10 % is
     published and less than 10 % is measured, because nobody claims anything there.
-    `stronger` is said only if every line is.
+    `stronger` is said only if every line is; `inconclusive`, if all that was tried decides nothing.
     """
-    words = [word for word, substantial, here in lines if _decides(word, here, substantial)]
+    tried = [line for line in lines if line[0] != "not-run"]
+    words = [word for word, substantial, here in tried if _decides(word, here, substantial)]
     if not words:
-        return "not-run"
+        return "inconclusive" if tried else "not-run"
     for word in _WEAKEST_FIRST:
         if word in words:
             return word
@@ -30,8 +31,6 @@ def table_word(lines: Iterable[Judged]) -> Word:
 
 
 def _decides(word: Word, here: float | None, substantial: bool) -> bool:
-    if word == "not-run":
-        return False
     small = here is not None and abs(here - 1) < CLAIM
     return not (word == "contradicts" and small and not substantial)
 

@@ -33,6 +33,8 @@ class Bound:
 
     of_limit: float | None
     """The limit's time over that of `before`; None: no fill or copy ran beside it."""
+    of_limit_low: float | None
+    """The low end of its interval; None: there is none."""
     after: float | None
     """The same of `published`, which may have other CPUs."""
     how: str | None
@@ -45,6 +47,10 @@ class Bound:
     def most(self) -> float | None:
         """No change of `before` makes it faster by more than this factor."""
         return None if self.of_limit is None else max(1.0, 1 / self.of_limit)
+
+    def excludes(self, gain: float) -> bool:
+        """Whether that much cannot be had wherever in its interval the limit is."""
+        return self.of_limit_low is not None and gain > max(1.0, 1 / self.of_limit_low)
 
 
 def differences(replication: Replication) -> tuple[Difference, ...]:
@@ -68,7 +74,7 @@ def _differences(replication: Replication) -> Iterator[Difference]:
     clock = (
         f"{machine.clock_source or 'unknown clock'}, steps of {machine.timer_step_ns} ns or less"
     )
-    yield Difference("timer", _timer(table.method), clock)
+    yield Difference("timer", _timer(replication), clock)
     yield Difference("method", f"there: {table.method}", "")
     for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
         if not _OURS.match(said) and not _OF_A_LINE.match(said):
@@ -96,9 +102,13 @@ def _host_here(replication: Replication) -> str:
     return ", ".join((host, *stages))
 
 
-def _timer(method: str) -> str:
-    found = re.search(r"jiffies|ktime|boot log", method)
-    return found[0] if found else NOT_SAID
+def _timer(replication: Replication) -> str:
+    """As the source has it; or as a row of ours does, which names what it was compared with."""
+    ours = (text for line in replication.lines for text in line.differs if text.endswith(" there"))
+    for text in (replication.table.method, *ours):
+        if found := re.search(r"jiffies|ktime|boot log", text):
+            return found[0]
+    return NOT_SAID
 
 
 def _caches(machine: Machine) -> str:
@@ -138,6 +148,7 @@ def bound(line: Line) -> Bound | None:
     fill = next((one for one in line.row.limits if one.threads == before.limit_threads), line.fill)
     return Bound(
         of_limit=before.of_limit,
+        of_limit_low=before.of_limit_low,
         after=None if published is None else published.of_limit,
         how=None if fill is None else fill.how,
         threads=before.limit_threads,

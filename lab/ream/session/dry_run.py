@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run would do, in words: `--dry-run`."""
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ream.errors import CannotRunHere
@@ -22,6 +23,13 @@ from ream.stage.live import offered_kib, plan_settings
 from ream.stage.live_compact import background_settings, plan_here, wanted_settings
 from ream.variants import Variant
 
+WIDTH = 100
+LABEL = 12
+_PROSE = (
+    "experiment", "guest", "not run", "not timed", "row", "tables", "until", "variant",
+)  # fmt: skip
+"""What is read; commands and paths stay in one line, to be pasted."""
+
 
 def plan_text(request: Request) -> str:
     """What a run would do, and where its record would go; nothing is built or kept.
@@ -40,7 +48,16 @@ def plan_text(request: Request) -> str:
         f"record      {request.resume or f'a new directory in {request.runs}'}",
     ]
     work = {"native": _launches, "vm": _guests, "live": _live}[request.stage](request)
-    return "\n".join([*head, *work, *tail])
+    return "\n".join(wrapped([*head, *work, *tail]))
+
+
+def wrapped(lines: Iterable[str]) -> Iterator[str]:
+    """The same lines; those of words go on in the next where they are too long."""
+    for line in lines:
+        if line[:LABEL].rstrip() not in _PROSE:
+            yield line
+            continue
+        yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * LABEL, break_on_hyphens=False)
 
 
 def _until(request: Request) -> Iterator[str]:

@@ -17,6 +17,8 @@ def check_place(path: Path, *, force: bool = False) -> None:
     Raises BadUsage if something of that name is there (unless `force`), or no directory for it.
     """
     # By os.path, which takes a name that is too long for one that is not there.
+    if os.path.isdir(path):  # noqa: PTH112
+        raise BadUsage(f"{path}: is a directory; name a file in it")
     if not force and os.path.lexists(path) and not _is_way_out(path):
         raise _taken(path)
     if not os.path.isdir(path.parent):  # noqa: PTH112

@@ -49,6 +49,9 @@ def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert list(inside.iterdir()) == []
     with pytest.raises(BadUsage, match=r"none/out.csv: cannot be written: .*none is no directory$"):
         check_place(inside / "none" / "out.csv")
+    for force in (False, True):
+        with pytest.raises(BadUsage, match="inside: is a directory; name a file in it"):
+            check_place(inside, force=force)
 
 
 def test_what_somebody_reads_at_the_other_end_is_written_to(tmp_path: Path) -> None:

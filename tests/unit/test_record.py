@@ -144,6 +144,8 @@ def test_an_unwritable_place_is_refused_before_anything_is_measured(tmp_path: Pa
             open_record(runs, ID),
         ):
             pytest.fail("measured")
+    with pytest.raises(BadUsage, match="it is no directory"), open_record(tmp_path / "file", ID):
+        pytest.fail("measured")
 
 
 def test_a_nearly_full_disk_is_refused_before_anything_is_measured(
@@ -185,6 +187,10 @@ def test_last_is_the_newest_finished_record(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / ID.replace("2026", "2028")).mkdir()  # not a record
     assert find_record("last", tmp_path) == newest
+    (newest / "run.json").unlink()
+    with pytest.raises(BadUsage, match=rf"{newest}: no run.json; the record is damaged"):
+        find_record("last", tmp_path)
+    assert find_record("last-1", tmp_path).name == ID
 
 
 def test_a_record_is_found_by_id_and_by_path(tmp_path: Path) -> None:

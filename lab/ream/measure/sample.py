@@ -11,7 +11,7 @@ from ream.errors import ReamError
 
 NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 
-_LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 1}
+_LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
 _ROLES = ("variant", "limit")
 _LONGEST_LINE = 80

@@ -38,7 +38,10 @@ def told(path: Path) -> Iterator[None]:
             raise CannotRunHere(
                 f"{path}: {cause.strerror}; make room, or choose another place with --output"
             ) from cause
-        raise BadUsage(f"{path}: cannot write a record there: {cause.strerror}") from cause
+        # mkdir(2) says "File exists" of a file, which reads as if a record were in the way.
+        other = isinstance(cause, FileExistsError) and not path.is_dir()
+        said = "it is no directory" if other else cause.strerror
+        raise BadUsage(f"{path}: cannot write a record there: {said}") from cause
 
 
 class Journal:

@@ -42,6 +42,8 @@ SERIES = "series.json"
 PARTIAL = ".partial"
 FRESH = ".new"
 
+_OWN = (RUN, RECEIPT, SAMPLES)
+"""What makes a directory a record, if only a damaged one."""
 _WHOLE = {RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, JOURNAL}
 _FILES = {*_WHOLE, CONSOLES, "journal.new", *(f".{name}{FRESH}" for name in _WHOLE)}
 _TIME = "%Y%m%dT%H%M%SZ"
@@ -343,12 +345,16 @@ def find_record(asked: str, runs: Path) -> Path:
     """
     if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
-        found = sorted(path.parent for path in runs.glob(f"[0-9]*/{RUN}"))
+        # One that has lost its run.json is the last all the same: it is no other that was meant.
+        found = sorted({path.parent for name in _OWN for path in runs.glob(f"[0-9]*/{name}")})
         if not found:
             raise BadUsage(f"no record in {runs} yet; `ream run` makes one")
         if (number := int(back[1] or 0)) >= len(found):
             raise BadUsage(f"no record {asked!r}: there are {len(found)} in {runs}")
-        return found[-1 - number]
+        path = found[-1 - number]
+        if not (path / RUN).is_file():
+            raise BadUsage(f"{path}: no {RUN}; the record is damaged, name another")
+        return path
     candidates = (runs / asked, Path(asked)) if "/" not in asked else (Path(asked),)
     for path in candidates:
         with suppress(OSError, ValueError):  # a name too long, or with a zero byte in it

@@ -201,6 +201,14 @@ def test_samples_that_were_cut_between_two_lines_are_no_ratio(tmp_path: Path, wh
         ratios_of(record)
 
 
+def test_a_sample_that_is_not_verified_makes_no_ratio(tmp_path: Path) -> None:
+    record = written(tmp_path)
+    path = record.path / "samples.jsonl"
+    path.write_text(path.read_text().replace('"verified": true', '"verified": false', 1))
+    with pytest.raises(ReamError, match="is not verified; no number of this record counts"):
+        ratios_of(record)
+
+
 def test_of_many_runs_that_are_not_alike_few_differences_are_named(tmp_path: Path) -> None:
     runs = [written(tmp_path, n, run={"stage": f"stage {n}"}) for n in range(1, 8)]
     with pytest.raises(BadUsage) as found:

@@ -79,10 +79,15 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
 
     Where a kernel gave fewer huge pages than asked for, of the time as if it had given all.
     `before` itself is not among them, its second copy is. Empty of the live stage, where there is
-    no `before`. Raises what lines() does.
+    no `before`. Raises what lines() does, and ReamError if memory was wrong after any sample.
     """
     by_row: dict[str, list[Line]] = {}
     for line in lines(record):
+        if not line.sample.verified:
+            raise ReamError(
+                f"{record.path / SAMPLES}: a sample of {line.sample.row} {line.sample.subject} is"
+                " not verified; no number of this record counts"
+            )
         by_row.setdefault(line.sample.row, []).append(line)
     unit = units(record)
     found: dict[Place, Estimate] = {}

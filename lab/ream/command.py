@@ -72,7 +72,7 @@ def run(command: Command) -> str:
         try:
             out, err = process.communicate(timeout=command.deadline_s)
         except BaseException as cause:  # Ctrl-C too: the new session shields the child from it
-            _kill(process)
+            kill_group(process)
             if isinstance(cause, subprocess.TimeoutExpired):
                 raise ReamError(
                     f"{command}: still running after {command.deadline_s:g} s"
@@ -83,9 +83,11 @@ def run(command: Command) -> str:
     return out
 
 
-def _kill(process: "subprocess.Popen[Any]") -> None:
-    """A program and all of its children. Of Ctrl-C Popen gives it a moment to see it, too, and may
-    have reaped it by then: there is nothing left to kill, and the cause is not to be hidden.
+def kill_group(process: "subprocess.Popen[Any]") -> None:
+    """Kill a program that leads a session of its own, and all of its children.
+
+    Of Ctrl-C Popen gives it a moment to see it, too, and may have reaped it by then: there is
+    nothing left to kill, and the cause is not to be hidden.
     """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -120,10 +122,10 @@ def stream(command: Command) -> Generator[str, None, None]:
                 yield line
             process.wait(max(ends_at - time.monotonic(), 0))
         except (TimeoutError, subprocess.TimeoutExpired) as cause:
-            _kill(process)
+            kill_group(process)
             raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
         except BaseException:  # Ctrl-C too: the new session shields the child from it
-            _kill(process)
+            kill_group(process)
             raise
         if process.returncode != 0:
             said.seek(0)

@@ -79,8 +79,13 @@ class Decided:
     layout: Layout | None = None
 
 
-Decisions = Mapping[tuple[str, str], Decided]
-"""By row and variant."""
+_Place = tuple[str, str]
+"""A row and a variant."""
+
+Decisions = Mapping[_Place, Decided]
+_Found = Mapping[_Place, Estimate]
+_Tests = Mapping[_Place, tuple[Estimate, Estimate | None]]
+"""Each with the floor that it has to be larger than."""
 
 
 def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
@@ -90,24 +95,15 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
     together. A count repeats exactly and is decided alone; so is the floor's own ratio.
     """
     by_name = {one.row.name: one for one in rows}
-    found = {
-        (row, name): estimate
-        for row, one in by_name.items()
-        for name in names
-        if name != BEFORE and (estimate := one.ratio(name)) is not None
-    }
-    tests = {
-        (row, name): (estimate, by_name[row].floor)
-        for (row, name), estimate in found.items()
-        if name not in IMPLIED and not by_name[row].counted
-    }
-    seen = statistics.effects(tests)
+    found = _ratios(by_name, [name for name in names if name != BEFORE], to=BEFORE)
+    tests = _tests(found, by_name)
+    seen = _seen(found, tests, by_name)
     layouts = _layouts(tests, by_name)
     return {
-        (row, name): Decided(estimate, seen[row, name], _p_value(estimate), layouts[row, name])
-        if (row, name) in tests
-        else Decided(estimate, statistics.counts(estimate, by_name[row].floor))
-        for (row, name), estimate in found.items()
+        key: Decided(estimate, seen[key], _p_value(estimate), layouts[key])
+        if key in tests
+        else Decided(estimate, seen[key])
+        for key, estimate in found.items()
     }
 
 
@@ -118,34 +114,47 @@ def decide_over_published(rows: Sequence[MeasuredRow], names: Sequence[str]) -> 
     excludes 1 and is larger than the floor in one run of five.
     """
     by_name = {one.row.name: one for one in rows}
-    found = {
+    others = [name for name in names if name not in (*IMPLIED, PUBLISHED)]
+    found = _ratios(by_name, others, to=PUBLISHED)
+    seen = _seen(found, _tests(found, by_name), by_name)
+    return {key: Decided(estimate, seen[key]) for key, estimate in found.items()}
+
+
+def _ratios(by_name: Mapping[str, MeasuredRow], names: Sequence[str], *, to: str) -> _Found:
+    return {
         (row, name): estimate
         for row, one in by_name.items()
         for name in names
-        if name not in (*IMPLIED, PUBLISHED)
-        and (estimate := one.ratio(name, to=PUBLISHED)) is not None
+        if (estimate := one.ratio(name, to=to)) is not None
     }
-    timed = {
+
+
+def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
+    """What is decided together: times of variants that may differ from what they stand beside."""
+    return {
         (row, name): (estimate, by_name[row].floor)
         for (row, name), estimate in found.items()
-        if not by_name[row].counted
+        if name not in IMPLIED and not by_name[row].counted
     }
-    seen = statistics.effects(timed)
+
+
+def _seen(
+    found: _Found, tests: _Tests, by_name: Mapping[str, MeasuredRow]
+) -> Mapping[_Place, bool | None]:
+    """Whether each is an effect: among its like where it is tested, else alone."""
+    together = statistics.effects(tests)
     return {
-        (row, name): Decided(
-            estimate,
-            seen[row, name]
-            if (row, name) in timed
-            else statistics.counts(estimate, by_name[row].floor),
-        )
+        (row, name): together[row, name]
+        if (row, name) in tests
+        else statistics.counts(estimate, by_name[row].floor)
         for (row, name), estimate in found.items()
     }
 
 
 def _layouts(
-    tests: Mapping[tuple[str, str], tuple[Estimate, Estimate | None]],
+    tests: _Tests,
     by_name: Mapping[str, MeasuredRow],
-) -> dict[tuple[str, str], Layout | None]:
+) -> dict[_Place, Layout | None]:
     """What launches differ by: it counts where chance does not make it, and is worth a word."""
     found = {
         (row, name): one

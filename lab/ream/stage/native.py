@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ream.command import Command, last_words, run
+from ream.command import Command, kill_group, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
@@ -191,7 +191,7 @@ def launch_once(
                 heard(text)
                 yield event
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            kill_group(process)
             raise
         code = process.wait()
         if code or not ended:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Programs of workloads/: compiled for this machine or a guest, and run on this machine."""
 
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ream.command import Command, last_words, require, run
+from ream.command import Command, kill_group, last_words, require, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
 
@@ -75,10 +74,8 @@ def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
         try:
             out, said = process.communicate(timeout=deadline_s)
         except BaseException as cause:  # Ctrl-C too: the new session shields it from that
-            # communicate() gives a program a moment to see Ctrl-C, and may have reaped it.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()  # which Popen leaves out after a KeyboardInterrupt
+            kill_group(process)
+            process.wait()  # which Popen leaves out after a KeyboardInterrupt
             if isinstance(cause, subprocess.TimeoutExpired):
                 raise ReamError(f"{argv[0]}: still running after {deadline_s:g} s") from cause
             raise

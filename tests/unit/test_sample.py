@@ -31,6 +31,7 @@ samples = st.builds(
     time_ns=st.integers(1, (1 << 63) - 1),
     nr_bytes=st.integers(1, (1 << 63) - 1),
     verified=st.booleans(),
+    cpu_ns=st.none() | st.integers(0, (1 << 63) - 1),
 )
 
 
@@ -56,6 +57,8 @@ def test_keys_that_are_not_ours_are_left_alone() -> None:
         ({"launch": -1}, "launch is no whole number from 0 on"),
         ({"nr_bytes": None}, "nr_bytes is no whole number"),
         ({"verified": 1}, "verified is no bool"),
+        ({"cpu_ns": -1}, "cpu_ns is no whole number from 0 on (it is -1)"),
+        ({"cpu_ns": 1.5}, "cpu_ns is no whole number"),
         ({"row": 7}, "row is no str"),
         ({"role": "fill"}, "role is neither variant nor limit (it is 'fill')"),
         ({"role": []}, "role is neither"),

@@ -34,6 +34,9 @@ class Sample:
     nr_bytes: int
     """Bytes of memory map written."""
     verified: bool
+    cpu_ns: int | None = None
+    """CPU time that the whole machine used for it, of all threads and kernel threads that took
+    part; None where the stage does not say."""
 
     @classmethod
     def from_json(cls, line: str, *, where: str) -> Self:
@@ -64,11 +67,17 @@ class Sample:
                 raise _fault(where, name, f"no whole number from {least} on", fields)
         if fields.get("role") not in _ROLES:
             raise _fault(where, "role", f"neither {' nor '.join(_ROLES)}", fields)
-        return cls(**{name: fields[name] for name in cls.__dataclass_fields__})
+        if (cpu_ns := fields.get("cpu_ns")) is not None and (
+            type(cpu_ns) is not int or not 0 <= cpu_ns < _TOO_MUCH
+        ):
+            raise _fault(where, "cpu_ns", "no whole number from 0 on", fields)
+        own: dict[str, Any] = {name: fields.get(name) for name in cls.__dataclass_fields__}
+        return cls(**own)
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
         """One line without its end; `extra` holds what only the stage knows, as its slot."""
-        return json.dumps({**extra, **asdict(self)}, allow_nan=False)
+        own = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps({**extra, **own}, allow_nan=False)
 
 
 def _fault(where: str, name: str, fault: str, fields: Mapping[str, Any]) -> ReamError:

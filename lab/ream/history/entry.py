@@ -16,6 +16,7 @@ from ream.errors import ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN
 from ream.history import like
 from ream.history.ratios import lines
+from ream.record.packed import opened, place_of
 from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record
 from ream.report.contract import RowResult, Summary
 from ream.values import Sealed, Texts, Value
@@ -136,7 +137,7 @@ def stamps(runs: Path) -> Iterator[Stamp]:
     for path in paths:
         if path.name.startswith(".") or not path.name.isprintable():
             continue  # one that is not finished, or not ours
-        files = [_file_stamp(path / name) for name in _NEEDED]
+        files = [_file_stamp(place_of(path / name)) for name in _NEEDED]
         looks_so = _DIRECTORY.fullmatch(path.name) and any(file != "-" for file in files)
         if files[0] != "-" or looks_so:
             yield Stamp(name=path.name, files=" ".join(files))
@@ -149,7 +150,7 @@ def read(path: Path) -> Listed | None:
     except (ReamError, ValidationError, OSError) as cause:
         if not path.exists():
             return None
-        missing = [name for name in _NEEDED if not (path / name).is_file()]
+        missing = [name for name in _NEEDED if not place_of(path / name).is_file()]
         said = f"{', '.join(missing)} missing" if missing else _one_line(cause)
         return Listed(damaged=Damaged(name=path.name, fault=said))
     return Listed(entry=entry)
@@ -210,7 +211,7 @@ def _row(row: RowResult) -> RowEntry:
 def _cut(samples: Path) -> str | None:
     """Whether the samples end in the middle of a line, as on a disk that was full."""
     try:
-        with samples.open("rb") as file:
+        with opened(samples) as file:
             end = file.seek(0, 2)
             if end == 0:
                 return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from ream.history.choose import Choice
 from ream.history.entry import Damaged, Entry, started
+from ream.record.packed import place_of
 from ream.record.record import (
     CONSOLES,
     LETTER,
@@ -127,7 +128,8 @@ def history_object(
 
 def files_of(path: Path) -> dict[str, str]:
     """Where each file of a record is, of those that it has."""
-    return {name: str(path / name) for name in FILES if (path / name).exists()}
+    places = {name: place_of(path / name) for name in FILES}
+    return {name: str(place) for name, place in places.items() if place.exists()}
 
 
 def alike(entries: Iterable[Entry], entry: Entry) -> list[Entry]:

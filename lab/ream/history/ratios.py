@@ -14,6 +14,7 @@ from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
+from ream.record.packed import opened
 from ream.record.record import RUN, SAMPLES, Record
 from ream.report.compaction import alike
 
@@ -41,8 +42,9 @@ def lines(record: Record) -> Iterator[Line]:
     path = record.path / SAMPLES
     seen: Counter[Place] = Counter()
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for number, text in enumerate(file, start=1):
+        with opened(path) as file:
+            for number, line in enumerate(file, start=1):
+                text = line.decode(errors="replace")
                 sample = Sample.from_json(text, where=f"{path}:{number}")
                 if sample.role == "variant":
                     seen[sample.row, sample.subject] += 1

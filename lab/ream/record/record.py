@@ -20,6 +20,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
 from ream.paths import data_dir
 from ream.record.journal import JOURNAL, Journal, holds_a_round, told
+from ream.record.packed import opened
 
 SCHEMA = 1
 """Of run.json and receipt.json; docs/format.md says what it means."""
@@ -330,9 +331,10 @@ class Record:
         """Its samples, in the order they were taken; raises ReamError at a line that is none."""
         path = self.path / SAMPLES
         try:
-            with path.open(encoding="utf-8", errors="replace") as lines:
+            with opened(path) as lines:
                 for number, line in enumerate(lines, start=1):
-                    yield Sample.from_json(line, where=f"{path}:{number}")
+                    text = line.decode(errors="replace")
+                    yield Sample.from_json(text, where=f"{path}:{number}")
         except OSError as cause:
             raise ReamError(f"{path}: {cause.strerror}") from cause
 
@@ -386,7 +388,8 @@ def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:
     """
     more = f"; {way_out}" if way_out else ""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        with opened(path) as file:
+            value = json.loads(file.read().decode())
     except OSError as cause:
         raise BadUsage(f"{path}: {cause.strerror}{more}") from cause
     except (ValueError, RecursionError) as cause:

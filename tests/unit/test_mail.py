@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
-from ream.mail.read import LAYOUTS, import_text
+from ream.mail.read import LAYOUTS, Imported, import_text
 from ream.mail.write import to_toml, toml_value
 from ream.paths import PUBLISHED
 from ream.published import Table, TableRow, load_file, load_tables, lookup
@@ -28,7 +28,7 @@ NBSP, THIN, MINUS = "\xa0", "\u2009", "\u2212"
 
 
 def rows_of(mail: bytes) -> list[TableRow]:
-    ((table, _),) = import_text(mail, NOTHING)
+    ((table, _),) = import_text(mail, NOTHING).tables
     return list(table.rows)
 
 
@@ -44,7 +44,7 @@ def test_every_mail_of_the_checkout_has_its_table_there() -> None:
 @pytest.mark.parametrize("name", MAILS)
 def test_a_mail_gives_the_numbers_of_its_table_field_by_field(name: str) -> None:
     ours = lookup(TABLES, name)
-    ((read, _),) = import_text(MAILS[name], {"id": name})
+    ((read, _),) = import_text(MAILS[name], {"id": name}).tables
     assert (read.id, read.experiment) == (ours.id, ours.experiment)
     assert (read.unit, read.better) == (ours.unit, ours.better)
     assert (read.cpus, read.node_gib) in (
@@ -61,10 +61,10 @@ def test_a_mail_gives_the_numbers_of_its_table_field_by_field(name: str) -> None
 
 @pytest.mark.parametrize("name", MAILS)
 def test_what_is_written_reads_back_equal(name: str, tmp_path: Path) -> None:
-    tables = import_text(MAILS[name], {"id": name, "author": 'A "B" \\ C\nÜ \x7f'})
+    imported = import_text(MAILS[name], {"id": name, "author": 'A "B" \\ C\nÜ \x7f'})
     file = tmp_path / "out.toml"
-    file.write_text(to_toml(tables), encoding="utf-8")
-    assert load_file(file) == tuple(table for table, _ in tables)
+    file.write_text(to_toml(imported), encoding="utf-8")
+    assert load_file(file) == tuple(table for table, _ in imported.tables)
     assert file.read_text(encoding="utf-8").startswith("# SPDX-License-Identifier")
 
 
@@ -90,7 +90,7 @@ def test_headers_that_are_pasted_too_are_facts() -> None:
         "From: Some Body <some@example.org>\nSubject: [PATCH] faster\n"
         "Date: Wed, 3 Jun 2026 16:01:52 +0800\nMessage-ID: <1@example>\n\n"
     )
-    ((table, _),) = import_text(headers.encode() + MAILS["fork-pte-batch-v3"], NOTHING)
+    ((table, _),) = import_text(headers.encode() + MAILS["fork-pte-batch-v3"], NOTHING).tables
     assert (table.author, table.title) == ("Some Body", "[PATCH] faster")
     assert (table.date, table.message_id) == (dt.date(2026, 6, 3), "1@example")
 
@@ -106,13 +106,13 @@ def test_headers_that_are_pasted_too_are_facts() -> None:
 )
 def test_words_of_a_header_are_as_their_author_wrote_them(encoded: str, read: str) -> None:
     headers = f"From: {encoded} <j@example.org>\nSubject: {encoded}\n\n"
-    ((table, _),) = import_text(headers.encode() + MAILS["fork-pte-batch-v3"], NOTHING)
+    ((table, _),) = import_text(headers.encode() + MAILS["fork-pte-batch-v3"], NOTHING).tables
     assert (table.author, table.title) == (read, read)
 
 
 def test_a_mail_with_several_machines_gives_a_table_for_each() -> None:
     both = MAILS["deferred-init-skylake"] + b"\n\n" + MAILS["deferred-init-zen-guest-4cpu"]
-    first, second = (table for table, _ in import_text(both, {"id": "boots"}))
+    first, second = (table for table, _ in import_text(both, {"id": "boots"}).tables)
     assert (first.id, second.id) == ("boots-1", "boots-2")
     assert (first.cpus, second.cpus) == (104, 4)
     assert (len(first.rows), len(second.rows)) == (8, 5)
@@ -160,8 +160,9 @@ def test_a_whole_mail_with_an_encoded_body_is_read_with_its_headers(encoding: st
     message = EmailMessage()
     message["From"] = "Shivank Gärg <s@example.org>"
     message["Subject"] = "[RFC PATCH v4 0/6] faster"
-    message.set_content(MAILS["migrate-offload-v4"].decode(), cte=encoding)
-    ((table, _),) = import_text(message.as_bytes(), NOTHING)
+    own = re.sub("(?m)^> ?", "", MAILS["migrate-offload-v4"].decode())
+    message.set_content(own, cte=encoding)
+    ((table, _),) = import_text(message.as_bytes(), NOTHING).tables
     assert list(table.rows) == rows_of(MAILS["migrate-offload-v4"])
     assert (table.author, table.title) == ("Shivank Gärg", "[RFC PATCH v4 0/6] faster")
 
@@ -173,7 +174,7 @@ def test_a_mail_in_parts_is_read_once(name: str) -> None:
     message["Subject"] = "both ways"
     message.set_content(text, cte="8bit")
     message.add_alternative(f"<pre>{html.escape(text)}</pre>", subtype="html")
-    ((table, _),) = import_text(message.as_bytes(), NOTHING)
+    ((table, _),) = import_text(message.as_bytes(), NOTHING).tables
     assert (list(table.rows), table.title) == (rows_of(MAILS[name]), "both ways")
 
 
@@ -258,7 +259,7 @@ def test_a_damaged_line_is_refused_or_its_numbers_are_those_printed(name: str, d
     what = data.draw(st.sampled_from(["", "x", "|", "\n", "±", "9", ".", "-", "\x00", "٣"]))
     damaged = (mail[:place] + what + mail[place + 1 :]).encode()
     try:
-        rows = [row for table, _ in import_text(damaged, NOTHING) for row in table.rows]
+        rows = [row for table, _ in import_text(damaged, NOTHING).tables for row in table.rows]
     except BadUsage:
         return
     # A digit changed gives another number: but only one, of those in the text.
@@ -339,5 +340,5 @@ def test_the_tables_of_the_checkout_survive_being_written(tmp_path: Path) -> Non
     for table in TABLES:
         file = tmp_path / f"{table.id}.toml"
         parsed = Parsed(table.unit, table.better, table.method, table.rows)
-        file.write_text(to_toml([(table, parsed)]), encoding="utf-8")
+        file.write_text(to_toml(Imported(((table, parsed),), ())), encoding="utf-8")
         assert Table.model_validate(read_toml(file)["table"][0]) == table

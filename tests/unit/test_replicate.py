@@ -431,7 +431,7 @@ def test_launches_and_rounds_are_those_asked_for_and_in_the_command(experiments)
 
 @pytest.mark.parametrize("path", sorted((PUBLISHED / "mail").glob("*.txt")), ids=lambda p: p.stem)
 def test_a_table_from_a_mail_is_run_by_the_rows_of_the_one_it_was(path: Path, experiments) -> None:
-    ((mine, _),) = import_text(path.read_bytes(), {"id": "mine"})
+    ((mine, _),) = import_text(path.read_bytes(), {"id": "mine"}).tables
     ours = lookup(TABLES, path.stem)
     assert {fit.row.name for fit in fits(mine, experiments)} == {
         fit.row.name

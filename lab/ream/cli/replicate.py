@@ -243,7 +243,10 @@ def _import(mail: Path, out: Path | None, facts: Mapping[str, str | None], *, fo
     from ream.mail.read import import_text  # noqa: PLC0415
     from ream.mail.write import to_toml  # noqa: PLC0415
 
-    text = to_toml(import_text(_read(mail), facts))
+    imported = import_text(_read(mail), facts)
+    for said in imported.left:
+        print(f"ream: {said}", file=sys.stderr)
+    text = to_toml(imported)
     if out is None:
         sys.stdout.write(text)
         return

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from ream.errors import BadUsage
-from ream.mail.layout import Found, Parsed, distinct
+from ream.mail.layout import Parsed, distinct, places
 from ream.mail.text import NUMBER, Line, cells, number
 from ream.published import TableRow
 
@@ -21,29 +21,43 @@ _BASELINE = re.compile(r"Baseline \(.*?\b(v[0-9]+\.[0-9][\w.-]*)")
 _LEAST_CELLS = 3
 
 
-def read_by_folio(lines: Sequence[Line]) -> Found | None:
+_FEW = 8
+"""Lines above the head that may say which call was timed."""
+
+
+def folio_starts(lines: Sequence[Line]) -> Sequence[int]:
+    return places(lines, lambda line: _is_folio_head(cells(line)))
+
+
+def read_by_folio(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """A line for each folio size: before, after, and the change in per cent."""
-    head = next((line for line in lines if _is_folio_head(cells(line))), None)
-    if head is None:
-        return None
-    rows, understood = [], {head.number}
-    for line in lines:
-        if line.number > head.number and (row := _folio_row(cells(line))) is not None:
+    rows, understood = [], {lines[start].number}
+    for line in lines[start + 1 : end]:
+        if (row := _folio_row(cells(line))) is not None:
             rows.append(row)
             understood.add(line.number)
-    base = cells(head)[1]
-    table = Parsed(
+    base = cells(lines[start])[1]
+    above = _paragraph_above(lines[max(0, start - _FEW) : start])
+    method = "before and after, by the size of the folios"
+    notes = {"unit": "not in the table: this layout's benchmark prints seconds"}
+    if "munmap" in above and "fork" not in above:
+        method = f"munmap(), {method}"
+    else:
+        notes["method"] = "of fork(), unless id, title or method says unmap"
+    return Parsed(
         unit="s",
         better="lower",
-        method="before and after, by the size of the folios",
+        method=method,
         rows=distinct(rows),
         facts={"base": base} if _VERSION.fullmatch(base) else {},
-        notes={
-            "unit": "not in the table: this layout's benchmark prints seconds",
-            "method": "of fork(), unless id, title or method says unmap",
-        },
+        notes=notes,
+        lines=frozenset(understood),
     )
-    return Found((table,), frozenset(understood))
+
+
+def _paragraph_above(lines: Sequence[Line]) -> str:
+    blocks = "\n".join(line.text for line in lines).strip().split("\n\n")
+    return blocks[-1]
 
 
 def _is_folio_head(parts: Sequence[str]) -> bool:
@@ -70,12 +84,35 @@ def _folio_row(parts: Sequence[str]) -> TableRow | None:
     return TableRow(params={"folio_kib": int(kib)}, values=told)
 
 
-def read_by_channels(lines: Sequence[Line]) -> Found | None:
+def channels_starts(lines: Sequence[Line]) -> Sequence[int]:
+    """Its two grids are one table: the second one's head names the channels."""
+    starts: list[int] = []
+    has_channels = False
+    for place, line in enumerate(lines):
+        parts = [part for part in cells(line) if part]
+        if _sizes(parts) is None:
+            continue
+        channels = parts[0].lower().startswith("channel")
+        if not starts or has_channels or not channels:
+            starts.append(place)
+        has_channels = channels
+    return [
+        _with_base(lines, place, least) for place, least in zip(starts, [-1, *starts], strict=False)
+    ]
+
+
+def _with_base(lines: Sequence[Line], head: int, above: int) -> int:
+    """Where the text that names the kernel before stands, a few lines above the head; or there."""
+    near = range(head - 1, max(above, head - _FEW - 1), -1)
+    return next((place for place in near if _BASELINE.search(lines[place].text)), head)
+
+
+def read_by_channels(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """Two grids with the same sizes of folios: the kernel before, and one line per channels."""
     sizes: tuple[str, ...] = ()
     facts: dict[str, str] = {}
     rows, understood = [], set[int]()
-    for line in lines:
+    for line in lines[start:end]:
         parts = [part for part in cells(line) if part]
         if (found := _sizes(parts)) is not None:
             if sizes and found != sizes:
@@ -88,20 +125,22 @@ def read_by_channels(lines: Sequence[Line]) -> Found | None:
         else:
             continue
         understood.add(line.number)
-    if not sizes:
-        return None
-    table = Parsed(
+    named = {name for row in rows for name in row.values}
+    lacks = None
+    if rows and "before" not in named:
+        lacks = "there is no line of the kernel before: one without a number of channels"
+    elif rows and "published" not in named:
+        lacks = "there is no line of the patched kernel: one with a number of channels"
+    return Parsed(
         unit="GB/s",
         better="higher",
         method="throughput by channels and folio size; channels = 0 is the kernel before",
         rows=distinct(rows),
         facts=facts,
         notes={"unit": "not in the table: this layout has rates"},
+        lines=frozenset(understood),
+        lacks=lacks,
     )
-    lacks = None
-    if rows and not any("before" in row.values for row in rows):
-        lacks = "there is no line of the kernel before: one without a number of channels"
-    return Found((table,), frozenset(understood), lacks)
 
 
 def _sizes(parts: Sequence[str]) -> tuple[str, ...] | None:

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ream.mail.layout import Found, Parsed, distinct
+from ream.mail.layout import Parsed, distinct, places
 from ream.mail.text import NUMBER, Line, number
 from ream.published import AS_NAMED, TableRow
 from ream.values import Scalar
@@ -25,30 +25,26 @@ _FEW = 8
 """Lines above the head that may be about its machine."""
 
 
-def read_by_threads(lines: Sequence[Line]) -> Found | None:
+def threads_starts(lines: Sequence[Line]) -> Sequence[int]:
+    return places(lines, lambda line: _THREADS_HEAD.fullmatch(line.text) is not None)
+
+
+def read_by_threads(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """Boot and deferred initialisation by threads; a mail has such a table for each machine."""
-    heads = [n for n, line in enumerate(lines) if _THREADS_HEAD.fullmatch(line.text)]
-    tables, understood = [], set[int]()
-    for place, head in enumerate(heads):
-        end = heads[place + 1] if place + 1 < len(heads) else len(lines)
-        rows = []
-        understood.add(lines[head].number)
-        for line in lines[head + 1 : end]:
-            if (found := _THREADS_ROW.fullmatch(line.text)) is not None:
-                rows.append(_threads_row(found))
-                understood.add(line.number)
-        above = _above(lines[max(0, head - _FEW) : head])
-        understood |= {line.number for line in above}
-        tables.append(
-            Parsed(
-                unit="ms",
-                better="lower",
-                method=_METHOD,
-                rows=distinct(rows),
-                facts=_machine([line.text for line in above]),
-            )
-        )
-    return Found(tuple(tables), frozenset(understood)) if tables else None
+    above = _above(lines[max(0, start - _FEW) : start])
+    rows, understood = [], {lines[start].number, *(line.number for line in above)}
+    for line in lines[start + 1 : end]:
+        if (found := _THREADS_ROW.fullmatch(line.text)) is not None:
+            rows.append(_threads_row(found))
+            understood.add(line.number)
+    return Parsed(
+        unit="ms",
+        better="lower",
+        method=_METHOD,
+        rows=distinct(rows),
+        facts=_machine([line.text for line in above]),
+        lines=frozenset(understood),
+    )
 
 
 def _threads_row(found: re.Match[str]) -> TableRow:
@@ -104,28 +100,28 @@ _MODE = re.compile(r"(?:[0-9]{1,3} )?((?:busy-)?(?:baseline|dma)) (.+)")
 _LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations",)
 
 
-def read_by_mode(lines: Sequence[Line]) -> Found | None:
+def mode_starts(lines: Sequence[Line]) -> Sequence[int]:
+    return places(lines, lambda line: bool(_columns(line.text)))
+
+
+def read_by_mode(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """A line for each mode, a column for each quantity; a dash where there was none."""
-    heads = ((line, names) for line in lines if (names := _columns(line.text)))
-    head, names = next(heads, (None, ()))
-    if head is None:
-        return None
-    rows, understood = [], {head.number}
-    for line in lines:
-        found = _MODE.fullmatch(line.text)
-        if line.number > head.number and found is not None:
-            values = _values(found[2].split(), names)
-            if values is not None:
-                rows.append(TableRow(params={"mode": found[1]}, values=values))
-                understood.add(line.number)
-    table = Parsed(
+    names = _columns(lines[start].text)
+    rows, understood = [], {lines[start].number}
+    for line in lines[start + 1 : end]:
+        if (found := _MODE.fullmatch(line.text)) is None:
+            continue
+        if (values := _values(found[2].split(), names)) is not None:
+            rows.append(TableRow(params={"mode": found[1]}, values=values))
+            understood.add(line.number)
+    return Parsed(
         unit=AS_NAMED,
         better=_better(names),
         method="a line for each mode; busy- has a counting loop on the same CPU",
         rows=distinct(rows),
         notes={"better": "not in the table: what these quantities are"},
+        lines=frozenset(understood),
     )
-    return Found((table,), frozenset(understood))
 
 
 def _columns(text: str) -> tuple[str, ...]:

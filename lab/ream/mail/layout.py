@@ -23,17 +23,12 @@ class Parsed:
     """Other fields of the table that the text says: machine, cpus, node_gib, base."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """By field, what is known from the layout and not from the text."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a layout takes for its own."""
-
-    tables: tuple[Parsed, ...]
-    understood: frozenset[int]
-    """Numbers of the lines."""
+    lines: frozenset[int] = frozenset()
+    """Numbers of the lines that it was read from."""
     lacks: str | None = None
     """What is missing, if none of the lines that were not understood has it."""
+    skipped: Mapping[int, str] = field(default_factory=dict)
+    """By number, lines between its own that it has no use for, and why."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +38,17 @@ class Layout:
     name: str
     looks_like: str
     experiment: str
-    read: Callable[[Sequence[Line]], Found | None]
-    """None: this is not its table. Raises BadUsage if it is, but is damaged."""
+    starts: Callable[[Sequence[Line]], Sequence[int]]
+    """Where in these lines its tables begin."""
+    read: Callable[[Sequence[Line], int, int], Parsed | None]
+    """The table that begins at the first place and ends before the second.
+
+    None: this is not its table. Raises BadUsage if it is, but is damaged."""
+
+
+def places(lines: Sequence[Line], is_head: Callable[[Line], bool]) -> tuple[int, ...]:
+    """Of the lines that are heads of tables."""
+    return tuple(place for place, line in enumerate(lines) if is_head(line))
 
 
 def distinct(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ream.errors import BadUsage
-from ream.mail.layout import Found, Parsed
+from ream.mail.layout import Parsed
 from ream.mail.text import NUMBER, Line, number
 from ream.published import TableRow
 from ream.values import Scalar
@@ -27,6 +27,7 @@ _WITH = re.compile(r"With this patch series ?:", re.IGNORECASE)
 _NODE = re.compile(
     r"\[ ?[0-9]+\.[0-9]+ ?\] node ([0-9]{1,4}) initialised, ([0-9]{1,15}) pages in ([0-9]{1,9})ms"
 )
+_MESSAGE = re.compile(r"\[ ?[0-9]+\.[0-9]+ ?\] (?!node ).+")
 
 _VARIANTS = ("before", "published")
 _Key = tuple[tuple[str, Scalar], ...]
@@ -63,13 +64,38 @@ class _Pairs:
         return None
 
 
-def read_bindings(lines: Sequence[Line]) -> Found | None:
+def binding_starts(lines: Sequence[Line]) -> Sequence[int]:
+    """A second table begins where a device, or a base without a device, comes again."""
+    starts: list[int] = []
+    devices, after = set[str](), False
+    for place, line in enumerate(lines):
+        if (found := _DEVICE.fullmatch(line.text)) is not None:
+            device = f"{found[2]}, {found[3]}"
+            if not starts or device in devices:
+                starts.append(place)
+                devices.clear()
+            devices.add(device)
+            after = False
+        elif _BASE.fullmatch(line.text):
+            if not starts or (after and not devices):
+                starts.append(place)
+            after = False
+        elif _SERIES.fullmatch(line.text):
+            after = True
+        elif not starts and _BINDING.fullmatch(line.text):
+            starts.append(place)
+    return starts
+
+
+def read_bindings(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """First binding and rebinds, of the base and of the series, for each of two devices."""
     pairs, understood = _Pairs(), set[int]()
     variant = config = base = None
     guessed = False
-    for line in lines:
+    for line in lines[start:end]:
         if (found := _BASE.fullmatch(line.text)) is not None:
+            if base not in (None, found[1]):
+                raise BadUsage(f"line {line.number}: another base than {base}: {line.text}")
             variant, base = "before", found[1]
         elif _SERIES.fullmatch(line.text):
             variant = "published"
@@ -85,39 +111,70 @@ def read_bindings(lines: Sequence[Line]) -> Found | None:
         else:
             continue
         understood.add(line.number)
-    if base is None or not any(_BINDING.fullmatch(line.text) for line in lines):
+    if base is None or not pairs.rows():
         return None
     said = "not in the table: the device that the series' other versions have with this driver"
-    table = Parsed(
+    return Parsed(
         unit="ms",
         better="lower",
         method="driver unbound and rebound; first bind apart, then the average of the rebinds",
         rows=pairs.rows(),
         facts={"base": base},
         notes={"rows": said} if guessed else {},
+        lines=frozenset(understood),
+        lacks=pairs.lacks(),
     )
-    return Found((table,), frozenset(understood), pairs.lacks())
 
 
-def read_boot_log(lines: Sequence[Line]) -> Found | None:
+def _variant(line: Line) -> str | None:
+    if _WITHOUT.fullmatch(line.text):
+        return "before"
+    return "published" if _WITH.fullmatch(line.text) else None
+
+
+def boot_starts(lines: Sequence[Line]) -> Sequence[int]:
+    """A second log begins where the same kernel comes again."""
+    starts: list[int] = []
+    seen = set[str]()
+    for place, line in enumerate(lines):
+        variant = _variant(line)
+        if variant is not None:
+            if not starts or variant in seen:
+                starts.append(place)
+                seen.clear()
+            seen.add(variant)
+        elif not starts and _NODE.fullmatch(line.text):
+            starts.append(place)
+    return starts
+
+
+def read_boot_log(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     """What the kernel printed of each node, without the series and with it."""
     pairs, understood, variant = _Pairs(), set[int](), None
-    for line in lines:
-        if _WITHOUT.fullmatch(line.text):
-            variant = "before"
-        elif _WITH.fullmatch(line.text):
-            variant = "published"
-        elif (found := _NODE.fullmatch(line.text)) is not None:
+    for line in lines[start:end]:
+        if (found := _NODE.fullmatch(line.text)) is not None:
             if variant is None:
                 raise BadUsage(f"line {line.number}: with the series, or without? {line.text}")
             node = {"node": int(found[1]), "nr_pages": int(found[2])}
             pairs.add(node, variant, found[3], line)
+        elif (told := _variant(line)) is not None:
+            variant = told
         else:
             continue
         understood.add(line.number)
-    if not any(_NODE.fullmatch(line.text) for line in lines):
+    if not pairs.rows():
         return None
-    table = Parsed(
-        unit="ms", better="lower", method="boot log without and with the series", rows=pairs.rows()
+    last = max(understood)
+    return Parsed(
+        unit="ms",
+        better="lower",
+        method="boot log without and with the series",
+        rows=pairs.rows(),
+        lines=frozenset(understood),
+        lacks=pairs.lacks(),
+        skipped={
+            line.number: "a boot message of no node; it is in no table"
+            for line in lines[start:end]
+            if line.number < last and _MESSAGE.fullmatch(line.text)
+        },
     )
-    return Found((table,), frozenset(understood), pairs.lacks())

@@ -1,122 +1,280 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A mail into published tables: find the layout, and leave out no number of it."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import pairwise
 
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
-from ream.mail import bars, columns, logs
-from ream.mail.layout import Found, Layout, Parsed
-from ream.mail.text import Line, headers, lines_of
+from ream.mail import about, bars, columns, logs, prose
+from ream.mail.layout import Layout, Parsed
+from ream.mail.left import Left, quoted, unread
+from ream.mail.text import Line, lines_of
+from ream.mail.thread import Source, sources_of
 from ream.published import Table
 from ream.values import faults
 
 LAYOUTS = (
-    Layout("bindings", logs.BINDINGS, "zone-device", logs.read_bindings),
-    Layout("threads", columns.THREADS, "deferred-init", columns.read_by_threads),
-    Layout("boot-log", logs.BOOT_LOG, "deferred-init", logs.read_boot_log),
-    Layout("folio-size", bars.FOLIO_KIB, "fork", bars.read_by_folio),
-    Layout("channels", bars.CHANNELS, "migrate", bars.read_by_channels),
-    Layout("modes", columns.MODES, "compact", columns.read_by_mode),
+    Layout("bindings", logs.BINDINGS, "zone-device", logs.binding_starts, logs.read_bindings),
+    Layout("private", prose.PRIVATE, "zone-device", prose.private_starts, prose.read_private),
+    Layout(
+        "threads", columns.THREADS, "deferred-init", columns.threads_starts, columns.read_by_threads
+    ),
+    Layout("boot-log", logs.BOOT_LOG, "deferred-init", logs.boot_starts, logs.read_boot_log),
+    Layout("folio-size", bars.FOLIO_KIB, "fork", bars.folio_starts, bars.read_by_folio),
+    Layout("channels", bars.CHANNELS, "migrate", bars.channels_starts, bars.read_by_channels),
+    Layout("modes", columns.MODES, "compact", columns.mode_starts, columns.read_by_mode),
 )
 """Every layout that is known, with the experiment whose table it is."""
 
 NOT_SAID = "not said"
 """What a field holds that a table must have and the mail does not."""
 
-LONGEST_LINE = 70
-"""Characters of a faulty line worth repeating to who pasted it."""
+_SKELETON = """\
+a result without a table is written by hand (docs/format.md, "A table in TOML"), for example
+  [[table]]
+  id = "mine"
+  experiment = "zone-device"
+  title = "{title}"
+  author = "{author}"
+  machine = "not said"
+  method = "as the sentence says"
+  unit = "ratio published/before"
+  better = "lower"
+  approximate = true
+  rows = [ {{ params = {{ config = "what was measured" }}, values = {{ published = 1.0 }} }} ]"""
 
 
-def import_text(mail: bytes, facts: Mapping[str, str | None]) -> tuple[tuple[Table, Parsed], ...]:
-    """Every table of a mail, each with what its text says of it.
+@dataclass(frozen=True)
+class Imported:
+    """Every table of a text, and a line for each thing that is in none."""
+
+    tables: tuple[tuple[Table, Parsed], ...]
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _One:
+    layout: Layout
+    parsed: Parsed
+    source: Source
+
+    @property
+    def first(self) -> int:
+        return min(self.parsed.lines)
+
+
+@dataclass
+class _Reading:
+    """What was found so far."""
+
+    tables: list[_One] = field(default_factory=list)
+    faults: list[Left] = field(default_factory=list)
+    """Tables that are damaged."""
+    others: list[Left] = field(default_factory=list)
+
+
+def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
+    """Every table of a mail or of a thread, each with what its text says of it.
 
     facts: id, experiment, title, author and machine, where the user gives them; they go before
-    what the mail says. Raises BadUsage with the first line that was not understood.
+    what the mail says. Raises BadUsage if there is no table, with all that was seen instead.
     """
     lines = lines_of(mail)
-    layout, found = _layout(lines)
-    _nothing_left_out(lines, found, layout)
-    asked = facts.get("experiment")
-    if asked is not None and asked != layout.experiment:
-        raise BadUsage(
-            f"--experiment {asked}: the layout {layout.name!r} has tables of {layout.experiment}"
-        )
-    given = {**headers(lines), **{name: value for name, value in facts.items() if value}}
-    name = given.get("id", f"{layout.experiment}-imported")
-    several = len(found.tables) > 1
-    return tuple(
-        (_table(parsed, layout, given, f"{name}-{number}" if several else name), parsed)
-        for number, parsed in enumerate(found.tables, start=1)
-    )
+    sources = sources_of(lines)
+    reading = _Reading()
+    for source in sources:
+        _read(source, reading)
+    _drop_quotations(reading)
+    if not reading.tables:
+        raise BadUsage(_nothing(lines, sources, reading))
+    _only_of(facts.get("experiment"), reading)
+    # The same words quoted again are the same result.
+    left = {str(one): one.number for one in (*reading.faults, *reading.others)}
+    return Imported(tuple(_named(reading.tables, facts)), tuple(sorted(left, key=left.__getitem__)))
 
 
-def _layout(lines: Sequence[Line]) -> tuple[Layout, Found]:
-    found = [(layout, its) for layout in LAYOUTS if (its := layout.read(lines)) is not None]
-    if found:
-        return max(found, key=lambda one: len(one[1].understood))
-    told = [line for line in lines if line.text]
-    if not told:
-        raise BadUsage("there is no text to read a table from")
-    first = next((line for line in told if line.looks_like_data), told[0])
-    known = "".join(f"\n  {one.name}: {one.looks_like}" for one in LAYOUTS)
-    raise BadUsage(f"{_quoted(first)}: not understood; the layouts known are{known}")
+def _read(source: Source, reading: _Reading) -> None:
+    """Add the tables of one mail: of two that share a line, the larger; a damaged one is named."""
+    candidates, damaged = _candidates(source)
+    taken, named = set[int](), set[int]()
+    chosen: list[_One] = []
+    for one in sorted(candidates, key=lambda one: -len(one.parsed.lines)):
+        if taken.isdisjoint(one.parsed.lines):
+            taken |= one.parsed.lines | one.parsed.skipped.keys()
+            chosen.append(one)
+    for text, said in damaged:
+        if text[0].number not in taken:
+            reading.faults.append(_fault(text[0], said))
+            named |= _paragraph(text, text[0].number, text[0].number)
+    by_number = {line.number: line for line in source.lines if line.text}
+    for one in chosen:
+        if (fault := _left_out(source.lines, one, frozenset(taken))) is not None:
+            reading.faults.append(_fault(by_number[one.first], fault))
+            named |= _paragraph(source.lines, one.first, max(one.parsed.lines))
+            continue
+        reading.tables.append(one)
+        reading.others += [
+            Left(number, f"{quoted(by_number[number])}: {why}")
+            for number, why in one.parsed.skipped.items()
+        ]
+    reading.others += unread(source.lines, frozenset(taken | named))
 
 
-def _nothing_left_out(lines: Sequence[Line], found: Found, layout: Layout) -> None:
-    """Raise BadUsage at a line that may be one of the table's, but was not understood.
+def _candidates(source: Source) -> tuple[list[_One], list[tuple[Sequence[Line], str]]]:
+    """What each layout takes for a table of its own, and the lines of those that are damaged."""
+    found: list[_One] = []
+    damaged: list[tuple[Sequence[Line], str]] = []
+    for layout in LAYOUTS:
+        for start, end in pairwise([*layout.starts(source.lines), len(source.lines)]):
+            try:
+                parsed = layout.read(source.lines, start, end)
+            except BadUsage as cause:
+                damaged.append((source.lines[start:end], str(cause)))
+                continue
+            if parsed is not None:
+                found.append(_One(layout, parsed, source))
+    return found, damaged
+
+
+def _fault(head: Line, said: str) -> Left:
+    return Left(head.number, said if said.startswith("line ") else f"{quoted(head)}: {said}")
+
+
+def _paragraph(lines: Sequence[Line], first: int, last: int) -> set[int]:
+    """The lines of a damaged table, as far as they can be told: to a blank one after its last."""
+    ends = (line.number for line in lines if line.number > last and not line.text)
+    end = next(ends, lines[-1].number + 1)
+    return {line.number for line in lines if first <= line.number < end}
+
+
+def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | None:
+    """Why the table is not whole: a line that may be its own, but was not understood.
 
     Text around a table is nobody's business; what stands between its lines, or follows the last
-    without a blank line, may be a row that a mailer has broken.
+    without a blank line or a sentence, may be a row that a mailer has broken.
     """
-    first, last = min(found.understood), max(found.understood)
-    after = next((line.number for line in lines if line.number > last and not line.text), None)
-    end = after if after is not None else (lines[-1].number + 1 if lines else 0)
+    last = max(one.parsed.lines)
     for line in lines:
-        if line.number in found.understood or not first < line.number < end:
+        if line.number > last and (not line.text or line.is_sentence or line.is_trailer):
+            break
+        if line.number < one.first or line.number in taken or line.is_sentence:
             continue
         if line.looks_like_data:
-            raise BadUsage(
-                f"{_quoted(line)}: not understood; the layout {layout.name!r} looks like "
-                f"{layout.looks_like}"
+            return (
+                f"{quoted(line)}: not understood; the layout {one.layout.name!r} looks like "
+                f"{one.layout.looks_like}"
             )
-    if found.lacks is not None:
-        raise BadUsage(found.lacks)
-    if not all(table.rows for table in found.tables):
-        said = _quoted(next(line for line in lines if line.number == last))
-        raise BadUsage(f"{said}: no line of the table follows it")
+    if one.parsed.lacks is not None:
+        return one.parsed.lacks
+    if not one.parsed.rows:
+        said = quoted(next(line for line in lines if line.number == last and line.text))
+        return f"{said}: no line of the table follows it"
+    return None
 
 
-def _quoted(line: Line) -> str:
-    text = line.text if len(line.text) <= LONGEST_LINE else line.text[:LONGEST_LINE] + "..."
-    return f"line {line.number}: {text!r}"
+def _drop_quotations(reading: _Reading) -> None:
+    """Leave out each table that only quotes one which is there, whole, from its own author."""
+    kept: list[_One] = []
+    for one in sorted(reading.tables, key=lambda one: (one.source.quoted, one.first)):
+        rows = one.parsed.rows
+        same = (
+            other
+            for other in kept
+            if one.source.quoted
+            and other.layout == one.layout
+            and all(row in other.parsed.rows for row in rows)
+        )
+        if (original := next(same, None)) is None:
+            kept.append(one)
+            continue
+        line = next(line for line in one.source.lines if line.number == one.first and line.text)
+        said = f"a quotation of the table of line {original.first}; it is there once"
+        reading.others.append(Left(one.first, f"{quoted(line)}: {said}"))
+    reading.tables = sorted(kept, key=lambda one: one.first)
 
 
-def _table(parsed: Parsed, layout: Layout, given: Mapping[str, str], name: str) -> Table:
+def _only_of(experiment: str | None, reading: _Reading) -> None:
+    if experiment is None:
+        return
+    for one in [one for one in reading.tables if one.layout.experiment != experiment]:
+        reading.tables.remove(one)
+        said = f"the layout {one.layout.name!r} has tables of {one.layout.experiment}"
+        reading.others.append(Left(one.first, f"line {one.first}: left out: {said}"))
+        if not reading.tables:
+            raise BadUsage(f"--experiment {experiment}: {said}")
+
+
+def _nothing(lines: Sequence[Line], sources: Sequence[Source], reading: _Reading) -> str:
+    """What to say of a text without a table: all that is in it and could be one."""
+    told = [line for line in lines if line.text]
+    if not told:
+        return "there is no text to read a table from"
+    if reading.faults:
+        return "\n".join(str(one) for one in (*reading.faults, *reading.others))
+    seen = sorted(reading.others, key=lambda one: one.number)
+    if not seen:
+        first = next((line for line in told if line.looks_like_data), told[0])
+        seen = [Left(first.number, f"{quoted(first)}: not understood")]
+    known = "".join(f"\n  {one.name}: {one.looks_like}" for one in LAYOUTS)
+    said = "\n".join(str(one) for one in seen) + f"; the layouts known are{known}"
+    if any(one.by_hand for one in seen):
+        given = next((source.facts for source in sources if source.known), {})
+        said += "\n" + _SKELETON.format(
+            title=given.get("title", NOT_SAID), author=given.get("author", NOT_SAID)
+        )
+    return said
+
+
+def _named(
+    tables: Sequence[_One], facts: Mapping[str, str | None]
+) -> Iterator[tuple[Table, Parsed]]:
+    """Each with an id of its own: numbered, where several would have the same."""
+    ids = [facts.get("id") or f"{one.layout.experiment}-imported" for one in tables]
+    several, number = Counter(ids), Counter[str]()
+    for name, one in zip(ids, tables, strict=True):
+        number[name] += 1
+        given = {**one.source.facts, **{key: value for key, value in facts.items() if value}}
+        own = f"{name}-{number[name]}" if several[name] > 1 else name
+        yield _table(one, given, own), one.parsed
+
+
+def _table(one: _One, given: Mapping[str, str], name: str) -> Table:
+    parsed = one.parsed
+    said = {**_machine(one), **parsed.facts}
     fields: dict[str, object] = {
         "id": name,
-        "experiment": layout.experiment,
+        "experiment": one.layout.experiment,
         "title": given.get("title", NOT_SAID),
         "author": given.get("author", NOT_SAID),
-        "machine": given.get("machine") or parsed.facts.get("machine", NOT_SAID),
+        "machine": given.get("machine") or said.get("machine", NOT_SAID),
         "method": parsed.method,
         "unit": parsed.unit,
         "better": parsed.better,
         "rows": parsed.rows,
         **{
-            name: parsed.facts[name]
-            for name in ("base", "cpus", "node_gib")
-            if name in parsed.facts
+            name: said[name]
+            for name in ("base", "cpus", "node_gib", "approximate", "claims")
+            if name in said
         },
+        **{name: given[name] for name in ("message_id", "commit") if name in given},
     }
-    if "message_id" in given:
-        fields["message_id"] = given["message_id"]
     if "date" in given:
-        from datetime import date  # noqa: PLC0415
-
         fields["date"] = date.fromisoformat(given["date"])
     try:
         return Table.model_validate(fields)
     except ValidationError as cause:
         raise faults("the table", cause) from cause
+
+
+def _machine(one: _One) -> Mapping[str, object]:
+    """What the writer's own words say of it; or, where they refer to it, those that they quote."""
+    told = about.machine(one.source.lines, one.first)
+    if not told and about.says_same(one.source.lines, one.first):
+        for source in one.source.quotes:
+            told = told or about.machine(source.lines, one.first)
+    return told

@@ -6,11 +6,7 @@ import email
 import email.policy
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from email.errors import HeaderParseError
-from email.header import decode_header, make_header
-from email.utils import parseaddr, parsedate_to_datetime
 
 from ream.errors import BadUsage
 
@@ -29,14 +25,18 @@ _SIGNS = str.maketrans(
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\xad")
 )
 _PLUS_MINUS = re.compile(r"\+ ?/? ?-")
-_HEADERS = ("From", "Subject", "Date", "Message-ID")
-_HEADER = re.compile(rf"({'|'.join(_HEADERS)}): (.+)", re.IGNORECASE)
+_HEADERS = ("From", "Subject", "Date", "Message-ID", "In-Reply-To")
 _ENCODED = re.compile(
     rb"^content-(?:transfer-encoding:\s*(?:quoted-printable|base64)|type:\s*multipart/)",
     re.IGNORECASE | re.MULTILINE,
 )
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+_NEXT_IN_MBOX = re.compile(rb"(?<=\n)(?=From \S+ .*\b[0-9]{4}\r?\n[A-Za-z-]+:)")
 _DATA = re.compile(rf"\||(?<![\w.]){NUMBER}(?![\w.]*[A-Za-z_])")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LABELLED = re.compile(r"[:=] *[-+~<>]*[0-9]")
+_WORDS_OF_A_SENTENCE = 5
+_TRAILER = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*-by: .+|(?:Cc|Fixes|Link|Closes): .+")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,23 @@ class Line:
     number: int
     """From 1."""
     text: str
+    depth: int = 0
+    """Signs of quotation before it."""
+    indent: int = 0
+    """Spaces between these and the text."""
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whether it is prose: mostly words, and no number after a name of its own."""
+        words = len(_WORD.findall(self.text))
+        rare = words > 2 * len(re.findall(r"[0-9.]*[0-9]", self.text))
+        told = words >= _WORDS_OF_A_SENTENCE and rare
+        return told and "|" not in self.text and _LABELLED.search(self.text) is None
+
+    @property
+    def is_trailer(self) -> bool:
+        """Whether it ends a message of a commit."""
+        return _TRAILER.fullmatch(self.text) is not None
 
     @property
     def looks_like_data(self) -> bool:
@@ -60,16 +77,19 @@ def lines_of(mail: bytes) -> tuple[Line, ...]:
     """
     if len(mail) > LONGEST:
         raise BadUsage(f"more than {LONGEST >> 20} MiB are no mail; paste the table alone")
-    text = _body(mail) or _text(mail)
+    text = "".join(_body(part) or _text(part) for part in _NEXT_IN_MBOX.split(mail))
     found = []
     # Not splitlines(): that ends lines at characters which no mailer ends them at.
     for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         # Copied out of a page's source, quote marks and signs are entities.
-        plain = _QUOTE.sub("", html.unescape(line).translate(_SIGNS), count=1).rstrip()
+        told = html.unescape(line).translate(_SIGNS)
+        marks = quoting[0] if (quoting := _QUOTE.match(told)) else ""
+        plain = told[len(marks) :].rstrip()
         if _RULE.fullmatch(plain) or _RULE.fullmatch(line.strip()):
             continue
+        indent = len(marks) - len(marks.rstrip())
         plain = " ".join(_PLUS_MINUS.sub("±", plain).split())
-        found.append(Line(number, plain))
+        found.append(Line(number, plain, marks.count(">"), indent))
     return tuple(found)
 
 
@@ -108,38 +128,3 @@ def cells(line: Line) -> tuple[str, ...]:
 def number(text: str) -> int | float:
     """Of text that NUMBER matches, perhaps with a sign before it."""
     return float(text) if "." in text else int(text)
-
-
-def headers(lines: tuple[Line, ...]) -> dict[str, str]:
-    """What the mail's own header lines say, where they were pasted, too: the first of each."""
-    facts: dict[str, str] = {}
-    for name, value in _headers(lines):
-        facts.setdefault(name, value)
-    return facts
-
-
-def _headers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        found = _HEADER.fullmatch(line.text)
-        if found is None:
-            continue
-        name, value = found[1].lower(), found[2]
-        if name == "from" and (author := parseaddr(value)[0]):
-            yield "author", _decoded(author)
-        elif name == "subject":
-            yield "title", _decoded(value)
-        elif name == "message-id":
-            yield "message_id", value.strip("<>")
-        elif name == "date":
-            try:
-                yield "date", parsedate_to_datetime(value).date().isoformat()
-            except (ValueError, TypeError, OverflowError):
-                continue
-
-
-def _decoded(value: str) -> str:
-    """A header's words as their author wrote them: outside of ASCII mails have them encoded."""
-    try:
-        return str(make_header(decode_header(value)))
-    except (LookupError, ValueError, HeaderParseError):  # not as any standard has it
-        return value

@@ -4,10 +4,10 @@
 import datetime as dt
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from ream.mail.layout import Parsed
-from ream.mail.read import NOT_SAID
+from ream.mail.read import NOT_SAID, Imported
 from ream.published import Table
 from ream.values import Scalar
 
@@ -29,9 +29,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _DELETE = "\x7f"
 
 
-def to_toml(tables: Iterable[tuple[Table, Parsed]]) -> str:
-    """The whole file."""
-    return "\n".join([HEAD, *(block for one in tables for block in _table(*one))])
+def to_toml(imported: Imported) -> str:
+    """The whole file; what the mail holds besides its tables is a comment at the end."""
+    blocks = [block for one in imported.tables for block in _table(*one)]
+    left = [f"#   {_printable(said)}\n" for said in imported.left]
+    return "\n".join([HEAD, *blocks, *(["# In no table:\n" + "".join(left)] if left else [])])
 
 
 def _table(table: Table, parsed: Parsed) -> Iterator[str]:
@@ -55,6 +57,11 @@ def _note(name: str, value: object, parsed: Parsed) -> str:
     if value == NOT_SAID:
         return "  # not in the mail"
     return f"  # {parsed.notes[name]}" if name in parsed.notes else ""
+
+
+def _printable(text: str) -> str:
+    """A comment of TOML has no control characters."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _inline(values: Mapping[str, Scalar]) -> str:

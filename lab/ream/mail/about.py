@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a mail's text says of a table's machine: only in words that can mean nothing else."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ream.mail.text import Line
+from ream.values import Scalar
+
+_MAKER = r"(?:Intel|AMD|Arm|ARM|Ampere|IBM|Apple|Qualcomm|NVIDIA|Fujitsu)\b"
+_WORDS = r"(?:[^.,;:|]|\.(?=[0-9])){1,80}?"
+_KIND = r"(?:CPU|server|machine|system|processor|box)\b"
+_A = r"(?:an? |the |my |our )?"
+_INFO = re.compile(
+    r"(?:^|[.;] )(?:system|machine|hardware|test (?:system|machine))(?: info(?:rmation)?)? ?: "
+    r"((?:[^.]|\.(?! |$)){3,200})",
+    re.IGNORECASE,
+)
+_ON = re.compile(rf"\b(?:[Oo]n|[Ii]n) {_A}((?:VM on {_A})?{_MAKER}{_WORDS} {_KIND})")
+_COUNTED = re.compile(
+    rf"\b[Oo]n {_A}((?:[^.,;:| ]+ )?([0-9]{{1,5}})[- ]CPUs?\b{_WORDS}{_KIND})(?=[ ,.:]|$)"
+)
+_MODEL = re.compile(
+    r"(?:(?:Model name|CPU) ?: )?"
+    r"((?:Intel\(R\) (?:Xeon|Core)\(\w+\)|Intel Xeon|AMD EPYC|AMD Ryzen|Ampere Altra)[^.|]{1,80})"
+)
+_SAME = re.compile(r"\bon (?:the )?(?:above|same) (?:system|machine|server)\b", re.IGNORECASE)
+
+
+def machine(lines: Sequence[Line], first: int) -> Mapping[str, Scalar]:
+    """machine, and cpus where it says them: the nearest above line number `first`, or nothing."""
+    for paragraph in _paragraphs([line for line in lines if line.number < first]):
+        if (told := _told(paragraph)) is not None:
+            return told
+    return {}
+
+
+def says_same(lines: Sequence[Line], first: int) -> bool:
+    """Whether these words refer to a machine that is named elsewhere: in what they quote."""
+    above = [line for line in lines if line.number < first]
+    return any(_SAME.search(" ".join(paragraph)) for paragraph in _paragraphs(above))
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[list[str]]:
+    """From the last one up."""
+    paragraph: list[str] = []
+    for line in (*reversed(lines), Line(0, "")):
+        if line.text:
+            paragraph.insert(0, line.text)
+        elif paragraph:
+            yield paragraph
+            paragraph = []
+
+
+def _told(paragraph: Sequence[str]) -> Mapping[str, Scalar] | None:
+    models = [found[1] for text in paragraph if (found := _MODEL.fullmatch(text)) is not None]
+    text = " ".join(paragraph)
+    if (found := _INFO.search(text)) is not None:
+        return {"machine": found[1]}
+    if (counted := _COUNTED.search(text)) is not None:
+        return {"machine": counted[1], "cpus": int(counted[2])}
+    # Where a paragraph names two, which of them the table is of is not said.
+    named = {*models, *(one[1] for one in _ON.finditer(text))}
+    return {"machine": named.pop()} if len(named) == 1 else None

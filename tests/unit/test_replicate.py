@@ -278,6 +278,14 @@ def test_a_receipt_without_a_machine_is_refused_by_name(machine, tmp_path) -> No
         Source.of(damaged)
 
 
+def test_a_cpu_thread_is_never_said_to_contradict_a_device(replications) -> None:
+    migrate = replications["migrate-offload-v4"]
+    measured = [line for line in migrate.lines if line.ratio is not None]
+    decided = {line.verdict.word for line in measured if line.verdict}
+    assert decided <= {"inconclusive", "not-run"}
+    assert "a CPU thread stands in for the device" in " ".join(render([migrate]).split())
+
+
 # --- why ------------------------------------------------------------------------------------
 
 

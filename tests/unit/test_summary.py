@@ -104,6 +104,21 @@ def test_the_numbers_are_those_of_the_samples(simulated: Simulated, receipt: Rec
     assert found.published_table.verdict == "weaker"
 
 
+def test_a_cpu_thread_in_the_place_of_a_device_decides_nothing_and_the_record_says_so(
+    simulated: Simulated, receipt: Receipt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsdax = row("fsdax-100GB")
+    samples = simulated(fsdax, times(6.0, 6.0, 1.6), FILLS, launch_sd=0.0, round_sd=0.0001)
+    (found,) = summary_of([fsdax], samples, receipt).rows
+    assert found.published_table is not None
+    assert (found.published_table.verdict, found.published_table.stand_in) == ("contradicts", None)
+    monkeypatch.setattr(type(fsdax), "stands_in", "a CPU thread")
+    (found,) = summary_of([fsdax], samples, receipt).rows
+    assert found.published_table is not None
+    assert found.published_table.stand_in == "a CPU thread"
+    assert found.published_table.verdict == "inconclusive"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_series_that_changes_nothing_reads_no_difference(
     simulated: Simulated, receipt: Receipt, seed: int

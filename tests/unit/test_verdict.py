@@ -103,6 +103,24 @@ def test_a_floor_that_hides_the_published_effect_decides_nothing() -> None:
     assert verdict(1.0, 0.95, 1.05, 0.45, wide) == "contradicts"
 
 
+def test_an_interval_that_has_the_claim_in_it_does_not_contradict_it() -> None:
+    wide = Estimate(0.96, 0.86, 1.07, ())
+    reaching = Estimate(1.0, 0.95, 1.05, ())
+    assert judge(wide, reaching, 0.88).word == "inconclusive"
+    assert judge(wide, reaching, 0.86).word == "inconclusive"
+    assert judge(wide, reaching, 0.85).word == "contradicts"  # only the widened one has it
+    assert judge(wide, FLOOR, 0.88).word == "agrees"  # beyond the floor, as before
+
+
+@pytest.mark.parametrize("published", [0.45, 0.5, 0.6, 0.99, 1.0, 2.0])
+def test_what_a_stand_in_gives_is_said_for_no_claim_and_against_none(published: float) -> None:
+    ours = Estimate(0.5, 0.49, 0.51, ())
+    assert judge(ours, FLOOR, published).word != "inconclusive"
+    found = judge(ours, FLOOR, published, stand_in="a CPU thread")
+    said = "a CPU thread stands in for the device: it says nothing of the device"
+    assert (found.word, found.reason) == ("inconclusive", said)
+
+
 def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: PLR0911
     """The table of docs/method.md, line by line, the first that fits."""
     assert m.low
@@ -114,11 +132,12 @@ def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: 
     m_in_floor, p_in_floor = abs(ours) <= floor_end, abs(theirs) <= floor_end
     counts = not m_in_floor and not m.low <= 1 <= m.high
     claims = p <= 0.9 or p >= 1.1
+    held = m.low <= p <= m.high
     if m.high / m.low > 1.3:
         return "inconclusive"
-    if (counts and ours * theirs < 0) or (m_in_floor and claims and not p_in_floor):
+    if (counts and ours * theirs < 0) or (m_in_floor and claims and not (p_in_floor or held)):
         return "contradicts"
-    if m_in_floor and p_in_floor and claims:
+    if m_in_floor and claims:
         return "inconclusive"
     if m.low / 1.15 <= p <= m.high * 1.15:
         return "agrees"

@@ -123,6 +123,13 @@ class RowBase(Value):
         return None
 
     @property
+    def stands_in(self) -> str | None:
+        """What stands in for the device that its tables are about, as "a CPU thread"; None:
+        nothing does, or a declared model of the device.
+        """
+        return None
+
+    @property
     def cell(self) -> Cell | None:
         """Its place in the experiment's grid; None: it has none."""
         return None

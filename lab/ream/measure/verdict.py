@@ -16,6 +16,7 @@ ROUNDING = 1e-9
 TOO_WIDE = 1.3
 """An interval whose ends are further apart than this factor decides nothing."""
 AGREES = "the published ratio is within the interval widened by 15 %"
+STANDS_IN = "stands in for the device: it says nothing of the device"
 
 Word = Literal["agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run"]
 
@@ -31,8 +32,14 @@ def not_run(reason: str) -> Verdict:
     return Verdict("not-run", reason)
 
 
-def judge(measured: Estimate, floor: Estimate | None, published: float) -> Verdict:
+def judge(
+    measured: Estimate, floor: Estimate | None, published: float, *, stand_in: str | None = None
+) -> Verdict:
     """Compare a measured ratio with a published one, both variant over before, lower is faster.
+
+    stand_in: what stands in here for the device that the published ratio is about, as "a CPU
+    thread"; None: nothing does, or a declared model of that device. What another thing gives is
+    no evidence about the device, neither for the claim nor against it.
 
     `contradicts` goes before `agrees`: with ours at 1.00 and theirs at 0.88, the 15 % would
     hide that there is no effect. Whether there is one is decided by this row alone, not among all
@@ -44,10 +51,13 @@ def judge(measured: Estimate, floor: Estimate | None, published: float) -> Verdi
     if (width := measured.high / measured.low) > TOO_WIDE:
         said = f"the ends of the interval are a factor {width:.3f} apart, more than {TOO_WIDE}"
         return Verdict("inconclusive", said)
+    if stand_in is not None:
+        return Verdict("inconclusive", f"{stand_in} {STANDS_IN}")
     within = measured.low / WIDENED_BY <= published <= measured.high * WIDENED_BY
     if counts(measured, floor):
         return _with_effect(measured.ratio, published, within=within)
-    return _without_effect(measured.ratio, published, bound, within=within)
+    held = measured.low <= published <= measured.high
+    return _without_effect(measured.ratio, published, bound, within=within, held=held)
 
 
 def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
@@ -62,11 +72,20 @@ def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
     return Verdict(word, "the same direction, but beyond the interval widened by 15 %")
 
 
-def _without_effect(measured: float, published: float, bound: float, *, within: bool) -> Verdict:
-    """bound: the largest |log ratio| of the noise floor; what it covers cannot be seen here."""
+def _without_effect(
+    measured: float, published: float, bound: float, *, within: bool, held: bool
+) -> Verdict:
+    """bound: the largest |log ratio| of the noise floor; what it covers cannot be seen here.
+
+    held: whether the interval as it is has the published ratio in it, which it then cannot refute.
+    """
     in_floor = abs(math.log(measured)) <= bound
     claimed = abs(published - 1) >= CLAIM - ROUNDING
-    if claimed and abs(math.log(published)) > bound and (in_floor or not within):
+    seen = claimed and abs(math.log(published)) > bound
+    if seen and held and in_floor:
+        said = "the interval has the published effect in it, and the floor has the measured one"
+        return Verdict("inconclusive", said)
+    if seen and (in_floor or not within):
         return Verdict("contradicts", "no effect here where at least 10 % is published")
     if within and not (claimed and in_floor):
         doubt = "; but the interval includes no effect" if claimed else ""

@@ -310,11 +310,19 @@ def _verdict(table: Table, line: Line, row: RowResult, told: Comparison | None) 
         return not_run("the source printed no ratio for this line")
     if table.approximate and not claim.substantial:
         return _judged(row, printed.ratio, no_gain=True)
-    if told is not None and _same_numbers(told, printed):
+    stand_in = _stand_in(row, told)
+    if told is not None and stand_in is None and _same_numbers(told, printed):
         return Verdict(told.verdict, told.reason or "")
     if not line.timed:
         return not_run("instructions of an emulated CPU here, which are no time")
-    return _judged(row, printed.ratio, no_gain=False)
+    return _judged(row, printed.ratio, stand_in=stand_in)
+
+
+def _stand_in(row: RowResult, told: Comparison | None) -> str | None:
+    """What stands in for the device: as the record has it, or as all were that do not say."""
+    if told is not None and "stand_in" in told.model_fields_set:
+        return told.stand_in
+    return "a CPU thread" if row.params.get("channels") else None
 
 
 def _same_numbers(told: Comparison, printed: Printed) -> bool:
@@ -341,14 +349,17 @@ def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | 
     return None
 
 
-def _judged(row: RowResult, published: float, *, no_gain: bool) -> Verdict:
+def _judged(
+    row: RowResult, published: float, *, no_gain: bool = False, stand_in: str | None = None
+) -> Verdict:
     result = row.variants.get(PUBLISHED)
     if result is None or result.ratio is None or BEFORE not in row.variants:
         return not_run(f"{BEFORE} and {PUBLISHED} were not both measured")
     ours = _estimate(result)
     if no_gain:
         return judge_no_gain(ours)
-    return judge(ours, None if row.floor is None else _estimate(row.floor), published)
+    floor = None if row.floor is None else _estimate(row.floor)
+    return judge(ours, floor, published, stand_in=stand_in)
 
 
 def _estimate(value: Result | Ratio) -> Estimate:

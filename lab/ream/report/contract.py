@@ -150,6 +150,8 @@ class Comparison(_Part):
     node_gib: Number | None = None
     gb_per_s: Positive | None = None
     better: str | None = None
+    stand_in: str | None = None
+    """What stands in here for the device that the table is about, and is no model of it."""
 
 
 class RowResult(_Part):

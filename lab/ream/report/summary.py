@@ -280,6 +280,7 @@ def _comparison(
         unit=printed.unit if table.values_are_absolute else None,
         better=printed.better,
         params=printed.line.params,
+        stand_in=measured.row.stands_in,
         threads=printed.threads,
         cpus=table.cpus,
         node_gib=table.node_gib,
@@ -315,7 +316,7 @@ def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdi
     unequal = _unequal_threads(measured, printed) or measured.lacking
     if unequal := unequal or _oversubscribed(measured.row, receipt):
         return not_run(unequal)
-    return judge(ours, measured.floor, printed.ratio)
+    return judge(ours, measured.floor, printed.ratio, stand_in=measured.row.stands_in)
 
 
 def _emulated(receipt: Receipt) -> bool:

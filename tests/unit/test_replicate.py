@@ -24,10 +24,10 @@ from ream.record.record import Record
 from ream.replicate import perform as performing
 from ream.replicate.claims import base_of, claims, fits
 from ream.replicate.contract import to_object
-from ream.replicate.outcome import Replication, Source, one_machine, replicate_all
+from ream.replicate.outcome import Replication, Source, one_machine, replicate_all, totals
 from ream.replicate.plan import make_plan
-from ream.replicate.render import WORDS, line_label, render
-from ream.replicate.rule import judge_no_gain, table_word
+from ream.replicate.render import WORDS, line_label, render, verdict_words
+from ream.replicate.rule import control, judge_no_gain, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
 
@@ -343,27 +343,101 @@ def test_a_table_is_as_good_as_its_weakest_line(lines) -> None:
     claimed = {word for word, substantial, _ in lines if substantial} - {"not-run"}
     if "contradicts" in claimed:
         assert word == "contradicts"
-    if not {one for one, _, _ in lines} - {"not-run"}:
+    tried = {one for one, substantial, _ in lines if substantial or not any(s for _, s, _ in lines)}
+    if not tried - {"not-run"}:
         assert word == "not-run"
     if word in ("agrees", "stronger"):
         assert not claimed & {"contradicts", "inconclusive", "weaker"}
     assert table_word(lines[::-1]) == word
 
 
-def test_a_small_difference_where_nothing_was_claimed_does_not_fail_a_table() -> None:
-    fine = ("agrees", True, 0.7)
+def test_the_word_of_a_table_is_that_of_the_lines_that_claim_something() -> None:
+    fine, null = ("agrees", True, 0.7), ("agrees", False, 1.01)
+    assert table_word([("not-run", True, None), null]) == "not-run"
     assert table_word([fine, ("contradicts", False, 1.03)]) == "agrees"
-    assert table_word([fine, ("contradicts", False, 1.2)]) == "contradicts"
+    assert table_word([fine, ("contradicts", False, 1.2)]) == "agrees"
     assert table_word([fine, ("contradicts", True, 1.03)]) == "contradicts"
     assert table_word([fine, ("weaker", True, 0.9)]) == "weaker"
     assert table_word([("stronger", True, 0.5), fine]) == "agrees"
     assert table_word([("stronger", True, 0.5)]) == "stronger"
 
 
-def test_a_table_whose_lines_decide_nothing_is_inconclusive_and_not_untried() -> None:
-    untried = ("not-run", True, None)
-    assert table_word([untried, ("contradicts", False, 1.03)]) == "inconclusive"
-    assert table_word([untried]) == "not-run"
+def test_a_table_that_claims_no_effect_is_judged_by_its_lines() -> None:
+    assert table_word([("agrees", False, 1.01)]) == "agrees"
+    assert table_word([("not-run", False, None), ("contradicts", False, 1.03)]) == "inconclusive"
+    assert table_word([("contradicts", False, 0.6), ("agrees", False, 1.01)]) == "contradicts"
+    assert table_word([("not-run", False, None)]) == "not-run"
+
+
+@pytest.mark.parametrize(
+    ("word", "here", "came"),
+    [
+        ("agrees", 0.97, "as published"),
+        ("weaker", 1.02, "as published"),
+        ("contradicts", 1.03, "as published"),  # the other sign, but of nothing
+        ("contradicts", 1.2, "not as published"),
+        ("stronger", 0.6, "not as published"),
+        ("inconclusive", 0.97, "undecided"),
+        ("not-run", None, "not tried"),
+    ],
+)
+def test_a_control_holds_if_less_than_10_percent_is_measured(word, here, came) -> None:
+    assert control(word, here) == came
+
+
+def test_a_table_of_which_only_a_null_line_was_tried_says_not_run_and_its_control_apart(
+    replications,
+) -> None:
+    skylake = replications["deferred-init-skylake"]
+    assert skylake.word == "not-run"
+    assert verdict_words(skylake) == (
+        "not-run: 12 not-run; none of 12 that claim 10 % or more could be tried; "
+        "controls: 1 of 1 as published, 1 not tried"
+    )
+    told = to_object([skylake])["tables"][0]
+    assert told["verdict"] == "not-run"
+    assert told["controls"] == {
+        "as published": 1, "not as published": 0, "undecided": 0, "not tried": 1,
+    }  # fmt: skip
+    assert [line["control"] for line in told["lines"][2:5]] == ["not tried", "as published", None]
+
+
+def test_a_control_that_fails_is_said_and_is_not_the_word_of_the_table(replications) -> None:
+    zen = replications["deferred-init-zen-guest-4cpu"]
+    other = failing(zen, [line for line in zen.controls if line.tried])
+    assert other.word == zen.word == "agrees"
+    assert "controls: 0 of 1 as published, 1 not as published" in verdict_words(other)
+
+
+def failing(one: Replication, which) -> Replication:
+    """The same, but that these lines are contradicted by a loss of 40 %."""
+    lines = []
+    for line in one.lines:
+        if line in which:
+            variants = dict(line.row.variants)
+            variants["published"] = variants["published"].model_copy(update={"ratio": 1.4})
+            row = line.row.model_copy(update={"variants": variants})
+            line = replace(line, verdict=Verdict("contradicts", "a lot"), row=row)  # noqa: PLW2901
+        lines.append(line)
+    return replace(one, lines=tuple(lines))
+
+
+def test_one_measured_row_that_answers_the_null_lines_of_six_tables_counts_once(
+    replications,
+) -> None:
+    six = [one for one in replications.values() if len(one.table.rows) > 4][:6]
+    assert {one.table.experiment for one in six} == {"deferred-init"}
+    its = totals(six)
+    assert its.small_tried == 6
+    assert its.small_measured == {"as published": 1}
+    assert its.claims["agrees"] == 3
+    assert its.claims_measured == 1
+    told = to_object(six)["totals"]
+    assert told["small_measured_rows"]["as published"] == 1
+    text = " ".join(render(six).split())
+    assert "lines claim less: 6 could be tried, by 1 measured row: 1 as published." in text
+    worse = failing(six[0], [line for line in six[0].controls if line.tried])
+    assert totals([worse, *six[1:]]).small_measured == {"not as published": 1}
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,11 @@ def replicate(
 
     One run for each experiment does all tables that share it; `--record` needs none. A line that
     cannot be had here says why. With --import, -o names the TOML file; unless given it is printed.
+    A table's word comes from lines that claim 10 % or more; the others are controls, told apart.
 
-    Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; of `weaker`
-    only the table tells), 2 usage, 3 none could be tried here, 4 none fails but one is
-    inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
+    Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; of `weaker`,
+    and of controls, only the table tells), 2 usage, 3 none could be tried here, 4 none fails but
+    one is inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
     """
     facts = {"id": table_id, "experiment": experiment, "title": title, "author": author,
              "machine": machine}  # fmt: skip

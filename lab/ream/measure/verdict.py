@@ -32,6 +32,11 @@ def not_run(reason: str) -> Verdict:
     return Verdict("not-run", reason)
 
 
+def claims_effect(published: float) -> bool:
+    """Whether a published ratio is an effect of 10 % or more."""
+    return abs(published - 1) >= CLAIM - ROUNDING
+
+
 def judge(
     measured: Estimate, floor: Estimate | None, published: float, *, stand_in: str | None = None
 ) -> Verdict:
@@ -45,14 +50,14 @@ def judge(
     hide that there is no effect. Whether there is one is decided by this row alone, not among all
     of its run: the claim named the row beforehand, and a verdict must not depend on what else ran.
     """
+    if stand_in is not None:
+        return Verdict("inconclusive", f"{stand_in} {STANDS_IN}")
     bound = floor_bound(floor)
     if measured.low is None or measured.high is None or bound is None:
         return Verdict("inconclusive", "no interval: it takes two launches at least")
     if (width := measured.high / measured.low) > TOO_WIDE:
         said = f"the ends of the interval are a factor {width:.3f} apart, more than {TOO_WIDE}"
         return Verdict("inconclusive", said)
-    if stand_in is not None:
-        return Verdict("inconclusive", f"{stand_in} {STANDS_IN}")
     within = measured.low / WIDENED_BY <= published <= measured.high * WIDENED_BY
     if counts(measured, floor):
         return _with_effect(measured.ratio, published, within=within)
@@ -80,7 +85,7 @@ def _without_effect(
     held: whether the interval as it is has the published ratio in it, which it then cannot refute.
     """
     in_floor = abs(math.log(measured)) <= bound
-    claimed = abs(published - 1) >= CLAIM - ROUNDING
+    claimed = claims_effect(published)
     seen = claimed and abs(math.log(published)) > bound
     if seen and held and in_floor:
         said = "the interval has the published effect in it, and the floor has the measured one"

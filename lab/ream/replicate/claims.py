@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, PAGE_BYTES, PUBLISHED, Experiment, PublishedRef, Row
-from ream.measure.verdict import CLAIM
+from ream.measure.verdict import claims_effect
 from ream.published import AS_NAMED, NS, Printed, Table, TableRow
 from ream.values import Scalar
 
@@ -36,9 +36,8 @@ class Claim:
 
     @property
     def substantial(self) -> bool:
-        """Whether an effect of 10 % or more is printed."""
-        ratio = self.printed.ratio
-        return ratio is not None and abs(ratio - 1) >= CLAIM
+        """Whether an effect of 10 % or more is printed, or none that could be told."""
+        return self.printed.ratio is None or claims_effect(self.printed.ratio)
 
 
 def claims(table: Table) -> tuple[Claim, ...]:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ream.experiment import BEFORE, PUBLISHED
-from ream.replicate.outcome import Line, Replication
+from ream.replicate.outcome import Line, Replication, Totals, totals
 from ream.replicate.render import WORDS
+from ream.replicate.rule import CONTROLS
 from ream.replicate.why import bound, differences
 
 SCHEMA = 1
@@ -17,7 +18,23 @@ SCHEMA = 1
 
 def to_object(replications: Sequence[Replication]) -> dict[str, Any]:
     """Plain values for json.dumps()."""
-    return {"schema": SCHEMA, "tables": [_table(one) for one in replications]}
+    return {
+        "schema": SCHEMA,
+        "tables": [_table(one) for one in replications],
+        "totals": _totals(totals(replications)),
+    }
+
+
+def _totals(its: Totals) -> dict[str, Any]:
+    return {
+        "claims": {word: its.claims.get(word, 0) for word in WORDS},
+        "claims_measured_rows": its.claims_measured,
+        "small": its.small,
+        "small_tried": its.small_tried,
+        "small_measured_rows": {
+            one: its.small_measured.get(one, 0) for one in CONTROLS if one != "not tried"
+        },
+    }
 
 
 def _table(one: Replication) -> dict[str, Any]:
@@ -34,15 +51,16 @@ def _table(one: Replication) -> dict[str, Any]:
         "verdict": one.word,
         "counts": {word: counts.get(word, 0) for word in WORDS},
         "records": [source.name for source in one.sources],
-        "lines": [_line(line) for line in one.lines],
+        "lines": [_line(line, is_control=line in one.controls) for line in one.lines],
         "differs": [
             {"what": said.what, "there": said.there, "here": said.here or None}
             for said in differences(one)
         ],
+        "controls": {what: sum(line.control == what for line in one.controls) for what in CONTROLS},
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: Line, *, is_control: bool) -> dict[str, Any]:
     printed, verdict = line.claim.printed, line.verdict
     return {
         "params": dict(line.claim.line.params),
@@ -57,6 +75,7 @@ def _line(line: Line) -> dict[str, Any]:
         "verdict": None if verdict is None else verdict.word,
         "reason": None if verdict is None else verdict.reason,
         "here": _here(line),
+        "control": line.control if is_control else None,
     }
 
 

@@ -2,7 +2,7 @@
 """What records say about a published table: a pure function of both; nothing is measured here."""
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from ream.published import NS, Printed, Table
 from ream.record.machine import Machine
 from ream.record.record import Record
 from ream.replicate.claims import Claim, Fit, claims, fits, measures, takes
-from ream.replicate.rule import judge_no_gain, table_word
+from ream.replicate.rule import Control, Judged, control, judge_no_gain, table_word
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.grid import RATE
 from ream.values import Scalar, faults
@@ -109,6 +109,27 @@ class Line:
         return result.median / NS.get(self.claim.printed.unit, NS["ms"])
 
     @property
+    def tried(self) -> bool:
+        return self.verdict is not None and self.verdict.word != "not-run"
+
+    @property
+    def measured(self) -> tuple[str, str]:
+        """The record and the row that it is from; empty, if there is none."""
+        return self.source.name if self.source else "", self.row.row if self.row else ""
+
+    @property
+    def judged(self) -> Judged:
+        """As the rule for tables takes it."""
+        word = "not-run" if self.verdict is None else self.verdict.word
+        return word, self.claim.substantial, None if self.ratio is None else self.ratio.ratio
+
+    @property
+    def control(self) -> Control:
+        """What came of it, if it claims less than 10 %."""
+        word, _, here = self.judged
+        return control(word, here)
+
+    @property
     def ratio(self) -> Result | None:
         """`published` over `before` here."""
         result = self.result(PUBLISHED) if self.timed else None
@@ -156,15 +177,60 @@ class Replication:
     @property
     def word(self) -> Word:
         """One verdict for all of the table: replicate.rule says how it is found."""
-        return table_word(
-            (
-                line.verdict.word,
-                line.claim.substantial,
-                None if line.ratio is None else line.ratio.ratio,
-            )
-            for line in self.lines
-            if line.verdict is not None
-        )
+        return table_word(line.judged for line in self.compared)
+
+    @property
+    def compared(self) -> tuple[Line, ...]:
+        """The lines with a verdict."""
+        return tuple(line for line in self.lines if line.verdict is not None)
+
+    @property
+    def deciding(self) -> tuple[Line, ...]:
+        """Those that the word of the table comes from."""
+        return tuple(line for line in self.compared if line.claim.substantial) or self.compared
+
+    @property
+    def controls(self) -> tuple[Line, ...]:
+        """Those that claim less than 10 %, where others claim more."""
+        deciding = {id(line) for line in self.deciding}
+        return tuple(line for line in self.compared if id(line) not in deciding)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """All tables together."""
+
+    claims: Mapping[Word, int]
+    """Lines that claim 10 % or more, by their verdict."""
+    claims_measured: int
+    """Measured rows that stand behind those that could be tried."""
+    small: int
+    """Lines that claim less."""
+    small_tried: int
+    small_measured: Mapping[Control, int]
+    """Measured rows behind these, by what they came to: one that answers lines of six tables
+    counts once, and as what is worst of it.
+    """
+
+
+def totals(replications: Iterable[Replication]) -> Totals:
+    lines = [line for one in replications for line in one.compared]
+    claiming = [line for line in lines if line.claim.substantial]
+    small = [line for line in lines if not line.claim.substantial]
+    came: dict[tuple[str, str], set[Control]] = defaultdict(set)
+    for line in small:
+        if line.tried:
+            came[line.measured].add(line.control)
+    worst: tuple[Control, ...] = ("not as published", "undecided", "as published")
+    return Totals(
+        claims=Counter(line.judged[0] for line in claiming),
+        claims_measured=len({line.measured for line in claiming if line.tried}),
+        small=len(small),
+        small_tried=sum(line.tried for line in small),
+        small_measured=Counter(
+            next(one for one in worst if one in found) for found in came.values()
+        ),
+    )
 
 
 def one_machine(sources: Sequence[Source]) -> None:

@@ -2,13 +2,15 @@
 """A replication for people: plain ASCII, under 100 columns, from the replication alone."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, PUBLISHED
 from ream.measure.verdict import Word
 from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
-from ream.replicate.outcome import Line, Replication
+from ream.replicate.outcome import Line, Replication, totals
+from ream.replicate.rule import CONTROLS
 from ream.replicate.why import NOT_SAID, Bound, bound, differences
 from ream.report.grid import RATE
 from ream.report.numbers import fit, scale_of
@@ -119,15 +121,20 @@ def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterato
         f"  {head:<{NAME}}{'published':>{PAIR}}{'ratio':>{RATIO}}{'here':>{HERE}}  "
         f"{'ratio':<{INTERVAL}} {'floor':<{FLOOR}} verdict"
     )
+    controls = replication.controls
     for line in replication.lines:
-        yield from _line(line, scale, reasons)
+        yield from _line(line, scale, reasons, mark="*" if line in controls else " ")
+    if controls:
+        yield "  *       a control: it claims less than 10 %, and does not decide about the table"
 
 
-def _line(line: Line, scale: float, reasons: _Reasons) -> Iterator[str]:
+def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator[str]:
     *before, name = textwrap.wrap(line_label(line.claim), NAME - 1) or ["?"]
-    yield from (f"  {part}" for part in before)
+    for part in before:
+        yield f"{mark} {part}"
+        mark = " "
     printed = line.claim.printed
-    text = f"  {name:<{NAME}}"
+    text = f"{mark} {name:<{NAME}}"
     if line.verdict is None:
         value = printed.before if printed.published is None else printed.published
         yield f"{text}{_value(value, scale, 6):>{PAIR}}  what others are compared with"
@@ -250,18 +257,58 @@ def _cpus(threads: int | None) -> str:
 
 def verdict_words(replication: Replication) -> str:
     """One word and the counts that it comes from."""
-    counts = replication.counts
+    deciding, controls = replication.deciding, replication.controls
+    tried = sum(line.tried for line in deciding)
+    claiming = any(line.claim.substantial for line in deciding)
+    which = "that claim 10 % or more" if claiming else "that claim less than 10 %, as all do here,"
+    said = (
+        f"{replication.word}: {_counted(deciding)}; {tried or 'none'} of {len(deciding)} {which} "
+        "could be tried"
+    )
+    return f"{said}; {_controls(controls)}" if controls else said
+
+
+def _counted(lines: Iterable[Line]) -> str:
+    counts = Counter(line.judged[0] for line in lines)
+    return ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
+
+
+def _controls(controls: Sequence[Line]) -> str:
+    """What came of the lines that claim less, apart."""
+    counts = Counter(line.control for line in controls)
+    tried = len(controls) - counts["not tried"]
+    if not tried:
+        return f"controls: none of {len(controls)} could be tried"
+    told = [f"controls: {counts['as published']} of {tried} as published"]
+    told += [f"{counts[one]} {one}" for one in CONTROLS[1:] if counts[one]]
+    return ", ".join(told)
+
+
+def _all_tables(replications: Sequence[Replication]) -> str:
+    """The lines of all tables, where what one row measured is not taken for several trials."""
+    its = totals(replications)
+    counts = its.claims
     told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts.get(word))
-    tried = sum(number for word, number in counts.items() if word != "not-run")
-    return f"{replication.word}: {told}; {tried} of {sum(counts.values())} could be tried here"
+    tried = sum(counts.values()) - counts.get("not-run", 0)
+    small = ", ".join(f"{n} {one}" for one in CONTROLS if (n := its.small_measured.get(one)))
+    return (
+        f"{sum(counts.values())} lines claim 10 % or more: {told}; {tried} could be tried, by "
+        f"{_rows(its.claims_measured)}. {its.small} lines claim less: {its.small_tried} could be "
+        f"tried, by {_rows(sum(its.small_measured.values()))}{f': {small}' if small else ''}."
+    )
 
 
-def _in_short(replications: Iterable[Replication]) -> Iterator[str]:
+def _rows(number: int) -> str:
+    return f"{number} measured row{'s' if number != 1 else ''}"
+
+
+def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
     yield "in short"
     for one in replications:
         yield from textwrap.wrap(
             f"  {one.table.id:<34}{verdict_words(one)}", WIDTH, subsequent_indent=" " * 36
         )
+    yield from _said("all", _all_tables(replications))
 
 
 def _said(label: str, text: str) -> Iterator[str]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One word for a whole table, and what a claim of "no gain" takes to agree with it."""
+"""One word for a whole table, what its controls say, and what "no gain" takes to be agreed with."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from ream.measure.statistics import Estimate
 from ream.measure.verdict import CLAIM, TOO_WIDE, Verdict, Word
@@ -12,15 +13,23 @@ Judged = tuple[Word, bool, float | None]
 """A line's verdict, whether it claims 10 % or more, and the ratio measured here."""
 
 
-def table_word(lines: Iterable[Judged]) -> Word:
-    """The word of the line that holds least, of those that could be tried.
+Control = Literal["as published", "not as published", "undecided", "not tried"]
+"""What came of a line that claims less than 10 %."""
+CONTROLS: tuple[Control, ...] = ("as published", "not as published", "undecided", "not tried")
 
-    A table is as good as its weakest line; how many lines have which word stands beside it. Two
-    lines do not decide: one that was not run, and one that contradicts where less than 10 % is
-    published and less than 10 % is measured, because nobody claims anything there.
+
+def table_word(lines: Iterable[Judged]) -> Word:
+    """The word of the line that holds least, of those that claim 10 % or more and could be tried.
+
+    A table is as good as its weakest line; how many lines have which word stands beside it. A line
+    that claims less is a control and does not decide, unless all of them do: then none is what the
+    table claims, and it is judged by them. There, a line that contradicts does not decide where
+    less than 10 % is measured. A line that was not run decides nothing, either.
     `stronger` is said only if every line is; `inconclusive`, if all that was tried decides nothing.
     """
-    tried = [line for line in lines if line[0] != "not-run"]
+    lines = list(lines)
+    deciding = [line for line in lines if line[1]] or lines
+    tried = [line for line in deciding if line[0] != "not-run"]
     words = [word for word, substantial, here in tried if _decides(word, here, substantial)]
     if not words:
         return "inconclusive" if tried else "not-run"
@@ -33,6 +42,16 @@ def table_word(lines: Iterable[Judged]) -> Word:
 def _decides(word: Word, here: float | None, substantial: bool) -> bool:
     small = here is not None and abs(here - 1) < CLAIM
     return not (word == "contradicts" and small and not substantial)
+
+
+def control(word: Word, here: float | None) -> Control:
+    """What a line that claims less than 10 % came to: less than 10 % here is as published."""
+    if word == "not-run":
+        return "not tried"
+    if word == "inconclusive":
+        return "undecided"
+    small = here is not None and abs(here - 1) < CLAIM
+    return "as published" if small or word == "agrees" else "not as published"
 
 
 def judge_no_gain(measured: Estimate) -> Verdict:

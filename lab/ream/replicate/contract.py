@@ -76,6 +76,7 @@ def _line(line: Line, *, is_control: bool) -> dict[str, Any]:
         "reason": None if verdict is None else verdict.reason,
         "here": _here(line),
         "control": line.control if is_control else None,
+        "would_try": line.would_try,
     }
 
 

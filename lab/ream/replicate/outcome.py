@@ -17,11 +17,13 @@ from ream.measure.verdict import Verdict, Word, judge, not_run
 from ream.published import NS, Printed, Table
 from ream.record.machine import Machine
 from ream.record.record import Record
-from ream.replicate.claims import Claim, Fit, claims, fits, measures, takes
+from ream.replicate.claims import Claim, Fit, claims, fits, takes
+from ream.replicate.plan import needs_kvm
 from ream.replicate.rule import Control, Judged, control, judge_no_gain, table_word
+from ream.replicate.untried import Untried, untried
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.grid import RATE
-from ream.values import Scalar, faults
+from ream.values import faults
 
 SAME = 1e-4
 """Ratios in a record have five digits: two of the same numbers differ by less."""
@@ -40,6 +42,8 @@ class Source:
     """Its version, as "6.12.117"."""
     emulated: bool
     guest: str | None
+    guest_reason: str = "?"
+    """Why its guests ran under that."""
 
     @classmethod
     def of(cls, record: Record) -> Self:
@@ -52,6 +56,7 @@ class Source:
             kernel=_text(receipt, "kernel", "version"),
             emulated=isinstance(guest, dict) and guest.get("accel") == "tcg",
             guest=guest.get("accel") if isinstance(guest, dict) else None,
+            guest_reason=_text(receipt, "guest", "accel_reason"),
         )
 
     @property
@@ -86,6 +91,8 @@ class Line:
     source: Source | None = None
     row: RowResult | None = None
     differs: tuple[str, ...] = ()
+    would_try: str | None = None
+    """The row of ours that tries it where nothing that this machine lacks is lacking."""
 
     def result(self, variant: str) -> Result | None:
         return None if self.row is None else self.row.variants.get(variant)
@@ -258,7 +265,7 @@ def replicate_all(
 ) -> tuple[Replication, ...]:
     """Every table by the same records.
 
-    absent: by stage, why nothing was to be run there; failed: by experiment and stage, why a run
+    absent: by stage, what it lacks here; failed: by experiment and stage, why a run
     that was to be has no record.
     """
     return tuple(
@@ -270,7 +277,7 @@ def replicate_all(
             {
                 **absent,
                 **{
-                    stage: said
+                    stage: f"its run in the {stage} stage ended without a record: {said}"
                     for (name, stage), said in failed.items()
                     if name == table.experiment
                 },
@@ -289,8 +296,7 @@ def replicate(
 ) -> Replication:
     """Judge every claim of a table by the records.
 
-    machine: this one, told of where no record says another. absent: by stage, why there is no
-    record of it.
+    machine: this one, told of where no record says another. absent: by stage, what it lacks here.
     """
     its = tuple(fits(table, experiments))
     own = sorted(
@@ -298,6 +304,8 @@ def replicate(
         key=lambda one: one.name,
     )
     candidates = [line for source in own for line in _candidates(table, its, source)]
+    whose = next((one.machine for one in reversed(own)), machine)
+    absent = {**_no_kvm(own), **absent}
     lines = []
     for claim in claims(table):
         if claim.is_base:
@@ -305,13 +313,33 @@ def replicate(
             continue
         found = [one for one in candidates if _is_of(one, claim)]
         best = max(found, key=lambda one: _rank(one, claim), default=None)
-        if best is None:
-            best = Line(claim, not_run(_why_no_row(table, claim, its, absent)))
-        lines.append(
-            _too_many_threads(best, machine if best.source is None else best.source.machine)
-        )
-    whose = next((line.source.machine for line in lines if line.source is not None), machine)
+        if best is None or not best.tried:
+            told = {
+                one.row.row: one.verdict.reason
+                for one in found
+                if one.row is not None and one.verdict is not None
+            }
+            why = untried(table, claim, its, machine=whose, absent=absent, told=told)
+            best = _not_run(best or Line(claim, None), why)
+        lines.append(best)
     return Replication(table, tuple(lines), whose)
+
+
+def _not_run(line: Line, why: Untried) -> Line:
+    """The line with the reason, and what else was measured and is no trial of it."""
+    reason = why.reason
+    if line.row is not None and line.ratio is not None and line.row.row != why.row:
+        beside = "" if line.verdict is None else f": {line.verdict.reason}"
+        reason += f"; the numbers beside it are of {line.row.row}{beside}"
+    return replace(line, verdict=not_run(reason), would_try=why.row)
+
+
+def _no_kvm(sources: Iterable[Source]) -> Mapping[Stage, str]:
+    """What the records themselves say the vm stage lacks, if all of its guests were emulated."""
+    guests = [one for one in sources if one.guest is not None]
+    if not guests or any(not one.emulated for one in guests):
+        return {}
+    return {"vm": needs_kvm(guests[-1].guest_reason)}
 
 
 def _is_of(one: Line, claim: Claim) -> bool:
@@ -432,39 +460,3 @@ def _estimate(value: Result | Ratio) -> Estimate:
     ratio = value.ratio or 1.0
     spread = (value.spread_low or ratio, value.spread_high or ratio)
     return Estimate(ratio, value.low, value.high, spread)
-
-
-def _why_no_row(table: Table, claim: Claim, its: Sequence[Fit], absent: Mapping[Stage, str]) -> str:
-    """Of a claim that no record has anything about."""
-    stages = {fit.row.stage for fit in its if measures(fit.ref, claim)}
-    for stage, reason in absent.items():
-        if stage in stages:
-            return f"its row needs the {stage} stage: {reason}"
-    if stages:
-        return f"no record given has its row ({', '.join(sorted(stages))} stage)"
-    if table.experiment == "deferred-init" and claim.printed.threads is None:
-        there = "CPUs" if table.cpus is None else f"the {table.cpus} CPUs"
-        return (
-            f"it is not said how many of {there} there worked on a node: rows of ours have a number"
-        )
-    what = f"{claim.value} of " if claim.value else ""
-    return f"no row of ours measures {what}{line_words(claim.line.params)}"
-
-
-def _too_many_threads(line: Line, machine: Machine) -> Line:
-    """A plainer reason where the line's threads alone are more than there are CPUs."""
-    there = line.claim.printed.threads
-    if line.verdict is None or line.verdict.word != "not-run" or there is None:
-        return line
-    if there <= machine.nr_cpus:
-        return line
-    reason = f"{there} threads there, {machine.nr_cpus} CPUs here"
-    return Line(line.claim, not_run(reason))
-
-
-def line_words(params: Mapping[str, Scalar]) -> str:
-    """A line's parameters in a few words."""
-    return ", ".join(
-        str(value) if name in ("config", "when", "mode", "machine") else f"{name}={value}"
-        for name, value in params.items()
-    )

@@ -41,7 +41,12 @@ class Planned:
 class Plan:
     runs: tuple[Planned, ...]
     absent: Mapping[Stage, str]
-    """By stage, why nothing is run there."""
+    """By stage, what it lacks here, so that nothing is run there."""
+
+
+def needs_kvm(fault: str) -> str:
+    """What the vm stage lacks: where QEMU emulates there are no times to compare."""
+    return f"guests under KVM are needed, and do not run here: {fault}"
 
 
 def make_plan(
@@ -67,7 +72,7 @@ def make_plan(
         if stage == "auto" and any(fit.row.stage == "vm" for fit in its) and "vm" not in absent:
             fault = kvm_fault()
             if fault is not None:
-                absent["vm"] = f"an emulated CPU's times are not compared, and {fault}"
+                absent["vm"] = needs_kvm(fault)
         for claim in claims(table):
             chosen = _stage_of(table, claim, its, stage, absent)
             for fit in its:

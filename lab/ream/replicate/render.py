@@ -76,17 +76,19 @@ def _table(replication: Replication) -> Iterator[str]:
 
 
 class _Reasons:
-    """Every reason once, under the lines, by a letter."""
+    """Every reason once, under the lines, by a letter, with the rows that it keeps from running."""
 
     def __init__(self) -> None:
-        self._letters: dict[str, str] = {}
+        self._rows: dict[str, dict[str, None]] = {}
 
-    def letter(self, reason: str) -> str:
-        return self._letters.setdefault(reason, _letter(len(self._letters)))
+    def letter(self, reason: str, row: str | None) -> str:
+        self._rows.setdefault(reason, {}).update({} if row is None else {row: None})
+        return _letter(list(self._rows).index(reason))
 
     def lines(self) -> Iterator[str]:
-        for reason, letter in self._letters.items():
-            yield from _said(f"  {letter}", reason)
+        for number, (reason, rows) in enumerate(self._rows.items()):
+            whose = f"its row{'s' if len(rows) > 1 else ''} {', '.join(rows)}: " if rows else ""
+            yield from _said(f"  {_letter(number)}", whose + reason)
 
 
 def _letter(number: int) -> str:
@@ -147,7 +149,8 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
     else:
         text += " " * 2
     reason = line.verdict.reason if line.verdict.word != "agrees" else ""
-    yield f"{text}{line.verdict.word}{f' {reasons.letter(reason)}' if reason else ''}"
+    letter = f" {reasons.letter(reason, line.would_try)}" if reason else ""
+    yield f"{text}{line.verdict.word}{letter}"
 
 
 def line_label(claim: Claim) -> str:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Why a published line could not be tried here, and which row of ours tries it elsewhere."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ream.experiment import Row, Stage
+from ream.published import Table
+from ream.record.machine import Machine
+from ream.replicate.claims import Claim, Fit, takes
+from ream.replicate.plan import BEST_FIRST
+from ream.report.summary import ALONE
+from ream.values import Scalar
+
+
+@dataclass(frozen=True)
+class Untried:
+    """What kept a line from being tried."""
+
+    reason: str
+    row: str | None = None
+    """Of ours, that tries it where nothing does; None: there is no such row."""
+
+
+def untried(
+    table: Table,
+    claim: Claim,
+    its: Sequence[Fit],
+    *,
+    machine: Machine,
+    absent: Mapping[Stage, str],
+    told: Mapping[str, str],
+) -> Untried:
+    """Of the row that came nearest: one that lacked nothing and was run, else the best stage's.
+
+    absent: by stage, what its rows lack here. told: by row, why its record has no verdict.
+    """
+    there, rows = claim.printed.threads, _rows_for(table, claim, its)
+    able = [row for row in rows if row.no_verdict is None and row.stage != "live"]
+    lacks = {row.name: tuple(_lacks(row, there, machine, absent)) for row in able}
+
+    def far(row: Row) -> tuple[bool, bool, int]:
+        ran = row.name in told and not lacks.get(row.name)
+        return not ran, row.threads != there, BEST_FIRST.index(row.stage)
+
+    row = min(able or rows, key=far, default=None)
+    if row is None:
+        return Untried(_no_row(table, claim))
+    if row not in able:
+        return Untried(row.no_verdict or ALONE, row.name)
+    if lacks[row.name]:
+        return Untried("; ".join(lacks[row.name]), row.name)
+    if row.name in told:
+        return Untried(told[row.name], row.name)
+    if row.threads is None and there is not None:
+        cpus = machine.nr_usable_cpus
+        return Untried(
+            f"another number of threads than {there} is what {cpus} CPUs come to", row.name
+        )
+    where = ", and it takes guests under KVM" if row.stage == "vm" else ""
+    return Untried(f"no record given has it{where}", row.name)
+
+
+def _rows_for(table: Table, claim: Claim, its: Sequence[Fit]) -> tuple[Row, ...]:
+    """Rows that would be compared with the line, and with as many threads, or share of CPUs."""
+    there, share = claim.printed.threads, claim.line.params.get("node_pct")
+    return tuple(
+        fit.row
+        for fit in its
+        if takes(table, fit.ref, claim, fit.row.threads)
+        and (
+            fit.row.threads == there
+            if fit.row.threads and there
+            else _share(fit.row) in (None, share)
+        )
+    )
+
+
+def _share(row: Row) -> Scalar | None:
+    return row.params().get("node_pct")
+
+
+def _lacks(
+    row: Row, threads: int | None, machine: Machine, absent: Mapping[Stage, str]
+) -> Iterator[str]:
+    cpus = max(row.cpus_wanted or 1, threads or 1)
+    if cpus > machine.nr_usable_cpus:
+        yield f"{cpus} CPUs are needed, {machine.nr_usable_cpus} are here"
+    if row.stage in absent:
+        yield absent[row.stage]
+
+
+def _no_row(table: Table, claim: Claim) -> str:
+    if table.experiment == "deferred-init" and claim.printed.threads is None:
+        there = "CPUs" if table.cpus is None else f"the {table.cpus} CPUs"
+        return (
+            f"it is not said how many of {there} there worked on a node: rows of ours have a number"
+        )
+    what = f"{claim.value} of " if claim.value else ""
+    return f"no row of ours measures {what}{line_words(claim.line.params)}"
+
+
+def line_words(params: Mapping[str, Scalar]) -> str:
+    """A line's parameters in a few words."""
+    return ", ".join(
+        str(value) if name in ("config", "when", "mode", "machine") else f"{name}={value}"
+        for name, value in params.items()
+    )

@@ -512,6 +512,18 @@ def test_where_kvm_runs_guests_the_vm_stage_goes_first_and_native_does_the_rest(
     assert "vm" not in plan.absent
 
 
+def test_a_row_with_as_many_threads_goes_before_a_whole_kernel_with_nearly_as_many(
+    experiments,
+) -> None:
+    deferred = next(one for one in experiments if one.name == "deferred-init")
+    skylake = lookup(TABLES, "deferred-init-skylake")
+    six = deferred.row("4-threads").model_copy(update={"name": "six", "threads": 6})
+    four = deferred.row("vm-init-16g-4cpus").model_copy(update={"published": six.published[:1]})
+    near = deferred.model_copy(update={"rows": (six, four)})  # four there are nearest to six, too
+    plan = planned([skylake], [near], kvm_fault=lambda: None)
+    assert [row.name for run in plan.runs for row in run.experiment.rows] == ["six"]
+
+
 def test_kvm_is_not_asked_for_where_no_guest_could_be_wanted(experiments) -> None:
     def asked() -> str:
         raise AssertionError

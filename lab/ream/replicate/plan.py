@@ -104,6 +104,13 @@ def _stage_of(
     asked: StageChoice,
     absent: Mapping[Stage, str],
 ) -> Stage | None:
-    have = {fit.row.stage for fit in its if takes(table, fit.ref, claim, fit.row.threads)}
-    order = BEST_FIRST if asked == "auto" else (asked,)
-    return next((stage for stage in order if stage in have and stage not in absent), None)
+    """A stage whose row has as many threads as the line goes before one whose row is only near."""
+    there = claim.printed.threads
+    rows = [fit.row for fit in its if takes(table, fit.ref, claim, fit.row.threads)]
+    same = {row.stage for row in rows if None in (there, row.threads) or row.threads == there}
+    order = [
+        stage
+        for stage in (BEST_FIRST if asked == "auto" else (asked,))
+        if stage not in absent and any(row.stage == stage for row in rows)
+    ]
+    return next((stage for stage in order if stage in same), order[0] if order else None)

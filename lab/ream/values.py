@@ -2,7 +2,7 @@
 """Frozen, strict values read from TOML files, with every fault of a file told at once."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
@@ -72,15 +72,21 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise BadUsage(f"{path}: {cause}") from cause
 
 
-def faults(source: str, error: ValidationError) -> BadUsage:
-    """All faults of one value, one line each: `source: field: fault (it is value)`."""
+def faults(source: str, error: ValidationError, *, rows: Sequence[int] = ()) -> BadUsage:
+    """All faults of one value, each once, one line each: `source: field: fault (it is value)`.
+
+    rows: by row of the value, the place in its file of the row that it was made from.
+    """
     # That a default could not be made from another, faulty field is no fault of its own.
     own = [fault for fault in error.errors() if fault["type"] != "default_factory_not_called"]
-    return BadUsage("\n".join(_say(source, fault) for fault in own))
+    return BadUsage("\n".join(dict.fromkeys(_say(source, fault, rows) for fault in own)))
 
 
-def _say(source: str, fault: Mapping[str, Any]) -> str:
-    where = ".".join(str(step) for step in fault["loc"])
+def _say(source: str, fault: Mapping[str, Any], rows: Sequence[int]) -> str:
+    steps = [*fault["loc"]]
+    if rows and steps[0] == "rows" and len(steps) > 1:
+        steps[1] = rows[steps[1]]
+    where = ".".join(str(step) for step in steps)
     said = str(fault["msg"]).removeprefix("Value error, ")
     # A fault between fields, or a missing one, is reported with the whole table as its value.
     value = "" if isinstance(fault["input"], Mapping) else f" (it is {_short(fault['input'])})"

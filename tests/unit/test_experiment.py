@@ -61,6 +61,56 @@ def test_a_size_is_read_in_binary_units(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
+GRID = (
+    MINIMAL.replace("small", "{order}-{type}")
+    .replace("order = 0", "order = [0, 9]")
+    .replace(
+        'type = "FS_DAX"',
+        'type = ["FS_DAX", "GENERIC"]\ndiffers = ["order {order} of {this}", "else"]',
+    )
+)
+
+
+def test_a_row_whose_name_has_fields_in_braces_is_one_for_each_of_their_values(
+    tmp_path: Path,
+) -> None:
+    rows = load(written(tmp_path, GRID)).rows
+    names = ["0-FS_DAX", "0-GENERIC", "9-FS_DAX", "9-GENERIC"]
+    assert [row.name for row in rows] == names
+    assert [(row.params()["order"], row.params()["type"]) for row in rows] == [
+        (0, "FS_DAX"), (0, "GENERIC"), (9, "FS_DAX"), (9, "GENERIC"),
+    ]  # fmt: skip
+    assert rows[2].differs == ("order 9 of {this}", "else")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("[0, 9]", "0", "rows.0.name: {order}: no list of values (it is '{order}-{type}')"),
+        ("[0, 9]", "[]", "rows.0.name: {order}: no list of values (it is '{order}-{type}')"),
+        ("order = [0, 9]", "", "rows.0.name: {order}: no field of this row (it is '{order}-{type}"),
+        ("[0, 9]", '[0, "x"]', "rows.0.order: Input should be a valid integer (it is 'x')"),
+        ("[0, 9]", "[0, 0]", "more than one row is called 0-FS_DAX, 0-GENERIC"),
+        ("{order}", "{}", "rows.0.name: {}: no field of this row"),
+        ("{order}-{type}", "small", "rows.0.order: Input should be a valid integer (it is [0, 9])"),
+        ('"128MiB"', '"1 fathom"', "rows.0.device_bytes: not a size"),
+    ],
+)
+def test_a_fault_of_a_grid_is_told_once_and_of_its_place_in_the_file(
+    tmp_path: Path, right: str, wrong: str, said: str
+) -> None:
+    with pytest.raises(BadUsage) as refused:
+        load(written(tmp_path, GRID.replace(right, wrong)))
+    assert said in str(refused.value)
+    assert str(refused.value).count(said) == 1
+
+
+def test_a_row_after_a_grid_is_told_by_its_place_in_the_file(tmp_path: Path) -> None:
+    second = MINIMAL[MINIMAL.index("[[rows]]") :].replace("order = 0", "order = -1")
+    with pytest.raises(BadUsage, match=r"rows\.1\.order: .*\(it is -1\)"):
+        load(written(tmp_path, GRID + second))
+
+
 @pytest.mark.parametrize("text", ["100GB", "", "G", "1.5G", "-1G", "12iB", "0x10", "1G 2M", "٣G"])
 def test_what_is_no_size_is_refused_by_name(text: str) -> None:
     with pytest.raises(BadUsage, match="not a size") as refused:

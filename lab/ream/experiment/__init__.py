@@ -11,6 +11,7 @@ from ream.errors import BadUsage
 from ream.experiment.compact import IDEAL_PAGES, Compact, CompactRow
 from ream.experiment.deferred_init import DeferredInit, DeferredInitRow
 from ream.experiment.fork import Fork, ForkRow
+from ream.experiment.grid import expanded
 from ream.experiment.migrate import Migrate, MigrateRow
 from ream.experiment.shape import (
     BEFORE,
@@ -75,7 +76,7 @@ _BY_NAME: Mapping[object, type[Experiment]] = {
 
 
 def load(path: Path) -> Experiment:
-    """Read one experiment file.
+    """Read one experiment file, its grids as single rows.
 
     Raises BadUsage with every fault of the file, one line each: file: field: fault (value).
     """
@@ -85,10 +86,13 @@ def load(path: Path) -> Experiment:
     if kind is None:
         said = "Field required" if name is None else f"there is no such experiment (it is {name!r})"
         raise BadUsage(f"{path}: name: {said}; there are {', '.join(map(str, _BY_NAME))}")
+    places: tuple[int, ...] = ()
+    if isinstance(rows := fields.get("rows"), list) and rows:
+        places, fields["rows"] = zip(*expanded(rows, source=str(path)), strict=True)
     try:
         return kind.model_validate(fields)
     except ValidationError as cause:
-        raise faults(str(path), cause) from cause
+        raise faults(str(path), cause, rows=places) from cause
 
 
 def make_row(fields: Mapping[str, Any], *, source: str = "command line") -> ZoneDeviceRow:

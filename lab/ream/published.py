@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from ream.errors import BadUsage
 from ream.experiment.shape import BEFORE, PUBLISHED, PublishedRef, RowBase
 from ream.nearest import hint
-from ream.values import Name, Scalar, Scalars, Sealed, Tuple, Value, faults, read_toml
+from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value, faults, read_toml
 
 RATIO_UNIT = "ratio published/before"
 """The unit of a table whose source printed only the ratio."""
@@ -58,16 +58,29 @@ class Printed:
     published_sd: float | None
     ratio: float | None
     """published/before of times: of rates, which are better when higher, it is turned over."""
+    inferred: tuple[str, ...] = ()
+    """Parameters of the line that its source does not say: they follow from what it says."""
 
     @property
     def threads(self) -> int | None:
         return _threads(self.line)
 
+    @property
+    def threads_there(self) -> str:
+        """As in 1 thread there, 48 threads (inferred) there."""
+        words = f"{self.threads} thread{'s' if self.threads != 1 else ''}"
+        return f"{words}{' (inferred)' if 'threads' in self.inferred else ''} there"
+
+    def param(self, name: str) -> str:
+        """The value of a parameter of the line, in words."""
+        return f"{self.line.params[name]}{' (inferred)' if name in self.inferred else ''}"
+
 
 class Table(Value):
     """cpus: of the machine. node_gib: memory of a node, where that is what was initialised.
 
-    nr_huge: huge pages that each line is about.
+    nr_huge: huge pages that each line is about. inferred: parameters of its lines that were not
+    printed, but follow from what was.
     """
 
     id: Name
@@ -88,6 +101,7 @@ class Table(Value):
     cpus: int | None = Field(default=None, ge=1, lt=1 << 31)
     nr_huge: int | None = Field(default=None, ge=1, lt=1 << 31)
     node_gib: int | None = Field(default=None, ge=1, lt=1 << 31)
+    inferred: Texts = ()
 
     def row(self, params: Mapping[str, Scalar]) -> TableRow:
         """The one line whose parameters include all of `params`.
@@ -162,6 +176,7 @@ class Table(Value):
             before_sd=base.sd.get(before) if absolute else None,
             published_sd=line.sd.get(published) if absolute else None,
             ratio=ratio if absolute else _ratio(1, pair[1]),
+            inferred=self.inferred,
         )
 
     def _line(self, ref: PublishedRef, threads: int | None) -> TableRow:

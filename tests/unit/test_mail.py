@@ -32,6 +32,12 @@ def rows_of(mail: bytes) -> list[TableRow]:
     return list(table.rows)
 
 
+def printed(row: TableRow, table: Table) -> TableRow:
+    """A line without what its source does not say."""
+    params = {name: value for name, value in row.params.items() if name not in table.inferred}
+    return row.model_copy(update={"params": params})
+
+
 def by_params(rows) -> dict[tuple, TableRow]:
     return {tuple(sorted(row.params.items())): row for row in rows}
 
@@ -51,12 +57,13 @@ def test_a_mail_gives_the_numbers_of_its_table_field_by_field(name: str) -> None
         (ours.cpus, ours.node_gib),
         (None, None),  # not every mail says it
     )
-    found, wanted = by_params(read.rows), by_params(ours.rows)
+    rows = [printed(row, ours) for row in ours.rows]
+    found, wanted = by_params(read.rows), by_params(rows)
     assert found.keys() == wanted.keys()
     for params, row in wanted.items():
         assert dict(found[params].values) == dict(row.values), params
         assert dict(found[params].sd) == dict(row.sd), params
-    assert [row.params for row in read.rows] == [row.params for row in ours.rows]
+    assert [row.params for row in read.rows] == [row.params for row in rows]
 
 
 @pytest.mark.parametrize("name", MAILS)

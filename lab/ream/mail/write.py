@@ -18,7 +18,7 @@ HEAD = """\
 
 _FIELDS = (
     "id", "experiment", "title", "author", "date", "commit", "message_id", "machine", "base",
-    "cpus", "node_gib", "nr_huge", "unit", "better", "approximate", "claims", "method",
+    "cpus", "node_gib", "nr_huge", "unit", "better", "approximate", "claims", "method", "inferred",
 )  # fmt: skip
 """Of a table, in the order of the files that are there."""
 _WORTH_ASKING = ("date", "message_id", "base")
@@ -43,7 +43,7 @@ def _table(table: Table, parsed: Parsed) -> Iterator[str]:
         if value is None:
             if name in _WORTH_ASKING:
                 yield f"# {name}: not in the mail"
-        elif value is not False:
+        elif value is not False and value != ():
             yield f"{name} = {toml_value(value)}{_note(name, value, parsed)}"
     yield f"rows = [{_note('rows', None, parsed)}"
     for row in table.rows:
@@ -73,8 +73,8 @@ def _key(name: str) -> str:
     return name if _BARE.fullmatch(name) else toml_value(name)
 
 
-def toml_value(value: Scalar | dt.date) -> str:
-    """One value; text in quotes, with everything that is not printable ASCII escaped."""
+def toml_value(value: Scalar | dt.date | tuple[Scalar, ...]) -> str:
+    """One value, or several; text in quotes, with everything that is not printable ASCII escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -83,4 +83,6 @@ def toml_value(value: Scalar | dt.date) -> str:
         return text.replace(_DELETE, "\\u007f")
     if isinstance(value, dt.date):
         return value.isoformat()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
     return repr(value)

@@ -75,6 +75,7 @@ def _without_ratio(table: Table, line: TableRow, value: str | None) -> Printed:
         before_sd=None,
         published_sd=line.sd.get(name),
         ratio=None,
+        inferred=table.inferred,
     )
 
 

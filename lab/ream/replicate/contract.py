@@ -77,6 +77,7 @@ def _line(line: Line, *, is_control: bool) -> dict[str, Any]:
         "here": _here(line),
         "control": line.control if is_control else None,
         "would_try": line.would_try,
+        "inferred": list(printed.inferred),
     }
 
 

@@ -439,7 +439,7 @@ def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | 
     if row.skipped is not None:
         return row.skipped
     if there is not None and here is not None and there != here:
-        return f"{there} thread{'s' if there != 1 else ''} there, {here} here"
+        return f"{claim.printed.threads_there}, {here} here"
     return None
 
 

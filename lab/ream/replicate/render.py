@@ -155,7 +155,7 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
 
 def line_label(claim: Claim) -> str:
     """The values of a line's parameters, whose names are in the head; and the quantity."""
-    words = ", ".join(str(value) for value in claim.line.params.values())
+    words = ", ".join(map(claim.printed.param, claim.line.params))
     return f"{words}: {claim.value}" if claim.value else words
 
 

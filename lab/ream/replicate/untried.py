@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ream.experiment import Row, Stage
-from ream.published import Table
+from ream.published import Printed, Table
 from ream.record.machine import Machine
 from ream.replicate.claims import Claim, Fit, takes
 from ream.replicate.plan import BEST_FIRST
@@ -97,12 +97,13 @@ def _no_row(table: Table, claim: Claim) -> str:
             f"it is not said how many of {there} there worked on a node: rows of ours have a number"
         )
     what = f"{claim.value} of " if claim.value else ""
-    return f"no row of ours measures {what}{line_words(claim.line.params)}"
+    return f"no row of ours measures {what}{line_words(claim.printed)}"
 
 
-def line_words(params: Mapping[str, Scalar]) -> str:
+def line_words(printed: Printed) -> str:
     """A line's parameters in a few words."""
+    values = {name: printed.param(name) for name in printed.line.params}
     return ", ".join(
-        str(value) if name in ("config", "when", "mode", "machine") else f"{name}={value}"
-        for name, value in params.items()
+        value if name in ("config", "when", "mode", "machine") else f"{name}={value}"
+        for name, value in values.items()
     )

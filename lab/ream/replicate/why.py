@@ -13,7 +13,7 @@ NOT_SAID = "not said"
 
 _OURS = re.compile(r"their patches\b.*? there, (.+)")
 _OF_A_LINE = re.compile(
-    r"\d+ threads? there|\S+ CPUs there|\S+ GiB a node there|about .* GB/s there"
+    r"\d+ threads?(?: \(inferred\))? there|\S+ CPUs there|\S+ GiB a node there|about .* GB/s there"
 )
 """What is said of one line, or made from the other table that a row of ours names."""
 

@@ -152,6 +152,7 @@ class Comparison(_Part):
     better: str | None = None
     stand_in: str | None = None
     """What stands in here for the device that the table is about, and is no model of it."""
+    inferred: Texts = ()
 
 
 class RowResult(_Part):

@@ -282,6 +282,7 @@ def _comparison(
         params=printed.line.params,
         stand_in=measured.row.stands_in,
         threads=printed.threads,
+        inferred=printed.inferred,
         cpus=table.cpus,
         node_gib=table.node_gib,
         gb_per_s=_digits(_their_rate(measured, table, printed)),
@@ -342,7 +343,7 @@ def _unequal_threads(measured: MeasuredRow, printed: Printed) -> str | None:
     there, here = printed.threads, measured.threads
     if there is None or here is None or there == here:
         return None
-    return f"{there} thread{'s' if there > 1 else ''} there, {here} here"
+    return f"{printed.threads_there}, {here} here"
 
 
 def _differs(measured: MeasuredRow, table: Table, receipt: Receipt) -> Iterator[str]:

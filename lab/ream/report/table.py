@@ -337,6 +337,7 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
             table.verdict.upper(),
         )
         own = [text for text in table.differs if text not in (*shared, table.reason)]
+        own += [f"{name} there: inferred" for name in table.inferred]
         if said := [*([table.claims] if table.claims else []), *own]:
             indent = " " * (LABEL + 2)
             yield from textwrap.wrap(

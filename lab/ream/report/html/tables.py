@@ -172,6 +172,7 @@ def published(row: RowResult) -> Table | None:
 
 def _counterpart(one: Comparison) -> tuple[str, ...]:
     cpus = None if one.threads is None else f"{one.threads} CPU{'s' if one.threads > 1 else ''}"
+    cpus = f"{cpus} (inferred)" if "threads" in one.inferred else cpus
     return (
         one.id,
         ", ".join(part for part in (one.author, one.date, one.machine, cpus) if part) or NONE,

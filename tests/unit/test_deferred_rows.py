@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which deferred-init rows run on how many CPUs, and the memory that their nodes have."""
 
+import os
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ream.experiment import Stage, load
 from ream.experiment.deferred_init import DeferredInitRow, Layout
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.published import Table, load_file
+from ream.replicate.claims import claims
 from ream.stage.bench import objects
 from ream.stage.deferred_init import (
     FOLDER,
@@ -18,8 +24,11 @@ from ream.stage.deferred_init import (
     threads_of,
 )
 from ream.stage.deferred_layout import NodeLayout, make_nodes
+from ream.stage.suit import nr_nodes
 
 FACTS = {"PAGE_SIZE": 4096}
+EXPERIMENT = load(EXPERIMENTS / "deferred-init.toml")
+TABLES = load_file(PUBLISHED / "deferred-init.toml")
 LAYOUTS: tuple[Layout, ...] = ("whole", "unaligned", "holes")
 
 
@@ -48,6 +57,95 @@ def test_a_row_says_its_threads_in_one_of_three_ways(
     fields: dict[str, Any], most: int | None, threads: int
 ) -> None:
     assert threads_of(row(**fields), most, cpus=8) == threads
+
+
+@pytest.mark.parametrize("nodes", [1, 2])  # of the row; the machine has two
+def test_a_percentage_is_of_the_cpus_of_one_of_the_machines_nodes(nodes: int) -> None:
+    assert threads_of(row(node_pct=50, nodes=nodes), cpus=104, nodes=2) == 26
+    assert threads_of(row(nodes=nodes), cpus=104, nodes=2) == 52
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.id)
+def test_a_percentage_comes_to_the_threads_that_its_table_prints(table: Table) -> None:
+    for params in (line.params for line in table.rows if line.params.get("node_pct")):
+        of_node = max(line.params["threads"] for line in table.rows)
+        asked = row(node_pct=params["node_pct"])
+        assert threads_of(asked, cpus=table.cpus, nodes=table.cpus // of_node) == params["threads"]
+
+
+def test_nodes_are_those_whose_cpus_we_may_use(tmp_path: Path) -> None:
+    assert nr_nodes(tmp_path) == 1
+    usable = min(os.sched_getaffinity(0))
+    for node, cpu in ((0, usable), (1, usable), (2, 8191)):
+        (tmp_path / f"sys/devices/system/node/node{node}/cpu{cpu}").mkdir(parents=True)
+    assert nr_nodes(tmp_path) == 2
+
+
+# --- Published lines -------------------------------------------------------------------
+
+
+def claimed(value: str | None) -> set[tuple[str, int]]:
+    """Tables and threads of every printed line that has this quantity."""
+    return {
+        (table.id, claim.printed.threads)
+        for table in TABLES
+        for claim in claims(table)
+        if not claim.is_base and claim.value == value and claim.printed.threads
+    }
+
+
+def answered(stage: Stage, value: str | None) -> set[tuple[str, int]]:
+    """Of those, what rows have exactly as many threads as."""
+    return claimed(value) & {
+        (ref.id, its.threads)
+        for its in EXPERIMENT.rows
+        for ref in its.published
+        if its.stage == stage and ref.value == value and its.threads
+    }
+
+
+def test_every_printed_line_has_rows_with_its_number_of_threads() -> None:
+    assert len(claimed("init_ms")) == len(claimed("boot_ms")) == 36
+    assert len(claimed(None)) == 1  # of both nodes
+    assert answered("native", "init_ms") == answered("vm", "init_ms") == claimed("init_ms")
+    assert answered("vm", "boot_ms") == claimed("boot_ms")
+    assert answered("native", None) == claimed(None)
+
+
+def test_guests_of_published_lines_have_nearly_the_memory_of_the_node() -> None:
+    by_id = {table.id: table for table in TABLES}
+    for its in EXPERIMENT.at("vm").rows:
+        for ref in its.published:
+            assert 0.8 < (its.memory_bytes >> 30) / (by_id[ref.id].node_gib or 0) < 1.25
+
+
+def test_the_published_machine_could_run_every_row_but_none_twice() -> None:
+    suited = suit(EXPERIMENT.at("native").rows, cpus=104, nodes=2)
+    ran = {one.name: threads_of(one, cpus=104, nodes=2) for one in suited.rows}
+    assert {ran[f"{n}-threads"] for _, n in claimed("init_ms") if n > 1} <= {*ran.values()}
+    assert suited.skipped == {
+        "2-pct": "here that is 1 thread, the same as 1-thread",
+        **{
+            f"{pct}-pct": f"here that is {n} threads, the same as {n}-threads"
+            for pct, n in ((12, 6), (25, 13), (37, 19), (50, 26), (75, 39), (100, 52))
+        },
+    }
+    assert suited.warnings == ()
+    assert all(one.no_verdict is None for one in suited.rows)
+
+
+def test_a_small_machine_says_which_threads_it_has_no_cpus_for() -> None:
+    skipped = suit(EXPERIMENT.at("native").rows, cpus=2).skipped
+    assert skipped["6-threads"] == "6 threads on 2 CPUs"
+    assert skipped["96g-48-threads"] == "48 threads on 2 CPUs"
+    assert skipped["25-pct"] == "here that is 1 thread, the same as 1-thread"
+
+
+def test_a_thread_for_each_node_may_be_all_that_there_are_cpus_for() -> None:
+    rows = [row("one", nodes=2), row("two", nodes=2, threads=2)]
+    said = suit(rows, cpus=2).remarks
+    assert said["two"][0].startswith("one thread for each of 2 nodes takes all of 2 CPUs already")
+    assert suit(rows, cpus=4).remarks == {"one": ("2 threads of each node",)}
 
 
 def test_rows_that_come_to_the_same_threads_run_once() -> None:
@@ -79,9 +177,8 @@ def test_twice_as_many_threads_as_cpus_share_them_and_more_do_not_run() -> None:
     suited = suit(rows, cpus=2)
     assert suited.cpus == 4
     assert suited.skipped == {"five": "5 threads on 2 CPUs", "many": "6 threads on 2 CPUs"}
-    assert suited.remarks == dict.fromkeys(
-        ("four", "both"), ("oversubscribed: 4 threads shared 2 CPUs",)
-    )
+    shared = "oversubscribed: 4 threads shared 2 CPUs"
+    assert (suited.remarks["four"], suited.remarks["both"][-1]) == ((shared,), shared)
     (warning,) = suited.warnings
     assert warning.startswith("four, both: several threads shared a CPU")
 

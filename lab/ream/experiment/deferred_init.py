@@ -27,7 +27,7 @@ class DeferredInitRow(RowBase):
     """deferred_init_memmap() of one machine: of every node at once.
 
     memory_bytes: of each node; in the vm stage of the whole guest. threads: CPUs of each node, in
-    the vm stage of the guest; None: all there are. node_pct: of this machine's CPUs, instead.
+    the vm stage of the guest; None: all there are. node_pct: of a node's CPUs, instead.
     grow_order: an allocation of so many pages comes before the threads have run. pre_state: of the
     map; lookalike is dirty, and holds what could be taken for free blocks. measure: what a
     boot's time is about; init is the initialisation, boot all that comes before PID 1.
@@ -98,7 +98,7 @@ class DeferredInitRow(RowBase):
         if self.nodes > 1:
             words.append(f"{self.nodes} nodes")
         if self.node_pct is not None:
-            words.append(f"{self.node_pct} % of the CPUs")
+            words.append(f"{self.node_pct} % of a node's CPUs")
         elif self.threads is not None:
             who = "CPU" if self.stage == "vm" else "thread"
             words.append(f"{self.threads} {who}{'s' if self.threads > 1 else ''}")

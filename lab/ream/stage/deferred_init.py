@@ -30,7 +30,7 @@ from ream.oracle.memmap import Facts, page_links
 from ream.paths import NATIVE
 from ream.stage.deferred_layout import NodeLayout, make_nodes
 from ream.stage.native import Build, Memory, Suited
-from ream.stage.suit import count, nr_cpus, suit_rows
+from ream.stage.suit import count, nr_cpus, nr_nodes, suit_rows
 
 FOLDER = NATIVE / "deferred_init"
 """This experiment's glue and runner."""
@@ -70,13 +70,22 @@ class NativeRow:
         return len(self.nodes) * self.threads
 
 
-def threads_of(row: DeferredInitRow, most: int | None = None, *, cpus: int | None = None) -> int:
-    """Threads of each node. most: no more than these in any row; cpus: instead of nr_cpus()."""
-    cpus = cpus or nr_cpus()
+def threads_of(
+    row: DeferredInitRow,
+    most: int | None = None,
+    *,
+    cpus: int | None = None,
+    nodes: int | None = None,
+) -> int:
+    """Threads of each node; a percentage is rounded, as in the published tables.
+
+    most: no more than these in any row. cpus, nodes: of a machine, instead of this one's.
+    """
+    nodes = nodes or (1 if cpus else nr_nodes())
+    of_node = (cpus or nr_cpus()) // max(row.nodes, nodes)
+    threads = row.threads or of_node
     if row.node_pct is not None:
-        threads = row.node_pct * cpus // 100
-    else:
-        threads = row.threads or cpus // row.nodes
+        threads = round(row.node_pct * of_node / 100)
     return max(1, min(threads, most or threads))
 
 
@@ -93,30 +102,39 @@ def native_row(row: DeferredInitRow, threads: int | None = None) -> NativeRow:
 
 
 def suit(
-    rows: Iterable[DeferredInitRow], most: int | None = None, *, cpus: int | None = None
+    rows: Iterable[DeferredInitRow],
+    most: int | None = None,
+    *,
+    cpus: int | None = None,
+    nodes: int | None = None,
 ) -> Suited:
     """Which rows are run here, and what has to be said of their threads.
 
-    most: threads in any row. cpus: instead of nr_cpus(). Rows that come to the same threads run
-    once; what would have more than SHARED_CPUS threads for each CPU does not run at all. Rows
-    whose threads share CPUs get no verdict: what was published had a CPU for each thread.
+    most: threads in any row. cpus, nodes: of a machine, instead of this one's. Rows that come to
+    the same threads run once; what would have more than SHARED_CPUS threads for each CPU does not
+    run at all. Rows whose threads share CPUs get no verdict: what was published had a CPU for each
+    thread.
     """
+    nodes = nodes or (1 if cpus else nr_nodes())
     cpus = cpus or nr_cpus()
     first: dict[DeferredInitRow, str] = {}
     needless: dict[str, str] = {}
     remarks: dict[str, tuple[str, ...]] = {}
     rows = tuple(rows)
     for row in rows:
-        threads = threads_of(row, most, cpus=cpus)
+        threads = threads_of(row, most, cpus=cpus, nodes=nodes)
         same = first.setdefault(_alike(row, threads), row.name)
         if same != row.name:
             needless[row.name] = f"here that is {count(threads, 'thread')}, the same as {same}"
         elif threads != row.threads:
             each = " of each node" if row.nodes > 1 else ""
             remarks[row.name] = (f"{count(threads, 'thread')}{each}",)
+        elif threads > 1 and row.nodes > 1 and cpus <= row.nodes:
+            taken = f"one thread for each of {row.nodes} nodes takes all of {count(cpus, 'CPU')}"
+            remarks[row.name] = (f"{taken} already: more of them have nothing to gain here",)
     return suit_rows(
         rows,
-        lambda row: row.nodes * threads_of(row, most, cpus=cpus),
+        lambda row: row.nodes * threads_of(row, most, cpus=cpus, nodes=nodes),
         what="thread",
         cpus=cpus,
         needless=needless,

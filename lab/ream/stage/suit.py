@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -18,6 +19,13 @@ SHARED_CPUS = 2
 def nr_cpus() -> int:
     """CPUs that this process, and so a runner, may use."""
     return len(os.sched_getaffinity(0))
+
+
+def nr_nodes(root: Path = Path("/")) -> int:
+    """Nodes that have a CPU which this process may use; 1 where the kernel names none."""
+    usable = os.sched_getaffinity(0)
+    nodes = (root / "sys/devices/system/node").glob("node[0-9]*")
+    return max(1, sum(any((node / f"cpu{n}").exists() for n in usable) for node in nodes))
 
 
 def suit_rows(

@@ -8,7 +8,7 @@ from pathlib import Path
 from ream import __version__
 from ream.cells.cell import SCHEMA, Cell, GuestWanted, SeriesWanted, TreeWanted, wanted
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage
+from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage, given
 from ream.measure.plan import estimated_seconds
 from ream.nearest import hint
 from ream.record.identity import benchmark_id
@@ -28,6 +28,8 @@ class Wish:
     """None: each experiment's own."""
     rows: tuple[str, ...] = ()
     """Names; empty: all of the stage."""
+    settings: tuple[str, ...] = ()
+    """FIELD=VALUE, of those rows."""
     launches: int | None = None
     rounds: int | None = None
     seed: int = 0
@@ -45,8 +47,8 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
     """Every cell once, in the order of experiments, rows and repetitions.
 
     Repetitions have seeds of their own, so that each draws another layout.
-    Raises BadUsage for a row that no experiment has, a number out of range, or a series that
-    cannot be read.
+    Raises BadUsage for a row that no experiment has, a value or number out of range, or a series
+    that cannot be read.
     """
     unknown = set(wish.rows)
     cells: list[Cell] = []
@@ -59,6 +61,7 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
             if not names:
                 continue
             asked = asked.only(names)
+        asked = given(asked, wish.settings)
         asked = asked.resized(launches=wish.launches, rounds=wish.rounds)
         cells += _cells(asked, stage, wish)
     if unknown:

@@ -100,6 +100,15 @@ RowsOption = Annotated[
         "--row", metavar="NAME", help="Only this row; repeatable.", autocompletion=complete.rows
     ),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Another value for a field of these rows, as a file has it: memory_bytes=16GiB."
+        " Repeatable.",
+    ),
+]
 LaunchesOption = Annotated[
     int | None,
     typer.Option(

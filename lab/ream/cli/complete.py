@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ream.errors import BadUsage
+from ream.grid import expanded
 from ream.paths import EXPERIMENTS, PUBLISHED, data_dir
 
 VARIABLE = "_REAM_COMPLETE"
@@ -44,8 +46,9 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.toml"))
 
 
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    return _read(path, "rows")
+def _rows(path: Path) -> Iterator[Any]:
+    with suppress(BadUsage):
+        yield from (row for _, row in expanded(_read(path, "rows"), source=""))
 
 
 def _read(path: Path, key: str) -> Iterator[dict[str, Any]]:

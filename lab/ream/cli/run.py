@@ -20,6 +20,7 @@ from ream.cli.app import (
     RowsOption,
     SeedOption,
     SeriesOption,
+    SetOption,
     ThreadsOption,
     TreeOption,
     app,
@@ -73,6 +74,7 @@ def run(
         ),
     ] = None,
     rows: RowsOption = None,
+    settings: SetOption = None,
     series: SeriesOption = None,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
@@ -149,7 +151,7 @@ def run(
         )
         return
     # Imported here: numpy and pydantic take longer than printing the help.
-    from ream.experiment import ZoneDevice, load, make_row  # noqa: PLC0415
+    from ream.experiment import ZoneDevice, given, load, make_row  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
@@ -177,7 +179,7 @@ def run(
         raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
     if rows:
         asked = asked.only(rows)
-    asked = asked.resized(launches=launches, rounds=rounds)
+    asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "live" and (series or per_patch or tree):
         raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
     variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)

@@ -11,7 +11,7 @@ from ream.errors import BadUsage
 from ream.experiment.compact import IDEAL_PAGES, Compact, CompactRow
 from ream.experiment.deferred_init import DeferredInit, DeferredInitRow
 from ream.experiment.fork import Fork, ForkRow
-from ream.experiment.grid import expanded
+from ream.experiment.given import given
 from ream.experiment.migrate import Migrate, MigrateRow
 from ream.experiment.shape import (
     BEFORE,
@@ -29,6 +29,7 @@ from ream.experiment.shape import (
 )
 from ream.experiment.size import format_size, parse_size
 from ream.experiment.zone_device import ZoneDevice, ZoneDeviceRow
+from ream.grid import expanded
 from ream.values import faults, read_toml
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "ZoneDevice",
     "ZoneDeviceRow",
     "format_size",
+    "given",
     "load",
     "make_row",
     "parse_size",

@@ -76,6 +76,14 @@ class DeferredInitRow(RowBase):
         return self.threads * (self.nodes if self.stage == "native" else 1)
 
     @property
+    def free_fields(self) -> frozenset[str]:
+        """Lines are found by their threads. A boot is as long as its memory is large; of the
+        initialisation alone the ratio hardly depends on it, and what differs is told.
+        """
+        free = {"rounds", "threads", "node_pct"}
+        return frozenset(free if self.stage == "vm" else free | {"memory_bytes"})
+
+    @property
     def times_the_map(self) -> bool:
         return self.measure != "boot"
 

@@ -135,6 +135,11 @@ class RowBase(Value):
         return None
 
     @property
+    def free_fields(self) -> frozenset[str]:
+        """Fields that may have another value, and the row is still that of its tables."""
+        return frozenset({"rounds"})
+
+    @property
     def fixed_rounds(self) -> bool:
         """Whether the number of rounds lies in the nature of the row."""
         return False

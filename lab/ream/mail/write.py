@@ -74,7 +74,7 @@ def _key(name: str) -> str:
 
 
 def toml_value(value: Scalar | dt.date | tuple[Scalar, ...]) -> str:
-    """One value, or several; text in quotes, with everything that is not printable ASCII escaped."""
+    """One value, or several; text in quotes, with all that is not printable ASCII escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -11,12 +11,13 @@ from ream.errors import BadUsage, ReamError
 from ream.experiment import DeferredInitRow, load
 from ream.measure.plan import plan_launches
 from ream.oracle.buddy import DeferredNode
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.session import vm_deferred as session
 from ream.session.guests import Setting
 from ream.session.request import GuestOptions
 from ream.stage.deferred_state import State
 from ream.stage.guest_zones import Layout
+from ream.stage.native import Suited
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
 from ream.stage.vm_deferred import Booted, Record, Shape, Times, plan_deferred_boot, read_times
@@ -41,7 +42,7 @@ def row(name: str, **fields: Any) -> DeferredInitRow:
 
 @pytest.fixture(autouse=True)
 def four_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session.os, "sched_getaffinity", lambda _: set(range(4)))
+    monkeypatch.setattr(session, "nr_cpus", lambda: 4)
 
 
 # --- The log -----------------------------------------------------------------------------
@@ -150,11 +151,71 @@ def test_several_rounds_of_a_boot_are_refused() -> None:
         session.shapes([row("a", rounds=3)], TCG)
 
 
-@pytest.mark.parametrize("options", [{"cpus": 2}, {"memory_bytes": GIB}, {"nodes": (Node(GIB),)}])
+@pytest.mark.parametrize("options", [{"memory_bytes": GIB}, {"nodes": (Node(GIB),)}])
 def test_what_the_rows_say_is_not_the_users_to_say(options: dict[str, Any]) -> None:
-    with pytest.raises(BadUsage, match="choose rows with --row"):
-        session.refuse_options(GuestOptions(**options))
-    session.refuse_options(GuestOptions(append=("quiet",)))
+    with pytest.raises(BadUsage, match="choose rows with --row, or .* --set memory_bytes=SIZE"):
+        session.choose(GuestOptions(**options), setting_of)
+    assert session.choose(GuestOptions(append=("quiet",)), setting_of).options.append == ("quiet",)
+
+
+def setting_of(options: GuestOptions) -> Setting:
+    """Counting, in guests of one CPU."""
+    assert options.cpus is None
+    return replace(TCG, options=options)
+
+
+def test_a_user_gives_all_rows_their_cpus_and_more_than_the_host_has_are_booted() -> None:
+    setting = session.choose(GuestOptions(cpus=8), setting_of)
+    suited = session.booted_rows([row("a", threads=1), row("b", threads=16)], setting)
+    assert [one.threads for one in suited.rows] == [8, 8]
+    (shape,) = session.shapes(suited.rows, setting)
+    assert shape == Shape(GIB, 1, 8, 8)
+    assert session.machine_of(shape, setting) == Machine(
+        "tcg", icount=False, cpus=8, memory_bytes=GIB
+    )
+    assert "take turns" in str(session.why_not(shape, setting))
+
+
+def test_a_small_machine_boots_what_it_has_cpus_for_and_says_why_not_the_rest() -> None:
+    rows = [row("four", threads=4), row("six", threads=6), row("big", memory_bytes=128 * GIB)]
+    kvm, tcg = session.booted_rows(rows, KVM), session.booted_rows(rows, TCG)
+    assert [one.name for one in kvm.rows] == ["four", "big"]
+    assert kvm.skipped == {"six": "a guest of 6 CPUs on 4 CPUs"}
+    assert [one.name for one in tcg.rows] == ["four"]
+    assert tcg.skipped == {
+        "six": "a guest of 6 CPUs on 4 CPUs, without KVM",
+        "big": "no KVM here, and guests of more than 64 GiB are not emulated",
+    }
+    full = replace(TCG, options=GuestOptions(full=True))
+    assert session.booted_rows(rows, full) == Suited(tuple(rows))
+
+
+def test_a_guest_whose_map_does_not_fit_says_how_much_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "available_bytes", lambda: 6 * GIB)
+    rows = [row("fits", memory_bytes=192 * GIB), row("not", memory_bytes=384 * GIB)]
+    suited = session.booted_rows(rows, KVM)
+    assert [one.name for one in suited.rows] == ["fits"]
+    assert suited.skipped == {
+        "not": "a guest takes 7168 MiB of memory, 6144 MiB are available",
+    }
+
+
+def test_the_published_machine_boots_and_times_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "nr_cpus", lambda: 104)
+    monkeypatch.setattr(session, "available_bytes", lambda: 700 * GIB)
+    rows = load(EXPERIMENTS / "deferred-init.toml").at("vm").rows
+    suited = session.booted_rows(rows, KVM)
+    assert (suited.rows, suited.skipped) == (rows, {})
+    by_shape = session.shapes(rows, KVM)
+    assert not any(session.why_not(shape, KVM) for shape in by_shape)
+    # Its two quantities are of the same boots.
+    assert [one.name for one in by_shape[Shape(384 * GIB, 1, 39, 52)]] == [
+        *("vm-init-384g-39cpu", "vm-boot-384g-39cpu")
+    ]
+    machine = session.machine_of(Shape(384 * GIB, 1, 39, 52), KVM)
+    assert (machine.cpus, machine.icount, machine.memory_bytes) == (52, False, 384 * GIB)
 
 
 # --- Boots -------------------------------------------------------------------------------

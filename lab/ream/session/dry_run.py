@@ -115,18 +115,16 @@ def _guests(request: Request) -> Iterator[str]:
     if isinstance(request.experiment, Compact):
         yield from _compact_guests(request.experiment, request)
         return
-    setting = _setting(request)
     if isinstance(request.experiment, DeferredInit):
-        vm_deferred.refuse_options(request.guest)
+        yield from _deferred_guests(request.experiment, request)
+        return
+    setting = _setting(request)
     yield f"guest       {setting.accel.upper()}: {setting.reason}"
     launches = guests.launches_as_run(request.experiment.launches, setting)
     if isinstance(request.experiment, Fork | Migrate):
         yield from (_row_line(row) for row in request.experiment.rows)
         yield _boots_line(launches, len(request.variants), request.seed)
         yield _workload_line(request.experiment, setting, request.seed)
-        return
-    if isinstance(request.experiment, DeferredInit):
-        yield from _deferred_guests(request.experiment, setting, request, launches)
         return
     rows = vm_zone_device.rows_as_run(request.experiment.rows, setting)
     by_device = vm_zone_device.devices(rows)
@@ -164,14 +162,20 @@ def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
         yield f"{row.name:<11} {vm_compact.shown_command(settings.of(row), plan)}"
 
 
-def _deferred_guests(
-    experiment: DeferredInit, setting: guests.Setting, request: Request, launches: int
-) -> Iterator[str]:
-    by_shape = vm_deferred.shapes(experiment.rows, setting)
+def _deferred_guests(experiment: DeferredInit, request: Request) -> Iterator[str]:
+    setting = vm_deferred.choose(
+        request.guest, lambda options: _setting(replace(request, guest=options))
+    )
+    yield f"guest       {setting.accel.upper()}: {setting.reason}"
+    launches = guests.launches_as_run(experiment.launches, setting)
+    suited = vm_deferred.booted_rows(experiment.rows, setting)
+    by_shape = vm_deferred.shapes(suited.rows, setting)
     only_verified = {
         shape: reason for shape in by_shape if (reason := vm_deferred.why_not(shape, setting))
     }
-    yield from (_row_line(row) for row in experiment.rows)
+    yield from (_row_line(row) for row in suited.rows)
+    for reason, names in suited.by_reason().items():
+        yield f"not run     {', '.join(names)}: {reason}"
     for shape, reason in only_verified.items():
         for row in by_shape[shape]:
             yield f"not timed   {row.name}: {reason}; its states are verified"

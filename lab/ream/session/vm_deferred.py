@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """deferred-init in the vm stage: one boot of each variant for each shape of guest and launch."""
 
-import os
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ream.errors import BadUsage
-from ream.experiment import BEFORE_AGAIN, STRUCT_PAGE_BYTES, DeferredInit, DeferredInitRow
+from ream.errors import BadUsage, CannotRunHere
+from ream.experiment import (
+    BEFORE_AGAIN,
+    STRUCT_PAGE_BYTES,
+    DeferredInit,
+    DeferredInitRow,
+    format_size,
+)
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -18,6 +23,7 @@ from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.guests import (
+    QEMU_BYTES,
     Setting,
     boots_at_once,
     choose_setting,
@@ -33,7 +39,10 @@ from ream.stage.boots import Boot
 from ream.stage.deferred_state import States
 from ream.stage.guest import Guest
 from ream.stage.guest_zones import Layout
+from ream.stage.memory import available_bytes
+from ream.stage.native import Suited
 from ream.stage.qemu import Machine
+from ream.stage.suit import count, nr_cpus
 from ream.stage.vm import Kernel
 from ream.stage.vm_deferred import (
     Booted,
@@ -50,6 +59,9 @@ MODULES = ("memmap",)
 PAGE_MAP_RATIO = 64
 """A page of memory has a 64th of its size in the map, and of a guest's memory only that is
 written, besides what every guest writes."""
+
+MOST_EMULATED_BYTES = 64 << 30
+"""Memory of an emulated guest: it counts instructions, and these are in proportion to memory."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +89,44 @@ class DeferredBoot(Boot):
         )
 
 
-def refuse_options(options: GuestOptions) -> None:
-    """Raise BadUsage if the user says what is the rows' to say."""
-    if options.cpus or options.memory_bytes or options.nodes or options.distances:
+def choose(options: GuestOptions, setting_of: Callable[[GuestOptions], Setting]) -> Setting:
+    """The setting; whether instructions are counted, the CPUs of each row's guest decide.
+
+    Raises BadUsage if the user says what is the rows' to say, and what setting_of() raises.
+    """
+    if options.memory_bytes or options.nodes or options.distances:
         raise BadUsage(
-            "--cpus, --memory, --numa and --numa-distance: each row of deferred-init says what its"
-            " guest has; choose rows with --row"
+            "--memory, --numa and --numa-distance: each row of deferred-init says what its guest"
+            " has; choose rows with --row, or give them other values with --set memory_bytes=SIZE"
         )
+    return replace(setting_of(replace(options, cpus=None)), options=options)
+
+
+def booted_rows(rows: Iterable[DeferredInitRow], setting: Setting) -> Suited:
+    """The rows whose guests are booted here, with the CPUs that the user gives; why others not."""
+    booted, skipped = [], {}
+    for row in rows:
+        given = row.model_copy(update={"threads": setting.options.cpus or row.threads})
+        if reason := _why_no_boot(given, setting):
+            skipped[row.name] = reason
+        else:
+            booted.append(given)
+    return Suited(tuple(booted), skipped=skipped)
+
+
+def _why_no_boot(row: DeferredInitRow, setting: Setting) -> str | None:
+    cpus, here, options = _cpus(row, setting), nr_cpus(), setting.options
+    emulated = setting.accel == "tcg"
+    if cpus > here and not options.full and options.cpus is None:
+        without = ", without KVM" if emulated else ""
+        return f"a guest of {count(cpus, 'CPU')} on {count(here, 'CPU')}{without}"
+    if row.memory_bytes > MOST_EMULATED_BYTES and emulated and not options.full:
+        most = format_size(MOST_EMULATED_BYTES)
+        return f"no KVM here, and guests of more than {most} are not emulated"
+    needed = row.memory_bytes // PAGE_MAP_RATIO + QEMU_BYTES
+    if (available := available_bytes()) < needed:
+        return f"a guest takes {needed >> 20} MiB of memory, {available >> 20} MiB are available"
+    return None
 
 
 def shapes(
@@ -116,14 +159,14 @@ def _memory(row: DeferredInitRow) -> tuple[int, int]:
 
 
 def _cpus(row: DeferredInitRow, setting: Setting) -> int:
-    return row.threads or (1 if setting.accel == "tcg" else len(os.sched_getaffinity(0)))
+    return row.threads or (1 if setting.accel == "tcg" else nr_cpus())
 
 
 def why_not(shape: Shape, setting: Setting) -> str | None:
     """Why the times of such a guest say nothing; None if they do."""
     if setting.accel == "tcg" and shape.cpus > 1:
         return "emulated CPUs take turns, so threads cannot make it faster"
-    if shape.cpus > (here := len(os.sched_getaffinity(0))):
+    if shape.cpus > (here := nr_cpus()):
         return f"{shape.cpus} threads would share {here} CPUs"
     return None
 
@@ -154,11 +197,14 @@ def measure_deferred_vm(
 ) -> Measured:
     """Build the kernels and boot them in turn; raises what building and booting raise."""
     assert isinstance(request.experiment, DeferredInit)
-    rows = request.experiment.rows
-    refuse_options(request.guest)
-    setting = choose_setting(request.guest, request.cache)
+    setting = choose(request.guest, lambda options: choose_setting(options, request.cache))
     record.journal.agree("guests", str(setting))
-    by_shape = shapes(rows, setting)
+    suited = booted_rows(request.experiment.rows, setting)
+    for why, names in suited.by_reason().items():
+        reporter.step(f"{', '.join(names)}: not run: {why}")
+    if not suited.rows:
+        raise CannotRunHere("; ".join(suited.by_reason()))
+    by_shape = shapes(suited.rows, setting)
     at_once = boots_at_once(
         setting, max(shape.memory_bytes // PAGE_MAP_RATIO for shape in by_shape)
     )
@@ -185,8 +231,9 @@ def measure_deferred_vm(
             boots, by_shape, setting, at_once=at_once, record=record, reporter=reporter
         )
     samples = tuple(sample for sample, _ in taken.timed)
+    as_run = {row.name: row for row in suited.rows}
     return Measured(
-        rows=rows,
+        rows=tuple(as_run.get(row.name, row) for row in request.experiment.rows),
         samples=samples,
         conditions=conditions(start, take_snapshot()),
         launches=len(launches),
@@ -208,10 +255,13 @@ def measure_deferred_vm(
             for row in its
         },
         skipped={
-            row.name: f"{reason}; booted and verified all the same: {taken.equal(shape)}"
-            for shape, its in by_shape.items()
-            if (reason := why_not(shape, setting))
-            for row in its
+            **suited.skipped,
+            **{
+                row.name: f"{reason}; booted and verified all the same: {taken.equal(shape)}"
+                for shape, its in by_shape.items()
+                if (reason := why_not(shape, setting))
+                for row in its
+            },
         },
     )
 

@@ -36,6 +36,8 @@ ONE = Shape(GIB)
 TWO_NODES = Shape(4 * GIB, nodes=2)
 CPUS = [Shape(2 * GIB, cpus=cpus, present=4) for cpus in (1, 2, 4)]
 MOST = Shape(4 * GIB, nodes=2, cpus=4, present=4)
+EIGHT = [Shape(2 * GIB, nodes=nodes, cpus=8, present=8) for nodes in (1, 2)]
+"""More CPUs than the host may have: they take turns, and what they leave is the same."""
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +119,17 @@ def test_two_nodes_with_two_threads_each_leave_what_is_predicted(
     states = States()
     states.check("base", boots(BASE, MOST).states)
     states.check("series", boots(series, MOST).states)
+
+
+@pytest.mark.parametrize("shape", EIGHT, ids=lambda shape: shape.name)
+@pytest.mark.parametrize("series", [BASE, BEFORE, REAM], ids=["base", "before", "ream"])
+def test_eight_cpus_leave_what_is_predicted(
+    boots: Boots, series: tuple[str, ...], shape: Shape
+) -> None:
+    states = States()
+    states.check("base", boots(BASE, shape).states)
+    states.check("series", boots(series, shape).states)
+    assert [node.nid for node in nodes(boots(series, shape))] == [*range(shape.nodes)]
 
 
 def test_a_limit_of_threads_changes_no_state(boots: Boots) -> None:

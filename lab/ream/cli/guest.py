@@ -15,7 +15,10 @@ AccelOption = Annotated[
     typer.Option(help="vm: auto is KVM where a guest really boots under it, else TCG, emulated."),
 ]
 CpusOption = Annotated[
-    int | None, typer.Option("--cpus", min=1, metavar="N", help="vm: CPUs of a guest.")
+    int | None,
+    typer.Option(
+        "--cpus", min=1, metavar="N", help="vm: CPUs of a guest, also more than this machine has."
+    ),
 ]
 MemoryOption = Annotated[
     str | None,

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ream.cli import complete
-from ream.cli.app import app, runs_dir
+from ream.cli.app import OutputOption, app, runs_dir
 from ream.cli.history import (
     RUNS_HELP,
     ExperimentOption,
     MachineOption,
-    OutputOption,
     Progress,
     RowOption,
     SinceOption,

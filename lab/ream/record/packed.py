@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 
 from ream.errors import BadUsage
 
@@ -27,7 +27,7 @@ def place_of(path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[BinaryIO]:
     """A file of a record to read, whatever its form.
 
     Raises OSError as opening it does, and where the body reads what is damaged.
@@ -35,7 +35,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     place = place_of(path)
     try:
         with gzip.open(place) if place != path else path.open("rb") as file:
-            yield file
+            yield cast("BinaryIO", file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
         raise OSError(errno.EIO, "what it holds compressed is damaged") from cause
 

@@ -19,7 +19,7 @@ SMALL = """
 name = "fork"
 question = "Does it go on?"
 launches = 2
-variants = { published = [], before = ["before/fork"] }
+variants = { published = [], before = ["before/large-mapcount", "before/fork"] }
 """
 ROW = """
 [[rows]]

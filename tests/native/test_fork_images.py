@@ -362,8 +362,9 @@ launches = 1
 boots = 1
 
 [variants]
-before = ["before/fork"]
-published = []
+before = ["before/large-mapcount", "before/fork"]
+published = ["before/large-mapcount"]
+base = []
 ream = ["fork"]
 
 [[rows]]
@@ -374,7 +375,7 @@ rounds = 1
 """
 
 
-def test_a_run_measures_all_three_and_says_so(ream, tmp_path: Path) -> None:
+def test_a_run_measures_all_four_and_says_so(ream, tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(EXPERIMENT)
     ran = ream("run", str(file), "--json")
@@ -383,7 +384,7 @@ def test_a_run_measures_all_three_and_says_so(ream, tmp_path: Path) -> None:
     (measured,) = said["rows"]
     assert (said["experiment"], measured["row"]) == ("fork", "small")
     assert measured["params"]["nr_ptes"] == 2048
-    assert set(measured["variants"]) == {"before", "before-again", "published", "ream"}
+    assert set(measured["variants"]) == {"before", "before-again", "published", "base", "ream"}
     assert all(variant["verified"] for variant in measured["variants"].values())
 
 

@@ -14,7 +14,7 @@ from ream.paths import CHECKOUT, SERIES
 STACKS = (
     ("zone-device", "zone-device-parallel"),
     # What these change is included everywhere: minutes for each, so for `make test-vm`.
-    pytest.param(("before/fork",), marks=pytest.mark.vm),
+    pytest.param(("before/large-mapcount", "before/fork"), marks=pytest.mark.vm),
     pytest.param(("fork",), marks=pytest.mark.vm),
     pytest.param(("before/deferred-init",), marks=pytest.mark.vm),
     pytest.param(("zone-device", "deferred-init"), marks=pytest.mark.vm),

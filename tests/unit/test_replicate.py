@@ -528,7 +528,7 @@ def test_kvm_is_not_asked_for_where_no_guest_could_be_wanted(experiments) -> Non
     def asked() -> str:
         raise AssertionError
 
-    planned([lookup(TABLES, "fork-pte-batch-v3")], experiments, kvm_fault=asked)
+    planned([lookup(TABLES, "deferred-init-skylake")], experiments, kvm_fault=asked)
     planned(TABLES, experiments, stage="native", kvm_fault=asked)
 
 

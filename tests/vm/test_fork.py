@@ -18,8 +18,9 @@ from ream.stage.vm_fork import ForkPlan, ForkSample, fork_initramfs, run_fork_bo
 Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
 
-BEFORE = "before/fork"
-REAM = "fork"
+PUBLISHED = ("before/large-mapcount",)
+BEFORE = (*PUBLISHED, "before/fork")
+REAM = ("fork",)
 
 WRONG = Path(__file__).parent / "patches"
 
@@ -46,17 +47,17 @@ def forks(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
 
 @pytest.fixture(scope="module")
 def published(forks: Boots) -> list[ForkSample]:
-    return forks()
+    return forks(*PUBLISHED)
 
 
 @pytest.fixture(scope="module")
 def before(forks: Boots) -> list[ForkSample]:
-    return forks(BEFORE)
+    return forks(*BEFORE)
 
 
 @pytest.fixture(scope="module")
 def ream(forks: Boots) -> list[ForkSample]:
-    return forks(REAM)
+    return forks(*REAM)
 
 
 def digests(samples: list[ForkSample]) -> dict[tuple[int, int], str | None]:
@@ -102,7 +103,7 @@ def test_batches_save_instructions_where_folios_are_large(
 
 def test_two_boots_count_nearly_the_same(forks: Boots, published: list[ForkSample]) -> None:
     """But for ticks of the timer: they depend on how long the host took for a message."""
-    again = forks()
+    again = forks(*PUBLISHED)
     assert digests(again) == digests(published)
     assert best(again) == pytest.approx(best(published), rel=0.01)
 
@@ -124,11 +125,11 @@ def on_base(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Mapping
     return run_selftests(MACHINE, image(), LIST, work=work, log=work / "console.log")
 
 
-@pytest.mark.parametrize("series", [BEFORE, REAM])
+@pytest.mark.parametrize("series", [BEFORE, REAM], ids="+".join)
 def test_the_kernels_own_tests_give_the_same_results(
-    series: str, on_base: Mapping[str, str], image: Builder, tmp_path: Path
+    series: tuple[str, ...], on_base: Mapping[str, str], image: Builder, tmp_path: Path
 ) -> None:
-    built = image(series)
+    built = image(*series)
     found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
     assert differences(on_base, found, LIST) == ()
     assert sum(name.startswith("cow.") for name in found) > 300
@@ -139,7 +140,7 @@ def test_debug_kernels_have_nothing_to_say(
     config: str, on_base: Mapping[str, str], image: Builder, tmp_path: Path
 ) -> None:
     """KASAN, lockdep and DEBUG_VM; KCSAN. Any report of theirs fails the boot."""
-    built = image(REAM, config=config)
+    built = image(*REAM, config=config)
     found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
     assert "fail" not in found.values()
     # MADV_PAGEOUT is advice, and a kernel that holds on to more does not always take it.

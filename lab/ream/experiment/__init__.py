@@ -14,6 +14,7 @@ from ream.experiment.fork import Fork, ForkRow
 from ream.experiment.given import given
 from ream.experiment.migrate import Migrate, MigrateRow
 from ream.experiment.shape import (
+    BASE,
     BEFORE,
     BEFORE_AGAIN,
     BYTES_PER_PAGE,
@@ -33,6 +34,7 @@ from ream.grid import expanded
 from ream.values import faults, read_toml
 
 __all__ = [
+    "BASE",
     "BEFORE",
     "BEFORE_AGAIN",
     "BYTES_PER_PAGE",

@@ -23,6 +23,8 @@ Stage = Literal["native", "vm", "live"]
 BEFORE = "before"
 BEFORE_AGAIN = "before-again"
 PUBLISHED = "published"
+BASE = "base"
+"""The base as it is, where `published` is without what the base has gained since."""
 RUNNING = "running"
 """The only variant of the live stage: the kernel that this machine runs."""
 IMPLIED = (BEFORE, BEFORE_AGAIN)
@@ -80,9 +82,13 @@ class RowBase(Value):
     """In the file one table, or an array of them."""
     differs: Texts = ()
     no_verdict: str | None = None
+    part_of: str | None = None
+    """What was timed there, whole, where the row times a part of it."""
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_table(self) -> Self:
+        if self.part_of is not None and not self.published:
+            raise ValueError("part_of is given, but no published table that has the whole")
         if self.no_verdict is not None and not self.published:
             raise ValueError("no_verdict is given, but no published table to have a verdict on")
         return self
@@ -183,6 +189,8 @@ class ExperimentBase(Value, Generic[R]):
     variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Texts]
     """By variant, its series. `before` is the base itself unless it is given here, where the
     base has the technique already."""
+    base_adds: str | None = None
+    """What the variant `base` has that `published` has not; a row says what it costs."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
 
     def variant_names(self) -> tuple[str, ...]:

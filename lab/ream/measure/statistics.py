@@ -89,7 +89,7 @@ def paired_ratio(
     to the greatest ratio of any round.
     """
     samples = list(samples)
-    return paired(_times(samples, subject), _times(samples, to), counted=counted)
+    return paired(times_of(samples, subject), times_of(samples, to), counted=counted)
 
 
 def paired(
@@ -184,7 +184,7 @@ def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Layo
     one launch of two rounds were measured.
     """
     samples = list(samples)
-    launches = list(_by_launch(_times(samples, subject), _times(samples, to)).values())
+    launches = list(_by_launch(times_of(samples, subject), times_of(samples, to)).values())
     every = [log for rounds in launches for log in rounds]
     between, within = len(launches) - 1, len(every) - len(launches)
     if between < 1 or within < 1:
@@ -251,8 +251,8 @@ def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate 
     """
     samples = list(samples)
     fills = [s for s in samples if s.role == "limit" and s.threads == limit.level.threads]
-    best = _medians(_times(fills, limit.how, role="limit"))
-    own = _medians(_times(samples, subject))
+    best = _medians(times_of(fills, limit.how, role="limit"))
+    own = _medians(times_of(samples, subject))
     return over_launches([math.log(best[n] / own[n]) for n in sorted(best.keys() & own.keys())])
 
 
@@ -267,9 +267,10 @@ def _by_launch(
     return logs
 
 
-def _times(
+def times_of(
     samples: Iterable[Sample], subject: str, *, role: Role = "variant"
 ) -> dict[tuple[int, int], int]:
+    """By launch and round; raises ReamError if a subject was measured twice in one."""
     times: dict[tuple[int, int], int] = {}
     for sample in samples:
         if sample.role != role or sample.subject != subject:

@@ -137,10 +137,13 @@ class Line:
         return control(word, here)
 
     @property
-    def ratio(self) -> Result | None:
-        """`published` over `before` here."""
+    def ratio(self) -> Result | Ratio | None:
+        """`published` over `before` here; of the whole, where the row is a part of it."""
         result = self.result(PUBLISHED) if self.timed else None
-        return result if result is not None and result.ratio is not None else None
+        if result is None or result.ratio is None:
+            return None
+        whole = None if self.row is None else self.row.whole
+        return result if whole is None or whole.ratio is None else whole.ratio
 
     @property
     def gain_published(self) -> float | None:
@@ -155,7 +158,9 @@ class Line:
 
     @property
     def floor(self) -> Ratio | None:
-        return self.row.floor if self.row is not None and self.timed else None
+        if self.row is None or not self.timed:
+            return None
+        return self.row.floor if self.row.whole is None else self.row.whole.floor
 
     @property
     def fill(self) -> Fill | None:
@@ -268,23 +273,16 @@ def replicate_all(
     absent: by stage, what it lacks here; failed: by experiment and stage, why a run
     that was to be has no record.
     """
-    return tuple(
-        replicate(
-            table,
-            sources,
-            experiments,
-            machine,
-            {
-                **absent,
-                **{
-                    stage: f"its run in the {stage} stage ended without a record: {said}"
-                    for (name, stage), said in failed.items()
-                    if name == table.experiment
-                },
-            },
-        )
-        for table in tables
-    )
+    found = []
+    for table in tables:
+        its = {
+            stage: f"its run in the {stage} stage ended without a record: {said}"
+            for (name, stage), said in failed.items()
+            if name == table.experiment
+        }
+        # What failed was tried: that is said before what could not be.
+        found.append(replicate(table, sources, experiments, machine, {**its, **absent, **its}))
+    return tuple(found)
 
 
 def replicate(
@@ -449,11 +447,13 @@ def _judged(
     result = row.variants.get(PUBLISHED)
     if result is None or result.ratio is None or BEFORE not in row.variants:
         return not_run(f"{BEFORE} and {PUBLISHED} were not both measured")
-    ours = _estimate(result)
+    # Where a row is a part of what was published, the record has the ratio of the whole.
+    whole = row.whole
+    ours = _estimate(result if whole is None or whole.ratio is None else whole.ratio)
+    floor = row.floor if whole is None else whole.floor
     if no_gain:
         return judge_no_gain(ours)
-    floor = None if row.floor is None else _estimate(row.floor)
-    return judge(ours, floor, published, stand_in=stand_in)
+    return judge(ours, None if floor is None else _estimate(floor), published, stand_in=stand_in)
 
 
 def _estimate(value: Result | Ratio) -> Estimate:

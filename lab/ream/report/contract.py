@@ -155,6 +155,25 @@ class Comparison(_Part):
     inferred: Texts = ()
 
 
+class Whole(_Part):
+    """The call that a row times a part of, as the published table has it; of `name` all of it.
+
+    whole_ns, left_out_ns: medians, on the running kernel. share: of the part in that whole.
+    ratio, floor: those that the whole would have, by which verdicts are; low and high of
+    left_out are the ends of its 95 % interval.
+    """
+
+    name: str
+    whole_ns: Positive
+    left_out_ns: Quantity
+    left_out_low: Quantity
+    left_out_high: Quantity
+    share: Chance
+    how: str
+    ratio: Ratio | None = None
+    floor: Ratio | None = None
+
+
 class RowResult(_Part):
     row: str
     params: Sealed[str, Scalar | None]
@@ -173,6 +192,8 @@ class RowResult(_Part):
     notes: Texts = ()
     remarks: Texts = ()
     bytes_of: BytesOf = "map"
+    whole: Whole | None = None
+    base_adds: str | None = None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -9,6 +9,7 @@ from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
+from ream.measure.whole import LeftOut, whole_ratio
 from ream.report import compaction
 from ream.report.contract import Layout, Unit
 from ream.report.numbers import rounded
@@ -27,6 +28,8 @@ class MeasuredRow:
     floor: Estimate | None
     limits: tuple[Limit, ...]
     compacted: tuple[Compacted, ...] = ()
+    left_out: LeftOut | str | None = None
+    """If the row is a part of what was published: what is left out, or why it is not known."""
 
     @property
     def changed(self) -> bool:
@@ -50,6 +53,12 @@ class MeasuredRow:
 
     def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
         return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
+
+    def whole_ratio(self, subject: str) -> Estimate | None:
+        """The ratio to `before` that the whole would have; None where that is not known."""
+        if not isinstance(self.left_out, LeftOut):
+            return None
+        return whole_ratio(self.alike, subject, self.left_out)
 
     @property
     def published(self) -> Level | None:

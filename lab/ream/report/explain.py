@@ -5,6 +5,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 
 from ream.experiment import (
+    BASE,
     BEFORE,
     PAGE_BYTES,
     PUBLISHED,
@@ -49,12 +50,39 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
         )
     for name, result in row.variants.items():
         yield from _of_one(name, result, before, row)
-        if name in slower:
+        if name in slower and not (name == BASE and row.base_adds):
             yield _slower(name, result, row)
         yield from _of_launches(name, result, row, bound)
         yield from _by_entry(name, result, row)
     if before is not None and row.params.get("channels"):
         yield from _copy_bound(before, row)
+    yield from beside(row)
+
+
+def beside(row: RowResult) -> Iterator[str]:
+    """What stands beside a row's ratios: that of the whole call, and what the base has gained."""
+    if (whole := row.whole) is not None:
+        times = (fit(ns / 1e6, 5) for ns in (whole.whole_ns - whole.left_out_ns, whole.whole_ns))
+        ratio = (
+            ""
+            if whole.ratio is None
+            else f"; all of it would have {_interval(whole.ratio)}, and the verdict is of that"
+        )
+        yield (
+            f"share of the whole: {100 * whole.share:.3g} % of {whole.name} here "
+            f"({' of '.join(times)} ms; left out: {whole.how}){ratio}"
+        )
+    base = row.variants.get(BASE)
+    if row.base_adds and base is not None and (over := base.over_published) is not None:
+        told = over.low is None or over.high is None or not over.low <= 1 <= over.high
+        yield (
+            f"the cost of {row.base_adds}: {BASE} takes {_interval(over)} of {PUBLISHED}'s "
+            f"{_measured(row)}{'' if told else ', which is no difference'}"
+        )
+
+
+def _interval(ratio: Ratio) -> str:
+    return fit(ratio.ratio, 5, 3) if ratio.low is None else interval(ratio)
 
 
 def _of_one(name: str, result: Result, before: Result | None, row: RowResult) -> Iterator[str]:
@@ -120,10 +148,9 @@ def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
     over, published = result.over_published, row.variants.get(PUBLISHED)
     if result.per_entry is None or over is None or published is None:
         return
-    ratio = fit(over.ratio, 5, 3) if over.low is None else interval(over)
     yield (
         f"{name} takes {result.per_entry:.3g} {row.unit} for each {entry(row)}, {PUBLISHED} "
-        f"{published.per_entry or 0:.3g}: {ratio} of its {_measured(row)}"
+        f"{published.per_entry or 0:.3g}: {_interval(over)} of its {_measured(row)}"
     )
 
 

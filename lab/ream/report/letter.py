@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
 from ream.report import compaction_table
 from ream.report.contract import Grid, Ratio, Result, RowResult, Summary
+from ream.report.explain import beside
 from ream.report.numbers import fit, interval
 from ream.report.table import (
     LIMITS,
@@ -118,6 +119,8 @@ def _row(row: RowResult) -> Iterator[str]:
     if any(result.p_value is not None for result in row.variants.values()):
         said = f"  launches: {spread(row, but=BEFORE_AGAIN)}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ")
+    for said in beside(row):
+        yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
 
 
 def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Iterator[str]:

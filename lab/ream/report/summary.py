@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from ream.experiment import (
     BEFORE,
+    BEFORE_AGAIN,
     BYTES_PER_PAGE,
     PAGE_BYTES,
     PUBLISHED,
@@ -19,6 +20,7 @@ from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import Verdict, judge, not_run
+from ream.measure.whole import LeftOut
 from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
 from ream.report import compaction, explain, grid
@@ -32,6 +34,7 @@ from ream.report.contract import (
     RowResult,
     Summary,
     Unit,
+    Whole,
 )
 from ream.report.decide import (
     Decided,
@@ -74,6 +77,7 @@ def summarise(
     units: Mapping[str, Unit] = MappingProxyType({}),
     compacted: Iterable[Compacted] = (),
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    left_out: Mapping[str, LeftOut | str] = MappingProxyType({}),
 ) -> Summary:
     """Everything that is said about a run.
 
@@ -81,7 +85,8 @@ def summarise(
     variants: their order, if the run had others than the experiment's own.
     skipped: by row name, why a row has no samples. unit: of the samples' values; units: by row
     name, where it is another. compacted: of compaction, what else every sample says.
-    remarks: by row name, what the stage has to say of it.
+    remarks: by row name, what the stage has to say of it. left_out: by name of a row that is a part
+    of what was published, what is left out, or why it is not known.
     Raises BadUsage if a row names a published table or line that is not there.
     """
     tables = tuple(tables)
@@ -98,14 +103,21 @@ def summarise(
             skipped=skipped.get(row.name),
             unit=units.get(row.name, unit),
             compacted=tuple(one for one in compacted if one.row == row.name),
+            left_out=left_out.get(row.name),
         )
         for row in rows
     )
     decided, over = decide(measured, names), decide_over_published(measured, names)
     results = tuple(
-        _row(one, names, decided, over=over, tables=tables, receipt=receipt).model_copy(
-            update={"remarks": remarks.get(one.row.name, ())}
-        )
+        _row(
+            one,
+            names,
+            decided,
+            over=over,
+            tables=tables,
+            receipt=receipt,
+            base_adds=experiment.base_adds,
+        ).model_copy(update={"remarks": remarks.get(one.row.name, ())})
         for one in measured
     )
     return Summary(
@@ -129,6 +141,7 @@ def _measured(
     skipped: str | None,
     unit: Unit,
     compacted: tuple[Compacted, ...],
+    left_out: LeftOut | str | None,
 ) -> MeasuredRow:
     return MeasuredRow(
         row=row,
@@ -141,6 +154,7 @@ def _measured(
         ),
         limits=statistics.limits(samples),
         compacted=compacted,
+        left_out=left_out,
     )
 
 
@@ -152,6 +166,7 @@ def _row(
     over: Decisions,
     tables: Sequence[Table],
     receipt: Receipt,
+    base_adds: str | None,
 ) -> RowResult:
     row = measured.row
     compared = tuple(_comparisons(measured, tables, receipt))
@@ -177,6 +192,8 @@ def _row(
         published_tables=compared if len(compared) > 1 else (),
         skipped=measured.skipped,
         bytes_of=row.bytes_of,
+        whole=_whole(measured),
+        base_adds=base_adds,
     )
     # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.
     to_explain = (measured.asked or row).no_verdict
@@ -185,6 +202,24 @@ def _row(
             "notes": tuple(explain.notes(bare, slower=_slower(row, over))),
             "explanation": explain.by_parts(bare, receipt.machine) if to_explain else None,
         }
+    )
+
+
+def _whole(measured: MeasuredRow) -> Whole | None:
+    """What a published table has timed whole, where that of the row is a part of it."""
+    left, name = measured.left_out, measured.row.part_of
+    if name is None or not isinstance(left, LeftOut):
+        return None
+    return Whole(
+        name=name,
+        whole_ns=rounded(left.whole_ns),
+        left_out_ns=rounded(left.ns),
+        left_out_low=rounded(left.low_ns),
+        left_out_high=rounded(left.high_ns),
+        share=rounded(left.share),
+        how=left.how,
+        ratio=_ratio(measured.whole_ratio(PUBLISHED)),
+        floor=_ratio(measured.whole_ratio(BEFORE_AGAIN)),
     )
 
 
@@ -317,7 +352,20 @@ def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdi
     unequal = _unequal_threads(measured, printed) or measured.lacking
     if unequal := unequal or _oversubscribed(measured.row, receipt):
         return not_run(unequal)
-    return judge(ours, measured.floor, printed.ratio, stand_in=measured.row.stands_in)
+    return _judged(measured, ours, printed.ratio)
+
+
+def _judged(measured: MeasuredRow, ours: Estimate, theirs: float) -> Verdict:
+    """By the ratio of what was published: of the whole, where the row is a part of it."""
+    if (part_of := measured.row.part_of) is None:
+        return judge(ours, measured.floor, theirs, stand_in=measured.row.stands_in)
+    whole = measured.whole_ratio(PUBLISHED)
+    if whole is None:
+        said = measured.left_out
+        return not_run(
+            said if isinstance(said, str) else f"what {part_of} takes besides was not measured"
+        )
+    return judge(whole, measured.whole_ratio(BEFORE_AGAIN), theirs)
 
 
 def _emulated(receipt: Receipt) -> bool:
@@ -351,7 +399,7 @@ def _differs(measured: MeasuredRow, table: Table, receipt: Receipt) -> Iterator[
     version = receipt.kernel.version
     if RUNNING in receipt.kernel.variants:
         yield f"their patches{base} there, {version} as it runs here"
-    elif receipt.kernel.variants.get(PUBLISHED):
+    elif receipt.kernel.variants.get(PUBLISHED) and not receipt.kernel.variants.get(BEFORE):
         yield f"their patches{base} there, our own writing of the technique on {version} here"
     else:
         yield f"their patches{base} there, {version} with and without the technique here"

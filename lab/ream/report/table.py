@@ -4,7 +4,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
+from ream.experiment import BASE, BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
 from ream.report import compaction_table, grid
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
@@ -70,9 +70,17 @@ def whose_published(summary: Summary) -> str:
     """A sentence that no table with a re-implementation in it may lack."""
     if not any(PUBLISHED in row.variants for row in summary.rows):
         return ""
-    if f"{PUBLISHED}: " in summary.receipt.patches:
+    if f"{BEFORE}: " not in summary.receipt.patches:
         return f" {PUBLISHED} is our own writing of the published technique, on this base."
-    return f" {PUBLISHED} is this base as it is, {BEFORE} is our taking the technique out of it."
+    if f"{PUBLISHED}: " not in summary.receipt.patches:
+        return (
+            f" {PUBLISHED} is this base as it is, {BEFORE} is our taking the technique out of it."
+        )
+    added = next((row.base_adds for row in summary.rows if row.base_adds), "what was added since")
+    return (
+        f" {PUBLISHED} is this base without {added}; {BEFORE} is that with our taking the technique"
+        f" out of it; {BASE} is this base as it is."
+    )
 
 
 def how_to_read(summary: Summary) -> str:

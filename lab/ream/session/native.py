@@ -5,7 +5,7 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ream.experiment import Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
 from ream.measure.sample import Sample
+from ream.measure.whole import LeftOut
 from ream.progress import Reporter
 from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
@@ -21,6 +22,7 @@ from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
 from ream.stage import compact, deferred_init, fork, migrate, native, zone_device
 from ream.stage.bench import Bench, build_bench
+from ream.stage.fork_whole import left_out_of
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
 
@@ -35,6 +37,9 @@ _EXPERIMENTS: Mapping[str, Any] = {
 
 Where the number of CPUs matters it has a suit(), too: which rows can be run on how many.
 """
+
+_LEFT_OUT: Mapping[str, Any] = {"fork": left_out_of}
+"""By experiment whose rows are parts of what was published: what measures the rest of the whole."""
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -88,6 +93,7 @@ def measure_native(
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants))
+    left_out = _left_out(request, rows, work=work, journal=record.journal, reporter=reporter)
     start = take_snapshot()
     samples, stubs, huge_ratio = _measure(its, plan, bench, build, record=record, reporter=reporter)
     return Measured(
@@ -102,6 +108,7 @@ def measure_native(
         skipped=suited.skipped,
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
         stubs=stubs,
+        left_out=left_out,
     )
 
 
@@ -128,6 +135,26 @@ def rows_that_fit(
             f" {available >> 20} MiB are available: free some"
         )
     return as_began, tuple(kept["shrunk"])
+
+
+def _left_out(
+    request: Request,
+    rows: tuple[Row, ...],
+    *,
+    work: Path,
+    journal: Journal,
+    reporter: Reporter,
+) -> dict[str, LeftOut | str]:
+    """Of rows that are parts: what the whole takes besides, as it was when the run began."""
+    measure = _LEFT_OUT.get(request.experiment.name)
+    if measure is None:
+        return {}
+    kept = journal.settled("left out")
+    if kept is None:
+        found = measure(rows, seed=request.seed, work=work, step=reporter.step)
+        kept = {name: one if isinstance(one, str) else asdict(one) for name, one in found.items()}
+        journal.settle("left out", kept)
+    return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}
 
 
 def suited_rows(request: Request) -> Suited:

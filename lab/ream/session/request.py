@@ -10,6 +10,7 @@ from ream.experiment import Experiment, Row, Stage
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
+from ream.measure.whole import LeftOut
 from ream.record.machine import Conditions
 from ream.record.receipt import Guest
 from ream.report.contract import Unit
@@ -86,6 +87,8 @@ class Measured:
     stubs: Mapping[str, Any] = field(default_factory=dict)
     compacted: tuple[Compacted, ...] = ()
     """Of compaction: one for every sample."""
+    left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
+    """By row that is a part of what was published: what is left out, or why it is not known."""
 
     def unit_of(self, row: str) -> Unit:
         return self.units.get(row, self.unit)

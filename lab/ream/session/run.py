@@ -264,6 +264,7 @@ class Run:
             units=measured.units,
             compacted=measured.compacted,
             remarks=measured.remarks,
+            left_out=measured.left_out,
         )
 
 

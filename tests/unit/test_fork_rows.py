@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Verdicts of fork are of the technique alone, and of the whole call that a row is a part of."""
+
+import html
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ream.errors import CannotRunHere
+from ream.experiment import ForkRow, load
+from ream.measure.sample import Sample
+from ream.measure.statistics import paired_ratio
+from ream.measure.whole import LeftOut, left_out, whole_ratio
+from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
+from ream.published import load_tables, lookup
+from ream.record.receipt import Receipt, SeriesEntry
+from ream.record.record import Record
+from ream.replicate.outcome import Source, replicate
+from ream.report import letter, table
+from ream.report.contract import Summary
+from ream.report.html import page
+from ream.report.summary import summarise
+from ream.stage import fork_whole
+from ream.variants import choose_variants
+
+EXPERIMENT = load(EXPERIMENTS / "fork.toml")
+TABLES = load_tables(PUBLISHED)
+RECORDS = CHECKOUT / "docs/records"
+REST = LeftOut(17e6, 2.9e6, 2.8e6, 3.0e6, "fork() without the mapping")
+TRUTH = {"before": 50.0, "before-again": 50.0, "published": 35.0, "base": 37.0, "ream": 20.0}
+
+Simulated = Callable[..., list[Sample]]
+
+
+def row(name: str) -> ForkRow:
+    found = EXPERIMENT.row(name)
+    assert isinstance(found, ForkRow)
+    return found
+
+
+@pytest.fixture
+def of_fork(receipt: Receipt) -> Receipt:
+    """The receipt of a run of this experiment."""
+    variants = {
+        one.name: tuple(SeriesEntry.of(series) for series in one.series)
+        for one in choose_variants(EXPERIMENT)
+    }
+    kernel = receipt.kernel.model_copy(update={"variants": variants})
+    return receipt.model_copy(update={"kernel": kernel})
+
+
+@pytest.fixture
+def summary_of(simulated: Simulated, of_fork: Receipt) -> Callable[..., Summary]:
+    def summary(*names: str, rest: Mapping[str, LeftOut | str] | None = None) -> Summary:
+        rows = [row(name) for name in names]
+        return summarise(
+            EXPERIMENT.only(names),
+            rows,
+            [sample for one in rows for sample in simulated(one, TRUTH, {})],
+            TABLES,
+            of_fork,
+            run="20261121T021500Z-fork-native-ab12",
+            stage="native",
+            left_out=dict.fromkeys(names, REST) if rest is None else rest,
+        )
+
+    return summary
+
+
+# --- The technique alone -----------------------------------------------------------------
+
+
+def test_published_and_before_differ_in_the_technique_alone() -> None:
+    by_name = {one.name: one.patches for one in choose_variants(EXPERIMENT)}
+    before, published = by_name["before"], by_name["published"]
+    assert [patch.subject for patch in published] == [
+        "mm: count the mappings of a large folio page by page"
+    ]
+    assert before[: len(published)] == published
+    technique = before[len(published) :]
+    assert len(technique) == 5
+    assert all(
+        patch.subject.startswith(("mm/memory: fork:", "mm/memory: unmap:")) for patch in technique
+    )
+    changed = [line for patch in technique for line in _changed(patch.body.decode())]
+    assert changed
+    assert not [line for line in changed if "large_mapcount" in line]
+    assert by_name["base"] == ()
+
+
+def _changed(diff: str) -> list[str]:
+    return [
+        line
+        for line in diff.splitlines()
+        if line.startswith(("+", "-")) and not line.startswith(("+++", "---"))
+    ]
+
+
+def test_each_step_from_the_base_to_before_is_a_variant_with_per_patch() -> None:
+    names = [one.name for one in choose_variants(EXPERIMENT, per_patch=True)]
+    assert [name for name in names if name.startswith("before-")] == [
+        "before-again",
+        *(f"before-fork-{number}of5" for number in range(1, 5)),
+    ]
+
+
+def test_what_the_counter_costs_is_said_with_its_number(summary_of) -> None:
+    summary = summary_of("fork-64k", "exit-64k", "munmap-64k")
+    for one in summary.rows:
+        over = one.variants["base"].over_published
+        assert over is not None
+        assert over.ratio == pytest.approx(37 / 35, rel=0.02)
+        (said,) = [note for note in one.notes if "_large_mapcount" in note]
+        assert f"base takes {over.ratio:.3f} [" in said
+        assert "base is slower than published" not in " ".join(one.notes)
+    assert "_large_mapcount" in table.render(summary)
+    assert "_large_mapcount" in letter.render(summary)
+
+
+def test_the_table_does_not_call_published_the_base_as_it_is(summary_of) -> None:
+    said = " ".join(table.render(summary_of("fork-64k")).split())
+    assert "published is this base without _large_mapcount, of v6.10; before is that with" in said
+    assert "our own writing" not in said
+
+
+# --- The whole of which a row is a part --------------------------------------------------
+
+
+def test_the_ratio_of_the_whole_has_what_is_left_out_on_both_sides(simulated) -> None:
+    samples = simulated(row("fork-64k"), TRUTH, {}, launch_sd=0, round_sd=0)
+    before, published = (
+        next(one.time_ns for one in samples if one.subject == name)
+        for name in ("before", "published")
+    )
+    exact = replace(REST, low_ns=REST.ns, high_ns=REST.ns)
+    whole = whole_ratio(samples, "published", exact)
+    assert whole is not None
+    assert whole.ratio == pytest.approx((published + 2.9e6) / (before + 2.9e6))
+    assert whole.low == pytest.approx(whole.ratio)
+
+
+def test_how_well_the_rest_is_known_widens_the_interval(simulated) -> None:
+    samples = simulated(row("fork-64k"), TRUTH, {})
+    narrow = whole_ratio(samples, "published", replace(REST, low_ns=REST.ns, high_ns=REST.ns))
+    wide = whole_ratio(samples, "published", replace(REST, low_ns=0.0, high_ns=20e6))
+    part = paired_ratio(samples, "published")
+    assert narrow
+    assert wide
+    assert part
+    assert wide.ratio == narrow.ratio > part.ratio
+    assert wide.low == pytest.approx(part.low)
+    assert wide.high > narrow.high
+
+
+def test_the_rest_is_a_median_with_its_interval() -> None:
+    rest = left_out([100] * 9, [9, 1, 2, 3, 40, 5, 6, 7, 8], "so")
+    assert (rest.ns, rest.low_ns, rest.high_ns, rest.share) == (6, 2, 9, pytest.approx(0.94))
+    less_than_nothing = left_out([100] * 9, range(-12, -3), "so")
+    assert (less_than_nothing.ns, less_than_nothing.low_ns, less_than_nothing.share) == (0, 0, 1)
+    with pytest.raises(ValueError, match="5 rounds have no interval"):
+        left_out([100] * 5, [1] * 5, "so")
+
+
+@pytest.mark.parametrize("operation", ["fork", "munmap"])
+def test_all_nine_lines_of_a_table_of_whole_calls_get_verdicts(operation: str, summary_of) -> None:
+    names = [
+        one.name
+        for one in EXPERIMENT.at("native").rows
+        if one.operation == operation and one.published
+    ]
+    assert len(names) == 9
+    for one in summary_of(*names).rows:
+        assert one.published_table is not None
+        assert one.published_table.verdict not in ("not-run", "inconclusive")
+
+
+def test_a_verdict_is_of_the_ratio_that_the_whole_would_have(summary_of) -> None:
+    most = {"fork-2m": replace(REST, whole_ns=400e6, ns=390e6, low_ns=389e6, high_ns=391e6)}
+    (alone,) = summary_of("fork-2m").rows
+    (small,) = summary_of("fork-2m", rest=most).rows
+    assert alone.variants["published"] == small.variants["published"]
+    assert alone.published_table.verdict == "agrees"
+    # Of 390 + 13 ms the same four are no 30 %.
+    assert small.whole.ratio.ratio == pytest.approx(0.99, abs=0.005)
+    assert small.published_table.verdict in ("weaker", "contradicts")
+
+
+def test_a_part_whose_share_is_unknown_gets_no_verdict(summary_of) -> None:
+    for rest, reason in (({}, "was not measured"), ({"munmap-4k": "no memory"}, "no memory")):
+        (one,) = summary_of("munmap-4k", rest=rest).rows
+        assert one.published_table.verdict == "not-run"
+        assert reason in one.published_table.reason
+        assert one.whole is None
+
+
+def test_share_and_whole_are_printed_beside_the_verdict(summary_of, tmp_path: Path) -> None:
+    summary = summary_of("fork-16k")
+    (one,) = json.loads(json.dumps(summary.to_object()))["rows"]
+    assert one["whole"]["name"] == "fork()"
+    assert one["whole"]["share"] == pytest.approx(1 - 2.9 / 17, rel=1e-3)
+    whole = one["whole"]["ratio"]["ratio"]
+    said = f"share of the whole: 82.9 % of fork() here (14.10 of 17.00 ms; left out: {REST.how});"
+    place = tmp_path / summary.run
+    shutil.copytree(min(RECORDS.glob("*-fork-native-*")), place)
+    (place / "run.json").write_text(json.dumps(summary.to_object()))
+    on_page = html.unescape(page.render(Record.load(str(place), tmp_path)))
+    for text in (table.render(summary), letter.render(summary), on_page):
+        plain = " ".join(text.split())
+        assert said in plain
+        assert f"all of it would have {whole:.3f} [" in plain
+    assert said in one["notes"][-2]
+
+
+def test_replicating_a_record_judges_the_whole_too(summary_of, of_fork: Receipt) -> None:
+    summary = summary_of("munmap-2m")
+    source = Source(summary, of_fork.machine, "6.12.1", emulated=False, guest=None)
+    theirs = lookup(TABLES, "unmap-pte-batch-v1")
+    found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, {})
+    (line,) = [one for one in found.lines if one.source is not None]
+    (one,) = summary.rows
+    assert line.verdict.word == one.published_table.verdict
+    assert line.ratio == one.whole.ratio
+    assert line.floor == one.whole.floor
+
+
+# --- How the rest is measured ------------------------------------------------------------
+
+
+def test_the_rest_is_measured_on_the_running_kernel(tmp_path: Path) -> None:
+    """For real, with 8 MiB in base pages, which everybody has."""
+    rows = [
+        row(name).model_copy(update={"mapping_bytes": 8 << 20}) for name in ("fork-4k", "munmap-4k")
+    ]
+    found = fork_whole.left_out_of(rows, seed=1, work=tmp_path, step=lambda _: None)
+    fork, munmap = found["fork-4k"], found["munmap-4k"]
+    assert isinstance(fork, LeftOut)
+    assert isinstance(munmap, LeftOut)
+    assert 0 < fork.low_ns <= fork.ns <= fork.high_ns
+    assert "4 KiB folios, 9 rounds" in munmap.how
+    assert 0 <= munmap.share <= 1
+
+
+def test_fork_without_the_mapping_needs_no_folios_but_freeing_them_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def why_not(kib: int, _nr_bytes: int) -> str | None:
+        return "only root" if kib > 4 else None
+
+    monkeypatch.setattr(fork_whole, "why_not", why_not)
+    rows = [
+        row(name).model_copy(update={"mapping_bytes": 4 << 20})
+        for name in ("fork-64k", "munmap-64k")
+    ]
+    found = fork_whole.left_out_of(rows, seed=1, work=tmp_path, step=lambda _: None)
+    assert isinstance(found["fork-64k"], LeftOut)
+    assert found["munmap-64k"] == "what munmap() takes besides could not be measured: only root"
+
+
+def test_a_machine_on_which_it_fails_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def visited(*_: Any, **__: Any) -> Any:
+        raise CannotRunHere("another run changes settings")
+
+    monkeypatch.setattr(fork_whole, "visited", visited)
+    found = fork_whole.left_out_of([row("fork-4k")], seed=1, work=tmp_path, step=lambda _: None)
+    assert found == {
+        "fork-4k": "the whole call could not be measured: another run changes settings"
+    }
+
+
+# --- The vm stage ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["fork-pte-batch-v3", "unmap-pte-batch-v1"])
+def test_each_line_of_a_table_of_whole_calls_has_a_row_in_guests(name: str) -> None:
+    lines = {line.params["folio_kib"] for line in lookup(TABLES, name).rows}
+    guests = {
+        ref.params["folio_kib"]
+        for one in EXPERIMENT.at("vm").rows
+        for ref in one.published
+        if ref.id == name
+    }
+    assert guests == lines

@@ -232,8 +232,10 @@ static void load_memremap(const struct device *device)
 
 	(void)device;
 	snprintf(parameters, sizeof(parameters),
-		 "type=%s size=%lu order=%lu rounds=0", needed_word("type"),
-		 number_word("size"), number_word("order"));
+		 "type=%s size=%lu order=%lu chunk=%lu own_node=%lu list=%lu rounds=0",
+		 needed_word("type"), number_word("size"),
+		 number_word("order"), number_word("chunk"),
+		 number_word("own_node"), number_word("list"));
 	load_module("memremap", parameters);
 }
 

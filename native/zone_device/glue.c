@@ -4,12 +4,14 @@
  * the variant's own headers, linked to the variant's own mm_init.o.
  *
  * It builds the little world that memmap_init_zone_device() looks at (a node,
- * a zone, sections, a pagemap) and calls it. Nothing here runs inside the
- * clock but that call.
+ * a zone, sections, a pagemap) and calls it. Inside the clock there is that
+ * call alone, unless a request wants what its callers do around it; that is
+ * then done by the kernel's own clear_page() and memset(), and a loop of ours.
  */
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/poison.h>
 #include <linux/string.h>
 #include "internal.h"
 #include "kernel.h"
@@ -20,6 +22,11 @@ static struct {
 	unsigned long start_pfn;
 	unsigned long nr_pages;
 	struct dev_pagemap *pgmap;
+	unsigned long chunk_pages;
+	bool zero;
+	bool poison;
+	bool list;
+	struct page *free_pages;	/* the list's newest */
 } world;
 
 static void prepare(const struct zone_device_request *request)
@@ -61,17 +68,76 @@ static void prepare(const struct zone_device_request *request)
 	world.start_pfn = request->start_pfn;
 	world.nr_pages = request->nr_pages;
 	world.pgmap = pgmap;
+	world.chunk_pages = request->chunk_pages ?: request->nr_pages;
+	world.zero = request->zero;
+	world.poison = request->poison;
+	world.list = request->list;
+	world.free_pages = NULL;
+}
+
+/* A section's map is a block of its own: allocated, and poisoned at once. */
+static void make_map(unsigned long pfn, unsigned long end_pfn)
+{
+	const size_t bytes = PAGES_PER_SECTION * sizeof(struct page);
+
+	for (; pfn < end_pfn; pfn += PAGES_PER_SECTION) {
+		void *map = pfn_to_page(pfn);
+
+		if (world.zero)
+			for (size_t done = 0; done < bytes; done += PAGE_SIZE)
+				clear_page(map + done);
+		if (world.poison)
+			memset(map, PAGE_POISON_PATTERN, bytes);
+	}
+}
+
+static void link_pages(unsigned long pfn, unsigned long end_pfn)
+{
+	for (; pfn < end_pfn; pfn++) {
+		struct page *page = pfn_to_page(pfn);
+
+		page->zone_device_data = world.free_pages;
+		world.free_pages = page;
+	}
 }
 
 static void run(void)
 {
-	memmap_init_zone_device(world.zone, world.start_pfn, world.nr_pages,
-				world.pgmap);
+	unsigned long end_pfn = world.start_pfn + world.nr_pages;
+	unsigned long pfn, next_pfn;
+
+	for (pfn = world.start_pfn; pfn < end_pfn; pfn = next_pfn) {
+		next_pfn = min(pfn + world.chunk_pages, end_pfn);
+		if (world.zero || world.poison)
+			make_map(pfn, next_pfn);
+		memmap_init_zone_device(world.zone, pfn, next_pfn - pfn,
+					world.pgmap);
+		if (world.list)
+			link_pages(pfn, next_pfn);
+	}
+}
+
+static bool unlink_pages(void)
+{
+	unsigned long pfn = world.start_pfn + world.nr_pages;
+
+	if (!world.list)
+		return true;
+	while (pfn-- > world.start_pfn) {
+		struct page *page = world.free_pages;
+
+		if (page != pfn_to_page(pfn))
+			return false;
+		world.free_pages = page->zone_device_data;
+		page->zone_device_data = NULL;
+	}
+	return !world.free_pages;
 }
 
 static const struct zone_device_ops ops = {
 	.prepare = prepare,
 	.run = run,
+	.unlink = unlink_pages,
 };
 
 const void *const host_experiment_ops = &ops;

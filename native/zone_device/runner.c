@@ -57,6 +57,10 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("type", PLAN_UINT, struct row, request.type),
 	PLAN_FIELD("early", PLAN_UINT, struct row, request.early),
 	PLAN_FIELD("nid", PLAN_UINT, struct row, request.nid),
+	PLAN_FIELD("chunk_pages", PLAN_ULONG, struct row, request.chunk_pages),
+	PLAN_FIELD("zero", PLAN_UINT, struct row, request.zero),
+	PLAN_FIELD("poison", PLAN_UINT, struct row, request.poison),
+	PLAN_FIELD("list", PLAN_UINT, struct row, request.list),
 	PLAN_FIELD("map_bytes", PLAN_ULONG, struct row, map_bytes),
 	PLAN_FIELD("fill_offset", PLAN_ULONG, struct row, fill_offset),
 	PLAN_FIELD("block_bytes", PLAN_ULONG, struct row, fill.block_bytes),
@@ -103,7 +107,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	struct zone_device_request request = row->request;
 	uint64_t start_ns, time_ns;
 	unsigned int nr_threads;
-	bool verified;
+	bool linked, verified;
 
 	request.map = arena.start;
 	request.pgmap = (void *)PGMAP_ADDRESS;
@@ -122,7 +126,11 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 
 	nr_threads = pool_nr_participants();
 	rounds_arena_written();
-	verified = verify(row, launch.variant_names[slot->variant]);
+	linked = ops->unlink();
+	if (!linked)
+		fprintf(stderr, "%s, %s: the list is not of every page in turn\n",
+			row->name, launch.variant_names[slot->variant]);
+	verified = linked && verify(row, launch.variant_names[slot->variant]);
 	rounds_print_sample(rounds, round, slot, nr_threads, time_ns, verified);
 	return verified;
 }

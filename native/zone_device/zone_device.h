@@ -15,6 +15,12 @@
  *	pages get all their descriptors even without an altmap.
  * @nid: Node of the device.
  * @nr_cpus: CPUs of that node; 0 = none, all CPUs are on node 0.
+ * @chunk_pages: Frames of each call; 0 = all of the device in one.
+ * @zero: Whether each section's map is cleared first, a page at a time, as
+ *	init_on_alloc has the allocator do it.
+ * @poison: Whether it is then filled, as page_init_poison() does it.
+ * @list: Whether each call is followed by linking all its pages to a list,
+ *	as the test_hmm module does it.
  * @map: Where the descriptor of @start_pfn lies.
  * @pgmap: Room for a struct dev_pagemap, the same for every variant, since
  *	each descriptor holds its address.
@@ -29,6 +35,10 @@ struct zone_device_request {
 	unsigned int early;
 	unsigned int nid;
 	unsigned int nr_cpus;
+	unsigned long chunk_pages;
+	unsigned int zero;
+	unsigned int poison;
+	unsigned int list;
 	void *map;
 	void *pgmap;
 	void *usage;
@@ -37,11 +47,14 @@ struct zone_device_request {
 /**
  * struct zone_device_ops - what one variant can do
  * @prepare: Point the kernel's data at a request; not timed.
- * @run: The kernel's memmap_init_zone_device(), and nothing else.
+ * @run: The kernel's memmap_init_zone_device(), and what a request adds to it.
+ * @unlink: Take the pages off the list again, if they were linked; not timed.
+ *	Returns false if it is not the list that @run made.
  */
 struct zone_device_ops {
 	void (*prepare)(const struct zone_device_request *request);
 	void (*run)(void);
+	_Bool (*unlink)(void);
 };
 
 #endif

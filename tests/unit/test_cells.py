@@ -45,7 +45,7 @@ def changed(cell: Cell, **fields: object) -> Cell:
 def test_every_row_of_every_experiment_is_asked_for_as_it_was_planned(
     experiment: str, stage: str, tmp_path: Path
 ) -> None:
-    whole = load(EXPERIMENTS / f"{experiment}.toml").at(stage)  # type: ignore[arg-type]
+    whole = load(EXPERIMENTS / f"{experiment}.toml").at(stage).unasked()  # type: ignore[arg-type]
     cells = cells_of(experiment, stage=stage, launches=3, seed=9)
     assert [cell.row_name for cell in cells] == [row.name for row in whole.rows]
     for cell in cells:
@@ -226,6 +226,11 @@ def test_a_file_of_cells_names_the_line_that_is_none(cell: Cell, tmp_path: Path)
 def test_rows_that_no_experiment_has_are_all_named() -> None:
     with pytest.raises(BadUsage, match="no row foo, quux in zone-device"):
         cells_of(rows=("small-256MB", "quux", "foo"))
+
+
+def test_a_pattern_asks_for_rows_that_run_on_request() -> None:
+    names = [cell.row_name for cell in cells_of(rows=("why-chunks*",))]
+    assert names == ["why-chunks", "why-chunks-zeroed", "why-chunks-list"]
 
 
 def test_an_experiment_that_is_named_twice_is_planned_once() -> None:

@@ -68,9 +68,7 @@ EVENTS: dict[type[Boot], object] = {
             verified=True,
         ),
     ),
-    DeviceBoot: Checked(
-        Bind(number=1, calls=(CALL,), message=None, bind_ns=5, unbind_ns=None), CALL, 64
-    ),
+    DeviceBoot: Checked(Bind(number=1, calls=(CALL,), message=None, bind_ns=5, unbind_ns=None), 64),
     CompactBoot: CompactSample(
         mode="dma",
         asked=2,

@@ -21,11 +21,14 @@ from ream.report.summary import summarise
 from ream.session import guests
 from ream.session import vm_zone_device as vm
 from ream.session.request import GuestOptions
+from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Bind, Call, Checked, Device, Kernel
 
-EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").at("vm")
+WHOLE = load(EXPERIMENTS / "zone-device.toml")
+EXPERIMENT = WHOLE.at("vm").unasked()
+WHY = WHOLE.at("vm").only(["why-*"])
 ROWS = EXPERIMENT.rows
 GIB = 1 << 30
 COUNTING = guests.Setting("tcg", "asked for", True, GuestOptions())
@@ -52,12 +55,12 @@ CALL = Call(
 def checked(number: int, time_ns: int, bind_ns: int = 2_000_000_000) -> Checked:
     bind = Bind(
         number=number,
-        calls=(CALL,),
+        calls=(CALL.model_copy(update={"time_ns": time_ns}),),
         message=f"memmap_init_zone_device initialised 25804288 pages in {time_ns // 10**6}ms",
         bind_ns=bind_ns,
-        unbind_ns=None,
+        unbind_ns=18_000_000 if number else None,
     )
-    return Checked(bind, CALL.model_copy(update={"time_ns": time_ns}), 25804288 * 64)
+    return Checked(bind, 25804288 * 64)
 
 
 def boot(variant: str, device: Device, launch: int = 0) -> vm.DeviceBoot:
@@ -108,7 +111,7 @@ def test_boots_of_a_launch_are_in_its_random_order() -> None:
     launches = plan_launches(["before", "before-again", "published"], launches=3, seed=7)
     by_device = vm.devices(ROWS)
     machines = {device: COUNTING.machine(device) for device in by_device}
-    kernels: Any = dict.fromkeys(("before", "before-again", "published"), (None, KERNEL))
+    kernels: Any = {(): dict.fromkeys(("before", "before-again", "published"), (None, KERNEL))}
     planned = vm.plan_boots(
         launches, by_device, machines, kernels, append=("quiet",), consoles=Path("consoles")
     )
@@ -129,6 +132,11 @@ def test_boots_of_a_launch_are_in_its_random_order() -> None:
         ({"type": "PRIVATE", "altmap": True}, "no memory of its own"),
         ({"type": "PRIVATE", "pre_state": "dirty"}, "cannot be set in a guest"),
         ({"type": "PRIVATE", "first_touch": True, "rounds": 2}, "one first bind a boot"),
+        ({"type": "PRIVATE", "also": ["zero"]}, "it is config and cmdline"),
+        ({"type": "PRIVATE", "order": 9, "also": ["list"]}, "for base pages"),
+        ({"type": "FS_DAX", "altmap": True, "node": "none"}, "for memremap_pages"),
+        ({"type": "PRIVATE", "device_bytes": "64GiB", "chunk_bytes": "256MiB"}, "at most 64"),
+        ({"type": "PRIVATE", "stage": "native", "cmdline": ["quiet"]}, "boots no kernel"),
     ],
 )
 def test_a_device_that_no_guest_can_make_is_refused(fields: dict[str, Any], said: str) -> None:
@@ -146,7 +154,58 @@ def test_what_init_and_the_kernel_are_told_says_the_whole_device() -> None:
     )
     assert devdax.init_words(4)[3:] == ("device=devdax", "map=dev", "align=2097152")
     assert private.kernel_words() == ()
-    assert private.init_words(2)[3:] == ("device=memremap", "type=PRIVATE", "order=0")
+    assert private.init_words(2)[3:] == (
+        *("device=memremap", "type=PRIVATE", "order=0", "chunk=0", "list=0"),
+        # As the reviewer's call had it: numa_node_id().
+        "own_node=1",
+    )
+
+
+def test_what_a_reviewer_may_have_had_is_a_device_of_its_own_for_each() -> None:
+    by_name = {device.name: device for device in vm.devices(WHY.rows)}
+    assert by_name["private-init_on_alloc"].kernel_words() == ("init_on_alloc=1",)
+    assert "own_node=0" in by_name["private-no-node"].init_words(2)
+    chunks = by_name["private-chunks-list"]
+    assert chunks.nr_calls == 16
+    assert chunks.init_words(2)[-3:] == ("chunk=268435456", "list=1", "own_node=1")
+    assert by_name["private-debug-vm"].config == ("debug-vm",)
+    assert len(by_name) == len(WHY.rows)
+
+
+def test_a_row_with_a_configuration_of_its_own_boots_kernels_of_its_own() -> None:
+    by_device = vm.devices(WHY.rows)
+    machines = {device: COUNTING.machine(device) for device in by_device}
+    kernels: Any = {
+        config: {"before": (None, Kernel(Path("-".join(("bzImage", *config))), Path("x.cpio")))}
+        for config in {device.config for device in by_device}
+    }
+    (launch,) = plan_launches(["before"], launches=1, seed=7)
+    planned = vm.plan_boots(
+        [launch], by_device, machines, kernels, append=(), consoles=Path("consoles")
+    )
+    for one in planned:
+        assert one.kernel.image.name == "-".join(("bzImage", *one.device.config))
+
+
+def test_rows_on_request_run_only_where_they_are_named() -> None:
+    assert not [row.name for row in EXPERIMENT.rows if row.name.startswith("why-")]
+    assert {row.name for row in WHY.rows} == {
+        row.name for row in WHOLE.rows if row.on_request and row.stage == "vm"
+    }
+    with pytest.raises(BadUsage, match="runs on request"):
+        WHY.unasked()
+    with pytest.raises(BadUsage, match="has no row whi-*"):
+        WHOLE.only(["whi-*"])
+
+
+@pytest.mark.parametrize("row", [row for row in WHOLE.rows if row.config], ids=lambda row: row.name)
+def test_fragments_that_rows_name_are_there(row: Row) -> None:
+    assert all(file.is_file() for file in config_files(row.config))
+
+
+def test_a_fragment_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadUsage, match="no fragment debug-mv in kernel/config"):
+        config_files(("debug-vm", "debug-mv"))
 
 
 def test_a_guest_too_small_for_its_device_is_refused_before_anything_is_built() -> None:
@@ -234,7 +293,7 @@ def counted(row: Row, *, shift: int = 0) -> list[vm.Taken]:
         for number in range(4):
             # Where a tick falls moves a count by a little; never that of a first bind.
             time_ns = count * 10**6 + (number * 7 + shift if name == "before-again" else 0)
-            one = checked(number, time_ns)
+            one = checked(number, time_ns, bind_ns=time_ns + 10**9)
             found += [
                 (sample, one) for sample in vm.samples_of(one, [row], boot(name, Device.of(row)))
             ]
@@ -277,6 +336,17 @@ def test_memremap_is_timed_whole_and_a_namespace_by_its_map_alone() -> None:
     assert (namespace.time_ns, whole.time_ns) == (10**9, 3 * 10**9)
 
 
+def test_what_users_wait_for_stands_beside_what_is_measured() -> None:
+    names = {
+        row.name: {name for pair in counted(row) for name, _ in vm.beside(row, *pair)}
+        for row in ROWS
+    }
+    assert names["fsdax-bind"] == {"ndctl create-namespace"}
+    assert names["devdax-rebind"] == {"whole bind", "whole unbind"}
+    assert names["private-first"] == {"memmap_init_zone_device()"}
+    assert names["private-memremap"] == {"memmap_init_zone_device()", "memunmap_pages()"}
+
+
 def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
     row = rebind()
     taken = counted(row)
@@ -291,8 +361,16 @@ def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
         stage="vm",
         unit="instructions",
         remarks={row.name: tuple(vm.remarks(row, list(COUNTS), taken))},
+        beside=[one for pair in taken for one in vm.beside(row, *pair)],
     )
     (only,) = summary.rows
+    whole, unbind = only.beside
+    assert (whole.name, whole.unit, unbind.name) == ("whole bind", "instructions", "whole unbind")
+    # The whole is the part and a second more, which no variant changes.
+    assert whole.variants["published"].median == 1_820_000_000
+    ratio = whole.variants["published"].over_before
+    assert ratio is not None
+    assert ratio.ratio == pytest.approx(1.82 / 2, rel=1e-3)
     published = only.variants["published"]
     assert only.unit == "instructions"
     assert (published.ratio, published.low, published.high) == (0.82, 0.82, 0.82)
@@ -305,6 +383,9 @@ def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
     text = table.render(summary)
     assert "TCG, instructions counted, no time" in text
     assert "1.22x fewer" in text
+    said = "whole bind, G instr: before 2.00, published 1.82 (0.910 [0.910 .. 0.910])"
+    assert said in " ".join(text.split())
+    assert "whole bind, G instr: before 2.00" in " ".join(letter.render(summary).split())
     assert "before 1000.00, published 820.00, ream 540.00" in " ".join(text.split())
     assert "limit" not in text
     assert max(map(len, text.splitlines())) <= 100

@@ -5,7 +5,10 @@
  *   insmod memremap.ko type=PRIVATE size=64G order=0 rounds=5
  *
  * finds a free range of physical addresses, maps and unmaps it that often and
- * prints each round's times to the kernel log. With rounds=0 nothing happens
+ * prints each round's times to the kernel log. With chunk=256M it is as many
+ * ranges as that takes, each with a call of its own; with list=1 all pages are
+ * linked after each call, within the clock, as the test_hmm module does it, and
+ * the list is taken apart again after the last. With rounds=0 nothing happens
  * at load, and debugfs drives it, folder ream-memremap:
  *
  *   bind        write 1 to map, 0 to unmap; read what holds now
@@ -28,7 +31,9 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/numa.h>
+#include <linux/topology.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 /* A memory map has no larger compound pages than page tables have leaves. */
@@ -66,6 +71,18 @@ static unsigned int rounds = 1;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "times to map and unmap at load; 0: only by debugfs");
 
+static unsigned long chunk;
+module_param_cb(chunk, &size_ops, &chunk, 0444);
+MODULE_PARM_DESC(chunk, "bytes of each call; 0: all in one");
+
+static bool own_node = true;
+module_param(own_node, bool, 0444);
+MODULE_PARM_DESC(own_node, "give memremap_pages() the caller's node, not NUMA_NO_NODE");
+
+static bool list;
+module_param(list, bool, 0444);
+MODULE_PARM_DESC(list, "link all pages after each call");
+
 static const char * const types[] = {
 	[MEMORY_DEVICE_PRIVATE] = "PRIVATE",
 	[MEMORY_DEVICE_COHERENT] = "COHERENT",
@@ -77,8 +94,14 @@ static const char * const types[] = {
 /* One mapping at a time; the lock holds all of it together. */
 static DEFINE_MUTEX(device_lock);
 static struct {
-	struct resource *region;	/* NULL = not mapped */
-	struct dev_pagemap pgmap;
+	enum memory_type type;
+	struct mapping {
+		struct resource *region;
+		struct dev_pagemap pgmap;
+	} *mappings;		/* one for each call */
+	unsigned int nr_calls;
+	unsigned int nr_mapped;
+	struct page *free_pages;	/* the list's newest */
 	u64 request_ns;
 	u64 map_ns;
 	u64 unmap_ns;
@@ -137,13 +160,21 @@ static int check_parameters(void)
 		return -EINVAL;
 	}
 	align = max(compound_bytes(), SUBSECTION_SIZE);
-	if (!size || !IS_ALIGNED(size, align)) {
-		pr_err("size=%lu: not a multiple of %lu bytes, which order=%u needs\n",
-		       size, align, order);
+	chunk = chunk ?: size;
+	if (!size || !IS_ALIGNED(size, chunk) || !IS_ALIGNED(chunk, align)) {
+		pr_err("size=%lu chunk=%lu: not multiples of %lu bytes, which order=%u needs, or not of each other\n",
+		       size, chunk, align, order);
 		return -EINVAL;
 	}
-	device.pgmap.type = number;
-	return 0;
+	if (list && order) {
+		pr_err("list=1: only base pages are linked, and order=%u has none\n", order);
+		return -EINVAL;
+	}
+	device.type = number;
+	device.nr_calls = size / chunk;
+	device.mappings = kvcalloc(device.nr_calls, sizeof(*device.mappings),
+				   GFP_KERNEL);
+	return device.mappings ? 0 : -ENOMEM;
 }
 
 /*
@@ -151,7 +182,7 @@ static int check_parameters(void)
  * bring its own, but the memory map and the kernel's mapping of a range are
  * made without looking at what answers there.
  */
-static int request_region_aligned(struct range *range)
+static int request_region_aligned(struct mapping *mapping, struct range *range)
 {
 	/* A free region comes aligned to a section, which may be too little. */
 	unsigned long align = compound_bytes();
@@ -159,56 +190,81 @@ static int request_region_aligned(struct range *range)
 	struct resource *region;
 	u64 start_ns;
 
-	if (size + slack < size)
+	if (chunk + slack < chunk)
 		return -ERANGE;
 	start_ns = ktime_get_ns();
-	region = request_free_mem_region(&iomem_resource, size + slack,
+	region = request_free_mem_region(&iomem_resource, chunk + slack,
 					 KBUILD_MODNAME);
-	device.request_ns = ktime_get_ns() - start_ns;
+	device.request_ns += ktime_get_ns() - start_ns;
 	if (IS_ERR(region))
 		return PTR_ERR(region);
-	device.region = region;
+	mapping->region = region;
 	range->start = ALIGN(region->start, align);
-	range->end = range->start + size - 1;
+	range->end = range->start + chunk - 1;
 	return 0;
 }
 
-static void release_region_aligned(void)
+static void release_region_aligned(struct mapping *mapping)
 {
-	release_mem_region(device.region->start, resource_size(device.region));
-	device.region = NULL;
+	release_mem_region(mapping->region->start,
+			   resource_size(mapping->region));
 }
 
-static int map_device(void)
+static void link_pages(const struct range *range)
 {
-	enum memory_type number = device.pgmap.type;
+	unsigned long pfn;
+
+	for (pfn = PHYS_PFN(range->start); pfn <= PHYS_PFN(range->end); pfn++) {
+		struct page *page = pfn_to_page(pfn);
+
+		page->zone_device_data = device.free_pages;
+		device.free_pages = page;
+	}
+}
+
+/* The map is then as memremap_pages() left it. */
+static void unlink_pages(void)
+{
+	while (device.free_pages) {
+		struct page *page = device.free_pages;
+
+		device.free_pages = page->zone_device_data;
+		page->zone_device_data = NULL;
+	}
+}
+
+static int map_chunk(struct mapping *mapping)
+{
 	struct range range;
 	u64 start_ns;
 	void *address;
 	int error;
 
-	error = request_region_aligned(&range);
+	error = request_region_aligned(mapping, &range);
 	if (error) {
-		pr_err("size=%lu: no such free range of physical addresses: error %d\n",
-		       size, error);
+		pr_err("%lu bytes: no such free range of physical addresses: error %d\n",
+		       chunk, error);
 		return error;
 	}
-	memset(&device.pgmap, 0, sizeof(device.pgmap));
-	device.pgmap.type = number;
-	device.pgmap.vmemmap_shift = order;
-	device.pgmap.ops = &pagemap_ops;
-	device.pgmap.owner = &device;
-	device.pgmap.nr_range = 1;
-	device.pgmap.range = range;
+	memset(&mapping->pgmap, 0, sizeof(mapping->pgmap));
+	mapping->pgmap.type = device.type;
+	mapping->pgmap.vmemmap_shift = order;
+	mapping->pgmap.ops = &pagemap_ops;
+	mapping->pgmap.owner = &device;
+	mapping->pgmap.nr_range = 1;
+	mapping->pgmap.range = range;
 
 	start_ns = ktime_get_ns();
-	address = memremap_pages(&device.pgmap, NUMA_NO_NODE);
-	device.map_ns = ktime_get_ns() - start_ns;
+	address = memremap_pages(&mapping->pgmap,
+				 own_node ? numa_node_id() : NUMA_NO_NODE);
+	if (list && !IS_ERR(address))
+		link_pages(&range);
+	device.map_ns += ktime_get_ns() - start_ns;
 	if (IS_ERR(address)) {
 		error = PTR_ERR(address);
 		pr_err("memremap_pages() of %s at %#llx, %lu bytes, order %u: error %d\n",
-		       type, range.start, size, order, error);
-		release_region_aligned();
+		       type, range.start, chunk, order, error);
+		release_region_aligned(mapping);
 		return error;
 	}
 	return 0;
@@ -218,15 +274,34 @@ static void unmap_device(void)
 {
 	u64 start_ns = ktime_get_ns();
 
-	memunmap_pages(&device.pgmap);
+	for (unsigned int i = 0; i < device.nr_mapped; i++)
+		memunmap_pages(&device.mappings[i].pgmap);
 	device.unmap_ns = ktime_get_ns() - start_ns;
-	release_region_aligned();
+	while (device.nr_mapped)
+		release_region_aligned(&device.mappings[--device.nr_mapped]);
+}
+
+static int map_device(void)
+{
+	int error = 0;
+
+	device.request_ns = 0;
+	device.map_ns = 0;
+	while (!error && device.nr_mapped < device.nr_calls) {
+		error = map_chunk(&device.mappings[device.nr_mapped]);
+		if (!error)
+			device.nr_mapped++;
+	}
+	unlink_pages();
+	if (error)
+		unmap_device();
+	return error;
 }
 
 static int bind_read(void *unused, u64 *bound)
 {
 	mutex_lock(&device_lock);
-	*bound = !!device.region;
+	*bound = !!device.nr_mapped;
 	mutex_unlock(&device_lock);
 	return 0;
 }
@@ -238,7 +313,7 @@ static int bind_write(void *unused, u64 bound)
 	if (bound > 1)
 		return -EINVAL;
 	mutex_lock(&device_lock);
-	if (bound == !!device.region)
+	if (bound == !!device.nr_mapped)
 		error = -EALREADY;
 	else if (bound)
 		error = map_device();
@@ -259,8 +334,10 @@ static int __init memremap_init(void)
 		return error;
 	for (unsigned int round = 0; round < rounds; round++) {
 		error = map_device();
-		if (error)
+		if (error) {
+			kvfree(device.mappings);
 			return error;
+		}
 		unmap_device();
 		pr_info("type=%s size=%lu order=%u round=%u request_ns=%llu map_ns=%llu unmap_ns=%llu\n",
 			type, size, order, round, device.request_ns,
@@ -278,8 +355,8 @@ module_init(memremap_init);
 static void __exit memremap_exit(void)
 {
 	debugfs_remove(folder);
-	if (device.region)
-		unmap_device();
+	unmap_device();
+	kvfree(device.mappings);
 }
 module_exit(memremap_exit);
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From what the user asks for to cells: one for each row, and for each repetition of it."""
 
+import fnmatch
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,11 +57,14 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
         stage = wish.stage or whole.stage
         asked = whole.at(stage)
         if wish.rows:
-            names = [name for name in wish.rows if asked.row(name) is not None]
+            there = [row.name for row in asked.rows]
+            names = [name for name in wish.rows if fnmatch.filter(there, name)]
             unknown -= set(names)
             if not names:
                 continue
             asked = asked.only(names)
+        else:
+            asked = asked.unasked()
         asked = given(asked, wish.settings)
         asked = asked.resized(launches=wish.launches, rounds=wish.rounds)
         cells += _cells(asked, stage, wish)

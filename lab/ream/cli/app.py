@@ -97,7 +97,10 @@ OutputOption = Annotated[
 RowsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--row", metavar="NAME", help="Only this row; repeatable.", autocompletion=complete.rows
+        "--row",
+        metavar="NAME",
+        help="Only this row, or all that a pattern such as 'why-*' fits; repeatable.",
+        autocompletion=complete.rows,
     ),
 ]
 SetOption = Annotated[

@@ -33,7 +33,8 @@ def _print_experiment(experiment: "Experiment") -> None:
     print(f"  variants  {', '.join(experiment.variant_names())}")
     for row in experiment.rows:
         where = "" if row.stage == "native" else f"{row.stage}: "
-        print(f"  {where + row.name:22} {row.title()}")
+        asked = "; only with --row" if row.on_request else ""
+        print(f"  {where + row.name:22} {row.title()}{asked}")
 
 
 @app.command()

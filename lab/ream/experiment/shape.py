@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What every experiment has: variants, rows, and how many launches; one TOML file each."""
 
+import fnmatch
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Generic, Literal, Self, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -84,6 +85,19 @@ class RowBase(Value):
     no_verdict: str | None = None
     part_of: str | None = None
     """What was timed there, whole, where the row times a part of it."""
+    on_request: bool = False
+    """Whether it runs only where it is named."""
+    config: Tuple[Name] = ()
+    """Fragments of kernel/config that its kernels have over what the stage gives them."""
+
+    configurable: ClassVar[tuple[Stage, ...]] = ("native",)
+    """Stages whose rows may have such."""
+
+    @model_validator(mode="after")
+    def _its_kernels_are_its_own(self) -> Self:
+        if self.config and self.stage not in self.configurable:
+            raise ValueError(f"rows of the {self.stage} stage here have no kernels of their own")
+        return self
 
     @model_validator(mode="after")
     def _a_verdict_needs_a_table(self) -> Self:
@@ -212,12 +226,26 @@ class ExperimentBase(Value, Generic[R]):
         return self.model_copy(update={"rows": rows, "launches": launches})
 
     def only(self, names: Sequence[str]) -> Self:
-        """The same experiment with these rows; raises BadUsage naming every unknown one."""
-        if unknown := [name for name in names if self.row(name) is None]:
-            known = [row.name for row in self.rows]
+        """The same experiment with these rows, each a name or a pattern such as why-*.
+
+        Raises BadUsage naming every one that is unknown.
+        """
+        known = [row.name for row in self.rows]
+        if unknown := [name for name in names if not fnmatch.filter(known, name)]:
             named = ", ".join(f"{name}{hint(name, known)}" for name in unknown)
             raise BadUsage(f"{self.name} has no row {named}; it has {', '.join(known)}")
-        return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in names)})
+        wanted = {row for name in names for row in fnmatch.filter(known, name)}
+        return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in wanted)})
+
+    def unasked(self) -> Self:
+        """The same experiment without the rows that run only on request.
+
+        Raises BadUsage if there is no other.
+        """
+        rows = tuple(row for row in self.rows if not row.on_request)
+        if not rows:
+            raise BadUsage(f"every row of {self.name} there runs on request: name it with --row")
+        return self.model_copy(update={"rows": rows})
 
     def resized(self, *, launches: int | None = None, rounds: int | None = None) -> Self:
         """The same experiment with other numbers of launches and rounds; None keeps its own.

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The zone-device experiment: initialising the struct pages of device memory."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES, WholeSections
-from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase, Stage
 from ream.experiment.size import format_size
-from ream.values import Scalar
+from ream.values import Scalar, Texts, Tuple
 
 MAX_DEVICE_BYTES = 1 << 52  # MAX_PHYSMEM_BITS with five page-table levels, same header
 MAX_VMEMMAP_SHIFT = 18  # compounds of 1 GiB, the largest align= of a devdax namespace
@@ -18,6 +18,17 @@ VMEMMAP_RESERVE_PAGES = 2  # VMEMMAP_RESERVE_NR, include/linux/mm.h: vmemmap pag
 NAMESPACE_TYPES = ("FS_DAX", "GENERIC")
 """Types of a pmem namespace's pages: fsdax and devdax. The others take a module that asks."""
 
+
+Also = Literal["zero", "poison", "list"]
+"""What a caller does besides: as init_on_alloc and page_init_poison() do before the call, with each
+section's map, and as the test_hmm module does after it, with every page."""
+
+ALSO: tuple[Also, ...] = ("zero", "poison", "list")
+
+ALSO_WORDS = {"zero": "zeroing", "poison": "poisoning", "list": "list of free pages"}
+
+MOST_CHUNKS = 64
+"""MOST_CALLS of kernel/modules/memmap."""
 
 DeviceBytes = Annotated[WholeSections, Field(gt=0, le=MAX_DEVICE_BYTES)]
 
@@ -37,6 +48,33 @@ class ZoneDeviceRow(RowBase):
     altmap: bool = False
     pre_state: Literal["evicted", "dirty"] = "evicted"
     first_touch: bool = False
+    also: Tuple[Also] = ()
+    chunk_bytes: DeviceBytes | None = None
+    """Of each call; None: one call is for all of the device."""
+    cmdline: Texts = ()
+    """More words for a guest's kernel."""
+    node: Literal["own", "none"] = "own"
+    """What memremap_pages() is given in a guest: the caller's node, or NUMA_NO_NODE."""
+
+    configurable: ClassVar[tuple[Stage, ...]] = ("native", "vm")
+
+    @model_validator(mode="after")
+    def _its_callers_work_can_be_done(self) -> Self:
+        if (self.also or self.chunk_bytes) and (self.altmap or self.order):
+            raise ValueError("also and chunk_bytes are for base pages whose map lies in RAM")
+        if self.stage == "native" and (self.cmdline or self.node != "own"):
+            raise ValueError("cmdline and node are a guest's: the native stage boots no kernel")
+        if (
+            self.stage == "vm"
+            and self.in_namespace
+            and (self.also or self.chunk_bytes or self.node != "own")
+        ):
+            raise ValueError("also, chunk_bytes and node are for memremap_pages(), not a namespace")
+        if self.stage == "vm" and {*self.also} - {"list"}:
+            raise ValueError("in a guest it is config and cmdline that zero and poison a map")
+        if self.stage == "vm" and self.nr_chunks > MOST_CHUNKS:
+            raise ValueError(f"{self.nr_chunks} chunks; a guest tells of at most {MOST_CHUNKS}")
+        return self
 
     @model_validator(mode="after")
     def _an_altmap_leaves_pages(self) -> Self:
@@ -69,6 +107,11 @@ class ZoneDeviceRow(RowBase):
     def in_namespace(self) -> bool:
         """In the vm stage: whether it is a pmem namespace, or what our module asks for."""
         return self.type in NAMESPACE_TYPES
+
+    @property
+    def nr_chunks(self) -> int:
+        """How many calls there are."""
+        return -(-self.device_bytes // (self.chunk_bytes or self.device_bytes))
 
     @property
     def fixed_rounds(self) -> bool:
@@ -124,7 +167,19 @@ class ZoneDeviceRow(RowBase):
             "pre_state": self.pre_state if self.stage == "native" else None,
             "first_touch": self.first_touch,
             "threads": self.threads,
+            **self._circumstances(),
         }
+
+    def _circumstances(self) -> dict[str, Scalar]:
+        """What a caller, or its kernel, has that others have not; of most rows nothing."""
+        said: dict[str, Scalar] = {
+            "config": ", ".join(self.config),
+            "cmdline": " ".join(self.cmdline),
+            "also": ", ".join(self.also),
+            "chunk_bytes": self.chunk_bytes or 0,
+            "node": "" if self.node == "own" else self.node,
+        }
+        return {name: value for name, value in said.items() if value}
 
     def title(self) -> str:
         words = [format_size(self.device_bytes), self.type, f"order {self.order}"]
@@ -134,6 +189,11 @@ class ZoneDeviceRow(RowBase):
             words.append(f"{self.timed}, {when[0] if self.first_touch else when[1]}")
         else:
             words.append("first touch" if self.first_touch else self.pre_state)
+        words += [f"calls of {format_size(self.chunk_bytes)}"] if self.chunk_bytes else []
+        words += [f"and its {ALSO_WORDS[one]}" for one in self.also]
+        words += ["no node given"] if self.node == "none" else []
+        words += [f"with {', '.join(self.config)}"] if self.config else []
+        words += self.cmdline
         if self.threads is not None:
             words.append(f"at most {self.threads} CPUs")
         return ", ".join(words)

@@ -122,6 +122,21 @@ class Result(_Part):
     layout: Layout | None = None
 
 
+class BesideResult(_Part):
+    """One variant's."""
+
+    median: Number
+    over_before: Ratio | None = None
+
+
+class Beside(_Part):
+    """Another quantity of the operation that a row is about: its whole, or a part of it."""
+
+    name: str
+    unit: Unit
+    variants: Sealed[str, BesideResult]
+
+
 class Comparison(_Part):
     """A row's published counterpart, and the verdict on it."""
 
@@ -194,6 +209,7 @@ class RowResult(_Part):
     bytes_of: BytesOf = "map"
     whole: Whole | None = None
     base_adds: str | None = None
+    beside: Tuple[Beside] = ()
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -11,6 +11,7 @@ from ream.report.explain import beside
 from ream.report.numbers import fit, interval
 from ream.report.table import (
     LIMITS,
+    beside_words,
     grid_lines,
     grid_notes,
     grid_title,
@@ -115,6 +116,8 @@ def _row(row: RowResult) -> Iterator[str]:
             label = ""
     if row.floor is not None:
         yield from _line("", "(floor)", "", interval(row.floor), None)
+    for said in beside_words(row):
+        yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
     # Records from before this was measured keep the letter that they were given.
     if any(result.p_value is not None for result in row.variants.values()):
         said = f"  launches: {spread(row, but=BEFORE_AGAIN)}"

@@ -25,6 +25,8 @@ from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
 from ream.report import compaction, explain, grid
 from ream.report.contract import (
+    Beside,
+    BesideResult,
     Comparison,
     Effect,
     Fill,
@@ -78,6 +80,7 @@ def summarise(
     compacted: Iterable[Compacted] = (),
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     left_out: Mapping[str, LeftOut | str] = MappingProxyType({}),
+    beside: Iterable[tuple[str, Sample]] = (),
 ) -> Summary:
     """Everything that is said about a run.
 
@@ -86,7 +89,8 @@ def summarise(
     skipped: by row name, why a row has no samples. unit: of the samples' values; units: by row
     name, where it is another. compacted: of compaction, what else every sample says.
     remarks: by row name, what the stage has to say of it. left_out: by name of a row that is a part
-    of what was published, what is left out, or why it is not known.
+    of what was published, what is left out, or why it is not known. beside: other quantities of the
+    same operations, by name.
     Raises BadUsage if a row names a published table or line that is not there.
     """
     tables = tuple(tables)
@@ -94,7 +98,7 @@ def summarise(
     for sample in samples:
         by_row.setdefault(sample.row, []).append(sample)
     names = tuple(variants) if variants is not None else experiment.variant_names()
-    rows, compacted = tuple(rows), tuple(compacted)
+    rows, compacted, beside = tuple(rows), tuple(compacted), tuple(beside)
     measured = tuple(
         _measured(
             row,
@@ -117,7 +121,12 @@ def summarise(
             tables=tables,
             receipt=receipt,
             base_adds=experiment.base_adds,
-        ).model_copy(update={"remarks": remarks.get(one.row.name, ())})
+        ).model_copy(
+            update={
+                "remarks": remarks.get(one.row.name, ()),
+                "beside": tuple(_beside(one, names, beside)),
+            }
+        )
         for one in measured
     )
     return Summary(
@@ -221,6 +230,33 @@ def _whole(measured: MeasuredRow) -> Whole | None:
         ratio=_ratio(measured.whole_ratio(PUBLISHED)),
         floor=_ratio(measured.whole_ratio(BEFORE_AGAIN)),
     )
+
+
+def _beside(
+    measured: MeasuredRow, names: Sequence[str], beside: Sequence[tuple[str, Sample]]
+) -> Iterator[Beside]:
+    """The other quantities of a row, by the same estimator."""
+    found: dict[str, list[Sample]] = {}
+    for quantity, sample in beside:
+        if sample.row == measured.row.name:
+            found.setdefault(quantity, []).append(sample)
+    for quantity, samples in found.items():
+        ratios = {
+            name: statistics.paired_ratio(samples, name, counted=measured.counted)
+            for name in names
+            if name != BEFORE
+        }
+        yield Beside(
+            name=quantity,
+            unit=measured.unit,
+            variants={
+                name: BesideResult(
+                    median=round(level.time_ns), over_before=_ratio(ratios.get(name))
+                )
+                for name in names
+                if (level := statistics.level(samples, name)) is not None
+            },
+        )
 
 
 def _slower(row: Row, over: Decisions) -> frozenset[str]:

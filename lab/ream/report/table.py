@@ -241,10 +241,24 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             fit(fill.threads, 4, 0),
             "",
         )
+    yield from _all("beside", beside_words(row))
     if RUNNING not in row.variants:
         yield from _said("floor", floor_words(row.floor))
     if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", said)
+
+
+def beside_words(row: RowResult) -> Iterator[str]:
+    """A sentence for each other quantity of a row: every variant's median, and its ratio."""
+    for one in row.beside:
+        scale, unit = scale_of([result.median for result in one.variants.values()], one.unit)
+        cells = (
+            f"{name} {fit(result.median / scale, 9)}"
+            + ("" if result.over_before is None else f" ({interval(result.over_before)})")
+            for name, result in one.variants.items()
+            if name != BEFORE_AGAIN
+        )
+        yield f"{one.name}, {unit}: {', '.join(cells)}"
 
 
 def _each(result: Result, scale: float) -> str:

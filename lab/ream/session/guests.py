@@ -25,6 +25,7 @@ from ream.record.receipt import Guest, GuestKind
 from ream.report.contract import Unit
 from ream.session.request import GuestOptions, Request
 from ream.stage.accel import choose_accel, kvm_fault
+from ream.stage.bench import config_files
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
 from ream.stage.qemu import QEMU, Accel, Machine, qemu_version
@@ -131,10 +132,12 @@ def build_kernels(
     modules: Sequence[str],
     work: Path,
     reporter: Reporter,
+    config: Sequence[str] = (),
 ) -> dict[str, tuple[Image, Kernel]]:
     """Every variant's kernel, each distinct list of patches once, with what it boots into.
 
-    modules: of kernel/modules. initramfs: makes it, from the kernel and PID 1, in a folder.
+    modules: of kernel/modules. config: fragments of kernel/config over vm.config. initramfs: makes
+    it, from the kernel and PID 1, in a folder.
     """
     require(QEMU)
     init = build_init(work)
@@ -149,7 +152,7 @@ def build_kernels(
                 tree,
                 variant.patches,
                 cache=cache,
-                fragments=(VM_CONFIG,),
+                fragments=(VM_CONFIG, *config_files(config)),
                 modules=tuple(KERNEL_MODULES / name for name in modules),
                 reporter=reporter,
             )
@@ -169,6 +172,7 @@ def prepare(
     modules: Sequence[str],
     work: Path,
     reporter: Reporter,
+    config: Sequence[str] = (),
 ) -> tuple[dict[str, tuple[Image, Kernel]], tuple[Launch, ...]]:
     """Every variant's kernel, built, and the launches in which they are booted."""
     reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
@@ -180,6 +184,7 @@ def prepare(
         modules=modules,
         work=work,
         reporter=reporter,
+        config=config,
     )
     launches = plan_launches(
         [variant.name for variant in request.variants],

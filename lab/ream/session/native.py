@@ -4,7 +4,7 @@
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.request import Measured, Request
 from ream.stage import compact, deferred_init, fork, migrate, native, zone_device
-from ream.stage.bench import Bench, build_bench
+from ream.stage.bench import Bench, build_bench, config_files
 from ream.stage.fork_whole import left_out_of
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
@@ -54,6 +54,8 @@ class _Plan:
     cpus: int
     """Of the machine that kernels see; 0: as many as there are."""
     nr_variants: int
+    config: str = ""
+    """What these rows' kernels have that others have not; in the name of every launch."""
 
     def weight(self) -> float:
         """All of the work, in the bytes that samples are counted by as they come."""
@@ -67,6 +69,15 @@ class _Plan:
         )
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Rows whose kernels are of one configuration, and the programs that run them."""
+
+    plan: _Plan
+    bench: Bench
+    build: native.Build
+
+
 def measure_native(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
@@ -75,55 +86,77 @@ def measure_native(
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
-    bench = build_bench(
-        tree,
-        request.variants,
-        folder=its.FOLDER,
-        cache=request.cache,
-        work=work,
-        step=reporter.step,
-    )
     launches = plan_launches(
         [variant.name for variant in request.variants],
         launches=request.experiment.launches,
         seed=request.seed,
     )
-    build = native.read_build(bench.link(launches[0]))
-    rows, shrunk = rows_that_fit(suited.rows, build, its, record.journal)
-    for text in shrunk:
-        reporter.step(text)
-    plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants))
-    left_out = _left_out(request, rows, work=work, journal=record.journal, reporter=reporter)
+    parts: list[_Part] = []
+    left_out: dict[str, LeftOut | str] = {}
+    shrunk: tuple[str, ...] = ()
+    for config, asked in by_config(suited.rows).items():
+        name = ", ".join(config)
+        place = work / ("-".join(config) or "plain")
+        place.mkdir(exist_ok=True)
+        bench = build_bench(
+            tree,
+            request.variants,
+            folder=its.FOLDER,
+            cache=request.cache,
+            work=place,
+            step=reporter.step,
+            fragments=config_files(config),
+        )
+        build = native.read_build(bench.link(launches[0]))
+        rows, its_shrunk = rows_that_fit(asked, build, its, record.journal, name)
+        for text in its_shrunk:
+            reporter.step(text)
+        shrunk += its_shrunk
+        left_out |= _left_out(
+            request, rows, name, work=place, journal=record.journal, reporter=reporter
+        )
+        plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants), name)
+        parts.append(_Part(plan, bench, build))
     start = take_snapshot()
-    samples, stubs, huge_ratio = _measure(its, plan, bench, build, record=record, reporter=reporter)
+    reached = _Reached()
+    samples = [
+        sample
+        for part in parts
+        for sample in _measure(its, part, reached, record=record, reporter=reporter)
+    ]
+    first, *others = parts
     return Measured(
-        rows=_in_order(request.experiment.rows, plan.rows),
+        rows=_in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
-        launches=len(plan.launches),
-        config_sha256=bench.config_sha256,
-        options={"threads": request.threads},
-        warnings=(*shrunk, *suited.warnings, *_small_pages(huge_ratio)),
+        launches=len(launches),
+        config_sha256=first.bench.config_sha256,
+        options={
+            "threads": request.threads,
+            **{f"config_sha256 of {one.plan.config}": one.bench.config_sha256 for one in others},
+        },
+        warnings=(*shrunk, *suited.warnings, *_small_pages(reached.huge_ratio)),
         remarks=suited.remarks,
         skipped=suited.skipped,
-        symbols=native.symbol_map(bench.kernels.values(), bench.roots),
-        stubs=stubs,
+        symbols=native.symbol_map(first.bench.kernels.values(), first.bench.roots),
+        stubs=reached.stubs(),
         left_out=left_out,
     )
 
 
 def rows_that_fit(
-    rows: tuple[Row, ...], build: native.Build, its: Any, journal: Journal
+    rows: tuple[Row, ...], build: native.Build, its: Any, journal: Journal, config: str = ""
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows as they fit into memory when the run begins: later launches do as the first.
 
     Raises CannotRunHere if a run that is resumed does not fit any more.
     """
-    kept = journal.settled("rows")
+    name = f"rows {config}".rstrip()
+    kept = journal.settled(name)
     if kept is None:
         fitted, shrunk = fit_rows(rows, available_bytes(), build, its)
         as_run = [row.model_dump(mode="json", exclude_unset=True) for row in fitted]
-        journal.settle("rows", {"as_run": as_run, "shrunk": shrunk})
+        journal.settle(name, {"as_run": as_run, "shrunk": shrunk})
         return fitted, shrunk
     as_began = tuple(
         type(row).model_validate_json(json.dumps(fields))
@@ -140,6 +173,7 @@ def rows_that_fit(
 def _left_out(
     request: Request,
     rows: tuple[Row, ...],
+    config: str,
     *,
     work: Path,
     journal: Journal,
@@ -149,11 +183,12 @@ def _left_out(
     measure = _LEFT_OUT.get(request.experiment.name)
     if measure is None:
         return {}
-    kept = journal.settled("left out")
+    place = f"left out {config}".rstrip()
+    kept = journal.settled(place)
     if kept is None:
         found = measure(rows, seed=request.seed, work=work, step=reporter.step)
         kept = {name: one if isinstance(one, str) else asdict(one) for name, one in found.items()}
-        journal.settle("left out", kept)
+        journal.settle(place, kept)
     return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}
 
 
@@ -164,6 +199,14 @@ def suited_rows(request: Request) -> Suited:
     if not suited.rows:
         raise CannotRunHere("; ".join(suited.by_reason()))
     return suited
+
+
+def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
+    """Rows by what their kernels have over the stage's own configuration; those with none first."""
+    found: dict[tuple[str, ...], tuple[Row, ...]] = {}
+    for row in sorted(rows, key=lambda row: bool(row.config)):
+        found[row.config] = (*found.get(row.config, ()), row)
+    return found
 
 
 def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
@@ -208,20 +251,13 @@ class _Reached:
 
 
 def _measure(
-    its: Any,
-    plan: _Plan,
-    bench: Bench,
-    build: native.Build,
-    *,
-    record: RecordWriter,
-    reporter: Reporter,
-) -> tuple[list[Sample], Stubs, float]:
+    its: Any, part: _Part, reached: _Reached, *, record: RecordWriter, reporter: Reporter
+) -> Iterator[Sample]:
     """Run every launch; each sample is in the record as soon as it is known."""
-    samples: list[Sample] = []
-    reached = _Reached()
+    plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
     with (
-        its.plan_of(plan.rows, plan.threads, build, bench.work) as planned,
+        its.plan_of(plan.rows, plan.threads, part.build, bench.work) as planned,
         reporter.measuring(plan.weight()) as advance,
     ):
         for launch in plan.launches:
@@ -234,10 +270,9 @@ def _measure(
                     reached.hear(said)
                 else:
                     record.append(said)
-                    samples.append(said)
+                    yield said
                     doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
                     advance(float(said.nr_bytes * PASSES[said.role]), doing)
-    return samples, reached.stubs(), reached.huge_ratio
 
 
 def _events(
@@ -253,7 +288,7 @@ def _events(
 
     None where another start begins.
     """
-    piece = f"launch {launch.number}"
+    piece = f"launch {launch.number} {plan.config}".rstrip()
     done: Counter[str] = Counter()
     with reporter.again():
         for text in journal.said(piece):

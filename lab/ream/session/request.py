@@ -89,6 +89,8 @@ class Measured:
     """Of compaction: one for every sample."""
     left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
     """By row that is a part of what was published: what is left out, or why it is not known."""
+    beside: tuple[tuple[str, Sample], ...] = ()
+    """Other quantities that a sample's operation has, each with its name, as that sample."""
 
     def unit_of(self, row: str) -> Unit:
         return self.units.get(row, self.unit)

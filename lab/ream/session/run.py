@@ -265,6 +265,7 @@ class Run:
             compacted=measured.compacted,
             remarks=measured.remarks,
             left_out=measured.left_out,
+            beside=measured.beside,
         )
 
 

@@ -254,6 +254,11 @@ def measure_deferred_vm(
             for shape, its in by_shape.items()
             for row in its
         },
+        beside=tuple(
+            ("boot to PID 1", replace(sample, time_ns=booted.times.boot_ns))
+            for sample, booted in taken.timed
+            if booted.times.boot_ns != sample.time_ns
+        ),
         skipped={
             **suited.skipped,
             **{

@@ -6,7 +6,7 @@ import shlex
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -127,20 +127,28 @@ def measure_vm(
     by_device = devices(rows)
     machines = {device: setting.machine(device) for device in by_device}
     at_once = boots_at_once(setting, max(device.size_bytes // 64 for device in by_device))
-    kernels, launches = prepare(
-        request,
-        tree,
-        setting,
-        initramfs=lambda image, init, place: initramfs_of(image, init=init, work=place),
-        modules=MODULES,
-        work=work,
-        reporter=reporter,
-    )
+    by_config: dict[tuple[str, ...], Kernels] = {}
+    launches: tuple[Launch, ...] = ()
+    for device in sorted(by_device, key=lambda device: bool(device.config)):
+        if device.config in by_config:
+            continue
+        place = work / ("-".join(device.config) or "plain")
+        place.mkdir()
+        by_config[device.config], launches = prepare(
+            request,
+            tree,
+            setting,
+            initramfs=lambda image, init, place: initramfs_of(image, init=init, work=place),
+            modules=MODULES,
+            work=place,
+            reporter=reporter,
+            config=device.config,
+        )
     names = [variant.name for variant in request.variants]
     start = take_snapshot()
     with consoles(request.cache / "console" / record.path.name) as logs:
         boots = plan_boots(
-            launches, by_device, machines, kernels, append=request.guest.append, consoles=logs
+            launches, by_device, machines, by_config, append=request.guest.append, consoles=logs
         )
         taken = list(_measure(boots, by_device, at_once=at_once, record=record, reporter=reporter))
     samples = tuple(sample for sample, _ in taken)
@@ -149,7 +157,7 @@ def measure_vm(
         samples=samples,
         conditions=conditions(start, take_snapshot()),
         launches=len(launches),
-        config_sha256=config_sha256(kernels),
+        config_sha256=config_sha256(next(iter(by_config.values()))),
         options={"accel": setting.accel, "icount": setting.icount, "full": request.guest.full},
         warnings=tuple(doubts(samples, setting.unit)),
         unit=setting.unit,
@@ -160,10 +168,19 @@ def measure_vm(
                 device.name: shown_command(setting, device, its_rows)
                 for device, its_rows in by_device.items()
             },
-            kernels,
+            {
+                ", ".join((name, *config)): kernel
+                for config, kernels in by_config.items()
+                for name, kernel in kernels.items()
+            },
         ),
         remarks={row.name: tuple(remarks(row, names, taken)) for row in rows},
+        beside=tuple(one for row in rows for pair in taken for one in beside(row, *pair)),
     )
+
+
+Kernels = Mapping[str, tuple[Image, Kernel]]
+"""By variant."""
 
 
 Taken = tuple[Sample, Checked]
@@ -196,14 +213,15 @@ def plan_boots(
     launches: Iterable[Launch],
     by_device: Mapping[Device, tuple[ZoneDeviceRow, ...]],
     machines: Mapping[Device, Machine],
-    kernels: Mapping[str, tuple[Image, Kernel]],
+    kernels: Mapping[tuple[str, ...], Kernels],
     *,
     append: tuple[str, ...],
     consoles: Path,
 ) -> list[DeviceBoot]:
     """Every variant once for each device in every launch, in the launch's random order.
 
-    consoles: where their logs are written; that of a guest that fails stays.
+    kernels: by what their configurations have over vm.config. consoles: where logs are written;
+    that of a guest that fails stays.
     """
     return [
         DeviceBoot(
@@ -212,7 +230,7 @@ def plan_boots(
             device=device,
             binds=nr_binds(rows),
             machine=machines[device],
-            kernel=kernels[variant][1],
+            kernel=kernels[device.config][variant][1],
             append=append,
             log=consoles / f"{device.name}-{variant}-{launch.number}.log",
         )
@@ -236,7 +254,7 @@ def samples_of(
             role="variant",
             subject=boot.variant,
             threads=boot.machine.cpus,
-            time_ns=checked.call.time_ns if row.in_namespace else checked.bind.bind_ns,
+            time_ns=checked.init_ns if row.in_namespace else checked.bind.bind_ns,
             nr_bytes=checked.nr_bytes,
             verified=True,
         )
@@ -245,7 +263,7 @@ def samples_of(
 def _extra(checked: Checked) -> dict[str, int | str | None]:
     """What only this stage knows of a sample; docs/format.md names it."""
     return {
-        "memmap_init_ns": checked.call.time_ns,
+        "memmap_init_ns": checked.init_ns,
         "bind_ns": checked.bind.bind_ns,
         "unbind_ns": checked.bind.unbind_ns,
         "message": checked.bind.message,
@@ -255,18 +273,29 @@ def _extra(checked: Checked) -> dict[str, int | str | None]:
 def remarks(row: ZoneDeviceRow, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[str]:
     """What the published methods would have said here."""
     spoken: dict[str, list[float]] = {name: [] for name in names if name != BEFORE_AGAIN}
-    inside: dict[str, list[int]] = {name: [] for name in spoken}
     for sample, checked in taken:
-        if sample.row == row.name and sample.subject in spoken:
-            if match := MESSAGE.search(checked.bind.message or ""):
-                spoken[sample.subject].append(float(match[2]))
-            inside[sample.subject].append(checked.call.time_ns)
+        match = MESSAGE.search(checked.bind.message or "")
+        if match and sample.row == row.name and sample.subject in spoken:
+            spoken[sample.subject].append(float(match[2]))
     means = [f"{name} {statistics.fmean(ms):.2f}" for name, ms in spoken.items() if ms]
     if means:
         yield f"the kernel's own message, mean in ms of the guest's clock: {', '.join(means)}"
-    parts = [f"{name} {statistics.median(ns) / 1e6:.2f}" for name, ns in inside.items() if ns]
-    if parts and not row.in_namespace:
-        yield f"memmap_init_zone_device() alone, median in ms of that clock: {', '.join(parts)}"
+
+
+def beside(row: ZoneDeviceRow, sample: Sample, checked: Checked) -> Iterator[tuple[str, Sample]]:
+    """What else one sample of a row says: of what its users wait for, or of a part of it."""
+    if sample.row != row.name:
+        return
+    bind = checked.bind
+    if not row.in_namespace:
+        said = {"memmap_init_zone_device()": checked.init_ns, "memunmap_pages()": bind.unbind_ns}
+    elif row.first_touch:
+        said = {"ndctl create-namespace": bind.bind_ns}
+    else:
+        said = {"whole bind": bind.bind_ns, "whole unbind": bind.unbind_ns}
+    for name, time_ns in said.items():
+        if time_ns:
+            yield name, replace(sample, time_ns=time_ns)
 
 
 def doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.errors import BadUsage
 from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
 from ream.kernel.source import Tree
@@ -31,6 +32,14 @@ OPTIONAL_SIDE = NATIVE / "host" / "optional"
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
 MEMMAP_FACTS = tuple(KERNEL_MODULES / "memmap" / name for name in ("facts.h", "buddy_facts.h"))
 """What oracles need to know of a kernel; a guest's module has them, too."""
+
+
+def config_files(names: Iterable[str]) -> tuple[Path, ...]:
+    """The fragments of kernel/config that a row names; raises BadUsage if one is not there."""
+    files = {name: KERNEL_CONFIG / f"{name}.config" for name in names}
+    if absent := [name for name, file in files.items() if not file.is_file()]:
+        raise BadUsage(f"there is no fragment {', '.join(absent)} in kernel/config")
+    return tuple(files.values())
 
 
 @dataclass(frozen=True)
@@ -113,12 +122,13 @@ def build_bench(
     step: Step,
     shared: Sequence[Path] = MEMMAP_FACTS,
     config: Path = NATIVE_CONFIG,
+    fragments: Sequence[Path] = (),
 ) -> Bench:
     """Build every variant's objects, each distinct list of patches once, and the program around.
 
     folder: the experiment's own code: glue.c and headers for the kernel's side, `objects`, and
     the runner's sources. shared: headers that a guest's modules have, too. work: for what only
-    this run needs. config: over tinyconfig.
+    this run needs. config: over tinyconfig; fragments: over that.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     ours = [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
@@ -140,7 +150,7 @@ def build_bench(
                 tree,
                 variant.patches,
                 cache=cache,
-                fragments=[config, *sorted(folder.glob("native.config"))],
+                fragments=[config, *sorted(folder.glob("native.config")), *fragments],
                 homes=homes,
                 step=say,
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
-from ream.experiment.zone_device import ZoneDeviceRow
+from ream.experiment.zone_device import ALSO, ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
 from ream.paths import NATIVE
 from ream.stage.native import Build, Memory
@@ -77,6 +77,8 @@ def plan_line(
     threads: int,
     image: Path,
     usage: Path,
+    chunk_pages: int = 0,
+    also: Sequence[str] = (),
 ) -> str:
     """One line of the runner's plan; native/zone_device/plan.c reads it."""
     words: dict[str, str | int] = {
@@ -91,6 +93,8 @@ def plan_line(
         "type": facts[f"MEMORY_DEVICE_{device.type}"],
         "early": int(device.early),
         "nid": device.nid,
+        "chunk_pages": chunk_pages,
+        **{what: int(what in also) for what in ALSO},
         "map_bytes": device.map_bytes(facts),
         **fill_words(device, facts),
         "image": str(image),
@@ -108,6 +112,8 @@ class NativeRow:
     pre_state: str
     rounds: int
     threads: int
+    chunk_pages: int = 0
+    also: tuple[str, ...] = ()
 
     def place(self, addresses: Mapping[str, int]) -> Place:
         """Where its map lies, and what memory holds before it is written."""
@@ -123,6 +129,8 @@ def native_row(row: ZoneDeviceRow, threads: int | None = None) -> NativeRow:
         pre_state="untouched" if row.first_touch else row.pre_state,
         rounds=row.rounds,
         threads=min((n for n in (row.threads, threads) if n), default=0),
+        chunk_pages=(row.chunk_bytes or 0) // PAGE_BYTES,
+        also=row.also,
     )
 
 
@@ -158,6 +166,8 @@ def predicted_plan(
                     threads=row.threads,
                     image=image_path,
                     usage=usage_path,
+                    chunk_pages=row.chunk_pages,
+                    also=row.also,
                 )
             )
         plan = work / "plan.txt"

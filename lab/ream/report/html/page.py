@@ -19,7 +19,13 @@ from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, holds, noise, points, tables
 from ream.report.html.charts import Chart
 from ream.report.html.tables import Table
-from ream.report.table import effect_words, how_to_read, verdict_words, whose_published
+from ream.report.table import (
+    beside_words,
+    effect_words,
+    how_to_read,
+    verdict_words,
+    whose_published,
+)
 from ream.values import Texts, Tuple, Value
 
 HERE = Path(__file__).parent
@@ -50,6 +56,7 @@ class RowPart(Value):
     published: Table | None
     charts: Tuple[Chart]
     samples: Samples | None
+    beside: Texts = ()
 
 
 class Folded(Value):
@@ -176,6 +183,7 @@ def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPa
             row=row,
             ident=f"row-{number}",
             sentence=_sentence(row, names),
+            beside=tuple(beside_words(row)),
             table=tables.of_row(row) if row.variants else None,
             published=tables.published(row),
             charts=tuple(points.of_row(row, f"row-{number}")) if row.variants else (),

@@ -54,7 +54,7 @@ struct zone_device_request {
 struct zone_device_ops {
 	void (*prepare)(const struct zone_device_request *request);
 	void (*run)(void);
-	_Bool (*unlink)(void);
+	bool (*unlink)(void);
 };
 
 #endif

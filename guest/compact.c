@@ -81,6 +81,9 @@ struct sample {
 	uint64_t page_copy_ns;
 	uint64_t longest_ns;
 	uint64_t user_ns, system_ns, idle_ns;
+	struct {
+		uint64_t user_ns, system_ns, idle_ns, steal_ns;
+	} machine;		/* of all CPUs */
 	uint64_t iterations;
 	unsigned long resident_pages;
 	unsigned long wrong_words;
@@ -281,6 +284,10 @@ static void read_result(struct sample *sample)
 	sample->user_ns = value_of(text, "user_ns");
 	sample->system_ns = value_of(text, "system_ns");
 	sample->idle_ns = value_of(text, "idle_ns");
+	sample->machine.user_ns = value_of(text, "machine_user_ns");
+	sample->machine.system_ns = value_of(text, "machine_system_ns");
+	sample->machine.idle_ns = value_of(text, "machine_idle_ns");
+	sample->machine.steal_ns = value_of(text, "machine_steal_ns");
 }
 
 static void allocate(struct sample *sample, const struct mode *mode)
@@ -339,6 +346,12 @@ static void report(const struct mode *mode, const struct sample *sample)
 		(unsigned long long)sample->user_ns,
 		(unsigned long long)sample->system_ns,
 		(unsigned long long)sample->idle_ns);
+	fprintf(to, "\"machine\": {\"user_ns\": %llu, \"system_ns\": %llu, ",
+		(unsigned long long)sample->machine.user_ns,
+		(unsigned long long)sample->machine.system_ns);
+	fprintf(to, "\"idle_ns\": %llu, \"steal_ns\": %llu}, ",
+		(unsigned long long)sample->machine.idle_ns,
+		(unsigned long long)sample->machine.steal_ns);
 	fprintf(to, "\"resident_pages\": %lu, \"wrong_words\": %lu, ",
 		sample->resident_pages, sample->wrong_words);
 	if (mode->busy)

@@ -2,7 +2,7 @@
 /*
  * Huge pages where none is free, and so made by direct compaction: page faults
  * in memory that was advised to have them. Compiled with faults.c,
- * busy.c, holes.c, pressure.c, counters.c and program.c, statically.
+ * busy.c, holes.c, pressure.c, counters.c, cpu_times.c and program.c, statically.
  *
  *   compact_thp --huge N --bytes B --reserve B [--cpu C] [--seed S]
  *               [--hog PROGRAM]
@@ -37,6 +37,7 @@
 #include <sys/utsname.h>
 #include "busy.h"
 #include "counters.h"
+#include "cpu_times.h"
 #include "faults.h"
 #include "holes.h"
 #include "pressure.h"
@@ -179,6 +180,7 @@ struct sample {
 	uint64_t elapsed_ns;		/* with what is between faults */
 	size_t least_bytes;
 	struct cpu_time began, ended;
+	struct cpu_times machine_began, machine_ended;
 	struct counters before, after;
 };
 
@@ -192,6 +194,7 @@ static void take_sample(struct sample *sample, const struct options *options,
 	sample->room_bytes = (options->nr_huge + most_missed) * BLOCK_BYTES;
 	sample->at = map_huge(sample->room_bytes);
 	counters_read(&sample->before);
+	sample->machine_began = cpu_times_now();
 	sample->began = cpu_time_now(hog);
 	began_ns = now_ns();
 	while (sample->nr_allocated < options->nr_huge &&
@@ -210,6 +213,7 @@ static void take_sample(struct sample *sample, const struct options *options,
 	}
 	sample->elapsed_ns = now_ns() - began_ns;
 	sample->ended = cpu_time_now(hog);
+	sample->machine_ended = cpu_times_now();
 	counters_read(&sample->after);
 	sample->least_bytes = pressure_least_bytes();
 }
@@ -258,7 +262,9 @@ static void print_sample(const struct sample *sample,
 	       holes->nr_pages * PAGE_BYTES, ballast->nr_blocks * BLOCK_BYTES);
 	printf("\"least_available_bytes\":%zu,\"resident_pages\":%zu,",
 	       sample->least_bytes, holes_nr_resident(holes));
-	fputs("\"wrong_words\":0,\"counters\":", stdout);
+	fputs("\"machine\":", stdout);
+	cpu_times_print(&sample->machine_began, &sample->machine_ended);
+	fputs(",\"wrong_words\":0,\"counters\":", stdout);
 	counters_print(&sample->before, &sample->after);
 	puts("}}");
 	fflush(stdout);

@@ -14,14 +14,14 @@ TCG = ("run", "compact", "--accel", "tcg")
     [
         (
             ["--row", "quux"],
-            "compact has no row quux; it has baseline-1gib, dma-1gib, even-1gib, baseline",
+            "compact has no row quux; it has baseline-1gib, dma-1gib, baseline, dma",
         ),
         (["--row", "batch-32"], "compact has no row batch-32; it has baseline"),
         (["--stage", "native", "--row", "dma"], "compact has no row dma; it has batch-32"),
         (["--size", "1GiB"], "choose rows of compact with --row"),
         (["--memory", "16GiB"], "whose size is the row's node_bytes"),
         (["--numa", "8GiB,cpus=0", "--numa", "8GiB"], "whose size is the row's node_bytes"),
-        (["--icount"], "leave out busy-baseline, busy-dma with --row"),
+        (["--icount"], "leave out busy-baseline, busy-dma, dma-two-cpus with --row"),
         (["--row", "busy-dma", "--cpus", "1"], "the engine needs another; give 2 at least"),
         (["--row", "dma", "--cpus", "2"], "where instructions are counted there is one CPU"),
         (["--threads", "2"], "--cpus gives a guest its CPUs"),
@@ -56,16 +56,16 @@ def test_it_means_the_guests_of_the_published_table(ream) -> None:
     assert said.code == 0, said.err
     assert said.out.startswith("experiment  compact, vm stage: ")
     for text in (
-        "1 channel of the DMA engine; 1 round, 1 launch, in instructions row",
-        "a hog on the same CPU; 1 round, 3 launches, in ns row",
-        "launches seed 5: 44 boots in all",
-        "memory 12 GiB of the host for each guest, nearly all of it written",
+        "1 channel of the DMA engine; 1 round, 4 launches, in instructions row",
+        "a hog on the same CPU; 1 round, 4 launches, in ns row",
+        "launches seed 5: 128 boots in all",
+        "memory 4 GiB of the host for each guest, nearly all of it written",
     ):
         assert text in " ".join(said.out.split())
     commands = {
         line.split()[0]: line for line in said.out.splitlines() if "qemu-system-x86_64" in line
     }
-    assert list(commands)[-3:] == ["dma", "busy-baseline", "busy-dma"]
+    assert list(commands)[2:6] == ["baseline", "dma", "busy-baseline", "busy-dma"]
     assert "-icount" in commands["dma"]
     assert "-smp 1" in commands["dma"]
     assert "mode=dma" in commands["dma"]
@@ -76,7 +76,7 @@ def test_it_means_the_guests_of_the_published_table(ream) -> None:
 def test_where_times_are_wanted_every_row_has_its_launches(ream) -> None:
     said = ream(*TCG, "--no-icount", "--cpus", "3", "--row", "dma", "--dry-run")
     assert said.code == 0, said.err
-    assert "12 boots in all" in said.out
+    assert "16 boots in all" in said.out
     assert "-smp 3" in said.out
 
 

@@ -25,6 +25,11 @@ def drawn(draw: random.Random, launches: int, *, ratio: float = 1.0, sd: float =
     return estimate([draw.gauss(math.log(ratio), sd) for _ in range(launches)])
 
 
+def counts(ratio: float, low: float, high: float) -> Estimate:
+    """Of counts that repeat."""
+    return Estimate(ratio, low, high, (ratio,), exact=True)
+
+
 @given(RATIOS, RATIOS)
 def test_pooling_is_one_estimate_from_all_launches(a: list[float], b: list[float]) -> None:
     together = estimate([math.log(one) for one in a + b])
@@ -35,8 +40,8 @@ def test_pooling_is_one_estimate_from_all_launches(a: list[float], b: list[float
 
 
 def test_counts_are_pooled_from_the_least_to_the_greatest() -> None:
-    runs = [Estimate(0.5, 0.4, 0.6, (0.5,)), Estimate(0.7, 0.65, 0.9, (0.7,))]
-    found = pooled(runs, counted=True)
+    runs = [counts(0.5, 0.4, 0.6), counts(0.7, 0.65, 0.9)]
+    found = pooled(runs)
     assert (found.low, found.high) == (0.4, 0.9)
     assert found.ratio == pytest.approx(math.sqrt(0.35))
 
@@ -84,9 +89,16 @@ def test_a_change_without_spread_is_exact_and_of_one_launch_has_no_interval() ->
 
 
 def test_a_change_of_counts_is_exact() -> None:
-    now, base = Estimate(0.6, 0.59, 0.61, (0.6,)), Estimate(0.5, 0.5, 0.5, (0.5,))
-    found = change(now, base, counted=True)
+    now, base = counts(0.6, 0.59, 0.61), counts(0.5, 0.5, 0.5)
+    found = change(now, base)
     assert (found.ratio, found.low, found.high) == pytest.approx((1.2, 1.18, 1.22))
+
+
+def test_counts_of_which_one_does_not_repeat_are_pooled_and_compared_as_times_are() -> None:
+    exact, varies = counts(0.5, 0.5, 0.5), estimate([math.log(0.6), math.log(0.7)])
+    assert not pooled([exact, varies]).exact
+    assert change(varies, exact).low is None  # that one has a single launch
+    assert chance_of_alike([exact, varies]) is None
 
 
 def test_the_interval_of_a_change_covers_the_truth_19_times_in_20() -> None:
@@ -132,7 +144,7 @@ def test_what_cannot_be_said_of_runs_is_not_said() -> None:
     one = estimate([0.1, 0.2])
     assert chance_of_alike([one]) is None
     assert chance_of_alike([one, estimate([0.1])]) is None
-    assert chance_of_alike([estimate([0.1]), estimate([0.1])], counted=True) == 1
-    assert chance_of_alike([estimate([0.1]), estimate([0.2])], counted=True) == 0
+    assert chance_of_alike([counts(0.1, 0.1, 0.1), counts(0.1, 0.1, 0.1)]) == 1
+    assert chance_of_alike([counts(0.1, 0.1, 0.1), counts(0.2, 0.2, 0.2)]) == 0
     assert chance_of_alike([estimate([0.1, 0.1]), estimate([0.2, 0.2])]) == 0
     assert chance_of_alike([estimate([0.1, 0.1]), estimate([0.1, 0.2])]) is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from compact_world import SHIPPED, lines
 from ream.errors import BadUsage
 from ream.experiment import RUNNING, CompactRow
-from ream.measure.compaction import Compacted
+from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.paths import PUBLISHED
 from ream.published import load_tables
@@ -252,6 +252,121 @@ def test_emulated_guests_get_no_verdict_and_real_ones_do(
     compared = one(real, "dma").published_table
     assert compared is not None
     assert compared.verdict == "agrees"
+
+
+MEASURED = {
+    "dma": {"published": (0, 7665, 2255), "other": (0, 9940, 30)},
+    "busy-dma": {"published": (5632, 4297, 6), "other": (4990, 4975, 6)},
+}
+"""User, system and idle of the CPU, in the shares that the published table has."""
+
+
+@pytest.mark.parametrize(
+    ("name", "hog", "words"),
+    [
+        ("dma", {}, {"wall_ms": "agrees", "sys_pct": "agrees", "idle_pct": "agrees"}),
+        (
+            "busy-dma",
+            {"published": 66_022_189_744, "other": 62_300_165_085},
+            {"wall_ms": "contradicts", "sys_pct": "agrees", "user_pct": "agrees"}
+            | {"idle_pct": "agrees", "hog_iterations": "agrees"},
+        ),
+        (
+            "busy-dma",
+            {"published": 30_000_000_000, "other": 62_300_165_085},
+            {"sys_pct": "agrees", "hog_iterations": "contradicts"},
+        ),
+    ],
+)
+def test_the_verdict_on_a_quantity_is_of_that_quantity_and_not_of_time(
+    name: str, hog: Mapping[str, int], words: Mapping[str, str], receipt: Receipt
+) -> None:
+    asked = lines().only([name])
+    (row,) = asked.rows
+    assert isinstance(row, CompactRow)
+    compacted = []
+    for launch in range(3):
+        for subject in VARIANTS:
+            user, system, idle = MEASURED[name].get(subject, MEASURED[name]["other"])
+            its_hog = hog.get(subject, hog.get("other"))
+            times = {"user_ns": user, "system_ns": system + launch, "idle_ns": idle}
+            ns = round(row.nr_huge * (1e6 if subject != "published" else 1.1e6)) + launch
+            one = said(row, subject, launch, time_ns=ns, hog_iterations=its_hog, **times)
+            compacted.append(one)
+    (found,) = summarise(
+        asked,
+        asked.rows,
+        [sample(one) for one in compacted],
+        TABLES,
+        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
+        run="20261121T021500Z-compact-vm-ab12",
+        stage="vm",
+        compacted=compacted,
+    ).rows
+    verdicts = {compared.value: compared.verdict for compared in found.comparisons}
+    assert verdicts.items() >= words.items()
+    if name == "dma":
+        its = found.variants["published"].compaction
+        assert its is not None
+        assert its.over_before["sys_pct"].ratio == pytest.approx(0.7665 / 0.994, rel=2e-2)
+        assert its.over_before["idle_pct"].ratio > 50
+        assert "user_pct" not in its.over_before  # 0 of both
+
+
+def test_a_cpu_that_never_idled_has_no_ratio_of_idling_and_says_so(receipt: Receipt) -> None:
+    asked = lines().only(["dma"])
+    compacted = [
+        said(row, subject, launch, idle_ns=0)
+        for row in asked.rows
+        if isinstance(row, CompactRow)
+        for launch in range(3)
+        for subject in VARIANTS
+    ]
+    (found,) = summarise(
+        asked,
+        asked.rows,
+        [sample(one) for one in compacted],
+        TABLES,
+        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
+        run="20261121T021500Z-compact-vm-ab12",
+        stage="vm",
+        compacted=compacted,
+    ).rows
+    (idle,) = (compared for compared in found.comparisons if compared.value == "idle_pct")
+    assert (idle.verdict, idle.reason) == (
+        "not-run",
+        "idle_pct was 0 or not measured here, so it has no ratio",
+    )
+
+
+def test_the_cpu_time_of_the_whole_machine_is_told_and_for_each_gib(receipt: Receipt) -> None:
+    times = CpuTimes(user_ns=10**9, system_ns=3 * 10**9, idle_ns=5 * 10**8, steal_ns=2 * 10**7)
+    compacted = [
+        said(row, subject, launch, machine=times)
+        for row in lines().rows
+        if isinstance(row, CompactRow)
+        for launch in range(3)
+        for subject in VARIANTS
+    ]
+    summary = summarise(
+        lines(),
+        lines().rows,
+        [sample(one) for one in compacted],
+        TABLES,
+        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
+        run="20261121T021500Z-compact-vm-ab12",
+        stage="vm",
+        compacted=compacted,
+    )
+    its = of(summary, "dma", "published").machine
+    assert its is not None
+    assert (its.user_ns, its.system_ns, its.idle_ns, its.steal_ns) == (
+        *(10**9, 3 * 10**9, 5 * 10**8, 2 * 10**7),
+    )
+    text = table.render(summary)
+    assert "CPU time of all CPUs meanwhile" in text
+    # 4 s of CPU time for 2,048 huge pages, which are 4 GiB.
+    assert "published 1 s 3 s 500 ms 20 ms 1 s" in " ".join(text.replace(".00", "").split())
 
 
 def test_rows_have_the_unit_of_their_own_guests(summary: Summary) -> None:

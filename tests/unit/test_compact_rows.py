@@ -220,19 +220,50 @@ def kernels() -> dict[str, Any]:
 
 def boots(launches: int, options: GuestOptions = USUAL) -> list[Any]:
     planned = plan_launches(SHIPPED.variant_names(), launches=launches, seed=3)
-    return vm_compact.plan_boots(
-        planned, VM, settings(options), kernels(), seed=3, consoles=Path("logs")
-    )
+    return vm_compact.plan_boots(planned, VM, settings(options), kernels(), consoles=Path("logs"))
 
 
-def test_counted_rows_are_booted_once_and_timed_ones_in_every_launch() -> None:
+def test_counted_rows_are_booted_in_every_launch_as_timed_ones_are() -> None:
     its = boots(3)
-    assert len(its) == 4 * (1 + 1 + 3 + 3)
+    assert len(its) == 4 * 4 * 3
     names = [boot.log.name for boot in its]
     assert len(set(names)) == len(names)
-    assert {boot.launch for boot in its if boot.row.busy} == {0, 1, 2}
-    kept = boots(3, GuestOptions(keep_launches=True))
-    assert len(kept) == 4 * 4 * 3
+    for row in VM:
+        assert {boot.launch for boot in its if boot.row == row} == {0, 1, 2}
+
+
+def test_a_launch_draws_holes_of_its_own_that_are_the_same_for_all_variants() -> None:
+    seeds = {
+        boot.launch: {other.plan.seed for other in boots(3) if other.launch == boot.launch}
+        for boot in boots(3)
+    }
+    assert all(len(its) == 1 for its in seeds.values())
+    assert len(set.union(*seeds.values())) == 3
+
+
+def test_an_idle_row_may_have_a_cpu_for_the_engine_and_then_a_clock() -> None:
+    one = row(mode="dma", two_cpus=True)
+    its = Settings.of_options((one, *VM), USUAL, lambda asked: Setting("tcg", "", True, asked))
+    machine = vm_compact.machine_of(plan_of(one, 1), its.of(one))
+    assert (machine.icount, machine.cpus) == (False, 2)
+    assert (one.busy, one.timed, one.params()["two_cpus"]) == (False, True, True)
+    with pytest.raises(BadUsage, match="leave out row with --row"):
+        refuse_options((one,), GuestOptions(icount=True))
+
+
+def test_lines_that_are_judged_have_the_published_layout_and_share() -> None:
+    (table,) = (one for one in load_tables(PUBLISHED) if one.experiment == "compact")
+    judged = [one for one in cast(tuple[CompactRow, ...], SHIPPED.at("vm").rows) if one.published]
+    assert [one.holes for one in judged] == ["even", "even", "scattered"]
+    assert table.nr_huge is not None
+    theirs = table.nr_huge * 2 * (2 << 20) / (248 << 30)
+    for one in judged:
+        ours = one.nr_huge * 2 * (2 << 20) / one.node_bytes
+        assert ours == pytest.approx(theirs, rel=0.1)
+        assert any("the CPU that allocates is of another node" in text for text in one.differs)
+    claimed = {(ref.value, *ref.params.values()) for one in judged for ref in one.published}
+    assert claimed >= {("sys_pct", "dma"), ("idle_pct", "dma"), ("sys_pct", "busy-dma")}
+    assert claimed >= {("user_pct", "busy-dma"), ("hog_iterations", "busy-dma")}
 
 
 def test_variants_of_a_row_are_side_by_side_in_an_order_drawn_for_each() -> None:
@@ -267,6 +298,7 @@ def said(plan: Any, **fields: Any) -> CompactSample:
         "user_ns": 500 if busy else 0,
         "system_ns": 500,
         "idle_ns": 0,
+        "machine": {"user_ns": 600, "system_ns": 900, "idle_ns": 7, "steal_ns": 3},
         "hog_iterations": 10**9 if busy else None,
         "counters": {
             "pgmigrate_success": migrated,
@@ -334,9 +366,9 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 
 def test_every_boot_is_a_sample_with_its_counters(request_of: Any, measured: Any) -> None:
     found, lines = measured(request_of(("dma", "busy-dma")))
-    assert len(found.samples) == len(found.compacted) == len(lines) == 4 * (1 + 3)
+    assert len(found.samples) == len(found.compacted) == len(lines) == 4 * (4 + 4)
     assert found.units == {"dma": "instructions", "busy-dma": "ns"}
-    assert found.launches == 3
+    assert found.launches == 4
     by_dma = [line for line in lines if line["subject"] in ("published", "ream")]
     assert all(line["dcbm_folios_migrated"] == 2048 * 256 for line in by_dma)
     assert {line["hog_iterations"] for line in lines} == {None, 10**9}

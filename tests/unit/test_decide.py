@@ -8,6 +8,7 @@ import pytest
 
 from ream.experiment import load
 from ream.measure.sample import Sample
+from ream.measure.statistics import over_launches
 from ream.paths import EXPERIMENTS
 from ream.record.receipt import Receipt
 from ream.report import letter, table
@@ -119,21 +120,50 @@ def test_rounds_that_differ_as_much_as_launches_are_no_layout(receipt: Receipt) 
     assert not any("depends on layout" in note for note in row.notes)
 
 
-def test_counts_repeat_exactly_and_are_decided_alone(receipt: Receipt) -> None:
+def counted(logs: Mapping[str, Sequence[float]], receipt: Receipt) -> RowResult:
     unit: Unit = "instructions"
-    exact = {"published": (-0.1,) * 4}
-    summary = summarise(
+    (row,) = summarise(
         EXPERIMENT,
         [ROW.model_copy(update={"published": ()})],
-        samples(ROW.name, exact),
+        samples(ROW.name, logs),
         (),
         receipt,
         run="20261121T021500Z-zone-device-vm-ab12",
         stage="vm",
         unit=unit,
-    )
-    found = summary.rows[0].variants["published"]
+    ).rows
+    return row
+
+
+SAME: Mapping[str, Sequence[float]] = {"before-again": (0.0,) * 4}
+
+
+def test_counts_that_repeat_exactly_are_decided_alone(receipt: Receipt) -> None:
+    found = counted(SAME | {"published": (-0.1,) * 4}, receipt).variants["published"]
     assert (found.effect, found.p_value, found.layout) == ("fewer", None, None)
+    assert found.low == found.high == found.ratio
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        pytest.param({"published": (-0.1,) * 4}, id="two copies of before differ"),
+        pytest.param(SAME | {"published": (-0.1, -0.102, -0.1, -0.099)}, id="boots differ"),
+    ],
+)
+def test_counts_that_do_not_repeat_are_judged_as_times_are(
+    logs: Mapping[str, Sequence[float]], receipt: Receipt
+) -> None:
+    row = counted(logs, receipt)
+    found = row.variants["published"]
+    assert (row.unit, found.effect) == ("instructions", "fewer")
+    assert found.p_value is not None
+    ratios = [math.exp(log) for log in logs["published"]]
+    estimate = over_launches([math.log(round(1e9 * ratio) / 1e9) for ratio in ratios])
+    assert estimate is not None
+    assert (found.low, found.high) == pytest.approx((estimate.low, estimate.high), rel=1e-5)
+    doubtful = counted(logs | {"published": NOTHING}, receipt).variants["published"]
+    assert doubtful.effect == "no difference"
 
 
 @pytest.mark.parametrize("name", ["before", "before-again"])

@@ -11,6 +11,7 @@ import pytest
 
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.experiment import load
+from ream.measure.compaction import CpuTimes
 from ream.oracle.buddy import DeferredNode
 from ream.paths import EXPERIMENTS
 from ream.progress import Reporter
@@ -82,6 +83,7 @@ EVENTS: dict[type[Boot], object] = {
         user_ns=0,
         system_ns=1,
         idle_ns=2,
+        machine=CpuTimes(user_ns=1, system_ns=2, idle_ns=3, steal_ns=4),
         hog_iterations=None,
         counters={"compact_stall": 1},
         verified=True,

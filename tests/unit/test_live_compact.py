@@ -57,6 +57,7 @@ SAID: dict[str, Any] = {
     "user_ns": 1000,
     "system_ns": 8_000_000,
     "hog_ns": None,
+    "machine": {"user_ns": 10_000_000, "system_ns": 20_000_000, "idle_ns": 0, "steal_ns": 0},
     "hog_iterations": None,
     "holes_bytes": 64 << 20,
     "ballast_bytes": 1 << 30,
@@ -281,6 +282,7 @@ def test_a_record_has_what_the_workload_said() -> None:
     assert taken.compacted.user_ns == 7_001_000
     assert taken.compacted.system_ns == 8_000_000
     assert taken.compacted.idle_ns is None
+    assert taken.sample.cpu_ns == 30_000_000
     assert taken.compacted.hog_iterations == 99
     assert taken.compacted.ballast == 512
     assert taken.compacted.extra()["thp_fault_alloc"] == 5

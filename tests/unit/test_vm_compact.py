@@ -56,6 +56,8 @@ def sample(**other: Any) -> dict[str, Any]:
     fields = {"mode": "dma", "asked": 64, "allocated": 64, "ballast": 9, "time_ns": 90_000_000}
     fields |= {"page_copy_ns": 1600, "longest_ns": 4_000_000, "resident_pages": 60672}
     fields |= {"wrong_words": 0, "user_ns": 0, "system_ns": 90_000_000, "idle_ns": 0}
+    machine = {"user_ns": 1, "system_ns": 95_000_000, "idle_ns": 80_000_000, "steal_ns": 0}
+    fields |= {"machine": machine}
     fields |= {"hog_iterations": None, "counters": COUNTERS | OF_ENGINE, "verified": True}
     return {"compact": fields | other}
 

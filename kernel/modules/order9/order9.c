@@ -19,6 +19,8 @@
  *             longest_ns     of one allocation
  *             ballast        blocks that were free, and were taken before
  *             user_ns, system_ns, idle_ns   of the CPU, during the loop
+ *             machine_user_ns, machine_system_ns, machine_idle_ns,
+ *             machine_steal_ns   of all CPUs, during the loop
  *
  * Pages are not zeroed, and nothing uses them. When the clock has stopped they
  * are written all over: whoever still has a page of them is to see it.
@@ -78,6 +80,7 @@ struct cpu_times {
 	u64 user_ns;
 	u64 system_ns;
 	u64 idle_ns;
+	u64 steal_ns;
 };
 
 static struct result {
@@ -87,6 +90,7 @@ static struct result {
 	u64 elapsed_ns;
 	u64 longest_ns;
 	struct cpu_times times;
+	struct cpu_times machine;
 } result;
 
 static u64 page_copy_ns;
@@ -105,17 +109,28 @@ static u64 idle_ns(unsigned int of)
 }
 
 /* As /proc/stat has it, but in a tick's steps, not in hundredths of a second. */
-static void read_times(struct cpu_times *times, unsigned int of)
+static void add_times(struct cpu_times *times, unsigned int of)
 {
 	struct kernel_cpustat stat;
 
 	kcpustat_cpu_fetch(&stat, of);
-	times->user_ns = stat.cpustat[CPUTIME_USER] +
-			 stat.cpustat[CPUTIME_NICE];
-	times->system_ns = stat.cpustat[CPUTIME_SYSTEM] +
-			   stat.cpustat[CPUTIME_IRQ] +
-			   stat.cpustat[CPUTIME_SOFTIRQ];
-	times->idle_ns = idle_ns(of);
+	times->user_ns += stat.cpustat[CPUTIME_USER] +
+			  stat.cpustat[CPUTIME_NICE];
+	times->system_ns += stat.cpustat[CPUTIME_SYSTEM] +
+			    stat.cpustat[CPUTIME_IRQ] +
+			    stat.cpustat[CPUTIME_SOFTIRQ];
+	times->idle_ns += idle_ns(of);
+	times->steal_ns += stat.cpustat[CPUTIME_STEAL];
+}
+
+static void read_times(struct cpu_times *own, struct cpu_times *machine)
+{
+	unsigned int of;
+
+	*own = *machine = (struct cpu_times){};
+	for_each_online_cpu(of)
+		add_times(machine, of);
+	add_times(own, cpu);
 }
 
 static void subtract_times(struct cpu_times *from, const struct cpu_times *what)
@@ -123,6 +138,7 @@ static void subtract_times(struct cpu_times *from, const struct cpu_times *what)
 	from->user_ns -= what->user_ns;
 	from->system_ns -= what->system_ns;
 	from->idle_ns -= what->idle_ns;
+	from->steal_ns -= what->steal_ns;
 }
 
 /* --- Pages --- */
@@ -199,14 +215,15 @@ static void allocate(void)
 
 static void run_here(void)
 {
-	struct cpu_times before;
+	struct cpu_times before, machine_before;
 
 	if (ballast)
 		take_ballast();
-	read_times(&before, cpu);
+	read_times(&before, &machine_before);
 	allocate();
-	read_times(&result.times, cpu);
+	read_times(&result.times, &result.machine);
 	subtract_times(&result.times, &before);
+	subtract_times(&result.machine, &machine_before);
 	write_all();
 }
 
@@ -389,11 +406,13 @@ MODULE_PARM_DESC(run, "1: allocate; 0: free all");
 static int get_result(char *buffer, const struct kernel_param *param)
 {
 	return sysfs_emit(buffer,
-			  "allocated=%u elapsed_ns=%llu page_copy_ns=%llu nr_failed=%u longest_ns=%llu ballast=%u user_ns=%llu system_ns=%llu idle_ns=%llu\n",
+			  "allocated=%u elapsed_ns=%llu page_copy_ns=%llu nr_failed=%u longest_ns=%llu ballast=%u user_ns=%llu system_ns=%llu idle_ns=%llu machine_user_ns=%llu machine_system_ns=%llu machine_idle_ns=%llu machine_steal_ns=%llu\n",
 			  result.nr_allocated, result.elapsed_ns, page_copy_ns,
 			  result.nr_failed, result.longest_ns,
 			  result.nr_ballast, result.times.user_ns,
-			  result.times.system_ns, result.times.idle_ns);
+			  result.times.system_ns, result.times.idle_ns,
+			  result.machine.user_ns, result.machine.system_ns,
+			  result.machine.idle_ns, result.machine.steal_ns);
 }
 
 static const struct kernel_param_ops result_ops = {

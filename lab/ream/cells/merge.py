@@ -15,7 +15,7 @@ from ream.cells.cell import Cell
 from ream.cells.run import cell_of
 from ream.errors import BadUsage, ReamError
 from ream.history.like import differences, machine_key, machine_line, part, rows_of, run_id
-from ream.history.ratios import COUNTED, ratios_of, units
+from ream.history.ratios import ratios_of
 from ream.measure.across import DIFFER_BELOW, chance_of_alike, over_machines, pooled
 from ream.measure.statistics import Estimate
 from ream.record.record import RUN, Record
@@ -288,7 +288,6 @@ def _row(
 ) -> MergedRow:
     experiment, stage, row = place
     shown = rows_of(records[0])[row]
-    counted = units(records[0]).get(row) == COUNTED
     by_variant: dict[str, dict[str, list[Estimate]]] = {}
     for record in records:
         letter = letters[machine_key(record)]
@@ -304,21 +303,21 @@ def _row(
         better=str(shown.get("better")),
         runs=tuple(run_id(record) for record in records),
         variants=tuple(
-            _merged(variant, by_variant[variant], counted=counted)
+            _merged(variant, by_variant[variant])
             for variant in dict.fromkeys((*part(shown, "variants"), *by_variant))
             if variant in by_variant
         ),
     )
 
 
-def _merged(variant: str, estimates: Mapping[str, Sequence[Estimate]], *, counted: bool) -> Merged:
-    by_machine = {letter: pooled(its, counted=counted) for letter, its in sorted(estimates.items())}
+def _merged(variant: str, estimates: Mapping[str, Sequence[Estimate]]) -> Merged:
+    by_machine = {letter: pooled(its) for letter, its in sorted(estimates.items())}
     return Merged(
         variant=variant,
         by_machine=by_machine,
         whole=over_machines(by_machine),
         over="machines" if len(by_machine) > 1 else "launches",
-        alike=chance_of_alike(by_machine.values(), counted=counted),
+        alike=chance_of_alike(by_machine.values()),
     )
 
 

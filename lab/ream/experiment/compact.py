@@ -44,7 +44,7 @@ Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma"]
 """As the published table has them. busy: a loop that only counts has the same CPU."""
 
 _OF_STAGE: dict[str, tuple[str, ...]] = {
-    "vm": ("nr_huge", "node_bytes", "buffer_bytes", "holes", "channels"),
+    "vm": ("nr_huge", "node_bytes", "buffer_bytes", "holes", "channels", "two_cpus"),
     "live": ("nr_huge", "buffer_bytes", "reserve_bytes"),
     "native": ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush"),
 }
@@ -74,7 +74,9 @@ class CompactRow(RowBase):
     stays free; None leaves the choice to the stage. channels: of the DMA engine, which `published`
     and `ream` have; `before` copies by itself. One, unless given: compaction moves 32 pages at a
     time, and what is so small gains nothing by being shared out. batch_pages: of one
-    migrate_pages(). measure, tlb_flush: as in the migrate experiment.
+    migrate_pages(). measure, tlb_flush: as in the migrate experiment. two_cpus: of a guest without
+    a hog; the engine then has a CPU to itself, as it has in rows with one, so that the CPU that
+    allocates can idle while the engine copies. Such a guest has a clock and counts nothing.
     """
 
     stage: Stage = "vm"
@@ -101,6 +103,7 @@ class CompactRow(RowBase):
     holes: Literal["scattered", "even"] = "scattered"
     measure: Literal["move", "metadata"] = "move"
     tlb_flush: Literal["none", "measured"] = "none"
+    two_cpus: bool = False
 
     @model_validator(mode="after")
     def _its_stage_knows_it(self) -> Self:
@@ -152,6 +155,11 @@ class CompactRow(RowBase):
     def busy(self) -> bool:
         """Whether something else wants the CPU all the time."""
         return self.mode.startswith("busy-")
+
+    @property
+    def timed(self) -> bool:
+        """Whether its guests need two CPUs, of which no instructions can be counted."""
+        return self.busy or self.two_cpus
 
     @property
     def uses_dma(self) -> bool:
@@ -221,6 +229,7 @@ class CompactRow(RowBase):
             "batch_pages": self.batch_pages,
             "measure": self.measure if native else None,
             "tlb_flush": self.tlb_flush if native else None,
+            "two_cpus": self.timed if vm else None,
         }
 
     def title(self) -> str:
@@ -229,6 +238,8 @@ class CompactRow(RowBase):
             words.append("with the time of TLB flushes")
         if self.busy:
             words.append("a hog on the same CPU")
+        if self.two_cpus:
+            words.append("two CPUs")
         return ", ".join(words)
 
     def _what(self) -> str:

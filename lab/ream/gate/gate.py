@@ -15,7 +15,7 @@ from typing import Any, Literal
 from ream.errors import BadUsage
 from ream.experiment import BEFORE_AGAIN
 from ream.history import like
-from ream.history.ratios import COUNTED, Place, ratios_of, units
+from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
 from ream.measure.across import Change
 from ream.measure.statistics import Estimate, t_quantile
@@ -159,8 +159,7 @@ def _case(
     if now is None or base is None:
         where = "this run" if now is None else "the baseline"
         return Case(row, variant, unit, "skip", f"not in {where}", now=now, base=base)
-    counted = unit == COUNTED
-    change = across.change(now, base, counted=counted)
+    change = across.change(now, base)
     word, reason = judge(change, limit_pct)
     return Case(
         row,
@@ -171,7 +170,7 @@ def _case(
         now=now,
         base=base,
         change=change,
-        chance=0.0 if counted else _chance(change, limit_pct),
+        chance=0.0 if now.exact and base.exact else _chance(change, limit_pct),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ream.errors import BadUsage
 from ream.history import like
-from ream.history.ratios import COUNTED, Place, ratios_of, units
+from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
 from ream.measure.statistics import Estimate, outstanding, over_launches
 from ream.record.record import Record
@@ -113,7 +113,6 @@ def _lines(records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]
 
 def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) -> Line:
     row, variant = place
-    counted = unit == COUNTED
     by_machine: dict[str, list[Estimate]] = {}
     for record, estimate in having:
         by_machine.setdefault(like.machine_key(record), []).append(estimate)
@@ -131,11 +130,9 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
         ),
         pooled=None
         if why_not
-        else across.over_machines(
-            {key: across.pooled(its, counted=counted) for key, its in by_machine.items()}
-        ),
+        else across.over_machines({key: across.pooled(its) for key, its in by_machine.items()}),
         nr_machines=len(by_machine),
-        chance=None if other_code else across.chance_of_alike(estimates, counted=counted),
+        chance=None if other_code else across.chance_of_alike(estimates),
         over_runs=None
         if other_code or len(estimates) < LEAST
         else over_launches([math.log(one.ratio) for one in estimates]),

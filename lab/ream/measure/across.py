@@ -34,22 +34,22 @@ class Change:
     """Of freedom, of the t distribution that the interval is from; None of counts."""
 
 
-def pooled(estimates: Iterable[Estimate], *, counted: bool = False) -> Estimate:
+def pooled(estimates: Iterable[Estimate]) -> Estimate:
     """Estimates of runs on one machine as one: all their launches, each weighing the same.
 
-    counted: of counts, which a launch repeats; the interval is then from the least to the greatest
-    ratio of any run's. Raises ValueError if there is none.
+    Of counts that repeat in all of them, the interval is from the least to the greatest ratio of
+    any run's. Raises ValueError if there is none.
     """
     estimates = tuple(estimates)
     found = over_launches([log for one in estimates for log in _logs(one)])
     if found is None:
         raise ValueError("no estimate to pool")
-    if not counted:
+    if not all(one.exact for one in estimates):
         return found
     lows = [one.low for one in estimates if one.low is not None]
     highs = [one.high for one in estimates if one.high is not None]
     low, high = min(lows, default=None), max(highs, default=None)
-    return Estimate(found.ratio, low, high, found.per_launch)
+    return Estimate(found.ratio, low, high, found.per_launch, exact=True)
 
 
 def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
@@ -66,14 +66,15 @@ def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
     return found
 
 
-def change(now: Estimate, base: Estimate, *, counted: bool = False) -> Change:
+def change(now: Estimate, base: Estimate) -> Change:
     """By what factor a ratio has changed: the means of the log ratios of both runs' launches.
 
     The interval is Welch's, which does not ask for as many launches or as much spread in both;
-    None where one of them has a single launch. counted: exact, from the ends of both intervals.
+    None where one of them has a single launch. Of counts that repeat in both it is exact, from the
+    ends of both intervals.
     """
     ratio = now.ratio / base.ratio
-    if counted:
+    if now.exact and base.exact:
         if now.low and now.high and base.low and base.high:
             return Change(ratio, now.low / base.high, now.high / base.low)
         return Change(ratio, None, None)
@@ -91,19 +92,21 @@ def change(now: Estimate, base: Estimate, *, counted: bool = False) -> Change:
     return Change(math.exp(middle), math.exp(middle - half), math.exp(middle + half), degrees)
 
 
-def chance_of_alike(estimates: Iterable[Estimate], *, counted: bool = False) -> float | None:
+def chance_of_alike(estimates: Iterable[Estimate]) -> float | None:
     """How often runs of the same truth would differ as much as these, from their launches' spread.
 
     Small: something differs between the runs that no launch shows, so an interval over launches is
     too narrow. Welch's test of several means. None where it cannot be said: fewer than two runs, or
-    a run with a single launch. counted: counts of the same code are the same, so 1 or 0.
+    a run with a single launch. Counts that repeat in all runs are the same or not: 1 or 0.
     """
+    estimates = tuple(estimates)
+    exact = all(one.exact for one in estimates)
     runs = [_logs(one) for one in estimates]
-    if len(runs) < LEAST_RUNS or (not counted and min(map(len, runs)) < LEAST_LAUNCHES):
+    if len(runs) < LEAST_RUNS or (not exact and min(map(len, runs)) < LEAST_LAUNCHES):
         return None
     means = [statistics.fmean(logs) for logs in runs]
     variances = [statistics.variance(logs) if len(logs) > 1 else 0.0 for logs in runs]
-    if counted or max(variances) <= 0:
+    if exact or max(variances) <= 0:
         return 1.0 if max(means) - min(means) <= SAME else 0.0
     if min(variances) <= 0:  # no spread is no infinite weight: it borrows the others'
         variances = [statistics.fmean(variances)] * len(runs)

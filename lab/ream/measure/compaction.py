@@ -5,6 +5,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ream.values import Value
+
+
+class CpuTimes(Value):
+    """What all CPUs of a machine did in some time, as /proc/stat has it, in ns."""
+
+    user_ns: int
+    """With nice."""
+    system_ns: int
+    """With interrupts."""
+    idle_ns: int
+    """With waiting for input and output."""
+    steal_ns: int
+    """That the host gave to others."""
+
+    @property
+    def busy_ns(self) -> int:
+        """CPU time that was used."""
+        return self.user_ns + self.system_ns
+
 
 @dataclass(frozen=True)
 class Compacted:
@@ -36,9 +56,13 @@ class Compacted:
     round: int = 0
     ballast: int | None = None
     """Huge pages that were free, and were taken away before."""
+    machine: CpuTimes | None = None
+    """What all CPUs did meanwhile."""
 
     def extra(self) -> dict[str, Any]:
         """The keys that a line of samples.jsonl has of it."""
         names = ("asked", "allocated", "ballast", "longest_ns", "page_copy_ns")
         of_cpu = ("user_ns", "system_ns", "idle_ns", "hog_iterations")
-        return {name: getattr(self, name) for name in (*names, *of_cpu)} | dict(self.counters)
+        own = {name: getattr(self, name) for name in (*names, *of_cpu)}
+        times = self.machine.model_dump() if self.machine else {}
+        return own | {f"machine_{name}": ns for name, ns in times.items()} | dict(self.counters)

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from ream.errors import ReamError
-from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED
 from ream.measure.sample import Sample
 
 CONFIDENCE = 0.95
@@ -25,6 +25,8 @@ FALSE_RATE = 0.05
 """Share of the effects said in a run that chance may have made: Benjamini-Hochberg's q."""
 LEAST_LAYOUT_RATIO = 1.02
 """That one launch is off by less than this is not worth a word."""
+SAME = 1e-4
+"""Counts that differ by no more than this are the same: a timer's interrupt more or less."""
 LIMIT_ERROR = 1.02
 """A variant this much better than its limit shows an error in the limit, not a triumph."""
 
@@ -41,6 +43,9 @@ class Estimate:
     low: float | None
     high: float | None
     per_launch: tuple[float, ...]
+    exact: bool = False
+    """Whether it is of counts that repeat: then the interval is from the least to the greatest
+    ratio of any round, and there is nothing to test."""
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -85,26 +90,41 @@ def paired_ratio(
     samples: of one row. Raises ReamError if a subject was measured twice in one round.
     The median is taken of the logarithms, so that with an even number of rounds the ratio
     of a to b is still exactly one over the ratio of b to a.
-    counted: the values are counts, which a launch repeats; the interval is then from the least
-    to the greatest ratio of any round.
+    counted: the values are counts. Where they repeat, the interval is from the least to the
+    greatest ratio of any round; where they do not, they are estimated as times are.
     """
     samples = list(samples)
-    return paired(times_of(samples, subject), times_of(samples, to), counted=counted)
+    exact = counted and repeats(samples)
+    return paired(times_of(samples, subject), times_of(samples, to), exact=exact)
+
+
+def repeats(samples: Iterable[Sample]) -> bool:
+    """Whether every launch counted the same, and both copies of `before` as well.
+
+    samples: of one row. This is a matter of what was counted, not of how: a kernel that waits, or
+    whose work depends on which page is free, does not repeat although instructions are counted.
+    """
+    counts: dict[tuple[str, int], list[int]] = {}
+    for sample in samples:
+        if sample.role == "variant":
+            kernel = BEFORE if sample.subject in IMPLIED else sample.subject
+            counts.setdefault((kernel, sample.round), []).append(sample.time_ns)
+    return all(max(its) <= min(its) * (1 + SAME) for its in counts.values())
 
 
 def paired(
     values: Mapping[tuple[int, int], float],
     base: Mapping[tuple[int, int], float],
     *,
-    counted: bool = False,
+    exact: bool = False,
 ) -> Estimate | None:
     """Ratio of any two quantities above 0, by launch and round, as `paired_ratio` makes it."""
     logs = _by_launch(values, base)
     estimate = over_launches([statistics.median(rounds) for _, rounds in sorted(logs.items())])
-    if estimate is None or not counted:
+    if estimate is None or not exact:
         return estimate
     every = [log for rounds in logs.values() for log in rounds]
-    return replace(estimate, low=math.exp(min(every)), high=math.exp(max(every)))
+    return replace(estimate, low=math.exp(min(every)), high=math.exp(max(every)), exact=True)
 
 
 def noise_floor(samples: Iterable[Sample], *, counted: bool = False) -> Estimate | None:

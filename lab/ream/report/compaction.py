@@ -7,16 +7,18 @@ Pure functions: from what samples say to the parts of the object of `--json`.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
+from types import MappingProxyType
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, PUBLISHED, CompactRow, Row
 from ream.measure import statistics
-from ream.measure.compaction import Compacted
+from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
 from ream.published import Table
 from ream.report.contract import (
     Batch,
     Compaction,
+    MachineTime,
     PrintedLine,
     PrintedTable,
     Ratio,
@@ -28,9 +30,12 @@ DIGITS = 5
 
 
 def compaction(
-    compacted: Iterable[Compacted], subject: str, *, counted: bool = False
+    compacted: Iterable[Compacted], subject: str, *, counted: bool = False, exact: bool = False
 ) -> Compaction | None:
-    """What a variant's samples of one row say; of several, the median. None: it has none."""
+    """What a variant's samples of one row say; of several, the median. None: it has none.
+
+    counted: instructions, not times. exact: and they repeat.
+    """
     compacted = tuple(compacted)
     own = [one for one in compacted if one.subject == subject]
     if not own:
@@ -38,7 +43,7 @@ def compaction(
     base = [one for one in compacted if one.subject == BEFORE] if subject != BEFORE else []
 
     def over_before(value: Callable[[Compacted], float | None]) -> Ratio | None:
-        return _ratio(statistics.paired(_places(own, value), _places(base, value), counted=counted))
+        return _ratio(statistics.paired(_places(own, value), _places(base, value), exact=exact))
 
     def not_copying(one: Compacted) -> float | None:
         return _without_copies(one, counted=counted)
@@ -64,6 +69,38 @@ def compaction(
         without_copies_over_before=over_before(not_copying),
         page_copy=_median(own, lambda one: one.page_copy_ns),
         longest=_whole(own, lambda one: one.longest_ns),
+        machine=_machine([one.machine for one in own if one.machine is not None]),
+        over_before={
+            name: ratio
+            for name, value in QUANTITIES.items()
+            if (ratio := over_before(value)) is not None
+        },
+    )
+
+
+def over(
+    compacted: Iterable[Compacted], subject: str, *, to: str, value: str, exact: bool = False
+) -> Estimate | None:
+    """Ratio subject/to of one of QUANTITIES, paired as times are; None if there is none.
+
+    Where one of two has none of it, as a CPU that never idles, they have no ratio.
+    """
+    compacted, quantity = tuple(compacted), QUANTITIES.get(value, lambda _: None)
+    places = [
+        _places([one for one in compacted if one.subject == name], quantity)
+        for name in (subject, to)
+    ]
+    return statistics.paired(places[0], places[1], exact=exact)
+
+
+def _machine(times: Sequence[CpuTimes]) -> MachineTime | None:
+    if not times:
+        return None
+    return MachineTime(
+        user_ns=round(median(one.user_ns for one in times)),
+        system_ns=round(median(one.system_ns for one in times)),
+        idle_ns=round(median(one.idle_ns for one in times)),
+        steal_ns=round(median(one.steal_ns for one in times)),
     )
 
 
@@ -78,7 +115,11 @@ def alike(samples: Iterable[Sample], compacted: Iterable[Compacted]) -> tuple[Sa
         if one.allocated < one.asked
     }
     return tuple(
-        replace(one, time_ns=round(one.time_ns * factor))
+        replace(
+            one,
+            time_ns=round(one.time_ns * factor),
+            cpu_ns=None if one.cpu_ns is None else round(one.cpu_ns * factor),
+        )
         if (factor := factors.get((one.subject, one.launch, one.round)))
         else one
         for one in samples
@@ -131,9 +172,18 @@ def _places(
     compacted: Iterable[Compacted], value: Callable[[Compacted], float | None]
 ) -> dict[tuple[int, int], float]:
     """By launch and round, the values above 0."""
-    return {
-        (one.launch, one.round): found for one in compacted if (found := value(one)) is not None
+    return {(one.launch, one.round): found for one in compacted if (found := value(one))}
+
+
+QUANTITIES: Mapping[str, Callable[[Compacted], float | None]] = MappingProxyType(
+    {
+        "user_pct": lambda one: _share(one, one.user_ns),
+        "sys_pct": lambda one: _share(one, one.system_ns),
+        "idle_pct": lambda one: _share(one, one.idle_ns),
+        "hog_iterations": lambda one: one.hog_iterations,
     }
+)
+"""By their names in the published table: what a verdict may be about besides time."""
 
 
 def _median(

@@ -22,6 +22,7 @@ WIDTH = 74
 """Columns, so that a letter can hold the lines, too."""
 LABEL = 16
 MS = 1e6
+GIB_BYTES = 1 << 30
 NONE = "-"
 
 
@@ -48,6 +49,13 @@ EACH = (
     Column("not copying", 12),
     Column("longest", 10),
 )
+MACHINE = (
+    Column("user", 10),
+    Column("system", 10),
+    Column("idle", 10),
+    Column("steal", 10),
+    Column("used a GiB", 12),
+)
 RATIOS = (Column("not copying", 29), Column("hog iterations a second", 29))
 BATCH = (
     Column("a page", 9),
@@ -66,6 +74,10 @@ READ_EACH = (
     "of a huge page: pages moved (256 where half of memory is free), pages looked at to be moved "
     "and to be filled, what it took, that without copying pages, and the longest of any one"
 )
+READ_MACHINE = (
+    "CPU time of all CPUs meanwhile, the engine's and the hog's among it, and what was used of it "
+    "(user and system) for each GiB of huge pages"
+)
 READ_RATIOS = "ratio to before: lower is better of what is not copying, higher of the hog"
 READ_BATCHES = (
     "where the time of a page goes, in ns, by pages of a call: whole with flushes where these are "
@@ -80,6 +92,8 @@ def blocks(summary: Summary) -> Iterator[list[str]]:
     if rows:
         yield [*_wrapped(READ_DID), *_did(rows, summary.tables)]
         yield [*_wrapped(READ_EACH), *_each(rows, summary.tables)]
+        if machine := list(_machine(rows)):
+            yield [*_wrapped(READ_MACHINE), *machine]
         if ratios := list(_ratios(rows)):
             yield [*_wrapped(READ_RATIOS), *ratios]
     if summary.batches:
@@ -144,6 +158,22 @@ def _each(rows: Iterable[RowResult], tables: Iterable[PrintedTable]) -> Iterator
                 NONE,
             ]
             yield from _line(_mode(line), cells, EACH)
+
+
+def _machine(rows: Iterable[RowResult]) -> Iterator[str]:
+    said = None
+    for row, name, result, its in _compacted(rows):
+        if (times := its.machine) is None:
+            continue
+        if said is None:
+            yield from _line("", [one.head for one in MACHINE], MACHINE)
+        if row.row != said:
+            said = row.row
+            yield from _wrapped(f"{row.row}, {row.unit}")
+        used = (times.user_ns + times.system_ns) / result.nr_bytes * GIB_BYTES
+        values = (times.user_ns, times.system_ns, times.idle_ns, times.steal_ns, used)
+        cells = [_time(one, row.unit, at) for one, at in zip(values, MACHINE, strict=True)]
+        yield from _line(name, cells, MACHINE)
 
 
 def _ratios(rows: Iterable[RowResult]) -> Iterator[str]:

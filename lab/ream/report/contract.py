@@ -56,6 +56,15 @@ class Fill(_Part):
     gb_per_s: Positive | None = None
 
 
+class MachineTime(_Part):
+    """What all CPUs did meanwhile, in ns of their time: of several samples the median."""
+
+    user_ns: Tally
+    system_ns: Tally
+    idle_ns: Tally
+    steal_ns: Tally
+
+
 class Compaction(_Part):
     """What one variant's compaction did in one row; of several samples the median.
 
@@ -82,6 +91,8 @@ class Compaction(_Part):
     without_copies_over_before: Ratio | None = None
     page_copy: Quantity | None = None
     longest: Tally | None = None
+    machine: MachineTime | None = None
+    over_before: Sealed[str, Ratio] = Field(default={}, validate_default=True)
 
 
 class Layout(_Part):

@@ -2,14 +2,16 @@
 """What the samples of a run say before anybody reads them: ratios, and which are effects."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from ream.experiment import BEFORE, IMPLIED, PUBLISHED, Row
+from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, Row
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.whole import LeftOut, whole_ratio
+from ream.published import NS, Table
 from ream.report import compaction
 from ream.report.contract import Layout, Unit
 from ream.report.numbers import rounded
@@ -30,6 +32,11 @@ class MeasuredRow:
     compacted: tuple[Compacted, ...] = ()
     left_out: LeftOut | str | None = None
     """If the row is a part of what was published: what is left out, or why it is not known."""
+    value: str | None = None
+    """The quantity that `ratio` and `floor` are of, as a published table calls it; None: time."""
+    better: str = "lower"
+    """Which of two such values is the better one; where it is the higher, ratios are turned over,
+    as those of tables are."""
 
     @property
     def changed(self) -> bool:
@@ -42,6 +49,11 @@ class MeasuredRow:
         return self.unit == "instructions"
 
     @property
+    def exact(self) -> bool:
+        """Whether the values are counts that repeat."""
+        return self.counted and statistics.repeats(self.alike)
+
+    @property
     def alike(self) -> tuple[Sample, ...]:
         """Samples to make ratios of: as if each had got as many huge pages as were asked for."""
         return compaction.alike(self.samples, self.compacted)
@@ -52,7 +64,19 @@ class MeasuredRow:
         return compaction.lacking(self.compacted)
 
     def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
-        return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
+        if self.value is None:
+            return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
+        pair = (to, subject) if self.better == "higher" else (subject, to)
+        return compaction.over(
+            self.compacted, pair[0], to=pair[1], value=self.value, exact=self.exact
+        )
+
+    def of_value(self, value: str | None, better: str) -> Self:
+        """The same row, its ratios and its floor being those of a quantity other than time."""
+        if value is None or Table.unit_of_name(value) in NS:
+            return self
+        of = replace(self, value=value, better=better)
+        return replace(of, floor=of.ratio(BEFORE_AGAIN))
 
     def whole_ratio(self, subject: str) -> Estimate | None:
         """The ratio to `before` that the whole would have; None where that is not known."""
@@ -100,8 +124,9 @@ _Tests = Mapping[_Place, tuple[Estimate, Estimate | None]]
 def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
     """Which effects of a run are to be believed, and which variants depend on layout.
 
-    Of many ratios some are far from 1 by chance: so the times of all rows and variants are decided
-    together. A count repeats exactly and is decided alone; so is the floor's own ratio.
+    Of many ratios some are far from 1 by chance: so all rows and variants are decided together,
+    times and counts that do not repeat. A count that does is decided alone; so is the floor's own
+    ratio.
     """
     by_name = {one.row.name: one for one in rows}
     found = _ratios(by_name, [name for name in names if name != BEFORE], to=BEFORE)
@@ -139,11 +164,11 @@ def _ratios(by_name: Mapping[str, MeasuredRow], names: Sequence[str], *, to: str
 
 
 def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
-    """What is decided together: times of variants that may differ from what they stand beside."""
+    """What is decided together: what varies, of variants that may differ from what is beside."""
     return {
         (row, name): (estimate, by_name[row].floor)
         for (row, name), estimate in found.items()
-        if name not in IMPLIED and not by_name[row].counted
+        if name not in IMPLIED and not estimate.exact
     }
 
 

@@ -308,7 +308,9 @@ def _result(
         ),
         over_published=_ratio(over.estimate) if over else None,
         per_batch=_per_batch(level, measured.row),
-        compaction=compaction.compaction(measured.compacted, name, counted=measured.counted),
+        compaction=compaction.compaction(
+            measured.compacted, name, counted=measured.counted, exact=measured.exact
+        ),
         p_value=decided.p_value if decided else None,
         layout=decided.layout if decided else None,
     )
@@ -331,7 +333,8 @@ def _comparisons(
     for ref in measured.row.published:
         table = lookup(tables, ref.id)
         printed = table.printed(ref, measured.threads)
-        comparison = _comparison(measured, table, printed, receipt)
+        of = measured.of_value(ref.value, printed.better)
+        comparison = _comparison(of, table, printed, receipt)
         yield comparison.model_copy(update={"value": ref.value})
 
 
@@ -383,6 +386,8 @@ def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdi
     if printed.ratio is None:
         return not_run("the source printed no ratio for this row")
     ours = measured.ratio(PUBLISHED)
+    if ours is None and measured.published and measured.value:
+        return not_run(f"{measured.value} was 0 or not measured here, so it has no ratio")
     if ours is None:
         return not_run(f"the variant {PUBLISHED} was not measured")
     unequal = _unequal_threads(measured, printed) or measured.lacking

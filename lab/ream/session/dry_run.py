@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ream.errors import CannotRunHere
 from ream.experiment import Compact, CompactRow, DeferredInit, Fork, Migrate, Row, format_size
-from ream.measure.plan import estimated_seconds
+from ream.measure.plan import estimated_seconds, plan_launches
 from ream.session import (
     guests,
     live,
@@ -149,16 +149,17 @@ def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
     )
     yield f"guest       {settings.idle.accel.upper()}: {settings.idle.reason}"
     nr_boots = 0
+    launches = experiment.launches
     for setting, rows in settings.kinds(experiment.rows).values():
-        launches = guests.launches_as_run(experiment.launches, setting)
         nr_boots += launches * len(rows) * len(request.variants)
         for row in rows:
             yield f"{_row_line(row)}, {_count(launches, 'launch', 'es')}, in {setting.unit}"
     yield f"launches    seed {request.seed}: {_count(nr_boots, 'boot')} in all"
     largest = max(vm_compact.plan_of(row, 0).least_bytes for row in experiment.rows)
     yield f"memory      {format_size(largest)} of the host for each guest, nearly all of it written"
+    (first, *_) = plan_launches([], launches=1, seed=request.seed)
     for row in experiment.rows:
-        plan = vm_compact.plan_of(row, request.seed)
+        plan = vm_compact.plan_of(row, vm_compact.seed_of(first))
         yield f"{row.name:<11} {vm_compact.shown_command(settings.of(row), plan)}"
 
 

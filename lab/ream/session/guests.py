@@ -14,11 +14,13 @@ from typing import Protocol
 
 from ream.command import require
 from ream.errors import BadUsage, CannotRunHere, ReamError
-from ream.experiment import format_size
+from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, format_size
 from ream.kernel.image import Image, build_image
 from ream.kernel.source import Tree
 from ream.kernel.variant import UNUSED_DAYS
 from ream.measure.plan import Launch, plan_launches
+from ream.measure.sample import Sample
+from ream.measure.statistics import SAME
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
 from ream.progress import Reporter
 from ream.record.receipt import Guest, GuestKind
@@ -123,6 +125,30 @@ def launches_as_run(launches: int, setting: Setting) -> int:
     return ICOUNT_LAUNCHES if setting.icount and not keep else launches
 
 
+def doubts(samples: Iterable[Sample], unit_of: Callable[[str], Unit]) -> Iterator[str]:
+    """Whether two boots of the same kernel count the same, where they must.
+
+    unit_of: by row. Says nothing of times, nor where `before` was booted once.
+    """
+    counts: dict[tuple[str, int, int], dict[str, int]] = {}
+    for sample in samples:
+        if sample.subject in IMPLIED and unit_of(sample.row) == "instructions":
+            place = (sample.row, sample.launch, sample.round)
+            counts.setdefault(place, {})[sample.subject] = sample.time_ns
+    apart: dict[str, float] = {}
+    for (row, _, _), both in counts.items():
+        if len(both) == len(IMPLIED):
+            differ = abs(both[BEFORE_AGAIN] / both[BEFORE] - 1)
+            apart[row] = max(apart.get(row, 0), differ)
+    if differ_in := [f"{row} {worst:.0e}" for row, worst in apart.items() if worst > SAME]:
+        yield (
+            f"two boots of the same kernel differ by more than {SAME:g} of their count: "
+            f"{', '.join(differ_in)}; the kernel waited there, and a wait is counted, too, or what"
+            " it did depends on chance: intervals are over boots as of times, and take two"
+            " launches at least (--launches)"
+        )
+
+
 def build_kernels(
     variants: Iterable[Variant],
     tree: Tree,
@@ -173,8 +199,12 @@ def prepare(
     work: Path,
     reporter: Reporter,
     config: Sequence[str] = (),
+    counts_repeat: bool = True,
 ) -> tuple[dict[str, tuple[Image, Kernel]], tuple[Launch, ...]]:
-    """Every variant's kernel, built, and the launches in which they are booted."""
+    """Every variant's kernel, built, and the launches in which they are booted.
+
+    counts_repeat: so that one launch is enough where instructions are counted.
+    """
     reporter.step(f"guests run under {setting.accel.upper()}: {setting.reason}")
     kernels = build_kernels(
         request.variants,
@@ -188,7 +218,9 @@ def prepare(
     )
     launches = plan_launches(
         [variant.name for variant in request.variants],
-        launches=launches_as_run(request.experiment.launches, setting),
+        launches=launches_as_run(request.experiment.launches, setting)
+        if counts_repeat
+        else request.experiment.launches,
         seed=request.seed,
     )
     return kernels, launches

@@ -287,6 +287,7 @@ def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_num
         time_ns=said.time_ns,
         nr_bytes=said.allocated * HUGE_BYTES,
         verified=not said.wrong_words,
+        cpu_ns=said.machine.busy_ns,
     )
     compacted = Compacted(
         row=row.name,
@@ -305,6 +306,7 @@ def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_num
         verified=sample.verified,
         round=round_number,
         ballast=said.ballast_bytes // HUGE_BYTES,
+        machine=said.machine,
     )
     return _Taken(sample, compacted, said)
 

@@ -31,6 +31,7 @@ from ream.record.record import (
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.summary import summarise
+from ream.session.guests import doubts
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
 from ream.session.plan import Basis, check_basis, plan_object, series_text
@@ -231,7 +232,12 @@ class Run:
             guest=measured.guest,
             symbols=measured.symbols,
             stubs=measured.stubs,
-            warnings=(*measured.warnings, *disturbed, *self._doubts(timed, ended)),
+            warnings=(
+                *measured.warnings,
+                *doubts(measured.samples, measured.unit_of),
+                *disturbed,
+                *self._doubts(timed, ended),
+            ),
             noise=noise,
         )
 

@@ -14,7 +14,7 @@ from ream.report.contract import Result, Summary
 from ream.session.request import Measured, Request
 
 NONE = (
-    "no row has a ratio of times to narrow: counted instructions repeat, and of the running kernel"
+    "no row has a ratio to narrow: its counts of instructions repeat, and of the running kernel"
     " alone there is none"
 )
 
@@ -101,9 +101,10 @@ def _known(
 
 
 def _timed(summary: Summary, measured: Measured) -> Iterator[tuple[str, str, Result]]:
-    """Every ratio to `before` that is one of times."""
+    """Every ratio to `before` of times, and of counts that do not repeat, which are tested."""
     for row in summary.rows:
-        if row.skipped is None and measured.unit_of(row.row) == "ns":
+        tested = any(its.p_value is not None for its in row.variants.values())
+        if row.skipped is None and (tested or measured.unit_of(row.row) == "ns"):
             for name, result in row.variants.items():
                 if name != BEFORE and result.ratio is not None:
                     yield row.row, name, result

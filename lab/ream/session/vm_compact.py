@@ -24,7 +24,6 @@ from ream.session.guests import (
     config_sha256,
     consoles,
     guest_of,
-    launches_as_run,
     prepare,
     shown_boot,
 )
@@ -47,7 +46,7 @@ PROVIDER = "dcbm"
 """What copies by DMA; a module of kernels with the published series."""
 
 LEAST_BUSY_CPUS = 2
-"""One for the hog and the allocations, which share it; one for the engine and all else."""
+"""One that allocates, which a hog may share; one for the engine and all else."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +85,23 @@ def plan_of(row: CompactRow, seed: int, modules: Collection[str] = (PROVIDER,)) 
     )
 
 
+def seed_of(launch: Launch) -> int:
+    """The seed of holes and contents in a launch, the same for all of its variants.
+
+    How much there is to do depends on them, so an interval over launches is over such draws, too.
+    """
+    return launch.seed >> 1
+
+
 # --- Guests ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the guests of each row have in common: those with a hog count no instructions."""
+    """What the guests of each row have in common: those with two CPUs count no instructions."""
 
     idle: Setting
-    busy: Setting
+    timed: Setting
 
     @classmethod
     def of_options(
@@ -105,13 +112,13 @@ class Settings:
     ) -> Self:
         """Choose them; raises what choosing raises, and BadUsage for what a row decides."""
         refuse_options(rows, options)
-        if all(row.busy for row in rows):
+        if all(row.timed for row in rows):
             options = replace(options, icount=False)
         idle = choose(options)
         return cls(idle, replace(idle, icount=False))
 
     def of(self, row: CompactRow) -> Setting:
-        return self.busy if row.busy else self.idle
+        return self.timed if row.timed else self.idle
 
     def kinds(self, rows: Iterable[CompactRow]) -> dict[bool, tuple[Setting, list[CompactRow]]]:
         """Rows by whether their guests count instructions."""
@@ -124,20 +131,20 @@ class Settings:
 
 def refuse_options(rows: Iterable[CompactRow], options: GuestOptions) -> None:
     """Raise BadUsage for an option that the rows leave no room for."""
-    busy = ", ".join(row.name for row in rows if row.busy)
+    timed = ", ".join(row.name for row in rows if row.timed)
     if options.memory_bytes or options.nodes or options.distances:
         raise BadUsage(
             "--memory, --numa and --numa-distance: compaction is of a node of its own, whose size"
             " is the row's node_bytes; give a row of your own in a .toml file"
         )
-    if busy and options.icount:
+    if timed and options.icount:
         raise BadUsage(
             f"--icount: a hog and an engine need {LEAST_BUSY_CPUS} CPUs, and instructions are"
-            f" counted of one only; leave out {busy} with --row"
+            f" counted of one only; leave out {timed} with --row"
         )
-    if busy and options.cpus is not None and options.cpus < LEAST_BUSY_CPUS:
+    if timed and options.cpus is not None and options.cpus < LEAST_BUSY_CPUS:
         raise BadUsage(
-            f"--cpus {options.cpus}: {busy}: the hog has the allocating CPU, the engine needs"
+            f"--cpus {options.cpus}: {timed}: the hog has the allocating CPU, the engine needs"
             f" another; give {LEAST_BUSY_CPUS} at least"
         )
 
@@ -175,16 +182,17 @@ def measure_compact_vm(
     kernels, launches = prepare(
         request,
         tree,
-        settings.of(max(rows, key=lambda row: row.busy)),
+        settings.of(max(rows, key=lambda row: row.timed)),
         initramfs=lambda image, init, place: compact_initramfs(image, init=init, work=place),
         modules=OWN_MODULES,
         work=work,
         reporter=reporter,
+        counts_repeat=False,
     )
     start = take_snapshot()
     taken: list[Taken] = []
     with consoles(request.cache / "console" / record.path.name) as logs:
-        boots = plan_boots(launches, rows, settings, kernels, seed=request.seed, consoles=logs)
+        boots = plan_boots(launches, rows, settings, kernels, consoles=logs)
         total = sum(float(boot.row.nr_huge) for boot in boots)
         with reporter.measuring(total) as advance:
             # What is counted does not mind a neighbour; what is timed has the machine alone.
@@ -207,7 +215,10 @@ def measure_compact_vm(
         guest=guest_of(
             settings.of(rows[0]),
             machines,
-            {row.name: shown_command(settings.of(row), plans[row.name]) for row in rows},
+            {
+                row.name: shown_command(settings.of(row), plan_of(row, seed_of(launches[0])))
+                for row in rows
+            },
             kernels,
         ),
         remarks={row.name: tuple(remarks(row, taken, settings.of(row))) for row in rows},
@@ -220,7 +231,6 @@ def plan_boots(
     settings: Settings,
     kernels: Mapping[str, tuple[Image, Kernel]],
     *,
-    seed: int,
     consoles: Path,
 ) -> list[CompactBoot]:
     """Every variant once for every row in every launch, side by side in random order."""
@@ -229,11 +239,9 @@ def plan_boots(
         draw = random.Random(launch.seed)  # noqa: S311 -- an order, no secret
         for row in rows:
             setting = settings.of(row)
-            if launch.number >= launches_as_run(len(launches), setting):
-                continue
             for variant in draw.sample(launch.link_order, len(launch.link_order)):
                 image, kernel = kernels[variant]
-                plan = plan_of(row, seed, image.modules)
+                plan = plan_of(row, seed_of(launch), image.modules)
                 boots.append(
                     CompactBoot(
                         variant=variant,
@@ -294,6 +302,7 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         time_ns=said.time_ns,
         nr_bytes=said.allocated * (PAGE_BYTES << row.order),
         verified=said.verified,
+        cpu_ns=said.machine.busy_ns,
     )
     compacted = Compacted(
         row=row.name,
@@ -308,6 +317,7 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         system_ns=said.system_ns,
         idle_ns=said.idle_ns,
         hog_iterations=said.hog_iterations,
+        machine=said.machine,
         ballast=said.ballast,
         counters=said.counters,
         verified=said.verified,
@@ -330,7 +340,7 @@ def remarks(row: CompactRow, taken: Iterable[Taken], setting: Setting) -> Iterat
             )
         if one.plan.channels:
             yield f"{variant}: {copied(one.compacted)}"
-    if row.busy and setting.accel == "tcg":
+    if row.timed and setting.accel == "tcg":
         yield (
             "emulated, the guest's CPUs take turns on one of the host: what the engine's CPU takes,"
             " the hog's does not get, as with an engine in hardware it would"

@@ -34,7 +34,6 @@ from ream.session.guests import (
 )
 from ream.session.kept import kept_boots
 from ream.session.request import GuestOptions, Measured, Request
-from ream.session.vm_zone_device import doubts
 from ream.stage.boots import Boot
 from ream.stage.deferred_state import States
 from ream.stage.guest import Guest
@@ -239,7 +238,6 @@ def measure_deferred_vm(
         launches=len(launches),
         config_sha256=config_sha256(kernels),
         options={"accel": setting.accel, "icount": setting.icount},
-        warnings=tuple(doubts(samples, setting.unit)),
         unit=setting.unit,
         guest=guest_of(
             setting,

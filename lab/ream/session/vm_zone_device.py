@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, ZoneDevice, ZoneDeviceRow
+from ream.experiment import BEFORE_AGAIN, ZoneDevice, ZoneDeviceRow
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -19,7 +19,6 @@ from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
-from ream.report.contract import Unit
 from ream.session.guests import (
     Setting,
     boots_at_once,
@@ -45,9 +44,6 @@ DRIVERS = ("nd_pmem",)
 
 ICOUNT_ROUNDS = 3
 """Where instructions are counted, more of them add nothing."""
-
-SAME = 1e-4
-"""Two counts this near are the same: a timer's interrupt more or less."""
 
 MESSAGE = re.compile(r"initialised (\d+) pages in (\d+)ms")
 
@@ -159,7 +155,6 @@ def measure_vm(
         launches=len(launches),
         config_sha256=config_sha256(next(iter(by_config.values()))),
         options={"accel": setting.accel, "icount": setting.icount, "full": request.guest.full},
-        warnings=tuple(doubts(samples, setting.unit)),
         unit=setting.unit,
         guest=guest_of(
             setting,
@@ -296,26 +291,6 @@ def beside(row: ZoneDeviceRow, sample: Sample, checked: Checked) -> Iterator[tup
     for name, time_ns in said.items():
         if time_ns:
             yield name, replace(sample, time_ns=time_ns)
-
-
-def doubts(samples: Iterable[Sample], unit: Unit) -> Iterator[str]:
-    """Whether two boots of the same kernel count the same, where they must."""
-    if unit != "instructions":
-        return
-    counts: dict[tuple[str, int, int], dict[str, int]] = defaultdict(dict)
-    for sample in samples:
-        if sample.subject in IMPLIED:
-            place = (sample.row, sample.launch, sample.round)
-            counts[place][sample.subject] = sample.time_ns
-    apart: dict[str, float] = defaultdict(float)
-    for (row, _, _), both in counts.items():
-        if len(both) == len(IMPLIED):
-            apart[row] = max(apart[row], abs(both[BEFORE_AGAIN] / both[BEFORE] - 1))
-    if differ := [f"{row} {worst:.0e}" for row, worst in apart.items() if worst > SAME]:
-        yield (
-            f"two boots of the same kernel differ by more than {SAME:g} of their count: "
-            f"{', '.join(differ)}; the kernel waited there, and a wait is counted, too"
-        )
 
 
 def initramfs_of(

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment.size import format_size
+from ream.measure.compaction import CpuTimes
 from ream.settings import Door, Setting, chosen, sole_door
 from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Recall, Step, do_anew, visits
 from ream.stage.memory import available_bytes
@@ -237,6 +238,8 @@ class LiveCompactSample(Value):
     """Of the thread that faults."""
     hog_ns: int | None
     """CPU time of the hog meanwhile."""
+    machine: CpuTimes
+    """Of all CPUs meanwhile, whoever had them, in steps of a hundredth of a second."""
     hog_iterations: int | None
     holes_bytes: int
     ballast_bytes: int

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
+from ream.measure.compaction import CpuTimes
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine, Node
@@ -112,6 +113,8 @@ class CompactSample(Value):
     system_ns: int
     idle_ns: int
     """Of the CPU that allocates, meanwhile."""
+    machine: CpuTimes
+    """Of all CPUs, meanwhile."""
     hog_iterations: int | None
     counters: Mapping[str, int]
     """By how much each has grown; workloads/counters.c names them."""

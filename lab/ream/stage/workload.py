@@ -27,7 +27,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     HOLD_FOLIOS: ("hold_folios.c", "nodes.c", "program.c"),
     COMPACT_THP: (
         *("compact_thp.c", "faults.c", "busy.c", "holes.c"),
-        *("pressure.c", "counters.c", "program.c"),
+        *("pressure.c", "counters.c", "cpu_times.c", "program.c"),
     ),
 }
 """What each program is compiled of."""

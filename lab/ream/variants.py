@@ -10,9 +10,6 @@ from ream.experiment import BEFORE, IMPLIED, Experiment
 from ream.kernel.series import Patch, Series, load_series, prefixes
 from ream.paths import SERIES
 
-MOST_VARIANTS = 32
-"""As native/host/launch.h has room for."""
-
 
 @dataclass(frozen=True)
 class Variant:
@@ -54,8 +51,6 @@ def choose_variants(
             step for variant in given or (before, longest) for step in _prefixes(variant, own)
         ]
     names = [variant.name for variant in chosen]
-    if len(names) > MOST_VARIANTS:
-        raise BadUsage(f"{len(names)} variants; one program holds at most {MOST_VARIANTS}")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
     return tuple(chosen)

@@ -8,7 +8,7 @@
 
 #include "program.h"
 
-#define MOST_VARIANTS 32	/* variants.py refuses more */
+#define MOST_VARIANTS 32	/* plan.py makes several programs of more */
 
 /**
  * struct launch - what every part of a launch may read

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.paths import CHECKOUT, cache_dir
+from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
 
 SMALL = ("run", "--size", "256MiB", "--launches", "2", "--rounds", "2", "--seed", "7")
 PATCHES = CHECKOUT / "tests/native/patches"
@@ -109,6 +109,17 @@ def test_per_patch_measures_every_prefix_of_a_series(ream, tmp_path: Path) -> No
     own = [name for name in variants if name.startswith("mine")]
     assert own == ["mine", "mine-1of3", "mine-2of3"]
     assert all(variant["verified"] for variant in variants.values())
+
+
+@pytest.mark.parametrize("experiment", sorted(path.stem for path in EXPERIMENTS.glob("*.toml")))
+@pytest.mark.parametrize("stage", [("native",), ("vm", "--accel", "tcg")])
+def test_every_experiment_can_be_measured_patch_by_patch(ream, experiment: str, stage) -> None:
+    words = ("run", experiment, "--stage", *stage, "--seed", "1")
+    plain, steps = ream(*words, "--dry-run"), ream(*words, "--per-patch", "--dry-run")
+    assert (plain.code, steps.code) == (0, 0), steps.err
+    assert steps.out.count("\nvariant ") > plain.out.count("\nvariant ")
+    more_than_one_program = "each of 2 programs" in steps.out
+    assert more_than_one_program == (experiment == "compact" and stage[0] == "native")
 
 
 def test_dry_run_of_guests_prints_the_command_of_each(ream, tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ream.experiment import make_row
-from ream.measure.plan import estimated_seconds, plan_launches
+from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
+from ream.measure.sample import Sample
+from ream.measure.statistics import paired_ratio
 
 VARIANTS = ("before", "before-again", "published", "ream")
 
@@ -60,3 +63,60 @@ def test_the_estimate_grows_with_the_work() -> None:
     once = estimated_seconds([row], nr_variants=4, launches=8)
     assert once > estimated_seconds([row], nr_variants=3, launches=8)
     assert estimated_seconds([row, row], nr_variants=4, launches=16) > 2 * once
+
+
+MANY = (*VARIANTS, *(f"step-{number}" for number in range(30)))
+
+
+@given(st.integers(), st.integers(1, 6))
+def test_variants_that_fit_one_program_are_launched_as_ever(seed: int, launches: int) -> None:
+    ever = plan_launches(VARIANTS, launches=launches, seed=seed)
+    assert plan_programs(VARIANTS, launches=launches, seed=seed) == ever
+    just = MANY[:32]
+    assert plan_programs(just, launches=launches, seed=seed) == plan_launches(
+        just, launches=launches, seed=seed
+    )
+
+
+@given(st.integers(), st.integers(1, 6), st.integers(4, 40))
+def test_more_variants_are_shared_among_programs_that_all_have_what_is_compared_with(
+    seed: int, launches: int, most: int
+) -> None:
+    planned = plan_programs(MANY, launches=launches, seed=seed, most=most)
+    assert [launch.number for launch in planned] == list(range(len(planned)))
+    seen = Counter(name for launch in planned for name in launch.link_order)
+    for launch in planned:
+        assert len(launch.link_order) <= most
+        assert {"before", "before-again", "published"} <= set(launch.link_order)
+    assert {seen[name] for name in MANY if name not in VARIANTS[:3]} == {launches}
+    assert seen["before"] == len(planned)
+    longer = plan_programs(MANY, launches=launches + 3, seed=seed, most=most)
+    assert longer[: len(planned)] == planned
+
+
+def test_variants_of_several_programs_are_paired_with_their_own_programs_before() -> None:
+    planned = plan_programs(MANY, launches=4, seed=1)
+    assert len(planned) == 8
+    # A program of odd number is slower by half, whatever it holds.
+    samples = [
+        Sample(
+            row="row",
+            launch=launch.number,
+            round=0,
+            role="variant",
+            subject=name,
+            threads=1,
+            time_ns=(2000 if name.startswith("step") else 1000) * (2 + launch.number % 2),
+            nr_bytes=1,
+            verified=True,
+        )
+        for launch in planned
+        for name in launch.link_order
+    ]
+    for name in MANY[1:]:
+        estimate = paired_ratio(samples, name)
+        assert estimate is not None
+        wanted = 2 if name.startswith("step") else 1
+        assert (estimate.low, estimate.ratio, estimate.high) == pytest.approx((wanted,) * 3)
+        in_all = name in ("before-again", "published")
+        assert len(estimate.per_launch) == (8 if in_all else 4)

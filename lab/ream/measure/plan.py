@@ -3,12 +3,17 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ream.experiment import Row
+from ream.experiment import IMPLIED, PUBLISHED, Row
 
 OFFSET_STEP_BYTES = 64
 OFFSET_PAGE_BYTES = 4096
+
+MOST_VARIANTS = 32
+"""Of one program: what native/host/launch.h has room for."""
+COMPARED_WITH = (*IMPLIED, PUBLISHED)
+"""Variants that ratios of others are to, and the floor's."""
 
 # For the estimate before anything is known; a slow shared two-CPU guest.
 ASSUMED_BYTES_PER_S = 4e9
@@ -50,6 +55,30 @@ def plan_launches(variants: Sequence[str], *, launches: int, seed: int) -> tuple
         )
         for number in range(launches)
     )
+
+
+def plan_programs(
+    variants: Sequence[str], *, launches: int, seed: int, most: int = MOST_VARIANTS
+) -> tuple[Launch, ...]:
+    """Launches of programs that hold at most `most` variants each, and all of them together.
+
+    Where all fit into one program these are the launches of `plan_launches`. Where they do not,
+    each launch becomes several with numbers of their own. What others are compared with is in
+    every one of them, since only rounds of one program are paired.
+    """
+    shared = [name for name in variants if name in COMPARED_WITH]
+    others = [name for name in variants if name not in COMPARED_WITH]
+    nr_parts = max(1, -(-len(others) // (most - len(shared))))
+    share = -(-len(others) // nr_parts)
+    parts = [{*shared, *others[at * share : (at + 1) * share]} for at in range(nr_parts)]
+
+    def of_part(launch: Launch) -> Launch:
+        part = parts[launch.number % nr_parts]
+        order = tuple(name for name in launch.link_order if name in part)
+        return replace(launch, link_order=order)
+
+    planned = plan_launches(variants, launches=launches * nr_parts, seed=seed)
+    return tuple(of_part(launch) for launch in planned)
 
 
 def _draw(seed: int, *purpose: int | str) -> int:

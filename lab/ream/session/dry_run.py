@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ream.errors import CannotRunHere
 from ream.experiment import Compact, CompactRow, DeferredInit, Fork, Migrate, Row, format_size
-from ream.measure.plan import estimated_seconds, plan_launches
+from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.session import (
     guests,
     live,
@@ -73,13 +73,18 @@ def _until(request: Request) -> Iterator[str]:
 
 def _launches(request: Request) -> Iterator[str]:
     experiment, suited = request.experiment, suited_rows(request)
-    seconds = estimated_seconds(
-        suited.rows, nr_variants=len(request.variants), launches=experiment.launches
+    names = [variant.name for variant in request.variants]
+    planned = plan_programs(names, launches=experiment.launches, seed=request.seed)
+    seconds = sum(
+        estimated_seconds(suited.rows, nr_variants=len(one.link_order), launches=1)
+        for one in planned
     )
+    nr_programs = len(planned) // experiment.launches
+    programs = f", each of {nr_programs} programs" if nr_programs > 1 else ""
     yield from (_row_line(row) for row in suited.rows)
     for reason, names in suited.by_reason().items():
         yield f"not run     {', '.join(names)}: {reason}"
-    yield f"launches    {experiment.launches}, seed {request.seed}"
+    yield f"launches    {experiment.launches}{programs}, seed {request.seed}"
     yield f"time        about {seconds:.0f} s to measure on a slow machine, after the build"
 
 

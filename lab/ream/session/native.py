@@ -5,14 +5,14 @@ import json
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ream.errors import CannotRunHere
 from ream.experiment import Row
 from ream.kernel.source import Tree
-from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_launches
+from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
 from ream.measure.sample import Sample
 from ream.measure.whole import LeftOut
 from ream.progress import Reporter
@@ -53,18 +53,20 @@ class _Plan:
     threads: int | None
     cpus: int
     """Of the machine that kernels see; 0: as many as there are."""
-    nr_variants: int
     config: str = ""
     """What these rows' kernels have that others have not; in the name of every launch."""
 
     def weight(self) -> float:
         """All of the work, in the bytes that samples are counted by as they come."""
         return float(
-            bytes_gone_by(
-                self.rows,
-                nr_variants=self.nr_variants,
-                launches=len(self.launches),
-                nr_limits=LIMIT_KINDS * (1 if self.threads == 1 else 2),
+            sum(
+                bytes_gone_by(
+                    self.rows,
+                    nr_variants=len(launch.link_order),
+                    launches=1,
+                    nr_limits=LIMIT_KINDS * (1 if self.threads == 1 else 2),
+                )
+                for launch in self.launches
             )
         )
 
@@ -76,6 +78,8 @@ class _Part:
     plan: _Plan
     bench: Bench
     build: native.Build
+    shrunk: tuple[str, ...]
+    left_out: Mapping[str, LeftOut | str]
 
 
 def measure_native(
@@ -86,37 +90,24 @@ def measure_native(
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
-    launches = plan_launches(
+    launches = plan_programs(
         [variant.name for variant in request.variants],
         launches=request.experiment.launches,
         seed=request.seed,
     )
-    parts: list[_Part] = []
-    left_out: dict[str, LeftOut | str] = {}
-    shrunk: tuple[str, ...] = ()
-    for config, asked in by_config(suited.rows).items():
-        name = ", ".join(config)
-        place = work / ("-".join(config) or "plain")
-        place.mkdir(exist_ok=True)
-        bench = build_bench(
+    parts = [
+        _part(
+            request,
             tree,
-            request.variants,
-            folder=its.FOLDER,
-            cache=request.cache,
-            work=place,
-            step=reporter.step,
-            fragments=config_files(config),
+            replace(suited, rows=rows),
+            config,
+            launches,
+            work=work,
+            journal=record.journal,
+            reporter=reporter,
         )
-        build = native.read_build(bench.link(launches[0]))
-        rows, its_shrunk = rows_that_fit(asked, build, its, record.journal, name)
-        for text in its_shrunk:
-            reporter.step(text)
-        shrunk += its_shrunk
-        left_out |= _left_out(
-            request, rows, name, work=place, journal=record.journal, reporter=reporter
-        )
-        plan = _Plan(rows, launches, request.threads, suited.cpus, len(request.variants), name)
-        parts.append(_Part(plan, bench, build))
+        for config, rows in by_config(suited.rows).items()
+    ]
     start = take_snapshot()
     reached = _Reached()
     samples = [
@@ -129,19 +120,58 @@ def measure_native(
         rows=_in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
-        launches=len(launches),
+        launches=request.experiment.launches,
         config_sha256=first.bench.config_sha256,
         options={
             "threads": request.threads,
             **{f"config_sha256 of {one.plan.config}": one.bench.config_sha256 for one in others},
         },
-        warnings=(*shrunk, *suited.warnings, *_small_pages(reached.huge_ratio)),
+        warnings=(
+            *(text for part in parts for text in part.shrunk),
+            *suited.warnings,
+            *_small_pages(reached.huge_ratio),
+        ),
         remarks=suited.remarks,
         skipped=suited.skipped,
         symbols=native.symbol_map(first.bench.kernels.values(), first.bench.roots),
         stubs=reached.stubs(),
-        left_out=left_out,
+        left_out={name: left for part in parts for name, left in part.left_out.items()},
     )
+
+
+def _part(
+    request: Request,
+    tree: Tree,
+    suited: Suited,
+    config: tuple[str, ...],
+    launches: tuple[Launch, ...],
+    *,
+    work: Path,
+    journal: Journal,
+    reporter: Reporter,
+) -> _Part:
+    """Build the programs of rows of one configuration, and fit the rows into memory."""
+    its, name = _EXPERIMENTS[request.experiment.name], ", ".join(config)
+    place = work / ("-".join(config) or "plain")
+    place.mkdir(exist_ok=True)
+    bench = build_bench(
+        tree,
+        request.variants,
+        folder=its.FOLDER,
+        cache=request.cache,
+        work=place,
+        step=reporter.step,
+        fragments=config_files(config),
+    )
+    # Each program compares the layout of its variants with that of `before`, which all have.
+    nr_programs = len(launches) // request.experiment.launches
+    build, *_ = [native.read_build(bench.link(launch)) for launch in launches[:nr_programs]]
+    rows, shrunk = rows_that_fit(suited.rows, build, its, journal, name)
+    for text in shrunk:
+        reporter.step(text)
+    left_out = _left_out(request, rows, name, work=place, journal=journal, reporter=reporter)
+    plan = _Plan(rows, launches, request.threads, suited.cpus, name)
+    return _Part(plan, bench, build, shrunk, left_out)
 
 
 def rows_that_fit(

@@ -15,6 +15,35 @@ def test_every_table_in_the_checkout_is_valid() -> None:
     assert {"zone-device-v4", "fork-pte-batch-v3", "compact-dma"} <= {t.id for t in tables}
 
 
+UNSAID = {
+    ("zone-device-v3", "message_id"),
+    ("zone-device-private-popple", "base"),
+    *((one.id, "base") for one in load_tables(PUBLISHED) if one.experiment == "deferred-init"),
+}
+"""What the sources themselves leave out."""
+
+
+def test_a_table_has_date_message_and_base_wherever_its_source_does() -> None:
+    missing = {
+        (table.id, name)
+        for table in load_tables(PUBLISHED)
+        for name in ("date", "message_id", "base")
+        if getattr(table, name) is None
+    }
+    assert missing == UNSAID
+
+
+def test_a_printed_change_is_that_of_the_printed_values() -> None:
+    checked = 0
+    for table in load_tables(PUBLISHED):
+        for row in table.rows:
+            if (change := row.values.get("change_pct")) is not None:
+                exact = 100 * (row.values["published"] / row.values["before"] - 1)
+                assert round(exact) == change, (table.id, row.params)
+                checked += 1
+    assert checked >= 18
+
+
 def test_a_ratio_is_published_over_before() -> None:
     table = lookup(load_tables(PUBLISHED), "zone-device-v4")
     row = table.row({"config": "fsdax, map=dev", "when": "rebind"})

@@ -136,6 +136,24 @@ def test_dry_run_of_guests_prints_the_command_of_each(ream, tmp_path: Path) -> N
     assert not (tmp_path / "data").exists()
 
 
+def test_a_user_gives_a_boot_its_cpus_and_its_memory(ream, tmp_path: Path) -> None:
+    words = ("run", "deferred-init", "--stage", "vm", "--accel", "tcg", "--row", "vm-boot-1g")
+    more = ("--cpus", "8", "--set", "memory_bytes=2GiB", "--dry-run")
+    said = ream(*words, *more, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert said.code == 0
+    assert "row         vm-boot-1g: 2 GiB, 8 CPUs, all of the boot" in said.out
+    (line,) = (line for line in said.out.splitlines() if line.startswith("2GiB-8-of-8-cpus "))
+    assert " -smp 8 " in line
+    assert " maxcpus=8 " in line
+    assert "-icount" not in line
+
+
+def test_a_value_that_a_row_cannot_have_is_told_with_the_row(ream) -> None:
+    said = ream("run", "deferred-init", "--row", "2-threads", "--set", "memory_bytes=16GB")
+    assert said.code == 2
+    assert "ream: --set: row 2-threads: memory_bytes: not a size" in said.err
+
+
 def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) -> None:
     ran = ream("run", "--dry-run", "--seed", "5", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert ran.code == 0

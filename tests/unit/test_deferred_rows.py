@@ -16,6 +16,7 @@ from ream.experiment.section import PAGES_PER_SECTION
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import Table, load_file
 from ream.replicate.claims import claims
+from ream.replicate.plan import make_plan
 from ream.stage.bench import objects
 from ream.stage.deferred_init import (
     FOLDER,
@@ -132,6 +133,13 @@ def test_the_published_machine_could_run_every_row_but_none_twice() -> None:
     }
     assert suited.warnings == ()
     assert all(one.no_verdict is None for one in suited.rows)
+
+
+def test_where_kvm_runs_guests_they_do_every_line_but_those_of_the_boot_log() -> None:
+    plan = make_plan(TABLES, [EXPERIMENT], kvm_fault=lambda: None)
+    rows = {run.stage: [one.name for one in run.experiment.rows] for run in plan.runs}
+    assert rows["native"] == ["96g-48-threads"]
+    assert rows["vm"] == [one.name for one in EXPERIMENT.at("vm").rows if one.published]
 
 
 def test_a_small_machine_says_which_threads_it_has_no_cpus_for() -> None:

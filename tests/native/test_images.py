@@ -29,9 +29,11 @@ def row(  # noqa: PLR0917  (a picture of a range, in the order one would say it)
     pre_state: str = "evicted",
     start_pfn: int = START_PFN,
     threads: int = 0,
+    chunk_pages: int = 0,
+    also: tuple[str, ...] = (),
 ) -> NativeRow:
     device = DeviceRange(start_pfn, nr_pages, skip_pages, order, memory_type, early, nid)
-    return NativeRow("row", device, pre_state, 1, threads)
+    return NativeRow("row", device, pre_state, 1, threads, chunk_pages, also)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -91,6 +93,17 @@ def test_a_node_without_cpus_is_initialised_by_those_of_another(shipped_rig) -> 
 @pytest.mark.parametrize("pre_state", ["evicted", "dirty", "untouched"])
 def test_what_memory_held_before_does_not_matter(shipped_rig, pre_state: str) -> None:
     shipped_rig.run([row(2 * PAGES_PER_SECTION, order, pre_state=pre_state) for order in (0, 9)])
+
+
+def test_what_callers_do_around_the_call_leaves_the_map_as_it_is(shipped_rig) -> None:
+    size = 3 * PAGES_PER_SECTION
+    rows = [
+        row(size, 0, "PRIVATE", chunk_pages=chunk_pages, also=also)
+        for chunk_pages in (0, PAGES_PER_SECTION, 2 * PAGES_PER_SECTION)
+        for also in ((), ("zero",), ("poison",), ("list",), ("zero", "poison", "list"))
+    ]
+    samples, _ = shipped_rig.run(rows)
+    assert len([sample for sample in samples if sample.role == "variant"]) == len(rows) * 4
 
 
 def test_one_cpu_is_enough(shipped_rig) -> None:

@@ -21,6 +21,7 @@ from ream.report.contract import Unit
 from ream.report.summary import summarise
 from ream.session import guests
 from ream.session import vm_zone_device as vm
+from ream.session.native import by_config
 from ream.session.request import GuestOptions
 from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
@@ -197,6 +198,23 @@ def test_rows_on_request_run_only_where_they_are_named() -> None:
         WHY.unasked()
     with pytest.raises(BadUsage, match="has no row whi-*"):
         WHOLE.only(["whi-*"])
+
+
+def test_natively_too_rows_with_a_configuration_have_objects_of_their_own() -> None:
+    rows = WHOLE.at("native").rows
+    found = by_config(rows)
+    assert next(iter(found)) == ()
+    assert [row.name for row in found["debug-vm",]] == ["why-debug-vm-inside", "why-debug-vm"]
+    assert sum(map(len, found.values())) == len(rows)
+
+
+def test_what_a_row_does_not_have_is_not_among_its_parameters() -> None:
+    plain, every = WHOLE.row("private-64GB"), WHOLE.row("why-all-chunks-list")
+    assert plain is not None
+    assert every is not None
+    assert not {"config", "cmdline", "also", "chunk_bytes", "node"} & set(plain.params())
+    assert every.params()["also"] == "zero, poison, list"
+    assert "calls of 256 MiB" in every.title()
 
 
 @pytest.mark.parametrize("row", [row for row in WHOLE.rows if row.config], ids=lambda row: row.name)

@@ -287,8 +287,8 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	const struct row *row = rounds->context;
 	const struct deferred_ops *ops = launch_ops(slot->variant);
 	const char *subject = launch.variant_names[slot->variant];
-	uint64_t start_ns, time_ns;
 	unsigned int nr_threads;
+	struct span span;
 	bool verified;
 
 	memset((void *)USAGE_ADDRESS, 0, now.usage.bytes);
@@ -304,14 +304,14 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	pool_use(slot->nr_threads);
 	pool_reset_participants();
 
-	start_ns = now_ns();
+	span = span_begin();
 	ops->run();
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 
 	nr_threads = pool_nr_participants();
 	pool_use(launch.nr_cpus);
 	verified = verify(row, slot->variant, nr_threads);
-	rounds_print_sample(rounds, round, slot, nr_threads, time_ns, verified);
+	rounds_print_sample(rounds, round, slot, nr_threads, span, verified);
 	return verified;
 }
 

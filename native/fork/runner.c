@@ -386,7 +386,7 @@ static bool verify(const struct row *row, unsigned int variant)
 }
 
 static void print_sample(const struct row *row, unsigned int round, const char *subject,
-			 bool is_limit, uint64_t time_ns, bool verified)
+			 bool is_limit, struct span span, bool verified)
 {
 	const struct sample sample = {
 		.row = row->name,
@@ -394,7 +394,7 @@ static void print_sample(const struct row *row, unsigned int round, const char *
 		.is_limit = is_limit,
 		.subject = subject,
 		.nr_threads = 1,
-		.time_ns = time_ns,
+		.span = span,
 		.nr_bytes = row->request.nr_slots * DESCRIPTOR_BYTES,
 		.verified = verified,
 	};
@@ -406,16 +406,16 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 {
 	const struct fork_ops *ops = launch_ops(variant);
 	const char *subject = launch.variant_names[variant];
-	uint64_t start_ns, time_ns;
+	struct span span;
 	bool verified;
 
 	set_before(row, ops);
 	set_pre_state(row);
-	start_ns = now_ns();
+	span = span_begin();
 	ops->run(row->operation);
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 	verified = verify(row, variant);
-	print_sample(row, round, subject, false, time_ns, verified);
+	print_sample(row, round, subject, false, span, verified);
 	return verified;
 }
 
@@ -429,7 +429,7 @@ static void sample_limit(const struct row *row, unsigned int round, const struct
 		.descriptors = memory.map.start - FORK_TABLE_PFN * DESCRIPTOR_BYTES,
 		.unmaps = row->operation != FORK_COPY,
 	};
-	uint64_t start_ns, time_ns;
+	struct span span;
 
 	memcpy(now.parent_is, now.parent.start, now.parent.bytes);
 	set_before(row, launch_ops(0));
@@ -438,10 +438,10 @@ static void sample_limit(const struct row *row, unsigned int round, const struct
 		cache_evict(job.entries, job.nr * sizeof(*job.entries));
 		cache_evict(job.copies, job.nr * sizeof(*job.copies));
 	}
-	start_ns = now_ns();
+	span = span_begin();
 	kind->run(&job);
-	time_ns = now_ns() - start_ns;
-	print_sample(row, round, kind->name, true, time_ns, true);
+	span = span_end(span);
+	print_sample(row, round, kind->name, true, span, true);
 }
 
 static bool run_row(struct row *row)

@@ -45,8 +45,9 @@ void launch_print_sample(const struct sample *sample)
 	       sample->row, launch.number, sample->round);
 	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
 	       sample->is_limit ? "limit" : "variant", sample->subject);
-	printf("\"threads\": %u, \"time_ns\": %lu, \"nr_bytes\": %zu, \"verified\": %s}\n",
-	       sample->nr_threads, (unsigned long)sample->time_ns, sample->nr_bytes,
+	printf("\"threads\": %u, \"time_ns\": %lu, \"cpu_ns\": %lu, ", sample->nr_threads,
+	       (unsigned long)sample->span.time_ns, (unsigned long)sample->span.cpu_ns);
+	printf("\"nr_bytes\": %zu, \"verified\": %s}\n", sample->nr_bytes,
 	       sample->verified ? "true" : "false");
 	nr_samples++;
 }

@@ -58,13 +58,51 @@ static inline const void *launch_ops(unsigned int variant)
 }
 
 /**
+ * struct span - how long something took, and of how many CPUs
+ * @time_ns: By the monotonic clock.
+ * @cpu_ns: CPU time of all threads of the program.
+ *
+ * What reads the CPU time asks the host's kernel, so it stands outside of the
+ * two readings of the clock. A thread that falls asleep just after the end is
+ * not counted any more, one that was woken before the start and sleeps again
+ * within the span is: microseconds.
+ */
+struct span {
+	uint64_t time_ns;
+	uint64_t cpu_ns;
+};
+
+static inline uint64_t cpu_time_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static inline struct span span_begin(void)
+{
+	uint64_t cpu_ns = cpu_time_ns();
+
+	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
+}
+
+/* From the beginning to now. */
+static inline struct span span_end(struct span begin)
+{
+	uint64_t time_ns = now_ns() - begin.time_ns;
+
+	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
+}
+
+/**
  * struct sample - one measured value, as the record has it
  * @row: The row's name.
  * @round: Within this launch.
  * @is_limit: A bound of the hardware's, not a variant.
  * @subject: The variant's name, or the bound's.
  * @nr_threads: CPUs that took part.
- * @time_ns: How long it took.
+ * @span: How long it took.
  * @nr_bytes: Bytes of memory it was about.
  * @verified: Whether memory holds what it must.
  */
@@ -74,7 +112,7 @@ struct sample {
 	bool is_limit;
 	const char *subject;
 	unsigned int nr_threads;
-	uint64_t time_ns;
+	struct span span;
 	size_t nr_bytes;
 	bool verified;
 };

@@ -22,7 +22,7 @@ void rounds_arena_written(void)
 
 void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 			 const struct slot *slot, unsigned int nr_threads,
-			 uint64_t time_ns, bool verified)
+			 struct span span, bool verified)
 {
 	const struct sample sample = {
 		.row = rounds->row,
@@ -30,7 +30,7 @@ void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 		.is_limit = slot->fill,
 		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
 		.nr_threads = nr_threads,
-		.time_ns = time_ns,
+		.span = span,
 		.nr_bytes = rounds->fill.block_bytes * rounds->fill.nr_blocks,
 		.verified = verified,
 	};
@@ -41,18 +41,18 @@ void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 static void sample_fill(const struct rounds *rounds, unsigned int round,
 			const struct slot *slot)
 {
-	uint64_t start_ns, time_ns;
+	struct span span;
 
 	if (!rounds->fill.nr_blocks || !rounds->fill.block_bytes)
 		return;
 	rounds_set_pre_state(rounds);
 	pool_use(slot->nr_threads);
-	start_ns = now_ns();
+	span = span_begin();
 	fill_range(slot->fill, &rounds->fill, ARENA_POISON, slot->nr_threads);
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 	pool_use(launch.nr_cpus);
 	is_evicted = is_evicted && slot->fill->streams;
-	rounds_print_sample(rounds, round, slot, slot->nr_threads, time_ns, true);
+	rounds_print_sample(rounds, round, slot, slot->nr_threads, span, true);
 }
 
 static unsigned int plan_slots(const struct rounds *rounds, struct slot *slots)

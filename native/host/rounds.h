@@ -59,6 +59,6 @@ void rounds_arena_written(void);
 
 void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 			 const struct slot *slot, unsigned int nr_threads,
-			 uint64_t time_ns, bool verified);
+			 struct span span, bool verified);
 
 #endif

@@ -203,7 +203,7 @@ static void set_pre_state(const struct row *row)
 }
 
 static void print_sample(const struct row *row, unsigned int round, const char *subject,
-			 bool is_limit, unsigned int nr_threads, uint64_t time_ns, bool verified)
+			 bool is_limit, unsigned int nr_threads, struct span span, bool verified)
 {
 	const struct sample sample = {
 		.row = row->name,
@@ -211,7 +211,7 @@ static void print_sample(const struct row *row, unsigned int round, const char *
 		.is_limit = is_limit,
 		.subject = subject,
 		.nr_threads = nr_threads,
-		.time_ns = time_ns,
+		.span = span,
 		.nr_bytes = row->moved_bytes,
 		.verified = verified,
 	};
@@ -242,7 +242,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 {
 	const struct migrate_ops *ops = launch_ops(variant);
 	struct migrate_result result = { 0 };
-	uint64_t start_ns, time_ns;
+	struct span span;
 	enum migrate_engine engine;
 	unsigned int nr_threads;
 	bool verified;
@@ -254,16 +254,16 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	pool_use(nr_cpus_of(row, engine));
 	pool_reset_participants();
 
-	start_ns = now_ns();
+	span = span_begin();
 	ops->run();
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 
 	nr_threads = pool_nr_participants();
 	pool_use(0);
 	ops->read(&result);
 	verified = expect_verify(row, variant, engine, &result);
 	print_sample(row, round, launch.variant_names[variant], false,
-		     nr_copying(engine, nr_threads), time_ns, verified);
+		     nr_copying(engine, nr_threads), span, verified);
 	return verified;
 }
 
@@ -278,16 +278,16 @@ static void sample_limit(const struct row *row, unsigned int round, const struct
 		.nr_folios = now.heads.bytes / sizeof(unsigned long),
 		.folio_bytes = row->folio_bytes,
 	};
-	uint64_t start_ns, time_ns;
+	struct span span;
 
 	set_before(row);
 	set_pre_state(row);
 	pool_use(nr_threads);
-	start_ns = now_ns();
+	span = span_begin();
 	copy_folios(&job, nr_threads);
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 	pool_use(0);
-	print_sample(row, round, kind->name, true, nr_threads, time_ns, true);
+	print_sample(row, round, kind->name, true, nr_threads, span, true);
 }
 
 /* What runs once in a round: a variant, or a kind of copy. */

@@ -105,9 +105,9 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	const struct row *row = rounds->context;
 	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;
-	uint64_t start_ns, time_ns;
 	unsigned int nr_threads;
 	bool linked, verified;
+	struct span span;
 
 	request.map = arena.start;
 	request.pgmap = (void *)PGMAP_ADDRESS;
@@ -120,9 +120,9 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	rounds_set_pre_state(rounds);
 	pool_reset_participants();
 
-	start_ns = now_ns();
+	span = span_begin();
 	ops->run();
-	time_ns = now_ns() - start_ns;
+	span = span_end(span);
 
 	nr_threads = pool_nr_participants();
 	rounds_arena_written();
@@ -131,7 +131,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 		fprintf(stderr, "%s, %s: the list is not of every page in turn\n",
 			row->name, launch.variant_names[slot->variant]);
 	verified = linked && verify(row, launch.variant_names[slot->variant]);
-	rounds_print_sample(rounds, round, slot, nr_threads, time_ns, verified);
+	rounds_print_sample(rounds, round, slot, nr_threads, span, verified);
 	return verified;
 }
 

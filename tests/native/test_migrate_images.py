@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -101,6 +102,24 @@ def test_the_time_of_a_flush_is_measured_and_told(migrate_rig) -> None:
     with plan_of(rows, None, rig.build, rig.bench.work) as (plan, descriptors):
         _, end = rig.run_plan(plan, descriptors)
     assert len(os.sched_getaffinity(0)) < 2 or end.told["tlb_flush_ns"] > 0
+
+
+def test_the_cpu_time_of_a_sample_is_that_of_all_threads(migrate_rig) -> None:
+    rig = migrate_rig.only("before")
+    rows = suit([row(PMD_BYTES, buffer_bytes=128 << 20, channels=2, rounds=5)], cpus=2).rows
+    with plan_of(rows, None, rig.build, rig.bench.work) as (plan, descriptors):
+        samples, _ = rig.run_plan(plan, descriptors, cpus=CPUS)
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU copies alone")
+    took: dict[int, list[int]] = {}
+    for sample in samples:
+        assert sample.cpu_ns is not None
+        # A thread that was just woken may fall asleep only within the span.
+        assert sample.cpu_ns < sample.threads * sample.time_ns * 1.1 + 10**6
+        if sample.subject == "rep-movsb":
+            took.setdefault(sample.threads, []).append(sample.cpu_ns)
+    # The same bytes, whoever copies them: half of it would be that of the caller alone.
+    assert median(took[2]) > 0.75 * median(took[1])
 
 
 @pytest.mark.parametrize("channels", [0, 1, 2])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +13,9 @@ from ream.measure.sample import Sample
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Receipt
+from ream.report import letter, table
 from ream.report.contract import Summary
+from ream.report.html import tables
 from ream.report.summary import summarise
 
 EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=2)
@@ -117,6 +120,45 @@ def test_a_cpu_thread_in_the_place_of_a_device_decides_nothing_and_the_record_sa
     assert found.published_table is not None
     assert found.published_table.stand_in == "a CPU thread"
     assert found.published_table.verdict == "inconclusive"
+
+
+def test_what_a_second_thread_costs_is_said_beside_what_it_gains(
+    simulated: Simulated, receipt: Receipt
+) -> None:
+    fsdax = row("fsdax-100GB")
+    still = {"launch_sd": 0.001, "round_sd": 0.001}
+    samples = [
+        dataclasses.replace(one, cpu_ns=round(one.time_ns * (2.1 if one.threads > 1 else 1)))
+        for one in simulated(fsdax, times(6.0, 6.0, 3.0), FILLS, threads=CPUS, **still)
+    ]
+    summary = summary_of([fsdax], samples, receipt)
+    (found,) = summary.rows
+    before, ream = found.variants["before"], found.variants["ream"]
+    assert before.cpu_ns == pytest.approx(before.median, rel=0.001)
+    assert before.cpu_over_before is None
+    assert ream.cpu_over_before is not None
+    assert ream.cpu_over_before.low is not None
+    assert ream.cpu_over_before.ratio == pytest.approx(1.05, rel=0.01)
+    assert ream.cpu_s_per_gib == pytest.approx(
+        (ream.cpu_ns or 0) / 1e9 / (ream.nr_bytes / 2**30), rel=1e-3
+    )
+    (said,) = [note for note in found.notes if "of the CPU time" in note]
+    assert said.startswith("ream, 2 CPUs: 2.0")
+    assert "x faster for 1.0" in said
+    for text in (table.render(summary), letter.render(summary)):
+        assert re.search(r"CPU time:? +before [0-9.]+ ms, [0-9.]+ CPU s/GiB; published", text)
+    assert "ratio of CPU time" in tables.of_row(found).head
+
+
+def test_cpu_time_that_is_the_rows_time_is_not_said_twice(
+    simulated: Simulated, receipt: Receipt
+) -> None:
+    fsdax = row("fsdax-100GB")
+    once = simulated(fsdax, times(6.0, 3.0, 1.5), FILLS)
+    same = [dataclasses.replace(one, cpu_ns=one.time_ns) for one in once]
+    for samples in (once, same):
+        assert "CPU time" not in table.render(summary_of([fsdax], samples, receipt))
+    assert summary_of([fsdax], once, receipt).rows[0].variants["ream"].cpu_ns is None
 
 
 @pytest.mark.parametrize("seed", range(20))

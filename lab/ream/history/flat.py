@@ -90,6 +90,11 @@ _OF_VARIANT: Mapping[str, Kind] = {
     "over_published_low": "real",
     "over_published_high": "real",
     "verified": "yes",
+    "cpu_ns": "whole",
+    "cpu_s_per_gib": "real",
+    "cpu_over_before": "real",
+    "cpu_over_before_low": "real",
+    "cpu_over_before_high": "real",
 }
 _COMPACTION: Mapping[str, Kind] = {
     "asked": "whole",
@@ -134,6 +139,7 @@ SAMPLES: Mapping[str, Kind] = MappingProxyType(
         "nr_bytes": "whole",
         "verified": "yes",
         "extra": "text",
+        "cpu_ns": "whole",
     }
 )
 """Columns of samples, in order; `extra`: the stage's own keys, as JSON."""
@@ -177,6 +183,7 @@ def samples(record: Record) -> Iterator[Flat]:
             "nr_bytes": sample.nr_bytes,
             "verified": sample.verified,
             "extra": json.dumps(dict(line.extra)) if line.extra else None,
+            "cpu_ns": sample.cpu_ns,
         }
 
 
@@ -260,6 +267,11 @@ def _variant(result: Result, *, counted: bool) -> Flat:
         "over_published_low": _field(over, "low"),
         "over_published_high": _field(over, "high"),
         "verified": result.verified,
+        "cpu_ns": result.cpu_ns,
+        "cpu_s_per_gib": result.cpu_s_per_gib,
+        "cpu_over_before": _field(result.cpu_over_before, "ratio"),
+        "cpu_over_before_low": _field(result.cpu_over_before, "low"),
+        "cpu_over_before_high": _field(result.cpu_over_before, "high"),
         **_compaction(result.compaction),
     }
 

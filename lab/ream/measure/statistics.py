@@ -127,6 +127,27 @@ def paired(
     return replace(estimate, low=math.exp(min(every)), high=math.exp(max(every)), exact=True)
 
 
+def cpu_times(samples: Iterable[Sample], subject: str) -> Mapping[tuple[int, int], int]:
+    """CPU time of the whole machine by launch and round, of the samples that have it."""
+    return {
+        (sample.launch, sample.round): sample.cpu_ns
+        for sample in samples
+        if sample.role == "variant" and sample.subject == subject and sample.cpu_ns
+    }
+
+
+def cpu_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Estimate | None:
+    """Ratio subject/to of the CPU time, paired by round as times are; None if there is none."""
+    samples = list(samples)
+    return paired(cpu_times(samples, subject), cpu_times(samples, to))
+
+
+def cpu_level(samples: Iterable[Sample], subject: str) -> float | None:
+    """A variant's CPU time over all launches, as `level` has its time; None if there is none."""
+    times = cpu_times(samples, subject)
+    return _typical(times) if times else None
+
+
 def noise_floor(samples: Iterable[Sample], *, counted: bool = False) -> Estimate | None:
     """`before` against its own second copy: what this run sees where there is nothing to see."""
     return paired_ratio(samples, BEFORE_AGAIN, counted=counted)
@@ -312,16 +333,21 @@ def _medians(times: Mapping[tuple[int, int], int]) -> dict[int, float]:
     return {launch: statistics.median(its) for launch, its in rounds.items()}
 
 
+def _typical(times: Mapping[tuple[int, int], int]) -> float:
+    """Over launches, the geometric mean of the medians over rounds."""
+    return math.exp(statistics.fmean(math.log(median) for median in _medians(times).values()))
+
+
 def _level(samples: Sequence[Sample]) -> Level | None:
     if not samples:
         return None
-    medians = _medians({(s.launch, s.round): s.time_ns for s in samples})
+    times = {(s.launch, s.round): s.time_ns for s in samples}
     return Level(
-        time_ns=math.exp(statistics.fmean(math.log(median) for median in medians.values())),
+        time_ns=_typical(times),
         nr_bytes=statistics.median(sample.nr_bytes for sample in samples),
         threads=statistics.median_high(sample.threads for sample in samples),
         nr_samples=len(samples),
-        nr_launches=len(medians),
+        nr_launches=len({s.launch for s in samples}),
     )
 
 

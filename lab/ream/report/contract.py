@@ -131,6 +131,9 @@ class Result(_Part):
     compaction: Compaction | None = None
     p_value: Chance | None = None
     layout: Layout | None = None
+    cpu_ns: Tally | None = None
+    cpu_s_per_gib: Quantity | None = None
+    cpu_over_before: Ratio | None = None
 
 
 class BesideResult(_Part):

@@ -22,6 +22,8 @@ HUGE_PAGE = "huge page"
 
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""
+WORTH_A_WORD = 0.95
+"""From here down, that CPUs were left to others is said."""
 WORTHWHILE = 1.3
 """What two channels on two idle CPUs are asked to gain where memory allows it."""
 
@@ -54,6 +56,7 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
             yield _slower(name, result, row)
         yield from _of_launches(name, result, row, bound)
         yield from _by_entry(name, result, row)
+        yield from _cpu_time(name, result)
     if before is not None and row.params.get("channels"):
         yield from _copy_bound(before, row)
     yield from beside(row)
@@ -111,6 +114,24 @@ def _slower(name: str, result: Result, row: RowResult) -> str:
         f"{_amount_per_page(result, row)} against "
         f"{_amount_per_page(row.variants[PUBLISHED], row)} per {_page(row)}"
     )
+
+
+def _cpu_time(name: str, result: Result) -> Iterator[str]:
+    """What a gain by more CPUs than one cost, or what an engine gave back."""
+    over = result.cpu_over_before
+    if over is None or over.low is None or over.high is None or not result.effect:
+        return
+    threads = result.threads or 1
+    frees = over.high < WORTH_A_WORD and (result.ratio or 0) > over.high
+    if threads == 1 and not frees:
+        return
+    how = "no faster" if result.effect == "no difference" else f"{_factor(result)}x {result.effect}"
+    yield f"{name}, {_cpus(threads)}: {how} for {interval(over)} of the CPU time"
+
+
+def _factor(result: Result) -> str:
+    ratio = result.ratio or 1
+    return fit(1 / ratio if ratio < 1 else ratio, 5)
 
 
 def _measured(row: RowResult) -> str:

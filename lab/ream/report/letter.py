@@ -12,6 +12,7 @@ from ream.report.numbers import fit, interval
 from ream.report.table import (
     LIMITS,
     beside_words,
+    cpu_times,
     grid_lines,
     grid_notes,
     grid_title,
@@ -114,6 +115,8 @@ def _row(row: RowResult) -> Iterator[str]:
             ratio = "" if name in (BEFORE, RUNNING) else _ratio(result)
             yield from _line(label, name, _ms(result), ratio, result.of_limit)
             label = ""
+    if said := cpu_times(row):
+        yield from textwrap.wrap(f"  CPU time: {said}", WIDTH, subsequent_indent="    ")
     if row.floor is not None:
         yield from _line("", "(floor)", "", interval(row.floor), None)
     for said in beside_words(row):

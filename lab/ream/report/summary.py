@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypedDict
 
 from ream.experiment import (
     BEFORE,
@@ -50,7 +51,17 @@ from ream.report.numbers import rounded
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of the units of time that tables have."""
 
-GIB_PAGES = (1 << 30) // PAGE_BYTES
+GIB_BYTES = 1 << 30
+GIB_PAGES = GIB_BYTES // PAGE_BYTES
+
+
+class CpuTime(TypedDict, total=False):
+    """Fields of a Result."""
+
+    cpu_ns: int
+    cpu_s_per_gib: float
+    cpu_over_before: Ratio | None
+
 
 EMULATED = (
     "an emulated CPU has neither caches nor a store bandwidth, so its times and counts are not "
@@ -313,7 +324,21 @@ def _result(
         ),
         p_value=decided.p_value if decided else None,
         layout=decided.layout if decided else None,
+        **_cpu_time(measured, name, level),
     )
+
+
+def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
+    """What the whole machine's CPUs spent; nothing of counts, and where no sample says it."""
+    cpu_ns = None if measured.counted else statistics.cpu_level(measured.samples, name)
+    if cpu_ns is None:
+        return {}
+    over = statistics.cpu_ratio(measured.samples, name) if name != BEFORE else None
+    return {
+        "cpu_ns": round(cpu_ns),
+        "cpu_s_per_gib": rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes),
+        "cpu_over_before": _ratio(over),
+    }
 
 
 def _effect(decided: Decided, measured: MeasuredRow) -> Effect | None:

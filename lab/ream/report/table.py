@@ -22,6 +22,8 @@ MAX_IN_SHORT = 3
 GRID_LABEL = 28
 GRID_CELL = 8
 GB = 10**9
+OTHER_TIME = 0.05
+"""From here on CPU time and time differ by more than a thread that was woken up."""
 
 HOW_TO_READ = (
     "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
@@ -242,6 +244,8 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             "",
         )
     yield from _all("beside", beside_words(row))
+    if said := cpu_times(row):
+        yield from _said("CPU time", said)
     if RUNNING not in row.variants:
         yield from _said("floor", floor_words(row.floor))
     if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
@@ -264,6 +268,22 @@ def beside_words(row: RowResult) -> Iterator[str]:
 def _each(result: Result, scale: float) -> str:
     value = result.per_entry or result.per_page or result.ns_per_page
     return fit(None if value is None else value / scale, 7)
+
+
+def cpu_times(row: RowResult) -> str:
+    """CPU time of all CPUs, where it is not the row's time: several threads work, or an engine."""
+    known = {name: one for name, one in row.variants.items() if one.cpu_ns and name != BEFORE_AGAIN}
+    if all(abs((one.cpu_ns or 0) / one.median - 1) < OTHER_TIME for one in known.values()):
+        return ""
+    return "; ".join(f"{name} {_cpu_time(one)}" for name, one in known.items())
+
+
+def _cpu_time(result: Result) -> str:
+    scale, unit = scale_of([result.cpu_ns or 0], "ns")
+    amount = f"{fit((result.cpu_ns or 0) / scale, 6)} {unit}"
+    per_gib = f"{fit(result.cpu_s_per_gib, 6, 3)} CPU s/GiB"
+    over = result.cpu_over_before
+    return f"{amount}, {per_gib}" + ("" if over is None else f", ratio {interval(over)}")
 
 
 def _ratio_cell(name: str, result: Result) -> str:

@@ -84,7 +84,7 @@ def of_row(row: RowResult) -> Table:
             NONE if by_entry or fill.ns_per_page is None else number(fill.ns_per_page / each_scale),
             number(fill.gb_per_s),
             str(fill.threads),
-            NONE,
+            *[NONE] * 4,
         )
         for fill in fills
     ]
@@ -104,6 +104,9 @@ def of_row(row: RowResult) -> Table:
                 of_each,
                 "GB/s",
                 "CPUs",
+                f"CPU time, {unit}",
+                "CPU s/GiB",
+                "ratio of CPU time",
                 "verified",
             ),
             lines=tuple(lines),
@@ -134,6 +137,9 @@ def _variant(name: str, result: Result, scale: float, each_scale: float) -> tupl
         NONE if each is None else number(each / each_scale),
         number(result.gb_per_s),
         NONE if result.threads is None else str(result.threads),
+        NONE if result.cpu_ns is None else number(result.cpu_ns / scale),
+        number(result.cpu_s_per_gib, 3),
+        NONE if result.cpu_over_before is None else interval(result.cpu_over_before),
         "yes" if result.verified else "NO",
     )
 

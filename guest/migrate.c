@@ -5,7 +5,8 @@
  *
  *   steps=KIB/WHO/N[,...]  size of folios, who copies them, in how many parts:
  *                          dcbm on N channels of swdma, mtcopy in N threads,
- *                          or none/0, which is the kernel, folio by folio
+ *                          or none/0, which is the kernel, folio by folio;
+ *                          behind dcbm's N a model of a device: /SETUP_NS/MB_PER_S
  *   size=BYTES             of the buffer
  *   rounds=N               besides the first move
  *   path=PATH              of move_folios; move_pages, if not given
@@ -70,18 +71,23 @@ static int run_step(const char *step, const char *const options[])
 {
 	const char *argv[MOST_OPTIONS] = { MOVE, "--folio-kib" };
 	char words[STEP_BYTES], *rest = words;
-	char *kib, *name, *parts;
+	char *kib, *name, *parts, *setup;
 	size_t nr = 2;
 	FILE *to;
 
 	snprintf(words, sizeof(words), "%s", step);
 	kib = strsep(&rest, "/");
 	name = strsep(&rest, "/");
-	parts = rest;
+	parts = strsep(&rest, "/");
+	setup = strsep(&rest, "/");
 	if (!name || !parts)
 		give_up(0, "steps=: %s: not KIB/WHO/N", step);
 	enable_folios(kib);
 	copy_by(name, parts);
+	if (!strcmp(name, "dcbm")) {
+		set_parameter("swdma", "setup_ns", rest ? setup : "0");
+		set_parameter("swdma", "mb_per_s", rest ? rest : "0");
+	}
 	to = message_begin("step");
 	message_text(to, step);
 	message_end();

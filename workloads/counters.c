@@ -42,6 +42,7 @@ static const struct {
 	PARAMETER(swdma, descriptors),
 	PARAMETER(swdma, bytes),
 	PARAMETER(swdma, faults),
+	PARAMETER(swdma, late),
 };
 
 static void read_vmstat(struct counters *counters)

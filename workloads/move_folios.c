@@ -24,7 +24,8 @@
  * Afterwards each folio must be on the node (some of them, of the last two),
  * as large and as mapped as before, and every byte of it what was written. The
  * kernel's counters say how it came there; --alone: nobody else migrates, and
- * so pages that were migrated must be exactly those of the buffer.
+ * so pages that were migrated must be exactly those of the buffer; and whatever
+ * runs meanwhile, kernel threads too, is part of the CPU time.
  *
  * Round 0 is the first of its kind in a kernel's life, and costs more.
  *
@@ -43,6 +44,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "counters.h"
+#include "cpu_time.h"
 #include "folios.h"
 #include "nodes.h"
 
@@ -268,6 +270,7 @@ static const struct path paths[] = {
 struct sample {
 	unsigned int from, to;
 	uint64_t time_ns;
+	uint64_t cpu_ns;	/* 0: not known */
 	size_t nr_arrived;
 	struct counters before, after;
 };
@@ -286,6 +289,8 @@ static void print_sample(const struct options *options, unsigned long round,
 	printf("\"nr_folios\":%zu,\"nr_arrived\":%zu,\"counters\":",
 	       nr_folios(options), sample->nr_arrived);
 	counters_print(&sample->before, &sample->after);
+	if (sample->cpu_ns)
+		printf(",\"cpu_ns\":%llu", (unsigned long long)sample->cpu_ns);
 	puts(",\"verified\":true}");
 	fflush(stdout);
 }
@@ -324,8 +329,13 @@ static void verify(const struct options *options, const struct sample *sample)
 /* False if folios stayed behind, because somebody held them, or were split. */
 static bool take_sample(struct options *options, struct sample *sample)
 {
+	uint64_t began_ns, ended_ns;
+
 	counters_read(&sample->before);
+	began_ns = cpu_time_ns(options->alone);
 	sample->time_ns = options->path->move(options, sample->to);
+	ended_ns = cpu_time_ns(options->alone);
+	sample->cpu_ns = ended_ns > began_ns ? ended_ns - began_ns : 0;
 	counters_read(&sample->after);
 	sample->nr_arrived = nr_on(options, sample->to);
 	if (options->path->whole_buffer &&

@@ -342,6 +342,7 @@ static void read(struct migrate_result *result)
 	};
 	unsigned int i, nid;
 
+	migrate_settle();
 	result->ret = world.ret;
 	result->nr_succeeded = world.nr_succeeded;
 	result->nr_asked = world.nr_asked;

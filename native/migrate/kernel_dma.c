@@ -2,7 +2,8 @@
 /*
  * For the migrate experiment: what a DMA engine in software and its client
  * need of dmaengine, of DMA mapping and of platform devices. All of it is
- * custom, for one device, whose channels belong to whoever asks for them.
+ * custom, for two devices, swdma and a model, whose channels belong to whoever
+ * asks for them.
  */
 #ifdef CONFIG_DMA_ENGINE
 
@@ -12,9 +13,11 @@
 #include <linux/mm.h>
 #include <linux/platform_device.h>
 #include "kernel.h"
+#include "migrate_kernel.h"
 
 static struct platform_device *platform_device;
-static struct dma_device *engine;
+/* swdma, and whichever of both is there to be found. */
+static struct dma_device *software, *engine;
 
 /* --- The engine's side --------------------------------------------------- */
 
@@ -43,6 +46,8 @@ int dma_async_device_register(struct dma_device *device)
 
 	HOST_STUB("custom");
 	engine = device;
+	if (!software)
+		software = device;
 	list_for_each_entry(chan, &device->channels, device_node) {
 		chan->chan_id = device->chancnt++;
 		chan->dev = host_alloc(sizeof(*chan->dev));
@@ -86,9 +91,15 @@ struct dma_chan *dma_request_chan_by_mask(const dma_cap_mask_t *mask)
 void dma_release_channel(struct dma_chan *chan)
 {
 	HOST_STUB("custom");
-	engine->device_synchronize(chan);
-	engine->device_free_chan_resources(chan);
+	chan->device->device_synchronize(chan);
+	chan->device->device_free_chan_resources(chan);
 	chan->client_count = 0;
+}
+
+void migrate_choose_device(const struct migrate_request *request)
+{
+	engine = request->mb_per_s ?
+		model_engine(&platform_device->dev, request) : software;
 }
 
 /* --- Addresses ----------------------------------------------------------- */

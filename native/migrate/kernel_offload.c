@@ -15,14 +15,17 @@
 #include <linux/moduleparam.h>
 #include <linux/ratelimit.h>
 #include <linux/slab.h>
+#include "interrupts.h"
 #include "kernel.h"
 #include "locks.h"
 #include "params.h"
 
-/* The clock of the program around us. */
+/* The clock of the program around us; whoever polls it takes interrupts. */
 ktime_t ktime_get(void)
 {
 	HOST_STUB("custom");
+	if (host_take_interrupts)
+		host_take_interrupts();
 	return host_now_ns();
 }
 
@@ -96,6 +99,7 @@ enum { PARAM_CHANNELS, PARAM_ON, PARAM_COUNT };
 /* What is switched on, and with how many channels. */
 static enum migrate_engine engine;
 static unsigned int nr_channels;
+static bool is_model;
 static long faults[MIGRATE_NR_FAULTS];
 
 static void switch_off(void)
@@ -152,8 +156,12 @@ void migrate_choose(const struct migrate_request *request)
 		wanted = MIGRATE_DMA;
 	if (wanted == MIGRATE_DMA && !IS_ENABLED(CONFIG_DCBM_DMA))
 		wanted = MIGRATE_SERIAL;
-	if (wanted != engine || nr_channels != request->channels)
+	if (wanted != engine || nr_channels != request->channels ||
+	    is_model != !!request->mb_per_s)
 		switch_off();
+	is_model = request->mb_per_s;
+	if (IS_ENABLED(CONFIG_DCBM_DMA))
+		migrate_choose_device(request);
 	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(request->faults))
 		switch_off();
 	/* A copy past the caches does not ask custom.c what cannot be read. */
@@ -165,6 +173,12 @@ void migrate_choose(const struct migrate_request *request)
 		switch_on(wanted, request->channels);
 	if (engine != MIGRATE_SERIAL)
 		set(provider_params[engine][PARAM_COUNT], 0);
+}
+
+void migrate_settle(void)
+{
+	if (IS_ENABLED(CONFIG_DCBM_DMA) && is_model)
+		model_settle();
 }
 
 unsigned long migrate_nr_offloaded(void)
@@ -185,6 +199,10 @@ enum migrate_engine migrate_engine_in_use(void)
 #else
 
 void migrate_choose(const struct migrate_request *request)
+{
+}
+
+void migrate_settle(void)
 {
 }
 

@@ -107,6 +107,9 @@ struct migrate_list {
  *	time stamp counter; 0: no time at all.
  * @engine: enum migrate_engine.
  * @channels: How many of them copy.
+ * @setup_ns: Of a descriptor, by an engine that is a model.
+ * @mb_per_s: Of a channel of the model, 10^6 bytes a second; 0: the engine is
+ *	no model but threads that copy as fast as they can.
  * @faults: By enum migrate_fault.
  * @shares_cpus: There are more CPUs than real ones.
  */
@@ -130,6 +133,8 @@ struct migrate_request {
 	unsigned long flush_ticks;
 	unsigned int engine;
 	unsigned int channels;
+	unsigned int setup_ns;
+	unsigned int mb_per_s;
 	long faults[MIGRATE_NR_FAULTS];
 	unsigned int shares_cpus;
 };

@@ -16,6 +16,7 @@
 #include "migrate.h"
 #include "plan.h"
 #include "row.h"
+#include "wake.h"
 
 #define MOST_TURNS 64
 
@@ -49,6 +50,8 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("no_copy", PLAN_UINT, struct row, request.no_copy),
 	PLAN_FIELD_CHOICE("engine", engines, struct row, request.engine),
 	PLAN_FIELD("channels", PLAN_UINT, struct row, request.channels),
+	PLAN_FIELD("setup_ns", PLAN_UINT, struct row, request.setup_ns),
+	PLAN_FIELD("mb_per_s", PLAN_UINT, struct row, request.mb_per_s),
 	PLAN_FIELD("lists", PLAN_TEXT, struct row, lists),
 	PLAN_FIELD("heads", PLAN_TEXT, struct row, heads),
 	PLAN_FIELD("faults", PLAN_LONGS, struct row, request.faults),
@@ -66,7 +69,7 @@ static const struct plan_field fields[] = {
 	{ .key = NULL },
 };
 
-static unsigned long flush_ns;	/* measured once, if any row wants it */
+static unsigned long flush_ns, wake_ns;	/* measured once, if any row wants it */
 
 /* The row's files, mapped while it runs. */
 static struct {
@@ -221,11 +224,11 @@ static void print_sample(const struct row *row, unsigned int round, const char *
 
 /*
  * Each channel has a CPU, and so has who waits for them; threads that copy
- * have one each, and who waits is among them.
+ * have one each, and who waits is among them. Channels of a model have none.
  */
 static unsigned int nr_cpus_of(const struct row *row, enum migrate_engine engine)
 {
-	if (engine == MIGRATE_SERIAL)
+	if (engine == MIGRATE_SERIAL || row->request.mb_per_s)
 		return 1;
 	return row->request.channels + (engine == MIGRATE_DMA);
 }
@@ -358,6 +361,8 @@ static void tell(void)
 {
 	if (flush_ns)
 		launch_tell("tlb_flush_ns", flush_ns);
+	if (wake_ns)
+		launch_tell("engine_wake_ns", wake_ns);
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		tell_of(i, "not_left_to_split", expect_nr_not_left(i));
 		tell_of(i, "reordered", expect_nr_reordered(i));
@@ -379,6 +384,8 @@ static bool run_plan(const char *path)
 			most_tables = nr_tables;
 		if (rows[i].flush && !flush_ns)
 			flush_ns = flush_measure_ns();
+		if (request->mb_per_s && !wake_ns)
+			wake_ns = wake_measure_ns();
 	}
 	memory_map(most_pages, most_tables);
 	launch.huge_ratio = memory_huge_ratio();

@@ -122,6 +122,35 @@ def test_the_cpu_time_of_a_sample_is_that_of_all_threads(migrate_rig) -> None:
     assert median(took[2]) > 0.75 * median(took[1])
 
 
+def test_a_model_of_an_engine_takes_its_time_and_no_cpu(migrate_rig) -> None:
+    rig = migrate_rig.only("published")
+    own = {"engine_model": "declared", "engine_setup_ns": 0, "engine_mb_per_s": 100}
+    rows = [
+        row(size, buffer_bytes=32 << 20, channels=channels, **own)
+        for size, channels in product((64 << 10, PMD_BYTES), (1, 16))
+    ]
+    with plan_of(rows, None, rig.build, rig.bench.work) as (plan, descriptors):
+        samples, end = rig.run_plan(plan, descriptors, cpus=suit(rows, cpus=1).cpus)
+    assert all(sample.verified and sample.threads == 1 for sample in samples)
+    assert {sample.role for sample in samples} == {"variant"}
+    assert end.told["engine_wake_ns"] > 0
+    for sample, asked in zip(samples, rows, strict=True):
+        # 336 ms of one channel, 21 ms of sixteen.
+        least_ns = (32 << 20) * 10 / asked.channels
+        assert sample.time_ns >= least_ns
+        assert sample.cpu_ns is not None
+        assert sample.cpu_ns < 0.7 * sample.time_ns + 10**7
+
+
+def test_every_row_of_the_published_grid_moves_on_two_cpus(migrate_rig) -> None:
+    model = {"engine_model": "ptdma-v4-grid", "buffer_bytes": 64 << 20}
+    sizes = [size for size in FOLIO_BYTES if size in {4 << 10, 64 << 10, PMD_BYTES}]
+    rows = [row(size, channels=nr, **model) for size, nr in product(sizes, (1, 2, 4, 16))]
+    assert suit(rows, cpus=2).rows == tuple(rows)
+    # Whoever waits is the only CPU: channels of a model are no threads.
+    assert {nr for _, nr in check_rows(migrate_rig, rows)} == {1}
+
+
 @pytest.mark.parametrize("channels", [0, 1, 2])
 def test_every_single_thing_that_may_be_in_the_way(migrate_rig, channels: int) -> None:
     engine: Engine = "dma" if channels else "serial"

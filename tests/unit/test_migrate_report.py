@@ -57,8 +57,13 @@ def measured(simulated: Simulated, rows: Any, **options: Any) -> list[Sample]:
     return samples
 
 
-def summary_of(simulated: Simulated, receipt: Receipt, **options: Any) -> Summary:
+def summary_of(
+    simulated: Simulated, receipt: Receipt, *, engine_model: str | None = None, **options: Any
+) -> Summary:
+    """engine_model: of rows with channels, instead of their own."""
     rows = [row for row in SHIPPED.rows if row.name in NAMES]
+    if engine_model is not None:
+        rows = [row.model_copy(update={"engine_model": engine_model}) for row in rows]
     suited = suit_rows(rows, lambda row: row.channels, what="channel", cpus=2)
     as_run = {row.name: row for row in suited.rows}
     return summarise(
@@ -120,6 +125,27 @@ def test_a_published_rate_becomes_a_ratio_of_times(summary: Summary) -> None:
     assert slower.verdict == "contradicts"
 
 
+def test_a_verdict_on_a_device_names_its_model_and_threads_get_none(
+    simulated: Simulated, receipt: Receipt, summary: Summary
+) -> None:
+    modelled = one(summary, "4k-1-channel")
+    assert modelled.params["engine_model"] == "ptdma-v4-grid"
+    assert modelled.published_table is not None
+    assert modelled.published_table.stand_in is None
+    said = " ".join(table.render(summary).split())
+    assert (
+        "verdict CONTRADICTS (engine modelled as ptdma-v4-grid: 570 ns a descriptor, 6.18 GB/s a "
+        "channel): the effect has the other sign"
+    ) in said
+    by_threads = summary_of(simulated, receipt, engine_model="none")
+    threads = one(by_threads, "4k-1-channel")
+    assert threads.params["engine_model"] == "none"
+    assert threads.published_table is not None
+    assert threads.published_table.stand_in == "a CPU thread"
+    assert threads.published_table.verdict == "inconclusive"
+    assert "(engine modelled" not in table.render(by_threads)
+
+
 def test_channels_that_share_cpus_get_no_verdict_and_nothing_is_explained(
     summary: Summary,
 ) -> None:
@@ -131,16 +157,21 @@ def test_channels_that_share_cpus_get_no_verdict_and_nothing_is_explained(
 
 
 @pytest.mark.parametrize(
-    ("others_pct", "verdict"), [(None, "agrees"), (20.0, "agrees"), (30.0, "not-run")]
+    ("others_pct", "verdict"), [(None, "inconclusive"), (20.0, "inconclusive"), (30.0, "not-run")]
 )
 def test_channels_need_idle_cpus(
     simulated: Simulated, receipt: Receipt, others_pct: float | None, verdict: str
 ) -> None:
     busy = receipt.conditions.model_copy(update={"others_pct": others_pct})
-    found = summary_of(simulated, receipt.model_copy(update={"conditions": busy}))
+    receipt = receipt.model_copy(update={"conditions": busy})
+    found = summary_of(simulated, receipt, engine_model="none")
     compared = one(found, "2m-2-channels").published_table
     assert compared is not None
     assert compared.verdict == verdict
+    # A model has no threads.
+    modelled = one(summary_of(simulated, receipt), "2m-2-channels").published_table
+    assert modelled is not None
+    assert modelled.verdict == "agrees"
     if verdict == "not-run":
         assert compared.reason == (
             "oversubscribed: 2 CPUs wanted, and others left 1.4 of 2 idle: stop them and run again"
@@ -148,8 +179,9 @@ def test_channels_need_idle_cpus(
 
 
 def test_channels_need_cpus_of_their_guest(simulated: Simulated, receipt: Receipt) -> None:
-    found = summary_of(simulated, receipt.model_copy(update={"guest": guest(accel="kvm")}))
-    assert found.grids
+    receipt = receipt.model_copy(update={"guest": guest(accel="kvm")})
+    assert summary_of(simulated, receipt).grids
+    found = summary_of(simulated, receipt, engine_model="none")
     compared = one(found, "2m-2-channels").published_table
     assert compared is not None
     assert compared.reason == "oversubscribed: 2 CPUs wanted, 1 there are"
@@ -228,10 +260,10 @@ def test_the_table_ends_with_both_grids(summary: Summary) -> None:
 def test_rows_that_did_not_run_leave_their_published_numbers_to_the_grid(
     summary: Summary,
 ) -> None:
-    text = table.render(summary)
+    text = " ".join(table.render(summary).split())
     assert (
-        "2m-8-channels: move 256 MiB, folios of 2 MiB, 8 channels\n"
-        "  note      not run: 8 channels on 2 CPUs\n\n"
+        "2m-8-channels: move 256 MiB, folios of 2 MiB, 8 channels, engine modelled as ptdma-v4-grid"
+        " (570 ns a descriptor, 6.18 GB/s a channel) note not run: 8 channels on 2 CPUs"
     ) in text
 
 

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a row of migrate may be, and which of the shipped ones run on how many CPUs."""
 
+import math
 from typing import Any
 
 import pytest
+from scipy.optimize import least_squares
 
 from ream.errors import BadUsage
 from ream.experiment import Cell, Migrate, MigrateRow, load
+from ream.experiment.engine import MODELS
+from ream.experiment.migrate import PMD_BYTES
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import check_references, load_tables, lookup
+from ream.stage.migrate import suit
 from ream.stage.suit import suit_rows
 
 SHIPPED = load(EXPERIMENTS / "migrate.toml")
@@ -57,6 +62,13 @@ def test_entries_are_counted_in_every_address_space(fields: dict[str, Any], entr
         ({"threads": 2}, "threads are not given here: say channels"),
         ({"measure": "metadata", "channels": 1}, "so it has no channels"),
         ({"engine": "dma"}, "engine is given, but no channels"),
+        ({"engine_model": "ptdma-v4-grid"}, "engine_model is given, but no channels"),
+        ({"channels": 1, "engine_model": "declared"}, "needs engine_setup_ns and engine_mb_per_s"),
+        ({"channels": 1, "engine_setup_ns": 1}, "need engine_model = declared"),
+        (
+            {"channels": 1, "engine": "dma", "engine_model": "ptdma-v4-grid"},
+            "is what every row with an engine_model has",
+        ),
         ({"channels": 17}, "less than or equal to 16"),
         ({"stage": "vm", "pre_state": "cold"}, "pre_state can only be set in the native stage"),
         ({"stage": "vm", "measure": "metadata"}, "measure can only be set in the native stage"),
@@ -73,7 +85,7 @@ def test_what_cannot_be_moved_is_refused(fields: dict[str, Any], said: str) -> N
 
 
 def test_a_row_stands_in_the_grid_by_its_channels_and_size_alone() -> None:
-    assert row(channels=4).cell == Cell(4, "64K")
+    assert row(channels=4, engine_model="ptdma-v4-grid").cell == Cell(4, "64K")
     assert row(folio_bytes="2MiB").cell == Cell(0, "2M")
     for other in (
         {"mappings": 2},
@@ -81,6 +93,7 @@ def test_a_row_stands_in_the_grid_by_its_channels_and_size_alone() -> None:
         {"tlb_flush": "measured"},
         {"mode": "async"},
         {"pre_state": "cold"},
+        {"channels": 1},
         {"channels": 1, "engine": "dma"},
         {"folio_bytes": "2MiB", "mapped": "ptes"},
     ):
@@ -134,16 +147,68 @@ def test_an_unknown_row_names_no_other_stage() -> None:
 
 
 def test_more_than_two_channels_a_cpu_do_not_run_and_more_than_one_get_no_verdict() -> None:
-    suited = suit_rows(NATIVE, lambda one: one.channels, what="channel", cpus=2)
+    threads = [one.model_copy(update={"engine_model": "none"}) for one in NATIVE]
+    suited = suit_rows(threads, lambda one: one.workers, what="channel", cpus=2)
     assert suited.cpus == 4
     assert set(suited.by_reason()) == {f"{n} channels on 2 CPUs" for n in (8, 12, 16)}
     assert {one.channels for one in suited.rows} == {0, 1, 2, 4}
-    shared = {one.name for one in suited.rows if one.no_verdict is not None}
-    assert shared == {one.name for one in NATIVE if one.channels == 4}
+    shared = {one.name for one in NATIVE if one.channels == 4}
+    compared = {one.name for one in NATIVE if one.published}
+    assert {one.name for one in suited.rows if one.no_verdict} == shared & compared
     assert set(suited.remarks) == shared
     assert set(suited.remarks.values()) == {("oversubscribed: 4 channels shared 2 CPUs",)}
     (warning,) = suited.warnings
     assert "several channels shared a CPU" in warning
+
+
+def test_channels_of_a_model_want_no_cpu() -> None:
+    modelled = [one for one in NATIVE if one.model]
+    assert {one.channels for one in modelled} == {1, 2, 4, 8, 12, 16}
+    suited = suit(modelled, cpus=1)
+    assert (suited.rows, suited.skipped, suited.remarks) == (tuple(modelled), {}, {})
+    assert {one.cpus_wanted for one in modelled} == {1}
+    assert {one.stands_in for one in modelled} == {None}
+    assert row(channels=2).stands_in == "a CPU thread"
+
+
+def test_a_model_is_the_published_grids_or_declared_and_says_its_numbers() -> None:
+    one = row(channels=2, engine_model="ptdma-v4-grid")
+    assert (one.provider, one.model) == ("dma", MODELS["ptdma-v4-grid"])
+    assert one.title().endswith("ptdma-v4-grid (570 ns a descriptor, 6.18 GB/s a channel)")
+    own = {"engine_model": "declared", "engine_setup_ns": 3200, "engine_mb_per_s": 13100}
+    assert row(channels=1, **own).params().items() >= own.items()
+    assert row(channels=1).params()["engine_setup_ns"] is None
+
+
+def test_the_shipped_model_is_what_fits_the_published_grid_best() -> None:
+    """Least squares of log rates: metadata of a folio, and a share of its copy for each channel."""
+    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    sizes = {name: 4096 * 4**i for i, name in enumerate(SIZES[:-1])} | {"2M": PMD_BYTES}
+    serial = {line.params["folio"]: line.values.get("before") for line in table.rows[:6]}
+
+    def metadata_ns(folio: str) -> float:
+        return sizes[folio] / serial[folio] - sizes[folio] / serial["2M"]
+
+    def off(logs: list[float]) -> list[float]:
+        setup_ns, bytes_per_ns = map(math.exp, logs)
+        return [
+            math.log(
+                (metadata_ns(folio) + (setup_ns + sizes[folio] / bytes_per_ns) / channels)
+                * line.values["published"]
+                / sizes[folio]
+            )
+            for line in table.rows[6:]
+            for folio, channels in [(line.params["folio"], line.params["channels"])]
+        ]
+
+    found = least_squares(off, [math.log(500), math.log(5)])
+    setup_ns, bytes_per_ns = map(math.exp, found.x)
+    shipped = MODELS["ptdma-v4-grid"]
+    assert shipped.setup_ns == pytest.approx(setup_ns, rel=0.01)
+    assert shipped.mb_per_s == pytest.approx(1000 * bytes_per_ns, rel=0.01)
+    # How well: a rate is off by 20 % typically, 2 MiB with one channel by a factor of two.
+    assert math.sqrt(sum(found.fun**2) / len(found.fun)) == pytest.approx(0.20, abs=0.01)
+    assert math.exp(max(abs(found.fun))) == pytest.approx(2.05, abs=0.05)
 
 
 def test_no_more_channels_than_threads_were_asked_for() -> None:

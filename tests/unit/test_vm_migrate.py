@@ -119,12 +119,30 @@ def test_a_guest_is_told_all_of_the_plan() -> None:
         ({"channels": 2}, ("swdma", "dcbm", "mtcopy"), "64/mtcopy/2"),
         ({"channels": 2, "engine": "dma"}, ("swdma", "dcbm", "mtcopy"), "64/dcbm/2"),
         ({"channels": 2, "engine": "dma"}, ("swdma", "mtcopy"), "64/none/0"),
+        (
+            {"channels": 2, "engine_model": "ptdma-v4-grid"},
+            ("swdma", "dcbm", "mtcopy"),
+            "64/dcbm/2/570/6180",
+        ),
     ],
 )
 def test_what_copies_is_what_the_kernel_has(
     fields: dict[str, Any], modules: tuple[str, ...], expected: str
 ) -> None:
     assert str(step_of(row(**fields), modules)) == expected
+
+
+def test_an_engine_has_no_model_where_instructions_are_counted() -> None:
+    modelled = row(channels=2, engine_model="ptdma-v4-grid")
+    assert str(step_of(modelled, ("dcbm",), icount=True)) == "64/dcbm/2"
+
+
+def test_a_model_that_could_not_be_kept_is_told() -> None:
+    step = step_of(row(channels=2, engine_model="ptdma-v4-grid"), ("dcbm",))
+    for late, said in ((0, "was kept"), (7, "could not be kept 7 times: its threads were slower")):
+        fields = sample(64, 1)["migrate"] | {"counters": {"swdma_late": late}}
+        words = copied(step, MigrateSample.model_validate(fields))
+        assert words.endswith(f"the model (570 ns a descriptor, 6.18 GB/s a channel) {said}")
 
 
 def test_every_row_has_a_step_of_its_own() -> None:

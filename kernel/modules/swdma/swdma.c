@@ -23,6 +23,11 @@
  * write to one of the four, whatever the value, starts the numbers anew and
  * lets a stalled descriptor go on.
  *
+ * With mb_per_s it is no faster than a model of a device: a channel takes
+ * setup_ns for each descriptor, and its bytes at that bandwidth, and the last
+ * of what was issued together completes no sooner. The thread copies all the
+ * same; how often it was slower is counted.
+ *
  * A channel that vanished aborts what it has (DMA_TRANS_ABORTED) and refuses
  * all else for as long as its client holds it; requested again, it is a new
  * one. It is not unregistered under its client: dmaengine would free what
@@ -52,6 +57,7 @@
 
 #include "copy.h"
 #include "faults.h"
+#include "model.h"
 
 #define MOST_CHANNELS 64
 #define MOST_DESCRIPTORS 65536
@@ -111,6 +117,7 @@ struct channel {
 	struct list_head issued;
 	struct descriptor *active;
 	bool gone;			/* until the client lets go */
+	u64 due_ns;			/* of what is issued, by the model */
 	struct completion go_on;	/* ends a stall */
 	struct kthread_worker *worker;
 	struct kthread_work work;
@@ -269,6 +276,9 @@ static void work(struct kthread_work *kthread_work)
 	while ((descriptor = take(channel))) {
 		if (!READ_ONCE(channel->gone))
 			carry_out(channel, descriptor);
+		if (READ_ONCE(mb_per_s) && !is_stopped(channel, descriptor) &&
+		    list_empty(&channel->issued))
+			model_wait(READ_ONCE(channel->due_ns));
 		complete_descriptor(channel, descriptor);
 		cond_resched();
 	}
@@ -316,9 +326,13 @@ static dma_cookie_t submit(struct dma_async_tx_descriptor *tx)
 static void issue_pending(struct dma_chan *chan)
 {
 	struct channel *channel = to_channel(chan);
+	struct descriptor *descriptor;
 	unsigned long flags;
 
 	spin_lock_irqsave(&channel->lock, flags);
+	channel->due_ns = max(channel->due_ns, ktime_get_ns());
+	list_for_each_entry(descriptor, &channel->submitted, node)
+		channel->due_ns += model_time_ns(descriptor->len);
 	list_splice_tail_init(&channel->submitted, &channel->issued);
 	if (!list_empty(&channel->issued))
 		kthread_queue_work(channel->worker, &channel->work);
@@ -406,6 +420,7 @@ static int terminate_all(struct dma_chan *chan)
 		dma_descriptor_unmap(&descriptor->tx);
 		release(channel, descriptor);
 	}
+	channel->due_ns = 0;
 	if (channel->active) {
 		WRITE_ONCE(channel->active->terminated, true);
 		complete(&channel->go_on);

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ream.experiment.engine import MAX_CHANNELS, EngineRow
 from ream.experiment.shape import (
     MAX_ROUNDS,
     PAGE_BYTES,
     BytesOf,
     ExperimentBase,
-    RowBase,
     Stage,
 )
 from ream.experiment.size import Size, format_size
@@ -36,7 +36,6 @@ _NR_HUGE = {"vm": 2048, "live": 256}
 """By stage, unless a row says otherwise; the published run takes 16,384 out of 250 GB."""
 
 MAX_HUGE = 1 << 20
-MAX_CHANNELS = 16
 MAX_BYTES = 1 << 40
 MAX_BATCH_PAGES = HUGE_BYTES // PAGE_BYTES
 
@@ -63,7 +62,7 @@ def _buffer_bytes(fields: dict[str, Any]) -> int:
     return 256 << 20 if fields["stage"] == "native" else 0
 
 
-class CompactRow(RowBase):
+class CompactRow(EngineRow):
     """Huge pages allocated one after the other, where memory has holes of a page only.
 
     nr_huge: how many. node_bytes: of the guest's second node, where nothing else is.
@@ -115,6 +114,8 @@ class CompactRow(RowBase):
             raise ValueError(f"the {self.stage} stage has no mode {self.mode}")
         if self.threads is not None:
             raise ValueError("threads are not given here: say channels")
+        if self.model and self.stage != "native":
+            raise ValueError("engine_model can only be given in the native stage")
         if self.stage == "vm" and self.rounds != 1:
             raise ValueError("rounds: a guest is fragmented once; give launches")
         return self
@@ -207,7 +208,7 @@ class CompactRow(RowBase):
     @property
     def cpus_wanted(self) -> int | None:
         if self.stage == "native":
-            return max(1, self.channels)
+            return max(1, self.workers)
         # The hog shares its CPU; it is the engine, which is software, that has another.
         return 2 if self.uses_dma else 1
 
@@ -230,6 +231,9 @@ class CompactRow(RowBase):
             "measure": self.measure if native else None,
             "tlb_flush": self.tlb_flush if native else None,
             "two_cpus": self.timed if vm else None,
+            "engine_model": self.engine_model if self.channels else None,
+            "engine_setup_ns": self.model.setup_ns if self.model else None,
+            "engine_mb_per_s": self.model.mb_per_s if self.model else None,
         }
 
     def title(self) -> str:
@@ -256,7 +260,8 @@ class CompactRow(RowBase):
             return "nothing is copied"
         if not self.channels:
             return "copied by the CPU"
-        return f"{self.channels} channel{'s' if self.channels > 1 else ''} of the DMA engine"
+        said = f"{self.channels} channel{'s' if self.channels > 1 else ''} of the DMA engine"
+        return f"{said}, {self.model_words()}" if self.model else said
 
 
 class Compact(ExperimentBase[CompactRow]):

@@ -5,7 +5,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ream.experiment.shape import PAGE_BYTES, BytesOf, Cell, ExperimentBase, RowBase
+from ream.experiment.engine import MAX_CHANNELS, EngineRow
+from ream.experiment.shape import PAGE_BYTES, BytesOf, Cell, ExperimentBase
 from ream.experiment.size import Size, format_size
 from ream.values import Scalar
 
@@ -13,11 +14,10 @@ PMD_BYTES = 2 << 20  # HPAGE_PMD_SIZE of x86-64: the largest folio here
 FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10) if order != 1)
 """Anonymous memory has no folios of two pages: THP_ORDERS_ALL_ANON, include/linux/huge_mm.h."""
 
-MAX_CHANNELS = 16  # dcbm's nr_dma_chan, and the published table's last line
 MAX_BUFFER_BYTES = 64 << 30
 
 
-class MigrateRow(RowBase):
+class MigrateRow(EngineRow):
     """migrate_pages() of one buffer of anonymous folios, all of one size.
 
     channels: that copy at once; 0 is the kernel's own copy, folio by folio, whatever the variant.
@@ -60,6 +60,8 @@ class MigrateRow(RowBase):
             raise ValueError("measure = metadata copies nothing, so it has no channels")
         if self.engine != "threads" and not self.channels:
             raise ValueError("engine is given, but no channels")
+        if self.engine != "threads" and self.model:
+            raise ValueError("engine = dma is what every row with an engine_model has")
         return self
 
     @model_validator(mode="after")
@@ -114,13 +116,21 @@ class MigrateRow(RowBase):
 
     @property
     def cpus_wanted(self) -> int | None:
-        return max(1, self.channels)
+        return max(1, self.workers)
+
+    @property
+    def provider(self) -> Literal["threads", "dma"]:
+        """What copies in `ream`: a model has no threads."""
+        return "dma" if self.model else self.engine
 
     @property
     def cell(self) -> Cell | None:
-        """Of the published table: its lines are numbers of channels, its columns are sizes."""
+        """Of the published table: its lines are numbers of channels, its columns are sizes.
+
+        Threads that copy as fast as they can are no channels of that table.
+        """
         asked = ("mapped", "mappings", "measure", "tlb_flush", "mode", "pre_state", "engine")
-        if any(getattr(self, name) != self._plain(name) for name in asked):
+        if self.stands_in or any(getattr(self, name) != self._plain(name) for name in asked):
             return None
         return Cell(self.channels, self.folio)
 
@@ -135,7 +145,7 @@ class MigrateRow(RowBase):
             "folio_kib": self.folio_bytes >> 10,
             "buffer_bytes": self.buffer_bytes,
             "channels": self.channels,
-            "engine": self.engine if self.channels and self.stage != "live" else None,
+            "engine": self.provider if self.channels and self.stage != "live" else None,
             "mapped": self.mapped,
             "nr_ptes": self.nr_ptes,
             "mappings": self.mappings,
@@ -143,6 +153,9 @@ class MigrateRow(RowBase):
             "tlb_flush": self.tlb_flush if native else None,
             "mode": self.mode,
             "pre_state": self.pre_state if native else None,
+            "engine_model": self.engine_model if self.channels else None,
+            "engine_setup_ns": self.model.setup_ns if self.model else None,
+            "engine_mb_per_s": self.model.mb_per_s if self.model else None,
         }
 
     def title(self) -> str:
@@ -170,7 +183,8 @@ class MigrateRow(RowBase):
         if not self.channels:
             return ("serial",)
         engine = " of the DMA engine" if self.engine == "dma" else ""
-        return (f"{self.channels} channel{'s' if self.channels > 1 else ''}{engine}",)
+        said = f"{self.channels} channel{'s' if self.channels > 1 else ''}{engine}"
+        return (said, self.model_words()) if self.model else (said,)
 
 
 class Migrate(ExperimentBase[MigrateRow]):

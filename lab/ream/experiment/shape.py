@@ -150,6 +150,11 @@ class RowBase(Value):
         return None
 
     @property
+    def model_of_device(self) -> str | None:
+        """The declared model of that device which stands in for it, with its numbers."""
+        return None
+
+    @property
     def cell(self) -> Cell | None:
         """Its place in the experiment's grid; None: it has none."""
         return None

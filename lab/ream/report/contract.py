@@ -182,6 +182,8 @@ class Comparison(_Part):
     stand_in: str | None = None
     """What stands in here for the device that the table is about, and is no model of it."""
     inferred: Texts = ()
+    model: str | None = None
+    """The declared model of that device which stands in for it, with its numbers."""
 
 
 class Whole(_Part):

@@ -380,6 +380,7 @@ def _comparison(
         better=printed.better,
         params=printed.line.params,
         stand_in=measured.row.stands_in,
+        model=measured.row.model_of_device,
         threads=printed.threads,
         inferred=printed.inferred,
         cpus=table.cpus,

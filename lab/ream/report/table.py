@@ -346,7 +346,9 @@ def _published(table: Comparison) -> Iterator[str]:
     ratio = "no ratio" if table.ratio is None else f"{word} {about}{fit(table.ratio, 5, 3)}"
     more = "".join(f"; {part}" for part in (table.claims, table.machine) if part)
     yield from _said("table", f"{table.id} ({source}): {values}{ratio}{more}")
-    yield from _said("verdict", f"{table.verdict.upper()}: {table.reason or 'no reason recorded'}")
+    model = f" (engine modelled as {table.model})" if table.model else ""
+    reason = table.reason or "no reason recorded"
+    yield from _said("verdict", f"{table.verdict.upper()}{model}: {reason}")
     if table.differs:
         yield from _said("differs", "; ".join(table.differs))
 

@@ -332,6 +332,7 @@ def sample_of(said: FolioSample | MoveSample, row: LiveRow) -> Sample:
         time_ns=said.time_ns,
         nr_bytes=entries,
         verified=said.verified,
+        cpu_ns=said.cpu_ns if isinstance(said, MoveSample) else None,
     )
 
 

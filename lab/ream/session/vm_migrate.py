@@ -71,18 +71,27 @@ class MigrateBoot(Boot):
         )
 
 
-def step_of(row: MigrateRow, modules: Collection[str]) -> Step:
-    """What a boot does for a row, in a kernel with these modules."""
+def step_of(row: MigrateRow, modules: Collection[str], *, icount: bool = False) -> Step:
+    """What a boot does for a row, in a kernel with these modules.
+
+    icount: instructions are counted, of which a device that is waited for takes none; so there
+    the engine has no model.
+    """
     folio_kib = row.folio_bytes >> 10
     if row.channels:
-        for provider in _PROVIDERS[row.engine]:
+        for provider in _PROVIDERS[row.provider]:
             if provider in modules:
-                return Step(folio_kib, provider, row.channels)
+                model = row.model if provider == "dcbm" and not icount else None
+                return Step(folio_kib, provider, row.channels, model)
     return Step(folio_kib)
 
 
 def plan_of(
-    rows: Iterable[MigrateRow], seed: int, modules: Collection[str] = ("dcbm", "mtcopy")
+    rows: Iterable[MigrateRow],
+    seed: int,
+    modules: Collection[str] = ("dcbm", "mtcopy"),
+    *,
+    icount: bool = False,
 ) -> MigratePlan:
     """What a boot does that gives these rows their samples, a step each, in their order.
 
@@ -93,7 +102,7 @@ def plan_of(
     if len(sizes) > 1 or len(rounds) > 1:
         raise BadUsage("the rows of one boot differ in buffer_bytes or rounds: run them apart")
     return MigratePlan(
-        steps=tuple(step_of(row, modules) for row in rows),
+        steps=tuple(step_of(row, modules, icount=icount) for row in rows),
         buffer_bytes=sizes.pop(),
         rounds=rounds.pop(),
         seed=seed,
@@ -157,6 +166,7 @@ def measure_migrate_vm(
             seed=request.seed,
             append=setting.options.append,
             consoles=logs,
+            icount=setting.icount,
         )
         taken = _measure(boots, rows, at_once=at_once, record=record, reporter=reporter)
     return Measured(
@@ -183,13 +193,14 @@ def plan_boots(
     seed: int,
     append: tuple[str, ...],
     consoles: Path,
+    icount: bool = False,
 ) -> list[MigrateBoot]:
     """Every variant once in every launch, in the launch's random order."""
     return [
         MigrateBoot(
             variant=variant,
             launch=launch.number,
-            plan=plan_of(rows, seed, kernels[variant][0].modules),
+            plan=plan_of(rows, seed, kernels[variant][0].modules, icount=icount),
             machine=machine,
             kernel=kernels[variant][1],
             append=append,
@@ -253,6 +264,7 @@ def sample_of(said: MigrateSample, row: MigrateRow, step: Step, boot: MigrateBoo
         time_ns=said.time_ns,
         nr_bytes=said.nr_bytes,
         verified=said.verified,
+        cpu_ns=said.cpu_ns,
     )
 
 
@@ -265,6 +277,8 @@ def remarks(row: MigrateRow, taken: Taken, setting: Setting) -> Iterator[str]:
         if step.provider != "none":
             yield f"{variant}: {copied(step, said)}"
     if setting.icount:
+        if row.model:
+            yield "the engine has no model here: who waits for a device executes no instructions"
         yield (
             f"instructions are the whole guest's, of its one CPU: {row.buffer_bytes:,} bytes copied"
             f" ({row.buffer_bytes // PAGE_BYTES:,} pages) are among them, whoever copies"
@@ -283,4 +297,8 @@ def copied(step: Step, said: MigrateSample) -> str:
             f"{said.counters.get('swdma_descriptors', 0):,} descriptors,"
             f" {said.counters.get('swdma_bytes', 0):,} bytes of the software engine"
         )
+    if step.model:
+        late = said.counters.get("swdma_late", 0)
+        kept = f"could not be kept {late:,} times: its threads were slower" if late else "was kept"
+        parts.append(f"the model ({step.model}) {kept}")
     return "; ".join(parts)

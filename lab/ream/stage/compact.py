@@ -51,6 +51,7 @@ def timed(row: CompactRow) -> Timed:
         rounds=row.rounds,
         engine="dma" if row.channels else "serial",
         channels=row.channels,
+        model=row.model,
         pre_state=PRE_STATE,
         copies=row.measure == "move",
         flush=row.tlb_flush == "measured",

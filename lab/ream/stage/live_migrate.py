@@ -30,6 +30,8 @@ class MoveSample:
     time_ns: int
     nr_bytes: int
     verified: bool
+    cpu_ns: int | None = None
+    """CPU time of the caller, which copies itself."""
 
 
 def memory_nodes(root: Path = Path("/")) -> tuple[int, ...]:
@@ -125,4 +127,5 @@ def read_moves(said: str, *, launch: int, round_number: int) -> Iterator[MoveSam
                 time_ns=fields["time_ns"],
                 nr_bytes=fields["nr_bytes"],
                 verified=fields["verified"],
+                cpu_ns=fields.get("cpu_ns"),
             )

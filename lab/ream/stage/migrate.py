@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ream.errors import ReamError
 from ream.experiment.compact import CompactRow
+from ream.experiment.engine import EngineModel
 from ream.experiment.migrate import PMD_BYTES, MigrateRow
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import Facts
@@ -98,6 +99,7 @@ class Case:
     flush: bool = False
     folio_bytes: int = PAGE_BYTES
     heads: NDArray[np.uint64] | None = None
+    model: EngineModel | None = None
 
 
 def case_of(
@@ -239,6 +241,8 @@ class _Writer:
             "no_copy": int(not case.copies),
             "engine": case.engine,
             "channels": case.channels,
+            "setup_ns": case.model.setup_ns if case.model else 0,
+            "mb_per_s": case.model.mb_per_s if case.model else 0,
             "faults": _commas(case.faults.get(name, 0) for name in FAULTS),
             "src": files.path(case.before.src),
             "dst": files.path(case.before.dst),
@@ -377,6 +381,7 @@ class Timed:
     pre_state: str = "warm"
     copies: bool = True
     flush: bool = False
+    model: EngineModel | None = None
 
 
 @contextmanager
@@ -412,7 +417,9 @@ def timed_plan(
             copies=buffer.copies,
             flush=buffer.flush,
             folio_bytes=PAGE_BYTES << buffer.kind.order,
-            heads=heads if buffer.copies else None,
+            # What a CPU can copy is no limit of an engine that takes none.
+            heads=heads if buffer.copies and buffer.model is None else None,
+            model=buffer.model,
         )
 
     with written_plan(map(case, buffers), facts, place, work) as planned:
@@ -441,8 +448,9 @@ def _timed(row: MigrateRow) -> Timed:
         name=row.name,
         kind=kind,
         rounds=row.rounds,
-        engine=row.engine if row.channels else "serial",
+        engine=row.provider if row.channels else "serial",
         channels=row.channels,
+        model=row.model,
         pre_state=row.pre_state,
         copies=row.measure == "move",
         flush=row.tlb_flush == "measured",
@@ -463,10 +471,10 @@ R = TypeVar("R", MigrateRow, CompactRow)
 
 def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:
     """Which rows are run here: those with few enough channels for its CPUs."""
-    suited = suit_rows(rows, lambda row: row.channels, what="channel", most=most, cpus=cpus)
+    suited = suit_rows(rows, lambda row: row.workers, what="channel", most=most, cpus=cpus)
     # Whoever waits for the channels of a DMA engine is none of them.
-    channels = max((row.channels for row in suited.rows), default=0)
-    return replace(suited, cpus=max(suited.cpus, channels + 1))
+    workers = max((row.workers for row in suited.rows), default=0)
+    return replace(suited, cpus=max(suited.cpus, workers + 1))
 
 
 def needed_bytes(rows: Sequence[MigrateRow], build: Build) -> int:

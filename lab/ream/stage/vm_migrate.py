@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.errors import ReamError, VerificationFailed
+from ream.experiment.engine import EngineModel
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
@@ -57,9 +58,13 @@ class Step:
     provider: Provider = "none"
     parts: int = 0
     """Channels or threads."""
+    model: EngineModel | None = None
+    """What a channel takes at least."""
 
     def __str__(self) -> str:
-        return f"{self.folio_kib}/{self.provider}/{self.parts}"
+        words = f"{self.folio_kib}/{self.provider}/{self.parts}"
+        model = self.model
+        return words if model is None else f"{words}/{model.setup_ns}/{model.mb_per_s}"
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,8 @@ class MigrateSample(Value):
     counters: Mapping[str, int]
     """By how much each has grown; workloads/counters.c names them."""
     verified: bool
+    cpu_ns: int | None = None
+    """CPU time of the caller, and where nobody else works of all processes; None: not known."""
 
 
 def two_nodes(cpus: int, plan: MigratePlan) -> tuple[Node, ...]:

@@ -20,7 +20,7 @@ COMPACT_THP = "compact_thp"
 
 SOURCES: Mapping[str, tuple[str, ...]] = {
     FORK_FOLIOS: ("fork_folios.c", "folios.c", "program.c"),
-    MOVE_FOLIOS: ("move_folios.c", "folios.c", "nodes.c", "counters.c", "program.c"),
+    MOVE_FOLIOS: ("move_folios.c", "folios.c", "nodes.c", "counters.c", "cpu_time.c", "program.c"),
     MIGRATE_SOAK: ("migrate_soak.c", "soak_worker.c", "soak_kernel.c", "nodes.c", "program.c"),
     FRAGMENT: ("fragment.c", "counters.c", "holes.c", "nodes.c", "program.c"),
     HOG: ("hog.c", "program.c"),

@@ -5,9 +5,13 @@
  */
 #include <linux/completion.h>
 #include <linux/jiffies.h>
+#include <linux/minmax.h>
 #include <linux/swait.h>
 #include <linux/time64.h>
+#include "interrupts.h"
 #include "kernel.h"
+
+unsigned long (*host_take_interrupts)(void);
 
 /* Who waits for a completion does so without this queue. */
 void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
@@ -33,6 +37,24 @@ void complete(struct completion *x)
 	host_wake(done);
 }
 
+/* Until the count is not 0, or later; an interrupt may be what changes it. */
+static void sleep_until(unsigned int *done, unsigned long end_ns)
+{
+	unsigned long now_ns;
+
+	if (host_take_interrupts)
+		end_ns = min(end_ns, host_take_interrupts());
+	if (READ_ONCE(*done))
+		return;
+	if (end_ns == ULONG_MAX) {
+		host_sleep(done, 0);
+		return;
+	}
+	now_ns = host_now_ns();
+	if (now_ns < end_ns)
+		host_sleep_for(done, 0, end_ns - now_ns);
+}
+
 void wait_for_completion(struct completion *x)
 {
 	unsigned int done = READ_ONCE(x->done);
@@ -40,7 +62,7 @@ void wait_for_completion(struct completion *x)
 	HOST_STUB("custom");
 	for (;;) {
 		if (!done) {
-			host_sleep(&x->done, 0);
+			sleep_until(&x->done, ULONG_MAX);
 			done = READ_ONCE(x->done);
 		} else if (__atomic_compare_exchange_n(&x->done, &done, done - 1,
 						       false, __ATOMIC_ACQUIRE,
@@ -61,18 +83,15 @@ unsigned long wait_for_completion_timeout(struct completion *x,
 
 	HOST_STUB("custom");
 	for (;;) {
-		unsigned long now_ns;
-
 		if (done && __atomic_compare_exchange_n(&x->done, &done, done - 1,
 							false, __ATOMIC_ACQUIRE,
 							__ATOMIC_RELAXED))
 			return 1;
 		if (done)
 			continue;
-		now_ns = host_now_ns();
-		if (now_ns >= end_ns)
+		if (host_now_ns() >= end_ns)
 			return 0;
-		host_sleep_for(&x->done, 0, end_ns - now_ns);
+		sleep_until(&x->done, end_ns);
 		done = READ_ONCE(x->done);
 	}
 }

@@ -185,7 +185,14 @@ def _counterpart(one: Comparison) -> tuple[str, ...]:
         "; ".join(part for part in (printed_values(one), one.claims) if part) or NONE,
         published_ratio(one),
         one.verdict.upper(),
-        one.reason or "no reason recorded",
+        "; ".join(
+            part
+            for part in (
+                one.reason or "no reason recorded",
+                f"engine modelled as {one.model}" if one.model else "",
+            )
+            if part
+        ),
     )
 
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the migrate experiment: a DMA engine that is a model, for kernels that
+ * copy by one. It is what dmaengine calls a device, and dcbm uses it as it
+ * uses any other.
+ *
+ * A channel carries out one descriptor after the other. Each takes the time
+ * that the experiment declares: its set-up, and its bytes at the channel's
+ * bandwidth. The channel interrupts when all that it was given is done.
+ *
+ * It has no thread. The CPU that waits takes the interrupts, as soon as it
+ * looks at the clock or sleeps; how late it wakes up is the host's affair, and
+ * stands for the cost of an interrupt. So a channel takes no CPU, as a device
+ * would take none.
+ *
+ * Bytes are moved when the clock has stopped, by model_settle(): nobody looks
+ * at a target before that. What is moved is what the descriptors said, and
+ * only of those that were completed. That memory has less bandwidth left for
+ * the CPU while a device copies is not in the model.
+ */
+#ifdef CONFIG_DMA_ENGINE
+
+#include <linux/dmaengine.h>
+#include <linux/list.h>
+#include <linux/math64.h>
+#include <linux/mm.h>
+#include "interrupts.h"
+#include "kernel.h"
+#include "migrate_kernel.h"
+
+#define NR_CHANNELS 16		/* as many as dcbm can use */
+#define NR_DESCRIPTORS 1024	/* of a channel; dcbm has half as many in flight */
+
+struct order {
+	struct dma_async_tx_descriptor tx;
+	struct list_head node;
+	dma_addr_t dst;
+	dma_addr_t src;
+	size_t len;
+};
+
+struct channel {
+	struct dma_chan chan;
+	struct list_head free;
+	struct list_head submitted;
+	struct list_head issued;
+	unsigned long done_ns;		/* when all that is issued is done */
+	struct order orders[NR_DESCRIPTORS];
+};
+
+static struct {
+	struct dma_device dma;
+	struct channel *channels;
+	unsigned int setup_ns;
+	unsigned int mb_per_s;
+	/* What is to be moved when the clock has stopped. */
+	struct copy {
+		dma_addr_t dst;
+		dma_addr_t src;
+		size_t len;
+	} *copies;
+	unsigned long nr_copies, most_copies;
+} model;
+
+static struct channel *to_channel(struct dma_chan *chan)
+{
+	return container_of(chan, struct channel, chan);
+}
+
+/* --- Time --- */
+
+static unsigned long time_of(const struct order *order)
+{
+	return model.setup_ns + div_u64((u64)order->len * 1000, model.mb_per_s);
+}
+
+/* One order is over: it is to be moved later, and its client hears of it. */
+static void complete_order(struct channel *channel, struct order *order)
+{
+	struct dma_async_tx_descriptor tx = order->tx;
+	const struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
+
+	if (WARN_ON(model.nr_copies == model.most_copies))
+		return;
+	model.copies[model.nr_copies++] = (struct copy) {
+		order->dst, order->src, order->len,
+	};
+	channel->chan.completed_cookie = tx.cookie;
+	list_move_tail(&order->node, &channel->free);
+	if (tx.callback_result)
+		tx.callback_result(tx.callback_param, &result);
+	else if (tx.callback)
+		tx.callback(tx.callback_param);
+}
+
+static unsigned long take_interrupts(void)
+{
+	unsigned long next_ns = ULONG_MAX, now_ns = host_now_ns();
+	unsigned int i;
+
+	for (i = 0; i < NR_CHANNELS; i++) {
+		struct channel *channel = &model.channels[i];
+		struct order *order, *next;
+
+		if (list_empty(&channel->issued))
+			continue;
+		if (channel->done_ns > now_ns) {
+			next_ns = min(next_ns, channel->done_ns);
+			continue;
+		}
+		list_for_each_entry_safe(order, next, &channel->issued, node)
+			complete_order(channel, order);
+	}
+	return next_ns;
+}
+
+void model_settle(void)
+{
+	const struct copy *copy = model.copies;
+
+	for (; copy < model.copies + model.nr_copies; copy++)
+		memcpy(phys_to_virt(copy->dst), phys_to_virt(copy->src), copy->len);
+	model.nr_copies = 0;
+}
+
+/* --- What dmaengine asks of a driver --- */
+
+static dma_cookie_t submit(struct dma_async_tx_descriptor *tx)
+{
+	struct order *order = container_of(tx, struct order, tx);
+	struct channel *channel = to_channel(tx->chan);
+
+	tx->cookie = ++channel->chan.cookie;
+	list_add_tail(&order->node, &channel->submitted);
+	return tx->cookie;
+}
+
+static void issue_pending(struct dma_chan *chan)
+{
+	struct channel *channel = to_channel(chan);
+	struct order *order;
+
+	channel->done_ns = max(channel->done_ns, host_now_ns());
+	list_for_each_entry(order, &channel->submitted, node)
+		channel->done_ns += time_of(order);
+	list_splice_tail_init(&channel->submitted, &channel->issued);
+}
+
+static struct dma_async_tx_descriptor *
+prep_dma_memcpy(struct dma_chan *chan, dma_addr_t dst, dma_addr_t src,
+		size_t len, unsigned long flags)
+{
+	struct channel *channel = to_channel(chan);
+	struct order *order = list_first_entry_or_null(&channel->free,
+						       struct order, node);
+
+	if (!order)
+		return NULL;
+	list_del(&order->node);
+	memset(&order->tx, 0, sizeof(order->tx));
+	dma_async_tx_descriptor_init(&order->tx, chan);
+	order->tx.tx_submit = submit;
+	order->tx.flags = flags;
+	order->dst = dst;
+	order->src = src;
+	order->len = len;
+	return &order->tx;
+}
+
+static enum dma_status tx_status(struct dma_chan *chan, dma_cookie_t cookie,
+				 struct dma_tx_state *state)
+{
+	return cookie <= chan->completed_cookie ? DMA_COMPLETE : DMA_IN_PROGRESS;
+}
+
+/* What has not been completed is never moved. */
+static int terminate_all(struct dma_chan *chan)
+{
+	struct channel *channel = to_channel(chan);
+
+	list_splice_tail_init(&channel->issued, &channel->free);
+	list_splice_tail_init(&channel->submitted, &channel->free);
+	return 0;
+}
+
+/* It has no thread that could still be at it. */
+static void synchronize(struct dma_chan *chan)
+{
+}
+
+static int alloc_chan_resources(struct dma_chan *chan)
+{
+	struct channel *channel = to_channel(chan);
+	unsigned int i;
+
+	INIT_LIST_HEAD(&channel->free);
+	for (i = 0; i < NR_DESCRIPTORS; i++)
+		list_add_tail(&channel->orders[i].node, &channel->free);
+	chan->cookie = 0;
+	chan->completed_cookie = 0;
+	channel->done_ns = 0;
+	return NR_DESCRIPTORS;
+}
+
+static void free_chan_resources(struct dma_chan *chan)
+{
+}
+
+static void init(struct device *dev)
+{
+	struct dma_device *dma = &model.dma;
+	unsigned int i;
+
+	dma->dev = dev;
+	dma_cap_set(DMA_MEMCPY, dma->cap_mask);
+	dma->device_alloc_chan_resources = alloc_chan_resources;
+	dma->device_free_chan_resources = free_chan_resources;
+	dma->device_prep_dma_memcpy = prep_dma_memcpy;
+	dma->device_tx_status = tx_status;
+	dma->device_issue_pending = issue_pending;
+	dma->device_terminate_all = terminate_all;
+	dma->device_synchronize = synchronize;
+	INIT_LIST_HEAD(&dma->channels);
+	model.channels = host_alloc(NR_CHANNELS * sizeof(*model.channels));
+	for (i = 0; i < NR_CHANNELS; i++) {
+		struct channel *channel = &model.channels[i];
+
+		channel->chan.device = dma;
+		INIT_LIST_HEAD(&channel->submitted);
+		INIT_LIST_HEAD(&channel->issued);
+		list_add_tail(&channel->chan.device_node, &dma->channels);
+	}
+	dma_async_device_register(dma);
+	host_take_interrupts = take_interrupts;
+}
+
+struct dma_device *model_engine(struct device *dev, const struct migrate_request *request)
+{
+	if (!model.channels)
+		init(dev);
+	model.setup_ns = request->setup_ns;
+	model.mb_per_s = request->mb_per_s;
+	model.nr_copies = 0;
+	/* A descriptor copies a page at least, and each page is copied once. */
+	if (request->nr_pages > model.most_copies) {
+		host_free(model.copies);
+		model.most_copies = request->nr_pages;
+		model.copies = host_alloc(model.most_copies * sizeof(*model.copies));
+	}
+	return &model.dma;
+}
+
+#endif /* CONFIG_DMA_ENGINE */

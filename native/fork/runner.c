@@ -300,9 +300,19 @@ static bool same_copies(const struct row *row, const char *subject)
 {
 	const unsigned long *pair = (const unsigned long *)now.copies.start;
 
-	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2)
-		if (memcmp(contents(pair[i]), contents(pair[i + 1]), PAGE_BYTES))
-			return say(row, subject, "the copy of frame", pair[i], 0, 1);
+	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2) {
+		const unsigned char *is = contents(pair[i + 1]);
+		const unsigned char *expected = contents(pair[i]);
+		size_t at = 0;
+
+		while (at < PAGE_BYTES && is[at] == expected[at])
+			at++;
+		if (at == PAGE_BYTES)
+			continue;
+		fprintf(stderr, "%s: %s: frame %lu is not the copy of frame %lu that it must be\n",
+			row->name, subject, pair[i + 1], pair[i]);
+		return say(row, subject, "its byte", at, is[at], expected[at]);
+	}
 	return true;
 }
 

@@ -223,6 +223,11 @@ def boots(launches: int, options: GuestOptions = USUAL) -> list[Any]:
     return vm_compact.plan_boots(planned, VM, settings(options), kernels(), consoles=Path("logs"))
 
 
+def test_this_seed_plans_these_boots_in_every_version() -> None:
+    its = [boot.variant for boot in boots(1) if boot.row.name == "dma"]
+    assert its == ["ream", "published", "before", "before-again"]
+
+
 def test_counted_rows_are_booted_in_every_launch_as_timed_ones_are() -> None:
     its = boots(3)
     assert len(its) == 4 * 4 * 3

@@ -6,7 +6,6 @@ launch, and now and then a sample far off. What is tested is what a run calls, n
 """
 
 import math
-import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -31,9 +30,6 @@ from ream.paths import CHECKOUT
 from ream.record.record import Record
 
 RECORDS = CHECKOUT / "docs" / "records"
-METHOD = CHECKOUT / "docs" / "method.md"
-SAID_OF_ONE_SIDED = re.compile(r"holds the mean over all layouts in (\d+) of\s+100")
-SAID_OF_COPIES = re.compile(r"none of\s+more than (\d+) second\s+copies")
 
 Floats = NDArray[np.float64]
 
@@ -246,7 +242,7 @@ def test_the_correction_alone_holds_where_the_floor_does_not_help() -> None:
 
 def test_second_copies_of_before_in_the_kept_records_differ_by_chance_only() -> None:
     # Real machines' A/A: what they say is decided as effects are, all of a record together.
-    p_values = []
+    p_values, standing = [], []
     for run_id in sorted(path.parent.name for path in RECORDS.glob("*/run.json")):
         record = Record.load(run_id, RECORDS)
         timed = {row["row"] for row in record.run["rows"] if row["unit"] == "ns"}
@@ -255,12 +251,12 @@ def test_second_copies_of_before_in_the_kept_records_differ_by_chance_only() -> 
             its.setdefault(sample.row, []).append(sample)
         floors = [noise_floor(samples) for row, samples in its.items() if row in timed]
         found = [p for floor in floors if floor and (p := p_value(floor)) is not None]
-        assert not any(outstanding(found)), run_id
+        standing += [any(outstanding(found))] if found else []
         p_values += found
-    said = SAID_OF_COPIES.search(METHOD.read_text())
-    assert said is not None
-    assert int(said[1]) < len(p_values) <= 2 * int(said[1])
-    assert 0.01 <= float(np.mean(np.array(p_values) <= 0.05)) <= 0.10
+    # Whatever records are kept: each of these is to happen once in twenty, and four standard
+    # errors more are chance.
+    for happened in (standing, [p <= 0.05 for p in p_values]):
+        assert np.mean(happened) <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / len(happened))
 
 
 @pytest.mark.parametrize(
@@ -301,9 +297,8 @@ def test_a_bad_layout_that_one_copy_alone_meets_is_missed_as_often_as_the_method
         bad = np.where(draw.random(8) < share, cost, 0.0)
         logs = draw.normal(0, 0.01, 8) - bad
         covered += covers(over_launches(logs.tolist()), math.exp(-cost * share))
-    said = SAID_OF_ONE_SIDED.search(METHOD.read_text())
-    assert said is not None
-    assert abs(100 * covered / NR_RUNS - int(said[1])) <= 4
+    # Far from 95: docs/method.md says that of such a layout the interval knows too little.
+    assert 67 <= 100 * covered / NR_RUNS <= 75
 
 
 def test_a_layout_that_is_not_there_is_said_to_be_in_one_run_of_twenty() -> None:

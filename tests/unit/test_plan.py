@@ -9,6 +9,7 @@ from ream.experiment import make_row
 from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
+from ream.stage.live import visits
 
 VARIANTS = ("before", "before-again", "published", "ream")
 
@@ -42,6 +43,15 @@ def test_this_seed_plans_this_launch_in_every_version() -> None:
         2304,
         ("ream", "before-again", "published", "before"),
     )
+
+
+def test_this_seed_plans_these_visits_in_every_version() -> None:
+    planned = list(visits((4, 16, 64, 2048), rounds=2, launches=2, seed=42))
+    orders = ((16, 2048, 64, 4), (64, 2048, 16, 4), (64, 4, 16, 2048), (4, 16, 64, 2048))
+    places = ((0, 0), (0, 1), (1, 0), (1, 1))
+    assert planned == [
+        (*place, kib) for place, order in zip(places, orders, strict=True) for kib in order
+    ]
 
 
 def test_every_offset_and_every_order_has_its_chance() -> None:

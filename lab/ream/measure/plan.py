@@ -4,8 +4,11 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from ream.experiment import IMPLIED, PUBLISHED, Row
+
+_Name = TypeVar("_Name", int, str)
 
 OFFSET_STEP_BYTES = 64
 OFFSET_PAGE_BYTES = 4096
@@ -50,8 +53,7 @@ def plan_launches(variants: Sequence[str], *, launches: int, seed: int) -> tuple
             data_offset=_draw(seed, number, "offset")
             % (OFFSET_PAGE_BYTES // OFFSET_STEP_BYTES)
             * OFFSET_STEP_BYTES,
-            # Sorting by independent uniform keys is a uniform permutation.
-            link_order=tuple(sorted(variants, key=lambda name: _draw(seed, number, "link", name))),
+            link_order=drawn_order(variants, seed, number, "link"),
         )
         for number in range(launches)
     )
@@ -79,6 +81,14 @@ def plan_programs(
 
     planned = plan_launches(variants, launches=launches * nr_parts, seed=seed)
     return tuple(of_part(launch) for launch in planned)
+
+
+def drawn_order(items: Iterable[_Name], seed: int, *purpose: int | str) -> tuple[_Name, ...]:
+    """The items, each a different one, in an order drawn for this seed and purpose alone.
+
+    Sorting by independent uniform keys is a uniform permutation.
+    """
+    return tuple(sorted(items, key=lambda item: _draw(seed, *purpose, item)))
 
 
 def _draw(seed: int, *purpose: int | str) -> int:

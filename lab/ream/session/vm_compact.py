@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """compact in the vm stage: a fresh boot for every sample, since compaction undoes what it needs."""
 
-import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from ream.experiment import BEFORE_AGAIN, IDEAL_PAGES, PAGE_BYTES, Compact, Comp
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.compaction import Compacted
-from ream.measure.plan import Launch
+from ream.measure.plan import Launch, drawn_order
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
@@ -236,10 +235,9 @@ def plan_boots(
     """Every variant once for every row in every launch, side by side in random order."""
     boots = []
     for launch in launches:
-        draw = random.Random(launch.seed)  # noqa: S311 -- an order, no secret
         for row in rows:
             setting = settings.of(row)
-            for variant in draw.sample(launch.link_order, len(launch.link_order)):
+            for variant in drawn_order(launch.link_order, launch.seed, row.name):
                 image, kernel = kernels[variant]
                 plan = plan_of(row, seed_of(launch), image.modules)
                 boots.append(

@@ -3,13 +3,13 @@
 
 import json
 import os
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment.size import format_size
+from ream.measure.plan import drawn_order
 from ream.settings import Setting, sole_door
 from ream.stage.memory import available_bytes
 from ream.stage.workload import FORK_FOLIOS, build_workload, run_workload
@@ -107,10 +107,9 @@ def visits(
 
     Yields (launch, round, size): what drifts meanwhile meets all sizes alike.
     """
-    draw = random.Random(seed)  # noqa: S311 -- an order, no secret
     for launch in range(launches):
         for number in range(rounds):
-            for kib in draw.sample(tuple(folio_kib), len(folio_kib)):
+            for kib in drawn_order(folio_kib, seed, launch, "visit", number):
                 yield launch, number, kib
 
 

@@ -13,7 +13,7 @@ from ream.kernel.build import compiler_version
 from ream.paths import cache_dir
 from ream.record.machine import read_machine
 from ream.settings import JOURNAL, state_dir
-from ream.stage.accel import kvm_fault
+from ream.stage.accel import PVM, host_module, kvm_fault
 from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
 
@@ -117,6 +117,10 @@ def _guests() -> Iterator[Finding]:
         fault = kvm_fault(cache_dir())
     except CannotRunHere as cause:
         fault = f"the probe cannot be made ({cause})"
+    module = host_module()
+    if module is not None:
+        bears = ", which runs no stock guest" if module == PVM else ""
+        yield Finding("ok", "KVM's module", f"{module}{bears}")
     if fault is None:
         yield Finding("ok", "vm stage", "guests run under KVM: their times are times")
     else:

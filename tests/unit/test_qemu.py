@@ -1,17 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The command line of a guest, what a machine can be, and whether KVM works here."""
 
+import os
 import shlex
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ream import doctor
 from ream.errors import BadUsage, CannotRunHere
+from ream.session.guests import Setting
+from ream.session.request import GuestOptions
 from ream.stage import accel
-from ream.stage.accel import choose_accel, kvm_fault, probe_guest
-from ream.stage.qemu import QEMU, Machine, Node, parse_distance, parse_node, qemu_command
+from ream.stage.accel import (
+    KVM_CPUS,
+    Kvm,
+    ask_kvm,
+    choose_accel,
+    host_module,
+    kvm_fault,
+    probe_guest,
+)
+from ream.stage.qemu import QEMU, TCG_CPU, Machine, Node, parse_distance, parse_node, qemu_command
 
 GIB = 1 << 30
 
@@ -212,24 +225,37 @@ def test_qemu_takes_such_a_machine_without_a_word(machine: Machine, tmp_path: Pa
 
 
 def test_kvm_is_taken_if_a_guest_boots_under_it() -> None:
-    assert choose_accel("auto", probe=lambda: None) == ("kvm", "a guest boots under it")
-    assert choose_accel("kvm", probe=lambda: None) == ("kvm", "asked for")
+    plain, less = Kvm("host", None), Kvm("host,-arch-capabilities", None)
+    assert choose_accel("auto", probe=lambda: plain) == ("kvm", "host", "a guest boots under it")
+    assert choose_accel("kvm", probe=lambda: plain) == ("kvm", "host", "asked for")
+    assert choose_accel("auto", probe=lambda: less)[1:] == (
+        "host,-arch-capabilities",
+        "a guest boots under it, with -cpu host,-arch-capabilities",
+    )
+
+
+NO_KVM = Kvm(None, "no /dev/kvm")
 
 
 def test_tcg_is_taken_otherwise_and_the_reason_is_kept() -> None:
-    assert choose_accel("auto", probe=lambda: "no /dev/kvm") == ("tcg", "no /dev/kvm")
+    assert choose_accel("auto", probe=lambda: NO_KVM) == ("tcg", TCG_CPU, "no /dev/kvm")
 
 
 def test_kvm_that_is_asked_for_and_not_usable_cannot_run_here() -> None:
     with pytest.raises(CannotRunHere, match="--accel kvm: no /dev/kvm; --accel tcg needs"):
-        choose_accel("kvm", probe=lambda: "no /dev/kvm")
+        choose_accel("kvm", probe=lambda: NO_KVM)
 
 
 def test_nobody_asks_kvm_when_tcg_is_wanted() -> None:
-    def never() -> str:
+    def never() -> Kvm:
         raise AssertionError
 
-    assert choose_accel("tcg", probe=never) == ("tcg", "asked for")
+    assert choose_accel("tcg", probe=never) == ("tcg", TCG_CPU, "asked for")
+
+
+def test_the_cpu_that_came_up_is_the_guests() -> None:
+    setting = Setting("kvm", "said", False, GuestOptions(), "EPYC-v1,enforce")
+    assert " -accel kvm -cpu EPYC-v1,enforce -smp 2 " in command(setting.machine_of(4 * GIB))
 
 
 def test_without_a_kvm_device_there_is_nothing_to_probe(
@@ -239,28 +265,104 @@ def test_without_a_kvm_device_there_is_nothing_to_probe(
     assert kvm_fault(tmp_path) == f"there is no {tmp_path / 'kvm'}"
 
 
-def test_the_answer_is_remembered_until_the_host_boots_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+REFUSES = "-cpu ONE) echo 'qemu-system-x86_64: error: failed to set MSR 0x10a' >&2; exit 134 ;;"
+LACKS = (
+    "-cpu ONE) echo 'qemu-system-x86_64: warning: no pni' >&2;"
+    ' echo "qemu-system-x86_64: Host doesn\'t support requested features" >&2; exit 1 ;;'
+)
+COMES_UP = "-cpu ONE) echo ream; exit 33 ;;"
+HANGS = "-cpu ONE) exec sleep 30 ;;"
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """A function that makes a host whose QEMU answers each -cpu so; it returns the count."""
+
+    def make(module: str, *answers: tuple[str, str]) -> Path:
+        cases = [answer.replace("-cpu ONE", f"*'-cpu {cpu} '*") for cpu, answer in answers]
+        script = ["#!/bin/sh", f"echo >> {tmp_path}/starts", 'case "$* " in', *cases, "esac"]
+        bin_ = tmp_path / "bin"
+        bin_.mkdir(exist_ok=True)
+        (bin_ / QEMU).write_text("\n".join(script) + "\n")
+        (bin_ / QEMU).chmod(0o755)
+        (tmp_path / "modules" / module).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "kvm").touch()
+        (tmp_path / "boot_id").write_text("one\n")
+        monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
+        monkeypatch.setattr(accel, "KVM", tmp_path / "kvm")
+        monkeypatch.setattr(accel, "BOOT_ID", tmp_path / "boot_id")
+        monkeypatch.setattr(accel, "PROBE_DEADLINE_S", 2.0)
+        monkeypatch.setattr(accel, "host_module", lambda: host_module(tmp_path / "modules"))
+        return tmp_path / "starts"
+
+    return make
+
+
+def starts_of(counted: Path) -> int:
+    return len(counted.read_text())
+
+
+def test_a_guest_that_the_hosts_own_cpu_keeps_down_comes_up_with_less_of_it(
+    host: Callable[..., Path], tmp_path: Path
 ) -> None:
-    asked = []
-
-    def probe(which: str) -> str | None:
-        asked.append(which)
-        return None if len(asked) > 1 else "it hangs"
-
-    device, boot_id = tmp_path / "kvm", tmp_path / "boot_id"
-    device.touch()
-    boot_id.write_text("one\n")
-    monkeypatch.setattr(accel, "KVM", device)
-    monkeypatch.setattr(accel, "BOOT_ID", boot_id)
-    monkeypatch.setattr(accel, "probe_guest", probe)
+    counted = host("kvm_intel", ("host", REFUSES), ("host,-arch-capabilities", COMES_UP))
     cache = tmp_path / "cache"
-    assert [kvm_fault(cache), kvm_fault(cache)] == ["it hangs", "it hangs"]
-    assert len(asked) == 1
-    boot_id.write_text("two\n")
-    assert [kvm_fault(cache), kvm_fault(cache)] == [None, None]
-    assert asked == ["kvm", "kvm"]
-    assert [path.name for path in cache.iterdir()] == ["kvm-two"]
+    assert ask_kvm(cache) == Kvm("host,-arch-capabilities", None)
+    assert starts_of(counted) == 2
+    assert ask_kvm(cache) == Kvm("host,-arch-capabilities", None)
+    assert kvm_fault(cache) is None
+    assert starts_of(counted) == 2  # remembered until the host boots again
+    (tmp_path / "boot_id").write_text("two\n")
+    assert ask_kvm(cache).fault is None
+    assert starts_of(counted) == 4
+    assert [path.name for path in cache.iterdir()] == ["kvm-cpu-two"]
+
+
+def test_a_named_model_is_taken_where_nothing_of_the_hosts_own_comes_up(
+    host: Callable[..., Path], tmp_path: Path
+) -> None:
+    own = [(cpu, REFUSES) for cpu in ("host", "host,-arch-capabilities")]
+    host("kvm_amd", *own, ("EPYC-v1,enforce", COMES_UP))
+    assert ask_kvm(tmp_path / "cache") == Kvm("EPYC-v1,enforce", None)
+
+
+def test_every_cpu_that_was_tried_is_named_with_its_fault_and_so_is_pvm(
+    host: Callable[..., Path], tmp_path: Path
+) -> None:
+    named = [(cpu, LACKS) for cpu in KVM_CPUS[2:]]
+    counted = host("kvm_pvm", (KVM_CPUS[0], REFUSES), (KVM_CPUS[1], HANGS), *named)
+    cache = tmp_path / "cache"
+    said = str(ask_kvm(cache).fault)
+    assert said == (
+        "a guest does not come up under kvm (-cpu host: error: failed to set MSR 0x10a;"
+        " -cpu host,-arch-capabilities: no sign of life within 2 s; -cpu EPYC-v1,enforce or"
+        " Skylake-Server-v1,enforce or Nehalem-v1,enforce: Host doesn't support requested"
+        " features); the host's module kvm_pvm runs no stock guest"
+    )
+    assert ask_kvm(cache).fault == said
+    assert starts_of(counted) == len(KVM_CPUS)
+
+
+def test_a_guest_that_was_only_too_slow_is_tried_again(
+    host: Callable[..., Path], tmp_path: Path
+) -> None:
+    named = [(cpu, LACKS) for cpu in KVM_CPUS[1:]]
+    counted = host("kvm_intel", (KVM_CPUS[0], HANGS), *named)
+    assert "no sign of life" in str(kvm_fault(tmp_path / "cache"))
+    assert "no sign of life" in str(kvm_fault(tmp_path / "cache"))
+    assert starts_of(counted) == 2 * len(KVM_CPUS)
+
+
+def test_doctor_names_the_module_that_runs_guests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(doctor, "GUEST_TOOLS", ())
+    monkeypatch.setattr(doctor, "kvm_fault", lambda _cache: "a fault")
+    for module, text in (("kvm_pvm", "kvm_pvm, which runs no stock guest"), ("kvm_amd",) * 2):
+        monkeypatch.setattr(doctor, "host_module", lambda module=module: module)
+        found = {one.subject: one.text for one in doctor.examine()}
+        assert found["KVM's module"] == text
+        assert found["vm stage"].endswith(": a fault")
 
 
 def test_the_probe_guest_comes_up_where_emulation_surely_works() -> None:
@@ -271,10 +373,10 @@ def test_the_probe_guest_comes_up_where_emulation_surely_works() -> None:
 def test_a_probe_guest_that_does_not_come_up_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_qemu()
     monkeypatch.setattr(accel, "PROBE_DEADLINE_S", 0.01)
-    assert probe_guest("tcg") == "a guest did not come up under tcg within 0.01 s"
+    assert probe_guest("tcg") == "no sign of life within 0.01 s"
     monkeypatch.undo()
     monkeypatch.setattr(accel, "PROBE_MARK", b"another mark\n")
-    assert str(probe_guest("tcg")).startswith("a guest does not come up under tcg (")
+    assert probe_guest("tcg") is not None
 
 
 def test_without_qemu_there_is_nothing_to_probe_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from ream.session import guests
 from ream.session import vm_zone_device as vm
 from ream.session.native import by_config
 from ream.session.request import GuestOptions
+from ream.stage.accel import Kvm
 from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
 from ream.stage.qemu import Machine, Node
@@ -237,7 +238,7 @@ def test_a_guest_too_small_for_its_device_is_refused_before_anything_is_built() 
 
 
 def test_counting_is_for_one_cpu_under_tcg(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guests, "kvm_fault", lambda _cache: None)
+    monkeypatch.setattr(guests, "ask_kvm", lambda _cache: Kvm("host", None))
     assert guests.choose_setting(GuestOptions(), Path()).icount is False
     with pytest.raises(BadUsage, match="which KVM cannot"):
         guests.choose_setting(GuestOptions(icount=True), Path())

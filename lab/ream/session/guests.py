@@ -26,11 +26,11 @@ from ream.progress import Reporter
 from ream.record.receipt import Guest, GuestKind
 from ream.report.contract import Unit
 from ream.session.request import GuestOptions, Request
-from ream.stage.accel import choose_accel, kvm_fault
+from ream.stage.accel import ask_kvm, choose_accel
 from ream.stage.bench import config_files
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
-from ream.stage.qemu import QEMU, Accel, Machine, qemu_version
+from ream.stage.qemu import HOST_CPU, QEMU, Accel, Machine, qemu_version
 from ream.stage.vm import Kernel, boot_command
 from ream.variants import Variant
 
@@ -63,6 +63,8 @@ class Setting:
     reason: str
     icount: bool
     options: GuestOptions
+    cpu: str = HOST_CPU
+    """Words for -cpu under KVM."""
 
     def __str__(self) -> str:
         """What rounds of one run have to agree in."""
@@ -99,6 +101,7 @@ class Setting:
             nodes=asked.nodes,
             distances=asked.distances,
             options=asked.qemu_options,
+            kvm_cpu=self.cpu,
         )
 
 
@@ -107,7 +110,7 @@ def choose_setting(options: GuestOptions, cache: Path) -> Setting:
 
     Raises CannotRunHere if what was asked for is not to be had, BadUsage if it cannot be meant.
     """
-    accel, reason = choose_accel(options.accel, probe=lambda: kvm_fault(cache))
+    accel, cpu, reason = choose_accel(options.accel, probe=lambda: ask_kvm(cache))
     if options.icount and accel == "kvm":
         raise BadUsage("--icount counts instructions, which KVM cannot: use --accel tcg")
     icount = accel == "tcg" if options.icount is None else options.icount
@@ -116,7 +119,7 @@ def choose_setting(options: GuestOptions, cache: Path) -> Setting:
             f"--cpus {options.cpus}: where instructions are counted there is one CPU; "
             "--no-icount runs more, with times that are only emulated"
         )
-    return Setting(accel, reason, icount, options)
+    return Setting(accel, reason, icount, options, cpu)
 
 
 def launches_as_run(launches: int, setting: Setting) -> int:

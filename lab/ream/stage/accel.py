@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whether guests run under KVM here. One is booted to tell: that /dev/kvm opens proves nothing."""
+"""Whether guests run under KVM here, and as which CPU. One is booted to tell: that /dev/kvm opens
+proves nothing.
+"""
 
 import os
 import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ream.command import Command, last_words, require, run
 from ream.errors import CannotRunHere
 from ream.paths import CHECKOUT
-from ream.stage.qemu import QEMU, Accel
+from ream.stage.qemu import HOST_CPU, QEMU, TCG_CPU, Accel
 
 PROBE_SOURCE = CHECKOUT / "guest" / "probe.S"
 PROBE_MARK = b"ream\n"
@@ -25,49 +28,101 @@ COMPILER_DEADLINE_S = 60.0
 KVM = Path("/dev/kvm")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-NOT_IN_TIME = "a guest did not come up under"
+MODULES = Path("/sys/module")
+HOST_MODULES = ("kvm_intel", "kvm_amd", "kvm_pvm")
+"""Each runs KVM's guests in another way."""
+
+PVM = "kvm_pvm"
+"""Runs guests in ring 3 without the CPU's help, which a stock kernel does not bear."""
+
+KVM_CPUS = (
+    HOST_CPU,
+    f"{HOST_CPU},-arch-capabilities",
+    *(f"{name},enforce" for name in ("EPYC-v1", "Skylake-Server-v1", "Nehalem-v1")),
+)
+"""Words for -cpu, the best first. Some hosts refuse an MSR that comes with the CPU's own
+capabilities. A named model is taken only if KVM has all of it: `enforce` refuses it at once."""
+
+NOT_IN_TIME = "no sign of life within"
 """Begins the one fault that another try may not have."""
 
-WORKS = "works"
-"""What the remembered answer holds when there is no fault."""
+WORKS = "works with -cpu "
+"""What the remembered answer begins with when there is no fault; the words for -cpu follow."""
+
+
+@dataclass(frozen=True)
+class Kvm:
+    """What can be had of KVM here: one of the two is None."""
+
+    cpu: str | None
+    """Words for -cpu with which a guest comes up."""
+    fault: str | None
+    """Why none does."""
 
 
 def choose_accel(
-    asked: Literal["auto", "kvm", "tcg"], *, probe: Callable[[], str | None]
-) -> tuple[Accel, str]:
-    """The accelerator to use, and why.
+    asked: Literal["auto", "kvm", "tcg"], *, probe: Callable[[], Kvm]
+) -> tuple[Accel, str, str]:
+    """The accelerator to use, the words for -cpu, and why this accelerator.
 
-    probe: why KVM cannot be used, or None; asked only if it matters.
+    probe: what KVM can do here; asked only if it matters.
     Raises CannotRunHere if KVM is asked for and cannot be used.
     """
     if asked == "tcg":
-        return "tcg", "asked for"
-    fault = probe()
-    if fault is None:
-        return "kvm", "asked for" if asked == "kvm" else "a guest boots under it"
+        return "tcg", TCG_CPU, "asked for"
+    found = probe()
+    if found.cpu is not None:
+        why = "asked for" if asked == "kvm" else "a guest boots under it"
+        return "kvm", found.cpu, why if found.cpu == HOST_CPU else f"{why}, with -cpu {found.cpu}"
     if asked == "kvm":
-        raise CannotRunHere(f"--accel kvm: {fault}; --accel tcg needs no KVM, but emulates")
-    return "tcg", fault
+        raise CannotRunHere(f"--accel kvm: {found.fault}; --accel tcg needs no KVM, but emulates")
+    return "tcg", TCG_CPU, str(found.fault)
 
 
 def kvm_fault(cache: Path) -> str | None:
-    """Why KVM cannot be used, or None; asked once per boot of the host, and remembered in `cache`.
+    """Why KVM cannot be used, or None; see `ask_kvm`."""
+    return ask_kvm(cache).fault
+
+
+def ask_kvm(cache: Path) -> Kvm:
+    """What KVM can do here; asked once per boot of the host, and remembered in `cache`.
 
     Raises CannotRunHere if QEMU or the compiler is missing.
     """
     if not KVM.exists():
-        return f"there is no {KVM}"
+        return Kvm(None, f"there is no {KVM}")
     if not os.access(KVM, os.R_OK | os.W_OK):
-        return f"{KVM} may not be opened by this user"
+        return Kvm(None, f"{KVM} may not be opened by this user")
     # Rights are the user's, and asked every time; what KVM can do is the host's.
-    answer = cache / f"kvm-{BOOT_ID.read_text().strip()}"
+    answer = cache / f"kvm-cpu-{BOOT_ID.read_text().strip()}"
     try:
         said = answer.read_text()
     except OSError:
-        said = probe_guest("kvm") or WORKS
-        if not said.startswith(NOT_IN_TIME):
+        said, final = _try_cpus()
+        if final:
             _remember(answer, said)
-    return None if said == WORKS else said
+    cpu = said.removeprefix(WORKS)
+    return Kvm(None, said) if cpu == said else Kvm(cpu, None)
+
+
+def host_module(modules: Path = MODULES) -> str | None:
+    """The module that runs KVM's guests on this host; None where none is named."""
+    return next((name for name in HOST_MODULES if (modules / name).exists()), None)
+
+
+def _try_cpus() -> tuple[str, bool]:
+    """What to remember of each of KVM_CPUS in turn, and whether another try would say the same."""
+    faults: dict[str, list[str]] = {}
+    for cpu in KVM_CPUS:
+        fault = probe_guest("kvm", cpu)
+        if fault is None:
+            return f"{WORKS}{cpu}", True
+        faults.setdefault(fault, []).append(cpu)
+    pvm = host_module() == PVM
+    late = any(fault.startswith(NOT_IN_TIME) for fault in faults)
+    said = "; ".join(f"-cpu {' or '.join(cpus)}: {fault}" for fault, cpus in faults.items())
+    why = f"; the host's module {PVM} runs no stock guest" if pvm else ""
+    return f"a guest does not come up under kvm ({said}){why}", pvm or not late
 
 
 def _remember(answer: Path, said: str) -> None:
@@ -85,15 +140,17 @@ def _write(answer: Path, said: str) -> None:
     Path(partial.name).rename(answer)
 
 
-def probe_guest(accel: Accel) -> str | None:
+def probe_guest(accel: Accel, cpu: str = TCG_CPU) -> str | None:
     """Boot guest/probe.S, which needs no kernel; return why it did not come up, or None.
+
+    cpu: words for -cpu.
 
     Raises CannotRunHere if QEMU or the compiler is missing.
     """
     require(QEMU)
     require("setpriv")
     with tempfile.TemporaryDirectory(prefix="ream-probe-") as work:
-        argv = _probe_command(accel, _build_probe(Path(work)))
+        argv = _probe_command(accel, cpu, _build_probe(Path(work)))
         try:
             ended = subprocess.run(
                 argv,
@@ -105,11 +162,12 @@ def probe_guest(accel: Accel) -> str | None:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return f"{NOT_IN_TIME} {accel} within {PROBE_DEADLINE_S:g} s"
+            return f"{NOT_IN_TIME} {PROBE_DEADLINE_S:g} s"
     if ended.returncode == PROBE_EXIT and PROBE_MARK in ended.stdout:
         return None
-    words = last_words(ended.stderr.decode(errors="replace")).splitlines()[0]
-    return f"a guest does not come up under {accel} ({words})"
+    said = ended.stderr.decode(errors="replace")
+    errors = [line for line in said.splitlines() if ": warning: " not in line]
+    return last_words("\n".join(errors)).splitlines()[0].removeprefix(f"{QEMU}: ")
 
 
 def _build_probe(work: Path) -> Path:
@@ -122,11 +180,11 @@ def _build_probe(work: Path) -> Path:
     return image
 
 
-def _probe_command(accel: Accel, image: Path) -> tuple[str, ...]:
+def _probe_command(accel: Accel, cpu: str, image: Path) -> tuple[str, ...]:
     return (
         *("setpriv", "--pdeathsig=KILL", QEMU, "-nodefaults", "-no-user-config"),
         *("-display", "none", "-no-reboot", "-serial", "stdio", "-machine", "pc", "-m", "256M"),
-        *("-accel", accel, *(("-cpu", "host") if accel == "kvm" else ())),
+        *("-accel", accel, "-cpu", cpu),
         *("-drive", f"file={image.name},format=raw,if=ide,snapshot=on"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=1"),
     )

@@ -25,6 +25,9 @@ FSRM: under TCG a `rep` string instruction counts once per element. It asks TCG 
 that TCG lacks, has 40 bits of physical address, and reports L2 and L3 sizes as Intel CPUs do.
 """
 
+HOST_CPU = "host"
+"""The host's own CPU, as KVM hands it on."""
+
 LOCAL_DISTANCE = 10
 REMOTE_DISTANCE = 20
 LONGEST_DISTANCE = 254
@@ -69,6 +72,8 @@ class Machine:
     nodes: tuple[Node, ...] = ()
     distances: tuple[tuple[int, int, int], ...] = ()
     options: tuple[str, ...] = field(default=())
+    kvm_cpu: str = HOST_CPU
+    """Words for -cpu under KVM."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.cpus <= MOST_CPUS:
@@ -247,7 +252,7 @@ def kernel_command_line(machine: Machine, append: Sequence[str], init: Sequence[
 
 def _processor(machine: Machine) -> Iterable[str]:
     if machine.accel == "kvm":
-        yield from ("-accel", "kvm", "-cpu", "host")
+        yield from ("-accel", "kvm", "-cpu", machine.kvm_cpu)
     else:
         # With a thread for each CPU, one may run into the int3 of a static key that another one
         # patches, and the guest dies of it: seen in one boot of ten. In turns, it cannot.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, IMPLIED, Experiment
+from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment
 from ream.kernel.series import Patch, Series, load_series, prefixes
 from ream.paths import SERIES
 
@@ -24,13 +24,18 @@ class Variant:
 
 
 def choose_variants(
-    experiment: Experiment, *, user_series: Sequence[Path] = (), per_patch: bool = False
+    experiment: Experiment,
+    *,
+    user_series: Sequence[Path] = (),
+    per_patch: bool = False,
+    control: bool = False,
 ) -> tuple[Variant, ...]:
     """The variants of a run: before twice, the experiment's own, the user's, and prefixes.
 
     user_series: patches on the base, each a variant named after its file or folder.
     per_patch: adds every proper prefix of the user's series or, if there is none, of `before`
     and of the experiment's longest variant; what each step buys is then a ratio of neighbours.
+    control: adds `before` once more, under the name of the variant that the runner slows.
     Raises BadUsage for a series that cannot be read or a name that is taken.
     """
     own = [
@@ -50,6 +55,7 @@ def choose_variants(
         chosen += [
             step for variant in given or (before, longest) for step in _prefixes(variant, own)
         ]
+    chosen += [Variant(CONTROL, before.series)] if control else []
     names = [variant.name for variant in chosen]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")

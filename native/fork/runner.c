@@ -423,7 +423,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	set_pre_state(row);
 	span = span_begin();
 	ops->run(row->operation);
-	span = span_end(span);
+	span = launch_stop_clock(variant, span);
 	verified = verify(row, variant);
 	print_sample(row, round, subject, false, span, verified);
 	return verified;

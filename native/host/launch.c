@@ -13,6 +13,9 @@
 
 struct launch launch;
 
+#define CONTROL "control"	/* as ream calls the variant */
+#define PARTS 1000000ULL
+
 #define MOST_DONE 256		/* rows of one run; more are refused by name */
 
 /* More than any experiment has to tell of each variant, and of the machine. */
@@ -50,6 +53,18 @@ void launch_print_sample(const struct sample *sample)
 	printf("\"nr_bytes\": %zu, \"verified\": %s}\n", sample->nr_bytes,
 	       sample->verified ? "true" : "false");
 	nr_samples++;
+}
+
+struct span launch_stop_clock(unsigned int variant, struct span begin)
+{
+	uint64_t time_ns = now_ns() - begin.time_ns, slowed_ns = time_ns;
+
+	if (launch.control_ppm && !strcmp(launch.variant_names[variant], CONTROL))
+		slowed_ns += time_ns / PARTS * launch.control_ppm +
+			     time_ns % PARTS * launch.control_ppm / PARTS;
+	while (time_ns < slowed_ns)
+		time_ns = now_ns() - begin.time_ns;
+	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
 }
 
 void launch_tell(const char *name, unsigned long value)
@@ -159,7 +174,8 @@ static void name_variants(char *names)
 
 static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
-	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...)\n"
+	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
+	"               [--control N])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
@@ -170,7 +186,8 @@ static const char usage[] =
 	"  --launch     its number, for the record\n"
 	"  --seed       of the order within each round\n"
 	"  --done       rounds of a row that an earlier start has done: they are drawn\n"
-	"               all the same, so that those left have the order they would have had\n";
+	"               all the same, so that those left have the order they would have had\n"
+	"  --control    millionths by which the variant of that name is slowed\n";
 
 struct options {
 	const char *forbidden_path;
@@ -191,6 +208,7 @@ static struct options read_options(int argc, char **argv, const struct experimen
 		{ "launch", required_argument, NULL, 'l' },
 		{ "seed", required_argument, NULL, 's' },
 		{ "done", required_argument, NULL, 'd' },
+		{ "control", required_argument, NULL, 'C' },
 		{ "help", no_argument, NULL, 'h' },
 		{ .name = NULL },
 	};
@@ -222,6 +240,9 @@ static struct options read_options(int argc, char **argv, const struct experimen
 			break;
 		case 'd':
 			read_done(optarg);
+			break;
+		case 'C':
+			launch.control_ppm = strtoull(optarg, NULL, 10);
 			break;
 		case 'h':
 			printf(usage, experiment->name);

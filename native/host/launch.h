@@ -19,6 +19,8 @@
  * @variant_names: In link order.
  * @huge_ratio: How much of the memory measured in lay in huge pages.
  * @seed: State of the generator that orders rounds.
+ * @control_ppm: Millionths of its time by which the variant "control" is slowed;
+ *	0 = there is none.
  */
 struct launch {
 	unsigned int number;
@@ -28,6 +30,7 @@ struct launch {
 	char *variant_names[MOST_VARIANTS];
 	double huge_ratio;
 	uint64_t seed;
+	uint64_t control_ppm;
 };
 
 extern struct launch launch;
@@ -118,6 +121,18 @@ struct sample {
 };
 
 void launch_print_sample(const struct sample *sample);
+
+/**
+ * launch_stop_clock() - how long a variant's sample took
+ * @variant: Index of its kernel.
+ * @begin: span_begin() before the call.
+ *
+ * Of the positive control, waits inside the clock until the sample has taken
+ * the share longer that was asked for.
+ *
+ * Return: from the beginning to now.
+ */
+struct span launch_stop_clock(unsigned int variant, struct span begin);
 
 /* Whether an earlier start of this launch has done this round of a row. */
 bool launch_has_done(const char *row, unsigned int round);

@@ -259,7 +259,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 
 	span = span_begin();
 	ops->run();
-	span = span_end(span);
+	span = launch_stop_clock(variant, span);
 
 	nr_threads = pool_nr_participants();
 	pool_use(0);

@@ -122,7 +122,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 
 	span = span_begin();
 	ops->run();
-	span = span_end(span);
+	span = launch_stop_clock(slot->variant, span);
 
 	nr_threads = pool_nr_participants();
 	rounds_arena_written();

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 UNTIL_STABLE = "--until-stable"
 DEFAULT_PCT = "5"
 WHOLE_PCT = 100
+LEAST_CONTROL_PCT = 0.01
 
 UntilStableOption = Annotated[
     str | None,
@@ -26,6 +27,14 @@ UntilStableOption = Annotated[
         UNTIL_STABLE,
         metavar="[=PCT]",
         help=f"Launch again until every interval is within PCT ({DEFAULT_PCT}) per cent.",
+    ),
+]
+ControlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--control",
+        metavar="PCT",
+        help="native: also measure `before` slowed by PCT per cent, which must be found.",
     ),
 ]
 MaxLaunchesOption = Annotated[
@@ -99,6 +108,26 @@ def stable_of(
             f" {max_launches} plans fewer"
         )
     return Stable(pct, max_launches, max_minutes)
+
+
+def control_of(slowed_pct: str | None, stage: str) -> float | None:
+    """The share by which the positive control is slowed; raises BadUsage for what cannot be."""
+    if slowed_pct is None:
+        return None
+    if stage != "native":
+        raise BadUsage(
+            f"--control {slowed_pct}: the native stage alone can slow a variant by a known share;"
+            " a guest's or the running kernel's own time is not ours to add to"
+        )
+    try:
+        pct = float(slowed_pct.strip().removesuffix("%"))
+    except ValueError:
+        pct = 0.0
+    if not LEAST_CONTROL_PCT <= pct <= WHOLE_PCT:  # NaN is in no range
+        raise BadUsage(
+            f"--control {slowed_pct}: give per cent from {LEAST_CONTROL_PCT} to {WHOLE_PCT}, as 3%"
+        )
+    return pct / 100
 
 
 def instead_of_a_plan(context: typer.Context) -> str | None:

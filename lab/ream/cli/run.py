@@ -40,6 +40,7 @@ from ream.cli.guest import (
 )
 from ream.cli.onward import (
     CellOption,
+    ControlOption,
     DiscardOption,
     MaxLaunchesOption,
     MaxMinutesOption,
@@ -47,6 +48,7 @@ from ream.cli.onward import (
     ResumeOption,
     UntilStableOption,
     VerboseOption,
+    control_of,
     go_on,
     instead_of_a_plan,
     show_more,
@@ -79,6 +81,7 @@ def run(
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
     ] = False,
+    control: ControlOption = None,
     tree: TreeOption = None,
     size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
@@ -181,7 +184,10 @@ def run(
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "live" and (series or per_patch or tree):
         raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
-    variants = choose_variants(asked, user_series=series or (), per_patch=per_patch)
+    slowed = control_of(control, stage)
+    variants = choose_variants(
+        asked, user_series=series or (), per_patch=per_patch, control=slowed is not None
+    )
     guest = guest_options(
         accel=accel,
         icount=icount,
@@ -210,6 +216,7 @@ def run(
         cache=cache_dir(),
         command="",
         guest=guest,
+        control=slowed,
         stable=stable_of(
             until_stable,
             planned=asked.launches,

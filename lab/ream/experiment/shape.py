@@ -28,6 +28,8 @@ BASE = "base"
 """The base as it is, where `published` is without what the base has gained since."""
 RUNNING = "running"
 """The only variant of the live stage: the kernel that this machine runs."""
+CONTROL = "control"
+"""`before` linked once more and slowed by a known share: what a run has to find."""
 IMPLIED = (BEFORE, BEFORE_AGAIN)
 """Variants every experiment has: what there was before, linked twice, for the noise floor."""
 

@@ -205,6 +205,13 @@ class Whole(_Part):
     floor: Ratio | None = None
 
 
+class Control(_Part):
+    """A variant that is `before` slowed by a known share, and whether the row found it."""
+
+    asked: Positive
+    found: bool | None
+
+
 class RowResult(_Part):
     row: str
     params: Sealed[str, Scalar | None]
@@ -226,6 +233,8 @@ class RowResult(_Part):
     whole: Whole | None = None
     base_adds: str | None = None
     beside: Tuple[Beside] = ()
+    smallest_effect: Positive | None = None
+    control: Control | None = None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

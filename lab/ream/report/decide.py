@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, Row
-from ream.measure import statistics
+from ream.experiment import BEFORE, BEFORE_AGAIN, CONTROL, IMPLIED, PUBLISHED, Row
+from ream.measure import power, statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
@@ -125,8 +125,9 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
     """Which effects of a run are to be believed, and which variants depend on layout.
 
     Of many ratios some are far from 1 by chance: so all rows and variants are decided together,
-    times and counts that do not repeat. A count that does is decided alone; so is the floor's own
-    ratio.
+    times and counts that do not repeat. A count that does is decided alone; so are the floor's own
+    ratio and that of a positive control, which is known to be real and must not make others
+    likelier.
     """
     by_name = {one.row.name: one for one in rows}
     found = _ratios(by_name, [name for name in names if name != BEFORE], to=BEFORE)
@@ -148,7 +149,7 @@ def decide_over_published(rows: Sequence[MeasuredRow], names: Sequence[str]) -> 
     excludes 1 and is larger than the floor in one run of five.
     """
     by_name = {one.row.name: one for one in rows}
-    others = [name for name in names if name not in (*IMPLIED, PUBLISHED)]
+    others = [name for name in names if name not in (*IMPLIED, CONTROL, PUBLISHED)]
     found = _ratios(by_name, others, to=PUBLISHED)
     seen = _seen(found, _tests(found, by_name), by_name)
     return {key: Decided(estimate, seen[key]) for key, estimate in found.items()}
@@ -168,7 +169,7 @@ def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
     return {
         (row, name): (estimate, by_name[row].floor)
         for (row, name), estimate in found.items()
-        if name not in IMPLIED and not estimate.exact
+        if name not in (*IMPLIED, CONTROL) and not estimate.exact
     }
 
 
@@ -204,6 +205,15 @@ def _layouts(
             depends=stands and statistics.matters(*tests[test]),
         )
     return said
+
+
+def smallest_effect(one: MeasuredRow, decided: Decisions) -> float | None:
+    """The smallest ratio above 1 that this row would have shown nine times of ten, taken alone."""
+    its = [said.estimate for (row, _), said in decided.items() if row == one.row.name]
+    if not one.exact:
+        return power.smallest_effect(its, one.floor)
+    before = statistics.level(one.samples, BEFORE)
+    return None if before is None else power.smallest_count(its, one.floor, before.time_ns)
 
 
 def _p_value(estimate: Estimate) -> float | None:

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
-from ream.report import compaction_table
+from ream.report import compaction_table, sensitivity
 from ream.report.contract import Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.numbers import fit, interval
@@ -51,6 +51,8 @@ def render(summary: Summary) -> str:
     if skipped:
         each = (f"{', '.join(names)} ({reason})" for reason, names in skipped.items())
         blocks.append(_wrapped(f"Not run: {'; '.join(each)}."))
+    if sees := [*filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary)))]:
+        blocks.append(_wrapped("".join(f"{text[0].upper()}{text[1:]}. " for text in sees).rstrip()))
     if receipt.warnings:
         blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
     command = receipt.command or f"./ream run {summary.experiment}"

@@ -9,6 +9,7 @@ from ream.experiment import (
     BEFORE,
     BEFORE_AGAIN,
     BYTES_PER_PAGE,
+    CONTROL,
     PAGE_BYTES,
     PUBLISHED,
     RUNNING,
@@ -29,6 +30,7 @@ from ream.report.contract import (
     Beside,
     BesideResult,
     Comparison,
+    Control,
     Effect,
     Fill,
     Ratio,
@@ -45,6 +47,7 @@ from ream.report.decide import (
     MeasuredRow,
     decide,
     decide_over_published,
+    smallest_effect,
 )
 from ream.report.numbers import rounded
 
@@ -214,6 +217,8 @@ def _row(
         bytes_of=row.bytes_of,
         whole=_whole(measured),
         base_adds=base_adds,
+        smallest_effect=_digits(smallest_effect(measured, decided)),
+        control=_control(measured, decided, receipt),
     )
     # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.
     to_explain = (measured.asked or row).no_verdict
@@ -268,6 +273,14 @@ def _beside(
                 if (level := statistics.level(samples, name)) is not None
             },
         )
+
+
+def _control(measured: MeasuredRow, decided: Decisions, receipt: Receipt) -> Control | None:
+    asked = receipt.settings.options.get(CONTROL)
+    said = decided.get((measured.row.name, CONTROL))
+    if not isinstance(asked, float) or said is None:
+        return None
+    return Control(asked=asked, found=said.seen and said.estimate.ratio > 1)
 
 
 def _slower(row: Row, over: Decisions) -> frozenset[str]:

@@ -4,8 +4,8 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.experiment import BASE, BEFORE, BEFORE_AGAIN, IMPLIED, PUBLISHED, RUNNING
-from ream.report import compaction_table, grid
+from ream.experiment import BASE, BEFORE, BEFORE_AGAIN, CONTROL, IMPLIED, PUBLISHED, RUNNING
+from ream.report import compaction_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.numbers import fit, interval, scale_of
@@ -122,6 +122,8 @@ def _head(summary: Summary) -> Iterator[str]:
     if receipt.guest is not None:
         yield from _said("guest", receipt.guest, indent=0)
     yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
+    for text in filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary))):
+        yield from _said("sees", text, indent=0)
     yield from _said("record", summary.run, indent=0)
 
 
@@ -248,6 +250,10 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
         yield from _said("CPU time", said)
     if RUNNING not in row.variants:
         yield from _said("floor", floor_words(row.floor))
+    if (sees := sensitivity.smallest(row)) is not None:
+        yield from _said("sees", sees)
+    if (its := sensitivity.control(row)) is not None:
+        yield from _said(CONTROL, its)
     if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", said)
 
@@ -414,7 +420,7 @@ def _in_short(summary: Summary) -> Iterator[str]:
     names = [
         name
         for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
-        if name not in IMPLIED
+        if name not in (*IMPLIED, CONTROL)
     ]
     if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
         return

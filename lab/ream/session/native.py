@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.errors import CannotRunHere
-from ream.experiment import Row
+from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
 from ream.measure.sample import Sample
@@ -55,6 +55,7 @@ class _Plan:
     """Of the machine that kernels see; 0: as many as there are."""
     config: str = ""
     """What these rows' kernels have that others have not; in the name of every launch."""
+    control: float | None = None
 
     def weight(self) -> float:
         """All of the work, in the bytes that samples are counted by as they come."""
@@ -124,6 +125,7 @@ def measure_native(
         config_sha256=first.bench.config_sha256,
         options={
             "threads": request.threads,
+            **({} if request.control is None else {CONTROL: request.control}),
             **{f"config_sha256 of {one.plan.config}": one.bench.config_sha256 for one in others},
         },
         warnings=(
@@ -170,7 +172,7 @@ def _part(
     for text in shrunk:
         reporter.step(text)
     left_out = _left_out(request, rows, name, work=place, journal=journal, reporter=reporter)
-    plan = _Plan(rows, launches, request.threads, suited.cpus, name)
+    plan = _Plan(rows, launches, request.threads, suited.cpus, name, request.control)
     return _Part(plan, bench, build, shrunk, left_out)
 
 
@@ -342,6 +344,7 @@ def _events(
         descriptors,
         cpus=plan.cpus,
         done=done,
+        control=plan.control,
         heard=lambda text: journal.add(piece, text),
     ):
         yield event

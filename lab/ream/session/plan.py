@@ -72,6 +72,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "guest": _GUEST.dump_python(request.guest, mode="json"),
         "stable": _STABLE.dump_python(request.stable, mode="json"),
         "cell": request.cell,
+        "control": request.control,
         "variants": {
             variant.name: [{"name": one.name, "id": one.id} for one in variant.series]
             for variant in request.variants
@@ -129,6 +130,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             resume=partial,
             stable=_of(_STABLE, plan["stable"]),
             cell=plan["cell"],
+            control=plan.get("control"),
         )
     except KeyError as cause:
         raise BadUsage(f"{where}: it has no {cause.args[0]}; {way_out}") from cause

@@ -59,6 +59,8 @@ class Request:
     """How narrow intervals have to be before it ends; None: however they are."""
     cell: str | None = None
     """The id of the cell of a plan for several machines, if it is one."""
+    control: float | None = None
+    """By what share of its time the variant `control` is slowed; None where there is none."""
 
 
 @dataclass(frozen=True)

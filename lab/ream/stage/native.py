@@ -18,6 +18,7 @@ from typing import Any
 
 from ream.command import Command, kill_group, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.experiment import CONTROL
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.stage.link import Kernel, Program
@@ -30,6 +31,7 @@ EXIT_WARNED = 8
 """The runner's own exit codes; native/host/program.h."""
 
 FACTS_DEADLINE_S = 10.0
+MILLION = 1_000_000
 SILENCE_S = 120.0
 """A runner prints at least a line per sample; the longest takes some seconds."""
 
@@ -154,13 +156,15 @@ def launch_once(
     *,
     cpus: int = 0,
     done: Mapping[str, int] = MappingProxyType({}),
+    control: float | None = None,
     heard: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[Event]:
     """Run one launch to its end; yield its samples as they come, and what it says at the end.
 
     cpus: of the machine that the kernels see; more than there are share the real ones. 0: all.
     done: by row, the rounds that an earlier start of this launch has done: the others are drawn
-    as they would have been. heard: is given every line before what it says is yielded.
+    as they would have been. control: the share by which the variant of that name is slowed.
+    heard: is given every line before what it says is yielded.
     Raises VerificationFailed when a sample's memory is not what the oracle says, CannotRunHere
     when memory or CPUs are short, ReamError when the kernel reached what is not provided,
     warned, crashed, or went silent. The runner never outlives this iterator.
@@ -168,6 +172,7 @@ def launch_once(
     argv = [*_runner(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
+    argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():
         argv += ["--done", f"{row}:{nr_rounds}"]
     ended = False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ream.experiment import IMPLIED, PUBLISHED, RUNNING
 from ream.measure.sample import Sample
+from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
 from ream.report.html import tables
 from ream.report.html.tables import NONE
@@ -85,6 +86,8 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
     if words := Counter(one.verdict for row in summary.rows for one in row.comparisons):
         said = ", ".join(f"{word} {count}" for word, count in words.most_common())
         yield f"Published results here: {said}."
+    for text in filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary))):
+        yield f"{text[0].upper()}{text[1:]}."
     wrong = sorted(
         {
             f"{row.row} {name}"
@@ -109,7 +112,7 @@ def verdicts(
             ident=f"row-{number}",
             there=_there(row),
             cells=tuple(cell_of(row, name, taken.get(row.row, ())) for name in names),
-            floor=NONE if row.floor is None else interval(row.floor),
+            floor=_floor(row),
             shares=tuple(_shares(row, names)),
             verdict=(verdict_words(row.comparisons, ROOM) or "not compared").upper()
             if row.comparisons
@@ -124,6 +127,15 @@ def verdicts(
             ),
             skipped=row.skipped if not row.variants else None,
         )
+
+
+def _floor(row: RowResult) -> str:
+    """With the smallest effect that the row would have shown, where it is known."""
+    if row.floor is None:
+        return NONE
+    if row.smallest_effect is None:
+        return interval(row.floor)
+    return f"{interval(row.floor)}; sees {sensitivity.per_cent(row.smallest_effect - 1)}"
 
 
 def _there(row: RowResult) -> str:

@@ -5,8 +5,10 @@ import html
 import json
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from ream.measure.statistics import paired_ratio
 from ream.measure.whole import LeftOut, left_out, whole_ratio
 from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
+from ream.record.journal import JOURNAL, Journal
 from ream.record.receipt import Receipt, SeriesEntry
 from ream.record.record import Record
 from ream.replicate.outcome import Source, replicate
@@ -25,6 +28,7 @@ from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import page
 from ream.report.summary import summarise
+from ream.session import native as native_session
 from ream.stage import fork_whole
 from ream.variants import choose_variants
 
@@ -272,6 +276,23 @@ def test_a_machine_on_which_it_fails_says_why(
     assert found == {
         "fork-4k": "the whole call could not be measured: another run changes settings"
     }
+
+
+def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = iter([{"fork-4k": REST, "munmap-4k": "no memory"}])
+    monkeypatch.setitem(native_session._LEFT_OUT, "fork", lambda *_, **__: next(once))
+    request = SimpleNamespace(experiment=EXPERIMENT, seed=1)
+    reporter = SimpleNamespace(step=lambda _: None)
+
+    def ask() -> dict[str, LeftOut | str]:
+        with closing(Journal(tmp_path / JOURNAL)) as journal:
+            return native_session._left_out(
+                request, (), work=tmp_path, journal=journal, reporter=reporter
+            )
+
+    assert ask() == ask() == {"fork-4k": REST, "munmap-4k": "no memory"}
 
 
 # --- The vm stage ------------------------------------------------------------------------

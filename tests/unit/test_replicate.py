@@ -269,6 +269,18 @@ def test_a_run_that_failed_gives_its_reason_to_its_lines(experiments, sources) -
     }
 
 
+def test_a_run_that_was_tried_and_failed_is_said_before_a_stage_that_is_absent(
+    experiments, sources
+) -> None:
+    v4 = lookup(TABLES, "zone-device-v4")
+    others = [source for source in sources if source.summary.experiment != "zone-device"]
+    (one,) = replicated([v4], others, experiments, failed={("zone-device", "native"): "no room"})
+    rebind = one.lines[1]
+    assert rebind.verdict is not None
+    assert rebind.would_try == "fsdax-100GB"
+    assert rebind.verdict.reason.endswith("ended without a record: no room")
+
+
 def test_records_of_two_machines_are_refused(sources) -> None:
     one_machine(sources)
     other = sources[1].machine.model_copy(update={"cpu": "another"})
@@ -400,6 +412,7 @@ def test_a_table_that_claims_no_effect_is_judged_by_its_lines() -> None:
     ("word", "here", "came"),
     [
         ("agrees", 0.97, "as published"),
+        ("weaker", None, "as published"),  # of a quantity that is no time
         ("weaker", 1.02, "as published"),
         ("contradicts", 1.03, "as published"),  # the other sign, but of nothing
         ("contradicts", 1.2, "not as published"),

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, PAGE_BYTES, PUBLISHED, Experiment, PublishedRef, Row
 from ream.measure.verdict import claims_effect
-from ream.published import AS_NAMED, NS, Printed, Table, TableRow
+from ream.published import AS_NAMED, NS, RATIO_UNIT, Printed, Table, TableRow
 from ream.values import Scalar
 
 WHERE = "machine"
@@ -38,6 +38,11 @@ class Claim:
     def substantial(self) -> bool:
         """Whether an effect of 10 % or more is printed, or none that could be told."""
         return self.printed.ratio is None or claims_effect(self.printed.ratio)
+
+    @property
+    def of_time(self) -> bool:
+        """Whether it is a time, or a rate or a ratio made of times."""
+        return self.printed.unit in (*NS, RATIO_UNIT) or "/s" in self.printed.unit
 
 
 def claims(table: Table) -> tuple[Claim, ...]:

@@ -99,8 +99,11 @@ class Line:
 
     @property
     def timed(self) -> bool:
-        """Whether there are times here: counts of an emulated CPU's instructions are none."""
-        return self.row is not None and self.row.unit == "ns" and not self._emulated
+        """Whether there are times here, and the claim is about time: counts of an emulated CPU's
+        instructions are none.
+        """
+        real = self.row is not None and self.row.unit == "ns" and not self._emulated
+        return real and self.claim.of_time
 
     @property
     def _emulated(self) -> bool:
@@ -120,9 +123,10 @@ class Line:
         return self.verdict is not None and self.verdict.word != "not-run"
 
     @property
-    def measured(self) -> tuple[str, str]:
-        """The record and the row that it is from; empty, if there is none."""
-        return self.source.name if self.source else "", self.row.row if self.row else ""
+    def measured(self) -> tuple[str, str, str | None]:
+        """The record, the row and the quantity that it is from; empty, if there is none."""
+        record = self.source.name if self.source else ""
+        return record, self.row.row if self.row else "", self.claim.value
 
     @property
     def judged(self) -> Judged:
@@ -229,7 +233,7 @@ def totals(replications: Iterable[Replication]) -> Totals:
     lines = [line for one in replications for line in one.compared]
     claiming = [line for line in lines if line.claim.substantial]
     small = [line for line in lines if not line.claim.substantial]
-    came: dict[tuple[str, str], set[Control]] = defaultdict(set)
+    came: dict[tuple[str, str, str | None], set[Control]] = defaultdict(set)
     for line in small:
         if line.tried:
             came[line.measured].add(line.control)
@@ -273,16 +277,19 @@ def replicate_all(
     absent: by stage, what it lacks here; failed: by experiment and stage, why a run
     that was to be has no record.
     """
-    found = []
-    for table in tables:
-        its = {
-            stage: f"its run in the {stage} stage ended without a record: {said}"
-            for (name, stage), said in failed.items()
-            if name == table.experiment
-        }
-        # What failed was tried: that is said before what could not be.
-        found.append(replicate(table, sources, experiments, machine, {**its, **absent, **its}))
-    return tuple(found)
+    return tuple(
+        replicate(
+            table,
+            sources,
+            experiments,
+            machine,
+            absent=absent,
+            failed={
+                stage: said for (name, stage), said in failed.items() if name == table.experiment
+            },
+        )
+        for table in tables
+    )
 
 
 def replicate(
@@ -290,11 +297,14 @@ def replicate(
     sources: Iterable[Source],
     experiments: Iterable[Experiment],
     machine: Machine,
+    *,
     absent: Mapping[Stage, str],
+    failed: Mapping[Stage, str],
 ) -> Replication:
     """Judge every claim of a table by the records.
 
-    machine: this one, told of where no record says another. absent: by stage, what it lacks here.
+    machine: this one, told of where no record says another. absent: by stage, what it lacks
+    here. failed: by stage, why its run left no record.
     """
     its = tuple(fits(table, experiments))
     own = sorted(
@@ -317,7 +327,7 @@ def replicate(
                 for one in found
                 if one.row is not None and one.verdict is not None
             }
-            why = untried(table, claim, its, machine=whose, absent=absent, told=told)
+            why = untried(table, claim, its, machine=whose, absent=absent, failed=failed, told=told)
             best = _not_run(best or Line(claim, None), why)
         lines.append(best)
     return Replication(table, tuple(lines), whose)
@@ -406,7 +416,8 @@ def _verdict(table: Table, line: Line, row: RowResult, told: Comparison | None) 
     if told is not None and stand_in is None and _same_numbers(told, printed):
         return Verdict(told.verdict, told.reason or "")
     if not line.timed:
-        return not_run("instructions of an emulated CPU here, which are no time")
+        what = "instructions of an emulated CPU here, which are no time"
+        return not_run(what if claim.of_time else f"the record has no ratio of {claim.value}")
     return _judged(row, printed.ratio, stand_in=stand_in)
 
 

@@ -51,7 +51,7 @@ def control(word: Word, here: float | None) -> Control:
     if word == "inconclusive":
         return "undecided"
     small = here is not None and abs(here - 1) < CLAIM
-    return "as published" if small or word == "agrees" else "not as published"
+    return "as published" if small or word in ("agrees", "weaker") else "not as published"
 
 
 def judge_no_gain(measured: Estimate) -> Verdict:

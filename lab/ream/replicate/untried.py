@@ -29,18 +29,20 @@ def untried(
     *,
     machine: Machine,
     absent: Mapping[Stage, str],
+    failed: Mapping[Stage, str],
     told: Mapping[str, str],
 ) -> Untried:
     """Of the row that came nearest: one that lacked nothing and was run, else the best stage's.
 
-    absent: by stage, what its rows lack here. told: by row, why its record has no verdict.
+    absent: by stage, what its rows lack here. failed: by stage, why its run left no record. told:
+    by row, why its record has no verdict.
     """
     there, rows = claim.printed.threads, _rows_for(table, claim, its)
     able = [row for row in rows if row.no_verdict is None and row.stage != "live"]
     lacks = {row.name: tuple(_lacks(row, there, machine, absent)) for row in able}
 
     def far(row: Row) -> tuple[bool, bool, int]:
-        ran = row.name in told and not lacks.get(row.name)
+        ran = not lacks.get(row.name) and (row.name in told or row.stage in failed)
         return not ran, row.threads != there, BEST_FIRST.index(row.stage)
 
     row = min(able or rows, key=far, default=None)
@@ -50,6 +52,9 @@ def untried(
         return Untried(row.no_verdict or ALONE, row.name)
     if lacks[row.name]:
         return Untried("; ".join(lacks[row.name]), row.name)
+    if row.stage in failed:
+        said = f"its run in the {row.stage} stage ended without a record: {failed[row.stage]}"
+        told = {row.name: said}
     if row.name in told:
         return Untried(told[row.name], row.name)
     if row.threads is None and there is not None:

@@ -2,7 +2,7 @@
 """What is said of compaction: the published columns, and where the time of a batch goes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compact_world import SHIPPED, lines
 from ream.errors import BadUsage
-from ream.experiment import RUNNING, CompactRow
+from ream.experiment import RUNNING, Compact, CompactRow
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.paths import PUBLISHED
@@ -261,6 +261,29 @@ MEASURED = {
 """User, system and idle of the CPU, in the shares that the published table has."""
 
 
+def every(asked: Compact, **fields: Any) -> list[Compacted]:
+    return [
+        said(row, subject, launch, **fields)
+        for row in asked.rows
+        if isinstance(row, CompactRow)
+        for launch in range(3)
+        for subject in VARIANTS
+    ]
+
+
+def under_kvm(asked: Compact, compacted: Sequence[Compacted], receipt: Receipt) -> Summary:
+    return summarise(
+        asked,
+        asked.rows,
+        [sample(one) for one in compacted],
+        TABLES,
+        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
+        run="20261121T021500Z-compact-vm-ab12",
+        stage="vm",
+        compacted=compacted,
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "hog", "words"),
     [
@@ -293,16 +316,7 @@ def test_the_verdict_on_a_quantity_is_of_that_quantity_and_not_of_time(
             ns = round(row.nr_huge * (1e6 if subject != "published" else 1.1e6)) + launch
             one = said(row, subject, launch, time_ns=ns, hog_iterations=its_hog, **times)
             compacted.append(one)
-    (found,) = summarise(
-        asked,
-        asked.rows,
-        [sample(one) for one in compacted],
-        TABLES,
-        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
-        run="20261121T021500Z-compact-vm-ab12",
-        stage="vm",
-        compacted=compacted,
-    ).rows
+    (found,) = under_kvm(asked, compacted, receipt).rows
     verdicts = {compared.value: compared.verdict for compared in found.comparisons}
     assert verdicts.items() >= words.items()
     if name == "dma":
@@ -315,54 +329,18 @@ def test_the_verdict_on_a_quantity_is_of_that_quantity_and_not_of_time(
 
 def test_a_cpu_that_never_idled_has_no_ratio_of_idling_and_says_so(receipt: Receipt) -> None:
     asked = lines().only(["dma"])
-    compacted = [
-        said(row, subject, launch, idle_ns=0)
-        for row in asked.rows
-        if isinstance(row, CompactRow)
-        for launch in range(3)
-        for subject in VARIANTS
-    ]
-    (found,) = summarise(
-        asked,
-        asked.rows,
-        [sample(one) for one in compacted],
-        TABLES,
-        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
-        run="20261121T021500Z-compact-vm-ab12",
-        stage="vm",
-        compacted=compacted,
-    ).rows
+    (found,) = under_kvm(asked, every(asked, idle_ns=0), receipt).rows
     (idle,) = (compared for compared in found.comparisons if compared.value == "idle_pct")
-    assert (idle.verdict, idle.reason) == (
-        "not-run",
-        "idle_pct was 0 or not measured here, so it has no ratio",
-    )
+    assert idle.verdict == "not-run"
+    assert idle.reason == "idle_pct was 0 or not measured here, so it has no ratio"
 
 
 def test_the_cpu_time_of_the_whole_machine_is_told_and_for_each_gib(receipt: Receipt) -> None:
     times = CpuTimes(user_ns=10**9, system_ns=3 * 10**9, idle_ns=5 * 10**8, steal_ns=2 * 10**7)
-    compacted = [
-        said(row, subject, launch, machine=times)
-        for row in lines().rows
-        if isinstance(row, CompactRow)
-        for launch in range(3)
-        for subject in VARIANTS
-    ]
-    summary = summarise(
-        lines(),
-        lines().rows,
-        [sample(one) for one in compacted],
-        TABLES,
-        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
-        run="20261121T021500Z-compact-vm-ab12",
-        stage="vm",
-        compacted=compacted,
-    )
+    summary = under_kvm(lines(), every(lines(), machine=times), receipt)
     its = of(summary, "dma", "published").machine
     assert its is not None
-    assert (its.user_ns, its.system_ns, its.idle_ns, its.steal_ns) == (
-        *(10**9, 3 * 10**9, 5 * 10**8, 2 * 10**7),
-    )
+    assert its.model_dump() == times.model_dump()
     text = table.render(summary)
     assert "CPU time of all CPUs meanwhile" in text
     # 4 s of CPU time for 2,048 huge pages, which are 4 GiB.

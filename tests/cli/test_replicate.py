@@ -48,7 +48,7 @@ def test_a_dry_run_says_which_runs_and_how_long(ream) -> None:
     assert "--seed 3" in said.out
     words = [line for line in said.out.splitlines() if not line.startswith("run ")]
     assert max(map(len, words)) <= 100  # commands stay in one line, to be pasted
-    assert " deferred-init-haswell-guest-4cpu\n" in said.out  # the last of six, in another line
+    assert " deferred-init-triplett\n" in said.out  # the last of seven, in another line
 
 
 @pytest.mark.parametrize(

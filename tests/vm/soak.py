@@ -110,7 +110,7 @@ def soak(hours: float, seed: int, record: Path) -> int:
                 print(f"soak: {error}", file=sys.stderr)
                 return error.exit_code
             checked = sum(one.nr_bytes for one in done)
-            say({**asdict(now), "bytes": checked, "time_ns": [one.call.time_ns for one in done]})
+            say({**asdict(now), "bytes": checked, "time_ns": [one.init_ns for one in done]})
             nr_boots, nr_bytes = nr_boots + 1, nr_bytes + checked
         say({"boots": nr_boots, "bytes": nr_bytes, "faults": 0})
         log.unlink()

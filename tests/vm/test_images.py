@@ -75,7 +75,7 @@ def test_the_device_of_a_distant_node_says_so(boots, series: tuple[str, ...]) ->
         distances=((0, 1, 30),),
     )
     for checked in boots(series, machine, device, 2):
-        assert checked.call.nid == 1
+        assert checked.bind.calls[0].nid == 1
 
 
 def test_memory_read_in_place_is_what_qemu_saves(kernel_of, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
-from ream.mail.text import Line
+from ream.mail.text import Line, place_of
 from ream.values import Scalar
 
 _MAKER = r"(?:Intel|AMD|Arm|ARM|Ampere|IBM|Apple|Qualcomm|NVIDIA|Fujitsu)\b"
@@ -26,10 +27,13 @@ _MODEL = re.compile(
 )
 _SAME = re.compile(r"\bon (?:the )?(?:above|same) (?:system|machine|server)\b", re.IGNORECASE)
 
+_FAR = 200
+"""Lines above a table that may be about its machine."""
+
 
 def machine(lines: Sequence[Line], first: int) -> Mapping[str, Scalar]:
     """machine, and cpus where it says them: the nearest above line number `first`, or nothing."""
-    for paragraph in _paragraphs([line for line in lines if line.number < first]):
+    for paragraph in _paragraphs_above(lines, first):
         if (told := _told(paragraph)) is not None:
             return told
     return {}
@@ -37,18 +41,20 @@ def machine(lines: Sequence[Line], first: int) -> Mapping[str, Scalar]:
 
 def says_same(lines: Sequence[Line], first: int) -> bool:
     """Whether these words refer to a machine that is named elsewhere: in what they quote."""
-    above = [line for line in lines if line.number < first]
-    return any(_SAME.search(" ".join(paragraph)) for paragraph in _paragraphs(above))
+    return any(_SAME.search(" ".join(one)) for one in _paragraphs_above(lines, first))
 
 
-def _paragraphs(lines: Sequence[Line]) -> Iterator[list[str]]:
+def _paragraphs_above(lines: Sequence[Line], first: int) -> Iterator[list[str]]:
     """From the last one up."""
     paragraph: list[str] = []
-    for line in (*reversed(lines), Line(0, "")):
+    end = place_of(lines, first)
+    for line in chain(
+        (lines[place] for place in range(end - 1, max(0, end - _FAR) - 1, -1)), (Line(0, ""),)
+    ):
         if line.text:
-            paragraph.insert(0, line.text)
+            paragraph.append(line.text)
         elif paragraph:
-            yield paragraph
+            yield paragraph[::-1]
             paragraph = []
 
 

@@ -51,16 +51,17 @@ def sentences(lines: Sequence[Line]) -> Iterator[Sentence]:
 
 
 def _of_paragraph(paragraph: Sequence[Line]) -> Iterator[Sentence]:
-    text, numbers = "", list[int]()
+    parts: list[str] = []
+    numbers: list[int] = []
     for line in paragraph:
         for part in _END.split(line.text):
-            if text and _END.search(f"{text} "):
-                yield Sentence(text, frozenset(numbers))
-                text, numbers = "", []
-            text = f"{text} {part}".strip()
+            if parts and _END.search(f"{parts[-1]} "):
+                yield Sentence(" ".join(parts), frozenset(numbers))
+                parts, numbers = [], []
+            parts.append(part)
             numbers.append(line.number)
-    if text:
-        yield Sentence(text, frozenset(numbers))
+    if parts:
+        yield Sentence(" ".join(parts), frozenset(numbers))
 
 
 def private_starts(lines: Sequence[Line]) -> Sequence[int]:

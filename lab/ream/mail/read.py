@@ -13,7 +13,7 @@ from ream.errors import BadUsage
 from ream.mail import about, bars, columns, logs, prose
 from ream.mail.layout import Layout, Parsed
 from ream.mail.left import Left, quoted, unread
-from ream.mail.text import Line, lines_of
+from ream.mail.text import Line, lines_of, place_of
 from ream.mail.thread import Source, sources_of
 from ream.published import Table
 from ream.values import faults
@@ -147,9 +147,13 @@ def _fault(head: Line, said: str) -> Left:
 
 def _paragraph(lines: Sequence[Line], first: int, last: int) -> set[int]:
     """The lines of a damaged table, as far as they can be told: to a blank one after its last."""
-    ends = (line.number for line in lines if line.number > last and not line.text)
-    end = next(ends, lines[-1].number + 1)
-    return {line.number for line in lines if first <= line.number < end}
+    found: set[int] = set()
+    for place in range(place_of(lines, first), len(lines)):
+        line = lines[place]
+        if line.number > last and not line.text:
+            break
+        found.add(line.number)
+    return found
 
 
 def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | None:
@@ -159,10 +163,11 @@ def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | 
     without a blank line or a sentence, may be a row that a mailer has broken.
     """
     last = max(one.parsed.lines)
-    for line in lines:
+    for place in range(place_of(lines, one.first), len(lines)):
+        line = lines[place]
         if line.number > last and (not line.text or line.is_sentence or line.is_trailer):
             break
-        if line.number < one.first or line.number in taken or line.is_sentence:
+        if line.number in taken or line.is_sentence:
             continue
         if line.looks_like_data:
             return (
@@ -172,7 +177,7 @@ def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | 
     if one.parsed.lacks is not None:
         return one.parsed.lacks
     if not one.parsed.rows:
-        said = quoted(next(line for line in lines if line.number == last and line.text))
+        said = quoted(next(line for line in lines[place_of(lines, last) :] if line.text))
         return f"{said}: no line of the table follows it"
     return None
 
@@ -184,15 +189,14 @@ def _drop_quotations(reading: _Reading) -> None:
         rows = one.parsed.rows
         same = (
             other
-            for other in kept
-            if one.source.quoted
-            and other.layout == one.layout
-            and all(row in other.parsed.rows for row in rows)
+            for other in (kept if one.source.quoted else ())
+            if other.layout == one.layout and all(row in other.parsed.rows for row in rows)
         )
         if (original := next(same, None)) is None:
             kept.append(one)
             continue
-        line = next(line for line in one.source.lines if line.number == one.first and line.text)
+        lines = one.source.lines
+        line = next(line for line in lines[place_of(lines, one.first) :] if line.text)
         said = f"a quotation of the table of line {original.first}; it is there once"
         reading.others.append(Left(one.first, f"{quoted(line)}: {said}"))
     reading.tables = sorted(kept, key=lambda one: one.first)

@@ -6,6 +6,8 @@ import email
 import email.policy
 import html
 import re
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ream.errors import BadUsage
@@ -115,6 +117,11 @@ def _body(mail: bytes) -> str | None:
         return None if body is None else "\n".join([*told, "", str(body.get_content())])
     except (LookupError, ValueError, TypeError, AttributeError):  # not as any standard has it
         return None
+
+
+def place_of(lines: Sequence[Line], number: int) -> int:
+    """Where the line of that number is, or would be; a file's lines are in its order."""
+    return bisect_left(lines, number, key=lambda line: line.number)
 
 
 def cells(line: Line) -> tuple[str, ...]:

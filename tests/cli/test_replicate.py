@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mail_texts import FOLLOW_UP, UNKNOWN
 from ream.paths import CHECKOUT, PUBLISHED
 
 RECORDS = CHECKOUT / "docs/records"
@@ -80,6 +81,23 @@ def test_a_pasted_table_becomes_a_file_that_can_be_replicated_at_once(ream, tmp_
     assert said.code in (0, 1, 4), said.err
     assert "mine: not said" in said.out
     assert "262.12 -> 108.36" in said.out
+
+
+def test_every_table_of_a_thread_is_imported_and_what_is_in_none_is_said(ream, tmp_path) -> None:
+    (tmp_path / "mail").write_text(f"{FOLLOW_UP}\n{UNKNOWN}")
+    ran = ream("replicate", "--import", "mail", "-o", "mine.toml")
+    assert ran.code == 0
+    said = ran.err.splitlines()
+    assert all(line.startswith("ream: line ") for line in said)
+    assert [line for line in said if "in no layout that is known" in line]
+    assert all(f"#   {line.removeprefix('ream: ')}" in read(tmp_path) for line in said)
+    plan = ream("replicate", "mine.toml", "--dry-run")
+    assert plan.code == 0, plan.err
+    assert "run         ream run" in plan.out
+
+
+def read(directory: Path) -> str:
+    return (directory / "mine.toml").read_text()
 
 
 def test_a_mail_without_a_table_is_refused_with_the_layouts(ream, tmp_path: Path) -> None:

@@ -93,7 +93,6 @@ def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
     if not reading.tables:
         raise BadUsage(_nothing(lines, sources, reading))
     _only_of(facts.get("experiment"), reading)
-    # The same words quoted again are the same result.
     left = {str(one): one.number for one in (*reading.faults, *reading.others)}
     return Imported(tuple(_named(reading.tables, facts)), tuple(sorted(left, key=left.__getitem__)))
 
@@ -110,12 +109,12 @@ def _read(source: Source, reading: _Reading) -> None:
     for text, said in damaged:
         if text[0].number not in taken:
             reading.faults.append(_fault(text[0], said))
-            named |= _paragraph(text, text[0].number, text[0].number)
+            named |= _paragraph(text, text[0].number, text[0].number, taken)
     by_number = {line.number: line for line in source.lines if line.text}
     for one in chosen:
         if (fault := _left_out(source.lines, one, frozenset(taken))) is not None:
             reading.faults.append(_fault(by_number[one.first], fault))
-            named |= _paragraph(source.lines, one.first, max(one.parsed.lines))
+            named |= _paragraph(source.lines, one.first, max(one.parsed.lines), taken)
             continue
         reading.tables.append(one)
         reading.others += [
@@ -145,12 +144,12 @@ def _fault(head: Line, said: str) -> Left:
     return Left(head.number, said if said.startswith("line ") else f"{quoted(head)}: {said}")
 
 
-def _paragraph(lines: Sequence[Line], first: int, last: int) -> set[int]:
+def _paragraph(lines: Sequence[Line], first: int, last: int, taken: set[int]) -> set[int]:
     """The lines of a damaged table, as far as they can be told: to a blank one after its last."""
     found: set[int] = set()
     for place in range(place_of(lines, first), len(lines)):
         line = lines[place]
-        if line.number > last and not line.text:
+        if line.number > last and (not line.text or line.number in taken):
             break
         found.add(line.number)
     return found
@@ -165,9 +164,13 @@ def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | 
     last = max(one.parsed.lines)
     for place in range(place_of(lines, one.first), len(lines)):
         line = lines[place]
-        if line.number > last and (not line.text or line.is_sentence or line.is_trailer):
+        if line.number in taken:
+            if line.number > last:  # another table begins
+                break
+            continue
+        if line.number > last and (not line.text or line.is_trailer or line.is_sentence):
             break
-        if line.number in taken or line.is_sentence:
+        if line.is_sentence:
             continue
         if line.looks_like_data:
             return (

@@ -41,6 +41,7 @@ BROKEN_PIPE = 141
         (["run", "--series", "nowhere.patch"], "nowhere.patch"),
         (["run", "--tree", "nowhere"], "nowhere"),
         (["run", "--cpus", "2"], "need --stage vm"),
+        (["run", "--stage", "vm", "--control", "3%"], "the native stage alone can slow"),
         (["run", "--stage", "vm", "--threads", "2"], "--cpus gives a guest its CPUs"),
         (["run", "--stage", "vm", "--accel", "tcg", "--cpus", "2"], "there is one CPU"),
         (["run", "--stage", "vm", "--accel", "tcg", "-m", "2GiB"], "cannot hold fsdax"),

@@ -209,3 +209,21 @@ def _wait_for_samples(process: "subprocess.Popen[str]", runs: Path) -> Path:
 
 def _children(pid: int) -> list[int]:
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_positive_control_is_measured_and_the_record_says_whether_it_was_found(
+    ream, records: Path
+) -> None:
+    words = ("--launches", "4", "--rounds", "3", "--seed", "7", "--json")
+    ran = ream("run", "fork", "--row", "fork-64k", "--control", "100%", *words)
+    assert ran.code == 0, ran.err
+    (row,) = json.loads(ran.out)["rows"]
+    its = row["variants"]["control"]
+    assert row["control"] == {"asked": 1.0, "found": its["effect"] == "slower"}
+    # Whatever else the machine does: the control's own clock does not stop before.
+    assert its["ratio"] > 1
+    (record,) = records.iterdir()
+    receipt = json.loads((record / "receipt.json").read_text())
+    assert receipt["settings"]["options"]["control"] == 1.0
+    variants = receipt["kernel"]["variants"]
+    assert variants["control"] == variants["before"]

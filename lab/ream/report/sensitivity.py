@@ -5,6 +5,9 @@ from ream.experiment import CONTROL
 from ream.report.contract import RowResult, Summary
 from ream.report.numbers import fit, interval
 
+TENTH = 0.1
+"""From here on a hundredth of a per cent says nothing."""
+
 
 def per_cent(share: float) -> str:
     """With as many digits as a difference deserves."""

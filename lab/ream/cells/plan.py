@@ -12,7 +12,7 @@ from ream.errors import BadUsage
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage, given
 from ream.measure.plan import estimated_seconds
 from ream.nearest import hint
-from ream.record.identity import benchmark_id
+from ream.session.benchmark import benchmark_id
 from ream.variants import choose_variants
 
 MOST_CELLS = 10_000

@@ -20,11 +20,12 @@ from ream.kernel.cache import Step
 from ream.kernel.source import cached_tree, fetch_tree
 from ream.paths import EXPERIMENTS, cache_dir, data_dir
 from ream.progress import Reporter
-from ream.record.identity import benchmark_id, machine_id
+from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
 from ream.record.record import RUN, Record
 from ream.report import table
 from ream.report.contract import Summary
+from ream.session.benchmark import benchmark_id
 from ream.session.plan import resumed_request
 from ream.session.request import GuestOptions, Request
 from ream.values import faults

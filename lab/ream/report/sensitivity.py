@@ -11,11 +11,7 @@ TENTH = 0.1
 
 def per_cent(share: float) -> str:
     """With as many digits as a difference deserves."""
-    return f"{fit(100 * share, 5, 1 if share >= WHOLE else 2)} %"
-
-
-WHOLE = 0.1
-"""From here on a hundredth of a per cent says nothing."""
+    return f"{fit(100 * share, 5, 1 if share >= TENTH else 2)} %"
 
 
 def smallest(row: RowResult) -> str | None:

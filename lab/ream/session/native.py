@@ -26,7 +26,7 @@ from ream.stage.fork_whole import left_out_of
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
 
-_EXPERIMENTS: Mapping[str, Any] = {
+EXPERIMENTS: Mapping[str, Any] = {
     "compact": compact,
     "deferred-init": deferred_init,
     "fork": fork,
@@ -87,7 +87,7 @@ def measure_native(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
     """Build the program and launch it as often as asked; raises what the native stage raises."""
-    its = _EXPERIMENTS[request.experiment.name]
+    its = EXPERIMENTS[request.experiment.name]
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
@@ -226,7 +226,7 @@ def _left_out(
 
 def suited_rows(request: Request) -> Suited:
     """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
-    its, rows = _EXPERIMENTS[request.experiment.name], request.experiment.rows
+    its, rows = EXPERIMENTS[request.experiment.name], request.experiment.rows
     suited: Suited = its.suit(rows, request.threads) if hasattr(its, "suit") else Suited(rows)
     if not suited.rows:
         raise CannotRunHere("; ".join(suited.by_reason()))

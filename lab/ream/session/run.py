@@ -14,7 +14,6 @@ from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.paths import CHECKOUT, PUBLISHED
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
-from ream.record.identity import benchmark_id
 from ream.record.machine import Conditions, Machine, read_machine, warnings
 from ream.record.noise import Noise, watch
 from ream.record.partial import interrupted, read_plan, run_of
@@ -31,6 +30,7 @@ from ream.record.record import (
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.summary import summarise
+from ream.session.benchmark import benchmark_id
 from ream.session.guests import doubts
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native

@@ -92,6 +92,21 @@ def objects(folder: Path) -> tuple[Object, ...]:
     return tuple(found)
 
 
+def _glue(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
+
+
+def kernel_side(folder: Path, shared: Sequence[Path] = MEMMAP_FACTS) -> tuple[Path, ...]:
+    """All of ours that kbuild compiles in each variant's tree; folders stand for what they hold."""
+    homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *_glue(folder), *_headers(folder, shared))
+    return (*homes, *_optional_homes(objects(folder)))
+
+
+def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:
+    """What is put over tinyconfig, in order."""
+    return [config, *sorted(folder.glob("native.config"))]
+
+
 def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
     """The experiment's headers; those that others share only where it has none of that name."""
     own = sorted(folder.glob("*.h"))
@@ -131,11 +146,9 @@ def build_bench(
     this run needs. config: over tinyconfig; fragments: over that.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
-    ours = [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
-    homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *ours, *_headers(folder, shared))
-    glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *ours)]
     listed = objects(folder)
-    homes = (*homes, *_optional_homes(listed))
+    homes = kernel_side(folder, shared)
+    glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *_glue(folder))]
     built: dict[tuple[str, ...], tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
@@ -150,7 +163,7 @@ def build_bench(
                 tree,
                 variant.patches,
                 cache=cache,
-                fragments=[config, *sorted(folder.glob("native.config")), *fragments],
+                fragments=[*fragments_of(folder, config), *fragments],
                 homes=homes,
                 step=say,
             )

@@ -38,14 +38,18 @@ class Entry:
     mode: int = 0o755
 
 
+def init_sources() -> list[Path]:
+    """What PID 1 is compiled of: one program for all experiments."""
+    return sorted(GUEST.glob("*.c"))
+
+
 def build_init(work: Path) -> Path:
     """Compile PID 1 into work; return the program.
 
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
     out = work / "init"
-    sources = sorted(str(path) for path in GUEST.glob("*.c"))
-    run(Command((*COMPILER, *sources, "-o", str(out)), work, COMPILE_DEADLINE_S))
+    run(Command((*COMPILER, *map(str, init_sources()), "-o", str(out)), work, COMPILE_DEADLINE_S))
     return out
 
 

@@ -36,6 +36,7 @@ COMPILER_FLAGS = (
     # A fill is a loop of a few stores: on some CPUs its place in a line is worth a quarter.
     *("-falign-functions=64", "-falign-loops=64"),
 )
+LINKER_SCRIPT = NATIVE / "host" / "variant.lds"
 LINK_FLAGS = ("-static", "-no-pie", "-pthread", "-Wl,-z,noexecstack,--no-warn-execstack")
 DEADLINE_S = 120.0
 RELATIVE_BRANCHES = {0xE8, 0xE9}
@@ -75,7 +76,7 @@ def _relocatable(
     )
     _tool(
         ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", f"--defsym=ream_pad={pad_bytes}"]
-        + ["-T", str(NATIVE / "host" / "variant.lds"), f"@{arguments}", "-o", str(out)]
+        + ["-T", str(LINKER_SCRIPT), f"@{arguments}", "-o", str(out)]
         + [str(path) for path in objects],
         out.parent,
     )
@@ -148,12 +149,16 @@ def is_kernel_side(source: Path) -> bool:
     return source.name == "glue.c" or source.name.startswith("kernel_")
 
 
+def host_sources(folder: Path) -> list[Path]:
+    """What the program around the kernels is compiled of; gcc finds the headers beside them."""
+    ours = (path for path in sorted(folder.glob("*.c")) if not is_kernel_side(path))
+    return [*sorted((NATIVE / "host").glob("*.c")), *ours]
+
+
 def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
     """Compile the program around the kernels: native/host, and the experiment's own folder."""
-    sources = sorted((NATIVE / "host").glob("*.c"))
-    sources += [path for path in sorted(folder.glob("*.c")) if not is_kernel_side(path)]
     objects = []
-    for source in sources:
+    for source in host_sources(folder):
         out = work / f"{source.parent.name}-{source.stem}.o"
         compile_one = ("-c", str(source), "-o", str(out))
         _tool(

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which benchmark a number is of: a digest of the files that end up in what is run."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from ream.paths import CHECKOUT, KERNEL_MODULES, WORKLOADS
+from ream.record.identity import DIGITS
+from ream.session import vm_deferred, vm_zone_device
+from ream.session.guests import VM_CONFIG
+from ream.session.native import EXPERIMENTS
+from ream.stage import initramfs, vm_compact, workload
+from ream.stage import vm_migrate as stage_migrate
+from ream.stage.bench import MEMMAP_FACTS, fragments_of, kernel_side
+from ream.stage.link import (
+    COMPILER_FLAGS,
+    LINK_FLAGS,
+    LINKER_SCRIPT,
+    host_sources,
+)
+
+_MODULES: Mapping[str, Sequence[str]] = {
+    "compact": vm_compact.OWN_MODULES,
+    "deferred-init": vm_deferred.MODULES,
+    "migrate": (stage_migrate.ENGINE,),
+    "zone-device": vm_zone_device.MODULES,
+}
+"""By experiment, of kernel/modules, what its guests' kernels are built with."""
+
+_PROGRAMS: Mapping[tuple[str, str], Sequence[str]] = {
+    ("compact", "vm"): vm_compact.PROGRAMS,
+    ("fork", "vm"): (workload.FORK_FOLIOS,),
+    ("migrate", "vm"): (workload.MOVE_FOLIOS,),
+    ("compact", "live"): (workload.COMPACT_THP,),
+    ("fork", "live"): (workload.FORK_FOLIOS,),
+    ("migrate", "live"): (workload.MOVE_FOLIOS,),
+}
+"""By experiment and stage, the workloads that are run."""
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def benchmark_id(experiment: str, stage: str) -> str:
+    """A digest of the files that end up in what measures this experiment at this stage.
+
+    Two numbers with another digest are of two benchmarks: what is timed may not be the same.
+    The kernel code that is measured is not in it; the receipt names that by tree and series.
+    """
+    digest = hashlib.sha256("\0".join(_flags(stage)).encode())
+    for path in sorted(benchmark_files(experiment, stage)):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(CHECKOUT)}\0{content}\n".encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+def benchmark_files(experiment: str, stage: str) -> frozenset[Path]:
+    """All files of the project that are compiled, included, linked or configured with."""
+    if stage == "native":
+        folder = EXPERIMENTS[experiment].FOLDER
+        homes = list(_whole(kernel_side(folder)))
+        sources = (*homes, *host_sources(folder))
+        places = {path.name: path for path in homes}
+        more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder))
+        return frozenset((*_with_headers(sources, places), *more))
+    programs = _PROGRAMS.get((experiment, stage), ())
+    sources = tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
+    if stage == "live":
+        return frozenset(_with_headers(sources))
+    modules = (KERNEL_MODULES / name for name in _MODULES.get(experiment, ()))
+    its = (*sources, *initramfs.init_sources(), *_whole(modules), VM_CONFIG)
+    return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
+
+
+def _flags(stage: str) -> tuple[str, ...]:
+    if stage == "native":
+        return (*COMPILER_FLAGS, *LINK_FLAGS)
+    return (*workload.COMPILER, *(initramfs.COMPILER if stage == "vm" else ()))
+
+
+def _whole(places: Iterable[Path]) -> Iterator[Path]:
+    """Sources alone: a tool may have left its own files beside them."""
+    for place in places:
+        files = [place] if place.is_file() else sorted(place.rglob("*"))
+        yield from (one for one in files if one.is_file() and not one.name.startswith("."))
+
+
+def _with_headers(
+    sources: Iterable[Path], homes: Mapping[str, Path] = MappingProxyType({})
+) -> Iterator[Path]:
+    """The sources and all that they include by name in quotes, as far as it is the project's.
+
+    homes: by name, what lies beside them where they are compiled, besides what does here.
+    """
+    left, seen = list(sources), set[Path]()
+    folders = {path.parent for path in left}
+    while left:
+        if (path := left.pop()) in seen:
+            continue
+        seen.add(path)
+        for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+            beside = (folder / name for folder in (path.parent, *sorted(folders)))
+            found = [one.resolve() for one in beside if one.is_file()]
+            left += found[:1] or ([homes[name]] if name in homes else [])
+    yield from seen

@@ -2,6 +2,7 @@
 """`ream replicate` as people start it: records that exist, mails, one quick run."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,13 @@ def record_of(name: str) -> str:
 
 
 def test_every_table_has_a_verdict_from_records_alone(ream) -> None:
-    words = [word for path in sorted(RECORDS.glob("*/run.json"))
-             for word in ("--record", str(path.parent))]  # fmt: skip
+    # Those of several machines are refused together: of the one that most are of.
+    machines = [(path.parent, json.loads(path.read_text())["machine"])
+                for path in sorted(RECORDS.glob("*/receipt.json"))]  # fmt: skip
+    every = [(path, (machine["cpu"], machine["nr_cpus"])) for path, machine in machines]
+    ((most, _),) = Counter(machine for _, machine in every).most_common(1)
+    words = [word for path, machine in every if machine == most
+             for word in ("--record", str(path))]  # fmt: skip
     once = ream("replicate", "--all", *words)
     assert once.code in (0, 1, 4)
     assert once.err == ""

@@ -153,7 +153,7 @@ def _part(
     reporter: Reporter,
 ) -> _Part:
     """Build the programs of rows of one configuration, and fit the rows into memory."""
-    its, name = _EXPERIMENTS[request.experiment.name], ", ".join(config)
+    its, name = EXPERIMENTS[request.experiment.name], ", ".join(config)
     place = work / ("-".join(config) or "plain")
     place.mkdir(exist_ok=True)
     bench = build_bench(

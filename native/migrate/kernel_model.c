@@ -231,7 +231,7 @@ static void init(struct device *dev)
 		list_add_tail(&channel->chan.device_node, &dma->channels);
 	}
 	dma_async_device_register(dma);
-	host_take_interrupts = take_interrupts;
+	host_set_interrupts(take_interrupts);
 }
 
 struct dma_device *model_engine(struct device *dev, const struct migrate_request *request)

@@ -11,7 +11,17 @@
 #include "interrupts.h"
 #include "kernel.h"
 
-unsigned long (*host_take_interrupts)(void);
+static unsigned long (*take_interrupts)(void);
+
+void host_set_interrupts(unsigned long (*take)(void))
+{
+	take_interrupts = take;
+}
+
+unsigned long host_take_interrupts(void)
+{
+	return take_interrupts ? take_interrupts() : ULONG_MAX;
+}
 
 /* Who waits for a completion does so without this queue. */
 void __init_swait_queue_head(struct swait_queue_head *queue, const char *name,
@@ -42,8 +52,7 @@ static void sleep_until(unsigned int *done, unsigned long end_ns)
 {
 	unsigned long now_ns;
 
-	if (host_take_interrupts)
-		end_ns = min(end_ns, host_take_interrupts());
+	end_ns = min(end_ns, host_take_interrupts());
 	if (READ_ONCE(*done))
 		return;
 	if (end_ns == ULONG_MAX) {

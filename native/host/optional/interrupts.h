@@ -7,9 +7,12 @@
 #define REAM_INTERRUPTS_H
 
 /*
- * Take what is due; returns when the next one is, by host_now_ns(), or
- * ULONG_MAX. NULL: there is no such device. One CPU alone may wait for them.
+ * From now on @take takes what is due, and returns when the next one is, by
+ * host_now_ns(), or ULONG_MAX. One CPU alone may wait for such a device.
  */
-extern unsigned long (*host_take_interrupts)(void);
+void host_set_interrupts(unsigned long (*take)(void));
+
+/* Take what is due; the same, and ULONG_MAX where there is no such device. */
+unsigned long host_take_interrupts(void);
 
 #endif

@@ -2,6 +2,7 @@
 """Published tables against records that exist: no line is lost, and no verdict is kinder here."""
 
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -9,10 +9,6 @@ TENTH = 0.1
 """From here on a hundredth of a per cent says nothing."""
 
 
-TENTH = 0.1
-"""From here on a hundredth of a per cent says nothing."""
-
-
 def per_cent(share: float) -> str:
     """With as many digits as a difference deserves."""
     return f"{fit(100 * share, 5, 1 if share >= TENTH else 2)} %"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """When a run is stable, and what looking costs: docs/bias.md quotes the coverage found here."""
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ class Result:
     ratio: float | None
     low: float | None
     high: float | None
+    p_value: float | None = None
 
 
 def estimate_of(logs: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> Estimate:
@@ -193,9 +195,26 @@ def test_launches_are_added_until_it_ends(
 
 
 @pytest.mark.parametrize(("unit", "skipped"), [("instructions", None), ("ns", "not here")])
-def test_without_a_ratio_of_times_nothing_is_added(
+def test_without_a_ratio_of_what_varies_nothing_is_added(
     tmp_path: Path, unit: str, skipped: str | None
 ) -> None:
     run = FakeRun(Stable(0.1), unit=unit, skipped=skipped)
     assert until_stable(run, tmp_path)[1] == NONE
     assert run.asked == [4]
+
+
+def test_counts_that_do_not_repeat_are_narrowed_as_times_are(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    run = FakeRun(Stable(5), unit="instructions")
+    summary = run.so_far
+
+    def tested(measured: Any) -> Any:
+        found = summary(measured)
+        ream = found.rows[0].variants["ream"]
+        found.rows[0].variants["ream"] = dataclasses.replace(ream, p_value=0.01)
+        return found
+
+    monkeypatch.setattr(run, "so_far", tested)
+    assert (until_stable(run, tmp_path)[1] or "").startswith("stable: every interval")
+    assert len(run.asked) > 1

@@ -14,6 +14,7 @@
  *   size=BYTES      of the buffer; 0: nearly all that is free in the node
  *   seed=N          of its contents
  *   channels=N      with mode=*dma
+ *   model=SETUP_NS/MB_PER_S   what each of them takes for a descriptor, at least
  *   node=N cpu=N    whose memory, and who allocates; 1 and 0, if not given
  *   ballast=0       free huge pages are not taken away before
  *   hole=N          one page of N is a hole; 2, if not given
@@ -368,7 +369,7 @@ bool run_compact(void)
 {
 	const char *ballast = word("ballast"), *hole = word("hole");
 	const char *channels = word("channels"), *faults = word("fault");
-	const char *held = word("held");
+	const char *held = word("held"), *model = word("model");
 	bool poke = word("poke");
 	const char *node = word("node"), *cpu = word("cpu");
 	bool scattered = word("scattered");
@@ -403,6 +404,7 @@ bool run_compact(void)
 	sample.resident_pages = start_fragment(argv);
 	if (mode->by_engine) {
 		copy_by("dcbm", channels);
+		model_engine(model);
 		pin_engine();
 		inject(faults);
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Who copies what is migrated. Modules are loaded when they are first needed. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "guest.h"
@@ -13,6 +14,7 @@ static const struct copier {
 	{ "mtcopy", NULL, "nr_threads" },
 };
 
+#define MODEL_BYTES 32
 #define NR_COPIERS (sizeof(copiers) / sizeof(copiers[0]))
 
 static const struct copier *active;
@@ -57,4 +59,16 @@ void copy_by(const char *name, const char *parts)
 	if (reasons)
 		set_parameter(active->name, "reasons", reasons);
 	set_parameter(active->name, "offloading", "1");
+}
+
+void model_engine(const char *model)
+{
+	const char *rate = model ? strchr(model, '/') : NULL;
+	char setup[MODEL_BYTES];
+
+	if (model && !rate)
+		give_up(0, "%s: not SETUP_NS/MB_PER_S", model);
+	snprintf(setup, sizeof(setup), "%.*s", model ? (int)(rate - model) : 1, model ? model : "0");
+	set_parameter("swdma", "setup_ns", setup);
+	set_parameter("swdma", "mb_per_s", rate ? rate + 1 : "0");
 }

@@ -167,6 +167,14 @@ void copy_words(const char *usual_reasons);
 /* From now on dcbm or mtcopy copies, in so many parts; or "none". */
 void copy_by(const char *name, const char *parts);
 
+/**
+ * model_engine() - what a channel of swdma takes for a descriptor, at least
+ * @model: "SETUP_NS/MB_PER_S"; NULL: nothing, it is as fast as its thread.
+ *
+ * After copy_by("dcbm", ...), which loads the module.
+ */
+void model_engine(const char *model);
+
 /* zone_device.c: make ready what binds region0, which nobody has bound then */
 void prepare_pmem(void);
 

@@ -71,7 +71,7 @@ static int run_step(const char *step, const char *const options[])
 {
 	const char *argv[MOST_OPTIONS] = { MOVE, "--folio-kib" };
 	char words[STEP_BYTES], *rest = words;
-	char *kib, *name, *parts, *setup;
+	char *kib, *name, *parts;
 	size_t nr = 2;
 	FILE *to;
 
@@ -79,15 +79,12 @@ static int run_step(const char *step, const char *const options[])
 	kib = strsep(&rest, "/");
 	name = strsep(&rest, "/");
 	parts = strsep(&rest, "/");
-	setup = strsep(&rest, "/");
 	if (!name || !parts)
 		give_up(0, "steps=: %s: not KIB/WHO/N", step);
 	enable_folios(kib);
 	copy_by(name, parts);
-	if (!strcmp(name, "dcbm")) {
-		set_parameter("swdma", "setup_ns", rest ? setup : "0");
-		set_parameter("swdma", "mb_per_s", rest ? rest : "0");
-	}
+	if (!strcmp(name, "dcbm"))
+		model_engine(rest);
 	to = message_begin("step");
 	message_text(to, step);
 	message_end();

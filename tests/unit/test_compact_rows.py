@@ -393,3 +393,13 @@ def test_fewer_huge_pages_than_asked_for_are_told(request_of: Any, measured: Any
 def test_no_huge_page_at_all_is_a_failure(request_of: Any, measured: Any) -> None:
     with pytest.raises(ReamError, match="the kernel gave not one of 2,048 huge pages"):
         measured(request_of(("baseline",)), lambda plan: said(plan, allocated=0))
+
+
+def test_a_guest_keeps_the_declared_model_and_where_instructions_count_there_is_none() -> None:
+    two_cpus = next(one for one in SHIPPED.at("vm").rows if one.name == "dma-two-cpus")
+    assert isinstance(two_cpus, CompactRow)
+    assert two_cpus.stands_in is None
+    assert two_cpus.model_of_device is not None
+    assert "model=570/6180" in plan_of(two_cpus, 1).init_words()
+    assert plan_of(two_cpus, 1, modules=()).model is None
+    assert plan_of(two_cpus, 1, icount=True).model is None

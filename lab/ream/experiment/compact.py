@@ -114,8 +114,6 @@ class CompactRow(EngineRow):
             raise ValueError(f"the {self.stage} stage has no mode {self.mode}")
         if self.threads is not None:
             raise ValueError("threads are not given here: say channels")
-        if self.model and self.stage != "native":
-            raise ValueError("engine_model can only be given in the native stage")
         if self.stage == "vm" and self.rounds != 1:
             raise ValueError("rounds: a guest is fragmented once; give launches")
         return self

@@ -22,6 +22,15 @@ class EngineModel:
     def __str__(self) -> str:
         return f"{self.setup_ns} ns a descriptor, {self.mb_per_s / 1000:g} GB/s a channel"
 
+    def kept_words(self, late: int) -> str:
+        """Of a guest, where a thread copies and a channel completes no sooner than the model."""
+        kept = f"could not be kept {late:,} times: its threads were slower" if late else "was kept"
+        return f"the model ({self}) {kept}"
+
+
+NOT_COUNTED = "the engine has no model here: who waits for a device executes no instructions"
+"""Of a row with a model, where instructions are counted."""
+
 
 MODELS = MappingProxyType({"ptdma-v4-grid": EngineModel(setup_ns=570, mb_per_s=6180)})
 """By name. ptdma-v4-grid: what fits the 36 cells of the published table migrate-offload-v4 best,

@@ -343,10 +343,10 @@ def _result(
 
 def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
     """What the whole machine's CPUs spent; nothing of counts, and where no sample says it."""
-    cpu_ns = None if measured.counted else statistics.cpu_level(measured.samples, name)
+    cpu_ns = None if measured.counted else statistics.cpu_level(measured.alike, name)
     if cpu_ns is None:
         return {}
-    over = statistics.cpu_ratio(measured.samples, name) if name != BEFORE else None
+    over = statistics.cpu_ratio(measured.alike, name) if name != BEFORE else None
     return {
         "cpu_ns": round(cpu_ns),
         "cpu_s_per_gib": rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes),

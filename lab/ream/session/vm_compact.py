@@ -8,6 +8,7 @@ from typing import Self
 
 from ream.errors import BadUsage, ReamError
 from ream.experiment import BEFORE_AGAIN, IDEAL_PAGES, PAGE_BYTES, Compact, CompactRow
+from ream.experiment.engine import NOT_COUNTED, EngineModel
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.compaction import Compacted
@@ -67,10 +68,18 @@ class CompactBoot(Boot):
         )
 
 
-def plan_of(row: CompactRow, seed: int, modules: Collection[str] = (PROVIDER,)) -> CompactPlan:
+def plan_of(
+    row: CompactRow,
+    seed: int,
+    modules: Collection[str] = (PROVIDER,),
+    *,
+    icount: bool = False,
+) -> CompactPlan:
     """What the guest of a row does, in a kernel with these modules.
 
     A kernel that cannot copy by DMA copies itself: it is what the others are compared with.
+    icount: instructions are counted, of which a device that is waited for takes none; so there
+    the engine has no model.
     """
     offloads = row.uses_dma and PROVIDER in modules
     return CompactPlan(
@@ -79,6 +88,7 @@ def plan_of(row: CompactRow, seed: int, modules: Collection[str] = (PROVIDER,)) 
         buffer_bytes=row.buffer_bytes,
         node_bytes=row.node_bytes,
         channels=row.channels if offloads else 0,
+        model=row.model if offloads and not icount else None,
         seed=seed,
         words=("scattered=1",) if row.holes == "scattered" else (),
     )
@@ -239,7 +249,7 @@ def plan_boots(
             setting = settings.of(row)
             for variant in drawn_order(launch.link_order, launch.seed, row.name):
                 image, kernel = kernels[variant]
-                plan = plan_of(row, seed_of(launch), image.modules)
+                plan = plan_of(row, seed_of(launch), image.modules, icount=setting.icount)
                 boots.append(
                     CompactBoot(
                         variant=variant,
@@ -337,20 +347,22 @@ def remarks(row: CompactRow, taken: Iterable[Taken], setting: Setting) -> Iterat
                 " then none; ratios are of the time for each"
             )
         if one.plan.channels:
-            yield f"{variant}: {copied(one.compacted)}"
+            yield f"{variant}: {copied(one.compacted, one.plan.model)}"
     if row.timed and setting.accel == "tcg":
         yield (
             "emulated, the guest's CPUs take turns on one of the host: what the engine's CPU takes,"
             " the hog's does not get, as with an engine in hardware it would"
         )
     if setting.icount:
+        if row.model:
+            yield NOT_COUNTED
         yield (
             "instructions are the whole guest's, of its one CPU: page copies are among them,"
             f" whoever copies; with the best of luck {row.nr_huge * IDEAL_PAGES:,} pages are moved"
         )
 
 
-def copied(compacted: Compacted) -> str:
+def copied(compacted: Compacted, model: EngineModel | None = None) -> str:
     """Who copied, in words: the share that the provider has taken."""
     counters = compacted.counters
     its = counters.get(f"{PROVIDER}_folios_migrated", 0)
@@ -363,4 +375,6 @@ def copied(compacted: Compacted) -> str:
         f"{counters.get('swdma_descriptors', 0):,} descriptors,"
         f" {counters.get('swdma_bytes', 0):,} bytes of the software engine"
     )
+    if model:
+        parts.append(model.kept_words(counters.get("swdma_late", 0)))
     return "; ".join(parts)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.experiment import BEFORE_AGAIN, PAGE_BYTES, Migrate, MigrateRow
+from ream.experiment.engine import NOT_COUNTED
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -278,7 +279,7 @@ def remarks(row: MigrateRow, taken: Taken, setting: Setting) -> Iterator[str]:
             yield f"{variant}: {copied(step, said)}"
     if setting.icount:
         if row.model:
-            yield "the engine has no model here: who waits for a device executes no instructions"
+            yield NOT_COUNTED
         yield (
             f"instructions are the whole guest's, of its one CPU: {row.buffer_bytes:,} bytes copied"
             f" ({row.buffer_bytes // PAGE_BYTES:,} pages) are among them, whoever copies"
@@ -298,7 +299,5 @@ def copied(step: Step, said: MigrateSample) -> str:
             f" {said.counters.get('swdma_bytes', 0):,} bytes of the software engine"
         )
     if step.model:
-        late = said.counters.get("swdma_late", 0)
-        kept = f"could not be kept {late:,} times: its threads were slower" if late else "was kept"
-        parts.append(f"the model ({step.model}) {kept}")
+        parts.append(step.model.kept_words(said.counters.get("swdma_late", 0)))
     return "; ".join(parts)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.errors import ReamError, VerificationFailed
+from ream.experiment.engine import EngineModel
 from ream.kernel.image import Image
 from ream.measure.compaction import CpuTimes
 from ream.stage.guest import Guest
@@ -61,6 +62,8 @@ class CompactPlan:
     node_bytes: int
     """Memory of its node."""
     channels: int = 0
+    model: EngineModel | None = None
+    """What a channel takes at least."""
     seed: int = 1
     """Of the contents."""
     words: tuple[str, ...] = ()
@@ -89,6 +92,7 @@ class CompactPlan:
             "size": str(self.buffer_bytes),
             "seed": str(self.seed),
             **({"channels": str(self.channels)} if self.channels else {}),
+            **({"model": f"{self.model.setup_ns}/{self.model.mb_per_s}"} if self.model else {}),
         }
         return (*(f"{name}={value}" for name, value in words.items()), *self.words)
 

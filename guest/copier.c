@@ -63,12 +63,13 @@ void copy_by(const char *name, const char *parts)
 
 void model_engine(const char *model)
 {
-	const char *rate = model ? strchr(model, '/') : NULL;
-	char setup[MODEL_BYTES];
+	char words[MODEL_BYTES], *rate = words;
+	const char *setup;
 
-	if (model && !rate)
+	snprintf(words, sizeof(words), "%s", model ? model : "0/0");
+	setup = strsep(&rate, "/");
+	if (!rate)
 		give_up(0, "%s: not SETUP_NS/MB_PER_S", model);
-	snprintf(setup, sizeof(setup), "%.*s", model ? (int)(rate - model) : 1, model ? model : "0");
 	set_parameter("swdma", "setup_ns", setup);
-	set_parameter("swdma", "mb_per_s", rate ? rate + 1 : "0");
+	set_parameter("swdma", "mb_per_s", rate);
 }

@@ -166,6 +166,7 @@ def test_channels_of_a_model_want_no_cpu() -> None:
     assert {one.channels for one in modelled} == {1, 2, 4, 8, 12, 16}
     suited = suit(modelled, cpus=1)
     assert (suited.rows, suited.skipped, suited.remarks) == (tuple(modelled), {}, {})
+    assert suited.cpus == 2  # whose TLBs a kernel flushes, too
     assert {one.cpus_wanted for one in modelled} == {1}
     assert {one.stands_in for one in modelled} == {None}
     assert row(channels=2).stands_in == "a CPU thread"

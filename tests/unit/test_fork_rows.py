@@ -224,7 +224,7 @@ def test_replicating_a_record_judges_the_whole_too(summary_of, of_fork: Receipt)
     summary = summary_of("munmap-2m")
     source = Source(summary, of_fork.machine, "6.12.1", emulated=False, guest=None)
     theirs = lookup(TABLES, "unmap-pte-batch-v1")
-    found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, {})
+    found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, absent={}, failed={})
     (line,) = [one for one in found.lines if one.source is not None]
     (one,) = summary.rows
     assert line.verdict.word == one.published_table.verdict
@@ -289,7 +289,7 @@ def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
     def ask() -> dict[str, LeftOut | str]:
         with closing(Journal(tmp_path / JOURNAL)) as journal:
             return native_session._left_out(
-                request, (), work=tmp_path, journal=journal, reporter=reporter
+                request, (), "", work=tmp_path, journal=journal, reporter=reporter
             )
 
     assert ask() == ask() == {"fork-4k": REST, "munmap-4k": "no memory"}

@@ -50,9 +50,7 @@ def test_a_replication_shows_it_in_text_and_json(replication: Replication) -> No
     assert "48 (inferred)" in " ".join(render([replication]).split())
     (shown,) = contract.to_object([replication])["tables"]
     assert [line["inferred"] for line in shown["lines"]] == [["threads"]] * 2
-    assert {line["reason"] for line in shown["lines"]} == {
-        "48 threads (inferred) there, 2 CPUs here"
-    }
+    assert {line["reason"] for line in shown["lines"]} == {"48 CPUs are needed, 2 are here"}
 
 
 def test_a_rows_tables_show_it() -> None:

@@ -97,7 +97,7 @@ _COLUMNS: Mapping[str, str] = {
     "Idle%": "idle_pct",
 }
 _MODE = re.compile(r"(?:[0-9]{1,3} )?((?:busy-)?(?:baseline|dma)) (.+)")
-_LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations",)
+_LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations", "idle_pct", "user_pct")
 
 
 def mode_starts(lines: Sequence[Line]) -> Sequence[int]:

@@ -85,7 +85,8 @@ def test_a_thread_of_the_archive_gives_every_published_table_of_it(number: str) 
         assert [_printed(row.params) for row in table.rows] == [
             _printed(row.params, ours.inferred) for row in ours.rows
         ]
-        assert (table.base, table.approximate) == (ours.base, ours.approximate)
+        assert table.base in (ours.base, None)  # which may stand in another mail of the thread
+        assert table.approximate == ours.approximate
         assert table.message_id in (ours.message_id, None)
         assert table.commit == ours.commit
         assert table.machine != "not said"

@@ -56,6 +56,8 @@ def choose_variants(
             step for variant in given or (before, longest) for step in _prefixes(variant, own)
         ]
     chosen += [Variant(CONTROL, before.series)] if control else []
+    if any(variant.name == CONTROL for variant in given):
+        raise BadUsage(f"a series is called {CONTROL}, as what --control adds is; rename it")
     names = [variant.name for variant in chosen]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Verdicts of fork are of the technique alone, and of the whole call that a row is a part of."""
 
+import dataclasses
 import html
 import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +24,7 @@ from ream.record.journal import JOURNAL, Journal
 from ream.record.receipt import Receipt, SeriesEntry
 from ream.record.record import Record
 from ream.replicate.outcome import Source, replicate
+from ream.replicate.why import Bound
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import page
@@ -141,7 +142,7 @@ def test_the_ratio_of_the_whole_has_what_is_left_out_on_both_sides(simulated) ->
         next(one.time_ns for one in samples if one.subject == name)
         for name in ("before", "published")
     )
-    exact = replace(REST, low_ns=REST.ns, high_ns=REST.ns)
+    exact = dataclasses.replace(REST, low_ns=REST.ns, high_ns=REST.ns)
     whole = whole_ratio(samples, "published", exact)
     assert whole is not None
     assert whole.ratio == pytest.approx((published + 2.9e6) / (before + 2.9e6))
@@ -150,8 +151,10 @@ def test_the_ratio_of_the_whole_has_what_is_left_out_on_both_sides(simulated) ->
 
 def test_how_well_the_rest_is_known_widens_the_interval(simulated) -> None:
     samples = simulated(row("fork-64k"), TRUTH, {})
-    narrow = whole_ratio(samples, "published", replace(REST, low_ns=REST.ns, high_ns=REST.ns))
-    wide = whole_ratio(samples, "published", replace(REST, low_ns=0.0, high_ns=20e6))
+    narrow = whole_ratio(
+        samples, "published", dataclasses.replace(REST, low_ns=REST.ns, high_ns=REST.ns)
+    )
+    wide = whole_ratio(samples, "published", dataclasses.replace(REST, low_ns=0.0, high_ns=20e6))
     part = paired_ratio(samples, "published")
     assert narrow
     assert wide
@@ -184,7 +187,9 @@ def test_all_nine_lines_of_a_table_of_whole_calls_get_verdicts(operation: str, s
 
 
 def test_a_verdict_is_of_the_ratio_that_the_whole_would_have(summary_of) -> None:
-    most = {"fork-2m": replace(REST, whole_ns=400e6, ns=390e6, low_ns=389e6, high_ns=391e6)}
+    most = {
+        "fork-2m": dataclasses.replace(REST, whole_ns=400e6, ns=390e6, low_ns=389e6, high_ns=391e6)
+    }
     (alone,) = summary_of("fork-2m").rows
     (small,) = summary_of("fork-2m", rest=most).rows
     assert alone.variants["published"] == small.variants["published"]
@@ -208,7 +213,8 @@ def test_share_and_whole_are_printed_beside_the_verdict(summary_of, tmp_path: Pa
     assert one["whole"]["name"] == "fork()"
     assert one["whole"]["share"] == pytest.approx(1 - 2.9 / 17, rel=1e-3)
     whole = one["whole"]["ratio"]["ratio"]
-    said = f"share of the whole: 82.9 % of fork() here (14.10 of 17.00 ms; left out: {REST.how});"
+    said = "share of the whole: 82.9 % of fork() here (14.10 of 17.00 ms; left out: "
+    said += f"2.90 ms, {REST.how});"
     place = tmp_path / summary.run
     shutil.copytree(min(RECORDS.glob("*-fork-native-*")), place)
     (place / "run.json").write_text(json.dumps(summary.to_object()))
@@ -308,3 +314,26 @@ def test_each_line_of_a_table_of_whole_calls_has_a_row_in_guests(name: str) -> N
         if ref.id == name
     }
     assert guests == lines
+
+
+def test_a_record_of_a_part_without_the_rest_gets_no_verdict_on_the_whole(
+    summary_of, of_fork: Receipt
+) -> None:
+    summary = summary_of("munmap-2m")
+    (one,) = summary.rows
+    alone = summary.model_copy(update={"rows": (one.model_copy(update={"whole": None}),)})
+    source = Source(alone, of_fork.machine, "6.12.1", emulated=False, guest=None)
+    theirs = lookup(TABLES, "unmap-pte-batch-v1")
+    found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, absent={}, failed={})
+    (line,) = [one for one in found.lines if one.source is not None]
+    assert line.verdict.word == "not-run"
+    assert line.verdict.reason == "the record timed a part of munmap(), and not the rest of it"
+
+
+def test_what_the_whole_leaves_out_bounds_what_can_be_gained() -> None:
+    part = Bound(0.25, 0.2, 0.9, "a loop", 1, 1 << 20, None)
+    whole = dataclasses.replace(part, rest=1.0)
+    assert (part.most, whole.most) == (4.0, 2 / 1.25)
+    assert not part.excludes(1.7)
+    assert whole.excludes(1.7)
+    assert not whole.excludes(1.6)

@@ -2,7 +2,9 @@
 """How small an effect a row would have shown, and the positive control that must be found."""
 
 import math
+import shutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from ream.experiment import load
 from ream.measure.power import smallest_count, smallest_effect
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, counts, over_launches
-from ream.paths import EXPERIMENTS
+from ream.paths import EXPERIMENTS, SERIES
 from ream.record.receipt import Receipt
 from ream.report import letter, sensitivity, table
 from ream.report.contract import RowResult, Summary
@@ -198,3 +200,11 @@ def test_a_control_is_given_in_per_cent(word: str, share: float) -> None:
 def test_a_control_that_cannot_be_is_refused(word: str, stage: str, said: str) -> None:
     with pytest.raises(BadUsage, match=said):
         control_of(word, stage)
+
+
+def test_a_series_is_not_taken_for_the_positive_control(tmp_path: Path) -> None:
+    patch = tmp_path / "control.patch"
+    shutil.copy(next((SERIES / "zone-device").glob("0001-*")), patch)
+    experiment = load(EXPERIMENTS / "zone-device.toml")
+    with pytest.raises(BadUsage, match="a series is called control"):
+        choose_variants(experiment, user_series=[patch])

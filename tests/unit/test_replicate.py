@@ -148,13 +148,15 @@ def test_without_records_every_line_says_why(experiments, sources) -> None:
 
 
 def test_a_line_has_the_verdict_of_its_record(replications) -> None:
-    fork = replications["fork-pte-batch-v3"]
-    assert any(line.row is not None for line in fork.lines)
-    for line in fork.lines:
-        told = [one for one in line.row.comparisons if one.id == fork.table.id] if line.row else []
+    table = replications["zone-device-v4"]
+    assert any(line.row is not None for line in table.lines)
+    for line in table.lines:
+        told = [one for one in line.row.comparisons if one.id == table.table.id] if line.row else []
         for one in told:
             assert line.verdict is not None
-            assert (line.verdict.word, line.verdict.reason) == (one.verdict, one.reason)
+            assert line.verdict.word == one.verdict
+            if one.verdict != "not-run":  # else it says what is lacking here
+                assert line.verdict.reason == one.reason
 
 
 def test_a_table_that_no_row_names_is_judged_by_the_rows_of_its_form(replications) -> None:

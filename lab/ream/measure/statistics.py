@@ -128,12 +128,13 @@ def paired(
 
 
 def cpu_times(samples: Iterable[Sample], subject: str) -> Mapping[tuple[int, int], int]:
-    """CPU time of the whole machine by launch and round, of the samples that have it."""
-    return {
-        (sample.launch, sample.round): sample.cpu_ns
-        for sample in samples
-        if sample.role == "variant" and sample.subject == subject and sample.cpu_ns
-    }
+    """CPU time of the whole machine by launch and round; empty unless every sample has some.
+
+    Were those of 0 left out, a ratio would be of the others alone.
+    """
+    own = [one for one in samples if one.role == "variant" and one.subject == subject]
+    times = {(one.launch, one.round): one.cpu_ns for one in own if one.cpu_ns}
+    return times if len(times) == len(own) else {}
 
 
 def cpu_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Estimate | None:

@@ -15,7 +15,8 @@ from ream.measure.statistics import CONFIDENCE, Estimate, paired, times_of
 class LeftOut:
     """What a whole call takes besides the part that a row times: of several rounds the medians."""
 
-    whole_ns: float
+    whole_ns: float | None
+    """None: it could not be measured, as another size of folio stood in for the row's."""
     ns: float
     low_ns: float
     high_ns: float
@@ -24,9 +25,9 @@ class LeftOut:
     """What was measured, and on which kernel."""
 
     @property
-    def share(self) -> float:
+    def share(self) -> float | None:
         """Of the part in the whole, where both were measured."""
-        return 1 - self.ns / self.whole_ns
+        return None if self.whole_ns is None else 1 - self.ns / self.whole_ns
 
 
 def left_out(whole_ns: Sequence[int], rest_ns: Sequence[int], how: str) -> LeftOut:

@@ -102,4 +102,5 @@ def _here(line: Line) -> dict[str, Any] | None:
         "limit": None if its is None else its.how,
         "limit_threads": None if its is None else its.threads,
         "most_gain": None if its is None else its.most,
+        "whole": None if line.row.whole is None else line.row.whole.model_dump(mode="json"),
     }

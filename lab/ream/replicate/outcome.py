@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, PUBLISHED, Experiment, Stage
+from ream.experiment import BEFORE, PUBLISHED, Experiment, Row, Stage
 from ream.measure.statistics import Estimate
 from ream.measure.verdict import Verdict, Word, judge, not_run
 from ream.published import NS, Printed, Table
@@ -380,7 +380,7 @@ def _candidates(table: Table, its: Sequence[Fit], source: Source) -> Iterator[Li
                 if takes(table, fit.ref, claim, threads):
                     differs = () if told is None else told.differs
                     line = Line(claim, None, source, row, differs)
-                    yield replace(line, verdict=_verdict(table, line, row, told))
+                    yield replace(line, verdict=_verdict(table, line, fit.row, told))
 
 
 def _told(row: RowResult, fit: Fit) -> Comparison | None:
@@ -404,9 +404,10 @@ def _threads(row: RowResult) -> int | None:
     return min((number for number in numbers if number), default=None)
 
 
-def _verdict(table: Table, line: Line, row: RowResult, told: Comparison | None) -> Verdict:
-    claim, printed = line.claim, line.claim.printed
-    if (reason := _no_verdict(claim, row, told)) is not None:
+def _verdict(table: Table, line: Line, asked: Row, told: Comparison | None) -> Verdict:
+    claim, printed, row = line.claim, line.claim.printed, line.row
+    assert row is not None
+    if (reason := _no_verdict(claim, row, asked, told)) is not None:
         return not_run(reason)
     if printed.ratio is None:
         return not_run("the source printed no ratio for this line")
@@ -437,7 +438,7 @@ def _same_numbers(told: Comparison, printed: Printed) -> bool:
     )
 
 
-def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | None:
+def _no_verdict(claim: Claim, row: RowResult, asked: Row, told: Comparison | None) -> str | None:
     """Why the row does not speak for the claim: as its record has it, or by its threads."""
     there, here = claim.printed.threads, _threads(row)
     if told is not None and told.verdict == "not-run" and told.reason:
@@ -447,6 +448,8 @@ def _no_verdict(claim: Claim, row: RowResult, told: Comparison | None) -> str | 
             return told.reason
     if row.skipped is not None:
         return row.skipped
+    if asked.part_of and row.whole is None:
+        return f"the record timed a part of {asked.part_of}, and not the rest of it"
     if there is not None and here is not None and there != here:
         return f"{claim.printed.threads_there}, {here} here"
     return None

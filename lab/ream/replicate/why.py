@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ream.experiment import BEFORE, PUBLISHED, format_size
 from ream.record.machine import Machine
 from ream.replicate.outcome import Line, Replication
+from ream.report.explain import whole_words
 
 NOT_SAID = "not said"
 
@@ -42,15 +43,20 @@ class Bound:
     nr_bytes: int
     of_l3: float | None
     """The bytes of a sample over the size of the L3."""
+    rest: float = 0.0
+    """Where the line is of a whole call: what the part leaves out, over the time of `before`."""
 
     @property
     def most(self) -> float | None:
-        """No change of `before` makes it faster by more than this factor."""
-        return None if self.of_limit is None else max(1.0, 1 / self.of_limit)
+        """No change of `before` makes it, or the whole call, faster by more than this factor."""
+        return None if self.of_limit is None else self._most(self.of_limit)
 
     def excludes(self, gain: float) -> bool:
         """Whether that much cannot be had wherever in its interval the limit is."""
-        return self.of_limit_low is not None and gain > max(1.0, 1 / self.of_limit_low)
+        return self.of_limit_low is not None and gain > self._most(self.of_limit_low)
+
+    def _most(self, of_limit: float) -> float:
+        return max(1.0, (1 + self.rest) / (of_limit + self.rest))
 
 
 def differences(replication: Replication) -> tuple[Difference, ...]:
@@ -76,6 +82,9 @@ def _differences(replication: Replication) -> Iterator[Difference]:
     )
     yield Difference("timer", _timer(replication), clock)
     yield Difference("method", f"there: {table.method}", "")
+    for row in {line.row.row: line.row for line in replication.lines if line.row}.values():
+        if row.whole is not None:
+            yield Difference("part", f"{row.row}: {whole_words(row.whole)}", "")
     for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
         if not _OURS.match(said) and not _OF_A_LINE.match(said):
             yield Difference("method", said, "")
@@ -154,4 +163,5 @@ def bound(line: Line) -> Bound | None:
         threads=before.limit_threads,
         nr_bytes=before.nr_bytes,
         of_l3=None if not l3 else before.nr_bytes / l3,
+        rest=0.0 if line.row.whole is None else line.row.whole.left_out_ns / before.median,
     )

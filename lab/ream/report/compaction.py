@@ -171,8 +171,13 @@ def _share(one: Compacted, value: int | None) -> float | None:
 def _places(
     compacted: Iterable[Compacted], value: Callable[[Compacted], float | None]
 ) -> dict[tuple[int, int], float]:
-    """By launch and round, the values above 0."""
-    return {(one.launch, one.round): found for one in compacted if (found := value(one))}
+    """By launch and round; empty unless all of them are above 0.
+
+    Were those of 0 left out, a ratio would be of the boots alone that have some.
+    """
+    compacted = tuple(compacted)
+    found = {(one.launch, one.round): its for one in compacted if (its := value(one))}
+    return found if len(found) == len(compacted) else {}
 
 
 QUANTITIES: Mapping[str, Callable[[Compacted], float | None]] = MappingProxyType(

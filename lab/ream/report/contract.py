@@ -195,11 +195,11 @@ class Whole(_Part):
     """
 
     name: str
-    whole_ns: Positive
+    whole_ns: Positive | None
     left_out_ns: Quantity
     left_out_low: Quantity
     left_out_high: Quantity
-    share: Chance
+    share: Chance | None
     how: str
     ratio: Ratio | None = None
     floor: Ratio | None = None

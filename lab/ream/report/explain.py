@@ -14,7 +14,7 @@ from ream.experiment import (
 )
 from ream.measure.statistics import LIMIT_ERROR
 from ream.record.machine import Machine
-from ream.report.contract import Ratio, Result, RowResult
+from ream.report.contract import Ratio, Result, RowResult, Whole
 from ream.report.numbers import fit, interval
 from ream.values import Scalar
 
@@ -64,17 +64,8 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
 
 def beside(row: RowResult) -> Iterator[str]:
     """What stands beside a row's ratios: that of the whole call, and what the base has gained."""
-    if (whole := row.whole) is not None:
-        times = (fit(ns / 1e6, 5) for ns in (whole.whole_ns - whole.left_out_ns, whole.whole_ns))
-        ratio = (
-            ""
-            if whole.ratio is None
-            else f"; all of it would have {_interval(whole.ratio)}, and the verdict is of that"
-        )
-        yield (
-            f"share of the whole: {100 * whole.share:.3g} % of {whole.name} here "
-            f"({' of '.join(times)} ms; left out: {whole.how}){ratio}"
-        )
+    if row.whole is not None:
+        yield whole_words(row.whole)
     base = row.variants.get(BASE)
     if row.base_adds and base is not None and (over := base.over_published) is not None:
         told = over.low is None or over.high is None or not over.low <= 1 <= over.high
@@ -82,6 +73,23 @@ def beside(row: RowResult) -> Iterator[str]:
             f"the cost of {row.base_adds}: {BASE} takes {_interval(over)} of {PUBLISHED}'s "
             f"{_measured(row)}{'' if told else ', which is no difference'}"
         )
+
+
+def whole_words(whole: Whole) -> str:
+    """How much of a call a row times, and the ratio that all of it would have."""
+    ratio = (
+        ""
+        if whole.ratio is None
+        else f"; all of it would have {_interval(whole.ratio)}, and the verdict is of that"
+    )
+    left = f"left out: {fit(whole.left_out_ns / 1e6, 5)} ms, {whole.how}"
+    if whole.share is None or whole.whole_ns is None:
+        return f"a part of {whole.name}, whose share could not be measured; {left}{ratio}"
+    times = (fit(ns / 1e6, 5) for ns in (whole.whole_ns - whole.left_out_ns, whole.whole_ns))
+    return (
+        f"share of the whole: {100 * whole.share:.3g} % of {whole.name} here "
+        f"({' of '.join(times)} ms; {left}){ratio}"
+    )
 
 
 def _interval(ratio: Ratio) -> str:

@@ -19,14 +19,23 @@ def smallest(row: RowResult) -> str | None:
     if row.smallest_effect is None:
         return None
     size = per_cent(row.smallest_effect - 1)
-    if row.unit == "instructions" and all(its.p_value is None for its in row.variants.values()):
+    if _repeats(row):
         return f"a difference of {size} is more than the floor and the range of rounds"
     return f"an effect of {size} is found nine times of ten, where this row is decided alone"
 
 
+def _repeats(row: RowResult) -> bool:
+    """Whether it is of counts that repeat, which nothing is tested of."""
+    return row.unit == "instructions" and all(its.p_value is None for its in row.variants.values())
+
+
 def of_run(summary: Summary) -> str | None:
     """From the row that sees most to the one that sees least."""
-    sizes = [(one.smallest_effect, one.row) for one in summary.rows if one.smallest_effect]
+    sizes = [
+        (one.smallest_effect, one.row)
+        for one in summary.rows
+        if one.smallest_effect and not _repeats(one)
+    ]
     if not sizes:
         return None
     words = [f"{per_cent(size - 1)} ({row})" for size, row in (min(sizes), max(sizes))]

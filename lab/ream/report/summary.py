@@ -237,11 +237,11 @@ def _whole(measured: MeasuredRow) -> Whole | None:
         return None
     return Whole(
         name=name,
-        whole_ns=rounded(left.whole_ns),
+        whole_ns=None if left.whole_ns is None else rounded(left.whole_ns),
         left_out_ns=rounded(left.ns),
         left_out_low=rounded(left.low_ns),
         left_out_high=rounded(left.high_ns),
-        share=rounded(left.share),
+        share=None if left.share is None else rounded(left.share),
         how=left.how,
         ratio=_ratio(measured.whole_ratio(PUBLISHED)),
         floor=_ratio(measured.whole_ratio(BEFORE_AGAIN)),

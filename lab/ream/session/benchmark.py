@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from ream.experiment import load
 from ream.paths import CHECKOUT, KERNEL_MODULES, WORKLOADS
+from ream.paths import EXPERIMENTS as EXPERIMENT_FILES
 from ream.record.identity import DIGITS
 from ream.session import vm_deferred, vm_zone_device
 from ream.session.guests import VM_CONFIG
 from ream.session.native import EXPERIMENTS
 from ream.stage import initramfs, vm_compact, workload
 from ream.stage import vm_migrate as stage_migrate
-from ream.stage.bench import MEMMAP_FACTS, fragments_of, kernel_side
+from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
 from ream.stage.link import (
     COMPILER_FLAGS,
     LINK_FLAGS,
@@ -32,6 +34,7 @@ _MODULES: Mapping[str, Sequence[str]] = {
 
 _PROGRAMS: Mapping[tuple[str, str], Sequence[str]] = {
     ("compact", "vm"): vm_compact.PROGRAMS,
+    ("fork", "native"): (workload.FORK_FOLIOS,),
     ("fork", "vm"): (workload.FORK_FOLIOS,),
     ("migrate", "vm"): (workload.MOVE_FOLIOS,),
     ("compact", "live"): (workload.COMPACT_THP,),
@@ -58,20 +61,28 @@ def benchmark_id(experiment: str, stage: str) -> str:
 
 def benchmark_files(experiment: str, stage: str) -> frozenset[Path]:
     """All files of the project that are compiled, included, linked or configured with."""
+    programs = _PROGRAMS.get((experiment, stage), ())
     if stage == "native":
         folder = EXPERIMENTS[experiment].FOLDER
         homes = list(_whole(kernel_side(folder)))
         sources = (*homes, *host_sources(folder))
         places = {path.name: path for path in homes}
-        more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder))
+        sources += tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
+        more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder), *_fragments(experiment))
         return frozenset((*_with_headers(sources, places), *more))
-    programs = _PROGRAMS.get((experiment, stage), ())
     sources = tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
     if stage == "live":
         return frozenset(_with_headers(sources))
     modules = (KERNEL_MODULES / name for name in _MODULES.get(experiment, ()))
     its = (*sources, *initramfs.init_sources(), *_whole(modules), VM_CONFIG)
+    its = (*its, *_fragments(experiment))
     return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
+
+
+def _fragments(experiment: str) -> tuple[Path, ...]:
+    """Of configuration, that rows name."""
+    rows = load(EXPERIMENT_FILES / f"{experiment}.toml").rows
+    return config_files(dict.fromkeys(name for row in rows for name in row.config))
 
 
 def _flags(stage: str) -> tuple[str, ...]:

@@ -164,8 +164,9 @@ def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
     yield f"memory      {format_size(largest)} of the host for each guest, nearly all of it written"
     (first, *_) = plan_launches([], launches=1, seed=request.seed)
     for row in experiment.rows:
-        plan = vm_compact.plan_of(row, vm_compact.seed_of(first))
-        yield f"{row.name:<11} {vm_compact.shown_command(settings.of(row), plan)}"
+        setting = settings.of(row)
+        plan = vm_compact.plan_of(row, vm_compact.seed_of(first), icount=setting.icount)
+        yield f"{row.name:<11} {vm_compact.shown_command(setting, plan)}"
 
 
 def _deferred_guests(experiment: DeferredInit, request: Request) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.errors import CannotRunHere
@@ -39,6 +39,8 @@ def left_out_of(
     """
     found: dict[str, LeftOut | str] = {}
     wanted: dict[_Wanted, list[str]] = defaultdict(list)
+    rows = tuple(rows)
+    sizes = {row.name: row.folio_bytes >> 10 for row in rows}
     for row in rows:
         if row.part_of is None:
             continue
@@ -58,7 +60,12 @@ def left_out_of(
             continue
         for one in its:
             of_size = [text for kib, text in said if kib == one.folio_kib]
-            found |= dict.fromkeys(wanted[one], _left_out(one, of_size))
+            left = _left_out(one, of_size)
+            # Of other folios only what is left out is the same, and not the whole of it.
+            unlike = replace(left, whole_ns=None)
+            found |= {
+                name: left if sizes[name] == one.folio_kib else unlike for name in wanted[one]
+            }
     return found
 
 

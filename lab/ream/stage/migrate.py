@@ -471,7 +471,7 @@ R = TypeVar("R", MigrateRow, CompactRow)
 
 def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:
     """Which rows are run here: those with few enough channels for its CPUs."""
-    suited = suit_rows(rows, lambda row: row.workers, what="channel", most=most, cpus=cpus)
+    suited: Suited = suit_rows(rows, lambda row: row.workers, what="channel", most=most, cpus=cpus)
     # Whoever waits for the channels of a DMA engine is none of them. A kernel of one CPU flushes no
     # TLB of another, and the oracle expects that it does.
     workers = max([1, *(row.workers for row in suited.rows)])

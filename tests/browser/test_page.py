@@ -12,6 +12,7 @@ from playwright.sync_api import Page
 
 from page_world import ALL_DRAWN, draw_all
 from ream.paths import CHECKOUT
+from ream.record.packed import opened
 
 # Each process that has these tests starts a browser.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -48,8 +49,8 @@ def run_of(record: str) -> Mapping[str, Any]:
 
 
 def samples_of(record: str) -> list[Mapping[str, Any]]:
-    text = (RECORDS / record / "samples.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
+    with opened(RECORDS / record / "samples.jsonl") as lines:
+        return [json.loads(line) for line in lines]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from mail_texts import FOLLOW_UP, UNKNOWN
 from ream.paths import CHECKOUT, PUBLISHED
+from ream.record.record import Record
 
 RECORDS = CHECKOUT / "docs/records"
 MAILS = PUBLISHED / "mail"
@@ -20,8 +21,10 @@ def record_of(name: str) -> str:
 
 def test_every_table_has_a_verdict_from_records_alone(ream) -> None:
     # Those of several machines are refused together: of the one that most are of.
-    machines = [(path.parent, json.loads(path.read_text())["machine"])
-                for path in sorted(RECORDS.glob("*/receipt.json"))]  # fmt: skip
+    machines = [
+        (path.parent, Record.load(str(path.parent), RECORDS).receipt["machine"])
+        for path in sorted(RECORDS.glob("*/run.json"))
+    ]
     every = [(path, (machine["cpu"], machine["nr_cpus"])) for path, machine in machines]
     ((most, _),) = Counter(machine for _, machine in every).most_common(1)
     words = [word for path, machine in every if machine == most

@@ -2,6 +2,7 @@
 """The page of a record: the same bytes each time, nothing run that a record says, every plot read
 out. What a browser makes of it is in tests/browser."""
 
+import gzip
 import json
 import re
 import shutil
@@ -69,6 +70,9 @@ def copied(tmp_path: Path) -> Callable[..., Path]:
     def copy(record: str, change: Callable[[Any], None] = lambda _: None) -> Path:
         place = tmp_path / "copied" / record
         shutil.copytree(RECORDS / record, place)
+        for packed in place.rglob("*.gz"):
+            packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+            packed.unlink()
         value = json.loads((place / "run.json").read_text())
         change(value)
         (place / "run.json").write_text(json.dumps(value))

@@ -129,7 +129,8 @@ def test_what_was_measured_among_much_noise_is_not_wider(replications) -> None:
     lines = []
     for line in one.lines:
         assert line.row is not None
-        row = line.row.model_copy(update={"floor": Ratio(ratio=1.0, low=0.005, high=197.0)})
+        floor = Ratio(ratio=1.0, low=0.005, high=197.0)
+        row = line.row.model_copy(update={"floor": floor, "whole": None})
         lines.append(replace(line, row=row, verdict=Verdict("inconclusive", "noise")))
     text = render([replace(one, lines=tuple(lines))])
     assert text.count("] >999% inconclusive a\n") == len(lines)
@@ -205,11 +206,14 @@ def test_the_verdict_on_one_ratio_is_not_taken_for_that_on_another(experiments, 
     assert verdict(0.2).word == "weaker"
 
 
-def test_rows_of_a_function_alone_give_numbers_but_no_verdict(replications) -> None:
+def test_rows_of_a_part_have_verdicts_of_the_whole_and_say_its_share(replications) -> None:
     unmap = replications["unmap-pte-batch-v1"]
-    assert set(verdicts(unmap)) == {"not-run"}
-    assert all(line.ratio is not None for line in unmap.lines)
-    assert unmap.word == "not-run"
+    assert "not-run" not in verdicts(unmap)
+    for line in unmap.lines:
+        assert line.row is not None
+        assert line.row.whole is not None
+        assert line.ratio == line.row.whole.ratio
+    assert "% of munmap() here" in " ".join(render([unmap]).split())
 
 
 def test_times_of_an_emulated_cpu_are_not_shown_beside_published_ones(replications) -> None:
@@ -326,8 +330,10 @@ def test_a_receipt_without_a_machine_is_refused_by_name(machine, tmp_path) -> No
         Source.of(damaged)
 
 
-def test_a_cpu_thread_is_never_said_to_contradict_a_device(replications) -> None:
-    migrate = replications["migrate-offload-v4"]
+def test_a_cpu_thread_is_never_said_to_contradict_a_device(experiments, sources) -> None:
+    with_threads = [source for source in sources if source.name.endswith("migrate-native-950f")]
+    table = lookup(TABLES, "migrate-offload-v4")
+    (migrate,) = replicated([table], with_threads, experiments)
     measured = [line for line in migrate.lines if line.ratio is not None]
     decided = {line.verdict.word for line in measured if line.verdict}
     assert decided <= {"inconclusive", "not-run"}

@@ -393,16 +393,7 @@ def test_a_kernel_that_gives_up_is_compared_by_the_huge_page(receipt: Receipt) -
         for launch in range(3)
         for subject in VARIANTS
     ]
-    found = summarise(
-        asked,
-        asked.rows,
-        [sample(one) for one in compacted],
-        TABLES,
-        receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
-        run="20261121T021500Z-compact-vm-ab12",
-        stage="vm",
-        compacted=compacted,
-    )
+    found = under_kvm(asked, compacted, receipt)
     published = one(found, "dma").variants["published"]
     assert published.ratio == pytest.approx(1, abs=1e-4)
     assert published.per_entry == pytest.approx(NS["before"], rel=1e-4)

@@ -20,7 +20,6 @@ from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
 from ream.replicate.outcome import Replication, Source, one_machine, replicate_all, totals
-from ream.replicate.plan import make_plan
 from ream.replicate.render import WORDS, line_label, render, verdict_words
 from ream.replicate.rule import control, judge_no_gain, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
@@ -61,10 +60,6 @@ def replicated(tables, sources, experiments, failed=None) -> tuple[Replication, 
         absent={"vm": NO_GUESTS},
         failed=failed or {},
     )
-
-
-def planned(tables, experiments, **options):
-    return make_plan(tables, experiments, **{"kvm_fault": lambda: NO_KVM, **options})
 
 
 def estimate(value) -> Estimate:

@@ -229,9 +229,7 @@ class CompactRow(EngineRow):
             "measure": self.measure if native else None,
             "tlb_flush": self.tlb_flush if native else None,
             "two_cpus": self.timed if vm else None,
-            "engine_model": self.engine_model if self.channels else None,
-            "engine_setup_ns": self.model.setup_ns if self.model else None,
-            "engine_mb_per_s": self.model.mb_per_s if self.model else None,
+            **self.engine_params(),
         }
 
     def title(self) -> str:

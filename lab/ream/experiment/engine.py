@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ream.experiment.shape import RowBase
+from ream.values import Scalar
 
 MAX_CHANNELS = 16  # dcbm's nr_dma_chan, and the published table's last line
 
@@ -82,6 +83,14 @@ class EngineRow(RowBase):
     @property
     def model_of_device(self) -> str | None:
         return f"{self.engine_model}: {self.model}" if self.model else None
+
+    def engine_params(self) -> dict[str, Scalar | None]:
+        """What stands for the engine, among a row's parameters."""
+        return {
+            "engine_model": self.engine_model if self.channels else None,
+            "engine_setup_ns": self.model.setup_ns if self.model else None,
+            "engine_mb_per_s": self.model.mb_per_s if self.model else None,
+        }
 
     def model_words(self) -> str:
         """Of a title: which model, and its numbers."""

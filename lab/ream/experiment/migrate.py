@@ -153,9 +153,7 @@ class MigrateRow(EngineRow):
             "tlb_flush": self.tlb_flush if native else None,
             "mode": self.mode,
             "pre_state": self.pre_state if native else None,
-            "engine_model": self.engine_model if self.channels else None,
-            "engine_setup_ns": self.model.setup_ns if self.model else None,
-            "engine_mb_per_s": self.model.mb_per_s if self.model else None,
+            **self.engine_params(),
         }
 
     def title(self) -> str:

@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How small an effect a row could have shown, from its own spread over launches."""
 
-import importlib
 import math
 import statistics
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
-from ream.measure.statistics import (
-    LEAST_LAUNCHES,
-    Estimate,
-    floor_bound,
-    t_quantile,
-)
+from ream.measure.statistics import LEAST_LAUNCHES, Estimate, floor_bound, special, t_quantile
 
 POWER = 0.9
 """How often the smallest effect is found: nine times of ten."""
@@ -49,7 +42,7 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
     def power(effect: float) -> float:
         """How often an effect of that size, a logarithm, is found: its error is an estimate."""
         beyond = [(effect - least) / error for least in to_exceed]
-        return statistics.fmean(_special().stdtr(launches - 1, beyond).tolist())
+        return statistics.fmean(special().stdtr(launches - 1, beyond).tolist())
 
     if error == 0:
         return math.exp(bound)
@@ -82,9 +75,5 @@ def _nodes(launches: int) -> tuple[float, ...]:
     In quantiles, since each run estimates that error anew: with launches - 1 degrees of freedom.
     """
     degrees = launches - 1
-    chi_squared = _special().chdtri(degrees, [(node + 0.5) / NODES for node in range(NODES)])
+    chi_squared = special().chdtri(degrees, [(node + 0.5) / NODES for node in range(NODES)])
     return tuple(t_quantile(degrees) * math.sqrt(one / degrees) for one in chi_squared)
-
-
-def _special() -> Any:
-    return importlib.import_module("scipy.special")

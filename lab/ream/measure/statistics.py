@@ -185,7 +185,7 @@ def p_value(estimate: Estimate) -> float | None:
     mean, error = statistics.fmean(logs), statistics.stdev(logs) / math.sqrt(len(logs))
     if error == 0:
         return 1.0 if mean == 0 else 0.0
-    return 2 * float(_special().stdtr(len(logs) - 1, -abs(mean / error)))
+    return 2 * float(special().stdtr(len(logs) - 1, -abs(mean / error)))
 
 
 def outstanding(p_values: Sequence[float]) -> tuple[bool, ...]:
@@ -240,7 +240,7 @@ def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Layo
     )
     if left == 0:
         return Layout(p_value=0.0 if explained > 0 else 1.0, within=math.exp(typical))
-    p = float(_special().fdtrc(between, within, explained / left))
+    p = float(special().fdtrc(between, within, explained / left))
     return Layout(p_value=p, within=math.exp(typical))
 
 
@@ -367,9 +367,10 @@ def over_launches(logs: Sequence[float]) -> Estimate | None:
 @cache
 def t_quantile(degrees: float) -> float:
     """Student's t that CONFIDENCE of the distribution lies within."""
-    return float(_special().stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return float(special().stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
-def _special() -> Any:
+def special() -> Any:
+    """scipy.special, loaded when it is first needed."""
     # Here, not above: importing it takes longer than all else `ream --help` does.
     return importlib.import_module("scipy.special")

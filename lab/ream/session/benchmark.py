@@ -62,20 +62,19 @@ def benchmark_id(experiment: str, stage: str) -> str:
 def benchmark_files(experiment: str, stage: str) -> frozenset[Path]:
     """All files of the project that are compiled, included, linked or configured with."""
     programs = _PROGRAMS.get((experiment, stage), ())
+    sources = tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
     if stage == "native":
         folder = EXPERIMENTS[experiment].FOLDER
         homes = list(_whole(kernel_side(folder)))
-        sources = (*homes, *host_sources(folder))
         places = {path.name: path for path in homes}
-        sources += tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
+        sources += (*homes, *host_sources(folder))
         more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder), *_fragments(experiment))
         return frozenset((*_with_headers(sources, places), *more))
-    sources = tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
     if stage == "live":
         return frozenset(_with_headers(sources))
     modules = (KERNEL_MODULES / name for name in _MODULES.get(experiment, ()))
-    its = (*sources, *initramfs.init_sources(), *_whole(modules), VM_CONFIG)
-    its = (*its, *_fragments(experiment))
+    configs = (VM_CONFIG, *_fragments(experiment))
+    its = (*sources, *initramfs.init_sources(), *_whole(modules), *configs)
     return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
 
 

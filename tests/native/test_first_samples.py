@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The first sample of a launch, and of a row, is as warm as those that come after it."""
+
+import json
+import statistics
+from collections import defaultdict
+
+import pytest
+
+LAUNCHES = 6
+FACTOR = 1.4
+"""How far a median of first samples may be off; where nothing warmed up it was 2 to 3."""
+
+ROWS = (
+    ("fork", "fork-64k"),
+    ("zone-device", "small-256MB"),
+    ("deferred-init", "1g-2-threads"),
+    ("migrate", "64k-serial"),
+    ("compact", "batch-32"),
+)
+
+
+@pytest.mark.parametrize(("experiment", "row"), ROWS)
+def test_first_samples_are_like_the_others(ream, tmp_path, experiment: str, row: str) -> None:
+    counts = ("--launches", str(LAUNCHES), "--rounds", "3")
+    ran = ream("run", experiment, "--stage", "native", "--row", row, *counts, "--json")
+    assert ran.code in (0, 6), ran.err
+    (samples,) = tmp_path.glob("data/ream/runs/*/samples.jsonl")
+    launches = defaultdict(list)
+    for line in samples.read_text().splitlines():
+        said = json.loads(line)
+        if said["role"] == "variant":
+            launches[said["launch"]].append((said["subject"], said["time_ns"]))
+    times = defaultdict(list)
+    for name, time_ns in (sample for launch in launches.values() for sample in launch):
+        times[name].append(time_ns)
+    usual = {name: statistics.median(its) for name, its in times.items()}
+    first = [launch[0][1] / usual[launch[0][0]] for launch in launches.values()]
+    assert len(first) == LAUNCHES
+    assert 1 / FACTOR < statistics.median(first) < FACTOR, first

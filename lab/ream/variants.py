@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment
+from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
 from ream.kernel.series import Patch, Series, load_series, prefixes
 from ream.paths import SERIES
 
@@ -17,6 +17,9 @@ class Variant:
 
     name: str
     series: tuple[Series, ...]
+    compared_with: str | None = None
+    """Of a series that somebody gives, the variant that is the tree it stands on: what is said of
+    it is said against that. None: one of the experiment's own, compared with `before`."""
 
     @property
     def patches(self) -> tuple[Patch, ...]:
@@ -32,7 +35,8 @@ def choose_variants(
 ) -> tuple[Variant, ...]:
     """The variants of a run: before twice, the experiment's own, the user's, and prefixes.
 
-    user_series: patches on the base, each a variant named after its file or folder.
+    user_series: patches on the base, each a variant named after its file or folder. They are
+    compared with the tree that they were put on, so that is a variant of the run, too, twice.
     per_patch: adds every proper prefix of the user's series or, if there is none, of `before`
     and of the experiment's longest variant; what each step buys is then a ratio of neighbours.
     control: adds `before` once more, under the name of the variant that the runner slows.
@@ -46,10 +50,14 @@ def choose_variants(
         )
         for name, folders in experiment.variants.items()
     ]
-    given = [Variant(series.name, (series,)) for series in map(load_series, user_series)]
     before = next((variant for variant in own if variant.name == BEFORE), Variant(BEFORE, ()))
     own = [variant for variant in own if variant.name != BEFORE]
+    tree = next((one for one in (before, *own) if not one.patches), Variant(BASE, ()))
+    given = [Variant(series.name, (series,), tree.name) for series in map(load_series, user_series)]
     chosen = [*(Variant(name, before.series) for name in IMPLIED), *own, *given]
+    if given and tree is not before:
+        chosen += [] if tree in own else [tree]
+        chosen.append(Variant(tree.name + AGAIN, tree.series))
     if per_patch:
         longest = max(own, key=lambda variant: len(variant.patches))
         chosen += [
@@ -58,6 +66,8 @@ def choose_variants(
     chosen += [Variant(CONTROL, before.series)] if control else []
     if any(variant.name == CONTROL for variant in given):
         raise BadUsage(f"a series is called {CONTROL}, as what --control adds is; rename it")
+    if copy := next((variant.name for variant in given if is_copy(variant.name)), None):
+        raise BadUsage(f"a series is called {copy}; names that end in {AGAIN} are of second copies")
     names = [variant.name for variant in chosen]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
@@ -70,7 +80,7 @@ def _prefixes(variant: Variant, others: Sequence[Variant]) -> Iterator[Variant]:
     whole: tuple[Series, ...] = ()
     for series in variant.series:
         for part in prefixes(series):
-            step = Variant(part.name, (*whole, part))
+            step = Variant(part.name, (*whole, part), variant.compared_with)
             if step.patches not in known:
                 yield step
         whole = (*whole, series)

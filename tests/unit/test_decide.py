@@ -70,7 +70,7 @@ def test_an_effect_that_would_count_alone_may_be_chance_among_many(receipt: Rece
     many = [*doubtful, *(one for row in quiet for one in samples(row, {"published": NOTHING}))]
     among = only(summary_of(["doubtful", *quiet], many, receipt), "doubtful")
     found = among.variants["published"]
-    assert found.effect == "no difference"
+    assert found.effect == "undecided"
     assert (found.low, found.high) == (
         alone.variants["published"].low,
         alone.variants["published"].high,
@@ -91,7 +91,7 @@ def test_a_real_effect_among_many_rows_still_counts(receipt: Receipt) -> None:
     ]
     summary = summary_of(rows, taken, receipt)
     effects = [row.variants["published"].effect for row in summary.rows]
-    assert effects == ["faster", *["no difference"] * 20]
+    assert effects == ["faster", *["equal"] * 20]
 
 
 def test_launches_that_differ_more_than_their_rounds_are_named(receipt: Receipt) -> None:
@@ -163,7 +163,7 @@ def test_counts_that_do_not_repeat_are_judged_as_times_are(
     assert estimate is not None
     assert (found.low, found.high) == pytest.approx((estimate.low, estimate.high), rel=1e-5)
     doubtful = counted(logs | {"published": NOTHING}, receipt).variants["published"]
-    assert doubtful.effect == "no difference"
+    assert doubtful.effect == "equal"
 
 
 @pytest.mark.parametrize("name", ["before", "before-again"])

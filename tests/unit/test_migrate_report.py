@@ -245,8 +245,8 @@ published, 16 channels          4.40    9.25   11.02   13.56   18.04   66.86
 
 METADATA = """\
 64k-metadata: unmap and remap 256 MiB, folios of 64 KiB, nothing is copied
-                           ms    ratio [low .. high]  effect                  ns/PTE   GB/s CPUs  ok
-  before                26.21                      1                          399.98"""
+                          ms    ratio [low .. high]  effect                       ns/PTE   GB/s CPUs
+  before               26.21                      1                               399.98"""
 
 
 def test_the_table_ends_with_both_grids(summary: Summary) -> None:

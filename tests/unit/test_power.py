@@ -171,7 +171,7 @@ def test_a_control_changes_no_other_decision(receipt: Receipt) -> None:
         said.append([(its[name].effect, its[name].p_value) for name in ("published", "ream")])
         assert not more or its["control"].effect == "slower"
     assert said[0] == said[1]
-    assert said[0][0][0] == "no difference"
+    assert said[0][0][0] == "undecided"
 
 
 def test_the_control_has_the_patches_of_before() -> None:

@@ -169,7 +169,7 @@ def test_a_series_that_changes_nothing_reads_no_difference(
     samples = simulated(fsdax, times(6.7, 6.7, 6.7), FILLS, seed=seed, launch_sd=0.05)
     (found,) = summary_of([fsdax], samples, receipt).rows
     effects = [found.variants[name].effect for name in ("published", "ream")]
-    assert effects == ["no difference", "no difference"]
+    assert set(effects) <= {"equal", "undecided"}
     assert found.published_table is not None
     assert found.published_table.verdict in ("contradicts", "inconclusive")
 
@@ -204,7 +204,7 @@ def test_one_launch_gives_ratios_but_no_verdict(simulated: Simulated, receipt: R
     (found,) = summary_of([fsdax], samples, receipt).rows
     published = found.variants["published"]
     assert published.ratio == pytest.approx(0.45, rel=0.1)
-    assert (published.low, published.high, published.effect) == (None, None, None)
+    assert (published.low, published.high, published.effect) == (None, None, "undecided")
     assert found.published_table is not None
     assert found.published_table.verdict == "inconclusive"
     assert any("takes two launches" in note for note in found.notes)

@@ -86,7 +86,7 @@ def test_without_an_interval_or_a_floor_nothing_is_decided() -> None:
 def test_an_effect_whose_interval_includes_1_does_not_count() -> None:
     # Beyond the floor, but not shown: far from the claim it contradicts, near it it agrees
     # by the letter and says what is wrong with that.
-    assert verdict(0.93, 0.85, 1.02, 0.45) == "contradicts"
+    assert verdict(0.96, 0.91, 1.02, 0.45) == "contradicts"
     near = judge(Estimate(0.95, 0.90, 1.01, ()), FLOOR, 0.88)
     assert near.word == "agrees"
     assert "includes no effect" in near.reason
@@ -108,7 +108,10 @@ def test_an_interval_that_has_the_claim_in_it_does_not_contradict_it() -> None:
     reaching = Estimate(1.0, 0.95, 1.05, ())
     assert judge(wide, reaching, 0.88).word == "inconclusive"
     assert judge(wide, reaching, 0.86).word == "inconclusive"
-    assert judge(wide, reaching, 0.85).word == "contradicts"  # only the widened one has it
+    assert judge(wide, reaching, 0.85).word == "inconclusive"  # 0.86 is an effect of 10 %, too
+    assert judge(Estimate(0.96, 0.91, 1.01, ()), reaching, 0.85).word == "contradicts"
+    assert judge(wide, reaching, 1.20).word == "contradicts"  # no 10 % of that direction
+    assert judge(Estimate(0.93, 0.85, 1.02, ()), FLOOR, 0.45).word == "inconclusive"
     assert judge(wide, FLOOR, 0.88).word == "agrees"  # beyond the floor, as before
 
 
@@ -132,10 +135,10 @@ def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: 
     m_in_floor, p_in_floor = abs(ours) <= floor_end, abs(theirs) <= floor_end
     counts = not m_in_floor and not m.low <= 1 <= m.high
     claims = p <= 0.9 or p >= 1.1
-    held = m.low <= p <= m.high
+    could = m.low <= 0.9 if p < 1 else m.high >= 1.1
     if m.high / m.low > 1.3:
         return "inconclusive"
-    if (counts and ours * theirs < 0) or (m_in_floor and claims and not (p_in_floor or held)):
+    if (counts and ours * theirs < 0) or (m_in_floor and claims and not (p_in_floor or could)):
         return "contradicts"
     if m_in_floor and claims:
         return "inconclusive"
@@ -145,7 +148,7 @@ def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: 
         return "contradicts"
     if counts:
         return "stronger" if abs(ours) > abs(theirs) else "weaker"
-    return "contradicts" if claims and not p_in_floor else "inconclusive"
+    return "contradicts" if claims and not (p_in_floor or could) else "inconclusive"
 
 
 def test_the_table_of_the_method_gives_every_verdict() -> None:

@@ -396,7 +396,7 @@ def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
     assert (published.ratio, published.low, published.high) == (0.82, 0.82, 0.82)
     assert (published.effect, published.ns_per_page, published.gb_per_s) == ("fewer", None, None)
     assert published.per_page == pytest.approx(820e6 / 25804288, rel=1e-4)
-    assert only.variants["before-again"].effect == "no difference"
+    assert only.variants["before-again"].effect == "equal"
     assert only.published_table is not None
     assert only.published_table.verdict == "not-run"
     assert "neither caches nor a store bandwidth" in (only.published_table.reason or "")

@@ -14,6 +14,7 @@ from ream.experiment.fork import Fork, ForkRow
 from ream.experiment.given import given
 from ream.experiment.migrate import Migrate, MigrateRow
 from ream.experiment.shape import (
+    AGAIN,
     BASE,
     BEFORE,
     BEFORE_AGAIN,
@@ -28,6 +29,7 @@ from ream.experiment.shape import (
     Cell,
     PublishedRef,
     Stage,
+    is_copy,
 )
 from ream.experiment.size import format_size, parse_size
 from ream.experiment.zone_device import ZoneDevice, ZoneDeviceRow
@@ -35,6 +37,7 @@ from ream.grid import expanded
 from ream.values import faults, read_toml
 
 __all__ = [
+    "AGAIN",
     "BASE",
     "BEFORE",
     "BEFORE_AGAIN",
@@ -64,6 +67,7 @@ __all__ = [
     "ZoneDeviceRow",
     "format_size",
     "given",
+    "is_copy",
     "load",
     "make_row",
     "parse_size",

@@ -22,7 +22,9 @@ MAX_ROUNDS = 1000
 Stage = Literal["native", "vm", "live"]
 
 BEFORE = "before"
-BEFORE_AGAIN = "before-again"
+AGAIN = "-again"
+"""What the name of a second copy of a variant ends in, which a noise floor comes of."""
+BEFORE_AGAIN = BEFORE + AGAIN
 PUBLISHED = "published"
 BASE = "base"
 """The base as it is, where `published` is without what the base has gained since."""
@@ -191,9 +193,14 @@ def _distinct(rows: tuple[R, ...]) -> tuple[R, ...]:
     return rows
 
 
+def is_copy(name: str) -> bool:
+    """Whether this is a variant's second copy, which only a noise floor comes of."""
+    return name.endswith(AGAIN)
+
+
 def _not_implied(name: str) -> str:
-    if name == BEFORE_AGAIN:
-        raise ValueError(f"is implied: {BEFORE} itself, linked a second time")
+    if is_copy(name):
+        raise ValueError(f"is implied: {name.removesuffix(AGAIN)} itself, linked a second time")
     return name
 
 

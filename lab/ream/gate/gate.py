@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE_AGAIN
+from ream.experiment import is_copy
 from ream.history import like
 from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
@@ -125,7 +125,7 @@ def gate(
     places = [
         place
         for place in dict.fromkeys((*theirs, *ours))
-        if (place[1] in variants if variants else place[1] != BEFORE_AGAIN)
+        if (place[1] in variants if variants else not is_copy(place[1]))
     ]
     return Gate(
         run=like.run_id(now),

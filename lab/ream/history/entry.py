@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from ream.errors import ReamError
-from ream.experiment import BEFORE, BEFORE_AGAIN
+from ream.experiment import BEFORE, is_copy
 from ream.history import like
 from ream.history.ratios import lines
 from ream.record.packed import opened, place_of
@@ -76,7 +76,7 @@ class Entry(Value):
             if rows is not None and name not in rows:
                 continue
             for variant, its in row.variants.items():
-                if variant != BEFORE_AGAIN and its.ratio is not None:
+                if not is_copy(variant) and its.ratio is not None:
                     logs.setdefault((variant, row.unit), []).append(math.log(its.ratio))
         return tuple(
             Headline(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ream.experiment import IMPLIED, PUBLISHED, Row
+from ream.experiment import AGAIN, IMPLIED, PUBLISHED, Row, is_copy
 
 _Name = TypeVar("_Name", int, str)
 
@@ -16,7 +16,7 @@ OFFSET_PAGE_BYTES = 4096
 MOST_VARIANTS = 32
 """Of one program: what native/host/launch.h has room for."""
 COMPARED_WITH = (*IMPLIED, PUBLISHED)
-"""Variants that ratios of others are to, and the floor's."""
+"""Variants that ratios of others are to, and the floor's; what has a second copy is one, too."""
 
 # For the estimate before anything is known; a slow shared two-CPU guest.
 ASSUMED_BYTES_PER_S = 4e9
@@ -68,8 +68,10 @@ def plan_programs(
     each launch becomes several with numbers of their own. What others are compared with is in
     every one of them, since only rounds of one program are paired.
     """
-    shared = [name for name in variants if name in COMPARED_WITH]
-    others = [name for name in variants if name not in COMPARED_WITH]
+    twice = {name.removesuffix(AGAIN) for name in variants if is_copy(name)}
+    to = {*COMPARED_WITH, *twice, *(name + AGAIN for name in twice)}
+    shared = [name for name in variants if name in to]
+    others = [name for name in variants if name not in to]
     nr_parts = max(1, -(-len(others) // (most - len(shared))))
     share = -(-len(others) // nr_parts)
     parts = [{*shared, *others[at * share : (at + 1) * share]} for at in range(nr_parts)]

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from ream.errors import ReamError
-from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED
+from ream.experiment import AGAIN, BEFORE
 from ream.measure.sample import Sample
 
 CONFIDENCE = 0.95
@@ -99,7 +99,7 @@ def paired_ratio(
 
 
 def repeats(samples: Iterable[Sample]) -> bool:
-    """Whether every launch counted the same, and both copies of `before` as well.
+    """Whether every launch counted the same, and both copies of one kernel as well.
 
     samples: of one row. This is a matter of what was counted, not of how: a kernel that waits, or
     whose work depends on which page is free, does not repeat although instructions are counted.
@@ -107,7 +107,7 @@ def repeats(samples: Iterable[Sample]) -> bool:
     counts: dict[tuple[str, int], list[int]] = {}
     for sample in samples:
         if sample.role == "variant":
-            kernel = BEFORE if sample.subject in IMPLIED else sample.subject
+            kernel = sample.subject.removesuffix(AGAIN)
             counts.setdefault((kernel, sample.round), []).append(sample.time_ns)
     return all(max(its) <= min(its) * (1 + SAME) for its in counts.values())
 
@@ -149,9 +149,11 @@ def cpu_level(samples: Iterable[Sample], subject: str) -> float | None:
     return _typical(times) if times else None
 
 
-def noise_floor(samples: Iterable[Sample], *, counted: bool = False) -> Estimate | None:
-    """`before` against its own second copy: what this run sees where there is nothing to see."""
-    return paired_ratio(samples, BEFORE_AGAIN, counted=counted)
+def noise_floor(
+    samples: Iterable[Sample], of: str = BEFORE, *, counted: bool = False
+) -> Estimate | None:
+    """A variant against its own second copy: what this run sees where there is nothing to see."""
+    return paired_ratio(samples, of + AGAIN, to=of, counted=counted)
 
 
 def floor_bound(floor: Estimate | None) -> float | None:

@@ -61,8 +61,13 @@ def judge(
     within = measured.low / WIDENED_BY <= published <= measured.high * WIDENED_BY
     if counts(measured, floor):
         return _with_effect(measured.ratio, published, within=within)
-    held = measured.low <= published <= measured.high
-    return _without_effect(measured.ratio, published, bound, within=within, held=held)
+    could = has_claim(measured.low, measured.high, published)
+    return _without_effect(measured.ratio, published, bound, within=within, could=could)
+
+
+def has_claim(low: float, high: float, published: float) -> bool:
+    """Whether an interval has an effect in it that is a claim, of the published direction."""
+    return low <= 1 - CLAIM + ROUNDING if published < 1 else high >= 1 + CLAIM - ROUNDING
 
 
 def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
@@ -78,18 +83,18 @@ def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
 
 
 def _without_effect(
-    measured: float, published: float, bound: float, *, within: bool, held: bool
+    measured: float, published: float, bound: float, *, within: bool, could: bool
 ) -> Verdict:
     """bound: the largest |log ratio| of the noise floor; what it covers cannot be seen here.
 
-    held: whether the interval as it is has the published ratio in it, which it then cannot refute.
+    could: whether the interval has an effect of CLAIM in it: then it does not show that there is
+    none.
     """
     in_floor = abs(math.log(measured)) <= bound
     claimed = claims_effect(published)
     seen = claimed and abs(math.log(published)) > bound
-    if seen and held and in_floor:
-        said = "the interval has the published effect in it, and the floor has the measured one"
-        return Verdict("inconclusive", said)
+    if seen and could and (in_floor or not within):
+        return Verdict("inconclusive", "the interval has room for an effect of 10 %")
     if seen and (in_floor or not within):
         return Verdict("contradicts", "no effect here where at least 10 % is published")
     if within and not (claimed and in_floor):

@@ -81,6 +81,8 @@ class Kernel(Value):
     config_sha256: str
     variants: Sealed[str, Tuple[SeriesEntry]]
     """The series of each variant, in order; before has none."""
+    compared_with: Sealed[str, str] = Field(default={}, validate_default=True)
+    """Of each series that was given, the variant that is the tree it stands on."""
 
 
 class GuestKind(Value):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, PUBLISHED, CompactRow, Row
+from ream.experiment import BEFORE, PUBLISHED, CompactRow, Row, is_copy
 from ream.measure import statistics
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
@@ -30,17 +30,22 @@ DIGITS = 5
 
 
 def compaction(
-    compacted: Iterable[Compacted], subject: str, *, counted: bool = False, exact: bool = False
+    compacted: Iterable[Compacted],
+    subject: str,
+    *,
+    to: str = BEFORE,
+    counted: bool = False,
+    exact: bool = False,
 ) -> Compaction | None:
     """What a variant's samples of one row say; of several, the median. None: it has none.
 
-    counted: instructions, not times. exact: and they repeat.
+    to: what its ratios are to. counted: instructions, not times. exact: and they repeat.
     """
     compacted = tuple(compacted)
     own = [one for one in compacted if one.subject == subject]
     if not own:
         return None
-    base = [one for one in compacted if one.subject == BEFORE] if subject != BEFORE else []
+    base = [one for one in compacted if one.subject == to] if subject != to else []
 
     def over_before(value: Callable[[Compacted], float | None]) -> Ratio | None:
         return _ratio(statistics.paired(_places(own, value), _places(base, value), exact=exact))
@@ -265,7 +270,7 @@ def batches(rows: Iterable[Row], results: Iterable[RowResult]) -> tuple[Batch, .
             continue
         by_place = found.setdefault((row.mode, row.measure, row.tlb_flush), {})
         for name, its in result.variants.items():
-            if name != BEFORE_AGAIN and its.ns_per_page is not None:
+            if not is_copy(name) and its.ns_per_page is not None:
                 by_place[name, row.batch_pages] = its.ns_per_page, its.per_batch
     return tuple(_batches(found))
 

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ream.experiment import BEFORE_AGAIN
+from ream.experiment import is_copy
 from ream.report.contract import (
     Batch,
     Compaction,
@@ -195,7 +195,7 @@ def _compacted(
 ) -> Iterator[tuple[RowResult, str, Result, Compaction]]:
     for row in rows:
         for name, result in row.variants.items():
-            if result.compaction is not None and name != BEFORE_AGAIN:
+            if result.compaction is not None and not is_copy(name):
                 yield row, name, result, result.compaction
 
 

@@ -15,8 +15,9 @@ from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
 Unit = Literal["ns", "instructions"]
-Effect = Literal["faster", "slower", "fewer", "more", "no difference"]
-"""Of times, the first two; of counts of instructions, the next."""
+Effect = Literal["faster", "slower", "fewer", "more", "equal", "undecided", "no difference"]
+"""Of times, the first two; of counts of instructions, the next. "no difference" is what older
+records have for both of the two that follow."""
 
 
 # Wider than any machine, narrow enough that a damaged record cannot break a table.
@@ -134,6 +135,12 @@ class Result(_Part):
     cpu_ns: Tally | None = None
     cpu_s_per_gib: Quantity | None = None
     cpu_over_before: Ratio | None = None
+    compared_with: str | None = None
+    """Of a series that was given, what its ratios are to: the tree that it stands on."""
+    within: Positive | None = None
+    """Where it is no effect, the smallest that interval and floor leave out: 1.02 is 2 %."""
+    launches_needed: Count | None = None
+    """Of what is undecided, about how many would decide it."""
 
 
 class BesideResult(_Part):
@@ -235,6 +242,14 @@ class RowResult(_Part):
     beside: Tuple[Beside] = ()
     smallest_effect: Positive | None = None
     control: Control | None = None
+    floors: Sealed[str, Ratio | None] = Field(default={}, validate_default=True)
+    """Of variants other than `before` that others are compared with, by name."""
+
+    def floor_of(self, name: str) -> Ratio | None:
+        """The floor that the ratio of this variant is held against."""
+        its = self.variants.get(name)
+        to = None if its is None else its.compared_with
+        return self.floors.get(to, self.floor) if to else self.floor
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:

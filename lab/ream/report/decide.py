@@ -1,20 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the samples of a run say before anybody reads them: ratios, and which are effects."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, CONTROL, IMPLIED, PUBLISHED, Row
+from ream.experiment import AGAIN, BEFORE, CONTROL, PUBLISHED, Row, is_copy
 from ream.measure import power, statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
+from ream.measure.verdict import CLAIM
 from ream.measure.whole import LeftOut, whole_ratio
 from ream.published import NS, Table
 from ream.report import compaction
 from ream.report.contract import Layout, Unit
 from ream.report.numbers import rounded
+
+EQUAL_WITHIN = 1 + CLAIM
+"""What is shown to be within this of no effect is called equal; a published effect that is larger
+is a claim."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class MeasuredRow:
     samples: tuple[Sample, ...]
     skipped: str | None
     unit: Unit
-    floor: Estimate | None
+    floors: Mapping[str, Estimate | None]
+    """By variant that others are compared with: itself against its second copy."""
     limits: tuple[Limit, ...]
     compacted: tuple[Compacted, ...] = ()
     left_out: LeftOut | str | None = None
@@ -37,6 +44,8 @@ class MeasuredRow:
     better: str = "lower"
     """Which of two such values is the better one; where it is the higher, ratios are turned over,
     as those of tables are."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Of each series that somebody gave, the variant that it is compared with."""
 
     @property
     def changed(self) -> bool:
@@ -63,7 +72,30 @@ class MeasuredRow:
         """Who got fewer huge pages than asked for, if anybody."""
         return compaction.lacking(self.compacted)
 
-    def ratio(self, subject: str, *, to: str = BEFORE) -> Estimate | None:
+    @property
+    def floor(self) -> Estimate | None:
+        """What is seen of `before` where there is nothing to see."""
+        return self.floors.get(BEFORE)
+
+    def to(self, subject: str) -> str:
+        """The variant that this one is compared with."""
+        return subject.removesuffix(AGAIN) if is_copy(subject) else self.given.get(subject, BEFORE)
+
+    @property
+    def widest_floor(self) -> Estimate | None:
+        """The one in which the largest effect could hide; None if one is not known."""
+        known = [(statistics.floor_bound(floor), floor) for floor in self.floors.values()]
+        if any(bound is None for bound, _ in known):
+            return None
+        return max(known, key=lambda one: one[0] or 0.0)[1]
+
+    def floor_of(self, subject: str) -> Estimate | None:
+        """The floor that this variant's ratio has to be larger than."""
+        return self.floors.get(self.to(subject))
+
+    def ratio(self, subject: str, *, to: str | None = None) -> Estimate | None:
+        """To the variant that it is compared with, unless another is named."""
+        to = self.to(subject) if to is None else to
         if self.value is None:
             return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
         pair = (to, subject) if self.better == "higher" else (subject, to)
@@ -76,7 +108,7 @@ class MeasuredRow:
         if value is None or Table.unit_of_name(value) in NS:
             return self
         of = replace(self, value=value, better=better)
-        return replace(of, floor=of.ratio(BEFORE_AGAIN))
+        return replace(of, floors={name: of.ratio(name + AGAIN) for name in self.floors})
 
     def whole_ratio(self, subject: str) -> Estimate | None:
         """The ratio to `before` that the whole would have; None where that is not known."""
@@ -103,7 +135,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True)
 class Decided:
-    """A variant's ratio to `before`, and what all ratios of the run together say about it."""
+    """A variant's ratio to what it is compared with, and what all of the run's say about it."""
 
     estimate: Estimate
     seen: bool | None
@@ -130,7 +162,7 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
     likelier.
     """
     by_name = {one.row.name: one for one in rows}
-    found = _ratios(by_name, [name for name in names if name != BEFORE], to=BEFORE)
+    found = _ratios(by_name, [name for name in names if name != BEFORE])
     tests = _tests(found, by_name)
     seen = _seen(found, tests, by_name)
     layouts = _layouts(tests, by_name)
@@ -143,19 +175,23 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
 
 
 def decide_over_published(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
-    """What the ratios to `published` say, of the variants that are neither it nor `before`.
+    """What the ratios to `published` say, of the experiment's other variants but `before`.
 
     Decided among themselves as `decide` has it: of sixty rows where nothing differs, some ratio
     excludes 1 and is larger than the floor in one run of five.
     """
     by_name = {one.row.name: one for one in rows}
-    others = [name for name in names if name not in (*IMPLIED, CONTROL, PUBLISHED)]
+    given = {name for one in rows for name in one.given}
+    known = {BEFORE, CONTROL, PUBLISHED, *given}
+    others = [name for name in names if name not in known and not is_copy(name)]
     found = _ratios(by_name, others, to=PUBLISHED)
     seen = _seen(found, _tests(found, by_name), by_name)
     return {key: Decided(estimate, seen[key]) for key, estimate in found.items()}
 
 
-def _ratios(by_name: Mapping[str, MeasuredRow], names: Sequence[str], *, to: str) -> _Found:
+def _ratios(
+    by_name: Mapping[str, MeasuredRow], names: Sequence[str], *, to: str | None = None
+) -> _Found:
     return {
         (row, name): estimate
         for row, one in by_name.items()
@@ -167,9 +203,9 @@ def _ratios(by_name: Mapping[str, MeasuredRow], names: Sequence[str], *, to: str
 def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
     """What is decided together: what varies, of variants that may differ from what is beside."""
     return {
-        (row, name): (estimate, by_name[row].floor)
+        (row, name): (estimate, by_name[row].floor_of(name))
         for (row, name), estimate in found.items()
-        if name not in (*IMPLIED, CONTROL) and not estimate.exact
+        if name not in (BEFORE, CONTROL) and not is_copy(name) and not estimate.exact
     }
 
 
@@ -181,7 +217,7 @@ def _seen(
     return {
         (row, name): together[row, name]
         if (row, name) in tests
-        else statistics.counts(estimate, by_name[row].floor)
+        else statistics.counts(estimate, by_name[row].floor_of(name))
         for (row, name), estimate in found.items()
     }
 
@@ -194,7 +230,8 @@ def _layouts(
     found = {
         (row, name): one
         for row, name in tests
-        if (one := statistics.layout(by_name[row].alike, name)) is not None
+        if (one := statistics.layout(by_name[row].alike, name, to=by_name[row].to(name)))
+        is not None
     }
     stand = statistics.outstanding([one.p_value for one in found.values()])
     said: dict[tuple[str, str], Layout | None] = dict.fromkeys(tests)
@@ -211,9 +248,27 @@ def smallest_effect(one: MeasuredRow, decided: Decisions) -> float | None:
     """The smallest ratio above 1 that this row would have shown nine times of ten, taken alone."""
     its = [said.estimate for (row, _), said in decided.items() if row == one.row.name]
     if not one.exact:
-        return power.smallest_effect(its, one.floor)
+        return power.smallest_effect(its, one.widest_floor)
     before = statistics.level(one.samples, BEFORE)
-    return None if before is None else power.smallest_count(its, one.floor, before.time_ns)
+    return None if before is None else power.smallest_count(its, one.widest_floor, before.time_ns)
+
+
+def equal_within(one: MeasuredRow, name: str, estimate: Estimate) -> float | None:
+    """The smallest effect, as a ratio above 1, that neither interval nor floor has room for."""
+    bound = statistics.floor_bound(one.floor_of(name))
+    if bound is None or estimate.low is None or estimate.high is None:
+        return None
+    return math.exp(max(bound, abs(math.log(estimate.low)), abs(math.log(estimate.high))))
+
+
+def launches_needed(within: float, estimate: Estimate) -> int:
+    """About how many launches narrow an interval, and the floor's, to a claim of EQUAL_WITHIN.
+
+    Errors of means shrink with the root of their number. What does not vary by launch does not
+    shrink, so this is the least.
+    """
+    narrower = math.log(within) / math.log(EQUAL_WITHIN)
+    return math.ceil(len(estimate.per_launch) * narrower**2)
 
 
 def _p_value(estimate: Estimate) -> float | None:

@@ -4,14 +4,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from ream.experiment import (
-    BASE,
-    BEFORE,
-    PAGE_BYTES,
-    PUBLISHED,
-    RUNNING,
-    format_size,
-)
+from ream.experiment import BASE, BEFORE, PAGE_BYTES, PUBLISHED, RUNNING, format_size, is_copy
 from ream.measure.statistics import LIMIT_ERROR
 from ream.record.machine import Machine
 from ream.report.contract import Ratio, Result, RowResult, Whole
@@ -20,6 +13,7 @@ from ream.values import Scalar
 
 HUGE_PAGE = "huge page"
 
+NO_EFFECT = ("equal", "undecided", "no difference")
 WIDE_FLOOR = 1.05
 """From here on the floor itself hides effects that people publish."""
 WORTH_A_WORD = 0.95
@@ -54,9 +48,10 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
         yield from _of_one(name, result, before, row)
         if name in slower and not (name == BASE and row.base_adds):
             yield _slower(name, result, row)
-        yield from _of_launches(name, result, row, bound)
+        yield from _of_launches(name, result, row)
         yield from _by_entry(name, result, row)
         yield from _cpu_time(name, result)
+    yield from _undecided(row)
     if before is not None and row.params.get("channels"):
         yield from _copy_bound(before, row)
     yield from beside(row)
@@ -133,7 +128,7 @@ def _cpu_time(name: str, result: Result) -> Iterator[str]:
     frees = over.high < WORTH_A_WORD and (result.ratio or 0) > over.high
     if threads == 1 and not frees:
         return
-    how = "no faster" if result.effect == "no difference" else f"{_factor(result)}x {result.effect}"
+    how = "no faster" if result.effect in NO_EFFECT else f"{_factor(result)}x {result.effect}"
     yield f"{name}, {_cpus(threads)}: {how} for {interval(over)} of the CPU time"
 
 
@@ -146,9 +141,9 @@ def _measured(row: RowResult) -> str:
     return "time" if row.unit == "ns" else row.unit
 
 
-def _of_launches(name: str, result: Result, row: RowResult, bound: float | None) -> Iterator[str]:
+def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
     """What the launches of a variant say beside their mean."""
-    if _chance(result, bound):
+    if _chance(result, _bound(row.floor_of(name))):
         yield (
             f"{name}: its interval excludes 1 (p = {fit(result.p_value, 7, 4)}), but of as many "
             "ratios as this run has some do by chance; "
@@ -163,9 +158,21 @@ def _of_launches(name: str, result: Result, row: RowResult, bound: float | None)
         )
 
 
+def _undecided(row: RowResult) -> Iterator[str]:
+    """What it would take to say more of variants of which neither an effect nor none was shown."""
+    needed = {name: its.launches_needed for name, its in row.variants.items()}
+    known = {name: nr for name, nr in needed.items() if nr is not None and not is_copy(name)}
+    if known:
+        yield (
+            f"undecided: {', '.join(known)}; with about {max(known.values())} launches, "
+            f"`--row {row.row} --launches {max(known.values())}`, or on a quieter machine, what is"
+            " no effect would be shown to be within 10 %"
+        )
+
+
 def _chance(result: Result, bound: float | None) -> bool:
     """Whether a ratio would be an effect if it were the only one."""
-    if result.effect != "no difference" or result.p_value is None or bound is None:
+    if result.effect not in NO_EFFECT or result.p_value is None or bound is None:
         return False
     if result.ratio is None or result.low is None or result.high is None:
         return False

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, PUBLISHED, RUNNING, Row
+from ream.experiment import BEFORE, PUBLISHED, RUNNING, Row, is_copy
 from ream.published import Table, TableRow
 from ream.report.contract import Grid, GridLine, RowResult
 
@@ -48,7 +48,7 @@ def _lines(pairs: Sequence[tuple[Row, RowResult]], columns: Sequence[str]) -> It
     """By variant, then by number of channels; the serial line of `before` is its only one."""
     names = dict.fromkeys(name for _, result in pairs for name in result.variants)
     for name in names:
-        if name == BEFORE_AGAIN:
+        if is_copy(name):
             continue
         for channels in sorted({row.cell.channels for row, _ in pairs if row.cell}):
             if channels and name == BEFORE:

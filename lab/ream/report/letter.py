@@ -4,15 +4,17 @@
 import textwrap
 from collections.abc import Iterator
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
+from ream.experiment import BEFORE, RUNNING
 from ream.report import compaction_table, sensitivity
-from ream.report.contract import Grid, Ratio, Result, RowResult, Summary
+from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.numbers import fit, interval
 from ream.report.table import (
     LIMITS,
     beside_words,
+    blocks_of,
     cpu_times,
+    effect_words,
     grid_lines,
     grid_notes,
     grid_title,
@@ -75,9 +77,17 @@ def _method(summary: Summary) -> str:
     return (
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
         f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
-        "patched/base with a 95 % interval over launches; the floor is the base against a second "
-        f"copy of itself; the limit is {_limit(summary)}, "
+        f"{_ratio_of(summary)} with a 95 % interval over launches; the floor is the same kernel "
+        f"against a second copy of itself; the limit is {_limit(summary)}, "
         f"1 is the limit.{whose_published(summary)}"
+    )
+
+
+def _ratio_of(summary: Summary) -> str:
+    """What of what: a given series is compared with the tree that it stands on."""
+    trees = sorted({to for row in summary.rows for to in row.floors})
+    return f"variant/{BEFORE}" + "".join(
+        f", and patched/{to} for what was put on {to}, this base as it is" for to in trees
     )
 
 
@@ -112,20 +122,25 @@ def _grid(own: Grid) -> Iterator[str]:
 
 def _row(row: RowResult) -> Iterator[str]:
     label = row.row
-    for name, result in row.variants.items():
-        if name != BEFORE_AGAIN:
-            ratio = "" if name in (BEFORE, RUNNING) else _ratio(result)
+    for to, names in blocks_of(row):
+        for name in names:
+            result = row.variants[name]
+            ratio = "" if name in (to, RUNNING) else interval(result)
             yield from _line(label, name, _ms(result), ratio, result.of_limit)
             label = ""
+        if its := [f"{name} {effect_words(row.variants[name])}" for name in names if name != to]:
+            said = f"  against {to}: {'; '.join(its)}"
+            yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ")
+        floor = row.floor if to == BEFORE else row.floors[to]
+        if floor is not None:
+            yield from _line("", "(floor)", "", interval(floor), None)
     if said := cpu_times(row):
         yield from textwrap.wrap(f"  CPU time: {said}", WIDTH, subsequent_indent="    ")
-    if row.floor is not None:
-        yield from _line("", "(floor)", "", interval(row.floor), None)
     for said in beside_words(row):
         yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
     # Records from before this was measured keep the letter that they were given.
     if any(result.p_value is not None for result in row.variants.values()):
-        said = f"  launches: {spread(row, but=BEFORE_AGAIN)}"
+        said = f"  launches: {spread(row, copies=False)}"
         yield from textwrap.wrap(said, WIDTH, subsequent_indent="    ")
     for said in beside(row):
         yield from textwrap.wrap(f"  {said}", WIDTH, subsequent_indent="    ")
@@ -145,14 +160,6 @@ def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Ite
 def _ms(result: Result) -> str:
     ms = result.median / 1e6
     return fit(ms, 9) if ms >= 1 else fit(ms, 9, 4)
-
-
-def _ratio(result: Result) -> str:
-    if result.ratio is None:
-        return "?"
-    if result.effect == "no difference":
-        return f"{fit(result.ratio, 5, 3)} {result.effect}"
-    return interval(Ratio(ratio=result.ratio, low=result.low, high=result.high))
 
 
 def _pasteable(command: str) -> str:

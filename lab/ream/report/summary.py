@@ -3,12 +3,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypedDict
 
 from ream.experiment import (
     BEFORE,
     BEFORE_AGAIN,
-    BYTES_PER_PAGE,
     CONTROL,
     PAGE_BYTES,
     PUBLISHED,
@@ -20,7 +18,7 @@ from ream.experiment import (
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
-from ream.measure.statistics import Estimate, Level, Limit
+from ream.measure.statistics import Estimate, Limit
 from ream.measure.verdict import Verdict, judge, not_run
 from ream.measure.whole import LeftOut
 from ream.published import Printed, Table, lookup
@@ -31,18 +29,14 @@ from ream.report.contract import (
     BesideResult,
     Comparison,
     Control,
-    Effect,
     Fill,
-    Ratio,
     ReceiptLines,
-    Result,
     RowResult,
     Summary,
     Unit,
     Whole,
 )
 from ream.report.decide import (
-    Decided,
     Decisions,
     MeasuredRow,
     decide,
@@ -50,20 +44,12 @@ from ream.report.decide import (
     smallest_effect,
 )
 from ream.report.numbers import rounded
+from ream.report.result import GIB_BYTES, digits, gb_per_s, ns_per_page, ratio_of, result_of
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of the units of time that tables have."""
 
-GIB_BYTES = 1 << 30
 GIB_PAGES = GIB_BYTES // PAGE_BYTES
-
-
-class CpuTime(TypedDict, total=False):
-    """Fields of a Result."""
-
-    cpu_ns: int
-    cpu_s_per_gib: float
-    cpu_over_before: Ratio | None
 
 
 EMULATED = (
@@ -122,6 +108,7 @@ def summarise(
             unit=units.get(row.name, unit),
             compacted=tuple(one for one in compacted if one.row == row.name),
             left_out=left_out.get(row.name),
+            given=receipt.kernel.compared_with,
         )
         for row in rows
     )
@@ -165,6 +152,7 @@ def _measured(
     unit: Unit,
     compacted: tuple[Compacted, ...],
     left_out: LeftOut | str | None,
+    given: Mapping[str, str],
 ) -> MeasuredRow:
     return MeasuredRow(
         row=row,
@@ -172,12 +160,16 @@ def _measured(
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
         unit=unit,
-        floor=statistics.noise_floor(
-            compaction.alike(samples, compacted), counted=unit == "instructions"
-        ),
+        floors={
+            name: statistics.noise_floor(
+                compaction.alike(samples, compacted), name, counted=unit == "instructions"
+            )
+            for name in dict.fromkeys((BEFORE, *given.values()))
+        },
         limits=statistics.limits(samples),
         compacted=compacted,
         left_out=left_out,
+        given=given,
     )
 
 
@@ -201,11 +193,11 @@ def _row(
         asked_params=measured.asked.params() if measured.asked and measured.changed else None,
         unit=measured.unit,
         better="lower",
-        floor=_ratio(measured.floor),
+        floor=ratio_of(measured.floor),
         limit=fills[0] if fills else None,
         limits=fills,
         variants={
-            name: _result(
+            name: result_of(
                 measured, name, level, decided.get((row.name, name)), over.get((row.name, name))
             )
             for name in names
@@ -217,8 +209,9 @@ def _row(
         bytes_of=row.bytes_of,
         whole=_whole(measured),
         base_adds=base_adds,
-        smallest_effect=_digits(smallest_effect(measured, decided)),
+        smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
+        floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},
     )
     # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.
     to_explain = (measured.asked or row).no_verdict
@@ -243,8 +236,8 @@ def _whole(measured: MeasuredRow) -> Whole | None:
         left_out_high=rounded(left.high_ns),
         share=None if left.share is None else rounded(left.share),
         how=left.how,
-        ratio=_ratio(measured.whole_ratio(PUBLISHED)),
-        floor=_ratio(measured.whole_ratio(BEFORE_AGAIN)),
+        ratio=ratio_of(measured.whole_ratio(PUBLISHED)),
+        floor=ratio_of(measured.whole_ratio(BEFORE_AGAIN)),
     )
 
 
@@ -258,7 +251,9 @@ def _beside(
             found.setdefault(quantity, []).append(sample)
     for quantity, samples in found.items():
         ratios = {
-            name: statistics.paired_ratio(samples, name, counted=measured.counted)
+            name: statistics.paired_ratio(
+                samples, name, to=measured.to(name), counted=measured.counted
+            )
             for name in names
             if name != BEFORE
         }
@@ -267,7 +262,7 @@ def _beside(
             unit=measured.unit,
             variants={
                 name: BesideResult(
-                    median=round(level.time_ns), over_before=_ratio(ratios.get(name))
+                    median=round(level.time_ns), over_before=ratio_of(ratios.get(name))
                 )
                 for name in names
                 if (level := statistics.level(samples, name)) is not None
@@ -292,79 +287,6 @@ def _slower(row: Row, over: Decisions) -> frozenset[str]:
     )
 
 
-def _result(
-    measured: MeasuredRow,
-    name: str,
-    level: Level,
-    decided: Decided | None,
-    over: Decided | None,
-) -> Result:
-    samples = measured.samples
-    estimate = decided.estimate if decided else None
-    limit = statistics.limit_for(measured.limits, level.threads)
-    # Another number of bytes is another task: the fill is no limit of it.
-    same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
-    near = statistics.of_limit(samples, name, limit) if limit is not None and same_task else None
-    return Result(
-        median=round(level.time_ns),
-        rounds=level.nr_samples,
-        launches=level.nr_launches,
-        threads=level.threads,
-        nr_bytes=round(level.nr_bytes),
-        ratio=1.0 if name == BEFORE else _digits(estimate.ratio if estimate else None),
-        low=_digits(estimate.low if estimate else None),
-        high=_digits(estimate.high if estimate else None),
-        spread_low=_digits(estimate.spread[0] if estimate else None),
-        spread_high=_digits(estimate.spread[1] if estimate else None),
-        effect=_effect(decided, measured) if decided else None,
-        of_limit=_digits(near.ratio if near else None),
-        of_limit_low=_digits(near.low if near else None),
-        of_limit_high=_digits(near.high if near else None),
-        limit_threads=limit.level.threads if limit is not None and same_task else None,
-        per_page=_ns_per_page(level, measured.row),
-        ns_per_page=None if measured.counted else _ns_per_page(level, measured.row),
-        per_entry=_per_entry(level, measured.row),
-        gb_per_s=None if measured.counted else _gb_per_s(level),
-        verified=all(
-            sample.verified
-            for sample in samples
-            if sample.role == "variant" and sample.subject == name
-        ),
-        over_published=_ratio(over.estimate) if over else None,
-        per_batch=_per_batch(level, measured.row),
-        compaction=compaction.compaction(
-            measured.compacted, name, counted=measured.counted, exact=measured.exact
-        ),
-        p_value=decided.p_value if decided else None,
-        layout=decided.layout if decided else None,
-        **_cpu_time(measured, name, level),
-    )
-
-
-def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
-    """What the whole machine's CPUs spent; nothing of counts, and where no sample says it."""
-    cpu_ns = None if measured.counted else statistics.cpu_level(measured.alike, name)
-    if cpu_ns is None:
-        return {}
-    over = statistics.cpu_ratio(measured.alike, name) if name != BEFORE else None
-    return {
-        "cpu_ns": round(cpu_ns),
-        "cpu_s_per_gib": rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes),
-        "cpu_over_before": _ratio(over),
-    }
-
-
-def _effect(decided: Decided, measured: MeasuredRow) -> Effect | None:
-    if decided.seen is None:
-        return None
-    if not decided.seen:
-        return "no difference"
-    less = decided.estimate.ratio < 1
-    if measured.counted:
-        return "fewer" if less else "more"
-    return "faster" if less else "slower"
-
-
 def _comparisons(
     measured: MeasuredRow, tables: Sequence[Table], receipt: Receipt
 ) -> Iterator[Comparison]:
@@ -382,7 +304,7 @@ def _comparison(
     verdict = _verdict(measured, printed, receipt)
     return Comparison(
         id=table.id,
-        ratio=_digits(printed.ratio),
+        ratio=digits(printed.ratio),
         verdict=verdict.word,
         reason=verdict.reason,
         before=printed.before,
@@ -398,7 +320,7 @@ def _comparison(
         inferred=printed.inferred,
         cpus=table.cpus,
         node_gib=table.node_gib,
-        gb_per_s=_digits(_their_rate(measured, table, printed)),
+        gb_per_s=digits(_their_rate(measured, table, printed)),
         title=table.title,
         author=table.author,
         date=None if table.date is None else table.date.isoformat(),
@@ -504,7 +426,7 @@ def _differs_in_size(
             yield f"{table.node_gib} GiB a node there, {gib:.3g} here"
     theirs, ours = _their_rate(measured, table, printed), measured.published
     if theirs is not None and ours is not None and measured.nodes == 1 and not _emulated(receipt):
-        yield f"about {theirs:.3g} GB/s there, {_gb_per_s(ours):.3g} here"
+        yield f"about {theirs:.3g} GB/s there, {gb_per_s(ours):.3g} here"
 
 
 def _their_rate(measured: MeasuredRow, table: Table, printed: Printed) -> float | None:
@@ -554,42 +476,6 @@ def _fill(limit: Limit, row: Row) -> Fill:
         value=round(limit.level.time_ns),
         threads=limit.level.threads,
         how=limit.how,
-        ns_per_page=_ns_per_page(limit.level, row),
-        gb_per_s=_gb_per_s(limit.level),
+        ns_per_page=ns_per_page(limit.level, row),
+        gb_per_s=gb_per_s(limit.level),
     )
-
-
-def _ratio(estimate: Estimate | None) -> Ratio | None:
-    if estimate is None:
-        return None
-    return Ratio(
-        ratio=rounded(estimate.ratio),
-        low=_digits(estimate.low),
-        high=_digits(estimate.high),
-        spread_low=rounded(estimate.spread[0]),
-        spread_high=rounded(estimate.spread[1]),
-    )
-
-
-def _ns_per_page(level: Level, row: Row) -> float:
-    return rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
-
-
-def _per_entry(level: Level, row: Row) -> float | None:
-    """A sample that is about fewer bytes than its row is about fewer entries, too."""
-    if row.nr_entries is None:
-        return None
-    return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
-
-
-def _per_batch(level: Level, row: Row) -> float | None:
-    return None if row.nr_batches is None else rounded(level.time_ns / row.nr_batches)
-
-
-def _gb_per_s(level: Level) -> float:
-    """10^9 bytes a second, which is bytes a nanosecond."""
-    return rounded(level.nr_bytes / level.time_ns)
-
-
-def _digits(value: float | None) -> float | None:
-    return None if value is None else rounded(value)

@@ -4,7 +4,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.experiment import BASE, BEFORE, BEFORE_AGAIN, CONTROL, IMPLIED, PUBLISHED, RUNNING
+from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
 from ream.report import compaction_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
@@ -14,7 +14,8 @@ LIVE = "live"
 WIDTH = 100
 LABEL = 10
 """Columns of the words at the left of head and notes."""
-NAME = 18
+NAME = 17
+THEIR_NAME = 18
 VALUES = 32
 """Columns of two published values with their spreads."""
 SHORT = 20
@@ -22,6 +23,9 @@ MAX_IN_SHORT = 3
 GRID_LABEL = 28
 GRID_CELL = 8
 GB = 10**9
+EQUAL = "equal"
+LEAST_PER_CENT = 0.1
+"""What is less is said to be within this."""
 OTHER_TIME = 0.05
 """From here on CPU time and time differ by more than a thread that was woken up."""
 
@@ -218,21 +222,23 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
     # Where there are no fills nothing is unknown; nor where a count has no rate.
     near = "" if no_limit else "of limit"
     rate = "GB/s" if row.unit == "ns" else ""
-    yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs", "ok")
-    for name, result in row.variants.items():
-        if name == BEFORE_AGAIN:
-            continue
-        yield from _line(
-            name,
-            fit(result.median / scale, 9),
-            _ratio_cell(name, result),
-            effect_words(result),
-            fit(result.of_limit, 8) if near else "",
-            _each(result, each_scale),
-            fit(result.gb_per_s, 6) if rate else "",
-            fit(result.threads, 4, 0),
-            "yes" if result.verified else "NO",
-        )
+    yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs")
+    for to, names in blocks_of(row):
+        if row.floors:
+            tree = ", the tree that it stands on" if to != BEFORE else ""
+            yield f"  against {to}{tree}:"
+        for name in names:
+            result = row.variants[name]
+            yield from _line(
+                name,
+                fit(result.median / scale, 9),
+                _ratio_cell(name, result, to),
+                _effect_cell(name, result, to),
+                fit(result.of_limit, 8) if near else "",
+                _each(result, each_scale),
+                fit(result.gb_per_s, 6) if rate else "",
+                fit(result.threads, 4, 0),
+            )
     for fill in best_fills(row.limits or ((row.limit,) if row.limit else ())):
         yield from _line(
             f"limit {fill.how}",
@@ -243,13 +249,18 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
             fit(fill.ns_per_page, 7),
             fit(fill.gb_per_s, 6),
             fit(fill.threads, 4, 0),
-            "",
         )
+    yield from _below(row)
+
+
+def _below(row: RowResult) -> Iterator[str]:
+    """What stands below the lines of variants and limits."""
     yield from _all("beside", beside_words(row))
     if said := cpu_times(row):
         yield from _said("CPU time", said)
     if RUNNING not in row.variants:
-        yield from _said("floor", floor_words(row.floor))
+        for to, floor in (*row.floors.items(), (BEFORE, row.floor)):
+            yield from _said("floor", floor_words(floor, to))
     if (sees := sensitivity.smallest(row)) is not None:
         yield from _said("sees", sees)
     if (its := sensitivity.control(row)) is not None:
@@ -266,7 +277,7 @@ def beside_words(row: RowResult) -> Iterator[str]:
             f"{name} {fit(result.median / scale, 9)}"
             + ("" if result.over_before is None else f" ({interval(result.over_before)})")
             for name, result in one.variants.items()
-            if name != BEFORE_AGAIN
+            if not is_copy(name)
         )
         yield f"{one.name}, {unit}: {', '.join(cells)}"
 
@@ -278,7 +289,7 @@ def _each(result: Result, scale: float) -> str:
 
 def cpu_times(row: RowResult) -> str:
     """CPU time of all CPUs, where it is not the row's time: several threads work, or an engine."""
-    known = {name: one for name, one in row.variants.items() if one.cpu_ns and name != BEFORE_AGAIN}
+    known = {name: one for name, one in row.variants.items() if one.cpu_ns and not is_copy(name)}
     if all(abs((one.cpu_ns or 0) / one.median - 1) < OTHER_TIME for one in known.values()):
         return ""
     return "; ".join(f"{name} {_cpu_time(one)}" for name, one in known.items())
@@ -292,32 +303,61 @@ def _cpu_time(result: Result) -> str:
     return f"{amount}, {per_gib}" + ("" if over is None else f", ratio {interval(over)}")
 
 
-def _ratio_cell(name: str, result: Result) -> str:
+def blocks_of(row: RowResult) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is compared with what: first given series with their tree, then the others.
+
+    Second copies are in none: they are the floors.
+    """
+    own = [name for name, its in row.variants.items() if not its.compared_with]
+    for to in (*row.floors, BEFORE):
+        given = [name for name, its in row.variants.items() if its.compared_with == to]
+        rest = [name for name in own if name != to and not is_copy(name)]
+        first = [to] if to in row.variants else []
+        yield to, (*first, *given, *(rest if to == BEFORE else ()))
+
+
+def _ratio_cell(name: str, result: Result, to: str) -> str:
     if name == RUNNING:
         return ""
-    return "1" if name == BEFORE else interval(result)
+    return "1" if name == to else interval(result)
+
+
+def _effect_cell(name: str, result: Result, to: str) -> str:
+    """Of memory that was wrong there is nothing else to say."""
+    if not result.verified:
+        return "NOT VERIFIED"
+    return "" if name == to else effect_words(result)
 
 
 def _line(*cells: str) -> Iterator[str]:
     """One line; a name too long for its column has lines of its own rather than being cut."""
-    name, median, ratio, effect, near, per_page, rate, cpus, verified = cells
+    name, median, ratio, effect, near, per_page, rate, cpus = cells
     if len(name) > NAME:
         yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
         name = ""
     yield (
-        f"  {name:<{NAME}}{median:>9} {ratio:>22}  {effect:<13} {near:>8} {per_page:>7}"
-        f" {rate:>6} {cpus:>4} {verified:>3}"
+        f"  {name:<{NAME}}{median:>9} {ratio:>22}  {effect:<18} {near:>8} {per_page:>7}"
+        f" {rate:>6} {cpus:>4}"
     ).rstrip()
 
 
 def effect_words(result: Result) -> str:
-    """By what factor, as in 2.23x faster, or that there is no difference."""
+    """By what factor, as in 2.23x faster, or within what there is no effect, or undecided."""
     if result.effect is None or result.ratio is None:
         return ""
-    if result.effect == "no difference":
+    if result.effect == "equal":
+        return f"{EQUAL}{_within(result)}"
+    if result.effect in ("undecided", "no difference"):
         return result.effect
     factor = 1 / result.ratio if result.ratio < 1 else result.ratio
     return f"{fit(factor, 5)}x {result.effect}"
+
+
+def _within(result: Result) -> str:
+    """As in within 0.8 %; nothing for counts that are the same."""
+    if result.within is None or result.within == 1:
+        return ""
+    return f" within {max(100 * (result.within - 1), LEAST_PER_CENT):.1f} %"
 
 
 def best_fills(limits: Iterable[Fill]) -> list[Fill]:
@@ -329,18 +369,23 @@ def best_fills(limits: Iterable[Fill]) -> list[Fill]:
     return [best[threads] for threads in sorted(best)]
 
 
-def floor_words(floor: Ratio | None) -> str:
+def floor_words(floor: Ratio | None, of: str = BEFORE) -> str:
     if floor is None:
-        return f"none: {BEFORE} was not measured against its second copy"
-    return f"{interval(floor)}, {BEFORE} against its second copy"
+        return f"none: {of} was not measured against its second copy"
+    return f"{interval(floor)}, {of} against its second copy"
 
 
-def spread(row: RowResult, *, but: str | None = None) -> str:
-    """The smallest and the greatest ratio that any one launch gave, of each variant but one."""
+def spread(row: RowResult, *, copies: bool = True) -> str:
+    """The smallest and the greatest ratio that any one launch gave, of each variant.
+
+    copies: of second copies, too.
+    """
     return ", ".join(
         f"{name} {fit(result.spread_low, 5, 3)} to {fit(result.spread_high, 5, 3)}"
         for name, result in row.variants.items()
-        if name != but and result.spread_low is not None and result.spread_high is not None
+        if (copies or not is_copy(name))
+        and result.spread_low is not None
+        and result.spread_high is not None
     )
 
 
@@ -408,10 +453,10 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
 
 
 def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) -> Iterator[str]:
-    if len(name) > NAME:
+    if len(name) > THEIR_NAME:
         yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
         name = ""
-    line = f"{name:<{NAME}} {threads:>4}  {values:<{VALUES}} {ratio:>6}  {verdict}"
+    line = f"{name:<{THEIR_NAME}} {threads:>4}  {values:<{VALUES}} {ratio:>6}  {verdict}"
     yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * LABEL)
 
 
@@ -420,7 +465,7 @@ def _in_short(summary: Summary) -> Iterator[str]:
     names = [
         name
         for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
-        if name not in (*IMPLIED, CONTROL)
+        if name not in (BEFORE, CONTROL) and not is_copy(name)
     ]
     if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
         return
@@ -431,7 +476,7 @@ def _in_short(summary: Summary) -> Iterator[str]:
     room = WIDTH - SHORT - len(names) * (SHORT + 2)
     yield "".join(
         (
-            "in short: effect against before",
+            "in short: effect against " + _against(summary),
             "" if summary.receipt.guest else ", share of the hardware's limit",
             ", verdict on the published table" if compared else "",
         )
@@ -440,6 +485,12 @@ def _in_short(summary: Summary) -> Iterator[str]:
     for row in summary.rows:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
         yield from _short_line(row.row, [*cells, verdict_words(row.comparisons, room)])
+
+
+def _against(summary: Summary) -> str:
+    """What ratios are to, in words."""
+    trees = sorted({to for row in summary.rows for to in row.floors})
+    return ", of given series against ".join((BEFORE, *trees))
 
 
 def verdict_words(tables: Sequence[Comparison], room: int) -> str:
@@ -481,7 +532,7 @@ def _in_few_words(result: Result | None) -> str:
     if result is None:
         return "not run"
     near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
-    return (effect_words(result) or "?") + near
+    return (effect_words(result).removeprefix(f"{EQUAL} ") or "?") + near
 
 
 def decimal_bytes(nr_bytes: int) -> str:

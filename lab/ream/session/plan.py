@@ -87,6 +87,7 @@ def series_text(request: Request) -> str:
         [
             {
                 "name": variant.name,
+                "compared_with": variant.compared_with,
                 "series": [
                     {"name": one.name, "patches": [_patch_fields(p) for p in one.patches]}
                     for one in variant.series
@@ -166,6 +167,7 @@ def _variants(partial: Path) -> tuple[Variant, ...]:
                 Series(one["name"], tuple(_patch(patch) for patch in one["patches"]))
                 for one in variant["series"]
             ),
+            variant.get("compared_with"),
         )
         for variant in kept
     )

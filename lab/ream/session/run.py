@@ -206,6 +206,11 @@ class Run:
                 variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
                 for variant in self.request.variants
             },
+            compared_with={
+                variant.name: variant.compared_with
+                for variant in self.request.variants
+                if variant.compared_with is not None
+            },
         )
 
     def receipt(self, measured: Measured, noise: Noise | None, ended: str | None) -> Receipt:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from ream.errors import BadUsage, ReamError
-from ream.experiment import BEFORE_AGAIN, IDEAL_PAGES, PAGE_BYTES, Compact, CompactRow
+from ream.experiment import IDEAL_PAGES, PAGE_BYTES, Compact, CompactRow, is_copy
 from ream.experiment.engine import NOT_COUNTED, EngineModel
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
@@ -342,7 +342,7 @@ def remarks(row: CompactRow, taken: Iterable[Taken], setting: Setting) -> Iterat
     last = {
         one.sample.subject: one
         for one in taken
-        if one.sample.row == row.name and one.sample.subject != BEFORE_AGAIN
+        if one.sample.row == row.name and not is_copy(one.sample.subject)
     }
     for variant, one in last.items():
         if one.compacted.allocated < one.compacted.asked:

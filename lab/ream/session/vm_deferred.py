@@ -8,13 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
-from ream.experiment import (
-    BEFORE_AGAIN,
-    STRUCT_PAGE_BYTES,
-    DeferredInit,
-    DeferredInitRow,
-    format_size,
-)
+from ream.experiment import STRUCT_PAGE_BYTES, DeferredInit, DeferredInitRow, format_size, is_copy
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -384,7 +378,7 @@ def remarks(
     row: DeferredInitRow, shape: Shape, names: Iterable[str], taken: Taken
 ) -> Iterator[str]:
     """What the published method would have said here, and what was compared besides."""
-    said: dict[str, list[int]] = {name: [] for name in names if name != BEFORE_AGAIN}
+    said: dict[str, list[int]] = {name: [] for name in names if not is_copy(name)}
     for sample, booted in taken.timed:
         if sample.row == row.name and sample.subject in said:
             said[sample.subject].append(booted.times.message_ms)

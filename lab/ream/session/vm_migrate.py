@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE_AGAIN, PAGE_BYTES, Migrate, MigrateRow
+from ream.experiment import PAGE_BYTES, Migrate, MigrateRow, is_copy
 from ream.experiment.engine import NOT_COUNTED
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
@@ -272,7 +272,7 @@ def sample_of(said: MigrateSample, row: MigrateRow, step: Step, boot: MigrateBoo
 def remarks(row: MigrateRow, taken: Taken, setting: Setting) -> Iterator[str]:
     """Of a row: who copied, as the counters have it, and what is in the count."""
     for (name, variant), all_said in taken.said.items():
-        if name != row.name or variant == BEFORE_AGAIN:
+        if name != row.name or is_copy(variant):
             continue
         step, said = all_said[-1]
         if step.provider != "none":

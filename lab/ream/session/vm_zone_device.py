@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ream.errors import BadUsage
-from ream.experiment import BEFORE_AGAIN, ZoneDevice, ZoneDeviceRow
+from ream.experiment import ZoneDevice, ZoneDeviceRow, is_copy
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -267,7 +267,7 @@ def _extra(checked: Checked) -> dict[str, int | str | None]:
 
 def remarks(row: ZoneDeviceRow, names: Iterable[str], taken: Iterable[Taken]) -> Iterator[str]:
     """What the published methods would have said here."""
-    spoken: dict[str, list[float]] = {name: [] for name in names if name != BEFORE_AGAIN}
+    spoken: dict[str, list[float]] = {name: [] for name in names if not is_copy(name)}
     for sample, checked in taken:
         match = MESSAGE.search(checked.bind.message or "")
         if match and sample.row == row.name and sample.subject in spoken:

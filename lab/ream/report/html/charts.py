@@ -18,7 +18,7 @@ INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
 BAND, BAR = "var(--band)", "var(--bar)"
 SERIES = tuple(f"var(--series-{number})" for number in range(6))
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
-EFFECTS = ("better", "worse", "no difference", "not known")
+EFFECTS = ("better", "worse", "equal", "undecided")
 """What a ratio is."""
 STEP = 26
 """Pixels for each variant."""

@@ -2,9 +2,9 @@
 """The head of a page: what holds, in a few sentences and in one table."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ream.experiment import IMPLIED, PUBLISHED, RUNNING
+from ream.experiment import BEFORE, PUBLISHED, RUNNING, is_copy
 from ream.measure.sample import Sample
 from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
@@ -60,12 +60,15 @@ class Line(Value):
         return reasons.pop() if short else None
 
 
-def main_variants(rows: Iterable[RowResult]) -> list[str]:
+def main_variants(rows: Sequence[RowResult]) -> list[str]:
     """The variants that the verdict table is about."""
     found = list(dict.fromkeys(name for row in rows for name in row.variants))
-    own = [name for name in found if name not in IMPLIED]
+    own = [name for name in found if name != BEFORE and not is_copy(name)]
     if len(own) <= MOST_NAMES:
         return own
+    given = [name for row in rows for name, its in row.variants.items() if its.compared_with]
+    if given:
+        return list(dict.fromkeys(given))[:MOST_NAMES]
     main = [name for name in (PUBLISHED, SUBJECT) if name in own]
     return main or own[:MOST_NAMES]
 
@@ -82,7 +85,8 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
         )
         if name != RUNNING and effects:
             said = ", ".join(f"{effect} in {count}" for effect, count in effects.most_common())
-            yield f"{name} against before: {said}."
+            to = {its.compared_with or BEFORE for row in ran if (its := row.variants.get(name))}
+            yield f"{name} against {' and '.join(sorted(to))}: {said}."
     if words := Counter(one.verdict for row in summary.rows for one in row.comparisons):
         said = ", ".join(f"{word} {count}" for word, count in words.most_common())
         yield f"Published results here: {said}."

@@ -18,7 +18,13 @@ MOST_IN_OVERVIEW = 16
 """Rows of one overview, so that it fits a page of paper."""
 DIGITS = 6
 
-_BETTER = {"faster": "better", "fewer": "better", "slower": "worse", "more": "worse"}
+_KINDS = {
+    "faster": "better",
+    "fewer": "better",
+    "slower": "worse",
+    "more": "worse",
+    "equal": "equal",
+}
 
 
 def _short(value: float) -> float:
@@ -87,7 +93,7 @@ def ratio_points(row: RowResult) -> list[Point]:
             "ratio": result.ratio,
             "low": result.low,
             "high": result.high,
-            "effect": _BETTER.get(result.effect or "", result.effect or "not known"),
+            "effect": _KINDS.get(result.effect or "", "undecided"),
         }
         for name, result in row.variants.items()
         if name not in (BEFORE, RUNNING) and result.ratio is not None

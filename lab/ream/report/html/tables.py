@@ -6,7 +6,7 @@ Pure functions of the object of `--json`; every cell is text, which the template
 
 from collections.abc import Iterator, Sequence
 
-from ream.experiment import BEFORE, BEFORE_AGAIN, RUNNING
+from ream.experiment import BEFORE, RUNNING, is_copy
 from ream.report import compaction_table as compacted
 from ream.report import grid
 from ream.report.contract import Compaction, Comparison, Grid, Result, RowResult, Summary
@@ -270,7 +270,7 @@ _Row = tuple[RowResult, str, Result, Compaction]
 def _rows_with(summary: Summary) -> Iterator[_Row]:
     for row in summary.rows:
         for name, result in row.variants.items():
-            if result.compaction is not None and name != BEFORE_AGAIN:
+            if result.compaction is not None and not is_copy(name):
                 yield row, name, result, result.compaction
 
 

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What one variant's samples of one row come to."""
+
+from typing import TypedDict
+
+from ream.experiment import BEFORE, BYTES_PER_PAGE, Row
+from ream.measure import statistics
+from ream.measure.statistics import Estimate, Level
+from ream.report import compaction
+from ream.report.contract import Effect, Ratio, Result
+from ream.report.decide import (
+    EQUAL_WITHIN,
+    Decided,
+    MeasuredRow,
+    equal_within,
+    launches_needed,
+)
+from ream.report.numbers import rounded
+
+GIB_BYTES = 1 << 30
+
+
+class NothingSeen(TypedDict, total=False):
+    """Fields of a Result that is no effect."""
+
+    within: float
+    launches_needed: int
+
+
+class CpuTime(TypedDict, total=False):
+    """Fields of a Result."""
+
+    cpu_ns: int
+    cpu_s_per_gib: float
+    cpu_over_before: Ratio | None
+
+
+def result_of(
+    measured: MeasuredRow,
+    name: str,
+    level: Level,
+    decided: Decided | None,
+    over: Decided | None,
+) -> Result:
+    samples = measured.samples
+    estimate = decided.estimate if decided else None
+    limit = statistics.limit_for(measured.limits, level.threads)
+    # Another number of bytes is another task: the fill is no limit of it.
+    same_task = limit is not None and limit.level.nr_bytes == level.nr_bytes
+    near = statistics.of_limit(samples, name, limit) if limit is not None and same_task else None
+    return Result(
+        median=round(level.time_ns),
+        rounds=level.nr_samples,
+        launches=level.nr_launches,
+        threads=level.threads,
+        nr_bytes=round(level.nr_bytes),
+        ratio=1.0 if name == BEFORE else digits(estimate.ratio if estimate else None),
+        low=digits(estimate.low if estimate else None),
+        high=digits(estimate.high if estimate else None),
+        spread_low=digits(estimate.spread[0] if estimate else None),
+        spread_high=digits(estimate.spread[1] if estimate else None),
+        effect=_effect(decided, measured, name) if decided else None,
+        of_limit=digits(near.ratio if near else None),
+        of_limit_low=digits(near.low if near else None),
+        of_limit_high=digits(near.high if near else None),
+        limit_threads=limit.level.threads if limit is not None and same_task else None,
+        per_page=ns_per_page(level, measured.row),
+        ns_per_page=None if measured.counted else ns_per_page(level, measured.row),
+        per_entry=_per_entry(level, measured.row),
+        gb_per_s=None if measured.counted else gb_per_s(level),
+        verified=all(
+            sample.verified
+            for sample in samples
+            if sample.role == "variant" and sample.subject == name
+        ),
+        over_published=ratio_of(over.estimate) if over else None,
+        per_batch=_per_batch(level, measured.row),
+        compaction=compaction.compaction(
+            measured.compacted,
+            name,
+            to=measured.to(name),
+            counted=measured.counted,
+            exact=measured.exact,
+        ),
+        p_value=decided.p_value if decided else None,
+        layout=decided.layout if decided else None,
+        compared_with=measured.given.get(name),
+        **_cpu_time(measured, name, level),
+        **_nothing_seen(measured, name, decided),
+    )
+
+
+def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
+    """What the whole machine's CPUs spent; nothing of counts, and where no sample says it."""
+    cpu_ns = None if measured.counted else statistics.cpu_level(measured.alike, name)
+    if cpu_ns is None:
+        return {}
+    to = measured.to(name)
+    over = statistics.cpu_ratio(measured.alike, name, to=to) if name != BEFORE else None
+    return {
+        "cpu_ns": round(cpu_ns),
+        "cpu_s_per_gib": rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes),
+        "cpu_over_before": ratio_of(over),
+    }
+
+
+def _effect(decided: Decided, measured: MeasuredRow, name: str) -> Effect:
+    if not decided.seen:
+        within = equal_within(measured, name, decided.estimate)
+        return "equal" if within is not None and within <= EQUAL_WITHIN else "undecided"
+    less = decided.estimate.ratio < 1
+    if measured.counted:
+        return "fewer" if less else "more"
+    return "faster" if less else "slower"
+
+
+def _nothing_seen(measured: MeasuredRow, name: str, decided: Decided | None) -> NothingSeen:
+    """How large an effect there may be all the same, and what would tell."""
+    if decided is None or decided.seen:
+        return {}
+    within = equal_within(measured, name, decided.estimate)
+    if within is None:
+        return {}
+    if within <= EQUAL_WITHIN:
+        return {"within": rounded(within)}
+    needed = launches_needed(within, decided.estimate)
+    return {"within": rounded(within), "launches_needed": needed}
+
+
+def ratio_of(estimate: Estimate | None) -> Ratio | None:
+    if estimate is None:
+        return None
+    return Ratio(
+        ratio=rounded(estimate.ratio),
+        low=digits(estimate.low),
+        high=digits(estimate.high),
+        spread_low=rounded(estimate.spread[0]),
+        spread_high=rounded(estimate.spread[1]),
+    )
+
+
+def ns_per_page(level: Level, row: Row) -> float:
+    return rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
+
+
+def _per_entry(level: Level, row: Row) -> float | None:
+    """A sample that is about fewer bytes than its row is about fewer entries, too."""
+    if row.nr_entries is None:
+        return None
+    return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
+
+
+def _per_batch(level: Level, row: Row) -> float | None:
+    return None if row.nr_batches is None else rounded(level.time_ns / row.nr_batches)
+
+
+def gb_per_s(level: Level) -> float:
+    """10^9 bytes a second, which is bytes a nanosecond."""
+    return rounded(level.nr_bytes / level.time_ns)
+
+
+def digits(value: float | None) -> float | None:
+    return None if value is None else rounded(value)

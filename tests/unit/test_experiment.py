@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ream.errors import BadUsage
 from ream.experiment import format_size, load, make_row, parse_size
-from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES
+from ream.experiment.section import PAGES_PER_SECTION
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
+from ream.stage.zone_device import halved
 
 MINIMAL = """
 name = "zone-device"
@@ -246,18 +247,36 @@ def test_a_row_knows_its_pages_and_what_is_written_of_its_map() -> None:
     assert make_row({**fields, "order": 18}).written_bytes == 128 * 64
 
 
-def test_the_last_compound_may_run_past_the_end_of_the_device() -> None:
-    row = make_row(
-        {
-            "name": "r",
-            "device_bytes": 9 * SECTION_BYTES,
-            "order": 18,
-            "type": "GENERIC",
-            "rounds": 1,
-            "altmap": True,
-        }
-    )
-    assert row.written_bytes == 2 * (1 << 18) * 64
+SMALL = {"name": "r", "device_bytes": "256MiB", "order": 0, "type": "FS_DAX", "rounds": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"order": 18}, "pages of 1 GiB, and 256 MiB is no whole number of them: .* order 0 to 16"),
+        ({"order": 17, "device_bytes": "640MiB"}, "pages of 512 MiB, .* or order 0 to 15"),
+        ({"order": 18, "device_bytes": "1152MiB", "altmap": True}, "give another size, or order 0"),
+        ({"order": 18, "stage": "vm", "type": "GENERIC"}, "pages of 1 GiB, and 256 MiB"),
+        ({"type": "PRIVATE", "altmap": True}, "no memory of its own .*: types FS_DAX and GENERIC"),
+        ({"type": "PCI_P2PDMA", "altmap": True}, "no memory of its own for an altmap"),
+        ({"chunk_bytes": "1GiB"}, "chunk_bytes of 1 GiB are more .*: at most 256 MiB"),
+        ({"first_touch": True, "pre_state": "dirty"}, "never touched: .* pre_state evicted"),
+    ],
+)
+def test_a_device_that_cannot_exist_is_refused_with_what_can(
+    fields: dict[str, object], said: str
+) -> None:
+    with pytest.raises(BadUsage, match=said) as refused:
+        make_row({**SMALL, **fields})
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_row_made_smaller_for_want_of_memory_can_still_exist() -> None:
+    row = make_row({**SMALL, "device_bytes": "3GiB", "order": 18, "type": "GENERIC"})
+    smaller = halved(row)
+    assert smaller is not None
+    assert smaller.device_bytes == 1 << 30
+    assert halved(smaller) is None
 
 
 def test_a_row_from_options_is_held_to_the_same_rules() -> None:

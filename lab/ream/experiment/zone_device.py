@@ -59,6 +59,31 @@ class ZoneDeviceRow(RowBase):
     configurable: ClassVar[tuple[Stage, ...]] = ("native", "vm")
 
     @model_validator(mode="after")
+    def _such_a_device_exists(self) -> Self:
+        if self.device_bytes % (PAGE_BYTES << self.order):
+            fits = (self.nr_pages & -self.nr_pages).bit_length() - 1
+            raise ValueError(
+                f"a device of order {self.order} is made of pages of"
+                f" {format_size(PAGE_BYTES << self.order)}, and {format_size(self.device_bytes)} is"
+                f" no whole number of them: give another size, or order 0 to {fits}"
+            )
+        if self.altmap and not self.in_namespace:
+            raise ValueError(
+                f"a {self.type} device has no memory of its own for an altmap: types"
+                f" {' and '.join(NAMESPACE_TYPES)} have"
+            )
+        if self.chunk_bytes is not None and self.chunk_bytes > self.device_bytes:
+            raise ValueError(
+                f"chunk_bytes of {format_size(self.chunk_bytes)} are more than the device has: at"
+                f" most {format_size(self.device_bytes)}"
+            )
+        if self.first_touch and self.pre_state != "evicted":
+            raise ValueError(
+                "no cache holds what was never touched: first_touch has pre_state evicted"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _its_callers_work_can_be_done(self) -> Self:
         if (self.also or self.chunk_bytes) and (self.altmap or self.order):
             raise ValueError("also and chunk_bytes are for base pages whose map lies in RAM")
@@ -87,8 +112,6 @@ class ZoneDeviceRow(RowBase):
     def _a_guest_can_make_it(self) -> Self:
         if self.stage != "vm":
             return self
-        if not self.in_namespace and self.altmap:
-            raise ValueError(f"a {self.type} device has no memory of its own for an altmap")
         if self.type == "FS_DAX" and (self.order or not self.altmap):
             raise ValueError(
                 "a guest's fsdax namespace has base pages, and the map on itself: order 0, altmap"
@@ -155,7 +178,7 @@ class ZoneDeviceRow(RowBase):
 
         The exact number comes with each sample.
         """
-        nr_compounds = -(-self.nr_pages >> self.order)
+        nr_compounds = self.nr_pages >> self.order
         return nr_compounds * self.pages_per_compound * STRUCT_PAGE_BYTES
 
     def params(self) -> dict[str, Scalar | None]:

@@ -198,7 +198,9 @@ def extent_bytes(row: ZoneDeviceRow) -> int:
 
 
 def halved(row: ZoneDeviceRow) -> ZoneDeviceRow | None:
-    """The row with half its device; None if that is no whole section."""
-    nr_sections = row.nr_sections // 2
-    smaller = {"device_bytes": nr_sections * SECTION_BYTES}
-    return row.model_copy(update=smaller) if nr_sections else None
+    """The row with half its device; None if no such device can exist."""
+    compound = PAGE_BYTES << row.order
+    unit = max(SECTION_BYTES, compound)
+    half = row.device_bytes // 2 // unit * unit
+    least = compound if row.altmap else 0  # which the map itself takes
+    return row.model_copy(update={"device_bytes": half}) if half > least else None

@@ -36,6 +36,23 @@ def test_list_names_experiments_rows_and_published_tables(ream) -> None:
     assert "zone-device-private-popple" in said.out
 
 
+def test_list_shows_one_experiment_with_its_published_tables(ream) -> None:
+    said = ream("list", "fork")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("fork: ")
+    assert "fork-64k" in said.out
+    assert "zone-device" not in said.out
+    published = said.out.partition("published tables\n")[2]
+    assert "unmap-pte-batch-v1" in published
+    assert "migrate-offload-v4" not in published
+
+
+def test_list_names_what_an_unknown_experiment_may_have_meant(ream) -> None:
+    said = ream("list", "frok")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("ream: no experiment 'frok' (did you mean fork?); there is compact")
+
+
 def test_doctor_says_what_can_run_here(ream) -> None:
     said = ream("doctor")
     assert said.code in (0, 3)

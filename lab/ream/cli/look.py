@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ream.cli.app import app
+from ream.cli import complete
+from ream.cli.app import app, experiment_path
 from ream.paths import EXPERIMENTS, PUBLISHED
 
 if TYPE_CHECKING:
@@ -16,16 +17,31 @@ if TYPE_CHECKING:
 
 
 @app.command("list")
-def list_experiments() -> None:
-    """List the experiments, their rows and variants, and the published tables."""
+def list_experiments(
+    experiment: Annotated[
+        str | None,
+        typer.Argument(
+            help="Only this one: its name, or a .toml file of your own.",
+            autocompletion=complete.experiments,
+        ),
+    ] = None,
+) -> None:
+    """List the experiments, their rows and variants, and the published tables.
+
+    Exit status: 0; 2 if there is no such experiment, or its file has a fault.
+    """
     from ream.experiment import load  # noqa: PLC0415
     from ream.published import load_tables  # noqa: PLC0415
 
-    for path in sorted(EXPERIMENTS.glob("*.toml")):
-        _print_experiment(load(path))
+    paths = EXPERIMENTS.glob("*.toml") if experiment is None else [experiment_path(experiment)]
+    listed = [load(path) for path in sorted(paths)]
+    for one in listed:
+        _print_experiment(one)
+    names = {one.name for one in listed}
     print("\npublished tables")
     for table in load_tables(PUBLISHED):
-        print(f"  {table.id:28} {table.author}: {table.title}")
+        if table.experiment in names:
+            print(f"  {table.id:28} {table.author}: {table.title}")
 
 
 def _print_experiment(experiment: "Experiment") -> None:

@@ -303,3 +303,19 @@ def test_an_unknown_row_is_refused_with_those_there_are(tmp_path: Path) -> None:
     assert experiment.only(["small"]) == experiment
     with pytest.raises(BadUsage, match="no row big; it has small"):
         experiment.only(["big"])
+
+
+def test_a_row_of_another_stage_is_refused_with_that_stage() -> None:
+    whole = load(EXPERIMENTS / "fork.toml")
+    native = whole.at("native")
+    for asked, said in {
+        "vm-fork-64k": r"no row vm-fork-64k \(--stage vm has it\)$",
+        "live-*": r"no row live-\* \(--stage live has it\)$",
+        "frok-64k": r"no row frok-64k \(did you mean fork-64k or .*\)$",
+        "vm-dontned-64k": r"\(did you mean vm-dontneed-64k of --stage vm\?\)$",
+        "quux": "no row quux; it has fork-4k, ",
+    }.items():
+        with pytest.raises(BadUsage, match=said):
+            native.only([asked], whole.rows)
+    with pytest.raises(BadUsage, match="no row for the vm stage, but for native$"):
+        native.at("vm")

@@ -10,8 +10,8 @@ from ream import __version__
 from ream.cells.cell import SCHEMA, Cell, GuestWanted, SeriesWanted, TreeWanted, wanted
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage, given
+from ream.experiment.shape import row_hint
 from ream.measure.plan import estimated_seconds
-from ream.nearest import hint
 from ream.session.benchmark import benchmark_id
 from ream.variants import choose_variants
 
@@ -70,8 +70,15 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
         cells += _cells(asked, stage, wish)
     if unknown:
         known = ", ".join(experiment.name for experiment in wish.experiments)
-        rows = [row.name for experiment in wish.experiments for row in experiment.rows]
-        named = ", ".join(f"{name}{hint(name, rows)}" for name in sorted(unknown))
+        rows = [row for one in wish.experiments for row in one.rows]
+        there = [
+            row.name
+            for one in wish.experiments
+            for row in one.rows
+            if row.stage == (wish.stage or one.stage)
+        ]
+        others = [row for row in rows if row.name not in there]
+        named = ", ".join(name + row_hint(name, there, others) for name in sorted(unknown))
         raise BadUsage(f"no row {named} in {known}; `ream list` names them")
     if len(cells) > MOST_CELLS:
         raise BadUsage(f"{len(cells)} cells; a plan has at most {MOST_CELLS}")

@@ -13,6 +13,7 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import JsonOption, OutputOption, app, runs_dir
+from ream.nearest import hint
 
 if TYPE_CHECKING:
     from ream.history.choose import Choice
@@ -108,7 +109,8 @@ def history(
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if not lines:
         there = f"none of the {len(found.entries)} in" if found.entries else "no record in"
-        note(f"{there} {runs} {'fits' if found.entries else 'yet; `ream run` makes one'}")
+        near = hint(row, {name for one in found.entries for name in one.rows}) if row else ""
+        note(f"{there} {runs} {f'fits{near}' if found.entries else 'yet; `ream run` makes one'}")
 
 
 @app.command()

@@ -180,7 +180,7 @@ def run(
         )
     elif order or altmap or memory_type != "FS_DAX" or pre_state != "evicted":
         raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
-    asked = asked.only(rows) if rows else asked.unasked()
+    asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "live" and (series or per_patch or tree):
         raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What every experiment has: variants, rows, and how many launches; one TOML file each."""
 
+import difflib
 import fnmatch
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -204,6 +205,21 @@ def _not_implied(name: str) -> str:
     return name
 
 
+def row_hint(asked: str, known: Iterable[str], elsewhere: Iterable[RowBase]) -> str:
+    """What to say behind the name of a row, or a pattern, that a stage has not.
+
+    known: names of the stage's rows. elsewhere: rows of other stages.
+    """
+    its_stage = {row.name: row.stage for row in elsewhere}
+    at = dict.fromkeys(its_stage[name] for name in fnmatch.filter(its_stage, asked))
+    if at:
+        return f" ({' and '.join(f'--stage {stage}' for stage in at)} has it)"
+    if near := hint(asked, known):
+        return near
+    far = difflib.get_close_matches(asked, its_stage, n=1)
+    return f" (did you mean {far[0]} of --stage {its_stage[far[0]]}?)" if far else ""
+
+
 class ExperimentBase(Value, Generic[R]):
     """One question, the variants it compares and the rows it is asked of."""
 
@@ -235,19 +251,25 @@ class ExperimentBase(Value, Generic[R]):
         """
         rows = tuple(row for row in self.rows if row.stage == stage)
         if not rows:
-            raise BadUsage(f"{self.name} has no row for the {stage} stage")
+            others = " and ".join(dict.fromkeys(row.stage for row in self.rows))
+            raise BadUsage(f"{self.name} has no row for the {stage} stage, but for {others}")
         launches = self.boots if stage == "vm" else self.launches
         return self.model_copy(update={"rows": rows, "launches": launches})
 
-    def only(self, names: Sequence[str]) -> Self:
+    def only(self, names: Sequence[str], rows: Sequence[RowBase] = ()) -> Self:
         """The same experiment with these rows, each a name or a pattern such as why-*.
 
-        Raises BadUsage naming every one that is unknown.
+        rows: those of all stages. Raises BadUsage naming every one that is unknown, with the stage
+        that has it, or with a name that is near.
         """
         known = [row.name for row in self.rows]
         if unknown := [name for name in names if not fnmatch.filter(known, name)]:
-            named = ", ".join(f"{name}{hint(name, known)}" for name in unknown)
-            raise BadUsage(f"{self.name} has no row {named}; it has {', '.join(known)}")
+            others = [row for row in rows if row.stage != self.rows[0].stage]
+            hints = [row_hint(name, known, others) for name in unknown]
+            named = ", ".join(name + near for name, near in zip(unknown, hints, strict=True))
+            # Some experiments have dozens: a list of all would hide the hint.
+            there = "" if all(hints) else f"; it has {', '.join(known)}"
+            raise BadUsage(f"{self.name} has no row {named}{there}")
         wanted = {row for name in names for row in fnmatch.filter(known, name)}
         return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in wanted)})
 

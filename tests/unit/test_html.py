@@ -209,6 +209,44 @@ def test_no_text_of_a_record_is_a_tag(copied: Callable[..., Path]) -> None:
     assert "49" not in text.split("<h1>")[1].split("</header>")[0]
 
 
+UNSEEN = "\x1b[31m\u202egpj.exe\u2066\x9b\u200f\x00"
+
+
+def test_no_text_of_a_record_moves_a_cursor_or_turns_what_follows(
+    copied: Callable[..., Path],
+) -> None:
+    def change(run: Any) -> None:
+        run["question"] += f" caf\u00e9 {UNSEEN}"
+        run["receipt"]["patches"] += UNSEEN
+        for row in run["rows"]:
+            row["row"] += UNSEEN
+            row["variants"][f"mine{UNSEEN}"] = row["variants"].pop("ream")
+
+    place = copied("20261121T041310Z-zone-device-native-579d", change)
+    receipt = json.loads((place / "receipt.json").read_text())
+    for series in receipt["kernel"]["variants"].values():
+        for patch in (patch for one in series for patch in one["patches"]):
+            patch["subject"] += UNSEEN
+    (place / "receipt.json").write_text(json.dumps(receipt))
+    text = render(Record.load(str(place), place.parent))
+    seen = r"?[31m\u202egpj.exe\u2066\x9b\u200f?"
+    assert f"caf\u00e9 {seen}" in text
+    assert f"{seen}</li>" in text
+    shown = text.partition('<script type="module">')[0]  # then comes the library
+    assert not [one for one in shown if not one.isprintable() and one not in "\n\t"]
+    data = json.loads(shown.rpartition('id="plots">')[2].partition("</script>")[0])
+    assert not [one for one in _texts(data["plots"]) if not one.isprintable()]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for inner in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
+        yield from _texts(inner)
+
+
 @given(st.dictionaries(st.text(), st.text()))
 def test_data_in_a_script_can_neither_end_it_nor_change(value: dict[str, str]) -> None:
     text = page._in_script(value)

@@ -133,10 +133,26 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def _visible(value: object) -> object:
+    """What a page shows of a value: of a text that is not ours, no character that is not seen.
+
+    A subject of a mail may hold escape codes of a terminal, or turn the direction of what follows.
+    """
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return "".join(char if char.isprintable() or char in "\n\t" else _named(char) for char in value)
+
+
+def _named(char: str) -> str:
+    """As the table has it: a question mark, or beyond ASCII the character's number."""
+    return "?" if char.isascii() else char.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def _own(name: str) -> str:
@@ -153,7 +169,10 @@ def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
 
 
 def _data(chart: Chart) -> Mapping[str, Any]:
-    return {name: [dict(point) for point in its] for name, its in chart.data.items()}
+    return {
+        name: [{key: _visible(value) for key, value in point.items()} for point in its]
+        for name, its in chart.data.items()
+    }
 
 
 def _in_script(value: Mapping[str, Any]) -> str:

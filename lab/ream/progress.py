@@ -5,15 +5,32 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Self
+from typing import IO, Self, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 QUIET_S = 10.0
 """Between two lines where nobody sees a bar move: a log, a pipe, a CI job."""
+
+
+class _Unheard:
+    """Standard error, where it is no fault of a run that nobody can be told any more."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stderr.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(sys.stderr, name)
+
 
 Advance = Callable[[float, str], None]
 
@@ -22,7 +39,9 @@ class Reporter:
     """Tells a person, and only on standard error: standard output holds nothing but results."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True, quiet=quiet)
+        self._console = Console(
+            file=cast("IO[str]", _Unheard()), highlight=False, soft_wrap=True, quiet=quiet
+        )
         self._is_again = False
         self.measured_since: float | None = None
         """When measuring began, by time.monotonic(); None: it has not."""

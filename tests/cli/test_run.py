@@ -170,7 +170,11 @@ def test_dry_run_says_what_would_be_done_and_does_nothing(ream, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("number", "code", "said"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")],
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
 )
 def test_interrupting_leaves_nothing_behind(
     tmp_path: Path, number: signal.Signals, code: int, said: str

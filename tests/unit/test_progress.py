@@ -2,6 +2,7 @@
 """What a person sees of a run while it goes on."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -33,6 +34,18 @@ def test_a_quiet_reporter_says_nothing(
         advance(0.5, "measured")
     assert capsys.readouterr() == ("", "")
     assert reporter.measured_since is not None
+
+
+def test_a_run_goes_on_where_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
+    with open("/dev/full", "w", buffering=1) as gone:  # noqa: PTH123
+        monkeypatch.setattr(sys, "stderr", gone)
+        reporter = Reporter()
+        reporter.step("a step")
+        with reporter.measuring(2.0) as advance:
+            advance(1.0, "measured")
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), gone.fileno())
 
 
 class Terminal(io.StringIO):

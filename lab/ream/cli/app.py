@@ -25,7 +25,7 @@ app = typer.Typer(
     " this machine, with the real kernel code.\n\nExit status: 0 all is well, 1 a claim fails,"
     " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"
     " 6 a tool failed or a record is damaged, 70 a bug in ream, 130 interrupted, 141 nobody read"
-    " on, 143 ended by SIGTERM.",
+    " on, 129 ended by SIGHUP, 143 ended by SIGTERM.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,

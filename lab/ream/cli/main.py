@@ -32,8 +32,16 @@ class _Ended(BaseException):
         self.signal = signal.Signals(number)
 
 
-def _unwind(number: int, _frame: object) -> None:
-    raise _Ended(number)
+class _Unwind:
+    """Ends us by a signal, once: a terminal that goes sends SIGHUP, and so does its shell."""
+
+    def __init__(self) -> None:
+        self._unwinds = False
+
+    def __call__(self, number: int, _frame: object) -> None:
+        if not self._unwinds:
+            self._unwinds = True
+            raise _Ended(number)
 
 
 def main() -> None:
@@ -43,19 +51,27 @@ def main() -> None:
     """
     _open_channels()
     sys.argv[1:] = with_defaults(sys.argv[1:])
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _unwind)
     sys.exit(_written(_run()))
+
+
+def _take_signals() -> None:
+    """Let signals that end us unwind, and the one in that was held while we were imported."""
+    unwind = _Unwind()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, unwind)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _run() -> int:
     """Do what the command line says; the code to exit with."""
     try:
+        _take_signals()
         app(prog_name="ream")
     except _Ended as end:
         _say(f"ream: ended by {end.signal.name}; {_left(end)}")
         return 128 + end.signal
-    except SystemExit as stop:
+    except (KeyboardInterrupt, SystemExit) as stop:
         return _exit_code(stop)
     except ReamError as error:
         log.debug("cause", exc_info=error)
@@ -119,7 +135,7 @@ def _notes(error: BaseException) -> list[str]:
     return [f"ream: {note}" for note in getattr(error, "__notes__", ())]
 
 
-def _exit_code(stop: SystemExit) -> int:
+def _exit_code(stop: BaseException) -> int:
     """Our code for typer's, which ends with 1 on a broken pipe: that is not our 1."""
     cause: BaseException | None = stop
     while cause is not None:
@@ -129,4 +145,4 @@ def _exit_code(stop: SystemExit) -> int:
         if isinstance(cause, BrokenPipeError):
             return EXIT_BROKEN_PIPE
         cause = cause.__context__
-    return stop.code if isinstance(stop.code, int) else 0
+    return stop.code if isinstance(stop, SystemExit) and isinstance(stop.code, int) else 0

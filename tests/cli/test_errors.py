@@ -99,11 +99,20 @@ def test_what_went_wrong_has_its_code_where_nobody_can_be_told(
     assert "no record 'nothing'" in both.stderr
 
 
-def test_standard_output_that_is_closed_takes_what_is_said(tmp_path: Path) -> None:
-    for words in ("man", "list", "history"):
-        answer = _shell(tmp_path, f"{words} >&-", "")
-        assert answer.returncode == 0
-        assert "Traceback" not in answer.stderr
+@pytest.mark.parametrize("words", ["man", "list", "--version", "run --help", "completion bash"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_a_closed_standard_output_loses_is_told_in_one_line(
+    tmp_path: Path, words: str, unbuffered: str
+) -> None:
+    answer = _shell(tmp_path, f"{words} >&-", unbuffered)
+    assert answer.returncode == CANNOT_RUN
+    assert answer.stderr == "ream: cannot write: standard output is closed\n"
+    assert _shell(tmp_path, f"{words} >&- 2>&-", unbuffered).returncode == CANNOT_RUN
+
+
+def test_a_closed_standard_output_is_no_error_where_nothing_goes_there(tmp_path: Path) -> None:
+    assert _shell(tmp_path, "history >&-", "").returncode == 0
+    assert _shell(tmp_path, "report nothing >&-", "").returncode == USAGE
 
 
 def _shell(here: Path, line: str, unbuffered: str) -> "subprocess.CompletedProcess[str]":

@@ -20,8 +20,8 @@ EXIT_BUG = 70  # EX_SOFTWARE
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a device says that takes no more."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What a device says that takes no more, and a channel that is closed."""
 
 
 class _Ended(BaseException):
@@ -79,7 +79,7 @@ def _run() -> int:
         return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            _say("\n".join((f"ream: cannot write: {error.strerror}", *_notes(error))))
+            _say("\n".join((_unwritten(error), *_notes(error))))
             return EXIT_UNWRITTEN
         log.exception("a bug in ream, not in your patch; please report it with this trace")
         return EXIT_BUG
@@ -87,12 +87,16 @@ def _run() -> int:
 
 
 def _open_channels() -> None:
-    """Give a caller's `>&-` a place to write to: nothing of ours shall get the number instead."""
+    """Have a caller's `>&-` taken by /dev/null: nothing of ours shall get the number instead.
+
+    Standard output is opened to read: what is printed there is lost, which is an error.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            # Takes the lowest number that is free.
+            os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -114,7 +118,7 @@ def _written(code: int) -> int:
             if error.errno == errno.EPIPE:
                 code = code or EXIT_BROKEN_PIPE
             else:
-                _say(f"ream: cannot write: {error.strerror}")
+                _say(_unwritten(error))
                 code = code or EXIT_UNWRITTEN
     return code
 
@@ -124,6 +128,11 @@ def _say(text: str) -> None:
     with suppress(OSError):
         # A damaged record's words may hold what moves a terminal's cursor.
         print("".join(c if c.isprintable() or c == "\n" else "?" for c in text), file=sys.stderr)
+
+
+def _unwritten(error: OSError) -> str:
+    closed = error.errno == errno.EBADF
+    return f"ream: cannot write: {'standard output is closed' if closed else error.strerror}"
 
 
 def _left(error: BaseException) -> str:

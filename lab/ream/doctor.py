@@ -2,6 +2,7 @@
 """What can run on this machine, and why not: every need of a stage, looked at, not changed."""
 
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Literal
 
 from ream.errors import CannotRunHere, ReamError
 from ream.kernel.build import compiler_version
-from ream.paths import cache_dir
+from ream.paths import CHECKOUT, cache_dir
 from ream.record.machine import read_machine
 from ream.settings import JOURNAL, state_dir
 from ream.stage.accel import PVM, host_module, kvm_fault
@@ -40,7 +41,7 @@ SETUP_TEST = "make setup-test"
 OPTIONAL_TOOLS = {
     "parallel": "ream plan --emit parallel: cells on several machines",
     "ssh": "the same, to reach them",
-    "man": "ream man, on a terminal",
+    "man": "ream man, which shows the source of its pages without it",
 }
 """What a command makes use of where it is there."""
 
@@ -139,13 +140,18 @@ def _live() -> Finding:
         more = " and migrate" if nodes >= MIGRATE_NODES else ""
         less = "" if more else f"; migrate needs two NUMA nodes with memory, here is {nodes}"
         return Finding("ok", "live stage", f"fork{more}, with folios of every size{less}")
-    fix = "sudo ream doctor" if os.geteuid() else "boot Linux 6.8 or newer with mTHP"
+    fix = _as_root() if os.geteuid() else "boot Linux 6.8 or newer with mTHP"
     if FOLIO_KIB[0] in missing:
         free = "end other programs: fork maps 1 GiB"
         return Finding("warn", "live stage", missing[FOLIO_KIB[0]], free)
     sizes = ", ".join(map(str, missing))
     text = f"not with folios of {sizes} KiB: {missing[max(missing)]}"
     return Finding("warn", "live stage", text, fix)
+
+
+def _as_root() -> str:
+    """The same question asked by root, whose PATH is another one: it needs to know where we are."""
+    return shlex.join(("sudo", str(CHECKOUT / "ream"), "doctor"))
 
 
 def _left_changed() -> Iterator[Finding]:

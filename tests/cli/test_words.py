@@ -124,6 +124,15 @@ def test_a_command_says_how_it_ends(page: Page) -> None:
     assert page.exits, f"ream {page.name} --help has no sentence that begins with Exit status:"
 
 
+def test_a_manual_page_in_a_pipe_is_text_for_people(ream) -> None:
+    needs("man")
+    said = ream("man", "history")
+    assert (said.code, said.err) == (0, "")
+    assert "SYNOPSIS\n       ream history" in said.out
+    assert not {one for one in said.out if not one.isprintable()} - {"\n"}
+    assert "\n.SH" not in said.out
+
+
 def test_all_manual_pages_are_written_for_manpath(ream, tmp_path: Path) -> None:
     assert ream("man", "--write", str(tmp_path / "share")).code == 0
     written = {path.name for path in (tmp_path / "share/man1").iterdir()}

@@ -13,7 +13,11 @@ import typer
 
 from ream.cli.app import app
 from ream.cli.complete import VARIABLE
+from ream.command import Command, run
 from ream.errors import BadUsage
+
+MAN_S = 60.0
+"""Formatting a page takes a fraction of a second."""
 
 
 def _commands(incomplete: str) -> list[str]:
@@ -68,15 +72,20 @@ def _put(path: Path, text: str) -> None:
 
 
 def _show(source: str) -> None:
-    """On a terminal as man(1) shows pages, where there is one; else the source itself."""
+    """As man(1) shows pages, into a pipe as well, where there is one; else the source itself."""
     viewer = shutil.which("man")
-    if viewer is None or not sys.stdout.isatty():
+    if viewer is None:
         sys.stdout.write(source)
         return
     with tempfile.NamedTemporaryFile("w", suffix=".1") as page:
         page.write(source)
         page.flush()
-        subprocess.run((viewer, "-l", page.name), check=False)
+        if sys.stdout.isatty():
+            subprocess.run((viewer, "-l", page.name), check=False)
+            return
+        # By way of us: who reads no further, or has no room, is then told as by any command.
+        shown = run(Command((viewer, "-l", page.name), Path.cwd(), MAN_S))
+    sys.stdout.write(shown)
 
 
 @app.command()

@@ -13,8 +13,9 @@ import json
 import os
 import shlex
 import signal
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,9 @@ LOCK = "ream-settings.lock"
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What people and systems ask a process with to end."""
+
+LOOK_S = 0.1
+"""Between two looks whether another run has ended."""
 
 Say = Callable[[str], None]
 
@@ -160,6 +164,8 @@ class Door:
     root: Path
     journal: Path
     say: Say
+    wait_s: float = 0.0
+    """How long to wait for the end of another run."""
     _changed: tuple[Entry, ...] = field(default=(), init=False)
 
     def read(self, path: str) -> str:
@@ -237,8 +243,11 @@ class Door:
             self.say("settings that an earlier boot left changed went with it")
             self._forget()
             return 0
-        if left.pid != os.getpid() and _started(str(left.pid)) == left.started:
-            raise CannotRunHere(f"pid {left.pid} has settings changed; wait until it ends")
+        who = f"pid {left.pid}"
+        if left.pid != os.getpid() and not _comes(
+            lambda: _started(str(left.pid)) != left.started, self.wait_s, self.say, lambda: who
+        ):
+            raise CannotRunHere(f"{who} has settings changed; wait until it ends")
         self.say(f"pid {left.pid} was killed before it put its settings back; doing so now")
         return self._undo(left.entries, loudly=True)
 
@@ -301,13 +310,19 @@ class Door:
 
 @contextmanager
 def sole_door(
-    *, say: Say, root: Path = Path("/"), state: Path | None = None, recover: bool = True
+    *,
+    say: Say,
+    root: Path = Path("/"),
+    state: Path | None = None,
+    recover: bool = True,
+    wait_s: float = 0.0,
 ) -> Iterator[Door]:
     """Be the only process of this host that changes settings, for the length of a `with` block.
 
     say: told what a killed run left, and what somebody else changed; one line each time.
     root: what stands for the root of the file system. state: where the journal lies.
-    recover: whether to put back first what a killed run left changed.
+    recover: whether to put back first what a killed run left changed. wait_s: how long to wait for
+    the end of another run, of which one that was killed may need seconds.
     Raises CannotRunHere if another run is the one, and as Door.recover.
     """
     folder = state_dir() if state is None else state
@@ -317,8 +332,8 @@ def sole_door(
         raise CannotRunHere(
             f"{folder}: {cause.strerror}; XDG_STATE_HOME chooses another place"
         ) from cause
-    with _host_lock((root / "run/lock", folder)):
-        door = Door(root, folder / JOURNAL, say)
+    with _host_lock((root / "run/lock", folder), say, wait_s):
+        door = Door(root, folder / JOURNAL, say, wait_s)
         if recover:
             door.recover()
         try:
@@ -328,17 +343,36 @@ def sole_door(
 
 
 @contextmanager
-def _host_lock(folders: Sequence[Path]) -> Iterator[None]:
+def _host_lock(folders: Sequence[Path], say: Say, wait_s: float) -> Iterator[None]:
     """A lock that goes with its process; the file stays, or two could lock two of that name."""
     lock, path = _open_lock(folders)
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as cause:
+        if not _comes(lambda: _locked(lock), wait_s, say, lambda: _holder(lock)):
             raise CannotRunHere(
                 f"{path}: held by {_holder(lock)}, which may change settings; wait until it ends"
-            ) from cause
+            )
         yield
+
+
+def _locked(lock: TextIO) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _comes(asked: Callable[[], bool], wait_s: float, say: Say, who: Callable[[], str]) -> bool:
+    """Whether something comes true, now or while we wait; says for whom we wait, if we do."""
+    if asked():
+        return True
+    ends_at = time.monotonic() + wait_s
+    if wait_s > 0:
+        say(f"waiting up to {wait_s:g} s for {who()} to end")
+    while time.monotonic() < ends_at:
+        time.sleep(LOOK_S)
+        if asked():
+            return True
+    return False
 
 
 def _open_lock(folders: Sequence[Path]) -> tuple[TextIO, Path]:
@@ -371,13 +405,20 @@ def _boot_id(root: Path) -> str:
     return (root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
 
+_DEAD = ("Z", "X")  # TASK_STATE_TO_CHAR_STR, include/linux/sched.h
+
+
 def _started(pid: str) -> int | None:
-    """When a process started, in clock ticks after boot; None if there is none of that pid."""
+    """When a process started, in clock ticks after boot; None if there is none of that pid.
+
+    One that is dead, and which its parent has not asked for, is none.
+    """
     try:
         stat = Path("/proc", pid, "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return int(stat.rpartition(")")[2].split()[19])  # the 22nd; a name may hold anything
+    state, *fields = stat.rpartition(")")[2].split()  # a name may hold anything
+    return None if state in _DEAD else int(fields[18])  # the 22nd of all
 
 
 def _sync_folder(folder: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 
 from ream.errors import CannotRunHere, ReamError
 from ream.paths import CHECKOUT
+from ream.session.restore import restore_settings
 from ream.settings import ENDING, JOURNAL, Door, Setting, chosen, sole_door
 
 SIZES = (16, 64, 2048)
@@ -29,6 +31,7 @@ WANTED = tuple(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from ream.session.restore import restore_settings
 from ream.settings import Setting, sole_door
 
 root, path, value = sys.argv[1:]
@@ -232,6 +235,67 @@ def test_a_journal_whose_run_still_lives_is_left_to_it(root: Path) -> None:
             other.kill()
 
 
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_killed_run_that_nobody_has_asked_for_yet_is_none(root: Path) -> None:
+    path = WANTED[0].path
+    with subprocess.Popen(
+        (sys.executable, "-c", KILLED, root, path, "never"),
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "lab")},
+    ) as process:
+        ends_at = time.monotonic() + 60
+        while state_of(process.pid) != "Z":
+            assert time.monotonic() < ends_at
+            time.sleep(0.01)
+        with sole_door(say=print, root=root, state=root / "state") as door:
+            assert door.read(path) == "inherit"
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_restore_waits_for_the_end_of_a_run_and_says_for_whom(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = WANTED[0].path
+    lives = KILLED.replace("os.kill(os.getpid(), signal.SIGKILL)", "print(flush=True); input()")
+    with subprocess.Popen(
+        (sys.executable, "-c", lives, root, path, "never"),
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "lab")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        said: list[str] = []
+
+        def say(text: str) -> None:
+            said.append(text)
+            process.kill()  # not before we wait for it
+
+        monkeypatch.setattr(
+            "ream.session.restore.sole_door", partial(sole_door, root=root, state=root / "state")
+        )
+        monkeypatch.setattr("ream.session.restore.WAIT_S", 60.0)
+        assert restore_settings(say) == 0
+    assert said[0] == f"waiting up to 60 s for pid {process.pid} to end"
+    assert said[-1] == "1 put back"
+    assert chosen((root / path.lstrip("/")).read_text()) == "inherit"
+
+
+def test_restore_waits_no_longer_than_it_says(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    here = {"root": root, "state": root / "state"}
+    monkeypatch.setattr("ream.session.restore.sole_door", partial(sole_door, **here))
+    monkeypatch.setattr("ream.session.restore.WAIT_S", 0.3)
+    with (
+        sole_door(say=print, **here),
+        pytest.raises(CannotRunHere, match=f"held by pid {os.getpid()}, .* wait until it ends"),
+    ):
+        restore_settings(said.append)
+    assert said == [f"waiting up to 0.3 s for pid {os.getpid()} to end"]
+
+
 def test_half_a_journal_beside_its_place_means_that_nothing_was_changed(root: Path) -> None:
     (root / "state").mkdir()
     journal(root).with_suffix(".partial").write_text('{"schema": 1, "boot')
@@ -384,6 +448,7 @@ def test_an_interrupt_at_any_line_leaves_all_as_it_was(root: Path) -> None:
 STORMED = """
 import sys
 from pathlib import Path
+from ream.session.restore import restore_settings
 from ream.settings import Setting, sole_door
 
 root, *paths = sys.argv[1:]

@@ -87,6 +87,8 @@ def restore(
 ) -> None:
     """Put back the settings of this machine that a killed run of the live stage left changed.
 
+    A run that has not ended yet is waited for, up to ten seconds.
+
     Exit status: 0 put back, or there was nothing to do, 3 a run is under way, 6 a setting could not
     be written.
     """

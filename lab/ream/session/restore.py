@@ -5,6 +5,9 @@ from collections.abc import Iterator
 
 from ream.settings import JOURNAL, Journal, Say, Setting, sole_door, state_dir
 
+WAIT_S = 10.0
+"""For a run that was killed: it may have gigabytes to give back before it is gone."""
+
 
 def plan_restore() -> Iterator[str]:
     """What would be put back, a line each to paste into a root shell; nothing is changed.
@@ -22,10 +25,10 @@ def plan_restore() -> Iterator[str]:
 def restore_settings(say: Say) -> int:
     """Put back what a killed run left changed; say what, or that there was nothing to do.
 
-    Returns the exit code, 0. Raises CannotRunHere if a run is under way, ReamError if a value
-    cannot be written or the journal cannot be read; the journal stays then.
+    Returns the exit code, 0. Raises CannotRunHere if a run is still under way after WAIT_S,
+    ReamError if a value cannot be written or the journal cannot be read; the journal stays then.
     """
-    with sole_door(say=say, recover=False) as door:
+    with sole_door(say=say, recover=False, wait_s=WAIT_S) as door:
         if not door.journal.exists():
             say("no run left settings changed")
         else:

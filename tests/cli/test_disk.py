@@ -41,7 +41,7 @@ def test_no_room_for_a_record_is_said_before_anything_is_built(ream, small_disk)
     disk = small_disk("1m")
     said = ream("run", "--output", str(disk / "runs"))
     assert (said.code, said.out) == (CANNOT_RUN, "")
-    assert "MiB free, a record needs" in said.err
+    assert "MiB free, a record needs up to" in said.err
     assert len(said.err.strip().splitlines()) == 1
     assert not list((disk / "runs").iterdir())
 
@@ -74,7 +74,7 @@ def test_a_disk_that_fills_up_in_a_run_keeps_its_rounds_to_go_on_with(
     (partial,) = runs.iterdir()
     still_full = ream("run", "--resume", "last", "--output", str(runs))
     assert (still_full.code, still_full.out) == (CANNOT_RUN, "")
-    assert "MiB free, a record needs" in still_full.err
+    assert "MiB free, a record needs up to" in still_full.err
     assert partial.exists()
     filler.unlink()
     done = ream("run", "--resume", "last", "--output", str(runs))

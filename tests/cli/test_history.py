@@ -90,8 +90,8 @@ def test_history_shows_what_is_asked_for(said: Ream, runs: Path) -> None:
     assert said("history", "--since", "soon").code == 2
 
 
-def test_history_names_the_row_that_may_have_been_meant(said: Ream, runs: Path) -> None:
-    assert runs.exists()
+@pytest.mark.usefixtures("runs")
+def test_history_names_the_row_that_may_have_been_meant(said: Ream) -> None:
     found = said("history", "--row", "fsdx")
     assert (found.code, found.out) == (0, "")
     assert "fits (did you mean fsdax?)" in found.err

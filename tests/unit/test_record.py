@@ -153,8 +153,8 @@ def test_a_nearly_full_disk_is_refused_before_anything_is_measured(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=3 << 20))
     with (
-        pytest.raises(CannotRunHere, match="3 MiB free, a record needs 16 MiB"),
-        open_record(tmp_path, ID),
+        pytest.raises(CannotRunHere, match=r"3\.0 MiB free, a record needs up to 3\.5 MiB"),
+        open_record(tmp_path, ID, nr_bytes=7 << 19),
     ):
         pytest.fail("measured")
     assert left_in(tmp_path) == []

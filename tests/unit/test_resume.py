@@ -16,11 +16,14 @@ from ream.errors import BadUsage, ReamError, VerificationFailed
 from ream.experiment import Stage, load
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
-from ream.paths import EXPERIMENTS
+from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.progress import Reporter
 from ream.record.journal import JOURNAL
+from ream.record.packed import opened
 from ream.record.partial import discard, find_partial, interrupted, read_plan
 from ream.record.record import (
     PLAN,
+    RECEIPT,
     SERIES,
     RecordWriter,
     find_record,
@@ -28,9 +31,11 @@ from ream.record.record import (
     newest_time,
     open_record,
     pretty,
+    read_object,
 )
 from ream.session.plan import Basis, check_basis, plan_object, resumed_request, series_text
 from ream.session.request import GuestOptions, Request
+from ream.session.run import _run_id, record_bytes
 from ream.stage.qemu import Node
 from ream.variants import Variant, choose_variants
 
@@ -387,3 +392,52 @@ def test_a_writer_keeps_what_the_machine_did(tmp_path: Path) -> None:
             noise.write('{"t_s": 4')  # a death came between
         assert record.noise_until() == 2
     assert text == '{"t_s": 0}\n{"t_s": 2}\n'
+
+
+def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    request = replace(request_of("fork", "native", tmp_path), resume=None)
+    ids = [ID.replace("T02", f"T{hour:02}") for hour in (3, 4, 5)]
+    for number, run in enumerate(ids, start=1):
+        cut_short(tmp_path, run)
+        _run_id(request, Reporter())
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"{run} was interrupted after 1 samples: `ream run --resume {run} " in said
+        assert f"`ream run --discard {run} --output {tmp_path}` removes it" in said
+        several = f"{number} runs were interrupted; {run}" in said
+        assert several == (f"`ream history --output {tmp_path}` names the others" in said)
+        assert several == (number > 1)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "name"),
+    [
+        ("zone-device", "20261121T041310Z-zone-device-native-579d"),
+        ("fork", "20261122T170151Z-fork-native-8076"),
+        ("migrate", "20261122T170840Z-migrate-native-aa7d"),
+    ],
+)
+def test_the_room_asked_for_is_that_of_the_record_with_some_to_spare(
+    tmp_path: Path, experiment: str, name: str
+) -> None:
+    record = CHECKOUT / "docs/records" / name
+    taken = 0
+    for path in record.iterdir():
+        with opened(path.with_name(path.name.removesuffix(".gz"))) as file:
+            taken += len(file.read()) * (2 if "samples" in path.name else 1)  # the journal, too
+    settings = read_object(record / RECEIPT)["settings"]
+    request = request_of(experiment, "native", tmp_path)
+    asked = request.experiment.resized(launches=settings["launches"])
+    asked = asked.only([*settings["rounds"]])
+    room = record_bytes(replace(request, experiment=asked, stable=None))
+    assert taken < room < 8 * taken
+
+
+def test_a_small_run_needs_little_room_and_one_until_stable_more(tmp_path: Path) -> None:
+    request = request_of("fork", "native", tmp_path)
+    small = request.experiment.only(["fork-64k"]).resized(launches=2, rounds=2)
+    once = replace(request, experiment=small, stable=None)
+    assert record_bytes(once) < 1 << 20
+    assert record_bytes(replace(once, stable=Stable(3.0, 50))) > record_bytes(once)
+    assert record_bytes(replace(once, stage="vm")) > record_bytes(once)

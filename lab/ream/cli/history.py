@@ -287,7 +287,10 @@ def _interrupted(runs: Path, choice: "Choice") -> "list[dict[str, Any]]":
 def _how_to_resume(one: "dict[str, Any]") -> str:
     if one["running"]:
         return f"still running, {one['nr_samples']} samples so far"
-    return f"INTERRUPTED after {one['nr_samples']} samples: `{one['resume']}` goes on with it"
+    return (
+        f"INTERRUPTED after {one['nr_samples']} samples: `{one['resume']}` goes on with it,"
+        f" `{one['discard']}` removes it"
+    )
 
 
 def note(text: str) -> None:

@@ -4,6 +4,7 @@
 import fcntl
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from ream.record.record import (
     PLAN,
     RUN,
     SAMPLES,
+    elsewhere,
     is_ours,
     read_object,
     remove_if_dead,
@@ -51,6 +53,11 @@ class Interrupted:
     def discard(self) -> str:
         """The command that removes it."""
         return self.resume.replace(" --resume ", " --discard ", 1)
+
+    @property
+    def history(self) -> str:
+        """The command that names it, and all others of its directory."""
+        return shlex.join(["ream", "history", *elsewhere(self.path.parent)])
 
 
 def interrupted(runs: Path) -> tuple[Interrupted, ...]:

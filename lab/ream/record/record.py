@@ -40,6 +40,8 @@ NOISE = "noise.jsonl"
 SERIES = "series.json"
 """The patches themselves, only as long as the record is unfinished."""
 
+MIB = 1 << 20
+
 PARTIAL = ".partial"
 FRESH = ".new"
 
@@ -56,8 +58,14 @@ _LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
 MOST_NAMED = 4
 """Of records that a short name fits."""
 
-LEAST_FREE_BYTES = 16 << 20
-"""Room for a long run's samples many times over; asked for before anything is measured."""
+LEAST_BYTES = 256 << 10
+"""Room for what is said of a run, without its rows and samples."""
+ROW_BYTES = 16 << 10
+"""What a row takes of run.json, receipt and table, with the noise meanwhile."""
+SAMPLE_BYTES = 512
+"""A line of samples.jsonl and one of the journal, of which most have 190 each."""
+CONSOLE_BYTES = 64 << 10
+"""What a guest prints, three times over."""
 
 
 def new_run_id(
@@ -172,9 +180,11 @@ class RecordWriter:
 
 
 @contextmanager
-def open_record(runs: Path, run_id: str, *, resume: bool = False) -> Iterator[RecordWriter]:
+def open_record(
+    runs: Path, run_id: str, *, resume: bool = False, nr_bytes: int = LEAST_BYTES
+) -> Iterator[RecordWriter]:
     """Begin the record `runs`/`run_id`, or go on with it; on leaving without finish() it is gone,
-    or stays hidden if its journal holds a whole round.
+    or stays hidden if its journal holds a whole round. nr_bytes: room that it may take.
 
     It is gone all the same after VerificationFailed: measuring until memory happens to be right
     is no measurement. Call it before measuring: raises BadUsage if the directory cannot be
@@ -184,9 +194,9 @@ def open_record(runs: Path, run_id: str, *, resume: bool = False) -> Iterator[Re
     final, partial = runs / run_id, runs / f".{run_id}.partial"
     with told(runs):
         runs.mkdir(parents=True, exist_ok=True)
-        if (free := shutil.disk_usage(runs).free) < LEAST_FREE_BYTES:
+        if (free := shutil.disk_usage(runs).free) < nr_bytes:
             raise CannotRunHere(
-                f"{runs}: {free >> 20} MiB free, a record needs {LEAST_FREE_BYTES >> 20} MiB"
+                f"{runs}: {free / MIB:.1f} MiB free, a record needs up to {nr_bytes / MIB:.1f} MiB"
             )
         lock = claim_again(partial) if resume else _claim(runs, final, partial)
     stays = resume
@@ -216,10 +226,14 @@ def open_record(runs: Path, run_id: str, *, resume: bool = False) -> Iterator[Re
 
 def resume_line(partial: Path) -> str:
     """The command that goes on with an unfinished record."""
-    words = ["ream", "run", "--resume", partial.name[1 : -len(PARTIAL)]]
-    if (runs := partial.parent.absolute()) != data_dir() / "runs":
-        words += ["--output", str(runs)]
-    return shlex.join(words)
+    words = ("ream", "run", "--resume", partial.name[1 : -len(PARTIAL)])
+    return shlex.join([*words, *elsewhere(partial.parent)])
+
+
+def elsewhere(runs: Path) -> tuple[str, ...]:
+    """The words of a command that say where records are; none where they are as a rule."""
+    where = runs.absolute()
+    return () if where == data_dir() / "runs" else ("--output", str(where))
 
 
 def claim_again(partial: Path) -> int:

@@ -16,10 +16,14 @@ from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine, warnings
 from ream.record.noise import Noise, watch
-from ream.record.partial import interrupted, read_plan, run_of
+from ream.record.partial import Interrupted, interrupted, read_plan, run_of
 from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
 from ream.record.record import (
+    CONSOLE_BYTES,
+    LEAST_BYTES,
     PLAN,
+    ROW_BYTES,
+    SAMPLE_BYTES,
     SERIES,
     RecordWriter,
     new_run_id,
@@ -43,6 +47,9 @@ from ream.session.vm_fork import measure_fork_vm
 from ream.session.vm_migrate import measure_migrate_vm
 from ream.session.vm_zone_device import measure_vm
 from ream.stage.qemu import qemu_version
+
+MOST_FILLS = 6
+"""Fills, and numbers of CPUs that do them, in a round."""
 
 
 class Measure(Protocol):
@@ -71,7 +78,12 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     tables = load_tables(PUBLISHED)
     check_references(request.experiment.rows, tables)
     with (
-        open_record(request.runs, run_id, resume=request.resume is not None) as record,
+        open_record(
+            request.runs,
+            run_id,
+            resume=request.resume is not None,
+            nr_bytes=record_bytes(request),
+        ) as record,
         disk_faults(request.cache, "a run"),
         scratch(request.cache / "run" / run_id, reporter.step) as work,
     ):
@@ -95,12 +107,8 @@ def _run_id(request: Request, reporter: Reporter) -> str:
     """Of the record to go on with, or a new one; says what else could be gone on with."""
     if request.resume is not None:
         return run_of(request.resume)
-    for one in interrupted(request.runs):
-        if not one.running:
-            reporter.step(
-                f"{one.run} was interrupted after {one.nr_samples} samples: `{one.resume}` goes on"
-                f" with it, `{one.discard}` removes it"
-            )
+    if left := [one for one in interrupted(request.runs) if not one.running]:
+        reporter.step(_left(left))
     newest = newest_time(request.runs)
     if newest is not None and newest > datetime.now(UTC):
         reporter.step(
@@ -108,6 +116,32 @@ def _run_id(request: Request, reporter: Reporter) -> str:
             " name continues from there, so that it is the last"
         )
     return new_run_id(request.experiment.name, request.stage, runs=request.runs)
+
+
+def _left(left: Sequence[Interrupted]) -> str:
+    """What could be gone on with, in a line: the newest run, and how to see all of them."""
+    newest = left[-1]
+    which = newest.run if len(left) == 1 else f"{len(left)} runs were interrupted; {newest.run}"
+    again = "" if len(left) == 1 else f"; `{newest.history}` names the others"
+    return (
+        f"{which} was interrupted after {newest.nr_samples} samples: `{newest.resume}` goes on"
+        f" with it, `{newest.discard}` removes it{again}"
+    )
+
+
+def record_bytes(request: Request) -> int:
+    """Room that the record of a run may take, at most."""
+    rows, launches = request.experiment.rows, request.experiment.launches
+    if request.stable is not None:
+        launches = request.stable.most_launches(launches)
+    subjects = len(request.variants) + MOST_FILLS
+    boots = len(rows) * len(request.variants) * launches if request.stage == "vm" else 0
+    return (
+        LEAST_BYTES
+        + ROW_BYTES * len(rows)
+        + SAMPLE_BYTES * sum(row.rounds for row in rows) * launches * subjects
+        + CONSOLE_BYTES * boots
+    )
 
 
 @dataclass

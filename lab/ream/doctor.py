@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
 from ream.kernel.build import compiler_version
 from ream.paths import CHECKOUT, cache_dir
@@ -164,7 +165,7 @@ def _left_changed() -> Iterator[Finding]:
 def _quiet() -> Finding:
     """Whether a measurement that began now would share the CPUs."""
     load, cpus = os.getloadavg()[0], os.cpu_count() or 1
-    text = f"load {load:.2f} on {cpus} CPUs"
+    text = f"load {load:.2f} on {counted(cpus, 'CPU')}"
     if load <= BUSY_LOAD * cpus:
         return Finding("ok", "other programs", text)
     return Finding(

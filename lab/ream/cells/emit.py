@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.cells.cell import ID_DIGITS, Cell
+from ream.counted import counted
 from ream.errors import BadUsage
 
 Form = Literal["jsonl", "parallel", "tmt", "sbatch"]
@@ -140,12 +141,14 @@ def title(cell: Cell) -> str:
 
 
 def _words(layout: Layout) -> dict[str, Any]:
-    spread = f"each on one of {len(layout.hosts)} hosts" if layout.hosts else ""
+    hosts = counted(len(layout.hosts), "host")
+    spread = f"each on one of {hosts}" if layout.hosts else ""
     if layout.each:
-        spread = f"each on every one of {len(layout.hosts)} hosts"
+        hosts = counted(len(layout.hosts), "host")
+    spread = f"each on every one of {hosts}"
     count = len(layout.cells)
     return {
-        "what": f"{count} cell{'s' if count != 1 else ''} of plan {layout.id}",
+        "what": f"{counted(count, 'cell')} of plan {layout.id}",
         "plan": layout.id,
         "directory": f"ream-cells-{layout.id}",
         "nr_cells": count,
@@ -171,7 +174,8 @@ def _tmt(layout: Layout) -> Iterator[tuple[str, str]]:
         if "port" in where:
             where["port"] = int(where["port"])
         words = {
-            "summary": f"{len(own)} cells of plan {layout.id} on {host or 'this machine'}",
+            "summary": f"{counted(len(own), 'cell')} of plan {layout.id} on"
+            f" {host or 'this machine'}",
             "tests": [f"/{cell.id}$" for cell in own],
             "host": where,
         }

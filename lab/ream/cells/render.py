@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ream.cells.merge import Merge, Merged, MergedRow, Missing
+from ream.counted import counted
 from ream.measure.statistics import Estimate
 from ream.report.numbers import fit
 
@@ -42,17 +43,17 @@ def render(merge: Merge, *, again: str) -> str:
 
 def _head(merge: Merge) -> Iterator[str]:
     nr_records = sum(machine.nr_records for machine in merge.machines)
-    yield f"ream merge: {_count(nr_records, 'record')}, {_count(len(merge.machines), 'machine')}"
+    yield f"ream merge: {counted(nr_records, 'record')}, {counted(len(merge.machines), 'machine')}"
     for machine in merge.machines:
         known = "" if machine.line in machine.key else f" ({machine.key})"
-        text = f"{machine.letter}: {machine.line}{known}, {_count(machine.nr_records, 'record')}"
+        text = f"{machine.letter}: {machine.line}{known}, {counted(machine.nr_records, 'record')}"
         yield from _said("machine", text)
     yield from _said("read", READ if len(merge.machines) > 1 else READ_ONE)
     if len(merge.machines) == 2:  # noqa: PLR2004 # one degree of freedom
         yield from _said("note", FEW)
     for machine in merge.machines:
         if machine.nr_doubtful:
-            count = f"{machine.nr_doubtful} of {_count(machine.nr_records, 'record')}"
+            count = f"{machine.nr_doubtful} of {counted(machine.nr_records, 'record')}"
             yield from _said("doubt", f"{machine.letter}: {count} {DOUBTFUL}")
     for note in merge.notes:
         yield from _said("note", note)
@@ -104,7 +105,7 @@ def _left_out(merge: Merge) -> Iterator[str]:
     if merge.planned is None:
         return
     nr_done = merge.planned - len(merge.missing)
-    yield from _said("plan", f"{nr_done} of {_count(merge.planned, 'cell')} have their records")
+    yield from _said("plan", f"{nr_done} of {counted(merge.planned, 'cell')} have their records")
     for missing in merge.missing:
         yield from _said("missing", _missing(missing))
 
@@ -114,7 +115,7 @@ def _missing(one: Missing) -> str:
     if one.repeat:
         text += f", repetition {one.repeat + 1}"
     if one.wanted > 1:
-        text += f": from {one.done} of {one.wanted} machines"
+        text += f": from {one.done} of {counted(one.wanted, 'machine')}"
     return text
 
 
@@ -122,7 +123,3 @@ def _said(label: str, text: str) -> Iterator[str]:
     lines = textwrap.wrap(text, WIDTH - LABEL, break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(lines or [""]):
         yield f"{label if number == 0 else '':<{LABEL}}{line}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"

@@ -13,6 +13,7 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import JsonOption, OutputOption, app, runs_dir
+from ream.counted import counted
 from ream.nearest import hint
 
 if TYPE_CHECKING:
@@ -232,7 +233,9 @@ def reindex(
             print(f"{name}: {fault}")
         progress.say(number, len(names))
     where = "no index was written" if dry_run else f"index: {index_path(runs)}"
-    note(f"{len(names) - nr_damaged} of {len(names)} records in {runs} are whole; {where}")
+    note(
+        f"{len(names) - nr_damaged} of {counted(len(names), 'record')} in {runs} are whole; {where}"
+    )
     if nr_damaged:
         raise typer.Exit(6)
 
@@ -247,7 +250,7 @@ class Progress:
     def say(self, number: int, of: int) -> None:
         if time.monotonic() - self._said >= SLOW_S:
             self._said = time.monotonic()
-            note(f"{self._done_to_it} {number} of {of} records")
+            note(f"{self._done_to_it} {number} of {counted(of, 'record')}")
 
 
 def choice_of(
@@ -285,10 +288,11 @@ def _interrupted(runs: Path, choice: "Choice") -> "list[dict[str, Any]]":
 
 
 def _how_to_resume(one: "dict[str, Any]") -> str:
+    samples = counted(one["nr_samples"], "sample")
     if one["running"]:
-        return f"still running, {one['nr_samples']} samples so far"
+        return f"still running, {samples} so far"
     return (
-        f"INTERRUPTED after {one['nr_samples']} samples: `{one['resume']}` goes on with it,"
+        f"INTERRUPTED after {samples}: `{one['resume']}` goes on with it,"
         f" `{one['discard']}` removes it"
     )
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ream.counted import counted
 from ream.experiment.engine import MAX_CHANNELS, EngineRow
 from ream.experiment.shape import (
     MAX_ROUNDS,
@@ -145,8 +146,8 @@ class CompactRow(EngineRow):
         memory = self.buffer_bytes or self.node_bytes
         if (needed := self.nr_huge * HUGE_BYTES * HOLE_EVERY) > memory:
             raise ValueError(
-                f"{self.nr_huge} huge pages need {format_size(needed)} of which half is free, "
-                f"there are {format_size(memory)}"
+                f"{self.nr_huge} huge page{' needs' if self.nr_huge == 1 else 's need'}"
+                f" {format_size(needed)} of which half is free, there are {format_size(memory)}"
             )
         return self
 
@@ -245,10 +246,12 @@ class CompactRow(EngineRow):
     def _what(self) -> str:
         if self.stage == "native":
             what = "unmap and remap" if self.measure == "metadata" else "move"
-            return f"{what} {format_size(self.buffer_bytes)}, {self.batch_pages} pages a call"
+            batch = counted(self.batch_pages or 0, "page")
+            return f"{what} {format_size(self.buffer_bytes)}, {batch} a call"
         memory = self.buffer_bytes or self.node_bytes
         where = "a node" if self.stage == "vm" else "memory"
-        said = f"{self.nr_huge:,} huge pages out of {where} of {format_size(memory)} full of holes"
+        huge = counted(self.nr_huge, "huge page")
+        said = f"{huge} out of {where} of {format_size(memory)} full of holes"
         return said + (", every second page" if self.stage == "vm" and self.holes == "even" else "")
 
     def _who_copies(self) -> str:
@@ -256,7 +259,7 @@ class CompactRow(EngineRow):
             return "nothing is copied"
         if not self.channels:
             return "copied by the CPU"
-        said = f"{self.channels} channel{'s' if self.channels > 1 else ''} of the DMA engine"
+        said = f"{counted(self.channels, 'channel')} of the DMA engine"
         return f"{said}, {self.model_words()}" if self.model else said
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ream.counted import counted
 from ream.experiment.section import SECTION_BYTES, WholeSections
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
 from ream.experiment.size import format_size
@@ -109,7 +110,7 @@ class DeferredInitRow(RowBase):
             words.append(f"{self.node_pct} % of a node's CPUs")
         elif self.threads is not None:
             who = "CPU" if self.stage == "vm" else "thread"
-            words.append(f"{self.threads} {who}{'s' if self.threads > 1 else ''}")
+            words.append(counted(self.threads, who))
         if self.layout != "whole":
             words.append(self.layout)
         if self.grow_order is not None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ream.counted import counted
 from ream.experiment.engine import MAX_CHANNELS, EngineRow
 from ream.experiment.shape import PAGE_BYTES, BytesOf, Cell, ExperimentBase
 from ream.experiment.size import Size, format_size
@@ -181,7 +182,7 @@ class MigrateRow(EngineRow):
         if not self.channels:
             return ("serial",)
         engine = " of the DMA engine" if self.engine == "dma" else ""
-        said = f"{self.channels} channel{'s' if self.channels > 1 else ''}{engine}"
+        said = f"{counted(self.channels, 'channel')}{engine}"
         return (said, self.model_words()) if self.model else (said,)
 
 

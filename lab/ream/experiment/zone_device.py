@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ream.counted import counted
 from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES, WholeSections
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase, Stage
 from ream.experiment.size import format_size
@@ -218,7 +219,7 @@ class ZoneDeviceRow(RowBase):
         words += [f"with {', '.join(self.config)}"] if self.config else []
         words += self.cmdline
         if self.threads is not None:
-            words.append(f"at most {self.threads} CPUs")
+            words.append(f"at most {counted(self.threads, 'CPU')}")
         return ", ".join(words)
 
 

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ream.counted import counted
 from ream.history.compare import Compared, Line
 from ream.history.like import Difference
 from ream.measure.statistics import Estimate
@@ -57,10 +58,11 @@ def _in_short(compared: Compared, differing: int) -> str:
     known = sum(line.differ is not None for line in compared.lines)
     if not known:
         return "no line has what it takes to say whether the runs differ: two launches in each"
+    lines = counted(known, "line")
     if not differing:
-        return f"in none of {known} lines do the runs differ more than their launches explain"
+        return f"in none of {lines} do the runs differ more than their launches explain"
     return (
-        f"in {differing} of {known} lines the runs differ more than their launches explain: there "
+        f"in {differing} of {lines} the runs differ more than their launches explain: there "
         "the pooled interval is too narrow, and the one over runs is to be believed"
     )
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.history import like
 from ream.history.entry import started
@@ -78,7 +79,7 @@ def _checkout(record: Record, variant: str, origin: str) -> Object:
         "git_commit_name": _plain(f"v{kernel.get('version')}"),
         # Nobody knows what is in a kernel that was there before us.
         **({} if record.run.get("stage") == LIVE else {"patchset_hash": patchset}),
-        "comment": _plain(f"{kernel.get('tree')}, {len(patches)} patches"),
+        "comment": _plain(f"{kernel.get('tree')}, {counted(len(patches), 'patch', 'patches')}"),
         "valid": True,
         "misc": {
             "tree_key": str(kernel.get("tree_key")),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ream.counted import counted
 from ream.errors import ReamError
 from ream.experiment import BEFORE
 from ream.history import like
@@ -56,8 +57,8 @@ def lines(record: Record) -> Iterator[Line]:
     for place, number in _numbers(record).items():
         if seen[place] != number:
             raise ReamError(
-                f"{path}: {seen[place]} samples of {' '.join(place)}, {RUN} has {number}: the "
-                "record is damaged"
+                f"{path}: {counted(seen[place], 'sample')} of {' '.join(place)},"
+                f" {RUN} has {number}: the record is damaged"
             )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, perform, require, run
+from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.kernel.cache import Step, disk_faults, locked
 
@@ -166,7 +167,7 @@ def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> 
         built = _built(entry)
         missing = [name for name, path in objects.items() if name not in built or not path.exists()]
         if missing:
-            step(f"compiling {len(missing)} object{'s' if len(missing) > 1 else ''}")
+            step(f"compiling {counted(len(missing), 'object')}")
             perform(plan_objects(variant_tree, missing))
             (entry / _BUILT).write_text(json.dumps(sorted(built | set(missing))))
     return objects

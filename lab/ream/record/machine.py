@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ream.counted import counted
 from ream.record.identity import machine_id
 from ream.values import Texts, Tuple, Value
 
@@ -91,7 +92,7 @@ class Machine(Value):
         words = [self.cpu or "unknown CPU"]
         if self.family is not None:
             words[0] += f" (family {self.family} model {self.model} stepping {self.stepping})"
-        words.append(f"{self.nr_cpus} CPUs")
+        words.append(counted(self.nr_cpus, "CPU"))
         words += [
             f"L{cache.level} {_round_size(cache.size_bytes)}"
             for cache in self.caches

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import ReamError
 from ream.record.machine import Machine
 from ream.record.moment import BOOST, SETTINGS, Looks, Moment
@@ -104,8 +105,8 @@ class Noise(Value):
             if MAX_BURSTS_PCT < share_pct <= CONSTANT_PCT:
                 yield (
                     f"{whose} more than {BURST_PCT:g} % of the CPU time in {number} of "
-                    f"{self.nr_moments} looks (more than {MAX_BURSTS_PCT:g} % of them): {way_out}, "
-                    "or take more rounds, whose median stands bursts"
+                    f"{counted(self.nr_moments, 'look')} (more than {MAX_BURSTS_PCT:g} % of them):"
+                    f" {way_out}, or take more rounds, whose median stands bursts"
                 )
 
     def _clocks(self) -> Iterator[str]:
@@ -118,8 +119,8 @@ class Noise(Value):
             )
         if self.throttled:
             yield (
-                f"CPUs slowed themselves down for heat {self.throttled} times (more than 0): cool "
-                "the machine, or turn boost off"
+                f"CPUs slowed themselves down for heat {counted(self.throttled, 'time')} (more than"
+                " 0): cool the machine, or turn boost off"
             )
         if self.slept_s > MAX_JUMP_S:
             yield (

@@ -5,6 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from ream.counted import counted
 from ream.experiment import BEFORE, PUBLISHED
 from ream.measure.verdict import Word
 from ream.published import NS, RATIO_UNIT
@@ -255,7 +256,7 @@ def _how_bounds(replication: Replication, bounds: Sequence[Bound]) -> str:
 
 
 def _cpus(threads: int | None) -> str:
-    return "1 CPU" if threads == 1 else f"{threads} CPUs"
+    return f"{threads} CPUs" if threads is None else counted(threads, "CPU")
 
 
 def verdict_words(replication: Replication) -> str:
@@ -295,14 +296,18 @@ def _all_tables(replications: Sequence[Replication]) -> str:
     tried = sum(counts.values()) - counts.get("not-run", 0)
     small = ", ".join(f"{n} {one}" for one in CONTROLS if (n := its.small_measured.get(one)))
     return (
-        f"{sum(counts.values())} lines claim 10 % or more: {told}; {tried} could be tried, by "
-        f"{_rows(its.claims_measured)}. {its.small} lines claim less: {its.small_tried} could be "
+        f"{_lines_claim(sum(counts.values()))} 10 % or more: {told}; {tried} could be tried, by "
+        f"{_rows(its.claims_measured)}. {_lines_claim(its.small)} less: {its.small_tried} could be "
         f"tried, by {_rows(sum(its.small_measured.values()))}{f': {small}' if small else ''}."
     )
 
 
+def _lines_claim(number: int) -> str:
+    return f"{counted(number, 'line')} {'claims' if number == 1 else 'claim'}"
+
+
 def _rows(number: int) -> str:
-    return f"{number} measured row{'s' if number != 1 else ''}"
+    return counted(number, "measured row")
 
 
 def _in_short(replications: Sequence[Replication]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from statistics import median
 from types import MappingProxyType
 
+from ream.counted import counted
 from ream.experiment import BEFORE, PUBLISHED, CompactRow, Row, is_copy
 from ream.measure import statistics
 from ream.measure.compaction import Compacted, CpuTimes
@@ -140,7 +141,8 @@ def lacking(compacted: Iterable[Compacted]) -> str | None:
     )
     if least is None or least.allocated >= least.asked:
         return None
-    return f"{least.subject} got {least.allocated:,} of {least.asked:,} huge pages, and then none"
+    asked = counted(least.asked, "huge page")
+    return f"{least.subject} got {least.allocated:,} of {asked}, and then none"
 
 
 def _migrated_per_huge(one: Compacted) -> float | None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ream.counted import counted
 from ream.experiment import BEFORE, PUBLISHED, RUNNING, Row, is_copy
 from ream.published import Table, TableRow
 from ream.report.contract import Grid, GridLine, RowResult
@@ -40,7 +41,7 @@ def label(line: GridLine) -> str:
     """What a line is of: before, serial; published, offloading off; ream, 2 channels."""
     how = "serial" if line.subject in (BEFORE, RUNNING) else "offloading off"
     if line.channels:
-        how = f"{line.channels} channel{'s' if line.channels > 1 else ''}"
+        how = counted(line.channels, "channel")
     return f"{line.subject}, {how}"
 
 

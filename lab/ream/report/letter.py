@@ -4,6 +4,7 @@
 import textwrap
 from collections.abc import Iterator
 
+from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
 from ream.report import compaction_table, sensitivity
 from ream.report.contract import Grid, Result, RowResult, Summary
@@ -66,17 +67,17 @@ def _method(summary: Summary) -> str:
     if summary.receipt.guest is not None:
         return (
             f"{summary.experiment}, measured with ream {summary.receipt.ream}, "
-            f"{summary.stage} stage, {summary.receipt.launches or '?'} launches of each kernel; "
+            f"{summary.stage} stage, {_launches(summary)} of each kernel; "
             f"{summary.receipt.guest}. {_how(summary)}{whose_published(summary)}"
         )
     if summary.stage == "live":
         return (
             f"{summary.experiment}, measured with ream {summary.receipt.ream}, live stage, "
-            f"{summary.receipt.launches or '?'} launches, in ms. {_how(summary)}"
+            f"{_launches(summary)}, in ms. {_how(summary)}"
         )
     return (
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
-        f"{summary.receipt.launches or '?'} launches. Times in ms, lower is better. The ratio is "
+        f"{_launches(summary)}. Times in ms, lower is better. The ratio is "
         f"{_ratio_of(summary)} with a 95 % interval over launches; the floor is the same kernel "
         f"against a second copy of itself; the limit is {_limit(summary)}, "
         f"1 is the limit.{whose_published(summary)}"
@@ -94,6 +95,11 @@ def _ratio_of(summary: Summary) -> str:
 def _limit(summary: Summary) -> str:
     text = limit_of(summary)
     return text if text in LIMITS.values() else f"the {text} with as many CPUs"
+
+
+def _launches(summary: Summary) -> str:
+    number = summary.receipt.launches
+    return "? launches" if number is None else counted(number, "launch", "launches")
 
 
 def _how(summary: Summary) -> str:

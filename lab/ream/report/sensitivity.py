@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """In words: how small an effect a run could have seen, and whether it found its control."""
 
+from ream.counted import counted
 from ream.experiment import CONTROL
 from ream.report.contract import RowResult, Summary
 from ream.report.numbers import fit, interval
@@ -66,5 +67,5 @@ def controls(summary: Summary) -> str | None:
         return None
     asked = " or ".join(sorted({per_cent(one.asked) for one in told}))
     found = sum(one.found is True for one in told)
-    rows = f"{len(told)} row{'s' if len(told) > 1 else ''}"
+    rows = counted(len(told), "row")
     return f"positive control, {asked} slower than before: found in {found} of {rows}"

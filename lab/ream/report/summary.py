@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from ream.counted import counted
 from ream.experiment import (
     BEFORE,
     BEFORE_AGAIN,
@@ -382,7 +383,7 @@ def _oversubscribed(row: Row, receipt: Receipt) -> str | None:
     if wanted is None or wanted <= min(cpus, round(idle)):
         return None
     if wanted > cpus:
-        return f"oversubscribed: {wanted} CPUs wanted, {cpus} there are"
+        return f"oversubscribed: {counted(wanted, 'CPU')} wanted, {cpus} there are"
     return (
         f"oversubscribed: {wanted} CPUs wanted, and others left {idle:.1f} of "
         f"{receipt.machine.nr_cpus} idle: stop them and run again"
@@ -418,7 +419,7 @@ def _differs_in_size(
         yield unequal
     cpus = _cpus(measured.row, receipt)
     if table.cpus is not None and table.cpus != cpus:
-        yield f"{table.cpus} CPUs there, {cpus} here"
+        yield f"{counted(table.cpus, 'CPU')} there, {cpus} here"
     pages = measured.row.params().get("nr_pages")
     if table.node_gib is not None and isinstance(pages, int):
         gib = pages / measured.nodes / GIB_PAGES

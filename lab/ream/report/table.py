@@ -4,6 +4,7 @@
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from ream.counted import counted
 from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
 from ream.report import compaction_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
@@ -135,7 +136,7 @@ def _measured(summary: Summary) -> str:
     receipt = summary.receipt
     parts = [f"ream {receipt.ream}"]
     if receipt.launches is not None:
-        parts.append(f"{receipt.launches} launch{'es' if receipt.launches != 1 else ''}")
+        parts.append(counted(receipt.launches, "launch", "launches"))
     if receipt.seed is not None:
         parts.append(f"seed {receipt.seed}")
     if receipt.load_before is not None:

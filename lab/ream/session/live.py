@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import (
     RUNNING,
@@ -87,7 +88,7 @@ def measure_live(
     if not rows:
         raise CannotRunHere(next(iter(skipped.values())))
     for reason, names in _by_reason(skipped).items():
-        reporter.step(f"{len(names)} rows are not run: {reason}")
+        reporter.step(f"{counted(len(names), 'row')} not run: {reason}")
     start = take_snapshot()
     forks = any(isinstance(row, ForkRow) for row in rows)
     displaced = DISPLACED_L3 * (machine.cache_bytes(3) or machine.cache_bytes(2) or 0)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from ream.counted import counted
 from ream.experiment import Compact, DeferredInit, Fork, Migrate
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
@@ -124,7 +125,7 @@ def _left(left: Sequence[Interrupted]) -> str:
     which = newest.run if len(left) == 1 else f"{len(left)} runs were interrupted; {newest.run}"
     again = "" if len(left) == 1 else f"; `{newest.history}` names the others"
     return (
-        f"{which} was interrupted after {newest.nr_samples} samples: `{newest.resume}` goes on"
+        f"{which} was interrupted after {counted(newest.nr_samples, 'sample')}: `{newest.resume}` goes on"
         f" with it, `{newest.discard}` removes it{again}"
     )
 
@@ -285,7 +286,7 @@ class Run:
             yield f"{ended}; a quieter machine, or --max-launches, narrows it"
         if self.resumed and timed:
             yield (
-                f"resumed {len(self.resumed)} time{'s' if len(self.resumed) > 1 else ''}, last at"
+                f"resumed {counted(len(self.resumed), 'time')}, last at"
                 f" {self.resumed[-1]}: rounds of a launch may come from two starts, and load, steal"
                 " and noise are of the last"
             )

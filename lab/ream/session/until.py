@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ream.counted import counted
 from ream.experiment import BEFORE
 from ream.measure.stable import STEP, Stable, Wide, too_wide
 from ream.progress import Reporter
@@ -55,7 +56,10 @@ def until_stable(run: Run, work: Path) -> tuple[Measured, str | None]:
             run.reporter.step(f"--until-stable: {ended}")
             return measured, ended
         launches = min(launches + STEP, most)
-        run.reporter.step(f"wider than {stable.within_pct:g} %: {named(wide)}; {launches} launches")
+        run.reporter.step(
+            f"wider than {stable.within_pct:g} %: {named(wide)};"
+            f" {counted(launches, 'launch', 'launches')}"
+        )
         again = work / f"launches-{launches}"
         again.mkdir()
         measured = run.measure(launches, again)
@@ -65,12 +69,13 @@ def how_it_ends(
     wide: Sequence[Wide], stable: Stable, launches: int, *, most: int, minutes: float
 ) -> str | None:
     """Why no more launches are made, in words; None if more are."""
+    its = counted(launches, "launch", "launches")
     if not wide:
-        return f"stable: every interval is within {stable.within_pct:g} % after {launches} launches"
+        return f"stable: every interval is within {stable.within_pct:g} % after {its}"
     if launches >= most:
-        why = f"{launches} launches are the most (--max-launches)"
+        why = f"{its} {'is' if launches == 1 else 'are'} the most (--max-launches)"
     elif stable.max_minutes is not None and minutes >= stable.max_minutes:
-        why = f"{stable.max_minutes:g} minutes are over (--max-minutes), after {launches} launches"
+        why = f"{stable.max_minutes:g} minutes are over (--max-minutes), after {its}"
     else:
         return None
     return f"{NOT_STABLE}: {why}; wider than {stable.within_pct:g} %: {named(wide)}"

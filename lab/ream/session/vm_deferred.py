@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import STRUCT_PAGE_BYTES, DeferredInit, DeferredInitRow, format_size, is_copy
 from ream.kernel.image import Image
@@ -35,7 +36,7 @@ from ream.stage.guest_zones import Layout
 from ream.stage.memory import available_bytes
 from ream.stage.native import Suited
 from ream.stage.qemu import Machine
-from ream.stage.suit import count, nr_cpus
+from ream.stage.suit import nr_cpus
 from ream.stage.vm import Kernel
 from ream.stage.vm_deferred import (
     Booted,
@@ -112,7 +113,7 @@ def _why_no_boot(row: DeferredInitRow, setting: Setting) -> str | None:
     emulated = setting.accel == "tcg"
     if cpus > here and not options.full and options.cpus is None:
         without = ", without KVM" if emulated else ""
-        return f"a guest of {count(cpus, 'CPU')} on {count(here, 'CPU')}{without}"
+        return f"a guest of {counted(cpus, 'CPU')} on {counted(here, 'CPU')}{without}"
     if row.memory_bytes > MOST_EMULATED_BYTES and emulated and not options.full:
         most = format_size(MOST_EMULATED_BYTES)
         return f"no KVM here, and guests of more than {most} are not emulated"
@@ -160,7 +161,7 @@ def why_not(shape: Shape, setting: Setting) -> str | None:
     if setting.accel == "tcg" and shape.cpus > 1:
         return "emulated CPUs take turns, so threads cannot make it faster"
     if shape.cpus > (here := nr_cpus()):
-        return f"{shape.cpus} threads would share {here} CPUs"
+        return f"{shape.cpus} threads would share {counted(here, 'CPU')}"
     return None
 
 
@@ -311,7 +312,7 @@ class Taken:
             == (shape.memory_bytes, shape.nodes, shape.present)
         ]
         if (nr_kinds := len(set(alike))) <= 1:
-            return f"states equal in {len(alike)} boots"
+            return f"states equal in {counted(len(alike), 'boot')}"
         # What boot reserves is not the same with all kernels, or a thread has got a page.
         return (
             f"states as predicted in {len(alike)} boots, which began with {nr_kinds} kinds of free"

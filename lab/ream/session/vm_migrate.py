@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment import PAGE_BYTES, Migrate, MigrateRow, is_copy
 from ream.experiment.engine import NOT_COUNTED
@@ -290,7 +291,8 @@ def copied(step: Step, said: MigrateSample) -> str:
     """Who copied in one move, in words: the share that the provider has taken."""
     its = said.counters.get(f"{step.provider}_folios_migrated", 0)
     failures = said.counters.get(f"{step.provider}_folios_failures", 0)
-    parts = [f"{its:,} of {said.nr_folios:,} folios copied by {step.provider}"]
+    copied = f"{its:,} of {counted(said.nr_folios, 'folio')} copied by {step.provider}"
+    parts = [copied]
     if failures:
         parts.append(f"{failures:,} failed, and were copied by the CPU")
     if step.provider == "dcbm":

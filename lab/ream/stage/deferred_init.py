@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment.deferred_init import DeferredInitRow
 from ream.experiment.section import SECTION_BYTES
@@ -30,7 +31,7 @@ from ream.oracle.memmap import Facts, page_links
 from ream.paths import NATIVE
 from ream.stage.deferred_layout import NodeLayout, make_nodes
 from ream.stage.native import Build, Memory, Suited
-from ream.stage.suit import count, nr_cpus, nr_nodes, suit_rows
+from ream.stage.suit import nr_cpus, nr_nodes, suit_rows
 
 FOLDER = NATIVE / "deferred_init"
 """This experiment's glue and runner."""
@@ -125,12 +126,12 @@ def suit(
         threads = threads_of(row, most, cpus=cpus, nodes=nodes)
         same = first.setdefault(_alike(row, threads), row.name)
         if same != row.name:
-            needless[row.name] = f"here that is {count(threads, 'thread')}, the same as {same}"
+            needless[row.name] = f"here that is {counted(threads, 'thread')}, the same as {same}"
         elif threads != row.threads:
             each = " of each node" if row.nodes > 1 else ""
-            remarks[row.name] = (f"{count(threads, 'thread')}{each}",)
+            remarks[row.name] = (f"{counted(threads, 'thread')}{each}",)
         elif threads > 1 and row.nodes > 1 and cpus <= row.nodes:
-            taken = f"one thread for each of {row.nodes} nodes takes all of {count(cpus, 'CPU')}"
+            taken = f"one thread for each of {row.nodes} nodes takes all of {counted(cpus, 'CPU')}"
             remarks[row.name] = (f"{taken} already: more of them have nothing to gain here",)
     return suit_rows(
         rows,

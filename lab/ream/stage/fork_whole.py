@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import ForkRow
 from ream.measure.whole import LeftOut, left_out
@@ -104,7 +105,9 @@ def _visits(
 
 
 def _left_out(one: _Wanted, rounds: Sequence[str]) -> LeftOut:
-    kernel = f"Linux {os.uname().release}, {one.folio_kib} KiB folios, {len(rounds)} rounds"
+    kernel = (
+        f"Linux {os.uname().release}, {one.folio_kib} KiB folios, {counted(len(rounds), 'round')}"
+    )
     taken = [
         {each.op: each.time_ns for each in read_samples(said, launch=0, round_number=number)}
         for number, said in enumerate(rounds)

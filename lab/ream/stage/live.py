@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment.size import format_size
 from ream.measure.plan import drawn_order
@@ -203,7 +204,10 @@ def visited(
             name_of_visit = " ".join((name, *options, f"{kib} KiB, {launch}.{number}"))
             said = recall(name_of_visit, visit)
             if redone := nr_redone(said):
-                step(f"folios of {kib} KiB: {redone} mappings were not as wanted, and made again")
+                step(
+                    f"folios of {kib} KiB: {counted(redone, 'mapping')} not as wanted, and made"
+                    " again"
+                )
             yield launch, number, said
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment.size import format_size
 from ream.measure.compaction import CpuTimes
@@ -342,8 +343,9 @@ def _measure(
             sample = read_sample(run_workload((*argv, *memory), work, deadline_s))
         if not sample.allocated:
             raise CannotRunHere(
-                f"{where}: compaction gave no huge page at all in {sample.missed} faults; memory is"
-                " too fragmented, or the kernel gave it up for a while"
+                f"{where}: compaction gave no huge page at all in"
+                f" {counted(sample.missed, 'fault')}; memory is too fragmented, or the"
+                " kernel gave it up for a while"
             )
         if sample.compacted * COMPACTED_SHARE >= sample.allocated:
             return sample

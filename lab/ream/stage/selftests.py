@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from ream.command import Command, run
+from ream.counted import counted
 from ream.errors import BadUsage, ReamError
 from ream.kernel.image import Image
 from ream.paths import CHECKOUT
@@ -274,7 +275,9 @@ class _Parser:
             plan = self.open.pop()
             if plan.nr_seen != plan.nr_planned:
                 of = f" of {plan.name}" if plan.name else ""
-                raise ReamError(f"{plan.nr_seen} of {plan.nr_planned} tests{of} gave a result")
+                raise ReamError(
+                    f"{plan.nr_seen} of {counted(plan.nr_planned, 'test')}{of} gave a result"
+                )
 
     def _result(self, indent: int, result: re.Match[str]) -> None:
         parents = [plan.name for plan in self.open if plan.name]

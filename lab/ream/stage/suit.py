@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
+from ream.counted import counted
 from ream.experiment.shape import RowBase
 from ream.stage.native import Suited
 
@@ -55,13 +56,13 @@ def suit_rows(
         number = workers(row)
         shared = None
         if number > cpus:
-            shared = f"oversubscribed: {count(number, what)} shared {count(cpus, 'CPU')}"
+            shared = f"oversubscribed: {counted(number, what)} shared {counted(cpus, 'CPU')}"
         if number > SHARED_CPUS * cpus:
-            skipped[row.name] = f"{count(number, what)} on {count(cpus, 'CPU')}"
+            skipped[row.name] = f"{counted(number, what)} on {counted(cpus, 'CPU')}"
         elif row.name in needless:
             skipped[row.name] = needless[row.name]
         elif most is not None and number > most:
-            skipped[row.name] = f"{count(number, what)}, and --threads is {most}"
+            skipped[row.name] = f"{counted(number, what)}, and --threads is {most}"
         else:
             ran[row.name] = number
             said[row.name] = (*remarks.get(row.name, ()), *((shared,) if shared else ()))
@@ -69,7 +70,7 @@ def suit_rows(
     crowded = [name for name, number in ran.items() if number > cpus]
     told = (
         f"{', '.join(crowded)}: several {what}s shared a CPU, so these times do not say what more"
-        f" than {count(cpus, 'CPU')} would do"
+        f" than {counted(cpus, 'CPU')} would do"
     )
     return Suited(
         rows=tuple(fit),
@@ -78,11 +79,6 @@ def suit_rows(
         remarks={name: texts for name, texts in said.items() if texts},
         warnings=(told,) if crowded else (),
     )
-
-
-def count(number: int, what: str) -> str:
-    """As in 1 thread, 2 threads."""
-    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _without_verdict(row: R, reason: str) -> R:

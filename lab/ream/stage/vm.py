@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES, ZoneDeviceRow
 from ream.oracle.memmap import DeviceRange, Facts, Place, first_difference
@@ -278,7 +279,9 @@ def run_boot(
                 seen += 1
                 guest.answer("next")
     if seen != binds:
-        raise ReamError(f"{log.name}: the guest bound the device {seen} times, not {binds}")
+        raise ReamError(
+            f"{log.name}: the guest bound the device {counted(seen, 'time')}, not {binds}"
+        )
 
 
 def _facts(value: object) -> Facts:
@@ -299,8 +302,8 @@ def _check(guest: Guest, bind: Bind, device: Device, facts: Facts) -> Checked:
     """Compare the map of one bind with the oracle's, all bytes."""
     if len(bind.calls) != device.nr_calls:
         raise ReamError(
-            f"bind {bind.number}: memmap_init_zone_device() was called {len(bind.calls)} times,"
-            f" not {device.nr_calls}"
+            f"bind {bind.number}: memmap_init_zone_device() was called"
+            f" {counted(len(bind.calls), 'time')}, not {device.nr_calls}"
         )
     nr_bytes = sum(_check_call(guest, bind.number, call, device, facts) for call in bind.calls)
     return Checked(bind, nr_bytes)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
@@ -130,7 +131,9 @@ def run_fork_boot(
             seen[sample.folio_kib, sample.op] += 1
             yield sample
     if seen != Counter({(kib, op): plan.rounds for kib in plan.folio_kib for op in plan.ops}):
-        counts = ", ".join(f"{op} of {kib} KiB {nr} times" for (kib, op), nr in seen.items())
+        counts = ", ".join(
+            f"{op} of {kib} KiB {counted(nr, 'time')}" for (kib, op), nr in seen.items()
+        )
         raise ReamError(f"{log.name}: the guest gave other samples than asked for: {counts}")
 
 

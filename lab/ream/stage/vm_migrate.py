@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment.engine import EngineModel
 from ream.kernel.image import Image
@@ -198,7 +199,9 @@ def run_migrate_boot(
             seen[number] += 1
             yield number, sample
     if seen != Counter(dict.fromkeys(range(len(plan.steps)), plan.rounds + 1)):
-        counts = ", ".join(f"{step} {seen[nr]} times" for nr, step in enumerate(plan.steps))
+        counts = ", ".join(
+            f"{step} {counted(seen[nr], 'time')}" for nr, step in enumerate(plan.steps)
+        )
         raise ReamError(f"{log.name}: the guest gave other samples than asked for: {counts}")
 
 

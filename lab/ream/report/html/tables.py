@@ -6,6 +6,7 @@ Pure functions of the object of `--json`; every cell is text, which the template
 
 from collections.abc import Iterator, Sequence
 
+from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING, is_copy
 from ream.report import compaction_table as compacted
 from ream.report import grid
@@ -177,7 +178,7 @@ def published(row: RowResult) -> Table | None:
 
 
 def _counterpart(one: Comparison) -> tuple[str, ...]:
-    cpus = None if one.threads is None else f"{one.threads} CPU{'s' if one.threads > 1 else ''}"
+    cpus = None if one.threads is None else counted(one.threads, "CPU")
     cpus = f"{cpus} (inferred)" if "threads" in one.inferred else cpus
     return (
         one.id,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Frozen, strict values read from TOML files, with every fault of a file told at once."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,19 @@ Scalars = Sealed[str, Scalar]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$")]
 """A name that can be a file name, a JSON key and a word on a command line; the C side has room
 for 63 characters."""
+
+
+_FOLDER = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
+
+
+def _inside(folder: str) -> str:
+    if not _FOLDER.fullmatch(folder):
+        raise ValueError("not a folder below kernel/series, as before/fork is")
+    return folder
+
+
+Folder = Annotated[str, AfterValidator(_inside)]
+"""Below kernel/series, and nowhere else: a name that leads out of it is none."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import json
 import string
 from contextlib import suppress
 from pathlib import Path
@@ -178,6 +179,18 @@ no_verdict = "no table"
             "rows.1: no_verdict is given, but no published table to have a verdict on",
         )
     )
+
+
+@pytest.mark.parametrize(
+    "folder", ["../../etc", "..", "/etc", "zone-device/../../..", ".git", "", "a//b", "a\n"]
+)
+def test_a_series_that_leads_out_of_the_tree_is_refused(tmp_path: Path, folder: str) -> None:
+    text = MINIMAL.replace('["zone-device"]', json.dumps([folder]))
+    with pytest.raises(BadUsage) as refused:
+        load(written(tmp_path, text))
+    (line,) = str(refused.value).splitlines()
+    assert ": variants.published.0: not a folder below kernel/series, as before/fork is" in line
+    assert f"(it is {folder!r})" in line
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ream.errors import BadUsage
 from ream.experiment import IMPLIED, Stage
 from ream.experiment.shape import MAX_LAUNCHES
 from ream.kernel.series import Patch, Series, load_series
 from ream.paths import SERIES
-from ream.values import Name, Scalar, Sealed, Tuple, Value, faults
+from ream.values import Folder, Name, Scalar, Sealed, Tuple, Value, faults
 from ream.variants import Variant
 
 SCHEMA = 1
@@ -30,10 +30,6 @@ ID_DIGITS = 12
 
 LARGEST_BYTES = 64 << 20
 """No cell is that long: what is no cell is not read to its end."""
-
-
-Folder = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*$")]
-"""Below kernel/series, and nowhere else."""
 
 
 class PatchText(Value):

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
 from ream.nearest import hint
-from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
+from ream.values import Folder, Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
 PAGE_BYTES = 4096
 STRUCT_PAGE_BYTES = 64  # sizeof(struct page), include/linux/mm_types.h; the native build checks it
@@ -230,7 +230,7 @@ class ExperimentBase(Value, Generic[R]):
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
     """Launches of the vm stage: each boots every variant once for every device."""
-    variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Texts]
+    variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Tuple[Folder]]
     """By variant, its series. `before` is the base itself unless it is given here, where the
     base has the technique already."""
     base_adds: str | None = None

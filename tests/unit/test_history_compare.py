@@ -119,6 +119,22 @@ def test_what_may_matter_is_flagged(
     assert {one.gravity for one in found} == {"flag"}
 
 
+def test_a_series_is_the_same_if_its_diffs_are_however_it_was_sent(tmp_path: Path) -> None:
+    def sent(letter: str, diff: str | None) -> dict[str, Any]:
+        entries = [{**one, **({"diff_id": diff} if diff else {})} for one in series(letter)]
+        return {"kernel": kernel(variants={"before": [], "published": [], "ream": entries})}
+
+    first = written(tmp_path, 1, receipt=sent("b", "dd" * 32))
+    again = written(tmp_path, 2, receipt=sent("c", "dd" * 32))
+    assert not differences(first, again)
+    assert all(line.why_not is None for line in compare([first, again]).lines)
+    changed = written(tmp_path, 3, receipt=sent("b", "ee" * 32))
+    assert [one.what for one in differences(first, changed)] == ["series of ream"]
+    older, other = (written(tmp_path, n, receipt=sent(a, None)) for n, a in ((4, "b"), (5, "c")))
+    assert not differences(first, older)
+    assert [one.what for one in differences(first, other)] == ["series of ream"]
+
+
 def test_another_benchmark_or_accelerator_is_refused(tmp_path: Path) -> None:
     other = written(tmp_path, 2, receipt={"benchmark": "ffff", "guest": {"accel": "tcg"}})
     found = differences(written(tmp_path, 1), other)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import getpass
+import hashlib
 import json
 import socket
 import subprocess
@@ -82,8 +83,29 @@ def test_a_series_is_named_by_its_patchset_hash() -> None:
     assert entry.patches[0].sha256 == series.patches[0].sha256
 
 
+def test_a_series_is_recorded_as_it_came_and_by_its_diffs() -> None:
+    diff = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+    mails = [b"Subject: [PATCH] x\n\n" + diff, b"Subject: [PATCH v2] y\n\n" + diff + b"-- \n2.39\n"]
+    one, other = (
+        SeriesEntry.of(Series("mine", (Patch("0001-x.patch", "x", mail),))) for mail in mails
+    )
+    assert (one.diff_id, one.patches[0].diff_sha256) == (
+        other.diff_id,
+        other.patches[0].diff_sha256,
+    )
+    assert one.id != other.id
+    assert [hashlib.sha256(mail).hexdigest() for mail in mails] == [
+        its.patches[0].sha256 for its in (one, other)
+    ]
+
+
 def test_the_patches_fit_a_line_of_the_table(receipt: Receipt) -> None:
     assert receipt.patches_line() == "published: zone-device (2 patches, aaaaaaaaaaaa)"
+    (published,) = receipt.kernel.variants["published"]
+    single = published.model_copy(update={"patches": published.patches[:1]})
+    kernel = receipt.kernel.model_copy(update={"variants": {"published": (single,)}})
+    said = receipt.model_copy(update={"kernel": kernel}).patches_line()
+    assert said == "published: zone-device (1 patch, aaaaaaaaaaaa)"
 
 
 def test_our_own_commit_is_named_where_there_is_one(tmp_path: Path) -> None:

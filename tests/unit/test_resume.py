@@ -335,6 +335,18 @@ def test_another_basis_is_refused_with_both_values(tmp_path: Path, field: str) -
         check_basis(partial, other)
 
 
+def test_a_series_in_this_checkout_with_another_message_is_gone_on_with(tmp_path: Path) -> None:
+    request = request_of("fork", "native", tmp_path)
+    series = request.variants[-1].series[0]
+    first, *others = series.patches
+    worded = replace(first, body=first.body.replace(b"Subject: ", b"Subject: once more: ", 1))
+    changed = replace(series, patches=(worded, *others))
+    assert changed.id != series.id
+    variants = (*request.variants[:-1], replace(request.variants[-1], series=(changed,)))
+    resumed = resumed_request(planned(replace(request, variants=variants)), cache=request.cache)
+    assert resumed.variants[-1].series == (changed,)
+
+
 def test_another_series_in_this_checkout_is_refused(tmp_path: Path) -> None:
     request = request_of("fork", "native", tmp_path)
     series = request.variants[-1].series[0]

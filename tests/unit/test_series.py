@@ -4,7 +4,9 @@
 import base64
 import gzip
 import hashlib
+import lzma
 import quopri
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
-from ream.kernel.series import Patch, Series, files, hunks, load_series, prefixes
+from ream.kernel.diff import hunks
+from ream.kernel.series import Patch, Series, files, load_series, prefixes
 
 DIFF = """\
 diff --git a/mm/mm_init.c b/mm/mm_init.c
@@ -153,7 +156,10 @@ def test_a_carriage_return_that_is_part_of_the_change_stays(tmp_path: Path) -> N
         (b" \n\n", "x.patch: empty"),
         (b"remember the milk\n", "x.patch: no patch inside"),
         (mail("[PATCH 0/2] cover", COVER).encode(), "x.patch: no patch inside"),
-        (gzip.compress(DIFF.encode(), mtime=0), "x.patch: compressed; unpack it first .`gunzip`"),
+        (b"\x28\xb5\x2f\xfd\x04", "x.patch: compressed; unpack it first .`unzstd`"),
+        (gzip.compress(DIFF.encode())[:-9], "x.patch: what it holds compressed is damaged"),
+        (lzma.compress(DIFF.encode())[:-9], "x.patch: what it holds compressed is damaged"),
+        (gzip.compress(b"\0ELF"), r"x.patch: not a patch \(binary data\)"),
         (b"\x7fELF\x02\x01\x01\x00", r"x.patch: not a patch \(binary data\)"),
         (DIFF.encode("utf-16"), r"x.patch: not a patch \(binary data\)"),
     ],
@@ -239,6 +245,103 @@ def test_hunks_are_counted_per_file_and_by_their_lengths() -> None:
 def test_a_rename_touches_both_names() -> None:
     body = b"diff --git a/mm/Kconfig b/mm/Kconfig.old\nrename from mm/Kconfig\n"
     assert files(Patch("x", "x", body)) == {"mm/Kconfig", "mm/Kconfig.old"}
+
+
+@pytest.mark.parametrize(("ends", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_a_mailbox_may_be_compressed_as_lore_gives_it(
+    tmp_path: Path, ends: str, pack: Callable[[bytes], bytes]
+) -> None:
+    text = mail("[PATCH 1/2] a") + mail("[PATCH 2/2] b")
+    (tmp_path / f"t.mbox{ends}").write_bytes(pack(text.encode()))
+    series = load_series(tmp_path / f"t.mbox{ends}")
+    assert (series.name, subjects(series)) == ("t", ["a", "b"])
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / f"0001-a.patch{ends}").write_bytes(pack(mail("[PATCH] a").encode()))
+    assert subjects(load_series(folder)) == ["a"]
+
+
+def test_a_small_file_that_unpacks_to_a_large_one_is_not_unpacked_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x.patch.gz").write_bytes(gzip.compress(DIFF.encode() * 1000))
+    monkeypatch.setattr("ream.kernel.series.LARGEST_BYTES", len(DIFF) * 999)
+    with pytest.raises(BadUsage, match="x.patch.gz: not a patch"):
+        load_series(tmp_path / "x.patch.gz")
+
+
+def test_the_same_diff_is_the_same_patch_however_it_was_sent(tmp_path: Path) -> None:
+    """Subject, author, date, message, blob names, git's version: none of them is in the kernel."""
+    first = mail("[PATCH] mm: a")
+    second = (
+        mail("[PATCH v2] mm: b", headers="Message-ID: <other@localhost>\n")
+        .replace("A Developer <dev@", "Somebody <else@")
+        .replace("1 Jan 2026", "2 Feb 2026")
+        .replace("Why this is right.", "Why this is still right.")
+        .replace("index 1111111..2222222", "index 111111111111..222222222222")
+        .replace("--\n2.39.5", "-- \n2.47.1")
+    )
+    names = ("a.patch", "b.patch", "c.patch")
+    for name, text in zip(names, (first, second, DIFF), strict=True):
+        (tmp_path / name).write_text(text)
+    a, b, bare = (load_series(tmp_path / name) for name in names)
+    assert a.diff_id == b.diff_id == bare.diff_id
+    assert len({one.id for one in (a, b, bare)}) == 3  # what came as mail is recorded as it came
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ("+2\n", "+3\n"),
+        ("-two\n+2\n", "+2\n-two\n"),
+        (" one\n", " One\n"),
+        ("mm/mm_init.c", "mm/memory.c"),
+        ("@@ -1,3 +1,3 @@", "@@ -7,3 +7,3 @@"),
+        ("index 1", "old mode 100644\nnew mode 100755\nindex 1"),
+        (" three\n", " three\n\\ No newline at end of file\n"),
+    ],
+)
+def test_another_diff_is_another_patch(was: str, becomes: str) -> None:
+    assert was in DIFF
+    one, other = (Patch("x", "x", text.encode()) for text in (DIFF, DIFF.replace(was, becomes)))
+    assert one.diff_sha256 != other.diff_sha256
+
+
+def test_a_rename_or_a_mode_alone_is_a_change() -> None:
+    head = "diff --git a/mm/a.c b/mm/b.c\n"
+    texts = ("", "rename from mm/a.c\nrename to mm/b.c\n", "copy from mm/a.c\ncopy to mm/b.c\n")
+    patches = [Patch("x", "x", f"Subject: x\n\n{head}{text}".encode()) for text in texts]
+    assert len({patch.diff_sha256 for patch in patches}) == 3
+
+
+def test_a_blank_line_that_a_mail_program_emptied_is_the_same_context() -> None:
+    blank = DIFF.replace(" three\n", " \n")
+    one, other = (Patch("x", "x", text.encode()) for text in (blank, blank.replace(" \n", "\n")))
+    assert one.diff_sha256 == other.diff_sha256
+
+
+def test_a_binary_change_is_part_of_the_diff() -> None:
+    head = "diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 4\n"
+    bodies = (
+        f"{head}{data}\n\nliteral 0\nHcmV?d00001\n\n-- \n2.39\n" for data in ("LcabC", "LcabD")
+    )
+    one, other = (Patch("x", "x", body.encode()) for body in bodies)
+    assert one.diff_sha256 != other.diff_sha256
+
+
+def test_the_commit_that_a_series_is_made_for_is_in_its_cover_letter_or_a_patch(
+    tmp_path: Path,
+) -> None:
+    trailer = f"base-commit: {'0123456789' * 4}\n"
+    cover = mail("[PATCH 0/2] cover", COVER + trailer)
+    (tmp_path / "t.mbox").write_text(cover + mail("[PATCH 1/2] a") + mail("[PATCH 2/2] b"))
+    (tmp_path / "x.patch").write_text(mail("[PATCH] a", DIFF + trailer))
+    (tmp_path / "y.patch").write_text(mail("[PATCH] a"))
+    named = [
+        {patch.base_commit for patch in load_series(tmp_path / name).patches}
+        for name in ("t.mbox", "x.patch", "y.patch")
+    ]
+    assert named == [{"0123456789" * 4}, {"0123456789" * 4}, {None}]
 
 
 @given(st.binary(max_size=400) | st.text(max_size=400).map(str.encode))

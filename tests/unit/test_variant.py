@@ -238,6 +238,15 @@ def test_the_same_variant_is_made_once(workshop: Workshop) -> None:
     assert workshop.said == said
 
 
+def test_the_same_diff_in_another_mail_is_the_same_variant(workshop: Workshop) -> None:
+    one = patch(change(10, to="TEN"))
+    mail = b"From: a@localhost\nSubject: [PATCH v2] y\n\nWhy.\n---\n" + one.body + b"-- \n2.39\n"
+    first = workshop.assemble(one)
+    said = list(workshop.said)
+    assert workshop.assemble(Patch("0001-y.patch", "y", mail)) == first
+    assert workshop.said == said
+
+
 def test_whatever_goes_in_makes_another_variant_on_a_shared_base(workshop: Workshop) -> None:
     one, two = patch(change(10, to="x")), patch(change(20, to="y"))
     places = {workshop.assemble(), workshop.assemble(one), workshop.assemble(one, two)}

@@ -40,6 +40,8 @@ class Wish:
     tree: TreeWanted | None = None
     """None: Debian's, whichever of them a host has."""
     series: tuple[Path, ...] = ()
+    series_version: int | None = None
+    """Which version of these."""
     threads: int | None = None
     guest: GuestWanted | None = None
 
@@ -92,7 +94,10 @@ def seconds_of(cell: Cell, row: Row) -> float:
 
 
 def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
-    variants = choose_variants(asked, user_series=wish.series)
+    tree = None if wish.tree is None or wish.tree.path is None else Path(wish.tree.path)
+    variants = choose_variants(
+        asked, user_series=wish.series, version=wish.series_version, repository=tree
+    )
     series = {one.name: wanted(one, _folders(asked, one.name)) for one in variants}
     for row in asked.rows:
         for repeat in range(wish.repeat):

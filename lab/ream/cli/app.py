@@ -134,12 +134,26 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/format.md), nothing else.")
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Say what would be done, try whether patches apply, do nothing."
+    ),
 ]
 SeriesOption = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE|DIR|MBOX", help="Your patches on the base, as one more variant; repeatable."
+        metavar="FILE|DIR|MBOX",
+        help="Your patches on the base, as one more variant: a patch, a folder of them, a mailbox"
+        " (also .gz or .xz) or a git bundle; repeatable.",
+    ),
+]
+SeriesVersionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--version",
+        min=1,
+        metavar="N",
+        help="Which version of --series, where there are several: 3 is that of [PATCH v3 2/5].",
     ),
 ]
 TreeOption = Annotated[

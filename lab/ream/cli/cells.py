@@ -17,6 +17,7 @@ from ream.cli.app import (
     RowsOption,
     SeedOption,
     SeriesOption,
+    SeriesVersionOption,
     SetOption,
     ThreadsOption,
     TreeOption,
@@ -25,6 +26,7 @@ from ream.cli.app import (
     experiment_path,
 )
 from ream.cli.guest import AccelOption, CpusOption, MemoryOption
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.paths import cache_dir
 
@@ -73,6 +75,7 @@ def plan(
         int, typer.Option(min=1, max=1000, metavar="N", help="Cells of each row, own seeds.")
     ] = 1,
     series: SeriesOption = None,
+    series_version: SeriesVersionOption = None,
     tree: TreeOption = None,
     threads: ThreadsOption = None,
     accel: AccelOption = "auto",
@@ -130,6 +133,7 @@ def plan(
             machines=len(names) if each_host else 1,
             tree=_tree(tree),
             series=tuple(series or ()),
+            series_version=series_version,
             threads=threads,
             guest=_guest(
                 accel, cpus, memory, keep_rounds=rounds is not None, keep_launches=bool(launches)
@@ -155,7 +159,7 @@ def _put(
     files = emit(form, layout)
     if dry_run:
         for cell in layout.cells:
-            launches = f"{cell.launches} launch{'es' if cell.launches != 1 else ''}"
+            launches = counted(cell.launches, "launch", "launches")
             print(f"cell        {cell.id}: {title(cell)}; {launches}")
         for name in files if directory else ():
             print(f"file        {directory}/{name}")
@@ -166,7 +170,7 @@ def _put(
         reporter.step("a line is a cell: `ream run --cell FILE` does one, `ream merge` the rest")
         return
     write(files, directory)
-    count = f"{len(layout.cells)} cell{'s' if len(layout.cells) != 1 else ''}"
+    count = counted(len(layout.cells), "cell")
     reporter.step(f"plan {layout.id}, {count}: {directory}")
     reporter.step(_how(form, directory))
 

@@ -20,6 +20,7 @@ from ream.cli.app import (
     RowsOption,
     SeedOption,
     SeriesOption,
+    SeriesVersionOption,
     SetOption,
     ThreadsOption,
     TreeOption,
@@ -78,6 +79,7 @@ def run(
     rows: RowsOption = None,
     settings: SetOption = None,
     series: SeriesOption = None,
+    series_version: SeriesVersionOption = None,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
     ] = False,
@@ -186,7 +188,12 @@ def run(
         raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
     slowed = control_of(control, stage)
     variants = choose_variants(
-        asked, user_series=series or (), per_patch=per_patch, control=slowed is not None
+        asked,
+        user_series=series or (),
+        version=series_version,
+        repository=tree,
+        per_patch=per_patch,
+        control=slowed is not None,
     )
     guest = guest_options(
         accel=accel,

@@ -9,6 +9,7 @@ from ream.cli.app import (
     DEFAULT_EXPERIMENT,
     ExperimentArgument,
     SeriesOption,
+    SeriesVersionOption,
     TreeOption,
     app,
     experiment_path,
@@ -36,6 +37,7 @@ def shell(
     *,
     experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
     series: SeriesOption = None,
+    series_version: SeriesVersionOption = None,
     tree: TreeOption = None,
     accel: AccelOption = "auto",
     cpus: CpusOption = None,
@@ -59,7 +61,9 @@ def shell(
     from ream.variants import choose_variants  # noqa: PLC0415
 
     asked = load(experiment_path(experiment)).at("vm")
-    variants = choose_variants(asked, user_series=series or ())
+    variants = choose_variants(
+        asked, user_series=series or (), version=series_version, repository=tree
+    )
     if not (chosen := tuple(one for one in variants if one.name == variant)):
         known = [one.name for one in variants]
         raise BadUsage(f"no variant {variant!r}{hint(variant, known)}; there is {', '.join(known)}")

@@ -142,16 +142,11 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
 
 def _not_to_pool(records: Sequence[Record], variant: str) -> str | None:
     """That the variant is not the same code in all of them: then there is nothing to pool."""
-    ids = {
-        (
-            like.series_ids((like.part(like.part(one.receipt, "kernel"), "variants")).get(variant)),
-            str(like.part(one.receipt, "kernel").get("tree_key")),
-        )
-        for one in records
-    }
-    if len({series for series, _ in ids}) > 1:
+    kernels = [like.part(one.receipt, "kernel") for one in records]
+    if len({*like.told_apart([like.part(one, "variants").get(variant) for one in kernels])}) > 1:
         return "its series is not the same in all runs"
-    return "the tree is not the same in all runs" if len(ids) > 1 else None
+    trees = {str(one.get("tree_key")) for one in kernels}
+    return "the tree is not the same in all runs" if len(trees) > 1 else None
 
 
 def _unknown_machine(records: Sequence[Record]) -> str | None:

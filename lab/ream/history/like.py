@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
+from ream.counted import counted
 from ream.errors import BadUsage
 from ream.record.record import Record
 
@@ -60,7 +61,7 @@ def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
     )
     if said:
         more = len(said) - MOST_SAID
-        rest = [f"and {more} more differences of this kind"] if more > 0 else []
+        rest = [f"and {counted(more, 'more difference')} of this kind"] if more > 0 else []
         raise BadUsage("\n".join((*list(said)[:MOST_SAID], *rest, way_out)))
 
 
@@ -133,7 +134,7 @@ def _of_benchmark(a: Record, b: Record) -> Iterator[Difference]:
 def _of_machine(a: Record, b: Record) -> Iterator[Difference]:
     ours, theirs = (part(one.receipt, "machine") for one in (a, b))
     if machine_key(a) != machine_key(b):
-        yield Difference("machine", *_told_apart(a, b), "flag")
+        yield Difference("machine", *_machines_apart(a, b), "flag")
         return
     if ours.get("id") is None:
         yield Difference("machine's id", _said(None), _said(None), "flag")
@@ -161,9 +162,8 @@ def _of_kernel(a: Record, b: Record) -> Iterator[Difference]:
     yield from _differ("configuration", configs[0], configs[1], "flag")
     own, others = part(ours, "variants"), part(theirs, "variants")
     for name in (name for name in own if name in others):
-        yield from _differ(
-            f"series of {name}", series_ids(own[name]), series_ids(others[name]), "flag"
-        )
+        one, other = told_apart([own[name], others[name]])
+        yield from _differ(f"series of {name}", one, other, "flag")
 
 
 def _of_guest(a: Record, b: Record, gravity: Gravity) -> Iterator[Difference]:
@@ -176,11 +176,23 @@ def _of_guest(a: Record, b: Record, gravity: Gravity) -> Iterator[Difference]:
         yield from _differ(words, ours.get(what), theirs.get(what), gravity)
 
 
-def series_ids(entries: object) -> str:
+def told_apart(variants: Sequence[object]) -> list[str]:
+    """The ids of a variant's series in several runs: the same words where it is the same code.
+
+    By their diffs; where a run is from before those were recorded, by the mails they came in.
+    """
+    old = any("diff_id" not in one for entries in variants for one in _series(entries))
+    return [series_ids(entries, "id" if old else "diff_id") for entries in variants]
+
+
+def series_ids(entries: object, field: str = "id") -> str:
     """The ids of a variant's series, in order, as far as they tell series apart."""
+    return " + ".join(_short(entry.get(field)) for entry in _series(entries)) or "no series"
+
+
+def _series(entries: object) -> list[Mapping[str, Any]]:
     found = entries if isinstance(entries, list | tuple) else ()
-    ids = [_short(entry.get("id")) for entry in found if isinstance(entry, Mapping)]
-    return " + ".join(ids) or "no series"
+    return [entry for entry in found if isinstance(entry, Mapping)]
 
 
 def _differ(
@@ -191,7 +203,7 @@ def _differ(
         yield Difference(what, _said(ours), _said(theirs), gravity, row)
 
 
-def _told_apart(a: Record, b: Record) -> tuple[str, str]:
+def _machines_apart(a: Record, b: Record) -> tuple[str, str]:
     """Two machines, by their descriptions where these differ, and by their ids."""
     lines, ids = (
         [say(one) for one in (a, b)]

@@ -1,40 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Patches as their authors send them: one file, a directory, or a mailbox."""
 
-import email
+import gzip
 import hashlib
+import lzma
 import re
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from email.errors import MessageError
-from email.header import decode_header, make_header
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from ream.counted import counted
 from ream.errors import BadUsage
+from ream.kernel.bundle import is_bundle, unbundle
+from ream.kernel.diff import changed_files, essence
+from ream.kernel.mailbox import Mail, base_commit, mails, of_folder, of_mailbox
 
 LARGEST_BYTES = 64 << 20
 """No series is that long; a disk image given by mistake is not read to its end."""
 
 _SUFFIXES = (".patch", ".diff", ".eml", ".mbox")
 
-_PACKED = {b"\x1f\x8b": "gunzip", b"\xfd7zXZ\x00": "unxz", b"\x28\xb5\x2f\xfd": "unzstd"}
+_PACKED_SUFFIXES = (".gz", ".xz")
 
-_FROM_LINE = re.compile(rb"(?m)^From \S+ .*\d{1,2}:\d\d:\d\d .*\d{4}\r?$")
-"""Begins each mail of a mailbox; its time tells it from a sentence that begins with From."""
+_PACKED: Mapping[bytes, type[gzip.GzipFile] | type[lzma.LZMAFile]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+"""By the first bytes of what is compressed, as lore.kernel.org gives t.mbox.gz."""
 
-_DIFF = re.compile(rb"(?m)^(?:diff --git a/|--- \S[^\n]*\n\+\+\+ \S)")
-
-_HEADER = re.compile(rb"From |[A-Za-z][A-Za-z-]*:[ \t]")
-"""How a mail begins, and a bare diff does not."""
-
-_TAGS = re.compile(r"^(?:\s*(?:re:|\[[^]]*\]))+\s*", re.IGNORECASE)
-
-_NUMBER = re.compile(r"\[[^]]*\b(\d+)/\d+[^]]*\]")
+_ZSTD = b"\x28\xb5\x2f\xfd"
 
 _LONGEST_NAME = 52
 """As git format-patch cuts a subject to make a file's name."""
+
+
+Options = tuple[tuple[str, str], ...]
+"""By the name of a fragment of the kernel's configuration, what it says besides."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,22 @@ class Patch:
     subject: str
     body: bytes
     """As it was given; a mail that was encoded for transport is decoded."""
-    options: tuple[tuple[str, str], ...] = ()
+    options: Options = ()
     """What a kernel with this patch is configured with beside the fragment of that name:
     ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
 
+    base_commit: str | None = field(default=None, compare=False)
+    """What its series says that it is made for."""
+
     @cached_property
     def sha256(self) -> str:
+        """Of the mail as it came: what anybody finds who has the same file."""
         return hashlib.sha256(self.body).hexdigest()
+
+    @cached_property
+    def diff_sha256(self) -> str:
+        """Of the diff alone. Patches with the same make the same kernel, whoever sent them."""
+        return hashlib.sha256(essence(self.body)).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -65,36 +78,39 @@ class Series:
     @cached_property
     def id(self) -> str:
         """KCIDB's patchset hash: SHA-256 over the patches' SHA-256s, each with a newline."""
-        lines = "".join(f"{patch.sha256}\n" for patch in self.patches)
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return _digest(patch.sha256 for patch in self.patches)
+
+    @cached_property
+    def diff_id(self) -> str:
+        """The same over the SHA-256s of their diffs: which series it is, however it was sent."""
+        return _digest(patch.diff_sha256 for patch in self.patches)
 
 
-@dataclass(frozen=True)
-class Hunk:
-    """Where one hunk of a patch belongs."""
+def load_series(
+    path: Path,
+    *,
+    name: str | None = None,
+    version: int | None = None,
+    repository: Path | None = None,
+) -> Series:
+    """The patches of a file, a folder, a mailbox or a git bundle; cover letters are left out.
 
-    file: str
-    """The file it changes, without the first part of its path; for a new file its new name."""
-    number: int
-    """Of the hunks of this file, from 1."""
-    old_start: int
-    """The line at which its author saw it, from 1; 0 for a new file."""
-    header: str
-    """From the first @@ on."""
-
-
-def load_series(path: Path, *, name: str | None = None) -> Series:
-    """The patches of a file, a directory or a mailbox, in order; cover letters are left out.
-
-    *.config beside the patches of a directory are options that these bring; see Patch.options.
+    *.config beside the patches of a folder are options that these bring; see Patch.options.
 
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
     name, or in the order of quilt's `series` file if it has one. MBOX: its mails with a diff,
-    by their numbers ("[PATCH 2/7]") if all have one.
-    Raises BadUsage with one line if there is nothing to apply.
+    by their numbers ("[PATCH 2/7]") if they have any. Each may be compressed by gzip or xz.
+    version: which of several to take, as the 3 of "[PATCH v3 2/7]".
+    repository: a git tree in which the commits may be that a bundle continues from.
+    Raises BadUsage with one line if there is nothing to apply, or if a patch is missing.
     """
     try:
-        patches = _from_directory(path) if path.is_dir() else _from_file(path)
+        if path.is_dir():
+            patches = _from_directory(path, version)
+        elif is_bundle(path):
+            patches = _from_bundle(path, repository)
+        else:
+            patches = _from_file(path, version)
     except OSError as cause:
         raise BadUsage(f"{cause.filename or path}: {cause.strerror}") from cause
     if not patches:
@@ -111,49 +127,31 @@ def prefixes(series: Series) -> tuple[Series, ...]:
     )
 
 
-def hunks(body: bytes) -> tuple[Hunk, ...]:
-    """Every hunk of a patch, in its order.
-
-    The lengths in @@ lines are obeyed: a removed line may itself read "--- a/file".
-    """
-    found: list[Hunk] = []
-    old = new = ""
-    numbers: dict[str, int] = {}
-    lines = iter(body.decode("utf-8", errors="replace").split("\n"))
-    for line in lines:
-        if line.startswith("--- "):
-            old = _path(line)
-        elif line.startswith("+++ "):
-            new = _path(line)
-        elif match := re.match(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@", line):
-            file = new if old == "/dev/null" else old
-            numbers[file] = numbers.get(file, 0) + 1
-            found.append(Hunk(file, numbers[file], int(match[1]), line.rstrip()))
-            _skip_hunk(lines, int(match[2] or 1), int(match[3] or 1))
-    return tuple(found)
-
-
 def files(patch: Patch) -> frozenset[str]:
     """The files a patch changes, adds, removes or renames, without the first part of the path."""
-    text = patch.body.decode("utf-8", errors="replace")
-    git = re.findall(r"(?m)^diff --git a/(.+) b/(.+)$", text)
-    return frozenset(name for pair in git for name in pair) | {
-        hunk.file for hunk in hunks(patch.body)
-    }
+    return changed_files(patch.body)
 
 
 # --- Reading ---------------------------------------------------------------------------
 
 
-def _from_directory(directory: Path) -> list[Patch]:
+def _from_directory(directory: Path, version: int | None) -> list[Patch]:
     quilt = directory / "series"
     if quilt.is_file():
-        return [_only_patch(directory / name) for name in _quilt_names(quilt)]
-    inside = sorted(file for file in directory.iterdir() if file.suffix in _SUFFIXES)
+        listed = [_only_mail(directory / name) for name in _quilt_names(quilt)]
+        return _patches(listed, base_commit(listed, listed))
+    inside = sorted(file for file in directory.iterdir() if _unpacked(file).suffix in _SUFFIXES)
     if not inside:
         raise BadUsage(f"{directory}: no *.patch, *.diff or *.eml, and no quilt series file")
-    # Any other file without a diff is a mistake, and leaving it out would hide it.
-    patches = [_only_patch(file) for file in inside if not _is_cover_letter(file)]
+    beside: list[Mail] = []
+    found: list[Mail] = []
+    for file in inside:
+        said = _without_patch(file)
+        beside += said
+        # Any other file without a diff is a mistake, and leaving it out would hide it.
+        found += [] if said else [_only_mail(file)]
+    chosen = of_folder([*beside, *found], directory, version)
+    patches = _patches(chosen, base_commit([*beside, *found], chosen))
     fragments = sorted(directory.glob("*.config"))
     options = tuple((file.name, file.read_text(encoding="utf-8")) for file in fragments)
     return [*patches[:-1], *(replace(last, options=options) for last in patches[-1:])]
@@ -170,119 +168,85 @@ def _quilt_names(quilt: Path) -> Iterator[str]:
         yield words[0]
 
 
-def _is_cover_letter(file: Path) -> bool:
-    mails = _mails(file)
-    return not any(mail.holds_diff for mail in mails) and (
-        file.name.startswith("0000-") or any(mail.place == 0 for mail in mails)
-    )
+def _without_patch(file: Path) -> list[Mail]:
+    """The mails of a cover letter or an answer that is a file of a folder; of others none."""
+    inside = mails(_read(file))
+    if any(mail.holds_diff for mail in inside):
+        return []
+    cover = re.match(r"(v\d+-)?0000-", file.name) is not None
+    return inside if cover or any(mail.place == 0 or mail.is_answer for mail in inside) else []
 
 
-def _only_patch(file: Path) -> Patch:
-    patches = _from_file(file)
-    if len(patches) != 1:
-        how_many = f"{len(patches)} patches" if patches else "no patch"
+def _only_mail(file: Path) -> Mail:
+    found = [mail for mail in mails(_read(file)) if mail.holds_diff]
+    if len(found) != 1:
+        how_many = counted(len(found), "patch", "patches") if found else "no patch"
         raise BadUsage(f"{file}: {how_many} inside, where one is expected")
-    return patches[0]
+    return replace(found[0], file=file.name)
 
 
-def _from_file(file: Path) -> list[Patch]:
-    mails = [mail for mail in _mails(file) if mail.holds_diff]
-    if len(mails) == 1:
-        return [mail.patch(file.name) for mail in mails]
-    places = [mail.place for mail in mails if mail.place is not None]
-    if len(set(places)) == len(mails):  # threads are not always in order
-        mails.sort(key=lambda mail: mail.place or 0)
+def _from_file(file: Path, version: int | None) -> list[Patch]:
+    inside = mails(_read(file))
+    chosen = of_mailbox(inside, file, version)
+    base = base_commit(inside, chosen)
+    if len(chosen) == 1:
+        return _patches([replace(chosen[0], file=file.name)], base)
+    return _patches(chosen, base)
+
+
+def _from_bundle(bundle: Path, repository: Path | None) -> list[Patch]:
+    with TemporaryDirectory() as room:
+        return _patches([_only_mail(file) for file in unbundle(bundle, Path(room), repository)])
+
+
+def _patches(chosen: Sequence[Mail], base: str | None = None) -> list[Patch]:
+    names = (
+        mail.file or f"{place:04d}-{_slug(mail.title) or 'patch'}.patch"
+        for place, mail in enumerate(chosen, 1)
+    )
     return [
-        mail.patch(f"{place:04d}-{_slug(mail.title) or 'patch'}.patch")
-        for place, mail in enumerate(mails, 1)
+        Patch(name, mail.title or name, mail.body, base_commit=base)
+        for name, mail in zip(names, chosen, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class _Mail:
-    """A mail, or a bare diff, whose subject is then empty."""
-
-    subject: str
-    body: bytes
-
-    @property
-    def holds_diff(self) -> bool:
-        return _DIFF.search(self.body) is not None
-
-    @property
-    def place(self) -> int | None:
-        """The 2 of "[PATCH v3 2/7]"."""
-        match = _NUMBER.search(self.subject)
-        return int(match[1]) if match else None
-
-    @property
-    def title(self) -> str:
-        """The subject without "Re:" and tags."""
-        return _TAGS.sub("", self.subject)
-
-    def patch(self, name: str) -> Patch:
-        return Patch(name, self.title or name, self.body)
-
-
-def _mails(file: Path) -> list[_Mail]:
-    body = _read(file)
-    starts = [match.start() for match in _FROM_LINE.finditer(body)]
-    if not starts or starts[0] != 0:
-        starts = [0]  # a bare diff, or a single mail without its From line
-    ends = [*starts[1:], len(body)]
-    return [_mail(body[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
 def _read(file: Path) -> bytes:
     with file.open("rb") as opened:
         body = opened.read(LARGEST_BYTES + 1)
+    for magic, opener in _PACKED.items():
+        if body.startswith(magic):
+            body = _read_packed(file, opener)
+            break
     if not body.strip():
         raise BadUsage(f"{file}: empty")
-    for magic, program in _PACKED.items():
-        if body.startswith(magic):
-            raise BadUsage(f"{file}: compressed; unpack it first (`{program}`)")
+    if body.startswith(_ZSTD):
+        raise BadUsage(f"{file}: compressed; unpack it first (`unzstd`)")
     if b"\0" in body or len(body) > LARGEST_BYTES:
         raise BadUsage(f"{file}: not a patch (binary data)")
     return body
 
 
-def _mail(raw: bytes) -> _Mail:
-    if not _HEADER.match(raw):
-        return _Mail("", _unix_lines(raw))
-    message = email.message_from_bytes(raw)
-    subject = _words(message.get("Subject"))
-    encoding = str(message.get("Content-Transfer-Encoding", "")).strip().lower()
-    if encoding in ("quoted-printable", "base64") or message.is_multipart():
-        texts = [part for part in message.walk() if part.get_content_maintype() == "text"]
-        decoded = [part.get_payload(decode=True) for part in texts]
-        content = b"\n".join(text for text in decoded if isinstance(text, bytes))
-        raw = f"Subject: {subject}\n\n".encode("utf-8", errors="replace") + content
-    return _Mail(subject, _unix_lines(raw))
+def _read_packed(file: Path, opener: type[gzip.GzipFile] | type[lzma.LZMAFile]) -> bytes:
+    try:
+        with opener(file) as opened:
+            return opened.read(LARGEST_BYTES + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as cause:
+        raise BadUsage(f"{file}: what it holds compressed is damaged ({cause})") from cause
 
 
-def _words(header: object) -> str:
-    """A header as one line of text, its encoded words decoded."""
-    raw = str(header or "")
-    with suppress(LookupError, ValueError, MessageError):  # if wrongly encoded, as it came
-        raw = str(make_header(decode_header(raw)))
-    return " ".join(raw.split())
-
-
-def _unix_lines(body: bytes) -> bytes:
-    """Undo CRLF that a mail program put at the end of every line, as git am does."""
-    if body.count(b"\r\n") == body.count(b"\n"):
-        return body.replace(b"\r\n", b"\n")
-    return body
-
-
-# --- Names and lines -------------------------------------------------------------------
+# --- Names and digests ---------------------------------------------------------------
 
 
 def _default_name(path: Path) -> str:
-    stem = path.resolve().name
-    for suffix in _SUFFIXES:
+    stem = _unpacked(path.resolve()).name
+    for suffix in (*_SUFFIXES, ".bundle"):
         stem = stem.removesuffix(suffix)
     return _slug(stem) or "series"
+
+
+def _unpacked(file: Path) -> Path:
+    """A file's name without that of its compression."""
+    return file.with_suffix("") if file.suffix in _PACKED_SUFFIXES else file
 
 
 def _slug(text: str) -> str:
@@ -290,18 +254,5 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+]+", "-", text).strip("-._+")[:_LONGEST_NAME]
 
 
-def _path(line: str) -> str:
-    """The path in a "--- a/mm/mm_init.c" line, without its first part; /dev/null stays."""
-    name = line[4:].partition("\t")[0].strip().strip('"')
-    return name if name == "/dev/null" else name.partition("/")[2]
-
-
-def _skip_hunk(lines: Iterator[str], nr_old: int, nr_new: int) -> None:
-    """Consume as many lines as a hunk's header says it has."""
-    while nr_old > 0 or nr_new > 0:
-        line = next(lines, None)
-        if line is None:
-            return
-        kind = line[:1]
-        nr_old -= kind not in ("+", "\\")
-        nr_new -= kind not in ("-", "\\")
+def _digest(digests: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{one}\n" for one in digests).encode()).hexdigest()

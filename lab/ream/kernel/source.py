@@ -5,8 +5,10 @@ import hashlib
 import logging
 import os
 import re
+import shutil
 import stat
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +109,40 @@ def cached_tree(cache: Path) -> Tree | None:
     return _newest_cached(trees) if trees.is_dir() else None
 
 
+def peek(tree: Path | None, names: Sequence[str], *, into: Path, cache: Path) -> str | None:
+    """Copy these files of what fetch_tree() would give, if they can be had without unpacking it.
+
+    Return its label; None if it would have to be fetched or unpacked first. What it does not have
+    is left out. Raises BadUsage if --tree is not usable.
+    """
+    if tree is not None and tree != LATEST and tree.is_dir():
+        kernel_version(tree, named=tree)
+        if (tree / ".git").exists():
+            return _peek_git(tree, names, into)
+        _refuse_built_in_place(tree)
+        copy_files(tree, names, into=into)
+        return str(tree)
+    if tree is None or tree == LATEST:
+        found = cached_tree(cache)
+    elif tree.exists():
+        found = kept_tree(cache, _sha256(tree))
+    else:
+        raise BadUsage(f"{tree}: no such file or directory")
+    if found is None:
+        return None
+    copy_files(found.path, names, into=into)
+    return found.label
+
+
+def copy_files(tree: Path, names: Sequence[str], *, into: Path) -> None:
+    """Copy files of a tree, links as links; what is none there is left out."""
+    for name in names:
+        original, copy = tree / name, into / name
+        if original.is_file() or original.is_symlink():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(original, copy, follow_symlinks=False)
+
+
 def kept_tree(cache: Path, key: str) -> Tree | None:
     """A tree that the cache has, by its key; nothing is fetched."""
     entry = cache.resolve() / "tree" / key
@@ -189,6 +225,20 @@ def _from_git(tree: Path, trees: Path, step: Step) -> Tree:
             return _keep(tarball, entry, named=str(tree), label=label)
 
 
+def _peek_git(tree: Path, names: Sequence[str], into: Path) -> str:
+    commit = _git(tree, "rev-parse", "--verify", "HEAD^{commit}")
+    literally = "--literal-pathspecs"
+    listed = _git(tree, literally, "ls-tree", "-z", "--name-only", commit, "--", *names)
+    # Without any name both commands would take all there is.
+    there = [name for name in listed.split("\0") if name] if names else []
+    if there:
+        with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+            archive_of = ("archive", "--format=tar", f"--output={file.name}", commit)
+            _git(tree, literally, *archive_of, "--", *there)
+            run(Command(("tar", "-x", "-f", file.name, "-C", str(into)), into, UNPACK_S))
+    return f"{tree.resolve().name} (git {commit[:12]})"
+
+
 def _git(tree: Path, *words: str) -> str:
     require("git")
     try:
@@ -204,12 +254,7 @@ def _from_tarball(tarball: Path, trees: Path, step: Step) -> Tree:
 
 
 def _from_directory(tree: Path, trees: Path, step: Step) -> Tree:
-    for trace in _BUILT_IN_PLACE:
-        if (tree / trace).exists():
-            raise BadUsage(
-                f"{tree}: configured or built in place (it has {trace}); "
-                "clean it with `make mrproper`, or give a git work tree"
-            )
+    _refuse_built_in_place(tree)
     step(f"reading {tree}")
     key, nr_bytes = _directory_digest(tree)
     entry = trees / key
@@ -228,6 +273,15 @@ def _from_directory(tree: Path, trees: Path, step: Step) -> Tree:
                 raise BadUsage(f"{tree}: it was changed while ream copied it; try again")
             _seal(copy)
         return _tree(entry, label)
+
+
+def _refuse_built_in_place(tree: Path) -> None:
+    for trace in _BUILT_IN_PLACE:
+        if (tree / trace).exists():
+            raise BadUsage(
+                f"{tree}: configured or built in place (it has {trace}); "
+                "clean it with `make mrproper`, or give a git work tree"
+            )
 
 
 # --- Unpacking -------------------------------------------------------------------------

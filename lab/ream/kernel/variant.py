@@ -40,8 +40,9 @@ from ream.kernel.cache import (
     sweep,
     touch,
 )
-from ream.kernel.series import Patch, files, hunks
-from ream.kernel.source import Tree
+from ream.kernel.diff import hunks
+from ream.kernel.series import Patch, files
+from ream.kernel.source import Tree, copy_files, peek
 
 VARIANT_BYTES = 120_000_000
 """What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
@@ -91,7 +92,7 @@ def assemble(
     room_bytes: disk space that there must be for a new one.
     If a variant with the first of these patches, or none, is built whole (`build_image`), what
     was built is in the new one's build directory, and kbuild makes anew only what the rest change.
-    Raises BadUsage naming patch, file and hunk if a patch does not apply, CannotRunHere if this
+    Raises DoesNotApply naming patch, file, hunk and tree if a patch does not, CannotRunHere if this
     machine cannot build, ReamError with a tool's first error. The cache is then as it was.
     """
     cache = cache.resolve()
@@ -107,7 +108,7 @@ def assemble(
         def key_of(some: Sequence[Patch]) -> str:
             """The name of a variant in the cache: all that it is made of."""
             options = _late_options(some, fragments)
-            made_of = [base_key, [patch.sha256 for patch in some], content]
+            made_of = [base_key, [patch.diff_sha256 for patch in some], content]
             return _digest([*made_of, options] if options else made_of)
 
         late = _late_options(patches, fragments)
@@ -116,7 +117,7 @@ def assemble(
             if _is_whole(entry):
                 touch(entry)
                 return entry / "linux"
-            rehearse(patches, tree.path)
+            rehearse(patches, tree)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
             sweep(entry.parent, step)
             prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
@@ -142,12 +143,26 @@ def assemble(
 # --- Applying patches ------------------------------------------------------------------
 
 
+class DoesNotApply(BadUsage):
+    """A patch is not for the tree that it was tried on."""
+
+    def __init__(self, patch: Patch, why: str, tree: str | None = None) -> None:
+        super().__init__(f"{patch.name}: {why}{'' if tree is None else self._way_out(patch, tree)}")
+        self.patch = patch
+        self.why = why
+
+    @staticmethod
+    def _way_out(patch: Patch, tree: str) -> str:
+        base = f"; its series names base-commit {patch.base_commit}" if patch.base_commit else ""
+        return f"; tried on {tree}{base}; --tree DIR takes another kernel source"
+
+
 def apply(patches: Sequence[Patch], tree: Path) -> None:
     """Apply patches in order to a tree whose files may be hard links to another's.
 
     Strictly: context must match exactly, only line numbers may be off. git apply replaces
     files, never writes into them, and refuses paths that lead out of the tree.
-    Raises BadUsage for the first that does not apply; the tree is then half patched.
+    Raises DoesNotApply for the first that does not; the tree is then half patched.
     """
     for patch in patches:
         with tempfile.NamedTemporaryFile(suffix=".patch") as file:
@@ -159,25 +174,43 @@ def apply(patches: Sequence[Patch], tree: Path) -> None:
             except CannotRunHere:
                 raise
             except ReamError as cause:
-                raise BadUsage(f"{patch.name}: {refusal(patch, str(cause))}") from cause
+                raise DoesNotApply(patch, refusal(patch, str(cause))) from cause
 
 
-def rehearse(patches: Sequence[Patch], tree: Path) -> None:
+def rehearse(patches: Sequence[Patch], tree: Tree) -> None:
     """Apply patches to copies of the files they touch: a bad one is then told in no time.
 
-    Raises what `apply` raises; the tree stays as it is.
+    Raises what `apply` raises, with the tree and the way out; the tree stays as it is.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        for name in sorted({name for patch in patches for name in files(patch)}):
-            path = PurePosixPath(name)
-            # What leads out of the tree is not ours to copy; git apply will say so.
-            if path.is_absolute() or ".." in path.parts:
-                continue
-            original, copy = tree / path, Path(scratch) / path
-            if original.is_file() or original.is_symlink():
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(original, copy, follow_symlinks=False)
-        apply(patches, Path(scratch))
+        copy_files(tree.path, _touched(patches), into=Path(scratch))
+        _apply_copies(patches, Path(scratch), tree.label)
+
+
+def try_to_apply(patches: Sequence[Patch], tree: Path | None, *, cache: Path) -> str | None:
+    """Rehearse patches on what `fetch_tree` would give, if it is here already; its label.
+
+    None if it would have to be fetched or unpacked first. Raises as `rehearse` does, and BadUsage
+    if --tree is not usable.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        label = peek(tree, _touched(patches), into=Path(scratch), cache=cache)
+        if label is not None:
+            _apply_copies(patches, Path(scratch), label)
+        return label
+
+
+def _touched(patches: Sequence[Patch]) -> list[str]:
+    """The files that patches touch; of what leads out of the tree, git apply will tell."""
+    names = {PurePosixPath(name) for patch in patches for name in files(patch)}
+    return sorted(str(name) for name in names if not name.is_absolute() and ".." not in name.parts)
+
+
+def _apply_copies(patches: Sequence[Patch], copies: Path, label: str) -> None:
+    try:
+        apply(patches, copies)
+    except DoesNotApply as cause:
+        raise DoesNotApply(cause.patch, cause.why, label) from cause
 
 
 def refusal(patch: Patch, said: str) -> str:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from ream import __version__
 from ream.command import Command, run
+from ream.counted import counted
 from ream.errors import ReamError
 from ream.record.machine import Conditions, Machine
 from ream.record.noise import Noise
@@ -32,6 +33,8 @@ class PatchLike(Protocol):
     def subject(self) -> str: ...
     @property
     def sha256(self) -> str: ...
+    @property
+    def diff_sha256(self) -> str: ...
 
 
 class SeriesLike(Protocol):
@@ -43,18 +46,25 @@ class SeriesLike(Protocol):
     def patches(self) -> Iterable[PatchLike]: ...
     @property
     def id(self) -> str: ...
+    @property
+    def diff_id(self) -> str: ...
 
 
 class PatchEntry(Value):
     name: str
     subject: str
     sha256: str
+    """Of the mail as it came."""
+    diff_sha256: str | None = None
+    """Of its diff alone: which patch it is. None in older records."""
 
 
 class SeriesEntry(Value):
     name: str
     id: str
     """KCIDB's patchset hash: sha256 over the newline-terminated sha256s of the patches."""
+    diff_id: str | None = None
+    """The same over those of their diffs: which series it is. None in older records."""
     patches: Tuple[PatchEntry]
 
     @classmethod
@@ -62,8 +72,14 @@ class SeriesEntry(Value):
         return cls(
             name=series.name,
             id=series.id,
+            diff_id=series.diff_id,
             patches=tuple(
-                PatchEntry(name=patch.name, subject=patch.subject, sha256=patch.sha256)
+                PatchEntry(
+                    name=patch.name,
+                    subject=patch.subject,
+                    sha256=patch.sha256,
+                    diff_sha256=patch.diff_sha256,
+                )
                 for patch in series.patches
             ),
         )
@@ -95,7 +111,7 @@ class GuestKind(Value):
         how = "KVM"
         if accel == "tcg":
             how = "TCG, instructions counted, no time" if self.icount else "TCG, times emulated"
-        return f"{how}, {self.cpus} CPU{'s' if self.cpus != 1 else ''}"
+        return f"{how}, {counted(self.cpus, 'CPU')}"
 
 
 class Guest(Value):
@@ -187,7 +203,8 @@ class Receipt(Value):
         return "; ".join(
             f"{variant}: "
             + " + ".join(
-                f"{one.name} ({len(one.patches)} patches, {one.id[:SHORT_ID]})" for one in series
+                f"{one.name} ({counted(len(one.patches), 'patch', 'patches')}, {one.id[:SHORT_ID]})"
+                for one in series
             )
             for variant, series in self.kernel.variants.items()
             if series

@@ -171,11 +171,11 @@ def build_kernels(
     require(QEMU)
     init = build_init(work)
     variants = tuple(variants)
-    built: dict[tuple[str, ...], tuple[Image, Kernel]] = {}
+    built: dict[object, tuple[Image, Kernel]] = {}
     found = {}
     # What has fewer patches first: others begin with what that has built, wherever they can.
     for variant in sorted(variants, key=lambda one: len(one.patches)):
-        key = tuple(patch.sha256 for patch in variant.patches)
+        key = variant.content
         if key not in built:
             image = build_image(
                 tree,

@@ -125,8 +125,8 @@ def _left(left: Sequence[Interrupted]) -> str:
     which = newest.run if len(left) == 1 else f"{len(left)} runs were interrupted; {newest.run}"
     again = "" if len(left) == 1 else f"; `{newest.history}` names the others"
     return (
-        f"{which} was interrupted after {counted(newest.nr_samples, 'sample')}: `{newest.resume}` goes on"
-        f" with it, `{newest.discard}` removes it{again}"
+        f"{which} was interrupted after {counted(newest.nr_samples, 'sample')}:"
+        f" `{newest.resume}` goes on with it, `{newest.discard}` removes it{again}"
     )
 
 

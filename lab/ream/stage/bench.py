@@ -149,12 +149,12 @@ def build_bench(
     listed = objects(folder)
     homes = kernel_side(folder, shared)
     glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *_glue(folder))]
-    built: dict[tuple[str, ...], tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
+    built: dict[object, tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
     for variant in variants:
-        patches = tuple(patch.sha256 for patch in variant.patches)
-        if patches not in built:
+        content = variant.content
+        if content not in built:
 
             def say(text: str, name: str = variant.name) -> None:
                 step(f"{name}: {text}")
@@ -173,8 +173,8 @@ def build_bench(
                 *(one for one in listed if _is_held(one, config_held)),
             )
             compiled = build_objects(place, [one.name for one in own], step=say)
-            built[patches] = (place / BUILD, own, compiled)
-        roots[variant.name], own, made = built[patches]
+            built[content] = (place / BUILD, own, compiled)
+        roots[variant.name], own, made = built[content]
         kernels[variant.name] = examine_kernel(
             variant.name,
             [made[one.name] for one in own],

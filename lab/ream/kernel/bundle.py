@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Git bundles as series: the commits of a branch, as git format-patch makes patches of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, require, run
+from ream.counted import counted
+from ream.errors import BadUsage, ReamError
+
+GIT_S = 300.0
+"""Of one git command; the bundle of a whole history is large."""
+
+MOST_COMMITS = 1000
+"""No series is that long: its bundle was made of too much."""
+
+LARGEST_HEADER = 1 << 20
+
+_FIRST_LINE = re.compile(rb"# v[23] git bundle\n")
+
+_SHORT = 12
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a bundle says of itself."""
+
+    wanted: Mapping[str, str]
+    """Commits that it continues from, which are not in it, with their subjects."""
+    tips: Mapping[str, str]
+    """Its branches and tags by commit; of several names of one commit the first."""
+
+
+def is_bundle(file: Path) -> bool:
+    """Whether a file is a git bundle; raises OSError if it cannot be read."""
+    with file.open("rb") as opened:
+        return _FIRST_LINE.match(opened.read(20)) is not None
+
+
+def unbundle(bundle: Path, room: Path, repository: Path | None) -> list[Path]:
+    """Its commits as files of git format-patch, in order.
+
+    room: an empty folder for them, and for a repository of ours. repository: a git tree that may
+    have the commits which the bundle continues from. A bundle that has all begins with a whole
+    tree, which is no patch; the series is what follows it.
+    Raises BadUsage if there is no such repository, or if the commits are no straight line.
+    """
+    require("git")
+    header = _header(bundle)
+    if len(header.tips) != 1:
+        names = ", ".join(header.tips.values()) or "none"
+        raise BadUsage(f"{bundle}: a git bundle of one branch is a series; it has {names}")
+    ((tip, branch),) = header.tips.items()
+    try:
+        git = _Git(room / "git", None if repository is None else _objects(repository))
+        lacking = [commit for commit in header.wanted if not git.has(commit)]
+        if lacking:
+            raise BadUsage(_lacking(bundle, lacking[0], branch, header, repository))
+        for number, commit in enumerate(header.wanted):
+            git("update-ref", f"refs/wanted/{number}", commit)
+        git("fetch", "--quiet", "--no-tags", str(bundle.resolve()), f"+{branch}:refs/heads/series")
+        bases = [*header.wanted] or git("rev-list", "--max-parents=0", tip).split()
+        commits = (tip, "--not", *bases)
+        _check_line(bundle, git, commits)
+        patches = room / "patches"
+        git("format-patch", "--quiet", "--output-directory", str(patches), *commits)
+        return sorted(patches.iterdir())
+    except BadUsage:
+        raise
+    except ReamError as cause:
+        said = re.findall(r"(?m)(?:fatal|error): (.*)$", str(cause)) or [str(cause)]
+        raise BadUsage(f"{bundle}: git cannot read this bundle: {said[0]}") from cause
+
+
+class _Git:
+    """A repository of ours, which borrows another's objects and obeys nobody's configuration."""
+
+    def __init__(self, place: Path, objects: str | None) -> None:
+        place.mkdir()
+        self._place = place
+        self._env = {"GIT_DIR": str(place), "GIT_CONFIG_GLOBAL": "/dev/null"}
+        self._env |= {"GIT_CONFIG_NOSYSTEM": "1"}
+        self._env |= {} if objects is None else {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        self("init", "--quiet", "--bare")
+
+    def __call__(self, *words: str) -> str:
+        return run(Command(("git", *words), self._place, GIT_S, self._env))
+
+    def has(self, commit: str) -> bool:
+        try:
+            self("cat-file", "-e", f"{commit}^{{commit}}")
+        except ReamError:
+            return False
+        return True
+
+
+def _header(bundle: Path) -> _Header:
+    with bundle.open("rb") as opened:
+        head = opened.read(LARGEST_HEADER).partition(b"\n\n")[0]
+    wanted: dict[str, str] = {}
+    tips: dict[str, str] = {}
+    for line in head.decode(errors="replace").splitlines()[1:]:
+        if match := re.match(r"(-?)([0-9a-f]{40,64})(?: (.*))?$", line):
+            (wanted if match[1] else tips).setdefault(match[2], match[3] or "")
+    return _Header(wanted, tips)
+
+
+def _objects(repository: Path) -> str:
+    words = ("git", "rev-parse", "--path-format=absolute", "--git-path", "objects")
+    return run(Command(words, repository, GIT_S)).strip()
+
+
+def _lacking(
+    bundle: Path, commit: str, branch: str, header: _Header, repository: Path | None
+) -> str:
+    subject = header.wanted[commit]
+    named = f"{commit[:_SHORT]}{f' ({subject})' if subject else ''}"
+    where = "" if repository is None else f", which {repository} has not"
+    name = branch.rpartition("/")[2]
+    return (
+        f"{bundle}: a git bundle that continues from {named}{where}; give a git tree that has it"
+        f" with --tree DIR, or the patches: `git format-patch --stdout {commit[:_SHORT]}..{name} >"
+        f" {name}.mbox`"
+    )
+
+
+def _check_line(bundle: Path, git: _Git, commits: Sequence[str]) -> None:
+    number = int(git("rev-list", "--count", *commits))
+    if not 1 <= number <= MOST_COMMITS:
+        raise BadUsage(f"{bundle}: {counted(number, 'commit')} inside; a series has 1 to 1,000")
+    if merge := git("rev-list", "--merges", "--max-count=1", *commits).strip():
+        raise BadUsage(f"{bundle}: {merge[:_SHORT]} is a merge; a series is a straight line")

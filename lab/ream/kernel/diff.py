@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a patch changes: its hunks, and the part of it that git apply reads."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_DIFF = re.compile(rb"(?m)^(?:diff --git a/|--- \S[^\n]*\n\+\+\+ \S)")
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+_EXTENDED = ("old mode", "new mode", "deleted file", "new file", "copy", "rename")
+"""The words of git's extended header that change something: `index` and `similarity` do not."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Where one hunk of a patch belongs."""
+
+    file: str
+    """The file it changes, without the first part of its path; for a new file its new name."""
+    number: int
+    """Of the hunks of this file, from 1."""
+    old_start: int
+    """The line at which its author saw it, from 1; 0 for a new file."""
+    header: str
+    """From the first @@ on."""
+
+
+def holds_diff(body: bytes) -> bool:
+    """Whether there is a diff in a text, not one quoted in an answer."""
+    return _DIFF.search(body) is not None
+
+
+def hunks(body: bytes) -> tuple[Hunk, ...]:
+    """Every hunk of a patch, in its order.
+
+    The lengths in @@ lines are obeyed: a removed line may itself read "--- a/file".
+    """
+    found: list[Hunk] = []
+    old = new = ""
+    numbers: dict[str, int] = {}
+    lines = _lines(body)
+    for line in lines:
+        if line.startswith("--- "):
+            old = _path(line)
+        elif line.startswith("+++ "):
+            new = _path(line)
+        elif match := _HUNK.match(line):
+            file = new if old == "/dev/null" else old
+            numbers[file] = numbers.get(file, 0) + 1
+            header = line.rstrip().encode(errors="surrogateescape").decode(errors="replace")
+            found.append(Hunk(file, numbers[file], int(match[1]), header))
+            for _ in _hunk_lines(lines, match):
+                pass
+    return tuple(found)
+
+
+def changed_files(body: bytes) -> frozenset[str]:
+    """The files a patch changes, adds, removes or renames, without the first part of the path."""
+    text = body.decode("utf-8", errors="replace")
+    git = re.findall(r"(?m)^diff --git a/(.+) b/(.+)$", text)
+    return frozenset(name for pair in git for name in pair) | {hunk.file for hunk in hunks(body)}
+
+
+def essence(body: bytes) -> bytes:
+    """The diff alone: two patches that do the same to the same lines have the same.
+
+    Left out: the mail round it, the names of blobs, times of files, the function named behind
+    a hunk's line numbers, and git's signature. The whole body where it holds no diff.
+    """
+    kept = [line.encode(errors="surrogateescape") for line in _diff_lines(body)]
+    return b"\n".join(kept) if kept else body
+
+
+def _diff_lines(body: bytes) -> Iterator[str]:
+    before = ""
+    in_header = in_binary = has_hunk = False
+    lines = _lines(body)
+    for line in lines:
+        if line.startswith("diff --git "):
+            in_header, in_binary = True, False
+            yield line
+        elif in_binary:
+            in_binary = line != "-- "
+            yield from [line] if in_binary and line else []
+        elif before.startswith("--- ") and line.startswith("+++ "):
+            # Both begin alike, so that the order of names is kept.
+            yield f"--- {_path(before)}"
+            yield f"+++ {_path(line)}"
+        elif match := _HUNK.match(line):
+            in_header, has_hunk = False, True
+            yield match[0]
+            yield from (inside or " " for inside in _hunk_lines(lines, match))
+        elif (has_hunk and line.startswith("\\ ")) or (in_header and line.startswith(_EXTENDED)):
+            yield line
+        elif in_header and line.startswith(("GIT binary patch", "Binary files ")):
+            in_binary = True
+            yield line
+        before = line
+
+
+def _lines(body: bytes) -> Iterator[str]:
+    return iter(body.decode("utf-8", errors="surrogateescape").split("\n"))
+
+
+def _path(line: str) -> str:
+    """The path in a "--- a/mm/mm_init.c" line, without its first part; /dev/null stays."""
+    name = line[4:].partition("\t")[0].strip().strip('"')
+    return name if name == "/dev/null" else name.partition("/")[2]
+
+
+def _hunk_lines(lines: Iterator[str], header: re.Match[str]) -> Iterator[str]:
+    """Consume as many lines as a hunk's header says it has; some programs empty blank ones."""
+    nr_old, nr_new = int(header[2] or 1), int(header[3] or 1)
+    while nr_old > 0 or nr_new > 0:
+        line = next(lines, None)
+        if line is None:
+            return
+        kind = line[:1]
+        nr_old -= kind not in ("+", "\\")
+        nr_new -= kind not in ("-", "\\")
+        yield line

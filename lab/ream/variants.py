@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage
-<<<<<<< HEAD
 from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
-from ream.kernel.series import Patch, Series, load_series, prefixes
-=======
-from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment
 from ream.kernel.series import Options, Patch, Series, load_series, prefixes
->>>>>>> de2475f (series: as they come, and the same if their diffs are)
 from ream.paths import SERIES
 
 
@@ -47,17 +42,13 @@ def choose_variants(
 ) -> tuple[Variant, ...]:
     """The variants of a run: before twice, the experiment's own, the user's, and prefixes.
 
-<<<<<<< HEAD
     user_series: patches on the base, each a variant named after its file or folder. They are
     compared with the tree that they were put on, so that is a variant of the run, too, twice.
-=======
-    user_series: patches on the base, each a variant named after its file or folder.
     version, repository: of these, as `load_series` has it.
->>>>>>> de2475f (series: as they come, and the same if their diffs are)
     per_patch: adds every proper prefix of the user's series or, if there is none, of `before`
-    and of the experiment's longest variant; what each step buys is then a ratio of neighbours.
-    control: adds `before` once more, under the name of the variant that the runner slows.
-    Raises BadUsage for a series that cannot be read or a name that is taken.
+        and of the experiment's longest variant; what each step buys is then a ratio of neighbours.
+        control: adds `before` once more, under the name of the variant that the runner slows.
+        Raises BadUsage for a series that cannot be read or a name that is taken.
     """
     own = [
         Variant(
@@ -67,19 +58,15 @@ def choose_variants(
         )
         for name, folders in experiment.variants.items()
     ]
-<<<<<<< HEAD
-=======
     if version is not None and not user_series:
         raise BadUsage(f"--version {version} says which version of a --series; there is none")
     if repository is not None and not (repository / ".git").exists():
         repository = None
     read = (load_series(one, version=version, repository=repository) for one in user_series)
-    given = [Variant(series.name, (series,)) for series in read]
->>>>>>> de2475f (series: as they come, and the same if their diffs are)
     before = next((variant for variant in own if variant.name == BEFORE), Variant(BEFORE, ()))
     own = [variant for variant in own if variant.name != BEFORE]
     tree = next((one for one in (before, *own) if not one.patches), Variant(BASE, ()))
-    given = [Variant(series.name, (series,), tree.name) for series in map(load_series, user_series)]
+    given = [Variant(series.name, (series,), tree.name) for series in read]
     chosen = [*(Variant(name, before.series) for name in IMPLIED), *own, *given]
     if given and tree is not before:
         chosen += [] if tree in own else [tree]
@@ -106,12 +93,7 @@ def _prefixes(variant: Variant, others: Sequence[Variant]) -> Iterator[Variant]:
     whole: tuple[Series, ...] = ()
     for series in variant.series:
         for part in prefixes(series):
-<<<<<<< HEAD
             step = Variant(part.name, (*whole, part), variant.compared_with)
-            if step.patches not in known:
-=======
-            step = Variant(part.name, (*whole, part))
             if step.content not in known:
->>>>>>> de2475f (series: as they come, and the same if their diffs are)
                 yield step
         whole = (*whole, series)

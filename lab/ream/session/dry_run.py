@@ -5,8 +5,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import Compact, CompactRow, DeferredInit, Fork, Migrate, Row, format_size
+from ream.kernel.series import Patch
+from ream.kernel.source import LATEST
+from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.session import (
     guests,
@@ -26,7 +30,8 @@ from ream.variants import Variant
 WIDTH = 100
 LABEL = 12
 _PROSE = (
-    "experiment", "guest", "not run", "not timed", "row", "tables", "until", "variant",
+    "applies", "experiment", "guest", "not run", "not timed", "not tried", "row", "tables",
+    "until", "variant",
 )  # fmt: skip
 """What is read; commands and paths stay in one line, to be pasted."""
 
@@ -34,13 +39,15 @@ _PROSE = (
 def plan_text(request: Request) -> str:
     """What a run would do, and where its record would go; nothing is built or kept.
 
-    Raises what choosing an accelerator raises, for the vm stage.
+    Raises DoesNotApply if a patch does not, and for the vm stage what choosing an accelerator
+    raises.
     """
     experiment = request.experiment
     head = [
         f"experiment  {experiment.name}, {request.stage} stage: {experiment.question}",
         f"tree        {request.tree or 'the newest linux-source-6.12 of the package archive'}",
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
+        *_tried(request),
     ]
     tail = [
         *_until(request),
@@ -60,6 +67,34 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * LABEL, break_on_hyphens=False)
 
 
+def _tried(request: Request) -> Iterator[str]:
+    """Whether the patches of all variants apply, if the tree is here to try it on."""
+    patched = _whole(request.variants)
+    if request.stage == "live" or not patched:
+        return
+    try:
+        labels = [try_to_apply(one, request.tree, cache=request.cache) for one in patched]
+    except CannotRunHere as cause:
+        yield f"not tried   whether the patches apply: {cause}"
+        return
+    if labels[-1] is None:
+        way = "downloaded" if request.tree in (None, LATEST) else "unpacked"
+        yield f"not tried   whether the patches apply: the kernel source has to be {way} first"
+    else:
+        yield f"applies     every patch of every variant, to {labels[-1]}"
+
+
+def _whole(variants: Iterable[Variant]) -> list[tuple[Patch, ...]]:
+    """The patches of each variant that has any, but for what others begin with."""
+    found: dict[object, tuple[Patch, ...]] = {}
+    begun: set[object] = {()}
+    for variant in sorted(variants, key=lambda one: len(one.patches), reverse=True):
+        if variant.content not in begun:
+            found[variant.content] = variant.patches
+        begun.update(variant.content[:end] for end in range(len(variant.content) + 1))
+    return list(found.values())
+
+
 def _until(request: Request) -> Iterator[str]:
     """How long it goes on measuring, if that depends on what it measures."""
     if (stable := request.stable) is not None:
@@ -67,7 +102,7 @@ def _until(request: Request) -> Iterator[str]:
         minutes = f", or {stable.max_minutes:g} minutes" if stable.max_minutes is not None else ""
         yield (
             f"until       every interval of a time is within {stable.within_pct:g} %: up to"
-            f" {_count(most, 'launch', 'es')}{minutes}"
+            f" {counted(most, 'launch', 'launches')}{minutes}"
         )
 
 
@@ -158,8 +193,8 @@ def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
     for setting, rows in settings.kinds(experiment.rows).values():
         nr_boots += launches * len(rows) * len(request.variants)
         for row in rows:
-            yield f"{_row_line(row)}, {_count(launches, 'launch', 'es')}, in {setting.unit}"
-    yield f"launches    seed {request.seed}: {_count(nr_boots, 'boot')} in all"
+            yield f"{_row_line(row)}, {counted(launches, 'launch', 'launches')}, in {setting.unit}"
+    yield f"launches    seed {request.seed}: {counted(nr_boots, 'boot')} in all"
     largest = max(vm_compact.plan_of(row, 0).least_bytes for row in experiment.rows)
     yield f"memory      {format_size(largest)} of the host for each guest, nearly all of it written"
     (first, *_) = plan_launches([], launches=1, seed=request.seed)
@@ -188,13 +223,13 @@ def _deferred_guests(experiment: DeferredInit, request: Request) -> Iterator[str
             yield f"not timed   {row.name}: {reason}; its states are verified"
     nr_boots = launches * (len(by_shape) - len(only_verified)) + len(only_verified)
     nr_boots *= len(request.variants)
-    yield f"launches    {launches}, seed {request.seed}: {_count(nr_boots, 'boot')} in all"
+    yield f"launches    {launches}, seed {request.seed}: {counted(nr_boots, 'boot')} in all"
     for shape in by_shape:
         yield f"{shape.name:<11} {vm_deferred.shown_command(setting, shape)}"
 
 
 def _boots_line(launches: int, each: int, seed: int) -> str:
-    return f"launches    {launches}, seed {seed}: {_count(launches * each, 'boot')} in all"
+    return f"launches    {launches}, seed {seed}: {counted(launches * each, 'boot')} in all"
 
 
 def _setting(request: Request) -> guests.Setting:
@@ -209,15 +244,11 @@ def _setting(request: Request) -> guests.Setting:
 
 
 def _row_line(row: Row) -> str:
-    return f"row         {row.name}: {row.title()}; {_count(row.rounds, 'round')}"
+    return f"row         {row.name}: {row.title()}; {counted(row.rounds, 'round')}"
 
 
 def _variant_line(variant: Variant) -> str:
     if not variant.series:
         return f"{variant.name}: the base, no patches"
-    parts = (f"{s.name} ({_count(len(s.patches), 'patch', 'es')})" for s in variant.series)
+    parts = (f"{s.name} ({counted(len(s.patches), 'patch', 'patches')})" for s in variant.series)
     return f"{variant.name}: {' + '.join(parts)}"
-
-
-def _count(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}{plural if number != 1 else ''}"

@@ -19,6 +19,8 @@ from kcidb_io.schema import LATEST
 
 from history_world import RUN_ID, machine, written
 from ream.paths import CHECKOUT
+from record_world import RUN_ID as RECORD_ID
+from record_world import digit_changed, first_median, made, sums_made_again
 
 RECORDS = CHECKOUT / "docs/records"
 
@@ -115,7 +117,10 @@ def test_show_speaks_of_records_elsewhere_and_to_any_terminal(
     place = tmp_path / "\u00b5 there"
     runs.rename(place)
     found = ream("show", "-o", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path))
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
+    (line,) = found.err.splitlines()
+    assert line.startswith("ream: \\xb5 there/")
+    assert "no SHA256SUMS" in line
     assert f"files in \\xb5 there/{name(2)}" in found.out
     assert f"`ream compare {name(2)} {name(1)} -o '\\xb5 there'` sets them" in found.out
 
@@ -242,6 +247,72 @@ def test_reindex_of_whole_records_is_silent_on_standard_output(said: Ream, tmp_p
     found = said("reindex")
     assert (found.code, found.out) == (0, "")
     assert len(list(tmp_path.glob("cache/ream/history/*.sqlite"))) == 1
+
+
+CHANGED = "samples.jsonl: its SHA-256 is not that in SHA256SUMS: it has changed since it was made"
+READERS = (
+    ("report",),
+    ("report", "--json"),
+    ("report", "--html", "page.html"),
+    ("show",),
+    ("export", "-f", "csv"),
+    ("export", "-f", "jsonl", "--samples"),
+    ("export", "-f", "kcidb"),
+    ("pack", "--to", "kept"),
+    ("compare", RECORD_ID.format(number=1)),
+    ("check", "--baseline", RECORD_ID.format(number=1)),
+    ("replicate", "--all", "--record", RECORD_ID.format(number=1), "--record"),
+)
+
+
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+@pytest.mark.parametrize("file", ["run.json", "samples.jsonl"])
+def test_no_command_uses_a_record_of_which_a_digit_was_changed(
+    said: Ream, tmp_path: Path, words: tuple[str, ...], file: str
+) -> None:
+    runs = tmp_path / "data/ream/runs"
+    made(runs, 1)
+    record = made(runs, 2)
+    _, value = first_median(record)
+    if file == "run.json":
+        digit_changed(record.path, file, f'"median": {value}', f'"median": {value + 1}')
+    else:
+        digit_changed(record.path, file, '"time_ns": 6', '"time_ns": 7')
+    found = said(*words, record.path.name)
+    assert (found.code, found.out) == (2, "")
+    assert f"{file}: its SHA-256 is not that in SHA256SUMS" in found.err
+    assert len(found.err.splitlines()) == 1
+
+
+def test_a_changed_digit_is_named_by_history_and_by_reindex(said: Ream, tmp_path: Path) -> None:
+    runs = tmp_path / "data/ream/runs"
+    records = [made(runs, number) for number in (1, 2, 3)]
+    assert (said("reindex").code, said("reindex").out) == (0, "")
+    digit_changed(records[0].path, "samples.jsonl", '"time_ns": 6', '"time_ns": 7')
+    place, value = first_median(records[1])
+    digit_changed(records[1].path, "run.json", f'"median": {value}', f'"median": {value + 1}')
+    sums_made_again(records[1].path)
+    damaged = json.loads(said("history", "--json").out)["damaged"]
+    assert [one["run"] for one in damaged] == [records[0].path.name]
+    found = said("reindex")
+    assert found.code == 6
+    assert found.out.splitlines() == [
+        f"{records[0].path.name}: {CHANGED}",
+        f"{records[1].path.name}: run.json: {place} is {value + 1}, its samples give {value}",
+    ]
+
+
+def test_what_another_version_computed_is_told_apart(said: Ream, tmp_path: Path) -> None:
+    record = made(tmp_path / "data/ream/runs", 1, made_by="0123456789ab")
+    place, value = first_median(record)
+    digit_changed(record.path, "run.json", f'"median": {value}', f'"median": {value + 1}')
+    sums_made_again(record.path)
+    found = said("reindex")
+    assert (found.code, found.out) == (0, "")
+    assert (
+        f"ream: {record.path.name}: made by another version of ream: run.json: {place} is"
+        f" {value + 1}, its samples give {value}\n"
+    ) in found.err
 
 
 @pytest.mark.usefixtures("runs")

@@ -14,6 +14,7 @@ from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
 from ream.record.journal import Journal
 from ream.record.record import Record, RecordWriter, find_record, new_run_id, open_record
+from ream.record.sums import SUMS
 from ream.report import table
 from ream.report.contract import Summary
 
@@ -37,6 +38,7 @@ def test_a_record_holds_what_it_was_given(tmp_path: Path) -> None:
     path = written(tmp_path / "deep" / "runs")
     assert left_in(path.parent) == [ID]
     assert left_in(path) == [
+        "SHA256SUMS",
         "letter.txt",
         "receipt.json",
         "run.json",
@@ -215,6 +217,7 @@ def test_a_record_is_found_by_id_and_by_path(tmp_path: Path) -> None:
 )
 def test_a_damaged_record_is_one_clear_complaint(tmp_path: Path, content: str, said: str) -> None:
     path = written(tmp_path)
+    (path / SUMS).unlink()  # as of a record of before there were checksums
     (path / "run.json").write_text(content)
     with pytest.raises(BadUsage, match=said):
         Record.load(ID, tmp_path)
@@ -222,6 +225,7 @@ def test_a_damaged_record_is_one_clear_complaint(tmp_path: Path, content: str, s
 
 def test_a_broken_line_of_a_record_is_named(tmp_path: Path) -> None:
     path = written(tmp_path)
+    (path / SUMS).unlink()
     with (path / "samples.jsonl").open("a") as file:
         file.write('{"row": "ro')
     with pytest.raises(ReamError, match=r"samples\.jsonl:2: not a sample"):

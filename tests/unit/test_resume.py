@@ -106,7 +106,8 @@ def test_going_on_finishes_the_very_record(tmp_path: Path) -> None:
     lines = (tmp_path / ID / "samples.jsonl").read_text().splitlines()
     assert [json.loads(line)["launch"] for line in lines] == [0, 1]
     assert left_in(tmp_path / ID) == [
-        *("letter.txt", "plan.json", "receipt.json", "run.json", "samples.jsonl", "table.txt")
+        *("SHA256SUMS", "letter.txt", "plan.json", "receipt.json"),
+        *("run.json", "samples.jsonl", "table.txt"),
     ]
 
 

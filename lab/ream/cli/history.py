@@ -5,6 +5,8 @@ import json
 import shlex
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -129,6 +131,7 @@ def show(
     from ream.history.choose import Choice  # noqa: PLC0415
     from ream.history.index import look  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
+    from ream.record.sums import SUMS, has_sums  # noqa: PLC0415
     from ream.report import table  # noqa: PLC0415
     from ream.report.contract import Summary  # noqa: PLC0415
 
@@ -156,6 +159,8 @@ def show(
     print(f"\nfiles in {found.path}\n    {', '.join(files)}")
     if own is not None and own.entry is not None and own.entry.fault is not None:
         note(f"{found.path}: {own.entry.fault}")
+    if not has_sums(found.path):
+        note(f"{found.path}: no {SUMS}, as of an older ream: whether it has changed is not known")
     if like:
         print(f"\nlike it: {len(like)} of the same experiment, stage and machine")
         for line in listing.listing(like[:MOST_ALIKE], Choice()):
@@ -212,12 +217,14 @@ def reindex(
 ) -> None:
     """Make the history's index anew, and check every record to its last sample.
 
-    The records are the truth, the index only makes lists fast; damaged records are named, with what
-    is wrong, and left as they are.
+    The records are the truth, the index only makes lists fast. Every file is held against its
+    checksum, and every number of run.json is made again from the samples; what differs is named
+    with both values, and left as it is. Numbers that another version of ream computed may
+    differ for that reason, so those are named apart and are no damage.
 
     Exit status: 0 all are whole, 6 some are damaged, 2 the index cannot be written.
     """
-    from ream.history.entry import faults, stamps  # noqa: PLC0415
+    from ream.history.entry import stamps  # noqa: PLC0415
     from ream.history.index import index_path, rebuild  # noqa: PLC0415
 
     runs = runs_dir(output)
@@ -225,19 +232,50 @@ def reindex(
     if not dry_run:
         rebuild(runs, Progress("indexed").say)
     names = [stamp.name for stamp in stamps(runs)]
-    nr_damaged = 0
+    found = Counter[str]()
     for number, name in enumerate(names, start=1):
-        its = faults(runs / name)
-        nr_damaged += bool(its)
-        for fault in its:
-            print(f"{name}: {fault}")
+        found.update(_checked(runs / name))
         progress.say(number, len(names))
     where = "no index was written" if dry_run else f"index: {index_path(runs)}"
-    note(
-        f"{len(names) - nr_damaged} of {counted(len(names), 'record')} in {runs} are whole; {where}"
-    )
-    if nr_damaged:
+    whole = len(names) - found[DAMAGED]
+    note(f"{whole} of {counted(len(names), 'record')} in {runs} are whole; {where}")
+    for what, number in sorted(found.items()):
+        if what != DAMAGED:
+            note(f"{number} {what}")
+    if found[DAMAGED]:
         raise typer.Exit(6)
+
+
+DAMAGED = "damaged"
+OLD = "without checksums, of an older ream: a change of their files cannot be seen"
+OTHER = "with other numbers than this version computes: another made them, which may be why"
+
+
+def _checked(path: Path) -> Iterator[str]:
+    """Print what is wrong with a record, and what another version computed; yields each kind."""
+    from ream.errors import ReamError  # noqa: PLC0415
+    from ream.history.entry import faults  # noqa: PLC0415
+    from ream.history.recompute import Recomputed, recompute  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+    from ream.record.sums import has_sums  # noqa: PLC0415
+
+    its, again = faults(path), Recomputed()
+    if not its:
+        try:
+            again = recompute(Record.load(str(path.absolute()), path.parent))
+        except ReamError as cause:
+            if not path.exists():
+                return
+            its = (str(cause).splitlines()[0],)
+    for fault in (*its, *again.faults):
+        print(f"{path.name}: {fault}")
+    if its or again.faults:
+        yield DAMAGED
+    elif not has_sums(path):
+        yield OLD
+    if again.other_version is not None:
+        note(f"{path.name}: made by another version of ream: {again.other_version}")
+        yield OTHER
 
 
 class Progress:

@@ -3,7 +3,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,9 @@ from ream.errors import ReamError
 from ream.experiment import BEFORE, is_copy
 from ream.history import like
 from ream.history.ratios import lines
-from ream.record.packed import opened, place_of
-from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record
+from ream.record.packed import lines_of, place_of
+from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record, changed
+from ream.record.sums import SUMS, missing
 from ream.report.contract import RowResult, Summary
 from ream.values import Sealed, Texts, Value
 
@@ -137,7 +138,7 @@ def stamps(runs: Path) -> Iterator[Stamp]:
     for path in paths:
         if path.name.startswith(".") or not path.name.isprintable():
             continue  # one that is not finished, or not ours
-        files = [_file_stamp(place_of(path / name)) for name in _NEEDED]
+        files = [_file_stamp(place_of(path / name)) for name in (*_NEEDED, SUMS)]
         looks_so = _DIRECTORY.fullmatch(path.name) and any(file != "-" for file in files)
         if files[0] != "-" or looks_so:
             yield Stamp(name=path.name, files=" ".join(files))
@@ -157,14 +158,20 @@ def read(path: Path) -> Listed | None:
 
 
 def faults(path: Path) -> tuple[str, ...]:
-    """Everything that is wrong with a record, after reading all of it, every sample too."""
+    """Everything that is wrong with a record's files, after reading them all, every sample too."""
     listed = read(path)
     if listed is None:
         return ()
+    found = [*changed(path)]
     if listed.damaged is not None:
-        return (listed.damaged.fault,)
+        return tuple(found) or (listed.damaged.fault,)
     record = Record.load(str(path.absolute()), path.parent)
-    found = [f"{name} missing; `ream report` makes it again" for name in _missing_texts(path)]
+    found += [f"{name} missing; `ream report` makes it again" for name in _missing_texts(path)]
+    found += [
+        f"{name} missing, of which {SUMS} has a checksum"
+        for name in missing(path)
+        if name not in (*_MADE_AGAIN, *_NEEDED)
+    ]
     try:
         for _ in lines(record):
             pass
@@ -211,14 +218,14 @@ def _row(row: RowResult) -> RowEntry:
 def _cut(samples: Path) -> str | None:
     """Whether the samples end in the middle of a line, as on a disk that was full."""
     try:
-        with opened(samples) as file:
-            end = file.seek(0, 2)
-            if end == 0:
-                return None
-            file.seek(end - 1)
-            return None if file.read(1) == b"\n" else f"{SAMPLES} ends in the middle of a line"
+        last = deque(lines_of(samples), maxlen=1)
     except OSError as cause:
         return f"{SAMPLES}: {cause.strerror}"
+    return (
+        None
+        if all(line.endswith(b"\n") for line in last)
+        else f"{SAMPLES} ends in the middle of a line"
+    )
 
 
 def _file_stamp(path: Path) -> str:
@@ -226,7 +233,8 @@ def _file_stamp(path: Path) -> str:
         status = path.stat()
     except OSError:
         return "-"
-    return f"{status.st_size}.{status.st_mtime_ns}"
+    # The first time can be set by anybody, the second only by writing.
+    return f"{status.st_size}.{status.st_mtime_ns}.{status.st_ctime_ns}"
 
 
 def _text(value: Any) -> str | None:

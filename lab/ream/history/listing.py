@@ -20,6 +20,7 @@ from ream.record.record import (
     SERIES,
     TABLE,
 )
+from ream.record.sums import SUMS
 from ream.report.numbers import fit
 
 RATIO_COLUMNS = 5
@@ -27,7 +28,7 @@ DIGITS = 3
 SIGNIFICANT = 5
 MOST_NAMED = 4
 """Of ratios; a run with --per-patch has dozens."""
-FILES = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, CONSOLES)
+FILES = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, CONSOLES, SUMS)
 
 
 def listing(entries: Iterable[Entry], choice: Choice) -> Iterator[str]:

@@ -15,7 +15,7 @@ from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
-from ream.record.packed import opened
+from ream.record.packed import lines_of
 from ream.record.record import RUN, SAMPLES, Record
 from ream.report.compaction import alike
 
@@ -43,15 +43,14 @@ def lines(record: Record) -> Iterator[Line]:
     path = record.path / SAMPLES
     seen: Counter[Place] = Counter()
     try:
-        with opened(path) as file:
-            for number, line in enumerate(file, start=1):
-                text = line.decode(errors="replace")
-                sample = Sample.from_json(text, where=f"{path}:{number}")
-                if sample.role == "variant":
-                    seen[sample.row, sample.subject] += 1
-                own = sample.__dataclass_fields__
-                fields = json.loads(text).items()
-                yield Line(sample, {key: value for key, value in fields if key not in own})
+        for number, line in enumerate(lines_of(path), start=1):
+            text = line.decode(errors="replace")
+            sample = Sample.from_json(text, where=f"{path}:{number}")
+            if sample.role == "variant":
+                seen[sample.row, sample.subject] += 1
+            own = sample.__dataclass_fields__
+            fields = json.loads(text).items()
+            yield Line(sample, {key: value for key, value in fields if key not in own})
     except OSError as cause:
         raise ReamError(f"{path}: {cause.strerror}") from cause
     for place, number in _numbers(record).items():
@@ -116,24 +115,5 @@ def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
 
 def _compacted(line: Line) -> Compacted | None:
     """What is known of how much of its work was done; None: all of it, or no such thing."""
-    asked, allocated = line.extra.get("asked"), line.extra.get("allocated")
-    if not isinstance(asked, int) or not isinstance(allocated, int) or allocated <= 0:
-        return None
-    sample = line.sample
-    return Compacted(
-        row=sample.row,
-        launch=sample.launch,
-        round=sample.round,
-        subject=sample.subject,
-        asked=asked,
-        allocated=allocated,
-        time_ns=sample.time_ns,
-        longest_ns=None,
-        page_copy_ns=None,
-        user_ns=None,
-        system_ns=None,
-        idle_ns=None,
-        hog_iterations=None,
-        counters={},
-        verified=sample.verified,
-    )
+    found = Compacted.of_line(line.sample, line.extra)
+    return found if found is not None and found.allocated > 0 else None

@@ -3,9 +3,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from ream.measure.sample import Sample
 from ream.values import Value
+
+_WORK = ("asked", "allocated", "ballast", "longest_ns", "page_copy_ns")
+_OF_CPU = ("user_ns", "system_ns", "idle_ns", "hog_iterations")
 
 
 class CpuTimes(Value):
@@ -59,10 +63,28 @@ class Compacted:
     machine: CpuTimes | None = None
     """What all CPUs did meanwhile."""
 
+    @classmethod
+    def of_line(cls, sample: Sample, extra: Mapping[str, Any]) -> Self | None:
+        """What a line of samples.jsonl has of it, besides its sample; None if it has nothing."""
+        left = dict(extra)
+        own = {name: left.pop(name, None) for name in (*_WORK, *_OF_CPU)}
+        times = {name: left.pop(f"machine_{name}", None) for name in CpuTimes.model_fields}
+        if type(own["asked"]) is not int or type(own["allocated"]) is not int:
+            return None
+        return cls(
+            row=sample.row,
+            launch=sample.launch,
+            round=sample.round,
+            subject=sample.subject,
+            time_ns=sample.time_ns,
+            verified=sample.verified,
+            machine=None if None in times.values() else CpuTimes.model_validate(times),
+            counters={name: value for name, value in left.items() if type(value) is int},
+            **own,
+        )
+
     def extra(self) -> dict[str, Any]:
         """The keys that a line of samples.jsonl has of it."""
-        names = ("asked", "allocated", "ballast", "longest_ns", "page_copy_ns")
-        of_cpu = ("user_ns", "system_ns", "idle_ns", "hog_iterations")
-        own = {name: getattr(self, name) for name in (*names, *of_cpu)}
+        own = {name: getattr(self, name) for name in (*_WORK, *_OF_CPU)}
         times = self.machine.model_dump() if self.machine else {}
         return own | {f"machine_{name}": ns for name, ns in times.items()} | dict(self.counters)

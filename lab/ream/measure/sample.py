@@ -11,6 +11,9 @@ from ream.errors import ReamError
 
 NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 
+BESIDE = "beside"
+"""A key of a line: by name, other quantities of the same operation, in the unit of `time_ns`."""
+
 _LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
 _ROLES = ("variant", "limit")

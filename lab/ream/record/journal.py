@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.errors import BadUsage, CannotRunHere
+from ream.record.packed import lines_of
 
 JOURNAL = "journal.jsonl"
 
@@ -125,11 +126,11 @@ class Journal:
 
     def _read(self) -> None:
         said: dict[str, list[str]] = defaultdict(list)
-        lines = self._path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines):
+        lines = lines_of(self._path)
+        for line in lines:
             if (entry := _entry(line)) is None:
                 # What follows a damaged line may be out of place.
-                self.nr_dropped = len([left for left in lines[number:] if left])
+                self.nr_dropped = len([left for left in (line, *lines) if left.strip()])
                 break
             if "settled" in entry:
                 self._settled[entry["settled"]] = entry["value"]
@@ -162,8 +163,8 @@ class Journal:
 
 def holds_a_round(directory: Path) -> bool:
     """Whether an unfinished record has anything to go on from."""
-    with suppress(OSError), (directory / JOURNAL).open("rb") as lines:
-        likely = (line for line in lines if b'"whole"' in line)
+    with suppress(OSError):
+        likely = (line for line in lines_of(directory / JOURNAL) if b'"whole"' in line)
         return any((entry := _entry(line)) and "whole" in entry for line in likely)
     return False
 

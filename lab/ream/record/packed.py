@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from ream.errors import BadUsage
+from ream.record.regular import MOST_BYTES, MOST_LONG_BYTES, regular, whole
+from ream.record.regular import lines_of as regular_lines
+from ream.record.sums import SUMS, sums_of
 
 SUFFIX = ".gz"
 _LONG = (".jsonl", ".log")
@@ -27,24 +30,49 @@ def place_of(path: Path) -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path, most: int) -> Iterator[BinaryIO]:
     """A file of a record to read, whatever its form.
 
-    Raises OSError as opening it does, and where the body reads what is damaged.
+    Raises OSError as opening it does, if it is no regular file or too large, and where the body
+    reads what is damaged.
     """
     place = place_of(path)
     try:
-        with gzip.open(place) if place != path else path.open("rb") as file:
-            yield cast("BinaryIO", file)
+        with regular(place, most) as file:
+            if place == path:
+                yield file
+            else:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield cast("BinaryIO", unpacked)
     except (EOFError, zlib.error, gzip.BadGzipFile) as cause:
         raise OSError(errno.EIO, "what it holds compressed is damaged") from cause
+
+
+def content_of(path: Path) -> bytes:
+    """All of a file of a record, whatever its form.
+
+    Raises OSError as opening it does, if it is damaged, no regular file or larger than MOST_BYTES.
+    """
+    with _opened(path, MOST_BYTES) as file:
+        return whole(file, MOST_BYTES)
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a file of a record, whatever its form.
+
+    Raises OSError as opening it does, and at what is damaged, no regular file or too large.
+    """
+    with _opened(path, MOST_LONG_BYTES) as file:
+        yield from regular_lines(file, MOST_LONG_BYTES)
 
 
 def pack(record: Path, directory: Path) -> Path:
     """Copy a record into `directory` with its long files compressed; the record itself stays.
 
-    The same record makes the same bytes at any time. Raises BadUsage if the directory has a
-    record of that name already, or if it cannot be written; nothing of the copy stays then.
+    The same record makes the same bytes at any time, and the copy has checksums of its own files.
+    Raises BadUsage if the directory has a record of that name already, if a file of the record
+    cannot be read or is no regular file, or if the copy cannot be written; nothing of it stays
+    then.
     """
     place, fresh = directory / record.name, directory / f".{record.name}.new"
     try:
@@ -53,8 +81,10 @@ def pack(record: Path, directory: Path) -> Path:
             raise BadUsage(f"{place}: there is such a record already, and records never change")
         fresh.mkdir()
         try:
-            for file in sorted(path for path in record.rglob("*") if path.is_file()):
-                _copy(file, fresh / file.relative_to(record))
+            for file in sorted(path for path in record.rglob("*") if not path.is_dir()):
+                if (name := file.relative_to(record)) != Path(SUMS):
+                    _copy(file, fresh / name)
+            (fresh / SUMS).write_text(sums_of(fresh), encoding="utf-8")
             fresh.rename(place)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
@@ -64,9 +94,13 @@ def pack(record: Path, directory: Path) -> Path:
 
 
 def _copy(file: Path, to: Path) -> None:
+    try:
+        with regular(file, MOST_LONG_BYTES) as opened:
+            content = whole(opened, MOST_LONG_BYTES)
+    except OSError as cause:
+        raise BadUsage(f"{file}: {cause.strerror}; the record is not packed") from cause
+    if file.suffix in _LONG or file.name == _RECEIPT:
+        # Without name and time in its head, so that packing again changes nothing.
+        to, content = to.with_name(to.name + SUFFIX), gzip.compress(content, mtime=0)
     to.parent.mkdir(exist_ok=True)
-    if file.suffix not in _LONG and file.name != _RECEIPT:
-        shutil.copyfile(file, to)
-        return
-    # Without name and time in its head, so that packing again changes nothing.
-    to.with_name(to.name + SUFFIX).write_bytes(gzip.compress(file.read_bytes(), mtime=0))
+    to.write_bytes(content)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ream.errors import BadUsage
 from ream.record.journal import holds_a_round
+from ream.record.packed import lines_of
 from ream.record.record import (
     PARTIAL,
     PLAN,
@@ -151,6 +152,6 @@ def _command(partial: Path) -> str:
 
 
 def _nr_lines(path: Path) -> int:
-    with suppress(OSError), path.open("rb") as lines:
-        return sum(line.endswith(b"\n") for line in lines)
+    with suppress(OSError):
+        return sum(line.endswith(b"\n") for line in lines_of(path))
     return 0

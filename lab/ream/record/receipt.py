@@ -183,6 +183,8 @@ class Receipt(Value):
     settings: Settings
     benchmark: str | None = None
     """Digest of the sources that measure; numbers of another one are of another benchmark."""
+    summary_id: str | None = None
+    """Digest of the sources and tables that made run.json of the samples."""
     guest: Guest | None = None
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Which object each timed function came from: the native stage's own."""

@@ -20,7 +20,8 @@ from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
 from ream.paths import data_dir
 from ream.record.journal import JOURNAL, Journal, holds_a_round, told
-from ream.record.packed import opened
+from ream.record.packed import SUFFIX, content_of, lines_of
+from ream.record.sums import SUMS, differing, has_sums, sums_of
 
 SCHEMA = 1
 """Of run.json and receipt.json; docs/format.md says what it means."""
@@ -47,8 +48,15 @@ FRESH = ".new"
 
 _OWN = (RUN, RECEIPT, SAMPLES)
 """What makes a directory a record, if only a damaged one."""
-_WHOLE = {RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, JOURNAL}
-_FILES = {*_WHOLE, CONSOLES, "journal.new", *(f".{name}{FRESH}" for name in _WHOLE)}
+_READ = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE)
+"""What we read of a finished record, or show of it; each may have its compressed form instead."""
+SUMMED = "summary_id"
+"""The receipt's key that every ream writes which writes checksums."""
+NOT_USED = "the record is damaged and not used"
+_OURS = {*_READ, SUMS, SERIES, JOURNAL}
+_PASSING = {SERIES, JOURNAL, "journal.new", *(f".{name}{FRESH}" for name in _OURS)}
+"""What a finished record has not, or not for long."""
+_FILES = {*_OURS, *_PASSING}
 _TIME = "%Y%m%dT%H%M%SZ"
 _BEGINS = re.compile(r"\.?(\d{8}T\d{6}Z)-")
 _PARTIAL = re.compile(r"\.\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{4}\.partial")
@@ -132,7 +140,7 @@ class RecordWriter:
     def noise_until(self) -> float:
         """Up to which `t_s` an earlier start of the run has looked; 0 if there was none."""
         with suppress(OSError):
-            for line in reversed((self._partial / NOISE).read_bytes().splitlines()):
+            for line in reversed([*lines_of(self._partial / NOISE)]):
                 with suppress(ValueError, TypeError, KeyError):  # a line that a death cut off
                     return float(json.loads(line)["t_s"])
         return 0.0
@@ -169,6 +177,7 @@ class RecordWriter:
                 _write_durably(self._partial / name, text)
             os.fsync(self._samples.fileno())
             self._samples.close()
+            _write_durably(self._partial / SUMS, sums_of(self._partial, _PASSING))
             # rename() refuses to replace a directory that holds anything, and records do.
             self._partial.rename(self.path)
             # Last: a death before the rename must still find what to go on from.
@@ -277,9 +286,13 @@ def _claim(runs: Path, final: Path, partial: Path) -> int:
 
 def is_ours(partial: Path) -> bool:
     """Whether a directory is an unfinished record; --output may point anywhere."""
-    with suppress(OSError):
-        held = {entry.name for entry in partial.iterdir()}
-        return _PARTIAL.fullmatch(partial.name) is not None and held <= _FILES
+    with suppress(OSError), os.scandir(partial) as held:
+        return _PARTIAL.fullmatch(partial.name) is not None and all(
+            entry.is_dir(follow_symlinks=False)
+            if entry.name == CONSOLES
+            else entry.name in _FILES and entry.is_file(follow_symlinks=False)
+            for entry in held
+        )
     return False
 
 
@@ -335,22 +348,32 @@ class Record:
     def load(cls, asked: str, runs: Path) -> Self:
         """A record by its run id, by the path of its directory, or the "last" one.
 
-        runs: the directory that holds records. Raises BadUsage if there is none, or if what is
-        there was not written by a ream that this one understands.
+        runs: the directory that holds records. Raises BadUsage if there is none, if a file of it
+        is not what its checksum says, or if it was not written by a ream that this one
+        understands. Of a record without checksums only the last is known.
         """
         path = find_record(asked, runs)
-        return cls(path, read_object(path / RUN), read_object(path / RECEIPT))
+        for fault in changed(path):
+            raise BadUsage(f"{path}: {fault}; {NOT_USED}")
+        found = cls(path, read_object(path / RUN), read_object(path / RECEIPT))
+        if SUMMED in found.receipt and not has_sums(path):
+            raise BadUsage(f"{path}: {SUMS} missing, with which it was written; {NOT_USED}")
+        return found
 
     def samples(self) -> Iterator[Sample]:
         """Its samples, in the order they were taken; raises ReamError at a line that is none."""
         path = self.path / SAMPLES
         try:
-            with opened(path) as lines:
-                for number, line in enumerate(lines, start=1):
-                    text = line.decode(errors="replace")
-                    yield Sample.from_json(text, where=f"{path}:{number}")
+            for number, line in enumerate(lines_of(path), start=1):
+                text = line.decode(errors="replace")
+                yield Sample.from_json(text, where=f"{path}:{number}")
         except OSError as cause:
             raise ReamError(f"{path}: {cause.strerror}") from cause
+
+
+def changed(path: Path) -> Iterator[str]:
+    """What of a record is not as its checksums say: each a line that begins with a file's name."""
+    return differing(path, [name + form for name in _READ for form in ("", SUFFIX)])
 
 
 def find_record(asked: str, runs: Path) -> Path:
@@ -402,8 +425,7 @@ def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:
     """
     more = f"; {way_out}" if way_out else ""
     try:
-        with opened(path) as file:
-            value = json.loads(file.read().decode())
+        value = json.loads(content_of(path).decode())
     except OSError as cause:
         raise BadUsage(f"{path}: {cause.strerror}{more}") from cause
     except (ValueError, RecursionError) as cause:

@@ -21,6 +21,7 @@ from ream.kernel.source import LATEST
 from ream.measure.stable import Stable
 from ream.paths import SERIES as SHIPPED
 from ream.record.journal import unlike
+from ream.record.packed import content_of
 from ream.record.partial import read_plan, run_of
 from ream.record.receipt import anonymous
 from ream.record.record import SCHEMA, SERIES
@@ -157,7 +158,7 @@ def _of(adapter: TypeAdapter[T], value: object) -> T:
 
 def _variants(partial: Path) -> tuple[Variant, ...]:
     try:
-        kept = json.loads((partial / SERIES).read_text(encoding="utf-8"))
+        kept = json.loads(content_of(partial / SERIES))
     except OSError as cause:
         raise ValueError(f"{SERIES}: {cause.strerror}") from cause
     return tuple(

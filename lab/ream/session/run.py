@@ -34,6 +34,7 @@ from ream.record.record import (
 )
 from ream.report import letter, table
 from ream.report.contract import Summary
+from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 from ream.session.benchmark import benchmark_id
 from ream.session.guests import doubts
@@ -94,7 +95,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             measured, ended = until_stable(run, work)
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
         summary = run.summary(measured, receipt)
-        record.write(PLAN, pretty(anonymous(run.plan)))
+        record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
         path = record.finish(
             summary.to_object(),
             receipt.to_object(),
@@ -269,6 +270,7 @@ class Run:
                 ended=ended,
             ),
             benchmark=benchmark_id(request.experiment.name, request.stage),
+            summary_id=summary_id(),
             guest=measured.guest,
             symbols=measured.symbols,
             stubs=measured.stubs,
@@ -290,6 +292,18 @@ class Run:
                 f" {self.resumed[-1]}: rounds of a launch may come from two starts, and load, steal"
                 " and noise are of the last"
             )
+
+    def ran(self, measured: Measured) -> dict[str, Any]:
+        """For plan.json: what the summary is made of besides samples and receipt."""
+        return Ran.of(
+            self.request.experiment,
+            measured.rows,
+            unit=measured.unit,
+            units=measured.units,
+            skipped=measured.skipped,
+            remarks=measured.remarks,
+            left_out=measured.left_out,
+        ).model_dump(mode="json")
 
     def so_far(self, measured: Measured) -> Summary:
         """What the record would say if it ended now."""

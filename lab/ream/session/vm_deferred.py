@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere
@@ -13,7 +14,7 @@ from ream.experiment import STRUCT_PAGE_BYTES, DeferredInit, DeferredInitRow, fo
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
-from ream.measure.sample import Sample
+from ream.measure.sample import BESIDE, Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
@@ -248,9 +249,9 @@ def measure_deferred_vm(
             for row in its
         },
         beside=tuple(
-            ("boot to PID 1", replace(sample, time_ns=booted.times.boot_ns))
+            (name, replace(sample, time_ns=time_ns))
             for sample, booted in taken.timed
-            if booted.times.boot_ns != sample.time_ns
+            for name, time_ns in _beside(sample, booted).items()
         ),
         skipped={
             **suited.skipped,
@@ -346,7 +347,7 @@ def _measure(
                 continue
             for row in by_shape[boot.shape]:
                 sample = sample_of(booted, row, boot)
-                record.append(sample, _extra(booted))
+                record.append(sample, _extra(sample, booted))
                 taken.timed.append((sample, booted))
     return taken
 
@@ -366,9 +367,16 @@ def sample_of(booted: Booted, row: DeferredInitRow, boot: DeferredBoot) -> Sampl
     )
 
 
-def _extra(booted: Booted) -> dict[str, int | str | None]:
+def _beside(sample: Sample, booted: Booted) -> dict[str, int]:
+    """The whole boot, of a row that times a part of it."""
+    boot_ns = booted.times.boot_ns
+    return {} if boot_ns == sample.time_ns else {"boot to PID 1": boot_ns}
+
+
+def _extra(sample: Sample, booted: Booted) -> dict[str, Any]:
     """What only this stage knows of a sample; docs/format.md names it."""
     return {
+        BESIDE: _beside(sample, booted),
         "message_ms": booted.times.message_ms,
         "digest": "-".join(state.digest for state in booted.states),
         "nr_taken": sum(len(state.taken) for state in booted.states),

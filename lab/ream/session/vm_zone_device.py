@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from ream.errors import BadUsage
 from ream.experiment import ZoneDevice, ZoneDeviceRow, is_copy
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
-from ream.measure.sample import Sample
+from ream.measure.sample import BESIDE, Sample
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
@@ -200,7 +201,8 @@ def _measure(
                 record.keep(f"consoles/{boot.log.name}", boot.log)
                 continue
             for sample in samples_of(checked, by_device[boot.device], boot):
-                record.append(sample, _extra(checked))
+                row = next(row for row in by_device[boot.device] if row.name == sample.row)
+                record.append(sample, _extra(row, checked))
                 yield sample, checked
 
 
@@ -255,9 +257,10 @@ def samples_of(
         )
 
 
-def _extra(checked: Checked) -> dict[str, int | str | None]:
+def _extra(row: ZoneDeviceRow, checked: Checked) -> dict[str, Any]:
     """What only this stage knows of a sample; docs/format.md names it."""
     return {
+        BESIDE: quantities_beside(row, checked),
         "memmap_init_ns": checked.init_ns,
         "bind_ns": checked.bind.bind_ns,
         "unbind_ns": checked.bind.unbind_ns,
@@ -279,8 +282,13 @@ def remarks(row: ZoneDeviceRow, names: Iterable[str], taken: Iterable[Taken]) ->
 
 def beside(row: ZoneDeviceRow, sample: Sample, checked: Checked) -> Iterator[tuple[str, Sample]]:
     """What else one sample of a row says: of what its users wait for, or of a part of it."""
-    if sample.row != row.name:
-        return
+    if sample.row == row.name:
+        for name, time_ns in quantities_beside(row, checked).items():
+            yield name, replace(sample, time_ns=time_ns)
+
+
+def quantities_beside(row: ZoneDeviceRow, checked: Checked) -> dict[str, int]:
+    """By name, the other times of a row's operation, of those that were measured."""
     bind = checked.bind
     if not row.in_namespace:
         said = {"memmap_init_zone_device()": checked.init_ns, "memunmap_pages()": bind.unbind_ns}
@@ -288,9 +296,7 @@ def beside(row: ZoneDeviceRow, sample: Sample, checked: Checked) -> Iterator[tup
         said = {"ndctl create-namespace": bind.bind_ns}
     else:
         said = {"whole bind": bind.bind_ns, "whole unbind": bind.unbind_ns}
-    for name, time_ns in said.items():
-        if time_ns:
-            yield name, replace(sample, time_ns=time_ns)
+    return {name: time_ns for name, time_ns in said.items() if time_ns}
 
 
 def initramfs_of(

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ream.errors import BadUsage
 from ream.experiment import RUNNING
 from ream.measure.sample import Sample
-from ream.record.packed import opened
+from ream.record.packed import lines_of
 from ream.record.record import Record
 from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, holds, noise, points, tables
@@ -241,8 +241,7 @@ def _one(name: str, result: Result) -> str:
 
 def _moments(path: Path) -> tuple[list[Mapping[str, Any]], int]:
     try:
-        with opened(path) as lines:
-            return noise.moments(line.decode(errors="replace") for line in lines)
+        return noise.moments(line.decode(errors="replace") for line in lines_of(path))
     except FileNotFoundError:  # records had none before
         return [], 0
     except OSError as cause:

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""run.json made again from a record's samples, and what of it is not as it was written.
+
+Where the same sources make it (receipt.json has their digest), every field has to be the same. A
+record of another version may differ because that version computed otherwise; this cannot be told
+from a change by hand, so such differences are reported apart, and are no fault.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ream.errors import ReamError
+from ream.experiment import Experiment
+from ream.history import like
+from ream.history.ratios import Line, lines, ratios_of
+from ream.measure import statistics
+from ream.measure.compaction import Compacted
+from ream.measure.sample import BESIDE, Sample
+from ream.paths import PUBLISHED
+from ream.published import load_tables
+from ream.record.receipt import Receipt, anonymous
+from ream.record.record import PLAN, RUN, SUMMED, Record, read_object
+from ream.report.contract import Summary
+from ream.report.numbers import rounded
+from ream.report.ran import RAN, Ran, summary_id
+from ream.report.summary import summarise
+
+MOST_NAMED = 8
+"""Fields of a record that are named; the number of all of them is said."""
+LONGEST_VALUE = 60
+"""Characters of a value worth repeating."""
+ABSENT = "absent"
+
+_EXPERIMENT: TypeAdapter[Experiment] = TypeAdapter(Experiment)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A field of run.json that is not what the samples give."""
+
+    path: str
+    stored: str
+    computed: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is {self.stored}, its samples give {self.computed}"
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What making a record's numbers again has found."""
+
+    faults: tuple[str, ...] = ()
+    """What this version of ream would have written otherwise, had it made the record: it has."""
+    other_version: str | None = None
+    """That a record of another version differs, and in what."""
+
+
+def recompute(record: Record) -> Recomputed:
+    """Make every number of a record again; raises ReamError if its samples cannot be read."""
+    taken = tuple(lines(record))
+    made_here = record.receipt.get(SUMMED) == summary_id()
+    try:
+        found = tuple(_differences(record, taken))
+    # What a record of another version, or a damaged one, may be short of is anything.
+    except (ReamError, ValueError, TypeError, KeyError, AttributeError) as cause:
+        said = f"{RUN} cannot be made again from the samples: {str(cause).splitlines()[0]}"
+        return Recomputed((said,)) if made_here else Recomputed(other_version=said)
+    if made_here:
+        more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
+        named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
+        return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
+    if not found:
+        return Recomputed()
+    rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""
+    return Recomputed(other_version=f"{RUN}: {found[0]}{rest}")
+
+
+def _differences(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
+    if SUMMED not in record.receipt:  # of a ream that did not keep what it was made of
+        return _of_parts(record, taken)
+    made = json.loads(json.dumps(_summary(record, taken).to_object()))
+    return compared(anonymous(record.run), anonymous(made))
+
+
+def _summary(record: Record, taken: Sequence[Line]) -> Summary:
+    """What this version says of the record's samples.
+
+    Raises what reading plan.json and receipt.json raises, ValueError among others.
+    """
+    plan = read_object(record.path / PLAN)
+    if not plan.keys() >= (needed := {RAN, "experiment", "run", "stage"}):
+        raise ValueError(f"{PLAN} has no {', '.join(sorted(needed - plan.keys()))}")
+    ran = Ran.model_validate_json(json.dumps(plan[RAN]))
+    asked = _EXPERIMENT.validate_json(json.dumps(plan["experiment"]))
+    fields = {name: value for name, value in record.receipt.items() if name != "schema"}
+    receipt = Receipt.model_validate_json(json.dumps(fields))
+    return summarise(
+        asked,
+        ran.rows_of(asked),
+        [line.sample for line in taken],
+        load_tables(PUBLISHED),
+        receipt,
+        run=plan["run"],
+        stage=plan["stage"],
+        variants=tuple(receipt.kernel.variants),
+        skipped=ran.skipped,
+        unit=ran.unit,
+        units=ran.units,
+        compacted=[one for line in taken if (one := Compacted.of_line(line.sample, line.extra))],
+        remarks=ran.remarks,
+        left_out=ran.left_out,
+        beside=[one for line in taken for one in _beside(line)],
+    )
+
+
+def _beside(line: Line) -> Iterator[tuple[str, Sample]]:
+    for name, time_ns in line.extra.get(BESIDE, {}).items():
+        yield name, replace(line.sample, time_ns=time_ns)
+
+
+def compared(stored: object, computed: object, path: str = "") -> Iterator[Difference]:
+    """Every field, down to the last number, in which two objects of JSON differ."""
+    if isinstance(stored, Mapping) and isinstance(computed, Mapping):
+        for name in {**stored, **computed}:
+            inner = f"{path}.{name}" if path else str(name)
+            yield from compared(stored.get(name, ABSENT), computed.get(name, ABSENT), inner)
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        for number, (old, new) in enumerate(zip(stored, computed, strict=True)):
+            yield from compared(old, new, f"{path}[{_name(new, number)}]")
+    elif stored != computed or type(stored) is not type(computed):
+        yield Difference(path, _short(stored), _short(computed))
+
+
+def _name(value: object, number: int) -> str:
+    name = value.get("row") if isinstance(value, Mapping) else None
+    return name if isinstance(name, str) else str(number)
+
+
+def _short(value: object) -> str:
+    text = value if value is ABSENT else json.dumps(value)
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def _of_parts(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
+    """What can be made of samples alone: the medians, numbers and ratios of every variant."""
+    ratios = ratios_of(record)
+    for row, its in like.rows_of(record).items():
+        samples = [line.sample for line in taken if line.sample.row == row]
+        for name, stored in like.part(its, "variants").items():
+            level = statistics.level(samples, name)
+            if level is None or not isinstance(stored, Mapping):
+                continue
+            made: dict[str, Any] = {
+                "median": round(level.time_ns),
+                "rounds": level.nr_samples,
+                "launches": level.nr_launches,
+                "threads": level.threads,
+                "nr_bytes": round(level.nr_bytes),
+            }
+            if (ratio := ratios.get((row, name))) is not None:
+                made["ratio"] = rounded(ratio.ratio)
+            old = {field: stored[field] for field in made if field in stored}
+            new = {field: made[field] for field in old}
+            yield from compared(old, new, f"rows[{row}].variants.{name}")

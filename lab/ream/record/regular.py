@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The one way to a file of a record: regular files only, and none larger than any run writes.
+
+Whatever lies in a directory of records, as a FIFO, a device or a file without end, is an error of
+one line; it neither blocks the reader nor fills the memory.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import IO
+
+MOST_BYTES = 64 << 20
+"""Of a file that is read whole, as run.json; the largest that was ever written has half of one."""
+MOST_LONG_BYTES = 1 << 30
+"""Of a file that is read line by line, as samples.jsonl: five million samples."""
+LONGEST_LINE = 16 << 20
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+@contextmanager
+def regular(path: Path, most: int) -> Iterator[BufferedReader]:
+    """A regular file of at most so many bytes, to read.
+
+    Raises OSError as opening it does, and where it is of another kind (EINVAL) or larger (EFBIG).
+    """
+    try:
+        # Without O_NONBLOCK, opening a FIFO waits for somebody who writes to it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as cause:
+        if cause.errno == errno.ENXIO:
+            raise OSError(errno.EINVAL, "a socket or a device, not a regular file") from cause
+        raise
+    try:
+        _check(os.fstat(descriptor), most)
+        file = os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    with file:
+        yield file
+
+
+def _check(status: os.stat_result, most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for is_it, name in _KINDS if is_it(status.st_mode)), "something else")
+        raise OSError(errno.EINVAL, f"{kind}, not a regular file")
+    if status.st_size > most:
+        raise _too_large(most)
+
+
+def whole(file: IO[bytes], most: int) -> bytes:
+    """All that a file holds, decompressed where it is; raises OSError (EFBIG) if that is more."""
+    content = file.read(most + 1)
+    if len(content) > most:
+        raise _too_large(most)
+    return content
+
+
+def lines_of(file: IO[bytes], most: int) -> Iterator[bytes]:
+    """The lines of a file; raises OSError (EFBIG) if one, or all of them, are longer than any."""
+    nr_bytes = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        nr_bytes += len(line)
+        if len(line) > LONGEST_LINE:
+            raise OSError(errno.EFBIG, f"a line of more than {LONGEST_LINE >> 20} MiB")
+        if nr_bytes > most:
+            raise _too_large(most)
+        yield line
+
+
+def _too_large(most: int) -> OSError:
+    return OSError(errno.EFBIG, f"more than {most >> 20} MiB, which no run writes")

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""SHA256SUMS: the checksums of a record's files, in the record, as sha256sum(1) writes them.
+
+They are written once, as the last file of a finished record or of a packed copy, and cover the
+files as they lie there: `sha256sum -c SHA256SUMS` in the directory says the same as ream. They
+tell what has changed since, by accident or by hand; who changes the sums as well is found by
+`ream reindex`, which makes the numbers again from the samples.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ream.record.regular import MOST_BYTES, MOST_LONG_BYTES, regular, whole
+
+SUMS = "SHA256SUMS"
+
+_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\\\0\n]+)")
+
+
+def sums_of(directory: Path, leave_out: Collection[str] = ()) -> str:
+    """The content of SHA256SUMS for every regular file below a directory but itself.
+
+    leave_out: names of files that do not stay. Raises OSError if one cannot be read.
+    """
+    names = sorted(
+        str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()
+    )
+    return "".join(
+        f"{_digest(directory / name)}  {name}\n"
+        for name in names
+        if name != SUMS and name not in leave_out
+    )
+
+
+def has_sums(record: Path) -> bool:
+    """Whether a record has checksums; records of an older ream have none."""
+    return (record / SUMS).exists() or (record / SUMS).is_symlink()
+
+
+def differing(record: Path, used: Iterable[str]) -> Iterator[str]:
+    """What is wrong with a record's files by its checksums: each a line that begins with a name.
+
+    used: names of files that ream reads of a record; those that have no checksum are named, too.
+    A file that is missing is not among them: missing() has those. Nothing of a record without
+    checksums.
+    """
+    if not has_sums(record):
+        return
+    try:
+        known = _read(record)
+    except (OSError, ValueError) as cause:
+        said = cause.strerror if isinstance(cause, OSError) else cause
+        yield f"{SUMS}: {said}; it cannot be told whether the record has changed"
+        return
+    for name, digest in known.items():
+        try:
+            if _digest(record / name) != digest:
+                yield f"{name}: its SHA-256 is not that in {SUMS}: it has changed since it was made"
+        except FileNotFoundError:
+            continue
+        except OSError as cause:
+            yield f"{name}: {cause.strerror}"
+    for name in used:
+        if name not in known and (record / name).exists():
+            yield f"{name}: not in {SUMS}: it was put there since the record was made"
+
+
+def missing(record: Path) -> tuple[str, ...]:
+    """Names of files that a record has a checksum of, and has not."""
+    try:
+        known = _read(record)
+    except (OSError, ValueError):
+        return ()
+    return tuple(name for name in known if not (record / name).exists())
+
+
+def _read(record: Path) -> Mapping[str, str]:
+    """By name of a file its digest; raises OSError, or ValueError at a line that is none."""
+    with regular(record / SUMS, MOST_BYTES) as file:
+        text = whole(file, MOST_BYTES).decode("utf-8")
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _LINE.fullmatch(line)
+        if match is None or not _is_inside(match[2]) or match[2] in found:
+            raise ValueError(f"line {number} is not `<digest>  <file>` of another file")
+        found[match[2]] = match[1]
+    return found
+
+
+def _is_inside(name: str) -> bool:
+    path = Path(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _digest(path: Path) -> str:
+    with regular(path, MOST_LONG_BYTES) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

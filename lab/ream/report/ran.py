@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a summary is made of besides samples and receipt, so that it can be made again."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import ream
+from ream.experiment import Experiment, Row
+from ream.measure.whole import LeftOut
+from ream.paths import CHECKOUT, PUBLISHED
+from ream.record.identity import DIGITS
+from ream.report.contract import Unit
+from ream.values import Sealed, Texts, Value
+
+RAN = "ran"
+"""The key of plan.json that has it."""
+
+_PACKAGE = Path(ream.__file__).parent
+_SOURCES = (
+    "experiment/*.py",
+    "measure/*.py",
+    "report/*.py",
+    "record/identity.py",
+    "record/machine.py",
+    "record/moment.py",
+    "record/noise.py",
+    "record/receipt.py",
+    "grid.py",
+    "published.py",
+    "values.py",
+)
+"""Of the package, what a number of run.json can depend on; a test holds it against imports."""
+
+
+class Ran(Value):
+    """What came of a plan: what summarise() takes that is in neither samples nor receipt."""
+
+    rows: Sealed[str, Sealed[str, Any] | None]
+    """By name and in order, the fields of a row that ran otherwise than asked; else null."""
+    unit: Unit
+    units: Sealed[str, Unit]
+    skipped: Sealed[str, str]
+    remarks: Sealed[str, Texts]
+    left_out: Sealed[str, LeftOut | str]
+
+    @classmethod
+    def of(
+        cls,
+        asked: Experiment,
+        rows: Iterable[Row],
+        *,
+        unit: Unit,
+        units: Mapping[str, Unit],
+        skipped: Mapping[str, str],
+        remarks: Mapping[str, tuple[str, ...]],
+        left_out: Mapping[str, LeftOut | str],
+    ) -> Self:
+        return cls(
+            rows={
+                row.name: None
+                if row == asked.row(row.name)
+                else row.model_dump(mode="json", exclude_unset=True)
+                for row in rows
+            },
+            unit=unit,
+            units=units,
+            skipped=skipped,
+            remarks=remarks,
+            left_out=left_out,
+        )
+
+    def rows_of(self, asked: Experiment) -> Iterator[Row]:
+        """The rows as they ran; raises ValueError if the experiment has no such row."""
+        for name, fields in self.rows.items():
+            row = asked.row(name)
+            if row is None:
+                raise ValueError(f"a row {name} ran that was not asked for")
+            if fields is None:
+                yield row
+            else:
+                yield type(row).model_validate_json(json.dumps(dict(fields)))
+
+
+@cache
+def summary_id() -> str:
+    """A digest of what makes run.json from samples: our sources, the published tables, and scipy.
+
+    Where it is the same, the same samples make the same numbers.
+    """
+    digest = hashlib.sha256(version("scipy").encode())
+    sources = (path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
+    for path in sorted([*sources, *PUBLISHED.glob("*.toml")]):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(CHECKOUT)}\0{content}\n".encode())
+    return digest.hexdigest()[:DIGITS]

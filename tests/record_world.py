@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Records as a run writes them, from samples to checksums, without anything being measured."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from ream.experiment import Experiment, Row, load
+from ream.measure.compaction import Compacted, CpuTimes
+from ream.measure.sample import BESIDE, Sample
+from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.published import load_tables
+from ream.record.machine import Conditions, Machine
+from ream.record.receipt import Kernel, Ream, Receipt, Settings
+from ream.record.record import PLAN, Record, open_record, pretty
+from ream.record.sums import SUMS, sums_of
+from ream.report import letter, table
+from ream.report.ran import RAN, Ran, summary_id
+from ream.report.summary import summarise
+
+RUN_ID = "20261121T0215{number:02}Z-zone-device-native-ab12"
+VARIANTS = {"before": 6.0, "before-again": 6.0, "published": 3.0, "ream": 1.5}
+LAUNCHES, ROUNDS = 4, 2
+TABLES = load_tables(PUBLISHED)
+
+
+def made(
+    runs: Path, number: int = 0, *, experiment: str = "zone-device", made_by: str | None = None
+) -> Record:
+    """A finished record of two rows, the second of which ran with half of what was asked for.
+
+    made_by: the digest of what made run.json; None: of what this checkout does.
+    """
+    asked = load(EXPERIMENTS / f"{experiment}.toml")
+    asked = asked.model_copy(update={"rows": asked.rows[:2], "launches": LAUNCHES})
+    rows = (asked.rows[0], _changed(asked.rows[1]))
+    run_id = RUN_ID.format(number=number)
+    ran = Ran.of(
+        asked,
+        rows,
+        unit="ns",
+        units={},
+        skipped={},
+        remarks={rows[0].name: ("a remark",)},
+        left_out={},
+    )
+    receipt = _receipt(made_by or summary_id())
+    drawn = list(_samples(rows, random.Random(number)))
+    compacted = [one for _, one in drawn if one is not None]
+    with open_record(runs, run_id) as record:
+        for sample, more in drawn:
+            record.append(sample, _extra(sample, more))
+        summary = summarise(
+            asked,
+            rows,
+            [sample for sample, _ in drawn],
+            TABLES,
+            receipt,
+            run=run_id,
+            stage="native",
+            variants=tuple(VARIANTS),
+            remarks=ran.remarks,
+            compacted=compacted,
+            beside=[
+                (name, sample_of_whole(sample))
+                for sample, _ in drawn
+                for name in _extra(sample, None)[BESIDE]
+            ],
+        )
+        record.append_noise('{"t_s": 1.0}')
+        plan = {
+            "schema": 1,
+            "run": run_id,
+            "stage": "native",
+            "experiment": TypeAdapter(Experiment).dump_python(
+                asked, mode="json", exclude_unset=True, by_alias=True
+            ),
+            RAN: ran.model_dump(mode="json"),
+        }
+        record.write(PLAN, pretty(plan))
+        record.finish(
+            summary.to_object(),
+            receipt.to_object(),
+            table=table.render(summary),
+            letter=letter.render(summary),
+        )
+    return Record.load(run_id, runs)
+
+
+def sample_of_whole(sample: Sample) -> Sample:
+    """The same operation, its whole."""
+    return Sample(**{**vars(sample), "time_ns": 2 * sample.time_ns})
+
+
+def digit_changed(path: Path, name: str, old: str, new: str) -> None:
+    """Edit a file of a record by hand: the first of these texts becomes the other."""
+    text = (path / name).read_text()
+    assert old in text
+    (path / name).write_text(text.replace(old, new, 1))
+
+
+def sums_made_again(path: Path) -> None:
+    """What somebody does who knows of the checksums."""
+    (path / SUMS).write_text(sums_of(path))
+
+
+def first_median(record: Record) -> tuple[str, int]:
+    """The place of a number in run.json that every record has, and the number."""
+    row = record.run["rows"][0]
+    return f"rows[{row['row']}].variants.ream.median", row["variants"]["ream"]["median"]
+
+
+def _changed(row: Row) -> Row:
+    sizes = {name: getattr(row, name) for name in ("device_bytes", "nr_huge") if hasattr(row, name)}
+    return row.model_copy(update={name: value // 2 for name, value in sizes.items()})
+
+
+def _samples(
+    rows: tuple[Row, ...], draw: random.Random
+) -> Iterator[tuple[Sample, Compacted | None]]:
+    for row in rows:
+        for launch in range(LAUNCHES):
+            for number in range(ROUNDS):
+                for name, truth in VARIANTS.items():
+                    sample = Sample(
+                        row=row.name,
+                        launch=launch,
+                        round=number,
+                        role="variant",
+                        subject=name,
+                        threads=1,
+                        time_ns=round(1e6 * truth * draw.gauss(1, 0.02)),
+                        nr_bytes=row.written_bytes,
+                        verified=True,
+                    )
+                    yield sample, _compacted(sample) if hasattr(row, "nr_huge") else None
+
+
+def _compacted(sample: Sample) -> Compacted:
+    return Compacted(
+        row=sample.row,
+        launch=sample.launch,
+        round=sample.round,
+        subject=sample.subject,
+        asked=100,
+        allocated=100 - sample.launch,
+        time_ns=sample.time_ns,
+        longest_ns=sample.time_ns // 50,
+        page_copy_ns=None,
+        user_ns=1000,
+        system_ns=2000,
+        idle_ns=3000 + sample.round,
+        hog_iterations=None,
+        counters={"pgmigrate_success": 500, "compact_stall": sample.round},
+        verified=True,
+        ballast=3,
+        machine=CpuTimes(user_ns=5, system_ns=6, idle_ns=7, steal_ns=8),
+    )
+
+
+def _extra(sample: Sample, more: Compacted | None) -> dict[str, Any]:
+    return {BESIDE: {"the whole": 2 * sample.time_ns}, **(more.extra() if more else {})}
+
+
+def _receipt(made_by: str) -> Receipt:
+    variants: dict[str, list[object]] = {name: [] for name in VARIANTS}
+    kernel = {"tree": "linux 6.12", "tree_key": "ab" * 32, "version": "6.12.117"}
+    machine = dict.fromkeys(Machine.model_fields) | {
+        "flags": [],
+        "caches": [],
+        "nodes": [],
+        "nr_cpus": 2,
+        "nr_usable_cpus": 2,
+        "timer_step_ns": 30,
+        "id": "feedc0ffee00",
+    }
+    return Receipt(
+        machine=Machine.model_validate_json(json.dumps(machine)),
+        conditions=Conditions(
+            load_before=0.5, load_after=1.0, steal_pct=0.0, idle_pct=50.0, others_pct=1.0
+        ),
+        kernel=Kernel.model_validate_json(
+            json.dumps(
+                kernel | {"compiler": "gcc 12", "config_sha256": "cd" * 32, "variants": variants}
+            )
+        ),
+        ream=Ream(version="0.1.0", commit=None, dirty=None),
+        settings=Settings(command="ream run", seed=1, launches=LAUNCHES, rounds={}),
+        summary_id=made_by,
+    )

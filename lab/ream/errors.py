@@ -33,6 +33,14 @@ class Inconclusive(ReamError):
 
 
 class VerificationFailed(ReamError):
-    """Memory does not hold what the oracle says it must."""
+    """Memory does not hold what the oracle says it must, or a kernel crashed or never came back."""
 
     exit_code = 5
+
+
+class WrongVariant(VerificationFailed):
+    """The same, of one variant in a program of several: samples of the others stand."""
+
+    def __init__(self, text: str, variant: str) -> None:
+        super().__init__(text)
+        self.variant = variant

@@ -420,6 +420,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	struct span span;
 	bool verified;
 
+	watch_begin(row->name, launch.variant_names[variant]);
 	set_before(row, ops);
 	set_pre_state(row);
 	span = span_begin();
@@ -443,6 +444,7 @@ static void sample_limit(const struct row *row, unsigned int round, const struct
 	};
 	struct span span;
 
+	watch_begin(row->name, kind->name);
 	memcpy(now.parent_is, now.parent.start, now.parent.bytes);
 	set_before(row, launch_ops(0));
 	set_pre_state(row);

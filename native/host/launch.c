@@ -44,6 +44,7 @@ void *launch_map_small(uintptr_t address, size_t bytes)
 
 void launch_print_sample(const struct sample *sample)
 {
+	watch_end();	/* who reads what we print may take his time */
 	printf("{\"row\": \"%s\", \"launch\": %u, \"round\": %u, ",
 	       sample->row, launch.number, sample->round);
 	printf("\"role\": \"%s\", \"subject\": \"%s\", ",
@@ -121,6 +122,15 @@ static void print_reached(void)
 	puts("]}");
 }
 
+/* Which sample it was whose memory is not as it must be. */
+static void print_wrong(void)
+{
+	const struct watched *watched = watch_now();
+
+	printf("{\"wrong\": true, \"row\": \"%s\", \"subject\": \"%s\"}\n",
+	       watched->row, watched->subject);
+}
+
 static void print_end(void)
 {
 	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, \"told\": {",
@@ -141,8 +151,19 @@ bool launch_has_done(const char *row, unsigned int round)
 
 void launch_end_round(const char *row, unsigned int round)
 {
+	watch_end();
 	printf("{\"whole\": %u, \"row\": \"%s\", ", round, row);
 	print_reached();
+}
+
+static void read_patience(const char *text)
+{
+	unsigned int first_s, least_s;
+	char end;
+
+	if (sscanf(text, "%u:%u%c", &first_s, &least_s, &end) != 2 || !first_s || !least_s)
+		die(RUNNER_USAGE, "--patience %s: not SECONDS:SECONDS", text);
+	watch_set_patience(first_s, least_s);
 }
 
 static void read_done(char *text)
@@ -175,7 +196,7 @@ static void name_variants(char *names)
 static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
-	"               [--control N])\n"
+	"               [--control N] [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
@@ -187,7 +208,9 @@ static const char usage[] =
 	"  --seed       of the order within each round\n"
 	"  --done       rounds of a row that an earlier start has done: they are drawn\n"
 	"               all the same, so that those left have the order they would have had\n"
-	"  --control    millionths by which the variant of that name is slowed\n";
+	"  --control    millionths by which the variant of that name is slowed\n"
+	"  --patience   seconds that the first sample of a row may take, and the least\n"
+	"               that every other one may\n";
 
 struct options {
 	const char *forbidden_path;
@@ -209,6 +232,7 @@ static struct options read_options(int argc, char **argv, const struct experimen
 		{ "seed", required_argument, NULL, 's' },
 		{ "done", required_argument, NULL, 'd' },
 		{ "control", required_argument, NULL, 'C' },
+		{ "patience", required_argument, NULL, 'P' },
 		{ "help", no_argument, NULL, 'h' },
 		{ .name = NULL },
 	};
@@ -243,6 +267,9 @@ static struct options read_options(int argc, char **argv, const struct experimen
 			break;
 		case 'C':
 			launch.control_ppm = strtoull(optarg, NULL, 10);
+			break;
+		case 'P':
+			read_patience(optarg);
 			break;
 		case 'h':
 			printf(usage, experiment->name);
@@ -279,8 +306,10 @@ int launch_main(int argc, char **argv, const struct experiment *experiment)
 	experiment->prepare();
 	kernel_boot_all(machine);
 	pool_start(machine->nr_cpus);
-	if (!experiment->run(options.plan_path))
+	if (!experiment->run(options.plan_path)) {
+		print_wrong();
 		return RUNNER_NOT_VERIFIED;
+	}
 	print_end();
 	return traps_nr_warnings() ? RUNNER_WARNED : RUNNER_OK;
 }

@@ -17,6 +17,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ static struct {
 	struct job waiting[NR_JOBS];
 	unsigned int nr_waiting;
 	void *running[NR_POOL_CPUS];	/* by CPU; NULL = idle */
+	pthread_t thread[NR_POOL_CPUS];	/* likewise */
 	unsigned int nr_cpus;
 	unsigned int nr_used;
 	unsigned int nr_ready;
@@ -83,8 +85,10 @@ static void *pool_thread(void *cpu_number)
 	unsigned int cpu = (unsigned int)(uintptr_t)cpu_number;
 
 	cpu_pin(cpu);
+	traps_enter_thread();
 	kernel_enter_cpu(cpu);
 	pthread_mutex_lock(&pool.lock);
+	pool.thread[cpu] = pthread_self();
 	pool.nr_ready++;
 	pthread_cond_broadcast(&pool.finished);
 	for (;;) {
@@ -181,6 +185,17 @@ static bool is_idle(void)
 		if (pool.running[cpu])
 			return false;
 	return !pool.nr_waiting;
+}
+
+/* For a signal handler, which takes no lock: a job may end meanwhile. */
+unsigned int pool_signal_running(int signal)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int cpu = 1; cpu < pool.nr_cpus; cpu++)
+		if (pool.running[cpu] && !pthread_kill(pool.thread[cpu], signal))
+			nr++;
+	return nr;
 }
 
 FROM_KERNEL void host_drain(void)

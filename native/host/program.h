@@ -8,6 +8,7 @@
 #ifndef REAM_PROGRAM_H
 #define REAM_PROGRAM_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,8 +104,65 @@ unsigned int alternatives_apply(const unsigned int *capability);
  */
 void traps_install(const char *forbidden_path);
 
+/* The same for a thread of the pool; a sample that is stuck is CPU 0's to report. */
+void traps_enter_thread(void);
+
 /* How many WARNs the kernels have raised so far; each was printed. */
 unsigned int traps_nr_warnings(void);
+
+/* watch.c: which sample is under way */
+
+/**
+ * struct watched - the sample that is under way, or was last
+ * @row: Its row's name; NULL before the first.
+ * @subject: The variant, or the limit.
+ * @allowed_ns: How long it may take.
+ * @slowest_ns: The slowest of its row before it; 0 = it is the first.
+ */
+struct watched {
+	const char *row;
+	const char *subject;
+	uint64_t allowed_ns;
+	uint64_t slowest_ns;
+};
+
+const struct watched *watch_now(void);
+
+/* Seconds for the first sample of a row, and least seconds for others. */
+void watch_set_patience(unsigned int first_s, unsigned int least_s);
+
+/**
+ * watch_begin() - from here on a sample is under way
+ * @row: The row's name; has to last, as @subject has.
+ * @subject: The variant's name, or the limit's.
+ *
+ * If it has not ended in time, SIGALRM ends the program. To be called outside
+ * of the clock; a sample before it is over.
+ */
+void watch_begin(const char *row, const char *subject);
+
+/* The sample is verified, and nothing of it is left but to print it. */
+void watch_end(void);
+
+/* fault.c */
+
+/**
+ * struct fault_cause - what is known of a fault besides its address
+ * @symbol: The undefined symbol that was reached; NULL = none.
+ * @file: Where the source has a BUG(); NULL = it is none.
+ * @line: In @file.
+ */
+struct fault_cause {
+	const char *symbol;
+	const char *file;
+	unsigned int line;
+};
+
+/* Learn what is code; before the first report. */
+void fault_prepare(void);
+
+/* Print where this thread is, as JSON; a signal handler's. @cause may be NULL. */
+void fault_report(const siginfo_t *info, const void *context, const struct fault_cause *cause);
 
 /* pool.c: the other CPUs */
 
@@ -125,6 +183,9 @@ void pool_use(unsigned int nr_cpus);
 void pool_run(unsigned int nr_threads,
 	      void (*run)(void *context, unsigned int index, unsigned int nr),
 	      void *context);
+
+/* Send a signal to every pool thread that runs a job; how many there are. */
+unsigned int pool_signal_running(int signal);
 
 /* Forget who took part; then count the CPUs, the caller among them. */
 void pool_reset_participants(void);

@@ -20,6 +20,11 @@ void rounds_arena_written(void)
 	is_evicted = false;
 }
 
+static const char *subject_of(const struct slot *slot)
+{
+	return slot->fill ? slot->fill->name : launch.variant_names[slot->variant];
+}
+
 void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 			 const struct slot *slot, unsigned int nr_threads,
 			 struct span span, bool verified)
@@ -28,7 +33,7 @@ void rounds_print_sample(const struct rounds *rounds, unsigned int round,
 		.row = rounds->row,
 		.round = round,
 		.is_limit = slot->fill,
-		.subject = slot->fill ? slot->fill->name : launch.variant_names[slot->variant],
+		.subject = subject_of(slot),
 		.nr_threads = nr_threads,
 		.span = span,
 		.nr_bytes = rounds->fill.block_bytes * rounds->fill.nr_blocks,
@@ -87,6 +92,7 @@ bool rounds_run(const struct rounds *rounds)
 		for (unsigned int i = 0; i < nr; i++) {
 			const struct slot *slot = &slots[order[i]];
 
+			watch_begin(rounds->row, subject_of(slot));
 			if (slot->fill)
 				sample_fill(rounds, round, slot);
 			else if (!rounds->sample_variant(rounds, round, slot))

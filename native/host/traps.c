@@ -4,11 +4,12 @@
  *
  * Symbols that nobody defines have addresses in a range where nothing is
  * mapped, so calling, reading or writing one faults, and its name is said.
- * BUG() and WARN() are ud2: the kernel's own table tells which.
+ * BUG() and WARN() are ud2: the kernel's own table tells which. What else
+ * faults, and what does not come back, is reported and ends the program.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct bug_entry {
 #define MOST_WARNINGS 20	/* printed; a WARN in a loop over pages says no more */
 #define UD2_BYTES 2
 #define STACK_BYTES 65536
+#define REPORTS_NS 200000000	/* in which the other CPUs say where they are */
 
 struct forbidden {
 	unsigned long address;
@@ -51,16 +53,30 @@ static const struct forbidden *forbidden_at(unsigned long address)
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
-	unsigned long rip = (unsigned long)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
-	unsigned long address = (unsigned long)info->si_addr;
-	const struct forbidden *symbol = forbidden_at(address);
+	const struct forbidden *symbol = forbidden_at((unsigned long)info->si_addr);
+	const struct fault_cause cause = { .symbol = symbol ? symbol->symbol : NULL };
 
 	(void)signal;
-	if (!symbol)
-		die(RUNNER_CRASHED, "kernel code faulted at %#lx, touching %#lx", rip, address);
-	die(RUNNER_UNDEFINED_SYMBOL,
-	    "%s: the kernel reached `%s`, which the native stage does not provide (from %#lx)",
-	    symbol->variant, symbol->symbol, rip);
+	fault_report(info, context, &cause);
+	_exit(symbol ? RUNNER_UNDEFINED_SYMBOL : RUNNER_CRASHED);
+}
+
+/* Which CPU it is that does not come back is not known: all are reported. */
+static void on_stuck(int signal, siginfo_t *info, void *context)
+{
+	const struct timespec moment = { .tv_nsec = REPORTS_NS };
+
+	(void)signal;
+	fault_report(info, context, NULL);
+	if (pool_signal_running(SIGUSR1))
+		nanosleep(&moment, NULL);
+	_exit(RUNNER_CRASHED);
+}
+
+static void on_asked(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	fault_report(info, context, NULL);
 }
 
 static const struct bug_entry *bug_at(unsigned long address)
@@ -74,23 +90,33 @@ static const struct bug_entry *bug_at(unsigned long address)
 	return NULL;
 }
 
+static void warn(const struct fault_cause *cause)
+{
+	const struct watched *watched = watch_now();
+
+	if (nr_warnings++ < MOST_WARNINGS)
+		fprintf(stderr, "kernel: %s: %s: WARNING at %s:%u\n",
+			watched->row ? watched->row : "no row",
+			watched->subject ? watched->subject : "no variant",
+			cause->file, cause->line);
+}
+
 static void on_illegal(int signal, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	const struct bug_entry *bug = bug_at((unsigned long)registers[REG_RIP]);
+	struct fault_cause cause = { .symbol = NULL };
 
 	(void)signal;
-	(void)info;
-	if (!bug)
-		die(RUNNER_CRASHED, "illegal instruction at %#lx",
-		    (unsigned long)registers[REG_RIP]);
-	if (nr_warnings < MOST_WARNINGS)
-		fprintf(stderr, "kernel: %s at %s:%u\n",
-			bug->flags & BUGFLAG_WARNING ? "WARNING" : "BUG",
-			(const char *)&bug->file_disp + bug->file_disp, bug->line);
-	if (!(bug->flags & BUGFLAG_WARNING))
-		die(RUNNER_CRASHED, "the kernel stopped at a BUG");
-	nr_warnings++;
+	if (bug) {
+		cause.file = (const char *)&bug->file_disp + bug->file_disp;
+		cause.line = bug->line;
+	}
+	if (!bug || !(bug->flags & BUGFLAG_WARNING)) {
+		fault_report(info, context, &cause);
+		_exit(RUNNER_CRASHED);
+	}
+	warn(&cause);
 	registers[REG_RIP] += UD2_BYTES;
 }
 
@@ -112,18 +138,48 @@ static void read_forbidden(const char *path)
 	fclose(file);
 }
 
+/* A recursion without end leaves no room on the stack that it is on. */
+static void use_stack(void *stack)
+{
+	const stack_t alternate = { .ss_sp = stack, .ss_size = STACK_BYTES };
+
+	sigaltstack(&alternate, NULL);
+}
+
+static void handle(int signal, void (*handler)(int, siginfo_t *, void *))
+{
+	const struct sigaction action = {
+		.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
+	};
+
+	sigaction(signal, &action, NULL);
+}
+
 void traps_install(const char *forbidden_path)
 {
 	static char stack[STACK_BYTES];
-	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction fault = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	struct sigaction illegal = { .sa_sigaction = on_illegal, .sa_flags = SA_SIGINFO };
 
 	read_forbidden(forbidden_path);
-	sigaltstack(&alternate, NULL);
-	sigaction(SIGSEGV, &fault, NULL);
-	sigaction(SIGBUS, &fault, NULL);
-	sigaction(SIGILL, &illegal, NULL);
+	fault_prepare();
+	use_stack(stack);
+	handle(SIGSEGV, on_fault);
+	handle(SIGBUS, on_fault);
+	handle(SIGFPE, on_fault);
+	handle(SIGTRAP, on_fault);
+	handle(SIGABRT, on_fault);	/* libc, of a heap that was written over */
+	handle(SIGILL, on_illegal);
+	handle(SIGALRM, on_stuck);
+	handle(SIGUSR1, on_asked);
+}
+
+void traps_enter_thread(void)
+{
+	sigset_t stuck;
+
+	sigemptyset(&stuck);
+	sigaddset(&stuck, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &stuck, NULL);
+	use_stack(host_alloc(STACK_BYTES));
 }
 
 unsigned int traps_nr_warnings(void)

@@ -250,6 +250,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	unsigned int nr_threads;
 	bool verified;
 
+	watch_begin(row->name, launch.variant_names[variant]);
 	memcpy(result.mapping, now.is, sizeof(now.is));
 	set_before(row);
 	engine = ops->prepare(&row->request);
@@ -283,6 +284,7 @@ static void sample_limit(const struct row *row, unsigned int round, const struct
 	};
 	struct span span;
 
+	watch_begin(row->name, kind->name);
 	set_before(row);
 	set_pre_state(row);
 	pool_use(nr_threads);

@@ -61,6 +61,12 @@ class Program:
     path: Path
     order: tuple[str, ...]
     forbidden: Path
+    kernels: tuple[Kernel, ...] = ()
+
+
+def map_of(linked: Path) -> Path:
+    """Where the linker says what it has put where in a file."""
+    return linked.with_name(f"{linked.name}.map")
 
 
 def _tool(argv: Sequence[str], cwd: Path) -> str:
@@ -76,7 +82,7 @@ def _relocatable(
     )
     _tool(
         ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", f"--defsym=ream_pad={pad_bytes}"]
-        + ["-T", str(LINKER_SCRIPT), f"@{arguments}", "-o", str(out)]
+        + ["-T", str(LINKER_SCRIPT), f"@{arguments}", "-o", str(out), f"-Map={map_of(out)}"]
         + [str(path) for path in objects],
         out.parent,
     )
@@ -190,9 +196,9 @@ def link_program(
 ) -> Program:
     """Link a launch's program: the kernels in the order given, their data pad_bytes into a page."""
     work.mkdir(parents=True, exist_ok=True)
-    copies, order, lines = [], [], []
+    copies, order, lines, held = [], [], [], tuple(kernels)
     address = FORBIDDEN_BASE
-    for kernel in kernels:
+    for kernel in held:
         copy = work / f"{kernel.name}.o"
         addresses = _isolate(kernel, copy, pad_bytes=pad_bytes, first_address=address)
         address += len(addresses) * FORBIDDEN_BYTES
@@ -203,7 +209,8 @@ def link_program(
     forbidden.write_text("".join(lines))
     program = work / "runner"
     _tool(
-        ["gcc", *LINK_FLAGS, "-o", str(program), *map(str, host), *map(str, copies)],
+        ["gcc", *LINK_FLAGS, f"-Wl,-Map={map_of(program)}", "-o", str(program)]
+        + [str(path) for path in (*host, *copies)],
         work,
     )
-    return Program(program, tuple(order), forbidden)
+    return Program(program, tuple(order), forbidden, held)

@@ -17,23 +17,30 @@ from types import MappingProxyType
 from typing import Any
 
 from ream.command import Command, kill_group, last_words, run
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.errors import CannotRunHere, ReamError, VerificationFailed, WrongVariant
 from ream.experiment import CONTROL
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
+from ream.stage.fault import Fault, fault_of, told, wrong_of
 from ream.stage.link import Kernel, Program
 
 Facts = Mapping[str, int]
 
 EXIT_NO_RESOURCE = 3
 EXIT_NOT_VERIFIED = 5
+EXIT_UNDEFINED_SYMBOL = 7
 EXIT_WARNED = 8
 """The runner's own exit codes; native/host/program.h."""
 
 FACTS_DEADLINE_S = 10.0
 MILLION = 1_000_000
 SILENCE_S = 120.0
-"""A runner prints at least a line per sample; the longest takes some seconds."""
+"""A runner prints at least a line per sample; the longest takes some seconds. It ends by itself a
+sample that does not come back; this is for what that cannot see."""
+FIRST_SAMPLE_S = 60
+"""What the first sample of a row may take in a launch: there is nothing to hold it against."""
+LEAST_SAMPLE_S = 10
+"""What every later one may take at least; more if the slowest of its row is slow (watch.c)."""
 
 
 @dataclass(frozen=True)
@@ -165,17 +172,21 @@ def launch_once(
     done: by row, the rounds that an earlier start of this launch has done: the others are drawn
     as they would have been. control: the share by which the variant of that name is slowed.
     heard: is given every line before what it says is yielded.
-    Raises VerificationFailed when a sample's memory is not what the oracle says, CannotRunHere
-    when memory or CPUs are short, ReamError when the kernel reached what is not provided,
-    warned, crashed, or went silent. The runner never outlives this iterator.
+    Raises VerificationFailed when a sample's memory is not what the oracle says, or its kernel
+    crashed or did not come back; CannotRunHere when memory or CPUs are short, ReamError when the
+    kernel reached what is not provided, warned, or the runner went silent. The runner never
+    outlives this iterator.
     """
     argv = [*_runner(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
+    argv += ["--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():
         argv += ["--done", f"{row}:{nr_rounds}"]
     ended = False
+    faults: list[Fault] = []
+    wrong: str | None = None
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
         tempfile.TemporaryFile(dir=program.path.parent) as said,
@@ -191,6 +202,12 @@ def launch_once(
     ):
         try:
             for text in _lines(process):
+                if (fault := fault_of(text)) is not None:
+                    faults.append(fault)
+                    continue
+                if (subject := wrong_of(text)) is not None:
+                    wrong = subject
+                    continue
                 event = event_of(text, where=f"launch {launch.number}")
                 ended = isinstance(event, End)
                 heard(text)
@@ -201,7 +218,10 @@ def launch_once(
         code = process.wait()
         if code or not ended:
             said.seek(0)
-            raise _failure(code, said.read().decode(errors="replace"), launch.number)
+            words = said.read().decode(errors="replace")
+            if faults:
+                raise _fault(code, faults, program, words)
+            raise _failure(code, words, launch.number, wrong, program)
 
 
 def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
@@ -222,10 +242,27 @@ def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
         deadline = time.monotonic() + SILENCE_S
 
 
-def _failure(code: int, said: str, launch: int) -> ReamError:
+def _fault(code: int, faults: Sequence[Fault], program: Program, said: str) -> ReamError:
+    """A crash or an endless loop of a hosted kernel, and what it had said before.
+
+    What the native stage does not provide may be right in a kernel; all else is wrong.
+    """
+    words = "\n".join((told(faults, program), *([last_words(said)] if said.strip() else [])))
+    if code == EXIT_UNDEFINED_SYMBOL:
+        return ReamError(words)
+    return _wrong(words, faults[0].subject, program)
+
+
+def _wrong(words: str, subject: str | None, program: Program) -> VerificationFailed:
+    if subject in program.order:
+        return WrongVariant(words, subject)
+    return VerificationFailed(words)
+
+
+def _failure(code: int, said: str, launch: int, subject: str | None, program: Program) -> ReamError:
     words = last_words(said)
     if code == EXIT_NOT_VERIFIED:
-        return VerificationFailed(words)
+        return _wrong(words, subject, program)
     if code == EXIT_NO_RESOURCE:
         return CannotRunHere(words)
     if code == EXIT_WARNED:

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hosted kernel that crashed or did not come back: in which function, on which line.
+
+The kernel's objects have no debug information, and are not to be compiled otherwise for its sake.
+The linker's maps lead from an address to an object and a place in it. After a fault that one
+object is compiled again beside the variant's tree, as kbuild recorded it and with -g, which adds
+sections and changes no code; its line is taken if its functions lie where they lay.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from ream.command import Command, run
+from ream.errors import ReamError
+from ream.kernel.build import COMPILE_S
+from ream.kernel.variant import HOME
+from ream.paths import CHECKOUT
+from ream.stage.link import Program, map_of
+
+TOOL_S = 60.0
+NS_PER_S = 1e9
+REGISTERS_PER_LINE = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a runner says of a thread that crashed, or that a sample waited for in vain."""
+
+    number: int
+    """Of the signal; SIGALRM: the sample did not end in time."""
+    canonical: bool
+    """Whether `address` is known; it is not of a pointer that cannot be one."""
+    address: int
+    row: str | None
+    subject: str | None
+    """The variant, or the limit; None before the first sample."""
+    allowed_ns: int
+    slowest_ns: int
+    """Of the row, before this sample; 0: it was the first."""
+    symbol: str | None
+    """The undefined symbol that was reached, if one was."""
+    bug: str | None
+    """File and line of a BUG(), if it is one."""
+    registers: Mapping[str, int]
+    calls: tuple[int, ...]
+    """Return addresses found on the stack, the innermost first; old ones may be among them."""
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Self:
+        """Of a runner's line, as JSON."""
+        return cls(
+            number=said["fault"],
+            canonical=said["canonical"],
+            address=said["address"],
+            row=said["row"],
+            subject=said["subject"],
+            allowed_ns=said["allowed_ns"],
+            slowest_ns=said["slowest_ns"],
+            symbol=said["symbol"],
+            bug=said["file"] and f"{said['file']}:{said['line']}",
+            registers=said["registers"],
+            calls=tuple(said["calls"]),
+        )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A function, and the line it was at."""
+
+    function: str
+    line: str | None
+    """As "mm/memory.c:1042"; None if it is not known."""
+
+    @property
+    def is_of_a_header(self) -> bool:
+        """Whether it is text that other files include."""
+        return self.line is not None and self.line.partition(":")[0].endswith(".h")
+
+    def __str__(self) -> str:
+        return f"{self.function}()" + (f" ({self.line})" if self.line else "")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an address is in the code."""
+
+    frames: tuple[Frame, ...]
+    """The function; before it those that were inlined into it, the innermost first."""
+    offset: int | None = None
+    """From the function's beginning, in a kernel's object."""
+    file: str | None = None
+    """The object; None of the program around the kernels."""
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is code of the kernel's own: what is patched."""
+        return self.file is not None and not self.file.startswith(f"{HOME}/")
+
+    def __str__(self) -> str:
+        """The function whose own text it is, and what is inlined there, and it into what."""
+        innermost, outermost = self.frames[0], self.frames[-1]
+        if innermost.line is None and self.file is not None:
+            return f"{innermost.function}()+{self.offset:#x} ({self.file})"
+        own = next((one for one in self.frames if not one.is_of_a_header), innermost)
+        into = "" if own == outermost else f" inlined into {outermost.function}()"
+        return f"{own}{into}" + ("" if own == innermost else f"; inlined there: {innermost}")
+
+
+def told(faults: Sequence[Fault], program: Program) -> str:
+    """What happened, in a line; then the registers, and what was on the stack.
+
+    faults: of several CPUs, if it is not known which does not come back: the first that is in
+    patched code is told.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        code = Code(program, Path(work))
+        fault = next((one for one in faults if _is_in_kernel(one, code)), faults[0])
+        return "\n".join((_line(fault, code), *_registers(fault), *_calls(fault, code)))
+
+
+def _is_in_kernel(fault: Fault, code: "Code") -> bool:
+    place = code.at(fault.registers["rip"])
+    return place is not None and place.is_kernel
+
+
+def _line(fault: Fault, code: "Code") -> str:
+    who = ": ".join(word for word in (fault.row, fault.subject) if word) or "before any sample"
+    return f"{who}: {_what(fault)}{_where(fault, code)}"
+
+
+def _what(fault: Fault) -> str:
+    name = signal.Signals(fault.number).name
+    if fault.symbol is not None:
+        return f"the kernel reached `{fault.symbol}`, which the native stage does not provide"
+    if fault.bug is not None:
+        return f"BUG at {fault.bug}"
+    if fault.number == signal.SIGALRM:
+        slowest = f"; the slowest of its row took {fault.slowest_ns / NS_PER_S:.3g} s"
+        return (
+            f"no end after {fault.allowed_ns / NS_PER_S:g} s"
+            f"{slowest if fault.slowest_ns else ''}: it loops, or waits for what does not come"
+        )
+    if fault.number not in (signal.SIGSEGV, signal.SIGBUS):
+        return name
+    at = f"address {fault.address:#x}" if fault.canonical else "an address that cannot be one"
+    return f"{name} at {at}"
+
+
+def _where(fault: Fault, code: "Code") -> str:
+    rip = fault.registers["rip"]
+    if (place := code.at(rip, lines=True)) is not None:
+        return f", in {place}"
+    # Called through a pointer that leads nowhere: who called is on the stack.
+    if fault.calls and (caller := code.at(fault.calls[0] - 1, lines=True)) is not None:
+        return f", called from {caller}"
+    return f", at {rip:#x}"
+
+
+def _registers(fault: Fault) -> Iterator[str]:
+    words = [f"{name:>6} {value:016x}" for name, value in fault.registers.items()]
+    for first in range(0, len(words), REGISTERS_PER_LINE):
+        yield " ".join(words[first : first + REGISTERS_PER_LINE])
+
+
+def _calls(fault: Fault, code: "Code") -> Iterator[str]:
+    """One line, of what the kernel's own dumps mark with a question mark."""
+    places = [code.at(address - 1) for address in fault.calls]
+    names = [f"{place.frames[-1].function}()" for place in places if place and place.file]
+    if names:
+        yield f"  on the stack: {', '.join(names)}"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A section of an input file, as a linker's map has it."""
+
+    section: str
+    start: int
+    bytes: int
+    file: Path
+
+
+_PIECE = re.compile(r"^ (\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
+_MAP = "Linker script and memory map"
+"""Before it is what has not been linked."""
+
+_FUNCTION = re.compile(r"^([0-9a-f]+) .{6}F (\S+)\t([0-9a-f]+)(?: \.hidden)? (\S+)$", re.MULTILINE)
+_RECORDED = re.compile(r"^savedcmd_\S+ := (.*?)(?:\s;.*)?$", re.MULTILINE)
+
+
+def pieces(text: str) -> Iterator[_Piece]:
+    """What a linker's map says of input sections."""
+    for section, start, size, file in _PIECE.findall(text.partition(_MAP)[2]):
+        yield _Piece(section, int(start, 16), int(size, 16), Path(file))
+
+
+class Code:
+    """The code of a linked program. work: for objects that are compiled again."""
+
+    def __init__(self, program: Program, work: Path) -> None:
+        self._program = program
+        self._work = work
+        self._maps: dict[Path, tuple[_Piece, ...]] = {}
+        self._with_lines: dict[Path, Path | None] = {}
+
+    def at(self, address: int, *, lines: bool = False) -> Place | None:
+        """Where an address is; None if there is no code. lines: whether to find out the line."""
+        piece = _holding(self._pieces(self._program.path), address)
+        if piece is None:
+            return None
+        if piece.file not in self._copies:
+            return self._ours(address)
+        offset = address - piece.start
+        inner = _holding(self._pieces(piece.file), offset, piece.section)
+        if inner is None:
+            return None
+        linked = {its.linked: its.path for its in self._objects}
+        path = linked.get(inner.file, inner.file)
+        return self._kernels(path, piece.section, offset - inner.start, lines=lines)
+
+    @cached_property
+    def _copies(self) -> frozenset[Path]:
+        return frozenset(self._program.path.parent / f"{name}.o" for name in self._program.order)
+
+    @cached_property
+    def _objects(self) -> tuple["_Object", ...]:
+        return tuple(
+            _Object(*pair)
+            for kernel in self._program.kernels
+            for pair in zip(kernel.linked, kernel.objects, strict=True)
+        )
+
+    def _pieces(self, linked: Path) -> tuple[_Piece, ...]:
+        if linked not in self._maps:
+            self._maps[linked] = tuple(pieces(map_of(linked).read_text(errors="replace")))
+        return self._maps[linked]
+
+    def _ours(self, address: int) -> Place | None:
+        """In the program around the kernels, or in a library."""
+        found = _addr2line(self._program.path, f"{address:#x}", CHECKOUT)
+        return Place(found) if found else None
+
+    def _kernels(self, path: Path, section: str, offset: int, *, lines: bool) -> Place | None:
+        held = [its for its in functions(path) if its.section == section and its.start <= offset]
+        if not held:
+            return None
+        last = max(held, key=lambda its: its.start)
+        root = _build_of(path)
+        place = Place((Frame(last.name, None),), offset - last.start, str(path.relative_to(root)))
+        again = self._compiled_again(path, root) if lines else None
+        if again is None:
+            return place
+        frames = _addr2line(again, f"{offset:#x}", root.parent, "-j", section)
+        return Place(frames, place.offset, place.file) if frames else place
+
+    def _compiled_again(self, path: Path, root: Path) -> Path | None:
+        if path not in self._with_lines:
+            out = self._work / f"{len(self._with_lines)}.o"
+            self._with_lines[path] = out if _compile_with_lines(path, root, out) else None
+        return self._with_lines[path]
+
+
+@dataclass(frozen=True)
+class _Object:
+    """An object as it was linked, perhaps a copy, and as kbuild made it."""
+
+    linked: Path
+    path: Path
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of an object, as its table of symbols has it."""
+
+    name: str
+    section: str
+    start: int
+    bytes: int
+
+
+def functions(path: Path) -> frozenset[Function]:
+    """The functions of an object."""
+    listing = run(Command(("objdump", "-t", str(path)), path.parent, TOOL_S))
+    return frozenset(
+        Function(name, section, int(start, 16), int(size, 16))
+        for start, section, size, name in _FUNCTION.findall(listing)
+    )
+
+
+def _holding(all_of: Iterable[_Piece], address: int, section: str | None = None) -> _Piece | None:
+    for piece in all_of:
+        if 0 <= address - piece.start < piece.bytes and section in (None, piece.section):
+            return piece
+    return None
+
+
+def _build_of(path: Path) -> Path:
+    """The build directory that an object of a variant is in."""
+    return next(parent for parent in path.parents if (parent / ".config").is_file())
+
+
+def recorded(text: str) -> list[str]:
+    """The compiler's words for an object, as kbuild recorded them, without those on files."""
+    match = _RECORDED.search(text)
+    words = shlex.split(match[1]) if match else []
+    outputs = {
+        number + side for number, word in enumerate(words) if word == "-o" for side in (0, 1)
+    }
+    return [
+        word
+        for number, word in enumerate(words)
+        if number not in outputs and not word.startswith("-Wp,-MMD,")
+    ]
+
+
+def _compile_with_lines(path: Path, root: Path, out: Path) -> bool:
+    """Compile a variant's object again, with -g; whether its functions lie where they lay.
+
+    Objtool, which kbuild runs on the result, replaces instructions by others of the same length.
+    """
+    try:
+        words = recorded(path.with_name(f".{path.name}.cmd").read_text(encoding="utf-8"))
+        if not words:
+            return False
+        run(Command((*words, "-g", "-o", str(out)), root, COMPILE_S, {"CCACHE_DISABLE": "1"}))
+        return functions(out) == functions(path)
+    except (OSError, ReamError):  # the function is known, and is said without a line
+        return False
+
+
+def _addr2line(path: Path, address: str, root: Path, *options: str) -> tuple[Frame, ...]:
+    """The functions at an address, the innermost first; none if that is in no function."""
+    words = ("addr2line", "-f", "-i", "-e", str(path), *options, address)
+    try:
+        answer = run(Command(words, path.parent, TOOL_S)).splitlines()
+    except ReamError:
+        return ()
+    pairs = zip(answer[::2], answer[1::2], strict=False)
+    return tuple(Frame(name, _source(line, root)) for name, line in pairs if name != "??")
+
+
+def _source(line: str, root: Path) -> str | None:
+    """A file below a tree and its line, from the words of addr2line."""
+    file, _, number = line.split(" ", maxsplit=1)[0].rpartition(":")
+    if not file or file == "??" or not number.isdigit() or number == "0":
+        return None
+    path = Path(os.path.normpath(file))
+    return f"{path.relative_to(root) if path.is_relative_to(root) else path.name}:{number}"
+
+
+def fault_of(text: str) -> Fault | None:
+    """The fault that a line of a runner is about, if it is one."""
+    if not text.startswith('{"fault"'):
+        return None
+    return Fault.of(json.loads(text))
+
+
+def wrong_of(text: str) -> str | None:
+    """Whose memory is not as it must be, if a line of a runner says that."""
+    if not text.startswith('{"wrong"'):
+        return None
+    subject: str = json.loads(text)["subject"]
+    return subject

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where a kernel was when it crashed or did not come back, as one line of
+ * JSON on standard output. Only calls that a signal handler may make; which
+ * function an address is of is found out by stage/fault.py, afterwards.
+ */
+#define _GNU_SOURCE
+#include <elf.h>
+#include <limits.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include "program.h"
+
+#define PAGE_BYTES 4096UL
+#define STACK_WORDS 256		/* looked at; what is deeper is not asked for */
+#define MOST_CALLS 12
+#define CALL_BYTES 5
+#define CALL_OPCODE 0xe8
+
+/* Lines of this size are not mixed with those that another thread writes. */
+struct line {
+	char text[PIPE_BUF];
+	size_t bytes;
+};
+
+static struct {
+	unsigned long start;
+	unsigned long stop;
+} text;
+
+static const struct {
+	const char *name;
+	int at;
+} registers[] = {
+	{ "rip", REG_RIP }, { "rsp", REG_RSP }, { "eflags", REG_EFL },
+	{ "rax", REG_RAX }, { "rbx", REG_RBX }, { "rcx", REG_RCX },
+	{ "rdx", REG_RDX }, { "rsi", REG_RSI }, { "rdi", REG_RDI },
+	{ "rbp", REG_RBP }, { "r8", REG_R8 }, { "r9", REG_R9 },
+	{ "r10", REG_R10 }, { "r11", REG_R11 }, { "r12", REG_R12 },
+	{ "r13", REG_R13 }, { "r14", REG_R14 }, { "r15", REG_R15 },
+};
+
+#define NR_REGISTERS (sizeof(registers) / sizeof(registers[0]))
+
+static void add(struct line *line, const char *words)
+{
+	while (*words && line->bytes < sizeof(line->text))
+		line->text[line->bytes++] = *words++;
+}
+
+static void add_number(struct line *line, const char *before, unsigned long number)
+{
+	char digits[24], *digit = digits + sizeof(digits);
+
+	*--digit = '\0';
+	do {
+		*--digit = (char)('0' + number % 10);
+		number /= 10;
+	} while (number);
+	add(line, before);
+	add(line, digit);
+}
+
+static void add_text(struct line *line, const char *before, const char *words)
+{
+	add(line, before);
+	add(line, words ? "\"" : "null");
+	add(line, words ? words : "");
+	add(line, words ? "\"" : "");
+}
+
+static void add_registers(struct line *line, const greg_t *values)
+{
+	add(line, ", \"registers\": {");
+	for (size_t i = 0; i < NR_REGISTERS; i++) {
+		add_text(line, i ? ", " : "", registers[i].name);
+		add_number(line, ": ", (unsigned long)values[registers[i].at]);
+	}
+	add(line, "}");
+}
+
+static bool is_text(unsigned long address)
+{
+	return address >= text.start && address < text.stop;
+}
+
+/* A word of the stack that a plain call has left there, perhaps some time ago. */
+static bool is_return_address(unsigned long word)
+{
+	return is_text(word) && is_text(word - CALL_BYTES) &&
+	       *(const unsigned char *)(word - CALL_BYTES) == CALL_OPCODE;
+}
+
+/*
+ * The kernel is compiled without frame pointers. The stack pointer may point
+ * anywhere, so the host's kernel reads for us: what is not there it leaves out.
+ */
+static void add_calls(struct line *line, unsigned long rsp)
+{
+	unsigned long words[STACK_WORDS];
+	size_t in_page = PAGE_BYTES - rsp % PAGE_BYTES;
+	size_t first = in_page < sizeof(words) ? in_page : sizeof(words);
+	const struct iovec local = { words, sizeof(words) };
+	const struct iovec remote[] = {
+		{ (void *)rsp, first },
+		{ (void *)(rsp + first), sizeof(words) - first },
+	};
+	ssize_t bytes = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
+	unsigned int nr = 0;
+
+	add(line, ", \"calls\": [");
+	for (ssize_t i = 0; i < bytes / (ssize_t)sizeof(words[0]) && nr < MOST_CALLS; i++)
+		if (is_return_address(words[i]))
+			add_number(line, nr++ ? ", " : "", words[i]);
+	add(line, "]");
+}
+
+void fault_report(const siginfo_t *info, const void *context, const struct fault_cause *cause)
+{
+	const greg_t *values = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	const struct watched *watched = watch_now();
+	struct line line = { .bytes = 0 };
+
+	add_number(&line, "{\"fault\": ", (unsigned long)info->si_signo);
+	add(&line, info->si_code == SI_KERNEL ? ", \"canonical\": false" :
+						", \"canonical\": true");
+	add_number(&line, ", \"address\": ", (unsigned long)info->si_addr);
+	add_text(&line, ", \"row\": ", watched->row);
+	add_text(&line, ", \"subject\": ", watched->subject);
+	add_number(&line, ", \"allowed_ns\": ", watched->allowed_ns);
+	add_number(&line, ", \"slowest_ns\": ", watched->slowest_ns);
+	add_text(&line, ", \"symbol\": ", cause ? cause->symbol : NULL);
+	add_text(&line, ", \"file\": ", cause ? cause->file : NULL);
+	add_number(&line, ", \"line\": ", cause ? cause->line : 0);
+	add_registers(&line, values);
+	add_calls(&line, (unsigned long)values[REG_RSP]);
+	add(&line, "}\n");
+	/* Nobody is left to be told that it fails. */
+	if (write(STDOUT_FILENO, line.text, line.bytes) < 0)
+		return;
+}
+
+void fault_prepare(void)
+{
+	const Elf64_Phdr *header = (const Elf64_Phdr *)getauxval(AT_PHDR);
+
+	for (unsigned long nr = getauxval(AT_PHNUM); nr; nr--, header++) {
+		if (header->p_type != PT_LOAD || !(header->p_flags & PF_X))
+			continue;
+		text.start = header->p_vaddr;
+		text.stop = header->p_vaddr + header->p_memsz;
+	}
+}

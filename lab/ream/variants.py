@@ -22,6 +22,11 @@ class Variant:
     it is said against that. None: one of the experiment's own, compared with `before`."""
 
     @property
+    def given(self) -> bool:
+        """Whether it is a series that somebody gave: a run can go on without it."""
+        return self.compared_with is not None
+
+    @property
     def patches(self) -> tuple[Patch, ...]:
         return tuple(patch for series in self.series for patch in series.patches)
 

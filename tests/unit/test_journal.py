@@ -36,6 +36,23 @@ def test_what_is_whole_stays_and_what_is_not_is_dropped(tmp_path: Path) -> None:
     once_more.close()
 
 
+def test_what_a_piece_drops_does_not_stay_when_it_is_whole_in_the_end(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    journal.add("launch 0", "1")
+    journal.whole("launch 0")
+    journal.add("launch 0", "2")
+    journal.add("launch 1", "3")
+    journal.drop("launch 0")
+    journal.add("launch 0", "4")
+    journal.whole("launch 0")
+    journal.whole("launch 1")
+    assert (journal.said("launch 0"), journal.said("launch 1")) == (("1", "4"), ("3",))
+    again = reopened(journal, tmp_path)
+    assert (again.said("launch 0"), again.said("launch 1")) == (("1", "4"), ("3",))
+    assert again.nr_dropped == 0
+    again.close()
+
+
 def test_a_journal_of_decisions_alone_holds_no_round(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     journal.settle("rows", ["a"])

@@ -55,7 +55,7 @@ from ream.cli.onward import (
     show_more,
     stable_of,
 )
-from ream.errors import BadUsage
+from ream.errors import BadUsage, VerificationFailed
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def run(
 def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool = False) -> None:
     """Do what is asked, and print the table or the object; or say what would be done.
 
-    Raises what `run_session` raises.
+    Raises what `run_session` raises, and VerificationFailed in the end if it went on without a
+    series that is wrong.
     """
     from dataclasses import replace  # noqa: PLC0415
 
@@ -257,6 +258,8 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
     else:
         sys.stdout.write(table.render(outcome.summary))
     reporter.step(f"record: {outcome.path}")
+    if outcome.summary.wrong:
+        raise VerificationFailed("\n".join(outcome.summary.wrong_words()))
 
 
 def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:

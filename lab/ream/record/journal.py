@@ -2,11 +2,13 @@
 """What a run has got so far, in a form that it can go on from after any death.
 
 A run does pieces, as launches or boots. What a piece says is written as it comes; a mark says that
-everything up to there is to stay. What a death leaves after the last mark of a piece is dropped.
+everything up to there is to stay. What a death leaves after the last mark of a piece is dropped,
+and so is what a piece has said since then if it is to begin again.
 One JSON object a line:
 
     {"piece": "launch 3", "said": ...}
     {"piece": "launch 3", "whole": true}
+    {"piece": "launch 3", "dropped": true}
     {"settled": "rows", "value": ...}
 
 A record that is finished has no journal any more.
@@ -90,6 +92,11 @@ class Journal:
         self._write(_mark(piece))
         self._kept.setdefault(piece, []).extend(self._new.pop(piece, ()))
 
+    def drop(self, piece: str) -> None:
+        """What a piece has said since its last mark is not to stay: it begins again."""
+        self._new.pop(piece, None)
+        self._write(json.dumps({"piece": piece, "dropped": True}) + "\n")
+
     def settled(self, name: str) -> Any:
         """What was decided when the run began; None if it was not."""
         return self._settled.get(name)
@@ -136,6 +143,8 @@ class Journal:
                 self._settled[entry["settled"]] = entry["value"]
             elif "whole" in entry:
                 self._kept.setdefault(entry["piece"], []).extend(said.pop(entry["piece"], ()))
+            elif "dropped" in entry:
+                said.pop(entry["piece"], None)
             else:
                 said[entry["piece"]].append(json.dumps(entry["said"]))
         self.nr_dropped += sum(len(its) for its in said.values())
@@ -195,5 +204,5 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         return None
     if "settled" in entry:
         return entry if isinstance(entry["settled"], str) and "value" in entry else None
-    known = isinstance(entry.get("piece"), str) and ("said" in entry or "whole" in entry)
-    return entry if known else None
+    known = any(word in entry for word in ("said", "whole", "dropped"))
+    return entry if known and isinstance(entry.get("piece"), str) else None

@@ -341,6 +341,8 @@ class Summary(_Part):
     rows: Tuple[RowResult]
     receipt: ReceiptLines
     question: str | None = None
+    wrong: Sealed[str, Texts] = Field(default={}, validate_default=True)
+    """By variant of the user's that is wrong, what it did, in lines: no row has it."""
     grids: Tuple[Grid] = ()
     tables: Tuple[PrintedTable] = ()
     batches: Tuple[Batch] = ()
@@ -348,6 +350,10 @@ class Summary(_Part):
     def to_object(self) -> dict[str, Any]:
         """What `--json` prints and run.json holds."""
         return self.model_dump(mode="json", by_alias=True)
+
+    def wrong_words(self) -> tuple[str, ...]:
+        """A line for each variant that is wrong; `wrong` has all that is known of it."""
+        return tuple(f"{name}: WRONG: {lines[0]}" for name, lines in self.wrong.items() if lines)
 
     def plain(self) -> Self:
         """The same summary with every text in printable ASCII.

@@ -56,6 +56,8 @@ def render(summary: Summary) -> str:
         blocks.append(_wrapped(f"Not run: {'; '.join(each)}."))
     if sees := [*filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary)))]:
         blocks.append(_wrapped("".join(f"{text[0].upper()}{text[1:]}. " for text in sees).rstrip()))
+    if summary.wrong:
+        blocks.append(_wrapped(f"Wrong, and not measured: {'; '.join(summary.wrong_words())}."))
     if receipt.warnings:
         blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
     command = receipt.command or f"./ream run {summary.experiment}"

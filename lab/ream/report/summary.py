@@ -81,6 +81,7 @@ def summarise(
     compacted: Iterable[Compacted] = (),
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     left_out: Mapping[str, LeftOut | str] = MappingProxyType({}),
+    wrong: Mapping[str, str] = MappingProxyType({}),
     beside: Iterable[tuple[str, Sample]] = (),
 ) -> Summary:
     """Everything that is said about a run.
@@ -90,7 +91,8 @@ def summarise(
     skipped: by row name, why a row has no samples. unit: of the samples' values; units: by row
     name, where it is another. compacted: of compaction, what else every sample says.
     remarks: by row name, what the stage has to say of it. left_out: by name of a row that is a part
-    of what was published, what is left out, or why it is not known. beside: other quantities of the
+    of what was published, what is left out, or why it is not known. wrong: by variant that is left
+    out of all rows, what it did. beside: other quantities of the
     same operations, by name.
     Raises BadUsage if a row names a published table or line that is not there.
     """
@@ -136,6 +138,7 @@ def summarise(
         stage=stage,
         run=run,
         question=experiment.question,
+        wrong={name: tuple(what.splitlines()) for name, what in wrong.items()},
         rows=results,
         receipt=_lines(receipt),
         grids=() if _emulated(receipt) else grid.grids(rows, results, tables, experiment.name),

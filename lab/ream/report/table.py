@@ -123,6 +123,7 @@ def _head(summary: Summary) -> Iterator[str]:
     yield from _said("base", f"{receipt.tree}; {receipt.compiler}", indent=0)
     if receipt.patches:
         yield from _said("patches", receipt.patches, indent=0)
+    yield from _all("wrong", summary.wrong_words(), indent=0)
     yield from _said("measured", _measured(summary), indent=0)
     if receipt.guest is not None:
         yield from _said("guest", receipt.guest, indent=0)
@@ -197,7 +198,8 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
         f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
     )
     if row.skipped is None and row.variants:
-        yield from _numbers(row, no_limit=no_limit or row.params.get("measure") == "metadata")
+        no_limit = no_limit or row.params.get("measure") == "metadata"
+        yield from _numbers(row, summary.wrong, no_limit=no_limit)
     elif summary.grids:
         # The published numbers are in the grid; that there are none of ours is all there is to say.
         yield from _all("note", row.notes)
@@ -212,7 +214,7 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     yield from _all("also", row.remarks)
 
 
-def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
+def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterator[str]:
     scale, unit = scale_of([result.median for result in row.variants.values()], row.unit)
     by_entry = any(result.per_entry is not None for result in row.variants.values())
     per, each_scale = entry(row) if by_entry else "page", 1.0
@@ -240,6 +242,7 @@ def _numbers(row: RowResult, *, no_limit: bool) -> Iterator[str]:
                 fit(result.gb_per_s, 6) if rate else "",
                 fit(result.threads, 4, 0),
             )
+    yield from _in_place_of_numbers(wrong)
     for fill in best_fills(row.limits or ((row.limit,) if row.limit else ())):
         yield from _line(
             f"limit {fill.how}",
@@ -268,6 +271,11 @@ def _below(row: RowResult) -> Iterator[str]:
         yield from _said(CONTROL, its)
     if (said := spread(row)) and any((r.launches or 0) > 1 for r in row.variants.values()):
         yield from _said("launches", said)
+
+
+def _in_place_of_numbers(wrong: Iterable[str]) -> Iterator[str]:
+    for name in wrong:
+        yield from _line(name, "WRONG", "", "", "", "", "", "")
 
 
 def beside_words(row: RowResult) -> Iterator[str]:

@@ -4,12 +4,12 @@
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ream.errors import CannotRunHere
+from ream.errors import CannotRunHere, WrongVariant
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
@@ -42,6 +42,9 @@ _LEFT_OUT: Mapping[str, Any] = {"fork": left_out_of}
 """By experiment whose rows are parts of what was published: what measures the rest of the whole."""
 
 LEAST_HUGE_RATIO = 0.95
+
+_WRONG = "wrong"
+"""In the journal: variants that are left out, and what each did."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +89,54 @@ class _Part:
 def measure_native(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
-    """Build the program and launch it as often as asked; raises what the native stage raises."""
+    """Build the program and launch it as often as asked; raises what the native stage raises.
+
+    A series of the user's that is wrong is left out from then on, as long as another one is there;
+    the others keep the rounds that were whole.
+    """
+    while True:
+        try:
+            return _measure_right(request, tree, work=work, record=record, reporter=reporter)
+        except WrongVariant as wrong:
+            _leave_out(wrong, request, record.journal, reporter)
+            record.begin()
+
+
+def _wrong(journal: Journal) -> dict[str, str]:
+    """By variant that is left out: what it did."""
+    return dict(journal.settled(_WRONG) or {})
+
+
+def _leave_out(error: WrongVariant, request: Request, journal: Journal, reporter: Reporter) -> None:
+    """Settle that a variant is not measured any more; raises the error if that leaves nothing."""
+    wrong = {**_wrong(journal), error.variant: str(error)}
+    given = {variant.name for variant in request.variants if variant.given}
+    if error.variant not in given or given <= set(wrong):
+        for name, what in wrong.items():
+            if name != error.variant:
+                error.add_note(f"and {name} before it: {what}")
+        raise error
+    journal.note(_WRONG, wrong)
+    reporter.step(f"{error.variant} is wrong and is left out: {error}")
+
+
+def _measure_right(
+    request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
+) -> Measured:
+    """Measure all variants but those that are known to be wrong; raises WrongVariant of another."""
+    wrong = _wrong(record.journal)
     its = EXPERIMENTS[request.experiment.name]
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
-    launches = plan_programs(
-        [variant.name for variant in request.variants],
-        launches=request.experiment.launches,
-        seed=request.seed,
+    # Planned with all of them: what each launch draws, and its number, stays as it was.
+    launches = _without(
+        wrong,
+        plan_programs(
+            [variant.name for variant in request.variants],
+            launches=request.experiment.launches,
+            seed=request.seed,
+        ),
     )
     parts = [
         _part(
@@ -114,7 +156,7 @@ def measure_native(
     samples = [
         sample
         for part in parts
-        for sample in _measure(its, part, reached, record=record, reporter=reporter)
+        for sample in _measure(its, part, reached, wrong, record=record, reporter=reporter)
     ]
     first, *others = parts
     return Measured(
@@ -133,11 +175,19 @@ def measure_native(
             *suited.warnings,
             *_small_pages(reached.huge_ratio),
         ),
+        wrong=wrong,
         remarks=suited.remarks,
         skipped=suited.skipped,
         symbols=native.symbol_map(first.bench.kernels.values(), first.bench.roots),
         stubs=reached.stubs(),
         left_out={name: left for part in parts for name, left in part.left_out.items()},
+    )
+
+
+def _without(wrong: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
+    return tuple(
+        replace(launch, link_order=tuple(one for one in launch.link_order if one not in wrong))
+        for launch in launches
     )
 
 
@@ -283,9 +333,18 @@ class _Reached:
 
 
 def _measure(
-    its: Any, part: _Part, reached: _Reached, *, record: RecordWriter, reporter: Reporter
+    its: Any,
+    part: _Part,
+    reached: _Reached,
+    wrong: Collection[str],
+    *,
+    record: RecordWriter,
+    reporter: Reporter,
 ) -> Iterator[Sample]:
-    """Run every launch; each sample is in the record as soon as it is known."""
+    """Run every launch; each sample is in the record as soon as it is known.
+
+    wrong: variants whose samples, of rounds before that was known, are left out.
+    """
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
     with (
@@ -300,7 +359,7 @@ def _measure(
                     reached.begin()
                 elif not isinstance(said, Sample):
                     reached.hear(said)
-                else:
+                elif said.subject not in wrong:
                     record.append(said)
                     yield said
                     doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
@@ -337,19 +396,23 @@ def _events(
     plan_file, descriptors = planned
     journal.add(piece, _BEGUN)
     yield None
-    for event in native.launch_once(
-        program,
-        launch,
-        plan_file,
-        descriptors,
-        cpus=plan.cpus,
-        done=done,
-        control=plan.control,
-        heard=lambda text: journal.add(piece, text),
-    ):
-        yield event
-        if not isinstance(event, Sample):
-            journal.whole(piece)
+    try:
+        for event in native.launch_once(
+            program,
+            launch,
+            plan_file,
+            descriptors,
+            cpus=plan.cpus,
+            done=done,
+            control=plan.control,
+            heard=lambda text: journal.add(piece, text),
+        ):
+            yield event
+            if not isinstance(event, Sample):
+                journal.whole(piece)
+    except WrongVariant:
+        journal.drop(piece)
+        raise
     shutil.rmtree(program.path.parent, ignore_errors=True)
 
 

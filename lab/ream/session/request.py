@@ -91,6 +91,8 @@ class Measured:
     """Of compaction: one for every sample."""
     left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
     """By row that is a part of what was published: what is left out, or why it is not known."""
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    """By variant of the user's that is wrong, what it did: it has no samples."""
     beside: tuple[tuple[str, Sample], ...] = ()
     """Other quantities that a sample's operation has, each with its name, as that sample."""
 

@@ -325,6 +325,7 @@ class Run:
             compacted=measured.compacted,
             remarks=measured.remarks,
             left_out=measured.left_out,
+            wrong=measured.wrong,
             beside=measured.beside,
         )
 

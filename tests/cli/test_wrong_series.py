@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Of several series one is wrong: the others are measured to the end, and the run ends with 5."""
+
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interrupted import Started, interrupt
+from ream.paths import CHECKOUT
+
+PATCHES = CHECKOUT / "tests/native/patches"
+CRASHES = ("--series", str(PATCHES / "zone-null.patch"))
+STOPS = ("--series", str(PATCHES / "stops.patch"))
+RIGHT = ("--series", str(PATCHES / "no-change.patch"))
+
+LAUNCHES = ROUNDS = 3
+ROWS = ("with-altmap", "without")
+
+# zone-null is wrong where there is no altmap: in the second row, after whole rounds of the first.
+EXPERIMENT = f"""
+name = "zone-device"
+question = "Who is wrong?"
+launches = {LAUNCHES}
+boots = 1
+
+[variants]
+ream = ["zone-device"]
+
+[[rows]]
+name = "{ROWS[0]}"
+device_bytes = "1GiB"
+order = 0
+type = "FS_DAX"
+altmap = true
+rounds = {ROUNDS}
+
+[[rows]]
+name = "{ROWS[1]}"
+device_bytes = "1GiB"
+order = 0
+type = "FS_DAX"
+rounds = {ROUNDS}
+"""
+MEASURED = {"before", "before-again", "ream", "no-change"}
+SAID = "without: zone-null: SIGSEGV at address 0x"
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> tuple[str, ...]:
+    file = tmp_path / "two.toml"
+    file.write_text(EXPERIMENT)
+    return ("run", str(file), "--seed", "7", *CRASHES, *RIGHT)
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    return tmp_path / "data/ream/runs"
+
+
+def check(run: dict[str, Any], record: Path) -> None:
+    """All rounds of all others are there once, and none of the wrong one."""
+    assert list(run["wrong"]) == ["zone-null"]
+    assert run["wrong"]["zone-null"][0].startswith(SAID)
+    assert any(" rip " in line for line in run["wrong"]["zone-null"])
+    for row in run["rows"]:
+        assert set(row["variants"]) == MEASURED
+        for result in row["variants"].values():
+            assert result["verified"]
+            assert (result["launches"], result["rounds"]) == (LAUNCHES, LAUNCHES * ROUNDS)
+    lines = [json.loads(line) for line in (record / "samples.jsonl").read_text().splitlines()]
+    keys = ("launch", "row", "round", "subject")
+    found = Counter(tuple(line[key] for key in keys) for line in lines if line["role"] == "variant")
+    assert max(found.values()) == 1
+    assert len(found) == LAUNCHES * len(ROWS) * ROUNDS * len(MEASURED)
+    assert not any(line["subject"] == "zone-null" for line in lines)
+
+
+def test_the_others_keep_their_samples_and_are_measured_on(ream, words, records: Path) -> None:
+    ran = ream(*words, "--json")
+    assert ran.code == 5, ran.err
+    assert SAID in ran.err
+    (record,) = records.iterdir()
+    check(json.loads(ran.out), record)
+    # Rounds of the first row were whole when the second crashed: they are not measured again.
+    assert "zone-null is wrong and is left out" in ran.err
+    receipt = json.loads((record / "receipt.json").read_text())
+    assert "zone-null" in receipt["kernel"]["variants"]
+    table = ream("report").out
+    assert f"zone-null: WRONG: {SAID}" in " ".join(table.split())
+    wrong = [line.split() for line in table.splitlines() if line.startswith("  zone-null ")]
+    assert wrong == [["zone-null", "WRONG", "NO"]] * len(ROWS)
+    assert "zone-null: WRONG: " in " ".join(ream("report", "--letter").out.split())
+
+
+def test_a_run_that_is_resumed_has_the_same_variants(
+    ream, ream_started: Started, words, records: Path
+) -> None:
+    # The first row of the first launch, and a round of the second without the wrong variant.
+    partial = interrupt(ream_started, records, words, rounds=ROUNDS + 1, by=signal.SIGKILL)
+    run = partial.name[1 : -len(".partial")]
+    ran = ream("run", "--resume", run, "--json")
+    assert ran.code == 5, ran.err
+    assert "is left out" not in ran.err
+    check(json.loads(ran.out), records / run)
+
+
+def test_where_every_series_is_wrong_nothing_is_left_to_measure(ream, records: Path) -> None:
+    ran = ream("run", "--size", "256MiB", "--launches", "1", "--rounds", "1", *CRASHES, *STOPS)
+    assert (ran.code, ran.out) == (5, "")
+    for name in ("zone-null: SIGSEGV at ", "stops: BUG at "):
+        assert f"custom: {name}" in ran.err
+    assert not list(records.iterdir())

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
@@ -88,11 +89,11 @@ class Ran(Value):
 
 @cache
 def summary_id() -> str:
-    """A digest of what makes run.json from samples: our sources, the published tables, and scipy.
+    """A digest of what makes run.json from samples: sources, published tables, Python and scipy.
 
     Where it is the same, the same samples make the same numbers.
     """
-    digest = hashlib.sha256(version("scipy").encode())
+    digest = hashlib.sha256(f"{sys.version_info[:2]} {version('scipy')}".encode())
     sources = (path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
     for path in sorted([*sources, *PUBLISHED.glob("*.toml")]):
         content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -14,6 +14,7 @@ from ream.experiment.deferred_init import DeferredInitRow, Layout
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.kernel.series import load_series
 from ream.measure.sample import Sample
+from ream.stage import native
 from ream.stage.deferred_init import FOLDER, NativeRow, plan_of, predicted_plan
 from ream.stage.deferred_layout import make_nodes
 from ream.stage.link import examine_kernel
@@ -172,6 +173,17 @@ def wrong_rig(rig: Callable, patch: str):
 def test_one_wrong_page_stops_the_run(rig: Callable, patch: str, said: str) -> None:
     with pytest.raises(VerificationFailed, match=said):
         run(wrong_rig(rig, patch), [row()])
+
+
+@GROUP
+def test_another_cpu_that_does_not_come_back_is_told_with_its_function(
+    rig: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # CPU 0, which the timer interrupts, waits for it.
+    monkeypatch.setattr(native, "FIRST_SAMPLE_S", 3)
+    said = r"^row: deferred-others-idle: no end after 3 s: .* deferred_init_memmap_chunk\(\) \(mm/"
+    with pytest.raises(VerificationFailed, match=said):
+        run(wrong_rig(rig, "deferred-others-idle"), [row(sections=64, threads=2)], cpus=4)
 
 
 @GROUP

@@ -29,6 +29,8 @@ from ream.stage.link import Program, map_of
 TOOL_S = 60.0
 NS_PER_S = 1e9
 REGISTERS_PER_LINE = 3
+ASKED = signal.SIGUSR1
+"""What the other CPUs get when the sample does not end, so that they say where they are."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Place:
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it is code of the kernel's own: what is patched."""
+        """Whether it is code of the kernel's own, not what we put in its place."""
         return self.file is not None and not self.file.startswith(f"{HOME}/")
 
     def __str__(self) -> str:
@@ -118,18 +120,21 @@ class Place:
 def told(faults: Sequence[Fault], program: Program) -> str:
     """What happened, in a line; then the registers, and what was on the stack.
 
-    faults: of several CPUs, if it is not known which does not come back: the first that is in
-    patched code is told.
+    faults: of several CPUs, if it is not known which does not come back: that which is in patched
+    code, or nearest to it, is told.
     """
     with tempfile.TemporaryDirectory() as work:
         code = Code(program, Path(work))
-        fault = next((one for one in faults if _is_in_kernel(one, code)), faults[0])
+        fault = min(faults, key=lambda one: _distance(one, code))
         return "\n".join((_line(fault, code), *_registers(fault), *_calls(fault, code)))
 
 
-def _is_in_kernel(fault: Fault, code: "Code") -> bool:
+def _distance(fault: Fault, code: "Code") -> int:
+    """From patched code: who waits for another CPU is in the program around the kernels."""
     place = code.at(fault.registers["rip"])
-    return place is not None and place.is_kernel
+    if place is None or place.file is None:
+        return 2
+    return 0 if place.is_kernel else 1
 
 
 def _line(fault: Fault, code: "Code") -> str:
@@ -143,7 +148,7 @@ def _what(fault: Fault) -> str:
         return f"the kernel reached `{fault.symbol}`, which the native stage does not provide"
     if fault.bug is not None:
         return f"BUG at {fault.bug}"
-    if fault.number == signal.SIGALRM:
+    if fault.number in (signal.SIGALRM, ASKED):
         slowest = f"; the slowest of its row took {fault.slowest_ns / NS_PER_S:.3g} s"
         return (
             f"no end after {fault.allowed_ns / NS_PER_S:g} s"
@@ -157,12 +162,17 @@ def _what(fault: Fault) -> str:
 
 def _where(fault: Fault, code: "Code") -> str:
     rip = fault.registers["rip"]
-    if (place := code.at(rip, lines=True)) is not None:
+    place = code.at(rip, lines=True)
+    if place is not None and place.is_kernel:
         return f", in {place}"
-    # Called through a pointer that leads nowhere: who called is on the stack.
-    if fault.calls and (caller := code.at(fault.calls[0] - 1, lines=True)) is not None:
-        return f", called from {caller}"
-    return f", at {rip:#x}"
+    # A stand-in of ours, or a pointer that leads nowhere: who called is on the stack.
+    callers = (address - 1 for address in fault.calls)
+    if place is not None:
+        callers = (one for one in callers if (its := code.at(one)) and its.is_kernel)
+    caller = next(callers, None)
+    called = None if caller is None else code.at(caller, lines=True)
+    words = [f"in {place}" if place else f"at {rip:#x}"]
+    return "".join(f", {one}" for one in (*words, *([f"called from {called}"] if called else [])))
 
 
 def _registers(fault: Fault) -> Iterator[str]:

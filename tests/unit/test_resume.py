@@ -17,6 +17,7 @@ from ream.experiment import Stage, load
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
 from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.paths import SERIES as SHIPPED
 from ream.progress import Reporter
 from ream.record.journal import JOURNAL
 from ream.record.packed import opened
@@ -295,6 +296,20 @@ def planned(request: Request, run_id: str = ID) -> Path:
     (partial / PLAN).write_text(pretty(plan_object(request, run_id, BASIS)))
     (partial / SERIES).write_text(series_text(request))
     return partial
+
+
+def test_which_variants_are_the_users_comes_back_with_their_prefixes(tmp_path: Path) -> None:
+    request = request_of("zone-device", "native", tmp_path)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for patch in sorted((SHIPPED / "zone-device").glob("000[12]-*.patch")):
+        (mine / patch.name).write_bytes(patch.read_bytes())
+    variants = choose_variants(request.experiment, user_series=[mine], per_patch=True)
+    request = replace(request, variants=variants)
+    again = resumed_request(planned(request), cache=request.cache)
+    for asked in (request, again):
+        given = [variant.name for variant in asked.variants if variant.given]
+        assert given == ["mine", "mine-1of2"]
 
 
 STAGES: tuple[tuple[str, Stage], ...] = (

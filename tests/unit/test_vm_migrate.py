@@ -203,7 +203,7 @@ def test_every_sample_comes_with_its_step(run: Run) -> None:
 
 
 def test_a_sample_that_is_missing_is_noticed(run: Run) -> None:
-    with pytest.raises(ReamError, match="other samples than asked for: .*2048/dcbm/2 1 times"):
+    with pytest.raises(ReamError, match="other samples than asked for: .*2048/dcbm/2 1 time$"):
         run(*GOOD[:7], *GOOD[8:])
 
 

@@ -138,7 +138,7 @@ def _run(
         "receipt": {
             "machine": "Example CPU, 2 CPUs",
             "tree": "linux-source-6.12 6.12.117-1",
-            "patches": "published: zone-device (1 patches, aaaaaaaaaaaa)",
+            "patches": "published: zone-device (1 patch, aaaaaaaaaaaa)",
             "compiler": "gcc 12",
             "ream": "0.1.0",
         },

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ream.counted import counted
 from ream.errors import VerificationFailed
 from ream.oracle import buddy
 from ream.oracle.buddy import DeferredNode
@@ -85,9 +86,9 @@ def _check_counters(zones: Zones, node: Node, found: NDArray[Any]) -> None:
             f"node {nid}: managed_pages has grown by {gained}, {wanted} pages were deferred"
         )
     listed = int((1 << found["order"].astype(np.int64)).sum())
-    if (counted := zones.nr_free_pages(node)) != listed:
+    if (said := zones.nr_free_pages(node)) != listed:
         raise VerificationFailed(
-            f"node {nid}: NR_FREE_PAGES is {counted}, {listed} pages are on the free lists"
+            f"node {nid}: NR_FREE_PAGES is {said}, {listed} pages are on the free lists"
         )
 
 
@@ -107,8 +108,8 @@ def broken_blocks(nid: int, predicted: NDArray[Any], found: NDArray[Any]) -> NDA
     if not inside.all():
         wrong = extra[~inside][0]
         raise VerificationFailed(
-            f"node {nid}: {int((~inside).sum())} free blocks should not be, the first of order"
-            f" {wrong['order']} and type {wrong['migratetype']} at pfn {wrong['pfn']:#x};"
+            f"node {nid}: {counted(int((~inside).sum()), 'free block')} too many, the first of"
+            f" order {wrong['order']} and type {wrong['migratetype']} at pfn {wrong['pfn']:#x};"
             f" {len(missing)} that should be are missing"
         )
     return missing
@@ -168,8 +169,8 @@ def _check_taken(zones: Zones, node: Node, taken: NDArray[np.uint64]) -> None:
     lost = ~waiting & ~_in_use(zones, taken)
     if lost.any():
         raise VerificationFailed(
-            f"node {nid}: {int(lost.sum())} pages are neither free nor in use, the first at pfn"
-            f" {taken[lost][0]:#x}"
+            f"node {nid}: {counted(int(lost.sum()), 'page')} neither free nor in use, the first at"
+            f" pfn {taken[lost][0]:#x}"
         )
 
 

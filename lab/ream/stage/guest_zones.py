@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.oracle.buddy import (
     ULONG_MAX,
@@ -223,9 +224,8 @@ class Zones:
                     f" lists are {nr_seen - seen_before}"
                 )
         if nr_seen != len(heads):
-            raise VerificationFailed(
-                f"node {node.deferred.nid}: {len(heads) - nr_seen} free blocks are on no list"
-            )
+            lost = counted(len(heads) - nr_seen, "free block")
+            raise VerificationFailed(f"node {node.deferred.nid}: {lost} on no list")
         blocks.sort(order="pfn")
         return blocks
 

@@ -4,6 +4,7 @@
 import pytest
 
 from ream import __version__
+from ream.paths import CHECKOUT
 
 
 def test_the_version_is_one_line(ream) -> None:
@@ -59,3 +60,14 @@ def test_doctor_says_what_can_run_here(ream) -> None:
     assert "compiler" in said.out
     assert "vm stage" in said.out
     assert ("NO" in said.out) == (said.code == 3)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("words", ["list", "--help", "run --help", "report RECORD", "doctor"])
+def test_lines_are_no_longer_than_the_terminal(ream, words: str, columns: int) -> None:
+    record = str(CHECKOUT / "docs/records/20261121T101033Z-fork-native-dd42")
+    argv = [record if word == "RECORD" else word for word in words.split()]
+    said = ream(*argv, COLUMNS=str(columns))
+    lines = [line for line in said.out.splitlines() if "to mend it: " not in line]
+    assert lines
+    assert not [line for line in lines if len(line) > columns]

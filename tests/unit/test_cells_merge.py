@@ -16,13 +16,14 @@ from history_world import kernel, machine, series, written
 from ream.cells.cell import Cell
 from ream.cells.merge import Found, Merge, Merged, merge_records, read_records
 from ream.cells.plan import Wish, plan_cells
-from ream.cells.render import WIDTH, render
+from ream.cells.render import render
 from ream.errors import BadUsage
 from ream.experiment import load
 from ream.measure.across import pooled
 from ream.measure.statistics import Estimate, over_launches
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.record.record import Record
+from ream.width import WIDEST
 
 NR_RUNS = 2000
 LAUNCH_SD = 0.03
@@ -70,7 +71,7 @@ def test_each_machine_and_all_of_them_have_a_ratio(tmp_path: Path) -> None:
 
 def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
     text = render(two_machines(tmp_path), again="")
-    assert all(len(line) <= WIDTH for line in text.splitlines())
+    assert all(len(line) <= WIDEST for line in text.splitlines())
     assert text == snapshot("""\
 ream merge: 3 records, 2 machines
 machine   A: CPU a, 2 CPUs (aaaaaaaaaaaa), 1 record

@@ -17,6 +17,7 @@ from ream.history.ratios import ratios_of
 from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report.contract import Summary
+from ream.width import WIDEST
 
 RECORDS = CHECKOUT / "docs/records"
 SHIPPED = sorted(path.parent for path in RECORDS.glob("*/run.json"))
@@ -165,7 +166,7 @@ def test_launches_of_runs_on_a_machine_are_pooled(tmp_path: Path) -> None:
     assert all(one.differ is False for one in found.lines)
     text = comparison.text(found)
     assert "in none of 6 lines do the runs differ more than their launches explain" in text
-    assert max(map(len, text.splitlines())) <= comparison.WIDTH
+    assert max(map(len, text.splitlines())) <= WIDEST
 
 
 def test_runs_that_differ_more_than_their_launches_explain_are_named(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ream.report import letter, table
 from ream.report.contract import RowResult, Summary
 from ream.report.summary import summarise
 from ream.stage.suit import suit_rows
+from ream.width import WIDEST
 
 Simulated = Callable[..., list[Sample]]
 
@@ -254,7 +255,7 @@ def test_the_table_ends_with_both_grids(summary: Summary) -> None:
     assert text.endswith(f"\n\n{GRIDS}")
     assert METADATA in text
     assert "10.88 (0.19) -> 14.4 (0.1) GB/s, ratio of\n            times 0.756" in text
-    assert all(len(line) <= table.WIDTH for line in text.splitlines())
+    assert all(len(line) <= WIDEST for line in text.splitlines())
 
 
 def test_rows_that_did_not_run_leave_their_published_numbers_to_the_grid(
@@ -309,7 +310,7 @@ def test_no_damage_to_a_grid_breaks_a_report(
     named = {**grid, "source": text, "id": text, "notes": [text]}
     value = {**summary.to_object(), "rows": [], "grids": [grid, named]}
     damaged = Summary.from_object(value, source="run.json")
-    assert all(len(line) <= table.WIDTH for line in table.render(damaged).splitlines())
+    assert all(len(line) <= WIDEST for line in table.render(damaged).splitlines())
     assert all(len(line) <= letter.WIDTH for line in letter.render(damaged).splitlines())
 
 

@@ -8,8 +8,8 @@ from ream.cells.merge import Merge, Merged, MergedRow, Missing
 from ream.counted import counted
 from ream.measure.statistics import Estimate
 from ream.report.numbers import fit
+from ream.width import table_line, width
 
-WIDTH = 100
 LABEL = 10
 NAME = 18
 WHERE = 14
@@ -60,11 +60,13 @@ def _head(merge: Merge) -> Iterator[str]:
 
 
 def _row(row: MergedRow) -> Iterator[str]:
-    yield from textwrap.wrap(f"{row.experiment} {row.stage}, {row.row}: {row.title}", WIDTH)
+    yield from textwrap.wrap(f"{row.experiment} {row.stage}, {row.row}: {row.title}", width())
     if not row.variants:
         yield "  nothing is measured beside it that it could be a ratio to"
         return
-    yield f"  {'':<{NAME}}{'':<{WHERE}}launches  ratio [low .. high]"
+    yield from table_line(
+        f"  {'':<{NAME}}", [f"{'':<{WHERE}}launches", f"  {'ratio [low .. high]':<22}"]
+    )
     for variant in row.variants:
         yield from _variant(variant)
 
@@ -72,13 +74,16 @@ def _row(row: MergedRow) -> Iterator[str]:
 def _variant(one: Merged) -> Iterator[str]:
     name = one.variant
     for letter, estimate in one.by_machine.items():
-        yield _line(name, letter, len(estimate.per_launch), _interval(estimate))
+        yield from _line(name, letter, len(estimate.per_launch), _interval(estimate))
         name = ""
     if one.over == "launches":
         return
     nr_launches = sum(len(its.per_launch) for its in one.by_machine.values())
-    yield _line("", f"all {len(one.by_machine)}", nr_launches, _interval(one.whole))
-    yield f"  {'':<{NAME}}{_heterogeneity(one)}"
+    yield from _line("", f"all {len(one.by_machine)}", nr_launches, _interval(one.whole))
+    indent = " " * (NAME + 2)
+    yield from textwrap.wrap(
+        _heterogeneity(one), width(), initial_indent=indent, subsequent_indent=indent
+    )
 
 
 def _heterogeneity(one: Merged) -> str:
@@ -90,8 +95,9 @@ def _heterogeneity(one: Merged) -> str:
     return f"the machines differ no more than their launches explain (p {fit(one.alike, 4)})"
 
 
-def _line(name: str, where: str, launches: int, ratio: str) -> str:
-    return f"  {name:<{NAME}}{where:<{WHERE}}{launches:>8}  {ratio}"
+def _line(name: str, where: str, launches: int, ratio: str) -> Iterator[str]:
+    cells = (f"{where:<{WHERE}}{launches:>8}", f"  {ratio:<22}")
+    yield from table_line(f"  {name:<{NAME}}", cells)
 
 
 def _interval(estimate: Estimate) -> str:
@@ -120,6 +126,6 @@ def _missing(one: Missing) -> str:
 
 
 def _said(label: str, text: str) -> Iterator[str]:
-    lines = textwrap.wrap(text, WIDTH - LABEL, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(text, width() - LABEL, break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(lines or [""]):
         yield f"{label if number == 0 else '':<{LABEL}}{line}"

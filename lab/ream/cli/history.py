@@ -4,6 +4,7 @@
 import json
 import shlex
 import sys
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from ream.cli import complete
 from ream.cli.app import JsonOption, OutputOption, app, runs_dir
 from ream.counted import counted
 from ream.nearest import hint
+from ream.width import width
 
 if TYPE_CHECKING:
     from ream.history.choose import Choice
@@ -156,7 +158,8 @@ def show(
         )
         return
     sys.stdout.write(table.render(summary))
-    print(f"\nfiles in {found.path}\n    {', '.join(files)}")
+    print(f"\nfiles in {found.path}")
+    print(textwrap.fill(", ".join(files), width(), initial_indent="    ", subsequent_indent="    "))
     if own is not None and own.entry is not None and own.entry.fault is not None:
         note(f"{found.path}: {own.entry.fault}")
     if not has_sums(found.path):

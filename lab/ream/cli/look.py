@@ -3,6 +3,7 @@
 
 import json
 import sys
+import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,11 @@ import typer
 from ream.cli import complete
 from ream.cli.app import app, experiment_path
 from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.width import width
+
+ROOMY = 80
+"""Columns from which on text goes on below its own column."""
+NARROW_INDENT = 6
 
 if TYPE_CHECKING:
     from ream.experiment import Experiment
@@ -41,16 +47,24 @@ def list_experiments(
     print("\npublished tables")
     for table in load_tables(PUBLISHED):
         if table.experiment in names:
-            print(f"  {table.id:28} {table.author}: {table.title}")
+            _print(f"  {table.id:28} {table.author}: {table.title}", 31)
 
 
 def _print_experiment(experiment: "Experiment") -> None:
-    print(f"{experiment.name}: {experiment.question}")
-    print(f"  variants  {', '.join(experiment.variant_names())}")
+    _print(f"{experiment.name}: {experiment.question}", 2)
+    _print(f"  variants  {', '.join(experiment.variant_names())}", 12)
     for row in experiment.rows:
         where = "" if row.stage == "native" else f"{row.stage}: "
         asked = "; only with --row" if row.on_request else ""
-        print(f"  {where + row.name:22} {row.title()}{asked}")
+        _print(f"  {where + row.name:22} {row.title()}{asked}", 25)
+
+
+def _print(line: str, indent: int) -> None:
+    """One line, which goes on below its last column where it is too long."""
+    if width() < ROOMY:
+        indent = min(indent, NARROW_INDENT)
+    wrapped = textwrap.wrap(line, width(), subsequent_indent=" " * indent, break_on_hyphens=False)
+    print("\n".join(wrapped))
 
 
 @app.command()
@@ -71,9 +85,10 @@ def doctor(
         print(json.dumps({"schema": 1, "findings": [asdict(one) for one in findings]}, indent=1))
     else:
         for finding in findings:
-            print(f"{finding.state:5} {finding.subject:22} {finding.text}")
-            if finding.fix is not None:
-                print(f"{'':5} {'':22} to mend it: {finding.fix}")
+            _print(f"{finding.state:5} {finding.subject:22} {finding.text}", 29)
+            if finding.fix is not None:  # in one line, to be pasted
+                indent = " " * (29 if width() >= ROOMY else NARROW_INDENT)
+                print(f"{indent}to mend it: {finding.fix}")
     if any(finding.state == "NO" for finding in findings):
         raise typer.Exit(3)
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from ream.cli.app import app
 from ream.cli.onward import with_defaults
 from ream.errors import CannotRunHere, ReamError
+from ream.width import as_wide_as, terminal_columns
 
 log = logging.getLogger("ream")
 
@@ -67,7 +68,8 @@ def _run() -> int:
     """Do what the command line says; the code to exit with."""
     try:
         _take_signals()
-        app(prog_name="ream")
+        with as_wide_as(terminal_columns()):
+            app(prog_name="ream")
     except _Ended as end:
         _say(f"ream: ended by {end.signal.name}; {_left(end)}")
         return 128 + end.signal

@@ -86,7 +86,8 @@ def report(
 ) -> None:
     """Print a record's table again, from the record alone, or make a page of it.
 
-    The same record gives the same bytes, today and on another machine with this ream.
+    The same record gives the same bytes, today and on another machine with this ream; a table is as
+    wide as its terminal, from 60 to 100 columns.
 
     Exit status: 0; 2 if there is no such record, it is damaged, or the page's file is there; 6 if
     one of its samples is damaged.

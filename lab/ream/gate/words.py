@@ -12,8 +12,8 @@ from ream.record.record import SCHEMA
 from ream.report import case, junit, ktap
 from ream.report.case import plain
 from ream.values import Scalar
+from ream.width import WIDEST, width
 
-WIDTH = 100
 NAME = 34
 WORDS = {"pass": "ok", "fail": "FAIL", "inconclusive": "INCONCLUSIVE", "skip": "SKIP"}
 SAID: Mapping[Word, str] = {
@@ -36,22 +36,26 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"ream check: {gate.experiment}, {gate.stage} stage"
     yield f"  run       {gate.run}"
     yield f"  baseline  {gate.baseline}"
-    yield f"  limit     {gate.limit_pct:g} % slower: the change of variant / before, and its whole"
-    yield "            95 % interval, must be beyond it to fail"
+    yield from textwrap.wrap(
+        f"  limit     {gate.limit_pct:g} % slower: the change of variant / before, and its whole"
+        " 95 % interval, must be beyond it to fail",
+        min(88, width()),
+        subsequent_indent=" " * 12,
+    )
     for unlike in gate.unlike:
         word = "UNLIKE" if unlike.gravity == "refuse" else "differs"
         yield from textwrap.wrap(
-            f"  {word:10}{_difference(unlike)}", WIDTH, subsequent_indent=" " * 12
+            f"  {word:10}{_difference(unlike)}", width(), subsequent_indent=" " * 12
         )
     yield ""
     for one in gate.cases:
         yield from textwrap.wrap(
             f"  {one.name:{NAME}} {WORDS[one.word]:12}  {one.reason}",
-            WIDTH,
-            subsequent_indent=" " * (NAME + 17),
+            width(),
+            subsequent_indent=" " * (NAME + 17 if width() == WIDEST else 12),
         )
     yield ""
-    yield from textwrap.wrap(f"{WORDS[gate.word]}: {in_short(gate)}", WIDTH)
+    yield from textwrap.wrap(f"{WORDS[gate.word]}: {in_short(gate)}", width())
 
 
 def _difference(one: Difference) -> str:

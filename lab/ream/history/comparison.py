@@ -12,8 +12,8 @@ from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
 from ream.report.case import plain
 from ream.report.numbers import fit
+from ream.width import width
 
-WIDTH = 100
 DIGITS = 5
 NAME = 20
 
@@ -84,7 +84,7 @@ def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
     """As many parts in a line as fit; a part is never cut."""
     text = label
     for part in parts:
-        if len(text) + len(part) > WIDTH and text.strip():
+        if len(text) + len(part) > width() and text.strip():
             yield text.rstrip()
             text = " " * len(label)
         text += f"{part}   "
@@ -99,7 +99,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _wrapped(label: str, said: str) -> list[str]:
-    return textwrap.wrap(f"{label:10}{said}", WIDTH, subsequent_indent=" " * 10)
+    return textwrap.wrap(f"{label:10}{said}", width(), subsequent_indent=" " * 10)
 
 
 def to_object(compared: Compared) -> dict[str, Any]:

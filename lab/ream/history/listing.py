@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The history as text and as an object: what is said of each run, newest first."""
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ream.record.record import (
 )
 from ream.record.sums import SUMS
 from ream.report.numbers import fit
+from ream.width import width
 
 RATIO_COLUMNS = 5
 DIGITS = 3
@@ -35,7 +37,13 @@ def listing(entries: Iterable[Entry], choice: Choice) -> Iterator[str]:
     """Two lines for each run: its id, which begins with its time, and what it found."""
     for entry in entries:
         yield entry.run
-        yield f"    {'  '.join(_words(entry, choice))}"
+        yield from textwrap.wrap(
+            "  ".join(_words(entry, choice)),
+            width(),
+            initial_indent=" " * 4,
+            subsequent_indent=" " * 4,
+            break_on_hyphens=False,
+        )
 
 
 def _words(entry: Entry, choice: Choice) -> Iterator[str]:

@@ -15,8 +15,10 @@ from ream.replicate.rule import CONTROLS
 from ream.replicate.why import NOT_SAID, Bound, bound, differences
 from ream.report.grid import RATE
 from ream.report.numbers import fit, scale_of
+from ream.width import table_line, width
 
-WIDTH = 98
+WIDEST = 98
+
 LABEL = 10
 NAME = 19
 PAIR = 16
@@ -46,6 +48,10 @@ def render(replications: Sequence[Replication]) -> str:
     return _ascii("\n\n".join(blocks) + "\n")
 
 
+def _room() -> int:
+    return min(WIDEST, width())
+
+
 def _ascii(text: str) -> str:
     """Titles come from mails, and a report must survive any terminal and any mailer."""
     plain = text.encode("ascii", "backslashreplace").decode("ascii")
@@ -54,7 +60,7 @@ def _ascii(text: str) -> str:
 
 def _table(replication: Replication) -> Iterator[str]:
     table = replication.table
-    yield from textwrap.wrap(f"{table.id}: {table.title}", WIDTH)
+    yield from textwrap.wrap(f"{table.id}: {table.title}", _room())
     date = table.date.isoformat() if table.date else "date not said"
     yield from _said("by", f"{table.author}, {date}")
     if table.claims:
@@ -120,15 +126,18 @@ def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterato
     names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
     *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
     yield from (f"  {part}" for part in heads)
-    yield (
-        f"  {head:<{NAME}}{'published':>{PAIR}}{'ratio':>{RATIO}}{'here':>{HERE}}  "
-        f"{'ratio':<{INTERVAL}} {'floor':<{FLOOR}} verdict"
-    )
+    there = f"{'published':>{PAIR}}{'ratio':>{RATIO}}"
+    here = f"{'here':>{HERE}}  {'ratio':<{INTERVAL}} {'floor':<{FLOOR}} verdict"
+    yield from _two(f"  {head:<{NAME}}{there}", here)
     controls = replication.controls
     for line in replication.lines:
         yield from _line(line, scale, reasons, mark="*" if line in controls else " ")
     if controls:
-        yield "  *       a control: it claims less than 10 %, and does not decide about the table"
+        yield from textwrap.wrap(
+            "  *       a control: it claims less than 10 %, and does not decide about the table",
+            _room(),
+            subsequent_indent=" " * 10,
+        )
 
 
 def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator[str]:
@@ -137,7 +146,7 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
         yield f"{mark} {part}"
         mark = " "
     printed = line.claim.printed
-    text = f"{mark} {name:<{NAME}}"
+    text, ours = f"{mark} {name:<{NAME}}", "  "
     if line.verdict is None:
         value = printed.before if printed.published is None else printed.published
         yield f"{text}{_value(value, scale, 6):>{PAIR}}  what others are compared with"
@@ -146,12 +155,18 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
     text += f"{'' if printed.ratio is None else fit(printed.ratio, 5, 3):>{RATIO}}"
     if line.ratio is not None:
         here = _pair(line.here(BEFORE), line.here(PUBLISHED), scale, 4)
-        text += f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
-    else:
-        text += " " * 2
+        ours = f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
     reason = line.verdict.reason if line.verdict.word != "agrees" else ""
     letter = f" {reasons.letter(reason, line.would_try)}" if reason else ""
-    yield f"{text}{line.verdict.word}{letter}"
+    yield from _two(text, f"{ours}{line.verdict.word}{letter}")
+
+
+def _two(there: str, here: str) -> Iterator[str]:
+    """What was published and what was found, beside each other or one below the other."""
+    if _room() == WIDEST:
+        yield f"{there}{here}"
+    else:
+        yield from (there.rstrip(), f"  {here}")
 
 
 def line_label(claim: Claim) -> str:
@@ -206,7 +221,7 @@ def _why(replication: Replication) -> Iterator[str]:
         return
     yield ""
     columns = ("GB", "times L3", "of limit", "at most", "published", "found")
-    yield f"  {'what bounds it here':<{NAME + 4}}" + _columns(columns)
+    yield from table_line(f"  {'what bounds it here':<{NAME + 4}}", _columns(columns))
     for line, its in measured:
         yield from _bound(line, its)
     yield from _said("  read", _how_bounds(replication, [its for _, its in measured]))
@@ -231,12 +246,12 @@ def _bound(line: Line, its: Bound) -> Iterator[str]:
         "?" if line.gain_published is None else f"{fit(line.gain_published, 6)}x",
         "?" if line.gain_here is None else f"{fit(line.gain_here, 6)}x",
     )
-    yield f"  {name:<{NAME + 4}}" + _columns(cells)
+    yield from table_line(f"  {name:<{NAME + 4}}", _columns(cells))
 
 
-def _columns(cells: Sequence[str]) -> str:
+def _columns(cells: Sequence[str]) -> list[str]:
     """The third has two numbers."""
-    return "".join(f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells))  # noqa: PLR2004
+    return [f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells)]  # noqa: PLR2004
 
 
 def _how_bounds(replication: Replication, bounds: Sequence[Bound]) -> str:
@@ -314,7 +329,9 @@ def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
     yield "in short"
     for one in replications:
         yield from textwrap.wrap(
-            f"  {one.table.id:<34}{verdict_words(one)}", WIDTH, subsequent_indent=" " * 36
+            f"  {one.table.id:<34}{verdict_words(one)}",
+            _room(),
+            subsequent_indent=" " * (36 if _room() == WIDEST else 4),
         )
     yield from _said("all", _all_tables(replications))
 
@@ -322,7 +339,7 @@ def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
 def _said(label: str, text: str) -> Iterator[str]:
     yield from textwrap.wrap(
         f"{label:<{LABEL}}{text}",
-        WIDTH,
+        _room(),
         subsequent_indent=" " * LABEL,
         break_on_hyphens=False,
     ) or [label]

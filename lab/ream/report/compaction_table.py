@@ -17,6 +17,7 @@ from ream.report.contract import (
     Summary,
 )
 from ream.report.numbers import fit, interval, scale_of
+from ream.width import table_line, width
 
 WIDTH = 74
 """Columns, so that a letter can hold the lines, too."""
@@ -232,16 +233,18 @@ def _batches(batches: Sequence[Batch]) -> Iterator[str]:
 def _line(label: str, cells: Sequence[str], columns: Sequence[Column]) -> Iterator[str]:
     """One line; a label too long for its column has lines of its own rather than being cut."""
     if len(label) > LABEL - 2:
-        yield from textwrap.wrap(label, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield from textwrap.wrap(
+            label, min(WIDTH, width()), initial_indent="  ", subsequent_indent="  "
+        )
         label = ""
-    text = f"  {label}".ljust(LABEL) + "".join(
-        f"{cell:>{column.width}}" for cell, column in zip(cells, columns, strict=True)
-    )
-    yield from textwrap.wrap(text.rstrip(), WIDTH, drop_whitespace=False)
+    pairs = zip(cells, columns, strict=True)
+    padded = [f"{cell:>{column.width}}" for cell, column in pairs]
+    for line in table_line(f"  {label}".ljust(LABEL), padded):
+        yield from textwrap.wrap(line, width(), drop_whitespace=False)
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+    return textwrap.wrap(text, min(WIDTH, width()), break_on_hyphens=False)
 
 
 def _time(value: float | None, unit: str, column: Column) -> str:

@@ -24,6 +24,7 @@ from ream.report.table import (
     spread,
     whose_published,
 )
+from ream.width import as_wide_as
 
 WIDTH = 74
 LABEL = 9
@@ -36,7 +37,11 @@ RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
 
 def render(summary: Summary) -> str:
     """The block, ending in a newline. Rows that did not run are named, never left out."""
-    summary = summary.plain()
+    with as_wide_as(WIDTH):  # however wide the terminal: it is to be pasted
+        return _block(summary.plain())
+
+
+def _block(summary: Summary) -> str:
     receipt = summary.receipt
     head = [
         _labelled("Machine:", receipt.machine),
@@ -123,7 +128,7 @@ def _table(summary: Summary) -> Iterator[str]:
 
 def _grid(own: Grid) -> Iterator[str]:
     yield _wrapped(f"{grid_title(own)}:")
-    yield from grid_lines(own, GRID_LABEL, GRID_CELL, WIDTH)
+    yield from grid_lines(own, GRID_LABEL, GRID_CELL)
     for text in grid_notes(own):
         yield _wrapped(f"Note: {text}.")
 

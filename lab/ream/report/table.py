@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of a run: plain ASCII, at most 100 columns, from the object of `--json` alone."""
+"""The table of a run: plain ASCII, as wide as is asked for, from the object of `--json` alone."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,17 +10,22 @@ from ream.report import compaction_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.numbers import fit, interval, scale_of
+from ream.width import WIDEST, table_line, width
 
 LIVE = "live"
-WIDTH = 100
 LABEL = 10
 """Columns of the words at the left of head and notes."""
 NAME = 17
 THEIR_NAME = 18
+SHORT_NAME = 10
+FIRST = 54
+"""Columns of median, ratio and effect."""
 VALUES = 32
 """Columns of two published values with their spreads."""
 SHORT = 20
 MAX_IN_SHORT = 3
+LEAST_ROOM = 12
+"""Columns of the longest verdict."""
 GRID_LABEL = 28
 GRID_CELL = 8
 GB = 10**9
@@ -116,7 +121,7 @@ def limit_of(summary: Summary) -> str:
 
 def _head(summary: Summary) -> Iterator[str]:
     receipt = summary.receipt
-    yield from textwrap.wrap(f"ream {summary.experiment}, {summary.stage} stage", WIDTH)
+    yield from textwrap.wrap(f"ream {summary.experiment}, {summary.stage} stage", width())
     if summary.question:
         yield from _said("question", summary.question, indent=0)
     yield from _said("machine", receipt.machine, indent=0)
@@ -153,18 +158,21 @@ def _or(value: float | None) -> str:
     return "?" if value is None else f"{value:.2f}"
 
 
-def grid_lines(own: Grid, label: int, cell: int, width: int = WIDTH) -> Iterator[str]:
+def grid_lines(own: Grid, label: int, cell: int) -> Iterator[str]:
     """A grid without its notes: `label` columns, and `cell` for each size of folio."""
-    head = f"{'':<{label}}" + "".join(f"{column:>{cell}}" for column in own.columns)
-    yield from textwrap.wrap(head, width, drop_whitespace=False)
+    yield from _grid_line(" " * label, [f"{column:>{cell}}" for column in own.columns])
     for line in own.lines:
         name = grid.label(line)
         if len(name) > label:
-            yield from textwrap.wrap(name, width)
+            yield from textwrap.wrap(name, width())
             name = ""
         cells = ("-" if value is None else fit(value, cell - 1) for value in line.cells)
-        text = f"{name:<{label}}" + "".join(f"{one:>{cell}}" for one in cells)
-        yield from textwrap.wrap(text, width, drop_whitespace=False)
+        yield from _grid_line(f"{name:<{label}}", [f"{one:>{cell}}" for one in cells])
+
+
+def _grid_line(label: str, cells: Sequence[str]) -> Iterator[str]:
+    for line in table_line(label, cells):  # a damaged record may have a column's name of any length
+        yield from textwrap.wrap(line, width(), drop_whitespace=False)
 
 
 def grid_notes(own: Grid) -> tuple[str, ...]:
@@ -183,7 +191,7 @@ def grid_title(own: Grid) -> str:
 
 
 def _grid(own: Grid) -> Iterator[str]:
-    yield from textwrap.wrap(grid_title(own), WIDTH)
+    yield from textwrap.wrap(grid_title(own), width(), break_on_hyphens=False)
     yield from grid_lines(own, GRID_LABEL, GRID_CELL)
     yield from _all("note", grid_notes(own))
 
@@ -195,7 +203,7 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     if before is not None and row.bytes_of == "map":
         amount = f"; {decimal_bytes(before.nr_bytes)} of map a sample"
     yield from textwrap.wrap(
-        f"{row.row}: {row.title or '?'}{amount}", WIDTH, subsequent_indent="  "
+        f"{row.row}: {row.title or '?'}{amount}", width(), subsequent_indent="  "
     )
     if row.skipped is None and row.variants:
         no_limit = no_limit or row.params.get("measure") == "metadata"
@@ -341,13 +349,14 @@ def _effect_cell(name: str, result: Result, to: str) -> str:
 def _line(*cells: str) -> Iterator[str]:
     """One line; a name too long for its column has lines of its own rather than being cut."""
     name, median, ratio, effect, near, per_page, rate, cpus = cells
-    if len(name) > NAME:
-        yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    # The first four are beside each other in any case.
+    room = NAME if width() >= NAME + FIRST else SHORT_NAME
+    if len(name) > room:
+        yield from textwrap.wrap(name, width(), initial_indent="  ", subsequent_indent="  ")
         name = ""
-    yield (
-        f"  {name:<{NAME}}{median:>9} {ratio:>22}  {effect:<18} {near:>8} {per_page:>7}"
-        f" {rate:>6} {cpus:>4}"
-    ).rstrip()
+    first = (f"{median:>9}", f" {ratio:>22}", f"  {effect:<18}")
+    rest = (f" {near:>8}", f" {per_page:>7}", f" {rate:>6}", f" {cpus:>4}")
+    yield from table_line(f"  {name:<{room}}", [*first, *rest])
 
 
 def effect_words(result: Result) -> str:
@@ -445,7 +454,7 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
         if said := [*([table.claims] if table.claims else []), *own]:
             indent = " " * (LABEL + 2)
             yield from textwrap.wrap(
-                "; ".join(said), WIDTH, initial_indent=indent, subsequent_indent=indent
+                "; ".join(said), width(), initial_indent=indent, subsequent_indent=indent
             )
     sources = dict.fromkeys(
         ", ".join(part for part in (table.author, table.date) if part) for table in tables
@@ -463,10 +472,10 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
 
 def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) -> Iterator[str]:
     if len(name) > THEIR_NAME:
-        yield from textwrap.wrap(name, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield from textwrap.wrap(name, width(), initial_indent="  ", subsequent_indent="  ")
         name = ""
-    line = f"{name:<{THEIR_NAME}} {threads:>4}  {values:<{VALUES}} {ratio:>6}  {verdict}"
-    yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent=" " * LABEL)
+    cells = (f" {threads:>4}", f"  {values:<{VALUES}}", f" {ratio:>6}  {verdict}")
+    yield from table_line(f"  {name:<{THEIR_NAME}}", cells)
 
 
 def _in_short(summary: Summary) -> Iterator[str]:
@@ -482,13 +491,18 @@ def _in_short(summary: Summary) -> Iterator[str]:
         yield from _times(summary)
         return
     compared = any(row.comparisons for row in summary.rows)
-    room = WIDTH - SHORT - len(names) * (SHORT + 2)
-    yield "".join(
-        (
-            "in short: effect against " + _against(summary),
-            "" if summary.receipt.guest else ", share of the hardware's limit",
-            ", verdict on the published table" if compared else "",
-        )
+    room = width() - SHORT - len(names) * (SHORT + 2)
+    if room < LEAST_ROOM:  # it goes on in the next line
+        room = width() - SHORT - (SHORT + 2)
+    yield from textwrap.wrap(
+        "".join(
+            (
+                "in short: effect against " + _against(summary),
+                "" if summary.receipt.guest else ", share of the hardware's limit",
+                ", verdict on the published table" if compared else "",
+            )
+        ),
+        width(),
     )
     yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in summary.rows:
@@ -531,9 +545,12 @@ def _times(summary: Summary) -> Iterator[str]:
 
 def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
     if len(row) >= SHORT:
-        yield from textwrap.wrap(row, WIDTH)
+        yield from textwrap.wrap(row, width())
         row = ""
-    yield (f"{row:<{SHORT}}" + "".join(f"{cell:<{SHORT + 2}}" for cell in cells)).rstrip()
+    for line in table_line(f"{row:<{SHORT}}", [f"{cell:<{SHORT + 2}}" for cell in cells]):
+        # A remark may be long; a record's table keeps it in one line, as ever.
+        most = width() if width() < WIDEST else max(WIDEST, len(line))
+        yield from textwrap.wrap(line, most, subsequent_indent=" " * SHORT)
 
 
 def _in_few_words(result: Result | None) -> str:
@@ -553,7 +570,7 @@ def _said(label: str, text: str, *, indent: int = 2) -> Iterator[str]:
     """A labelled paragraph, wrapped under itself."""
     yield from textwrap.wrap(
         text,
-        WIDTH,
+        width(),
         initial_indent=f"{' ' * indent}{label:<{LABEL}}",
         subsequent_indent=" " * (indent + LABEL),
         break_on_hyphens=False,

@@ -26,8 +26,8 @@ from ream.session.request import Request
 from ream.stage.live import offered_kib, plan_settings
 from ream.stage.live_compact import background_settings, plan_here, wanted_settings
 from ream.variants import Variant
+from ream.width import width
 
-WIDTH = 100
 LABEL = 12
 _PROSE = (
     "applies", "experiment", "guest", "not run", "not timed", "not tried", "row", "tables",
@@ -64,7 +64,9 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
         if line[:LABEL].rstrip() not in _PROSE:
             yield line
             continue
-        yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * LABEL, break_on_hyphens=False)
+        yield from textwrap.wrap(
+            line, width(), subsequent_indent=" " * LABEL, break_on_hyphens=False
+        )
 
 
 def _tried(request: Request) -> Iterator[str]:

@@ -49,6 +49,7 @@ from ream.session.vm_fork import measure_fork_vm
 from ream.session.vm_migrate import measure_migrate_vm
 from ream.session.vm_zone_device import measure_vm
 from ream.stage.qemu import qemu_version
+from ream.width import WIDEST, as_wide_as
 
 MOST_FILLS = 6
 """Fills, and numbers of CPUs that do them, in a round."""
@@ -96,10 +97,12 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
         summary = run.summary(measured, receipt)
         record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
+        with as_wide_as(WIDEST):  # a record is the same from any terminal
+            printed = table.render(summary)
         path = record.finish(
             summary.to_object(),
             receipt.to_object(),
-            table=table.render(summary),
+            table=printed,
             letter=letter.render(summary),
         )
     return Outcome(path, summary)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How wide text for people is: as their terminal, within what our tables can be read at."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+NARROWEST = 60
+WIDEST = 100
+"""Of records, of what no terminal shows, and of whatever no caller has set."""
+
+_width: ContextVar[int] = ContextVar("width", default=WIDEST)
+
+
+def width() -> int:
+    """Columns that a line may take now."""
+    return _width.get()
+
+
+@contextmanager
+def as_wide_as(columns: int) -> Iterator[None]:
+    """Let lines take as many columns, within bounds, for the length of a `with` block."""
+    before = _width.set(max(NARROWEST, min(WIDEST, columns)))
+    try:
+        yield
+    finally:
+        _width.reset(before)
+
+
+def terminal_columns() -> int:
+    """As COLUMNS has it, else the terminal on standard output; WIDEST where there is neither."""
+    return shutil.get_terminal_size(fallback=(WIDEST, 1)).columns
+
+
+def table_line(label: str, cells: Sequence[str]) -> Iterator[str]:
+    """A line of a table from cells as wide as their columns.
+
+    Where they do not fit beside each other the line goes on below itself, and never within a
+    cell: its heading, made of cells of the same widths, is cut at the same places.
+    """
+    text = label
+    for cell in cells:
+        if len(text) + len(cell.rstrip()) > width() and len(text) > len(label):
+            if text.strip():
+                yield text.rstrip()
+            text = " " * len(label)
+        text += cell
+    if text.strip():
+        yield text.rstrip()

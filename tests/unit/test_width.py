@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Text for people at any terminal: no line too long, no cell cut, and records as ever."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT
+from ream.record.record import Record
+from ream.report import letter, table
+from ream.report.contract import Summary
+from ream.width import NARROWEST, WIDEST, as_wide_as, table_line, terminal_columns, width
+
+RECORDS = CHECKOUT / "docs" / "records"
+ALL = sorted(path.parent.name for path in RECORDS.glob("*/run.json"))
+COLUMNS = (NARROWEST, 72, 80, 99)
+
+
+def summary(name: str) -> Summary:
+    return Summary.from_object(Record.load(str(RECORDS / name), RECORDS).run, source=name)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+@pytest.mark.parametrize("name", ALL)
+def test_a_table_is_no_wider_than_its_terminal_and_says_the_same(name: str, columns: int) -> None:
+    whole = table.render(summary(name))
+    with as_wide_as(columns):
+        narrow = table.render(summary(name))
+    assert max(map(len, narrow.splitlines())) <= columns
+    # A cell that was cut in the middle would be two words; verdicts in short have a word for many.
+    above = [text.partition("in short: ")[0].split() for text in (narrow, whole)]
+    assert sorted(above[0]) == sorted(above[1])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_letter_is_as_wide_from_any_terminal(name: str) -> None:
+    with as_wide_as(NARROWEST):
+        narrow = letter.render(summary(name))
+    assert narrow == letter.render(summary(name))
+
+
+def test_a_width_has_bounds_and_ends_with_its_block() -> None:
+    assert width() == WIDEST
+    for asked, given in {0: NARROWEST, 59: NARROWEST, 83: 83, 200: WIDEST}.items():
+        with as_wide_as(asked):
+            assert width() == given
+    assert width() == WIDEST
+
+
+def test_a_table_goes_on_below_itself_at_the_same_places_in_every_line() -> None:
+    cells = [f"{number:>20}" for number in range(5)]
+    with as_wide_as(NARROWEST):
+        head = list(table_line(f"{'row':<10}", cells))
+        line = list(table_line(f"{'':<10}", [f"{7:>20}", *cells[1:]]))
+    assert [len(one) for one in head] == [50, 50, 30]
+    assert [len(one) for one in line] == [50, 50, 30]
+    assert head[1].split() == ["2", "3"]
+
+
+def test_who_sets_no_width_and_has_no_terminal_gets_the_widest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "64")
+    assert terminal_columns() == 64
+    monkeypatch.delenv("COLUMNS")
+    with Path(os.devnull).open() as nowhere:
+        monkeypatch.setattr("sys.__stdout__", nowhere)
+        assert terminal_columns() == WIDEST

@@ -63,7 +63,10 @@ def test_doctor_says_what_can_run_here(ream) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-@pytest.mark.parametrize("words", ["list", "--help", "run --help", "report RECORD", "doctor"])
+@pytest.mark.parametrize(
+    "words",
+    ["list", "--help", "run --help", "report RECORD", "doctor", "replicate --all --record RECORD"],
+)
 def test_lines_are_no_longer_than_the_terminal(ream, words: str, columns: int) -> None:
     record = str(CHECKOUT / "docs/records/20261121T101033Z-fork-native-dd42")
     argv = [record if word == "RECORD" else word for word in words.split()]

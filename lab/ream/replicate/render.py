@@ -149,7 +149,8 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
     text, ours = f"{mark} {name:<{NAME}}", "  "
     if line.verdict is None:
         value = printed.before if printed.published is None else printed.published
-        yield f"{text}{_value(value, scale, 6):>{PAIR}}  what others are compared with"
+        there = f"{text}{_value(value, scale, 6):>{PAIR}}"
+        yield from _two(there, "  what others are compared with")
         return
     text += f"{_pair(*_printed(line), scale, 6):>{PAIR}}"
     text += f"{'' if printed.ratio is None else fit(printed.ratio, 5, 3):>{RATIO}}"

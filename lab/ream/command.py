@@ -31,6 +31,8 @@ class Command:
     cwd: Path
     deadline_s: float
     env: Mapping[str, str] = field(default_factory=dict)
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors of ours that it has, too."""
 
     def __str__(self) -> str:
         """A line to paste into a shell."""
@@ -68,6 +70,7 @@ def run(command: Command) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        pass_fds=command.pass_fds,
     ) as process:
         try:
             out, err = process.communicate(timeout=command.deadline_s)

@@ -65,6 +65,8 @@ struct span launch_stop_clock(unsigned int variant, struct span begin)
 			     time_ns % PARTS * launch.control_ppm / PARTS;
 	while (time_ns < slowed_ns)
 		time_ns = now_ns() - begin.time_ns;
+	if (launch.reaches)
+		reach_end();
 	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
 }
 
@@ -146,12 +148,16 @@ bool launch_has_done(const char *row, unsigned int round)
 	for (unsigned int i = 0; i < nr_done; i++)
 		if (!strcmp(row, done[i].row))
 			return round < done[i].nr_rounds;
-	return false;
+	return launch.reaches && round > 0;
 }
 
 void launch_end_round(const char *row, unsigned int round)
 {
 	watch_end();
+	if (launch.reaches) {
+		reach_print(row);
+		return;
+	}
 	printf("{\"whole\": %u, \"row\": \"%s\", ", round, row);
 	print_reached();
 }
@@ -196,7 +202,7 @@ static void name_variants(char *names)
 static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
-	"               [--control N] [--patience FIRST:LEAST])\n"
+	"               [--control N] [--reach FILE] [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
@@ -209,12 +215,15 @@ static const char usage[] =
 	"  --done       rounds of a row that an earlier start has done: they are drawn\n"
 	"               all the same, so that those left have the order they would have had\n"
 	"  --control    millionths by which the variant of that name is slowed\n"
+	"  --reach      addresses of functions: say after one round of each row which of\n"
+	"               them it entered; times mean nothing then\n"
 	"  --patience   seconds that the first sample of a row may take, and the least\n"
 	"               that every other one may\n";
 
 struct options {
 	const char *forbidden_path;
 	const char *plan_path;
+	const char *reach_path;
 	unsigned int nr_cpus;
 	bool facts;
 };
@@ -233,6 +242,7 @@ static struct options read_options(int argc, char **argv, const struct experimen
 		{ "done", required_argument, NULL, 'd' },
 		{ "control", required_argument, NULL, 'C' },
 		{ "patience", required_argument, NULL, 'P' },
+		{ "reach", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
 		{ .name = NULL },
 	};
@@ -271,6 +281,9 @@ static struct options read_options(int argc, char **argv, const struct experimen
 		case 'P':
 			read_patience(optarg);
 			break;
+		case 'r':
+			options.reach_path = optarg;
+			break;
 		case 'h':
 			printf(usage, experiment->name);
 			exit(RUNNER_OK);
@@ -306,6 +319,10 @@ int launch_main(int argc, char **argv, const struct experiment *experiment)
 	experiment->prepare();
 	kernel_boot_all(machine);
 	pool_start(machine->nr_cpus);
+	if (options.reach_path) {
+		reach_read(options.reach_path);
+		launch.reaches = true;
+	}
 	if (!experiment->run(options.plan_path)) {
 		print_wrong();
 		return RUNNER_NOT_VERIFIED;

@@ -19,6 +19,7 @@
  * @variant_names: In link order.
  * @huge_ratio: How much of the memory measured in lay in huge pages.
  * @seed: State of the generator that orders rounds.
+ * @reaches: Whether functions that are entered are noted, and nothing is timed.
  * @control_ppm: Millionths of its time by which the variant "control" is slowed;
  *	0 = there is none.
  */
@@ -31,6 +32,7 @@ struct launch {
 	double huge_ratio;
 	uint64_t seed;
 	uint64_t control_ppm;
+	bool reaches;
 };
 
 extern struct launch launch;
@@ -87,6 +89,8 @@ static inline struct span span_begin(void)
 {
 	uint64_t cpu_ns = cpu_time_ns();
 
+	if (launch.reaches)
+		reach_begin();
 	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
 }
 
@@ -95,6 +99,8 @@ static inline struct span span_end(struct span begin)
 {
 	uint64_t time_ns = now_ns() - begin.time_ns;
 
+	if (launch.reaches)
+		reach_end();
 	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
 }
 

@@ -144,6 +144,24 @@ void watch_begin(const char *row, const char *subject);
 /* The sample is verified, and nothing of it is left but to print it. */
 void watch_end(void);
 
+/* reach.c: which functions the rows of a plan enter */
+
+/**
+ * reach_read() - have entries of functions watched
+ * @path: Their addresses in this program, ascending, one a line.
+ */
+void reach_read(const char *path);
+
+/* Before a sample, and after it. */
+void reach_begin(void);
+void reach_end(void);
+
+/* A trap: whether it was at such an entry; then the function goes on. */
+bool reach_meet(void *context);
+
+/* Which of them, by number, were entered since this was last asked. */
+void reach_print(const char *row);
+
 /* fault.c */
 
 /**

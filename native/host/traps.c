@@ -61,6 +61,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	_exit(symbol ? RUNNER_UNDEFINED_SYMBOL : RUNNER_CRASHED);
 }
 
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	if (!reach_meet(context))
+		on_fault(signal, info, context);
+}
+
 /* Which CPU it is that does not come back is not known: all are reported. */
 static void on_stuck(int signal, siginfo_t *info, void *context)
 {
@@ -165,7 +171,7 @@ void traps_install(const char *forbidden_path)
 	handle(SIGSEGV, on_fault);
 	handle(SIGBUS, on_fault);
 	handle(SIGFPE, on_fault);
-	handle(SIGTRAP, on_fault);
+	handle(SIGTRAP, on_trap);
 	handle(SIGABRT, on_fault);	/* libc, of a heap that was written over */
 	handle(SIGILL, on_illegal);
 	handle(SIGALRM, on_stuck);

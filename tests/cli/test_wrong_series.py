@@ -15,7 +15,7 @@ from ream.paths import CHECKOUT
 PATCHES = CHECKOUT / "tests/native/patches"
 CRASHES = ("--series", str(PATCHES / "zone-null.patch"))
 STOPS = ("--series", str(PATCHES / "stops.patch"))
-RIGHT = ("--series", str(PATCHES / "no-change.patch"))
+RIGHT = ("--measure-anyway", "--series", str(PATCHES / "no-change.patch"))
 
 LAUNCHES = ROUNDS = 3
 ROWS = ("with-altmap", "without")

@@ -42,6 +42,7 @@ def test_variants_of_several_programs_are_measured_beside_their_own_before(
             runs=tmp_path / "runs",
             cache=cache,
             command="ream run zone-device --series no-change.patch",
+            measure_anyway=True,
         ),
         Reporter(),
     )

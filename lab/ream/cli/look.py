@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What there is: `ream list`, `doctor`, `restore`."""
+"""What there is: `ream list`, `which`, `doctor`, `restore`."""
 
 import json
 import sys
 import textwrap
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ream.cli import complete
-from ream.cli.app import app, experiment_path
+from ream.cli.app import JsonOption, TreeOption, app, experiment_path
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.width import width
 
@@ -65,6 +66,36 @@ def _print(line: str, indent: int) -> None:
         indent = min(indent, NARROW_INDENT)
     wrapped = textwrap.wrap(line, width(), subsequent_indent=" " * indent, break_on_hyphens=False)
     print("\n".join(wrapped))
+
+
+@app.command()
+def which(
+    series: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
+    ],
+    *,
+    tree: TreeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which experiments a patch reaches: which functions it changes that which rows execute.
+
+    Objects are compared function by function, and each row is run once on the base with a
+    breakpoint at every function. Nothing is timed, and no record is made.
+
+    Exit status: 0, also where it reaches none; 2 usage, or a patch that does not apply.
+    """
+    from ream.paths import cache_dir  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.session.which import which as reach_of  # noqa: PLC0415
+
+    found = []
+    for one in reach_of(series, tree, cache=cache_dir(), reporter=Reporter()):
+        found.append(one)
+        if not as_json:
+            _print(f"{one.experiment:14} {one.words()}", 15)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
 
 
 @app.command()

@@ -84,6 +84,12 @@ def run(
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
     ] = False,
     control: ControlOption = None,
+    measure_anyway: Annotated[
+        bool,
+        typer.Option(
+            "--measure-anyway", help="native: also a series that changes nothing that a row runs."
+        ),
+    ] = False,
     tree: TreeOption = None,
     size: Annotated[
         str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
@@ -224,6 +230,7 @@ def run(
         command="",
         guest=guest,
         control=slowed,
+        measure_anyway=measure_anyway,
         stable=stable_of(
             until_stable,
             planned=asked.launches,

@@ -341,6 +341,8 @@ class Summary(_Part):
     rows: Tuple[RowResult]
     receipt: ReceiptLines
     question: str | None = None
+    untouched: Sealed[str, str] = Field(default={}, validate_default=True)
+    """By given series that changes nothing that any row executes, why; no row has it."""
     wrong: Sealed[str, Texts] = Field(default={}, validate_default=True)
     """By variant of the user's that is wrong, what it did, in lines: no row has it."""
     grids: Tuple[Grid] = ()

@@ -82,6 +82,7 @@ def summarise(
     remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     left_out: Mapping[str, LeftOut | str] = MappingProxyType({}),
     wrong: Mapping[str, str] = MappingProxyType({}),
+    untouched: Mapping[str, str] = MappingProxyType({}),
     beside: Iterable[tuple[str, Sample]] = (),
 ) -> Summary:
     """Everything that is said about a run.
@@ -138,6 +139,7 @@ def summarise(
         stage=stage,
         run=run,
         question=experiment.question,
+        untouched=dict(untouched),
         wrong={name: tuple(what.splitlines()) for name, what in wrong.items()},
         rows=results,
         receipt=_lines(receipt),

@@ -128,6 +128,8 @@ def _head(summary: Summary) -> Iterator[str]:
     yield from _said("base", f"{receipt.tree}; {receipt.compiler}", indent=0)
     if receipt.patches:
         yield from _said("patches", receipt.patches, indent=0)
+    untouched = (f"{name}: not measured: {why}" for name, why in summary.untouched.items())
+    yield from _all("untouched", untouched, indent=0)
     yield from _all("wrong", summary.wrong_words(), indent=0)
     yield from _said("measured", _measured(summary), indent=0)
     if receipt.guest is not None:

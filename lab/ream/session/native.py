@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ream.errors import CannotRunHere, WrongVariant
+from ream.errors import BadUsage, CannotRunHere, WrongVariant
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
@@ -25,6 +25,7 @@ from ream.stage.bench import Bench, build_bench, config_files
 from ream.stage.fork_whole import left_out_of
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
+from ream.stage.reach import Entered, changes, entered
 
 EXPERIMENTS: Mapping[str, Any] = {
     "compact": compact,
@@ -83,7 +84,6 @@ class _Part:
     bench: Bench
     build: native.Build
     shrunk: tuple[str, ...]
-    left_out: Mapping[str, LeftOut | str]
 
 
 def measure_native(
@@ -151,6 +151,16 @@ def _measure_right(
         )
         for config, rows in by_config(suited.rows).items()
     ]
+    untouched = {} if request.measure_anyway else _untouched(its, request, parts, reporter)
+    parts = [
+        replace(part, plan=replace(part.plan, launches=_without(untouched, part.plan.launches)))
+        for part in parts
+    ]
+    left_out = {
+        name: left
+        for part in parts
+        for name, left in _left_out(request, part, record.journal, reporter).items()
+    }
     start = take_snapshot()
     reached = _Reached()
     samples = [
@@ -176,11 +186,12 @@ def _measure_right(
             *_small_pages(reached.huge_ratio),
         ),
         wrong=wrong,
+        untouched=untouched,
         remarks=suited.remarks,
         skipped=suited.skipped,
         symbols=native.symbol_map(first.bench.kernels.values(), first.bench.roots),
         stubs=reached.stubs(),
-        left_out={name: left for part in parts for name, left in part.left_out.items()},
+        left_out=left_out,
     )
 
 
@@ -189,6 +200,41 @@ def _without(wrong: Collection[str], launches: Iterable[Launch]) -> tuple[Launch
         replace(launch, link_order=tuple(one for one in launch.link_order if one not in wrong))
         for launch in launches
     )
+
+
+def _untouched(
+    its: Any, request: Request, parts: Sequence[_Part], reporter: Reporter
+) -> dict[str, str]:
+    """Given series that change nothing that any row executes, and why.
+
+    Raises BadUsage if there is no other.
+    """
+    trees = {one.name: one.compared_with for one in request.variants if one.compared_with}
+    if not trees:
+        return {}
+    reporter.step("comparing objects, and finding what each row executes")
+    found = [_pointless(its, part, trees) for part in parts]
+    untouched = {
+        name: found[0][name] for name in trees if all(name in reasons for reasons in found)
+    }
+    if untouched.keys() == trees.keys():
+        said = "\n".join(f"{name}: not measured: {why}" for name, why in untouched.items())
+        raise BadUsage(f"{said}; --measure-anyway measures it all the same")
+    for name, why in untouched.items():
+        reporter.step(f"{name}: not measured: {why}")
+    return untouched
+
+
+def _pointless(its: Any, part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
+    plan, bench = part.plan, part.bench
+    changed = {name: changes(bench, name, tree) for name, tree in trees.items()}
+    rows: Entered = {}
+    if any(any(one.by_object.values()) for one in changed.values()):
+        tree = next(iter(trees.values()))
+        with its.plan_of(plan.rows, plan.threads, part.build, bench.work) as planned:
+            rows = entered(bench, tree, planned, cpus=plan.cpus)
+    why = {name: one.pointless(rows, trees[name]) for name, one in changed.items()}
+    return {name: text for name, text in why.items() if text is not None}
 
 
 def _part(
@@ -221,9 +267,8 @@ def _part(
     rows, shrunk = rows_that_fit(suited.rows, build, its, journal, name)
     for text in shrunk:
         reporter.step(text)
-    left_out = _left_out(request, rows, name, work=place, journal=journal, reporter=reporter)
     plan = _Plan(rows, launches, request.threads, suited.cpus, name, request.control)
-    return _Part(plan, bench, build, shrunk, left_out)
+    return _Part(plan, bench, build, shrunk)
 
 
 def rows_that_fit(
@@ -253,22 +298,16 @@ def rows_that_fit(
 
 
 def _left_out(
-    request: Request,
-    rows: tuple[Row, ...],
-    config: str,
-    *,
-    work: Path,
-    journal: Journal,
-    reporter: Reporter,
+    request: Request, part: _Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
     """Of rows that are parts: what the whole takes besides, as it was when the run began."""
     measure = _LEFT_OUT.get(request.experiment.name)
     if measure is None:
         return {}
-    place = f"left out {config}".rstrip()
+    place = f"left out {part.plan.config}".rstrip()
     kept = journal.settled(place)
     if kept is None:
-        found = measure(rows, seed=request.seed, work=work, step=reporter.step)
+        found = measure(part.plan.rows, seed=request.seed, work=part.bench.work, step=reporter.step)
         kept = {name: one if isinstance(one, str) else asdict(one) for name, one in found.items()}
         journal.settle(place, kept)
     return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}

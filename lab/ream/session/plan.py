@@ -74,6 +74,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "stable": _STABLE.dump_python(request.stable, mode="json"),
         "cell": request.cell,
         "control": request.control,
+        "measure_anyway": request.measure_anyway,
         "variants": {
             variant.name: [{"name": one.name, "id": one.id} for one in variant.series]
             for variant in request.variants
@@ -133,6 +134,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             stable=_of(_STABLE, plan["stable"]),
             cell=plan["cell"],
             control=plan.get("control"),
+            measure_anyway=plan.get("measure_anyway", False),
         )
     except KeyError as cause:
         raise BadUsage(f"{where}: it has no {cause.args[0]}; {way_out}") from cause

@@ -61,6 +61,8 @@ class Request:
     """The id of the cell of a plan for several machines, if it is one."""
     control: float | None = None
     """By what share of its time the variant `control` is slowed; None where there is none."""
+    measure_anyway: bool = False
+    """Whether a given series is measured although no row executes what it changes."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Measured:
     """By row that is a part of what was published: what is left out, or why it is not known."""
     wrong: Mapping[str, str] = field(default_factory=dict)
     """By variant of the user's that is wrong, what it did: it has no samples."""
+    untouched: Mapping[str, str] = field(default_factory=dict)
+    """By given series that changes nothing that is executed, why: it was not measured."""
     beside: tuple[tuple[str, Sample], ...] = ()
     """Other quantities that a sample's operation has, each with its name, as that sample."""
 

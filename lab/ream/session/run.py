@@ -329,6 +329,7 @@ class Run:
             remarks=measured.remarks,
             left_out=measured.left_out,
             wrong=measured.wrong,
+            untouched=measured.untouched,
             beside=measured.beside,
         )
 

@@ -110,7 +110,7 @@ class Suited:
         return found
 
 
-def _runner(program: Program) -> list[str]:
+def runner_argv(program: Program) -> list[str]:
     return [
         str(program.path),
         "--variants",
@@ -126,7 +126,7 @@ def read_build(program: Program) -> Build:
     Raises ReamError if its variants lay out struct page differently: their images cannot be
     compared, and a patch that changes the layout is another experiment.
     """
-    argv = (*_runner(program), "--facts")
+    argv = (*runner_argv(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
     variants: dict[str, dict[str, int]] = said["variants"]
     first_name, first = next(iter(variants.items()))
@@ -177,7 +177,7 @@ def launch_once(
     kernel reached what is not provided, warned, or the runner went silent. The runner never
     outlives this iterator.
     """
-    argv = [*_runner(program), "--plan", str(plan)]
+    argv = [*runner_argv(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
     argv += ["--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]

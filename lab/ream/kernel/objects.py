@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What differs between two builds of one object, function by function and variable by variable.
+
+A line that moves changes debug information, line numbers and the place of everything behind it,
+and none of what is executed. So a function is compared by its instructions and by what its
+relocations mean: a symbol by its name, a string by its characters, a constant by its bytes.
+"""
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
+
+from ream.command import Command, run
+
+DEADLINE_S = 120.0
+
+_EXECUTABLE, _ALLOCATED = 0x4, 0x2
+"""Flags of a section, as the ELF specification numbers them."""
+_UNSAID = re.compile(
+    r"\.eh_frame|__bug_table|\.orc_|\.discard|\.modinfo|__mcount_loc|\.note|\.rodata\.str"
+)
+"""Sections with line numbers, with what unwinds a stack, and with strings, which go by content."""
+_TABLES = re.compile(r"\.altinstructions|__jump_table|__ex_table|\.smp_locks|\.static_call_sites")
+"""Sections of entries that each belong to the function they begin with."""
+_CHOICES, _CHOICE_BYTES = ".altinstructions", 14
+_ALTERNATIVES = ".altinstr_"
+"""Sections of code that other code refers to by its place."""
+_FUNCTION = re.compile(r"[0-9a-f]+ <(?P<name>[^>]+)>:")
+_INSTRUCTION = re.compile(r"\s+[0-9a-f]+:\t(?P<text>.*)")
+_RELOCATION = re.compile(r"\t[0-9a-f]+: (?P<kind>R_\w+)\t(?P<to>\S+)")
+"""Behind the instruction that it is of."""
+_ADDRESS = re.compile(r"\b[0-9a-f]+ (?=<)")
+_PADDING = re.compile(r"nop|xchg +%ax,%ax|data16|cs nop|int3|lea +0x0\(%[er]si")
+_SUFFIX = re.compile(r"\.\d+$|(?<=__UNIQUE_ID_).*")
+"""Numbers that a compiler gives, in the order in which it meets things, and line numbers."""
+_RELATIVE = ("PC32", "PLT32", "PC64", "GOTPCREL", "REX_GOTPCRELX", "GOTPCRELX")
+_RELATIVE_TYPES = (2, 4, 24)
+"""The same by number: R_X86_64_PC32, PLT32 and PC64."""
+_FIELD_BYTES = 4
+"""What a relative relocation of an instruction is counted from is behind its field."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one object has that another has not, by name."""
+
+    changed: tuple[str, ...] = ()
+    """Functions that both have, with other instructions."""
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    """Variables, constants and tables."""
+
+    def __bool__(self) -> bool:
+        return any((self.changed, self.added, self.removed, self.data))
+
+
+def differences(theirs: Path, ours: Path) -> Difference:
+    """What `ours` differs from `theirs` by, of two objects for the same architecture.
+
+    Raises ReamError if one is no object that objdump reads. What is said to differ may mean the
+    same; what is said to be the same is.
+    """
+    if theirs.read_bytes() == ours.read_bytes():
+        return Difference()
+    before, after = contents(theirs), contents(ours)
+    functions = [
+        {name: its for name, its in one.items() if name.startswith("f ")} for one in (before, after)
+    ]
+    data = [{n: its for n, its in one.items() if n.startswith("d ")} for one in (before, after)]
+    changed = (n for n, its in functions[0].items() if n in functions[1] and functions[1][n] != its)
+    return Difference(
+        changed=_names(changed),
+        added=_names(functions[1].keys() - functions[0].keys()),
+        removed=_names(functions[0].keys() - functions[1].keys()),
+        data=_names(n for n in data[0].keys() | data[1].keys() if data[0].get(n) != data[1].get(n)),
+    )
+
+
+def _names(found: Any) -> tuple[str, ...]:
+    return tuple(sorted(one[2:] for one in found))
+
+
+def contents(path: Path) -> Mapping[str, tuple[str, ...]]:
+    """By "f NAME" of a function and "d NAME" of other things, digests of what they hold.
+
+    Several where a compiler gave several things one name and a number.
+    """
+    with path.open("rb") as file:
+        elf = _Object(ELFFile(file))
+        found: dict[str, list[str]] = defaultdict(list)
+        entries = elf.entries()
+        for name, text in _functions(path, elf):
+            found[f"f {plain(name)}"].append(_digest("\n".join((text, *entries[name]))))
+        for name, text in elf.data():
+            found[f"d {plain(name)}"].append(_digest(text))
+    return {name: tuple(sorted(its)) for name, its in found.items()}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+def plain(name: str) -> str:
+    """A symbol's name without what a compiler numbers it by."""
+    return _SUFFIX.sub("", name)
+
+
+def _functions(path: Path, elf: "_Object") -> Iterator[tuple[str, str]]:
+    """Every function, and what stands in a section without one, as text that is free of places."""
+    argv = ("objdump", "-d", "-r", "-w", "--no-show-raw-insn", str(path))
+    name, lines = "", list[str]()
+    for line in run(Command(argv, path.parent, DEADLINE_S)).splitlines():
+        if found := _FUNCTION.fullmatch(line):
+            if name and not name.startswith(_ALTERNATIVES):
+                yield name, _joined(lines)
+            name, lines = found["name"], []
+        elif found := _INSTRUCTION.match(line):
+            lines.append(_plain_operands(_RELOCATION.sub("", found["text"])))
+            for its in _RELOCATION.finditer(line):
+                lines.append(f"\t{its['kind']} {elf.meaning(its['to'], its['kind'])}")
+    if name and not name.startswith(_ALTERNATIVES):
+        yield name, _joined(lines)
+
+
+def _joined(lines: list[str]) -> str:
+    """Without what fills up to the next function, which is the next one's matter."""
+    while lines and _PADDING.match(lines[-1]):
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _plain_operands(text: str) -> str:
+    text = _ADDRESS.sub("", text)
+    return re.sub(r"<([^>+]+)", lambda found: f"<{plain(found[1])}", text)
+
+
+@dataclass(frozen=True)
+class _Symbol:
+    name: str
+    at: int
+    nr_bytes: int
+    is_function: bool
+
+
+class _Object:
+    """What places in an object's sections stand for."""
+
+    def __init__(self, elf: ELFFile) -> None:
+        self._sections = {one.name: one for one in elf.iter_sections()}
+        self._symbols: dict[str, list[_Symbol]] = defaultdict(list)
+        self._labels: dict[str, tuple[str, int]] = {}
+        self._relocations: dict[str, dict[int, tuple[str, int]]] = {}
+        self._load_symbols(elf)
+        self._load_relocations(elf)
+
+    def _load_symbols(self, elf: ELFFile) -> None:
+        table = elf.get_section_by_name(".symtab")
+        for one in table.iter_symbols() if isinstance(table, SymbolTableSection) else ():
+            index, kind = one["st_shndx"], one["st_info"]["type"]
+            if not isinstance(index, int) or not one.name:
+                continue
+            if one.name.startswith(".L"):
+                self._labels[one.name] = elf.get_section(index).name, one["st_value"]
+            if kind in ("STT_FUNC", "STT_OBJECT"):
+                self._symbols[elf.get_section(index).name].append(
+                    _Symbol(one.name, one["st_value"], one["st_size"], kind == "STT_FUNC")
+                )
+        for its in self._symbols.values():
+            its.sort(key=lambda one: one.at)
+
+    def _load_relocations(self, elf: ELFFile) -> None:
+        for section in elf.iter_sections():
+            if not isinstance(section, RelocationSection):
+                continue
+            symbols = elf.get_section(section["sh_link"])
+            assert isinstance(symbols, SymbolTableSection)
+            its = elf.get_section(section["sh_info"])
+            behind = _FIELD_BYTES if its["sh_flags"] & _EXECUTABLE else 0
+            found: dict[int, tuple[str, int]] = {}
+            for one in section.iter_relocations():
+                symbol = symbols.get_symbol(one["r_info_sym"])
+                name = symbol.name or elf.get_section(symbol["st_shndx"]).name
+                is_relative = one["r_info_type"] in _RELATIVE_TYPES
+                found[one["r_offset"]] = (name, one["r_addend"] + (behind if is_relative else 0))
+            self._relocations[its.name] = found
+
+    @cached_property
+    def _unnamed(self) -> Mapping[str, list[int]]:
+        """By section, the places without a name that something refers to, in order."""
+        found: dict[str, set[int]] = defaultdict(set)
+        for its in self._relocations.values():
+            for target, addend in its.values():
+                name, at = self._at(target, addend)
+                if name in self._sections and self._named(name, at) is None:
+                    found[name].add(at)
+        return {name: sorted(its) for name, its in found.items()}
+
+    def meaning(self, target: str, kind: str) -> str:
+        """What a relocation refers to, as objdump prints it: NAME, NAME+0x10 or NAME-0x4."""
+        found = re.fullmatch(r"(.+?)(?:([+-])0x([0-9a-f]+))?", target)
+        assert found is not None
+        name, addend = found[1], int(found[3] or "0", 16) * (-1 if found[2] == "-" else 1)
+        relative = kind.removeprefix("R_X86_64_") in _RELATIVE
+        return self._place(name, addend + (_FIELD_BYTES if relative else 0), depth=0)
+
+    def _at(self, name: str, at: int) -> tuple[str, int]:
+        """A compiler's own label stands for its place."""
+        section, first = self._labels.get(name, (name, 0))
+        return section, first + at
+
+    def _place(self, name: str, at: int, *, depth: int) -> str:
+        name, at = self._at(name, at)
+        if name not in self._sections:
+            return f"{plain(name)}{at:+d}"
+        if name.startswith(".rodata.str"):
+            data = self._sections[name].data()
+            return (
+                repr(data[at : data.find(b"\0", at)]) if 0 <= at < len(data) else f"{name}{at:+d}"
+            )
+        if (symbol := self._named(name, at)) is not None:
+            return f"{plain(symbol.name)}{at - symbol.at:+d}"
+        is_code = self._sections[name]["sh_flags"] & _EXECUTABLE
+        if depth or (is_code and not name.startswith(_ALTERNATIVES)):
+            return f"{name}{at:+d}"
+        return f"{name}: {self._blob(name, at, self._end(name, at), depth=depth + 1)}"
+
+    def _named(self, section: str, at: int) -> _Symbol | None:
+        its = self._symbols.get(section, ())
+        return next((one for one in its if one.at <= at < one.at + max(one.nr_bytes, 1)), None)
+
+    def _end(self, section: str, at: int) -> int:
+        """Where what begins here without a name ends at the latest."""
+        marks = [*self._unnamed.get(section, ()), *(one.at for one in self._symbols[section])]
+        size = int(self._sections[section]["sh_size"])
+        return min((mark for mark in marks if mark > at), default=size)
+
+    def _blob(self, section: str, start: int, end: int, *, depth: int = 0) -> str:
+        """Bytes, with what its relocations mean in their places."""
+        its = self._sections[section]
+        data = b"" if its["sh_type"] == "SHT_NOBITS" else its.data()[start:end]
+        places = [
+            f"{at - start}: {self._place(name, addend, depth=depth)}"
+            for at, (name, addend) in sorted(self._relocations.get(section, {}).items())
+            if start <= at < end
+        ]
+        return f"{end - start} bytes {data.rstrip(bytes(1)).hex()} {'; '.join(places)}"
+
+    def entries(self) -> Mapping[str, list[str]]:
+        """By function, what tables of alternatives, static keys and so on say of places in it."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for section, relocations in self._relocations.items():
+            if not _TABLES.match(section):
+                continue
+            starts = []
+            for at, (target, addend) in sorted(relocations.items()):
+                place = self._at(target, addend)
+                symbol = self._named(*place) if place[0] in self._sections else None
+                if symbol is not None and symbol.is_function:
+                    starts.append((at, symbol))
+            ends = [at for at, _ in starts[1:]] + [int(self._sections[section]["sh_size"])]
+            for (at, symbol), end in zip(starts, ends, strict=True):
+                text = self._alternative(at) if section == _CHOICES else ""
+                found[symbol.name].append(f"{section}: {text or self._blob(section, at, end)}")
+        return defaultdict(list, {name: sorted(its) for name, its in found.items()})
+
+    def _alternative(self, at: int) -> str:
+        """A struct alt_instr: a replacement of no bytes begins where the next one does."""
+        entry = self._sections[_CHOICES].data()[at : at + _CHOICE_BYTES]
+        (site, site_at), (code, start) = (self._relocations[_CHOICES][at + n] for n in (0, 4))
+        replacement = self._blob(code, start, start + entry[-1], depth=1)
+        return f"{self._place(site, site_at, depth=1)} {entry[8:].hex()} {replacement}"
+
+    def data(self) -> Iterator[tuple[str, str]]:
+        """Every variable, and every table that has no names in it, with what it holds.
+
+        Constants without a name are part of what refers to them.
+        """
+        for name, section in self._sections.items():
+            flags = section["sh_flags"]
+            if not flags & _ALLOCATED or flags & _EXECUTABLE:
+                continue
+            if _UNSAID.match(name) or _TABLES.match(name):
+                continue
+            objects = [one for one in self._symbols[name] if not one.is_function]
+            for one in objects:
+                yield one.name, self._blob(name, one.at, one.at + one.nr_bytes)
+            if not objects and not name.startswith(".rodata") and section["sh_size"]:
+                yield name, self._blob(name, 0, section["sh_size"])

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which functions of a kernel the rows of a plan enter.
+ *
+ * Before each sample an int3 stands at the entry of every function that was
+ * asked for; who meets one notes it, puts back what was there and goes on. So
+ * each costs one trap a sample, and all else runs at its own speed. Two CPUs
+ * may meet the same one: both note it, and both put back the same byte. The
+ * samples of such a launch say nothing of time, and are not printed.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include "program.h"
+
+#define INT3 0xcc
+#define PAGE_MASK 4095UL
+
+struct entry {
+	unsigned char *at;
+	unsigned char was;
+	bool met;
+};
+
+static struct entry *entries;	/* by address, ascending */
+static size_t nr_entries;
+
+static void make_writable(void)
+{
+	unsigned long first = (unsigned long)entries[0].at & ~PAGE_MASK;
+	unsigned long end = (unsigned long)entries[nr_entries - 1].at + 1;
+
+	if (mprotect((void *)first, end - first, PROT_READ | PROT_WRITE | PROT_EXEC))
+		die(RUNNER_NO_RESOURCE, "the code of the kernels cannot be made writable");
+}
+
+void reach_read(const char *path)
+{
+	unsigned long address;
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		die(RUNNER_USAGE, "%s: cannot read the list of functions", path);
+	while (fscanf(file, "%lx", &address) == 1) {
+		entries = realloc(entries, (nr_entries + 1) * sizeof(*entries));
+		if (!entries)
+			die(RUNNER_NO_RESOURCE, "no memory for the list of functions");
+		if (nr_entries && (unsigned long)entries[nr_entries - 1].at >= address)
+			die(RUNNER_USAGE, "%s: function %zu is not behind the one before it",
+			    path, nr_entries + 1);
+		entries[nr_entries++] = (struct entry){ .at = (unsigned char *)address };
+	}
+	if (!feof(file) || !nr_entries)
+		die(RUNNER_USAGE, "%s: function %zu is not understood", path, nr_entries + 1);
+	fclose(file);
+	make_writable();
+}
+
+void reach_begin(void)
+{
+	for (size_t i = 0; i < nr_entries; i++) {
+		if (entries[i].met)
+			continue;
+		entries[i].was = *entries[i].at;
+		*entries[i].at = INT3;
+	}
+}
+
+void reach_end(void)
+{
+	for (size_t i = 0; i < nr_entries; i++)
+		if (!entries[i].met)
+			*entries[i].at = entries[i].was;
+}
+
+bool reach_meet(void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	unsigned char *at = (unsigned char *)registers[REG_RIP] - 1;
+	size_t low = 0, high = nr_entries;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (entries[middle].at < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == nr_entries || entries[low].at != at)
+		return false;
+	entries[low].met = true;
+	*at = entries[low].was;
+	registers[REG_RIP]--;
+	return true;
+}
+
+void reach_print(const char *row)
+{
+	const char *comma = "";
+
+	printf("{\"row\": \"%s\", \"met\": [", row);
+	for (size_t i = 0; i < nr_entries; i++) {
+		if (!entries[i].met)
+			continue;
+		printf("%s%zu", comma, i);
+		comma = ", ";
+		entries[i].met = false;
+	}
+	puts("]}");
+}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A series that changes nothing that a row executes is told so, and not timed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+PATCHES = Path(__file__).parent / "patches"
+COMMENT, ELSEWHERE = PATCHES / "no-change.patch", PATCHES / "not-executed.patch"
+
+pytestmark = pytest.mark.xdist_group("reach")
+
+SMALL = {
+    "compact": ("--stage", "native", "--row", "batch-32"),
+    "deferred-init": ("--row", "1g-2-threads"),
+    "fork": ("--row", "fork-64k", "--row", "munmap-64k"),
+    "migrate": ("--row", "64k-serial"),
+    "zone-device": ("--row", "small-256MB"),
+}
+COUNTS = ("--launches", "2", "--rounds", "2")
+
+
+LONG = pytest.mark.vm
+"""A minute and more of compiling: for `make test-vm`."""
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [pytest.param(one, marks=() if one in ("fork", "zone-device") else LONG) for one in SMALL],
+)
+def test_a_comment_is_not_timed(ream, tmp_path: Path, experiment: str) -> None:
+    ran = ream("run", experiment, *SMALL[experiment], *COUNTS, "--series", str(COMMENT))
+    assert ran.code == 2
+    assert "no-change: not measured: the same object code as " in ran.err
+    assert "--measure-anyway measures it all the same" in ran.err
+    assert not list(tmp_path.glob("data/ream/runs/*/run.json"))
+
+
+def test_a_function_that_no_row_executes_is_named(ream) -> None:
+    ran = ream("run", "fork", *SMALL["fork"], *COUNTS, "--series", str(ELSEWHERE))
+    assert ran.code == 2
+    said = "not-executed: not measured: it changes do_swap_page(), which no row here executes"
+    assert said in ran.err
+
+
+def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:
+    works = str(PATCHES.parents[2] / "kernel/series/fork")
+    series = ("--series", str(ELSEWHERE), "--series", works)
+    ran = ream("run", "fork", "--row", "fork-64k", *COUNTS, *series, "--json")
+    assert ran.code == 0, ran.err
+    run = json.loads(ran.out)
+    assert set(run["untouched"]) == {"not-executed"}
+    assert "not-executed" not in run["rows"][0]["variants"]
+    assert run["rows"][0]["variants"]["fork"]["effect"] in ("faster", "undecided")
+
+
+@LONG
+def test_which_says_what_a_patch_reaches(ream) -> None:
+    ran = ream("which", str(PATCHES / "fork-child-young.patch"), "--json")
+    assert ran.code == 0, ran.err
+    found = {one["experiment"]: one for one in json.loads(ran.out)}
+    assert found["zone-device"]["why_not"] == "the same object code as the base in all 14 objects"
+    assert found["fork"]["why_not"] is None
+    rows = found["fork"]["rows"]
+    assert 0 < len(rows) < found["fork"]["nr_rows"]
+    assert all(not row.startswith(("munmap", "exit")) for row in rows)

@@ -84,6 +84,12 @@ def run(
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
     ] = False,
     control: ControlOption = None,
+    verify_minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="MIN", min=0, help="native: try random mixtures so long before timing."
+        ),
+    ] = 0.0,
     measure_anyway: Annotated[
         bool,
         typer.Option(
@@ -231,6 +237,7 @@ def run(
         guest=guest,
         control=slowed,
         measure_anyway=measure_anyway,
+        verify_minutes=verify_minutes,
         stable=stable_of(
             until_stable,
             planned=asked.launches,

@@ -19,6 +19,7 @@ from ream.progress import Reporter
 from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
+from ream.session.correctness import verify
 from ream.session.request import Measured, Request
 from ream.stage import compact, deferred_init, fork, migrate, native, zone_device
 from ream.stage.bench import Bench, build_bench, config_files
@@ -156,6 +157,7 @@ def _measure_right(
         replace(part, plan=replace(part.plan, launches=_without(untouched, part.plan.launches)))
         for part in parts
     ]
+    nr_verified = _verified(request, parts, reporter)
     left_out = {
         name: left
         for part in parts
@@ -177,6 +179,7 @@ def _measure_right(
         config_sha256=first.bench.config_sha256,
         options={
             "threads": request.threads,
+            "operations_verified": nr_verified,
             **({} if request.control is None else {CONTROL: request.control}),
             **{f"config_sha256 of {one.plan.config}": one.bench.config_sha256 for one in others},
         },
@@ -223,6 +226,20 @@ def _untouched(
     for name, why in untouched.items():
         reporter.step(f"{name}: not measured: {why}")
     return untouched
+
+
+def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> int:
+    """How many operations every kernel did right, before any of them is timed."""
+    return sum(
+        verify(
+            request,
+            part.bench,
+            part.build,
+            part.plan.launches[: len(part.plan.launches) // request.experiment.launches],
+            reporter,
+        )
+        for part in parts
+    )
 
 
 def _pointless(its: Any, part: _Part, trees: Mapping[str, str]) -> dict[str, str]:

@@ -75,6 +75,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "cell": request.cell,
         "control": request.control,
         "measure_anyway": request.measure_anyway,
+        "verify_minutes": request.verify_minutes,
         "variants": {
             variant.name: [{"name": one.name, "id": one.id} for one in variant.series]
             for variant in request.variants
@@ -135,6 +136,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             cell=plan["cell"],
             control=plan.get("control"),
             measure_anyway=plan.get("measure_anyway", False),
+            verify_minutes=plan.get("verify_minutes", 0.0),
         )
     except KeyError as cause:
         raise BadUsage(f"{where}: it has no {cause.args[0]}; {way_out}") from cause

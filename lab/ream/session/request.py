@@ -61,6 +61,8 @@ class Request:
     """The id of the cell of a plan for several machines, if it is one."""
     control: float | None = None
     """By what share of its time the variant `control` is slowed; None where there is none."""
+    verify_minutes: float = 0.0
+    """How long other mixtures are tried after those that every run tries."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
 

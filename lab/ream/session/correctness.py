@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Before any time is believed: every kernel does what the oracle says at every edge."""
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ream import oracle
+from ream.counted import counted
+from ream.measure.plan import Launch
+from ream.measure.sample import Sample
+from ream.progress import Reporter
+from ream.session.request import Request
+from ream.stage import cases
+from ream.stage.bench import Bench
+from ream.stage.link import Kernel
+from ream.stage.native import Build, launch_once
+from ream.stage.reach import NUMBER
+
+S_PER_MINUTE = 60
+VERIFIED = "verified"
+"""In the cache: an empty file for each kernel that has done all of it right."""
+
+
+def verify(
+    request: Request, bench: Bench, build: Build, launches: Sequence[Launch], reporter: Reporter
+) -> int:
+    """Run all edges and some mixtures in every kernel; how many operations were verified.
+
+    launches: of each program one, with the kernels that are linked into it. Kernels whose objects
+    were verified before, by the same runner and oracle, are not verified again unless minutes are
+    given: then it is 0.
+    Raises WrongVariant with the case's name, and what else `launch_once` raises.
+    """
+    kernels = [bench.kernels[name] for name in {n for one in launches for n in one.link_order}]
+    marks = [*_marks(request, kernels)]
+    if not request.verify_minutes and all(mark.exists() for mark in marks):
+        return 0
+    reporter.step("checking every kernel at the edges, and with random mixtures")
+    place = bench.work / "cases"
+    place.mkdir(exist_ok=True)
+    # Numbered after the one that finds what rows execute: none of the run's.
+    own = [replace(one, number=NUMBER + 1 + at) for at, one in enumerate(launches)]
+    programs = [(bench.link(one), one) for one in own]
+    until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
+    verified = pass_number = 0
+    while pass_number == 0 or time.monotonic() < until:
+        for planned, cpus in cases.cases_of(
+            request.experiment.name, build, place, seed=request.seed, pass_number=pass_number
+        ):
+            with planned as (plan, descriptors):
+                for program, launch in programs:
+                    said = launch_once(program, launch, plan, descriptors, cpus=cpus)
+                    verified += sum(isinstance(one, Sample) for one in said)
+        pass_number += 1
+    for mark in marks:
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    reporter.step(f"{counted(verified, 'operation')} verified")
+    return verified
+
+
+def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
+    """By kernel the file that says that its objects, judged like this, are right."""
+    # Here, not above: it asks the module that asks us.
+    from ream.session.benchmark import benchmark_id  # noqa: PLC0415
+
+    name = request.experiment.name
+    judges = [*sorted(Path(oracle.__path__[0]).glob("*.py")), Path(cases.__file__)]
+    own = hashlib.sha256(f"{name} {benchmark_id(name, request.stage)}".encode())
+    for path in judges:
+        own.update(path.read_bytes())
+    for kernel in kernels:
+        digest = own.copy()
+        for path in kernel.objects:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        yield request.cache / VERIFIED / digest.hexdigest()

@@ -2,6 +2,7 @@
 """How wide text for people is: as their terminal, within what our tables can be read at."""
 
 import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -41,6 +42,10 @@ def table_line(label: str, cells: Sequence[str]) -> Iterator[str]:
     """
     text = label
     for cell in cells:
+        if len(cell) > width() - len(label):  # no column is as wide: only damage is
+            yield from textwrap.wrap(f"{text}{cell}", width(), subsequent_indent=" " * len(label))
+            text = " " * len(label)
+            continue
         if len(text) + len(cell.rstrip()) > width() and len(text) > len(label):
             if text.strip():
                 yield text.rstrip()

@@ -294,9 +294,10 @@ def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
 
     def ask() -> dict[str, LeftOut | str]:
         with closing(Journal(tmp_path / JOURNAL)) as journal:
-            return native_session._left_out(
-                request, (), "", work=tmp_path, journal=journal, reporter=reporter
+            part = SimpleNamespace(
+                plan=SimpleNamespace(rows=(), config=""), bench=SimpleNamespace(work=tmp_path)
             )
+            return native_session._left_out(request, part, journal, reporter)
 
     assert ask() == ask() == {"fork-4k": REST, "munmap-4k": "no memory"}
 

@@ -431,7 +431,7 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
         cut_short(tmp_path, run)
         _run_id(request, Reporter())
         (said,) = capsys.readouterr().err.splitlines()
-        assert f"{run} was interrupted after 1 samples: `ream run --resume {run} " in said
+        assert f"{run} was interrupted after 1 sample: `ream run --resume {run} " in said
         assert f"`ream run --discard {run} --output {tmp_path}` removes it" in said
         several = f"{number} runs were interrupted; {run}" in said
         assert several == (f"`ream history --output {tmp_path}` names the others" in said)

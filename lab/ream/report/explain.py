@@ -4,6 +4,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 
+from ream.counted import counted
 from ream.experiment import BASE, BEFORE, PAGE_BYTES, PUBLISHED, RUNNING, format_size, is_copy
 from ream.measure.statistics import LIMIT_ERROR
 from ream.record.machine import Machine
@@ -163,10 +164,11 @@ def _undecided(row: RowResult) -> Iterator[str]:
     needed = {name: its.launches_needed for name, its in row.variants.items()}
     known = {name: nr for name, nr in needed.items() if nr is not None and not is_copy(name)}
     if known:
+        most = max(known.values())
         yield (
-            f"undecided: {', '.join(known)}; with about {max(known.values())} launches, "
-            f"`--row {row.row} --launches {max(known.values())}`, or on a quieter machine, what is"
-            " no effect would be shown to be within 10 %"
+            f"undecided: {', '.join(known)}; with about {counted(most, 'launch', 'launches')}, "
+            f"`--row {row.row} --launches {most}`, or on a quieter machine, what is no effect would"
+            " be shown to be within 10 %"
         )
 
 

@@ -31,6 +31,7 @@ _SOURCES = (
     "record/moment.py",
     "record/noise.py",
     "record/receipt.py",
+    "counted.py",
     "grid.py",
     "published.py",
     "values.py",

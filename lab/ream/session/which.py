@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.counted import counted
 from ream.experiment import BASE, load
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
@@ -41,7 +42,8 @@ class Reach:
             return self.why_not
         named = ", ".join(f"{name}()" for name in self.functions) or "data"
         some = ", ".join(self.rows[:MOST_ROWS]) + (", …" if len(self.rows) > MOST_ROWS else "")
-        return f"it changes {named}: {len(self.rows)} of {self.nr_rows} rows execute it: {some}"
+        whole = counted(self.nr_rows, "row")
+        return f"it changes {named}: {len(self.rows)} of {whole} execute it: {some}"
 
 
 def which(

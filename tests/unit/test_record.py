@@ -13,6 +13,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.measure.sample import Sample
 from ream.paths import CHECKOUT
 from ream.record.journal import Journal
+from ream.record.packed import content_of
 from ream.record.record import Record, RecordWriter, find_record, new_run_id, open_record
 from ream.record.sums import SUMS
 from ream.report import table
@@ -241,7 +242,7 @@ def test_a_record_that_the_documents_quote_prints_what_it_printed_then(path: Pat
     record = Record.load(str(path), path.parent)
     summary = Summary.from_object(record.run, source=str(path))
     assert len(list(record.samples())) > 0
-    assert _ratios((path / "table.txt").read_text()) == _ratios(table.render(summary))
+    assert _ratios(content_of(path / "table.txt").decode()) == _ratios(table.render(summary))
 
 
 def _ratios(text: str) -> set[tuple[str, str]]:

@@ -181,7 +181,7 @@ def faults(path: Path) -> tuple[str, ...]:
 
 
 def _missing_texts(path: Path) -> list[str]:
-    return [name for name in _MADE_AGAIN if not (path / name).is_file()]
+    return [name for name in _MADE_AGAIN if not place_of(path / name).is_file()]
 
 
 def _entry(record: Record) -> Entry:

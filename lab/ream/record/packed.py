@@ -19,7 +19,7 @@ from ream.record.regular import lines_of as regular_lines
 from ream.record.sums import SUMS, sums_of
 
 SUFFIX = ".gz"
-_LONG = (".jsonl", ".log")
+_LONG = (".jsonl", ".log", ".txt")
 _RECEIPT = "receipt.json"
 
 

@@ -442,7 +442,7 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
     ("experiment", "name"),
     [
         ("zone-device", "20261121T041310Z-zone-device-native-579d"),
-        ("fork", "20261122T170151Z-fork-native-8076"),
+        ("fork", "20261122T201047Z-fork-native-70df"),
         ("migrate", "20261122T170840Z-migrate-native-aa7d"),
     ],
 )

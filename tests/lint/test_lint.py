@@ -20,7 +20,18 @@ LONGEST_FILE = 600
 SPDX = "SPDX-License-Identifier: GPL-2.0-only"
 
 # git am's form and data have no place for a comment; COPYING is the licence itself.
-WITHOUT_SPDX = (".patch", ".json", ".jsonl", ".txt", ".log", ".gz", ".png", ".svg", "COPYING")
+WITHOUT_SPDX = (
+    ".patch",
+    ".json",
+    ".jsonl",
+    ".txt",
+    ".log",
+    ".gz",
+    ".png",
+    ".svg",
+    "COPYING",
+    "SHA256SUMS",
+)
 
 WRITTEN_BY_HAND = (".py", ".c", ".h", ".S", ".sh", ".toml", ".md", ".config", "Makefile")
 

@@ -140,7 +140,7 @@ def test_a_damaged_list_of_checksums_is_named(record: Record, line: str) -> None
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in RECORDS.iterdir() if (path / RUN).exists()],
+    [path for path in RECORDS.iterdir() if (path / RUN).exists() and not has_sums(path)],
     ids=lambda path: path.name,
 )
 def test_records_of_before_checksums_are_read_as_ever(path: Path, tmp_path: Path) -> None:

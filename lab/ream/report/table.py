@@ -205,7 +205,10 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     if before is not None and row.bytes_of == "map":
         amount = f"; {decimal_bytes(before.nr_bytes)} of map a sample"
     yield from textwrap.wrap(
-        f"{row.row}: {row.title or '?'}{amount}", width(), subsequent_indent="  "
+        f"{row.row}: {row.title or '?'}{amount}",
+        width(),
+        subsequent_indent="  ",
+        break_on_hyphens=False,
     )
     if row.skipped is None and row.variants:
         no_limit = no_limit or row.params.get("measure") == "metadata"

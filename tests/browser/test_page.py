@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from page_world import ALL_DRAWN, draw_all
 from ream.paths import CHECKOUT
-from ream.record.packed import opened
+from ream.record.packed import lines_of
 
 # Each process that has these tests starts a browser.
 pytestmark = pytest.mark.xdist_group("browser")
@@ -49,8 +49,7 @@ def run_of(record: str) -> Mapping[str, Any]:
 
 
 def samples_of(record: str) -> list[Mapping[str, Any]]:
-    with opened(RECORDS / record / "samples.jsonl") as lines:
-        return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in lines_of(RECORDS / record / "samples.jsonl")]
 
 
 @pytest.fixture

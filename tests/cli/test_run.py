@@ -37,7 +37,7 @@ def test_a_run_prints_only_its_table_and_keeps_a_record_that_prints_the_same(
     (record,) = records.iterdir()
     assert {file.name for file in record.iterdir()} == {
         *("run.json", "receipt.json", "samples.jsonl", "table.txt", "letter.txt"),
-        *("plan.json", "noise.jsonl"),
+        *("plan.json", "noise.jsonl", "SHA256SUMS"),
     }
     assert (record / "table.txt").read_text() == ran.out
     assert ream("report", record.name).out == ran.out

@@ -16,7 +16,7 @@ from ream.kernel.variant import HOME
 from ream.measure.plan import Launch
 from ream.stage.bench import Bench
 from ream.stage.link import Program
-from ream.stage.native import runner_argv
+from ream.stage.native import FIRST_SAMPLE_S, LEAST_SAMPLE_S, runner_argv
 
 NUMBER = 1_000_000
 """Of a launch that is none of the run's: more than a run may have."""
@@ -99,7 +99,7 @@ def entered(
     plan, descriptors = planned
     argv = [*runner_argv(program), "--plan", str(plan), "--launch", str(NUMBER), "--seed", "1"]
     argv += ["--cpus", str(cpus)] if cpus else []
-    argv += ["--reach", str(listing)]
+    argv += ["--reach", str(listing), "--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
     where = program.path.parent
     said = run(Command(tuple(argv), where, DEADLINE_S, pass_fds=tuple(descriptors)))
     return {

@@ -397,5 +397,5 @@ def test_a_wrong_series_ends_with_exit_5_and_no_record(ream, tmp_path: Path) -> 
     file.write_text(EXPERIMENT)
     ran = ream("run", str(file), "--series", str(PATCHES / "fork-child-young.patch"))
     assert (ran.code, ran.out) == (5, "")
-    assert "small: fork-child-young: the child's entry 0 is " in ran.err
+    assert ": fork-child-young: the child's entry 0 is " in ran.err
     assert not list((tmp_path / "data/ream/runs").iterdir())

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +36,15 @@ _ALTERNATIVES = ".altinstr_"
 """Sections of code that other code refers to by its place."""
 _FUNCTION = re.compile(r"[0-9a-f]+ <(?P<name>[^>]+)>:")
 _INSTRUCTION = re.compile(r"\s+[0-9a-f]+:\t(?P<text>.*)")
-_RELOCATION = re.compile(r"\t[0-9a-f]+: (?P<kind>R_\w+)\t(?P<to>\S+)")
+_SECTION = re.compile(r"Disassembly of section (?P<name>.+):")
+_RELOCATION = re.compile(r"\t(?P<at>[0-9a-f]+): (?P<kind>R_\w+)\t\S+")
 """Behind the instruction that it is of."""
 _ADDRESS = re.compile(r"\b[0-9a-f]+ (?=<)")
 _PADDING = re.compile(r"nop|xchg +%ax,%ax|data16|cs nop|int3|lea +0x0\(%[er]si")
 _SUFFIX = re.compile(r"\.\d+$|(?<=__UNIQUE_ID_).*")
 """Numbers that a compiler gives, in the order in which it meets things, and line numbers."""
-_RELATIVE = ("PC32", "PLT32", "PC64", "GOTPCREL", "REX_GOTPCRELX", "GOTPCRELX")
-_RELATIVE_TYPES = (2, 4, 24)
-"""The same by number: R_X86_64_PC32, PLT32 and PC64."""
+_RELATIVE_TYPES = (2, 4, 9, 24, 41, 42)
+"""R_X86_64_PC32, PLT32, GOTPCREL, PC64, GOTPCRELX and REX_GOTPCRELX."""
 _FIELD_BYTES = 4
 """What a relative relocation of an instruction is counted from is behind its field."""
 
@@ -90,6 +90,7 @@ def _names(found: Any) -> tuple[str, ...]:
     return tuple(sorted(one[2:] for one in found))
 
 
+@cache
 def contents(path: Path) -> Mapping[str, tuple[str, ...]]:
     """By "f NAME" of a function and "d NAME" of other things, digests of what they hold.
 
@@ -118,16 +119,18 @@ def plain(name: str) -> str:
 def _functions(path: Path, elf: "_Object") -> Iterator[tuple[str, str]]:
     """Every function, and what stands in a section without one, as text that is free of places."""
     argv = ("objdump", "-d", "-r", "-w", "--no-show-raw-insn", str(path))
-    name, lines = "", list[str]()
+    section, name, lines = "", "", list[str]()
     for line in run(Command(argv, path.parent, DEADLINE_S)).splitlines():
-        if found := _FUNCTION.fullmatch(line):
+        if found := _SECTION.fullmatch(line):
+            section = found["name"]
+        elif found := _FUNCTION.fullmatch(line):
             if name and not name.startswith(_ALTERNATIVES):
                 yield name, _joined(lines)
             name, lines = found["name"], []
         elif found := _INSTRUCTION.match(line):
             lines.append(_plain_operands(_RELOCATION.sub("", found["text"])))
             for its in _RELOCATION.finditer(line):
-                lines.append(f"\t{its['kind']} {elf.meaning(its['to'], its['kind'])}")
+                lines.append(f"\t{its['kind']} {elf.meaning(section, int(its['at'], 16))}")
     if name and not name.startswith(_ALTERNATIVES):
         yield name, _joined(lines)
 
@@ -205,13 +208,9 @@ class _Object:
                     found[name].add(at)
         return {name: sorted(its) for name, its in found.items()}
 
-    def meaning(self, target: str, kind: str) -> str:
-        """What a relocation refers to, as objdump prints it: NAME, NAME+0x10 or NAME-0x4."""
-        found = re.fullmatch(r"(.+?)(?:([+-])0x([0-9a-f]+))?", target)
-        assert found is not None
-        name, addend = found[1], int(found[3] or "0", 16) * (-1 if found[2] == "-" else 1)
-        relative = kind.removeprefix("R_X86_64_") in _RELATIVE
-        return self._place(name, addend + (_FIELD_BYTES if relative else 0), depth=0)
+    def meaning(self, section: str, at: int) -> str:
+        """What the relocation at a place in a section refers to."""
+        return self._place(*self._relocations[section][at], depth=0)
 
     def _at(self, name: str, at: int) -> tuple[str, int]:
         """A compiler's own label stands for its place."""

@@ -20,9 +20,10 @@ from ream.report.numbers import rounded
 GIB_BYTES = 1 << 30
 
 
-class NothingSeen(TypedDict, total=False):
-    """Fields of a Result that is no effect."""
+class Said(TypedDict, total=False):
+    """Fields of a Result: which effect it is, or within what there is none."""
 
+    effect: Effect
     within: float
     launches_needed: int
 
@@ -59,7 +60,6 @@ def result_of(
         high=digits(estimate.high if estimate else None),
         spread_low=digits(estimate.spread[0] if estimate else None),
         spread_high=digits(estimate.spread[1] if estimate else None),
-        effect=_effect(decided, measured, name) if decided else None,
         of_limit=digits(near.ratio if near else None),
         of_limit_low=digits(near.low if near else None),
         of_limit_high=digits(near.high if near else None),
@@ -86,7 +86,7 @@ def result_of(
         layout=decided.layout if decided else None,
         compared_with=measured.given.get(name),
         **_cpu_time(measured, name, level),
-        **_nothing_seen(measured, name, decided),
+        **_said(measured, name, decided),
     )
 
 
@@ -104,27 +104,22 @@ def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
     }
 
 
-def _effect(decided: Decided, measured: MeasuredRow, name: str) -> Effect:
-    if not decided.seen:
-        within = equal_within(measured, name, decided.estimate)
-        return "equal" if within is not None and within <= EQUAL_WITHIN else "undecided"
-    less = decided.estimate.ratio < 1
-    if measured.counted:
-        return "fewer" if less else "more"
-    return "faster" if less else "slower"
-
-
-def _nothing_seen(measured: MeasuredRow, name: str, decided: Decided | None) -> NothingSeen:
-    """How large an effect there may be all the same, and what would tell."""
-    if decided is None or decided.seen:
+def _said(measured: MeasuredRow, name: str, decided: Decided | None) -> Said:
+    """The effect; where there is none, how large one there may be all the same, and what tells."""
+    if decided is None:
         return {}
+    if decided.seen:
+        less = decided.estimate.ratio < 1
+        if measured.counted:
+            return {"effect": "fewer" if less else "more"}
+        return {"effect": "faster" if less else "slower"}
     within = equal_within(measured, name, decided.estimate)
     if within is None:
-        return {}
+        return {"effect": "undecided"}
     if within <= EQUAL_WITHIN:
-        return {"within": rounded(within)}
+        return {"effect": "equal", "within": rounded(within)}
     needed = launches_needed(within, decided.estimate)
-    return {"within": rounded(within), "launches_needed": needed}
+    return {"effect": "undecided", "within": rounded(within), "launches_needed": needed}
 
 
 def ratio_of(estimate: Estimate | None) -> Ratio | None:

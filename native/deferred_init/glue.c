@@ -112,7 +112,7 @@ static void prepare(const struct deferred_request *request)
 	vmemmap_base = (unsigned long)request->map -
 		       request->map_pfn * sizeof(struct page);
 	host_add_sections(request->map_pfn, last->end_pfn - request->map_pfn,
-			  request->usage, true);
+			  request->usage, ~0UL - request->map_pfn, 0);
 	for (nid = 0; nid < DEFERRED_MOST_NODES; nid++) {
 		bool used = nid < request->nr_nodes;
 

@@ -253,9 +253,9 @@ static bool verify(const struct row *row, unsigned int variant, unsigned int nr_
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
 		if (!same_zone(row, variant, nid, ascending))
 			return false;
-	return arena_is(row->name, subject, "the memory map", arena.start,
+	return arena_is(row->name, subject, "the memory map", "page", arena.start,
 			map_bytes(row), &now.image, launch.nr_cpus) &&
-	       arena_is(row->name, subject, "the pageblock map", (void *)USAGE_ADDRESS,
+	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
 			now.usage.bytes, &now.usage, 1) &&
 	       arena_guard_is_whole(row->name, arena.start + map_bytes(row),
 				    (unsigned char)ARENA_POISON);

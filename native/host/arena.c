@@ -170,12 +170,23 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 }
 
 static void say_difference(const char *row, const char *subject, const char *where,
-			   size_t offset, const unsigned char *is, const struct image *image)
+			   const char *type, size_t offset, const unsigned char *is,
+			   const struct image *image)
 {
 	const unsigned char *expected = image->start + (offset & ~63UL) % image->bytes;
+	const struct host_area area = {
+		type, is + (offset & ~63UL), expected, 64, __start_ream_kernels[0]->facts,
+	};
+	char who[256], of[64];
 
-	fprintf(stderr, "%s: %s: %s differs from the oracle at byte %zu (entry %zu)\n  is      ",
-		row, subject, where, offset, offset / 64);
+	snprintf(who, sizeof(who), "%s: %s: %s differs from the oracle at byte %zu", row, subject,
+		 where, offset);
+	snprintf(of, sizeof(of), " of entry %zu", offset / 64);
+	if (type)
+		area_is_as_expected(who, of, &area);
+	else
+		fprintf(stderr, "%s\n", who);
+	fputs("  is      ", stderr);
 	for (unsigned int i = 0; i < 64; i++)
 		fprintf(stderr, "%s%02x", i % 8 ? "" : " ", is[(offset & ~63UL) + i]);
 	fprintf(stderr, "\n  expected");
@@ -185,14 +196,14 @@ static void say_difference(const char *row, const char *subject, const char *whe
 }
 
 bool arena_is(const char *row, const char *subject, const char *where,
-	      const unsigned char *start, size_t bytes,
+	      const char *type, const unsigned char *start, size_t bytes,
 	      const struct image *image, unsigned int nr_threads)
 {
 	size_t offset = arena_first_difference(start, bytes, image, nr_threads);
 
 	if (offset == ARENA_NO_DIFFERENCE)
 		return true;
-	say_difference(row, subject, where, offset, start, image);
+	say_difference(row, subject, where, type, offset, start, image);
 	return false;
 }
 

@@ -49,6 +49,22 @@ struct host_stub {
 };
 
 /**
+ * struct host_area - a structure of the kernel's, and what it should hold
+ * @type: Its name.
+ * @is: The structure.
+ * @expected: As many bytes.
+ * @bytes: Of each.
+ * @fields: Where its fields are: type, dot and name. Ended by a NULL name.
+ */
+struct host_area {
+	const char *type;
+	const void *is;
+	const void *expected;
+	unsigned long bytes;
+	const struct host_fact *fields;
+};
+
+/**
  * struct host_kernel - the one entry into a variant's copy of the kernel
  * @boot: Tell it the machine; called once, before anything else. Returns the
  *	capability words it will use: a subset, see custom.c.

@@ -288,10 +288,11 @@ size_t arena_first_difference(const unsigned char *start, size_t bytes,
 
 /*
  * Whether @bytes from @start on are as the image; if not, says with @row and
- * @subject before it how @where differs: 64 bytes, and what they should be.
+ * @subject before it how @where differs: 64 bytes, and what they should be. If
+ * @type is not NULL, it consists of structures of that type, of 64 bytes each.
  */
 bool arena_is(const char *row, const char *subject, const char *where,
-	      const unsigned char *start, size_t bytes,
+	      const char *type, const unsigned char *start, size_t bytes,
 	      const struct image *image, unsigned int nr_threads);
 
 /* Written beyond the map? So many bytes behind it must stay as they were. */
@@ -302,6 +303,14 @@ void arena_set_guard(unsigned char *start);
 
 /* Whether all of it still holds @expected; if not, that is said. */
 bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected);
+
+/* say.c */
+
+/*
+ * Whether a structure holds what it should. If not, says with @who before it
+ * which field does not, and after the field's name @of: which one it is.
+ */
+bool area_is_as_expected(const char *who, const char *of, const struct host_area *area);
 
 /* caches.c */
 

@@ -29,6 +29,10 @@ static struct {
 	struct page *free_pages;	/* the list's newest */
 } world;
 
+/* What nothing may change: the node with all its zones, and the pagemap. */
+static struct pglist_data node_before;
+static struct dev_pagemap pgmap_before;
+
 static void prepare(const struct zone_device_request *request)
 {
 	struct pglist_data *pgdat = host_node(request->nid);
@@ -56,7 +60,7 @@ static void prepare(const struct zone_device_request *request)
 	host_set_node_cpus(request->nid, request->nr_cpus);
 	/* That they were there at boot decides compound_nr_pages(). */
 	host_add_sections(request->start_pfn, request->nr_pages, request->usage,
-			  request->early);
+			  request->early_pages, request->old_blocks);
 
 	zone->zone_pgdat = pgdat;
 	zone->zone_start_pfn = request->start_pfn;
@@ -73,6 +77,8 @@ static void prepare(const struct zone_device_request *request)
 	world.poison = request->poison;
 	world.list = request->list;
 	world.free_pages = NULL;
+	memcpy(&node_before, pgdat, sizeof(*pgdat));
+	memcpy(&pgmap_before, pgmap, sizeof(*pgmap));
 }
 
 /* A section's map is a block of its own: allocated, and poisoned at once. */
@@ -134,10 +140,60 @@ static bool unlink_pages(void)
 	return !world.free_pages;
 }
 
+#define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
+static const struct host_fact fields[] = {
+	FIELD(zone, zone_pgdat),
+	FIELD(zone, zone_start_pfn),
+	FIELD(zone, managed_pages),
+	FIELD(zone, spanned_pages),
+	FIELD(zone, present_pages),
+	FIELD(zone, name),
+	FIELD(zone, initialized),
+	FIELD(zone, flags),
+	FIELD(zone, lock),
+	FIELD(zone, contiguous),
+	FIELD(pglist_data, node_start_pfn),
+	FIELD(pglist_data, node_present_pages),
+	FIELD(pglist_data, node_spanned_pages),
+	FIELD(pglist_data, node_id),
+	FIELD(dev_pagemap, altmap.base_pfn),
+	FIELD(dev_pagemap, altmap.end_pfn),
+	FIELD(dev_pagemap, altmap.reserve),
+	FIELD(dev_pagemap, altmap.free),
+	FIELD(dev_pagemap, altmap.align),
+	FIELD(dev_pagemap, altmap.alloc),
+	FIELD(dev_pagemap, type),
+	FIELD(dev_pagemap, flags),
+	FIELD(dev_pagemap, vmemmap_shift),
+	FIELD(dev_pagemap, nr_range),
+	FIELD(dev_pagemap, range),
+	{ }
+};
+
+static const struct host_area *left_alone(void)
+{
+	static struct host_area areas[4];
+	struct pglist_data *pgdat = world.zone->zone_pgdat;
+
+	areas[0] = (struct host_area){
+		"zone", world.zone, &node_before.node_zones[ZONE_DEVICE],
+		sizeof(*world.zone), fields,
+	};
+	areas[1] = (struct host_area){
+		"pglist_data", pgdat, &node_before, sizeof(*pgdat), fields,
+	};
+	areas[2] = (struct host_area){
+		"dev_pagemap", world.pgmap, &pgmap_before,
+		sizeof(pgmap_before), fields,
+	};
+	return areas;
+}
+
 static const struct zone_device_ops ops = {
 	.prepare = prepare,
 	.run = run,
 	.unlink = unlink_pages,
+	.left_alone = left_alone,
 };
 
 const void *const host_experiment_ops = &ops;

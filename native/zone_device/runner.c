@@ -38,10 +38,17 @@ struct row {
 	struct image usage_image;
 };
 
+/*
+ * Beside enum pre_state: as PRE_DIRTY, but every word is the pagemap's address,
+ * so that descriptors look as if it had been their pagemap before, and in use.
+ */
+#define PRE_BOUND (PRE_UNTOUCHED + 1)
+
 static const char *const pre_states[] = {
 	[PRE_EVICTED] = "evicted",
 	[PRE_DIRTY] = "dirty",
 	[PRE_UNTOUCHED] = "untouched",
+	[PRE_BOUND] = "bound",
 	NULL
 };
 
@@ -55,7 +62,8 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("skip_pages", PLAN_ULONG, struct row, request.skip_pages),
 	PLAN_FIELD("order", PLAN_UINT, struct row, request.order),
 	PLAN_FIELD("type", PLAN_UINT, struct row, request.type),
-	PLAN_FIELD("early", PLAN_UINT, struct row, request.early),
+	PLAN_FIELD("early_pages", PLAN_ULONG, struct row, request.early_pages),
+	PLAN_FIELD("old_blocks", PLAN_UINT, struct row, request.old_blocks),
 	PLAN_FIELD("nid", PLAN_UINT, struct row, request.nid),
 	PLAN_FIELD("chunk_pages", PLAN_ULONG, struct row, request.chunk_pages),
 	PLAN_FIELD("zero", PLAN_UINT, struct row, request.zero),
@@ -77,24 +85,42 @@ static const struct plan_field fields[] = {
  */
 #define MAP_ADDRESS 0x200000000000UL
 #define USAGE_ADDRESS 0x1ffff0000000UL
-#define PGMAP_ADDRESS 0x1fffe0000000UL
+/* With the bit PG_reserved: PRE_BOUND. */
+#define PGMAP_ADDRESS 0x1fffe0002000UL
 #define USAGE_BYTES (16UL << 20)
 #define PGMAP_BYTES 4096UL
 
 static struct arena arena;
+
+static void bind_before(size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += sizeof(unsigned long))
+		*(volatile unsigned long *)(arena.start + at) = PGMAP_ADDRESS;
+}
 
 static unsigned char *guard_of(const struct row *row)
 {
 	return arena.start + row->map_bytes;
 }
 
+static bool is_left_alone(const struct row *row, const char *subject,
+			  const struct host_area *area)
+{
+	char who[256];
+
+	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
+	while (area->type && area_is_as_expected(who, "", area))
+		area++;
+	return !area->type;
+}
+
 static bool verify(const struct row *row, const char *subject)
 {
 	bool untouched = row->pre_state == PRE_UNTOUCHED;
 
-	return arena_is(row->name, subject, "the memory map", arena.start,
+	return arena_is(row->name, subject, "the memory map", "page", arena.start,
 			row->map_bytes, &row->image, launch.nr_cpus) &&
-	       arena_is(row->name, subject, "the pageblock map", (void *)USAGE_ADDRESS,
+	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
 			row->usage_image.bytes, &row->usage_image, 1) &&
 	       arena_guard_is_whole(row->name, guard_of(row), untouched ? 0 : ARENA_POISON & 0xff);
 }
@@ -103,6 +129,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 			   const struct slot *slot)
 {
 	const struct row *row = rounds->context;
+	const char *subject = launch.variant_names[slot->variant];
 	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;
 	unsigned int nr_threads;
@@ -118,6 +145,8 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	if (row->pre_state != PRE_UNTOUCHED)
 		arena_set_guard(guard_of(row));
 	rounds_set_pre_state(rounds);
+	if (row->pre_state == PRE_BOUND)
+		bind_before(row->map_bytes);
 	pool_reset_participants();
 
 	span = span_begin();
@@ -129,8 +158,9 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	linked = ops->unlink();
 	if (!linked)
 		fprintf(stderr, "%s, %s: the list is not of every page in turn\n",
-			row->name, launch.variant_names[slot->variant]);
-	verified = linked && verify(row, launch.variant_names[slot->variant]);
+			row->name, subject);
+	verified = linked && is_left_alone(row, subject, ops->left_alone()) &&
+		   verify(row, subject);
 	rounds_print_sample(rounds, round, slot, nr_threads, span, verified);
 	return verified;
 }
@@ -145,7 +175,7 @@ static bool run_row(const struct row *row)
 		.limits = true,
 		.arena = &arena,
 		.map_bytes = row->map_bytes,
-		.pre_state = row->pre_state,
+		.pre_state = row->pre_state == PRE_BOUND ? PRE_DIRTY : row->pre_state,
 		.fill = row->fill,	/* none, if an altmap takes the whole range */
 		.sample_variant = sample_variant,
 		.context = row,

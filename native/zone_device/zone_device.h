@@ -11,8 +11,10 @@
  *	map is in RAM and there is no altmap.
  * @order: vmemmap_shift of the pagemap.
  * @type: enum memory_type, by value.
- * @early: Whether the sections count as present since boot; then compound
- *	pages get all their descriptors even without an altmap.
+ * @early_pages: Frames at the start whose sections count as present since
+ *	boot; there compound pages get all their descriptors even without an
+ *	altmap.
+ * @old_blocks: What each byte of the pageblocks' bits held before.
  * @nid: Node of the device.
  * @nr_cpus: CPUs of that node; 0 = none, all CPUs are on node 0.
  * @chunk_pages: Frames of each call; 0 = all of the device in one.
@@ -32,7 +34,8 @@ struct zone_device_request {
 	unsigned long skip_pages;
 	unsigned int order;
 	unsigned int type;
-	unsigned int early;
+	unsigned long early_pages;
+	unsigned int old_blocks;
 	unsigned int nid;
 	unsigned int nr_cpus;
 	unsigned long chunk_pages;
@@ -50,11 +53,14 @@ struct zone_device_request {
  * @run: The kernel's memmap_init_zone_device(), and what a request adds to it.
  * @unlink: Take the pages off the list again, if they were linked; not timed.
  *	Returns false if it is not the list that @run made.
+ * @left_alone: What @run had to leave as it was, up to an area of no type: the
+ *	zone, its node, the pagemap.
  */
 struct zone_device_ops {
 	void (*prepare)(const struct zone_device_request *request);
 	void (*run)(void);
 	bool (*unlink)(void);
+	const struct host_area *(*left_alone)(void);
 };
 
 #endif

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from ream.errors import ReamError
+from ream.experiment import BASE
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
 from ream.session.native import EXPERIMENTS
 from ream.stage.bench import build_bench
+from ream.stage.calls import Calls
 from ream.stage.cases import cases_of
 from ream.stage.link import Program
 from ream.stage.native import launch_once, read_build
@@ -25,7 +27,9 @@ WRONG = Path(__file__).parents[1] / "wrong"
 
 pytestmark = [pytest.mark.xdist_group("wrong"), pytest.mark.vm]
 
-UNSHOWN: dict[tuple[str, str], str] = {}
+UNSHOWN: dict[tuple[str, str], str] = {
+    ("zone-device", "34"): "mm/memremap.c is not hosted",
+}
 """By experiment and number: why no run of hosted code can show it."""
 
 CAUGHT = r": mine: |warnings"
@@ -48,10 +52,10 @@ def number_of(path: Path) -> str:
 def test_it_is_caught(
     kernel: Tree, cache: Path, tmp_path: Path, experiment: str, path: Path
 ) -> None:
-    mine = Variant("mine", (load_series(path),))
+    variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
     its = EXPERIMENTS[experiment]
-    bench = build_bench(kernel, (mine,), folder=its.FOLDER, cache=cache, work=tmp_path, step=print)
-    launch = Launch(0, 1, 0x340, (mine.name,))
+    bench = build_bench(kernel, variants, folder=its.FOLDER, cache=cache, work=tmp_path, step=print)
+    launch = Launch(0, 1, 0x340, (BASE, "mine"))
     program = bench.link(launch)
     with pytest.raises(ReamError, match=CAUGHT):
         run_all(experiment, program, launch, tmp_path)
@@ -59,10 +63,12 @@ def test_it_is_caught(
 
 def run_all(experiment: str, program: Program, launch: Launch, work: Path) -> None:
     build = read_build(program)
+    calls = Calls({"mine": BASE})
     for planned, cpus in cases_of(experiment, build, work, seed=1, pass_number=0):
         with planned as (plan, descriptors):
-            for _ in launch_once(program, launch, plan, descriptors, cpus=cpus):
+            for _ in calls.counted(launch_once(program, launch, plan, descriptors, cpus=cpus)):
                 pass
+    calls.check()
 
 
 def test_what_cannot_be_shown_is_there_and_has_a_reason() -> None:

@@ -65,6 +65,7 @@ def facts_of(max_order: int, pageblock_order: int) -> Mapping[str, int]:
         "PAGES_PER_SECTION": SECTION,
         "pageblock_nr_pages": 1 << pageblock_order,
         "NR_PAGEBLOCK_BITS": 4,
+        "MIGRATETYPE_MASK": 7,
         "usage.pageblock_flags": 24,
         "sizeof.usage": 24 + -(-usage_bits // 64) * 8,
     }

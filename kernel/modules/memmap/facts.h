@@ -44,6 +44,7 @@
 	CONSTANT(VMEMMAP_RESERVE_NR),
 	CONSTANT(pageblock_nr_pages),
 	CONSTANT(NR_PAGEBLOCK_BITS),
+	CONSTANT(MIGRATETYPE_MASK),
 	CONSTANT(MIGRATE_MOVABLE),
 	{ "usage.pageblock_flags",
 	  offsetof(struct mem_section_usage, pageblock_flags) },

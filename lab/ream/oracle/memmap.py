@@ -6,7 +6,7 @@ the code it judges. Offsets, shifts and constants come from the build (`facts`),
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import IO, Any, Protocol
 
@@ -30,7 +30,8 @@ class DeviceRange:
     """A range of device frames and how its pagemap groups them.
 
     start_pfn, nr_pages, skip_pages: frames; the first skip_pages hold the map itself (altmap).
-    order: vmemmap_shift. type: as in MEMORY_DEVICE_<type>. early: sections present since boot.
+    order: vmemmap_shift. type: as in MEMORY_DEVICE_<type>. early_pages: the first of them, up to
+    the end of a section and of a compound page, lie in sections that are present since boot.
     """
 
     start_pfn: int
@@ -38,7 +39,7 @@ class DeviceRange:
     skip_pages: int
     order: int
     type: str
-    early: bool = False
+    early_pages: int = 0
     nid: int = 0
 
     def written_per_compound(self, facts: Facts) -> int:
@@ -50,8 +51,23 @@ class DeviceRange:
         """
         pages = 1 << self.order
         reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // facts["sizeof.page"]
-        optimized = not self.early and not self.skip_pages and pages > reserved
+        optimized = not self.early_pages and not self.skip_pages and pages > reserved
         return reserved if optimized else pages
+
+    def parts(self) -> "tuple[DeviceRange, ...]":
+        """Ranges whose compounds are all written alike, in the order of their addresses.
+
+        The section of a compound's head decides, and only without an altmap.
+        Source: compound_nr_pages() in mm/mm_init.c.
+        """
+        if self.skip_pages or not 0 < self.early_pages < self.nr_pages:
+            return (self,)
+        return replace(self, nr_pages=self.early_pages), replace(
+            self,
+            start_pfn=self.start_pfn + self.early_pages,
+            nr_pages=self.nr_pages - self.early_pages,
+            early_pages=0,
+        )
 
     @property
     def nr_compounds(self) -> int:
@@ -60,6 +76,9 @@ class DeviceRange:
 
     def map_bytes(self, facts: Facts) -> int:
         """Bytes of the map that belong to the range or are written beyond it."""
+        first, *rest = self.parts()
+        if rest:
+            return first.nr_pages * facts["sizeof.page"] + rest[0].map_bytes(facts)
         last_head = self.skip_pages + (self.nr_compounds - 1 << self.order)
         reached = last_head + self.written_per_compound(facts) if self.nr_compounds else 0
         return max(self.nr_pages, reached) * facts["sizeof.page"]
@@ -174,13 +193,19 @@ def map_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDAr
 
     Chunks may be the same array again, so they are only read, and before the next is asked for.
     """
+    size = facts["sizeof.page"]
     if device.skip_pages:
-        yield _poisoned(device.skip_pages * facts["sizeof.page"], place)
-    yield from compound_chunks(device, facts, place)
+        yield _poisoned(device.skip_pages * size, place)
+    for part in device.parts():
+        yield from compound_chunks(part, facts, place)
+        place = replace(place, map=place.map + part.nr_pages * size)
 
 
 def compound_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
-    """The map's bytes in address order, from the first page that is not skipped on."""
+    """The map's bytes in address order, from the first page that is not skipped on.
+
+    device: one of its parts().
+    """
     size = facts["sizeof.page"]
     stride = 1 << device.order
     template = compound_template(device, facts, place.pgmap)
@@ -264,24 +289,32 @@ def first_difference(
     return None if at == len(image) else at
 
 
-def usage_areas(movable: Iterable[int], start_pfn: int, end_pfn: int, facts: Facts) -> bytes:
+def usage_areas(
+    movable: Iterable[int], start_pfn: int, end_pfn: int, facts: Facts, old: int = 0
+) -> bytes:
     """The usage areas of the sections that hold a page of [start_pfn, end_pfn), in order.
 
     movable: first PFNs of the pageblocks that are MIGRATE_MOVABLE; nothing else is written.
-    Source: pfn_to_bitidx() and get_pageblock_bitmap(), mm/page_alloc.c.
+    old: what each byte of the pageblocks' bits held; of a block that is written, only its
+    migratetype changes.
+    Source: pfn_to_bitidx(), get_pageblock_bitmap() and set_pfnblock_flags_mask(),
+    mm/page_alloc.c.
     """
     per_section = facts["PAGES_PER_SECTION"]
     bits = facts["NR_PAGEBLOCK_BITS"]
     first_section = start_pfn // per_section
-    areas = [0] * (-(-end_pfn // per_section) - first_section)
+    size, offset = facts["sizeof.usage"], facts["usage.pageblock_flags"]
+    before = int.from_bytes(bytes([old]) * (size - offset), "little")
+    areas = [before] * (-(-end_pfn // per_section) - first_section)
     for pfn in movable:
         shift = pfn % per_section // facts["pageblock_nr_pages"] * bits
-        areas[pfn // per_section - first_section] |= facts["MIGRATE_MOVABLE"] << shift
-    size, offset = facts["sizeof.usage"], facts["usage.pageblock_flags"]
+        at = pfn // per_section - first_section
+        areas[at] &= ~(facts["MIGRATETYPE_MASK"] << shift)
+        areas[at] |= facts["MIGRATE_MOVABLE"] << shift
     return b"".join(bytes(offset) + area.to_bytes(size - offset, "little") for area in areas)
 
 
-def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:
+def usage_bytes(device: DeviceRange, facts: Facts, old: int = 0) -> bytes:
     """The sections' usage areas: every whole pageblock of the range is MIGRATE_MOVABLE.
 
     Source: pageblock_migratetype_init_range(), mm/mm_init.c.
@@ -289,4 +322,5 @@ def usage_bytes(device: DeviceRange, facts: Facts) -> bytes:
     block = facts["pageblock_nr_pages"]
     end_pfn = device.start_pfn + device.nr_pages
     first_pfn = -(-(device.start_pfn + device.skip_pages) // block) * block
-    return usage_areas(range(first_pfn, end_pfn, block), device.start_pfn, end_pfn, facts)
+    movable = range(first_pfn, end_pfn, block)
+    return usage_areas(movable, device.start_pfn, end_pfn, facts, old)

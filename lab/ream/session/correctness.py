@@ -15,6 +15,7 @@ from ream.progress import Reporter
 from ream.session.request import Request
 from ream.stage import cases
 from ream.stage.bench import Bench
+from ream.stage.calls import Calls
 from ream.stage.link import Kernel
 from ream.stage.native import Build, launch_once
 from ream.stage.reach import NUMBER
@@ -44,6 +45,7 @@ def verify(
     # Numbered after the one that finds what rows execute: none of the run's.
     own = [replace(one, number=NUMBER + 1 + at) for at, one in enumerate(launches)]
     programs = [(bench.link(one), one) for one in own]
+    calls = Calls({one.name: one.compared_with for one in request.variants if one.compared_with})
     until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
     verified = pass_number = 0
     while pass_number == 0 or time.monotonic() < until:
@@ -53,7 +55,8 @@ def verify(
             with planned as (plan, descriptors):
                 for program, launch in programs:
                     said = launch_once(program, launch, plan, descriptors, cpus=cpus)
-                    verified += sum(isinstance(one, Sample) for one in said)
+                    verified += sum(isinstance(one, Sample) for one in calls.counted(said))
+        calls.check()
         pass_number += 1
     for mark in marks:
         mark.parent.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,10 @@ MAPPINGS_A_LAUNCH = 8
 DEVICES_A_LAUNCH = 40
 SEED_BITS = 32
 START_PFN = 1 << 20
+FAR_PFN = 1 << 33
+"""No 32 bits hold it."""
+OLD_BLOCKS = 0xAA
+"""Of two pageblocks: another migratetype, and not to be scanned, which has to stay."""
 DEVICE_ORDERS = (0, 1, 4, 9, 10, 18)
 DEVICE_TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
 MOST_DEVICE_SECTIONS = 6
@@ -130,14 +134,21 @@ def _fork(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
 def _zone_device(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Iterator[Batch]:
     devices = [*_devices()] if edges else []
     devices += map(_random_device, seeds)
-    rows = (zone_device.NativeRow(_words(device), device, "evicted", 1, 0) for device in devices)
+    rows = (
+        zone_device.NativeRow(words, device, _held_before(words), 1, 0, old_blocks=OLD_BLOCKS)
+        for device, words in ((device, _words(device)) for device in devices)
+    )
     for some in _some(rows, DEVICES_A_LAUNCH):
         yield zone_device.predicted_plan(some, build, work), 0
 
 
+def _held_before(words: str) -> str:
+    return _drawn(words).choice(("evicted", "bound"))
+
+
 def _words(device: DeviceRange) -> str:
     """Which one it is, in less than 64 characters."""
-    early = "-early" if device.early else ""
+    early = f"-early-{device.early_pages:x}" if device.early_pages else ""
     node = f"-node-{device.nid}" if device.nid else ""
     pages = f"{device.start_pfn:x}+{device.nr_pages:x}-{device.skip_pages:x}"
     return f"{device.type}-order-{device.order}-pfn-{pages}{node}{early}"
@@ -150,13 +161,17 @@ def _devices() -> Iterator[DeviceRange]:
     ):
         nr_pages = max(2 * PAGES_PER_SECTION, 2 << order)
         skip = zone_device.altmap_pages(nr_pages, order) if altmap else 0
-        yield DeviceRange(START_PFN, nr_pages, skip, order, kind, early, 0)
+        yield DeviceRange(START_PFN, nr_pages, skip, order, kind, nr_pages * early, 0)
     for nr_pages, order in ((PAGES_PER_SECTION + 512, 0), (1, 0), (513, 0), (1024, 9), (512, 4)):
-        yield DeviceRange(START_PFN, nr_pages, 0, order, "FS_DAX", False, 0)
-    for offset, order in ((512, 0), (PAGES_PER_SECTION - 512, 0), (2048, 9), (512, 4)):
-        yield DeviceRange(START_PFN + offset, 3 << 15, 0, order, "GENERIC", False, 0)
+        yield DeviceRange(START_PFN, nr_pages, 0, order, "FS_DAX", 0, 0)
+    for offset, order in ((512, 0), (PAGES_PER_SECTION - 512, 0), (2048, 9), (512, 4), (100, 9)):
+        yield DeviceRange(START_PFN + offset, 3 * PAGES_PER_SECTION, 0, order, "GENERIC", 0, 0)
+    for early_pages, order in product((PAGES_PER_SECTION, 2 * PAGES_PER_SECTION), (0, 4, 9)):
+        yield DeviceRange(START_PFN, 3 * PAGES_PER_SECTION, 0, order, "PRIVATE", early_pages, 0)
     for order in (0, 9):
-        yield DeviceRange(START_PFN, 2 * PAGES_PER_SECTION, 0, order, "COHERENT", False, 1)
+        yield DeviceRange(FAR_PFN, 2 * PAGES_PER_SECTION, 0, order, "FS_DAX", 0, 0)
+    for order in (0, 9):
+        yield DeviceRange(START_PFN, 2 * PAGES_PER_SECTION, 0, order, "COHERENT", 0, 1)
 
 
 def _random_device(seed: int) -> DeviceRange:
@@ -167,7 +182,8 @@ def _random_device(seed: int) -> DeviceRange:
     start = START_PFN + draw.randrange(PAGES_PER_SECTION // size) * size
     skip = draw.randrange(nr_pages // size) * size if draw.random() < 1 / 2 else 0
     kind = draw.choice(DEVICE_TYPES)
-    return DeviceRange(start, nr_pages, skip, order, kind, draw.random() < 1 / 2, draw.randrange(2))
+    early_pages = nr_pages if draw.random() < 1 / 2 else 0
+    return DeviceRange(start, nr_pages, skip, order, kind, early_pages, draw.randrange(2))
 
 
 # --- deferred-init -----------------------------------------------------------------------

@@ -323,7 +323,7 @@ def _check_call(guest: Guest, number: int, call: Call, device: Device, facts: Fa
         skip_pages=call.skip_pages,
         order=call.order,
         type=device.type,
-        early=call.early,
+        early_pages=call.nr_pages if call.early else 0,
         nid=call.nid,
     )
     place = Place(map=call.map, pgmap=call.pgmap, poison=0, aliased=True)

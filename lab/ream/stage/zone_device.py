@@ -49,8 +49,11 @@ def device_range(row: ZoneDeviceRow) -> DeviceRange:
 def fill_words(device: DeviceRange, facts: Facts) -> Mapping[str, int]:
     """The bytes that initialising a range writes, for the fills that bound it.
 
-    Whole compounds are one run; with shared tails, each compound is a block of its own.
+    Whole compounds are one run; with shared tails, each compound is a block of its own. Nothing
+    bounds a range whose compounds are not all alike.
     """
+    if len(device.parts()) > 1:
+        return dict.fromkeys(("fill_offset", "block_bytes", "stride_bytes", "nr_blocks"), 0)
     size = facts["sizeof.page"]
     written = device.written_per_compound(facts) * size
     stride = size << device.order
@@ -79,6 +82,7 @@ def plan_line(
     usage: Path,
     chunk_pages: int = 0,
     also: Sequence[str] = (),
+    old_blocks: int = 0,
 ) -> str:
     """One line of the runner's plan; native/zone_device/plan.c reads it."""
     words: dict[str, str | int] = {
@@ -91,7 +95,8 @@ def plan_line(
         "skip_pages": device.skip_pages,
         "order": device.order,
         "type": facts[f"MEMORY_DEVICE_{device.type}"],
-        "early": int(device.early),
+        "early_pages": device.early_pages,
+        "old_blocks": old_blocks,
         "nid": device.nid,
         "chunk_pages": chunk_pages,
         **{what: int(what in also) for what in ALSO},
@@ -114,10 +119,13 @@ class NativeRow:
     threads: int
     chunk_pages: int = 0
     also: tuple[str, ...] = ()
+    old_blocks: int = 0
+    """What each byte of the pageblocks' bits held before."""
 
     def place(self, addresses: Mapping[str, int]) -> Place:
         """Where its map lies, and what memory holds before it is written."""
-        poison = 0 if self.pre_state == "untouched" else addresses["poison"]
+        held = {"untouched": 0, "bound": addresses["pgmap"]}
+        poison = held.get(self.pre_state, addresses["poison"])
         return Place(addresses["map"], addresses["pgmap"], poison)
 
 
@@ -155,7 +163,7 @@ def predicted_plan(
             usage, usage_path = memory.file(f"{row.name}-usage")
             with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
                 write_map(row.device, build.facts, row.place(build.addresses), to)
-            os.write(usage, usage_bytes(row.device, build.facts))
+            os.write(usage, usage_bytes(row.device, build.facts, row.old_blocks))
             lines.append(
                 plan_line(
                     row.name,
@@ -168,6 +176,7 @@ def predicted_plan(
                     usage=usage_path,
                     chunk_pages=row.chunk_pages,
                     also=row.also,
+                    old_blocks=row.old_blocks,
                 )
             )
         plan = work / "plan.txt"

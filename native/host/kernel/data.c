@@ -106,10 +106,12 @@ void host_give_cpus(int nid, unsigned int first, unsigned int nr)
  * @start_pfn: In the first of them.
  * @nr_pages: Up to the end of the last.
  * @usage: Room for the usage maps of all of them.
- * @early: Whether they count as there since boot.
+ * @early_pages: Of the first that many frames they count as there since boot.
+ * @old_blocks: What each byte of their pageblocks' bits holds.
  */
 void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
-		       void *usage, bool early)
+		       void *usage, unsigned long early_pages,
+		       unsigned char old_blocks)
 {
 	unsigned long first = pfn_to_section_nr(start_pfn);
 	unsigned long last = pfn_to_section_nr(start_pfn + nr_pages - 1);
@@ -128,8 +130,11 @@ void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
 		section = &(*root)[nr & SECTION_ROOT_MASK];
 		section->section_mem_map = SECTION_HAS_MEM_MAP |
 					   SECTION_MARKED_PRESENT;
-		if (early)
+		if (early_pages &&
+		    section_nr_to_pfn(nr) < start_pfn + early_pages)
 			section->section_mem_map |= SECTION_IS_EARLY;
 		section->usage = usage + (nr - first) * usage_bytes;
+		memset(section->usage->pageblock_flags, old_blocks,
+		       SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE);
 	}
 }

@@ -43,6 +43,7 @@ struct pglist_data *host_node(int nid);
 void host_set_node_cpus(int nid, unsigned int nr_cpus);
 void host_give_cpus(int nid, unsigned int first, unsigned int nr);
 void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
-		       void *usage, bool early);
+		       void *usage, unsigned long early_pages,
+		       unsigned char old_blocks);
 
 #endif

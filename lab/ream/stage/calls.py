@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a kernel must do that leaves no trace in memory: at least as often as the tree it is of.
+
+A lost cond_resched() makes no byte wrong, and a machine hang. No specification says how often it
+is due, so the tree that a series was put on says it, case by case.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from ream.errors import WrongVariant
+from ream.stage.native import Event, Round
+
+OWED = ("__cond_resched", "set_cpus_allowed_ptr")
+"""Functions of the kernel's other parts that a series may call more often, and not less."""
+
+
+class Calls:
+    """How often each kernel called them in each case."""
+
+    def __init__(self, trees: Mapping[str, str]) -> None:
+        """By variant that was given, the tree it was put on, which runs the same cases."""
+        self._trees = trees
+        self._calls: Counter[tuple[str, str, str]] = Counter()
+
+    def counted(self, said: Iterable[Event]) -> Iterator[Event]:
+        """What a launch says, which is counted on the way."""
+        before: dict[tuple[str, str], int] = {}
+        for event in said:
+            if isinstance(event, Round):
+                for stub in event.stubs:
+                    who = stub["variant"], stub["name"]
+                    self._calls[event.row, *who] += stub["calls"] - before.get(who, 0)
+                    before[who] = stub["calls"]
+            yield event
+
+    def check(self) -> None:
+        """Raises WrongVariant, which names a case, if a series left calls out."""
+        for row, variant, name in sorted(self._calls):
+            for given, tree in self._trees.items():
+                due, done = self._calls[row, tree, name], self._calls[row, given, name]
+                if tree == variant and name in OWED and done < due:
+                    raise WrongVariant(
+                        f"{row}: {given}: {name}() is called {done} times, by {tree} {due} times",
+                        given,
+                    )

@@ -138,9 +138,11 @@ def stream(command: Command) -> Generator[str, None, None]:
 
 def _lines(descriptor: int, ends_at: float) -> Iterator[str]:
     partial = b""
+    output = select.poll()  # for which no descriptor is too large
+    output.register(descriptor, select.POLLIN)
     while True:
         left_s = ends_at - time.monotonic()  # asked first: a chatty program is always readable
-        if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
+        if left_s <= 0 or not output.poll(left_s * 1000):
             raise TimeoutError
         chunk = os.read(descriptor, 65536)
         *whole, partial = (partial + chunk).split(b"\n")

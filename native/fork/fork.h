@@ -29,6 +29,9 @@
  * @anonymous: Else it is file-like.
  * @has_pinned: Whether the parent ever pinned pages (MMF_HAS_PINNED).
  * @mm_users: Of the parent.
+ * @busy: Whether another task waits for this CPU all the time.
+ * @overlapped: Whether another CPU is at unmapping pages of the same mm, and
+ *	reclaim has put off a flush of its translations.
  * @spare_pfn: First of the frames that new pages are taken from, in order.
  * @nr_spare: How many there are.
  * @parent: Page table entries to begin with.
@@ -46,6 +49,8 @@ struct fork_request {
 	unsigned int anonymous;
 	unsigned int has_pinned;
 	unsigned int mm_users;
+	unsigned int busy;
+	unsigned int overlapped;
 	unsigned long spare_pfn;
 	unsigned long nr_spare;
 	const unsigned long *parent;
@@ -61,6 +66,15 @@ struct fork_request {
  * @parent_rss: Counters.
  * @child_rss: Counters.
  * @nr_stray: Entries outside the VMA that are not empty, in either's tables.
+ * @nr_lost_tables: Page tables of either that mm->pgtables_bytes does not have,
+ *	or has and are not there; as bytes.
+ * @write_protects: How far the parent's write_protect_seq went.
+ * @on_mmlist: Whether the child is where swapoff looks for swap entries.
+ * @left_pending: What the operation left of its own in tlb_flush_pending, and
+ *	of others' in tlb_flush_batched.
+ * @flush_start: Lowest address whose translation was flushed.
+ * @flush_end: Behind the highest.
+ * @nr_flushes_of_vma: Flushes before the VMA's end, and not the gather's.
  * @nr_freed: Folios whose last reference went.
  * @nr_deferred: Calls of deferred_split_folio().
  * @nr_swap_duplicated: Calls of swap_duplicate(), in effect.
@@ -75,6 +89,13 @@ struct fork_result {
 	long parent_rss[FORK_NR_COUNTERS];
 	long child_rss[FORK_NR_COUNTERS];
 	unsigned long nr_stray;
+	long nr_lost_tables;
+	unsigned long write_protects;
+	unsigned long on_mmlist;
+	long left_pending;
+	unsigned long flush_start;
+	unsigned long flush_end;
+	unsigned long nr_flushes_of_vma;
 	unsigned long nr_freed;
 	unsigned long nr_deferred;
 	unsigned long nr_swap_duplicated;
@@ -90,6 +111,8 @@ enum fork_operation {
 	FORK_UNMAP_CHILD,
 	FORK_EXIT,	/* the parent's, as exit_mmap() does it */
 	FORK_EXIT_CHILD,
+	FORK_DISCARD,	/* the parent's, as madvise(MADV_DONTNEED) does it */
+	FORK_TRUNCATE,	/* what the parent has of a file that becomes shorter */
 	FORK_NR_OPERATIONS
 };
 

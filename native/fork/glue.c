@@ -28,6 +28,7 @@ static struct {
 	struct vm_area_struct parent;
 	struct vm_area_struct child;
 	struct fork_request request;
+	unsigned int write_protect_seq;
 	long error;
 } world;
 
@@ -145,6 +146,10 @@ static void prepare(const struct fork_request *request)
 	cpumask_set_cpu(0, mm_cpumask(world.parent_mm));
 	if (request->mm_users > 1)
 		cpumask_set_cpu(1, mm_cpumask(world.parent_mm));
+	if (request->overlapped) {
+		atomic_set(&world.parent_mm->tlb_flush_pending, 1);
+		atomic_set(&world.parent_mm->tlb_flush_batched, 1);
+	}
 	if (request->has_pinned)
 		set_bit(MMF_HAS_PINNED, &world.parent_mm->flags);
 
@@ -155,44 +160,59 @@ static void prepare(const struct fork_request *request)
 	fill_tables(world.parent_mm, request, request->parent);
 	if (request->child)
 		fill_tables(world.child_mm, request, request->child);
+	world.write_protect_seq = world.parent_mm->write_protect_seq.sequence;
 	fork_current()->mm = world.parent_mm;
 	fork_current()->active_mm = world.parent_mm;
 }
 
-static void unmap(struct vm_area_struct *vma, bool whole_mm)
+static void unmap(struct vm_area_struct *vma, bool whole_mm,
+		  struct zap_details *details)
 {
-	/* As unmap_vmas() sets them. */
-	struct zap_details details = {
-		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
-		.even_cows = true,
-	};
 	struct mmu_gather tlb;
 
 	if (whole_mm)
 		tlb_gather_mmu_fullmm(&tlb, vma->vm_mm);
 	else
 		tlb_gather_mmu(&tlb, vma->vm_mm);
-	unmap_page_range(&tlb, vma, vma->vm_start, vma->vm_end, &details);
+	unmap_page_range(&tlb, vma, vma->vm_start, vma->vm_end, details);
+	fork_vma_ends();
 	tlb_finish_mmu(&tlb);
 }
 
 static void run(enum fork_operation operation)
 {
+	/* As unmap_vmas() sets them. */
+	struct zap_details all = {
+		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
+		.even_cows = true,
+	};
+	/* As unmap_mapping_pages() does, of what is not the process's own. */
+	struct zap_details of_file = { };
+
 	switch (operation) {
 	case FORK_COPY:
+		if (world.request.busy)
+			set_tsk_need_resched(fork_current());
 		world.error = copy_page_range(&world.child, &world.parent);
+		clear_tsk_need_resched(fork_current());
 		break;
 	case FORK_UNMAP:
-		unmap(&world.parent, false);
+		unmap(&world.parent, false, &all);
 		break;
 	case FORK_UNMAP_CHILD:
-		unmap(&world.child, false);
+		unmap(&world.child, false, &all);
 		break;
 	case FORK_EXIT:
-		unmap(&world.parent, true);
+		unmap(&world.parent, true, &all);
 		break;
 	case FORK_EXIT_CHILD:
-		unmap(&world.child, true);
+		unmap(&world.child, true, &all);
+		break;
+	case FORK_DISCARD:
+		unmap(&world.parent, false, NULL);
+		break;
+	case FORK_TRUNCATE:
+		unmap(&world.parent, false, &of_file);
 		break;
 	case FORK_NR_OPERATIONS:
 		WARN_ON(true);
@@ -230,6 +250,47 @@ static unsigned long read_tables(struct mm_struct *mm, unsigned long *to)
 	return nr_stray;
 }
 
+/* What an mm says of its page tables, less those that lie below its pgd. */
+static long lost_tables(struct mm_struct *mm)
+{
+	unsigned long bytes = 0;
+	int i, j, k;
+
+	for (i = 0; i < PTRS_PER_PGD; i++) {
+		pud_t *pud;
+
+		if (pgd_none(mm->pgd[i]) || p4d_none(*p4d_offset(&mm->pgd[i], 0)))
+			continue;
+		pud = p4d_pgtable(*p4d_offset(&mm->pgd[i], 0));
+		bytes += PTRS_PER_PUD * sizeof(pud_t);
+		for (j = 0; j < PTRS_PER_PUD; j++) {
+			pmd_t *pmd;
+
+			if (pud_none(pud[j]))
+				continue;
+			pmd = pud_pgtable(pud[j]);
+			bytes += PTRS_PER_PMD * sizeof(pmd_t);
+			for (k = 0; k < PTRS_PER_PMD; k++)
+				bytes += pmd_none(pmd[k]) ? 0 :
+					 PTRS_PER_PTE * sizeof(pte_t);
+		}
+	}
+	return mm_pgtables_bytes(mm) - bytes;
+}
+
+/*
+ * One gather of another CPU may still be under way, and all translations that
+ * reclaim has left must be gone as soon as anything was unmapped.
+ */
+static long left_pending(struct mm_struct *mm)
+{
+	int batched = atomic_read(&mm->tlb_flush_batched);
+
+	return atomic_read(&mm->tlb_flush_pending) -
+	       (mm == world.parent_mm && world.request.overlapped) +
+	       ((batched & 0x7fff) - (batched >> 16));
+}
+
 static void read(struct fork_result *result)
 {
 	int i;
@@ -240,6 +301,13 @@ static void read(struct fork_result *result)
 		result->parent_rss[i] = world.parent_mm->rss_stat[i].count;
 		result->child_rss[i] = world.child_mm->rss_stat[i].count;
 	}
+	result->nr_lost_tables = lost_tables(world.parent_mm) ?:
+				 lost_tables(world.child_mm);
+	result->write_protects = world.parent_mm->write_protect_seq.sequence -
+				 world.write_protect_seq;
+	result->on_mmlist = !list_empty(&world.child_mm->mmlist);
+	result->left_pending = left_pending(world.parent_mm) ?:
+			       left_pending(world.child_mm);
 	result->error = world.error;
 	fork_read_counts(result);
 }

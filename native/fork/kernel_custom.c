@@ -19,21 +19,33 @@
 
 static struct {
 	unsigned long next_table_pfn;
+	unsigned long first_spare_pfn;
 	unsigned long next_spare_pfn;
 	unsigned long end_spare_pfn;
 	struct fork_result counts;
+	unsigned long nr_flushes;
 } state;
 
 void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
 {
 	memset(&state, 0, sizeof(state));
 	state.next_table_pfn = FORK_TABLE_PFN;
+	state.first_spare_pfn = spare_pfn;
 	state.next_spare_pfn = spare_pfn;
 	state.end_spare_pfn = spare_pfn + nr_spare;
+	state.counts.flush_start = ULONG_MAX;
+}
+
+void fork_vma_ends(void)
+{
+	state.counts.nr_flushes_of_vma = state.nr_flushes;
 }
 
 void fork_read_counts(struct fork_result *result)
 {
+	result->flush_start = state.counts.flush_start;
+	result->flush_end = state.counts.flush_end;
+	result->nr_flushes_of_vma = state.counts.nr_flushes_of_vma;
 	result->nr_freed = state.counts.nr_freed;
 	result->nr_deferred = state.counts.nr_deferred;
 	result->nr_swap_duplicated = state.counts.nr_swap_duplicated;
@@ -152,7 +164,8 @@ void free_pages_and_swap_cache(struct encoded_page **pages, int nr)
 /* A new page that was not needed is the next to be given out again. */
 void __folio_put(struct folio *folio)
 {
-	if (folio_pfn(folio) + 1 == state.next_spare_pfn) {
+	if (folio_pfn(folio) >= state.first_spare_pfn &&
+	    folio_pfn(folio) + 1 == state.next_spare_pfn) {
 		folio_ref_unfreeze(folio, 1);
 		state.next_spare_pfn--;
 		return;
@@ -185,17 +198,26 @@ bool folio_mark_dirty(struct folio *folio)
 	return true;
 }
 
+/* Nobody waits for it. */
+void unlock_page(struct page *page)
+{
+	folio_xor_flags_has_waiters(page_folio(page), 1 << PG_locked);
+}
+
 void folio_mark_accessed(struct folio *folio)
 {
 	state.counts.nr_accessed++;
 }
 
-/* No other CPU has this address space loaded. */
+/* No other CPU has this address space loaded: it is noted what had to go. */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 			unsigned long end, unsigned int stride_shift,
 			bool freed_tables)
 {
 	HOST_STUB("custom");
+	state.nr_flushes++;
+	state.counts.flush_start = min(state.counts.flush_start, start);
+	state.counts.flush_end = max(state.counts.flush_end, end);
 }
 
 /* Memory that a program has does not fail machine checks it could survive. */

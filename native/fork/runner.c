@@ -18,6 +18,7 @@
 #define PAGE_BYTES 4096UL
 #define TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
 #define WORLD_BYTES 4096UL
+#define PTE_PRESENT 1UL
 #define NR_COUNTS 7
 #define MOST_SLOTS 64
 
@@ -29,6 +30,9 @@
  * @operation: enum fork_operation.
  * @pre_state: What the caches hold before each sample: enum pre_state.
  * @request: Both address spaces; the arrays are filled in later.
+ * @write_protects: How far the parent's write_protect_seq has to go.
+ * @mixed: Whether the VMA has frames without a mapcount, whose translations
+ *	must be gone with their entries.
  * @nr_pages: Descriptors from FORK_DATA_PFN on.
  * @parent_rss: Counters to begin with.
  * @child_rss: Likewise.
@@ -53,6 +57,8 @@ struct row {
 	unsigned int operation;
 	unsigned int pre_state;
 	struct fork_request request;
+	unsigned long write_protects;
+	unsigned int mixed;
 	unsigned long nr_pages;
 	long parent_rss[FORK_NR_COUNTERS];
 	long child_rss[FORK_NR_COUNTERS];
@@ -86,6 +92,8 @@ static const char *const operations[] = {
 	[FORK_UNMAP_CHILD] = "unmap-child",
 	[FORK_EXIT] = "exit",
 	[FORK_EXIT_CHILD] = "exit-child",
+	[FORK_DISCARD] = "discard",
+	[FORK_TRUNCATE] = "truncate",
 	[FORK_NR_OPERATIONS] = NULL
 };
 
@@ -104,6 +112,10 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("anonymous", PLAN_UINT, struct row, request.anonymous),
 	PLAN_FIELD("has_pinned", PLAN_UINT, struct row, request.has_pinned),
 	PLAN_FIELD("mm_users", PLAN_UINT, struct row, request.mm_users),
+	PLAN_FIELD("busy", PLAN_UINT, struct row, request.busy),
+	PLAN_FIELD("overlapped", PLAN_UINT, struct row, request.overlapped),
+	PLAN_FIELD("write_protects", PLAN_ULONG, struct row, write_protects),
+	PLAN_FIELD("mixed", PLAN_UINT, struct row, mixed),
 	PLAN_FIELD("spare_pfn", PLAN_ULONG, struct row, request.spare_pfn),
 	PLAN_FIELD("nr_spare", PLAN_ULONG, struct row, request.nr_spare),
 	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, nr_pages),
@@ -285,15 +297,17 @@ static bool same_pages(const struct row *row, const char *subject)
 {
 	const unsigned char *is = descriptor(FORK_DATA_PFN);
 	size_t at = arena_first_difference(is, now.pages.bytes, &now.pages_after, launch.nr_cpus);
+	char who[256], of[64];
 
 	if (at == ARENA_NO_DIFFERENCE)
 		return true;
-	fprintf(stderr, "%s: %s: byte %zu of descriptor %zu differs from the oracle's\n",
-		row->name, subject, at % DESCRIPTOR_BYTES, at / DESCRIPTOR_BYTES);
-	at &= ~7UL;
-	return say(row, subject, "that word, of descriptor", at / DESCRIPTOR_BYTES,
-		   *(const unsigned long *)(is + at),
-		   *(const unsigned long *)(now.pages_after.start + at));
+	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
+	snprintf(of, sizeof(of), " of descriptor %zu", at / DESCRIPTOR_BYTES);
+	at -= at % DESCRIPTOR_BYTES;
+	return area_is_as_expected(who, of, &(struct host_area){
+		"page", is + at, now.pages_after.start + at, DESCRIPTOR_BYTES,
+		__start_ream_kernels[0]->facts,
+	});
 }
 
 static bool same_copies(const struct row *row, const char *subject)
@@ -336,6 +350,12 @@ static bool same_counters(const struct row *row, const char *subject,
 static bool same_counts(const struct row *row, const char *subject,
 			const struct fork_result *result, const long *expected)
 {
+	static const char *const names[NR_COUNTS] = {
+		"folios freed:", "calls of deferred_split_folio():",
+		"calls of swap_duplicate():", "calls of free_swap_and_cache():",
+		"calls of folio_mark_dirty():", "calls of folio_mark_accessed():",
+		"the result:",
+	};
 	const long counts[NR_COUNTS] = {
 		(long)result->nr_freed, (long)result->nr_deferred,
 		(long)result->nr_swap_duplicated, (long)result->nr_swap_freed,
@@ -344,9 +364,66 @@ static bool same_counts(const struct row *row, const char *subject,
 
 	for (size_t i = 0; i < NR_COUNTS; i++)
 		if (counts[i] != expected[i])
-			return say(row, subject, "count", i, (unsigned long)counts[i],
+			return say(row, subject, names[i], 0, (unsigned long)counts[i],
 				   (unsigned long)expected[i]);
 	return true;
+}
+
+static const unsigned long *entries_unmapped(const struct row *row, const unsigned long **left)
+{
+	switch (row->operation) {
+	case FORK_COPY:
+		return NULL;
+	case FORK_UNMAP_CHILD:
+	case FORK_EXIT_CHILD:
+		*left = now.child_is;
+		return (const unsigned long *)now.child.start;
+	default:
+		*left = now.parent_is;
+		return (const unsigned long *)now.parent.start;
+	}
+}
+
+/* Every translation that is gone was flushed; where nobody counts, at once. */
+static bool flushed(const struct row *row, const char *subject, const struct fork_result *result)
+{
+	const unsigned long *left, *was = entries_unmapped(row, &left);
+	bool exits = row->operation == FORK_EXIT || row->operation == FORK_EXIT_CHILD;
+	bool any = false;
+
+	for (unsigned long i = 0; was && i < row->request.nr_slots; i++) {
+		unsigned long address = row->request.address + i * PAGE_BYTES;
+
+		if (!(was[i] & PTE_PRESENT) || left[i] == was[i])
+			continue;
+		any = true;
+		if (address < result->flush_start)
+			return say(row, subject, "the first address that is flushed, of entry", i,
+				   result->flush_start, address);
+		if (address >= result->flush_end)
+			return say(row, subject, "the end of what is flushed, of entry", i,
+				   result->flush_end, address + PAGE_BYTES);
+	}
+	return !any || !row->mixed || exits || result->nr_flushes_of_vma ||
+	       say(row, subject, "flushes before the end of a VMA with VM_MIXEDMAP:", 0, 0, 1);
+}
+
+static bool same_mm(const struct row *row, const char *subject, const struct fork_result *result)
+{
+	bool swapped = row->operation == FORK_COPY && row->counts[2];
+
+	if (result->write_protects != row->write_protects)
+		return say(row, subject, "the steps of mm->write_protect_seq:", 0,
+			   result->write_protects, row->write_protects);
+	if (result->on_mmlist != swapped)
+		return say(row, subject, "whether the child is on the mmlist of swapoff:", 0,
+			   result->on_mmlist, swapped);
+	if (result->nr_lost_tables)
+		return say(row, subject, "mm->pgtables_bytes, but for the tables there:", 0,
+			   (unsigned long)result->nr_lost_tables, 0);
+	return !result->left_pending ||
+	       say(row, subject, "left in mm->tlb_flush_pending, or tlb_flush_batched:", 0,
+		   (unsigned long)result->left_pending, 0);
 }
 
 static bool is_single(const struct row *row, const struct fork_result *result)
@@ -391,6 +468,7 @@ static bool verify(const struct row *row, unsigned int variant)
 	       same_entries(row, subject, "the child's entry", now.child_is, child) &&
 	       same_counters(row, subject, &result) &&
 	       same_counts(row, subject, &result, counts) &&
+	       same_mm(row, subject, &result) && flushed(row, subject, &result) &&
 	       (ops->keeps_large_mapcount() || supply_large_mapcounts(row, subject)) &&
 	       same_pages(row, subject) && same_copies(row, subject);
 }

@@ -28,6 +28,11 @@ WRONG = Path(__file__).parents[1] / "wrong"
 pytestmark = [pytest.mark.xdist_group("wrong"), pytest.mark.vm]
 
 UNSHOWN: dict[tuple[str, str], str] = {
+    ("fork", "21"): "no notifiers: CONFIG_MMU_NOTIFIER is not selected by what is built",
+    ("fork", "22"): "no notifiers: CONFIG_MMU_NOTIFIER is not selected by what is built",
+    ("fork", "34"): "free_pgtables() is not called: its tables are freed by RCU",
+    ("fork", "45"): "the allocator, which clears pages with init_on_free, is not hosted",
+    ("fork", "47"): "mm/ksm.c is not hosted, and the counter lies there",
     ("zone-device", "34"): "mm/memremap.c is not hosted",
 }
 """By experiment and number: why no run of hosted code can show it."""

@@ -33,11 +33,15 @@ from ream.oracle.fork_images import (
 from ream.oracle.fork_memory import Memory, batch_length
 from ream.oracle.fork_mixture import random_mapping
 from ream.oracle.mapping import (
+    DEVICE_EXCLUSIVE,
+    DEVICE_PRIVATE,
     PRIVATE,
     SHARED,
     WRITTEN,
+    NonPresent,
     Place,
     Special,
+    is_one_of,
     swap_offset,
     swap_type,
 )
@@ -52,6 +56,7 @@ folio._pincount=92 folio._folio_nr_pages=96 folio._deferred_list=144 PG_locked=0
 PG_referenced=2 PG_uptodate=3 PG_lru=5 PG_head=6 PG_large_rmappable=9 PG_anon_exclusive=11
 PG_swapbacked=17 NODES_PGSHIFT=58 ZONES_PGSHIFT=56 ZONE_NORMAL=1
 TAIL_MAPPING=0xDEAD000000000400 PAGE_MAPPING_ANON=1 ENTIRELY_MAPPED=0x800000
+SWP_DEVICE_WRITE=27 SWP_DEVICE_READ=28 SWP_DEVICE_EXCLUSIVE_WRITE=29 SWP_DEVICE_EXCLUSIVE_READ=30
 GUP_PIN_COUNTING_BIAS=1024 MM_FILEPAGES=0 MM_ANONPAGES=1 MM_SWAPENTS=2 MM_SHMEMPAGES=3
 MAX_SWAPFILES=23 SWP_HWPOISON=23 SWP_MIGRATION_READ=24 SWP_MIGRATION_READ_EXCLUSIVE=25
 SWP_MIGRATION_WRITE=26 SWP_PTE_MARKER=31 PTE_MARKER_UFFD_WP=1 PTE_MARKER_POISONED=2
@@ -428,21 +433,28 @@ every_mapping = pytest.mark.parametrize("name", CASES)
 
 def balance(vma: Vma, state: State, mappers: list[list[int]]) -> None:
     """What the descriptors count is what the page tables and the folios' other holders hold."""
-    mapped = np.zeros(vma.nr_descriptors, np.int64)
+    mapped, held_by_device = np.zeros((2, vma.nr_descriptors), np.int64)
     for entries in mappers:
         for entry in entries:
+            kind, page = swap_type(entry), swap_offset(entry) - PLACE.first_pfn
             if pte.present(entry) and not pte.special(entry):
                 mapped[pte.X86_64.decode(entry) - PLACE.first_pfn] += 1
+            elif entry and not pte.present(entry) and is_one_of(DEVICE_PRIVATE, kind, FACTS):
+                mapped[page] += 1
+            elif entry and not pte.present(entry) and is_one_of(DEVICE_EXCLUSIVE, kind, FACTS):
+                held_by_device[page] += 1
     for folio in vma.folios:
         mapped[folio.first_page : folio.first_page + folio.nr_pages] += folio.mapped_elsewhere
     assert np.array_equal(pages(state)["_mapcount"], mapped - 1)
     for folio in vma.folios:
         head, own = folio.first_page, mapped[folio.first_page : folio.first_page + folio.nr_pages]
-        held = folio.extra_refs + folio.pins * (1 if folio.order else 1024)
+        held = folio.extra_refs + folio.pins * (1 if folio.order else 1024) + folio.pmds_elsewhere
+        held += held_by_device[head : head + folio.nr_pages].sum()
         assert pages(state)["_refcount"][head] == own.sum() + held
         if folio.order:
-            assert tails(state)["_large_mapcount"][head + 1] == own.sum() - 1
-            assert tails(state)["_nr_pages_mapped"][head + 1] == np.count_nonzero(own)
+            entire = FACTS["ENTIRELY_MAPPED"] if folio.pmds_elsewhere else 0
+            assert tails(state)["_large_mapcount"][head + 1] == own.sum() + folio.pmds_elsewhere - 1
+            assert tails(state)["_nr_pages_mapped"][head + 1] == np.count_nonzero(own) + entire
 
 
 def judge(vma: Vma) -> None:
@@ -462,7 +474,8 @@ def judge(vma: Vma) -> None:
         if pte.present(entry) and not pte.special(entry):
             pfn = pte.X86_64.decode(entry)
             own = bool(exclusive(after)[pfn - PLACE.first_pfn])
-            assert own == (pfn in copied)
+            if own != (pfn in copied):  # of a file's page the bit says something else
+                assert not Memory(after, FACTS).anon(pfn - PLACE.first_pfn)
             assert pfn in copied or not (vma.copies_on_write and pte.write(entry))
     # Fork and the child's end give the parent back, but for who may write and whose pages are.
     flags = pages(before)["flags"] & ~np.uint64(1 << FACTS["PG_anon_exclusive"])
@@ -471,7 +484,12 @@ def judge(vma: Vma) -> None:
         flags[:nr_own],
         pages(orphaned)["flags"][:nr_own] & ~np.uint64(1 << FACTS["PG_anon_exclusive"]),
     )
-    assert np.array_equal(pages(before)["_mapcount"], pages(orphaned)["_mapcount"])
+    # And what a device worked on alone is mapped again.
+    restored = np.zeros(vma.nr_descriptors, np.int64)
+    for slot in vma.slots:
+        if isinstance(slot, NonPresent) and slot.kind in DEVICE_EXCLUSIVE:
+            restored[vma.folios[slot.folio].first_page + slot.page] += 1
+    assert np.array_equal(pages(before)["_mapcount"] + restored, pages(orphaned)["_mapcount"])
     for was, now in zip(before.parent.tolist(), parent, strict=True):
         if pte.present(was):
             assert now in {was, pte.wrprotect(was)}

@@ -16,8 +16,20 @@ import numpy as np
 from ream.oracle import pte
 from ream.oracle.fork_images import Rss, State, rss_of
 from ream.oracle.fork_memory import Features, Memory, batch_length
-from ream.oracle.mapping import Mapping, is_migration, is_swap, swap_offset, swap_type
+from ream.oracle.mapping import (
+    DEVICE_EXCLUSIVE,
+    DEVICE_PRIVATE,
+    Mapping,
+    is_migration,
+    is_one_of,
+    is_swap,
+    swap_offset,
+    swap_type,
+)
 from ream.oracle.memmap import Facts
+
+DEVICE_FLAGS = frozenset({"PFNMAP", "MIXEDMAP"})
+"""Of a VMA that maps frames which nobody counts."""
 
 Who: TypeAlias = Literal["parent", "child"]
 
@@ -30,7 +42,7 @@ def fork(mapping: Mapping, state: State, facts: Facts, *, batched: bool = True) 
     Raises ValueError if the mapping has too few spare pages.
     """
     work = _Fork(mapping, state, facts, batched=batched)
-    if work.needs_entries():
+    if needs_entries(mapping, facts):
         at = 0
         while at < mapping.nr_pages:
             at += work.copy(at)
@@ -54,12 +66,14 @@ def zap(
     *,
     pages: range | None = None,
     drop_markers: bool = True,
+    even_cows: bool = True,
     batched: bool = True,
 ) -> State:
     """After unmap_page_range() in one process, when all references are dropped.
 
     pages: the slots to unmap, if not all. drop_markers: ZAP_FLAG_DROP_MARKER, which munmap and
-    exit give and MADV_DONTNEED does not. Raises ValueError if there is no child to unmap.
+    exit give and MADV_DONTNEED does not. even_cows: whether pages of the process's own go, too,
+    which stay when a file is truncated. Raises ValueError if there is no child to unmap.
     """
     held = state.parent if who == "parent" else state.child
     if held is None:
@@ -71,6 +85,7 @@ def zap(
         entries=held.tolist(),
         flags=mapping.flags if who == "parent" else mapping.child_flags,
         drop_markers=drop_markers,
+        even_cows=even_cows,
         batched=batched,
     )
     pages = range(mapping.nr_pages) if pages is None else pages
@@ -100,6 +115,15 @@ def _uffd_wp(flags: AbstractSet[str], features: Features) -> bool:
     return features.uffd_wp and "UFFD_WP" in flags
 
 
+def needs_entries(mapping: Mapping, facts: Facts) -> bool:
+    """Whether page faults could not fill the child's page tables as well.
+
+    Source: vma_needs_copy(), mm/memory.c.
+    """
+    child_uffd_wp = _uffd_wp(mapping.child_flags, Features.of(facts))
+    return child_uffd_wp or bool(mapping.flags & DEVICE_FLAGS) or mapping.has_anon_vma
+
+
 class _Fork:
     """copy_page_range() under way."""
 
@@ -116,14 +140,6 @@ class _Fork:
         self._batched = batched
         self._child_uffd_wp = _uffd_wp(mapping.child_flags, self._features)
 
-    def needs_entries(self) -> bool:
-        """Whether page faults could not fill the child's page tables as well.
-
-        Source: vma_needs_copy(), mm/memory.c.
-        """
-        device = bool(self.mapping.flags & {"PFNMAP", "MIXEDMAP"})
-        return self._child_uffd_wp or device or self.mapping.has_anon_vma
-
     def copy(self, at: int) -> int:
         """Deal with the entry at a slot; return for how many entries that was enough.
 
@@ -133,8 +149,10 @@ class _Fork:
         if pte.none(entry):
             return 1
         if not pte.present(entry):
-            self._copy_nonpresent(at, entry)
-            return 1
+            if not is_one_of(DEVICE_EXCLUSIVE, swap_type(entry), self._facts):
+                self._copy_nonpresent(at, entry)
+                return 1
+            entry = self.parent[at] = self._restored(entry)
         if pte.special(entry):
             self._enter(at, entry, 1)
             return 1
@@ -233,6 +251,24 @@ class _Fork:
             raise ValueError(f"slot {at}: all {taken} spare pages are taken")
         return self.mapping.nr_folio_pages + taken
 
+    def _restored(self, entry: int) -> int:
+        """The entry as a CPU can use it again; the device has to ask anew.
+
+        Source: restore_exclusive_pte(), mm/memory.c.
+        """
+        pfn = swap_offset(entry)
+        self.memory.map_again(self.memory.page_at(pfn))
+        restored = pte.mkold(pte.X86_64.encode(pfn, self.mapping.page_prot))
+        if entry & pte.SWP_SOFT_DIRTY:
+            restored |= pte.SOFT_DIRTY
+        if entry & pte.SWP_UFFD_WP:
+            return pte.mkuffd_wp(restored)
+        if swap_type(entry) == self._facts["SWP_DEVICE_EXCLUSIVE_WRITE"]:
+            restored = pte.mkdirty(restored, soft=self._features.soft_dirty)
+            if "WRITE" in self.mapping.flags:
+                restored = pte.mkwrite(restored)
+        return restored
+
     def _copy_nonpresent(self, at: int, entry: int) -> None:
         """Source: copy_nonpresent_pte(), mm/memory.c."""
         facts = self._facts
@@ -251,6 +287,14 @@ class _Fork:
                     self._features.uffd_wp * pte.SWP_UFFD_WP
                 )
                 entry = pte.swap_entry(facts["SWP_MIGRATION_READ"], offset) | entry & kept
+        elif is_one_of(DEVICE_PRIVATE, kind, facts):
+            page = self.memory.page_at(offset)
+            self.memory.add_references(page, 1)
+            self.memory.share(page, 1)
+            self.rss[self.memory.counter(self.memory.head_of(page))] += 1
+            if kind == facts["SWP_DEVICE_WRITE"] and self.mapping.copies_on_write:
+                kept = self._features.uffd_wp * pte.SWP_UFFD_WP
+                entry = pte.swap_entry(facts["SWP_DEVICE_READ"], offset) | entry & kept
         self.parent[at] = entry
         if self._features.uffd_wp and not self._child_uffd_wp:
             entry &= ~pte.SWP_UFFD_WP
@@ -280,6 +324,7 @@ class _Zap:
         entries: list[int],
         flags: AbstractSet[str],
         drop_markers: bool,
+        even_cows: bool,
         batched: bool,
     ) -> None:
         self.memory = Memory(state, facts)
@@ -290,6 +335,7 @@ class _Zap:
         self._batched = batched
         self._features = features = Features.of(facts)
         self._drops_markers = drop_markers
+        self._even_cows = even_cows
         self._keeps_marks = (
             not mapping.anonymous
             and not drop_markers
@@ -315,6 +361,8 @@ class _Zap:
             self._clear(at, 1, marked=pte.uffd_wp(entry))
             return 1
         page = self.memory.page_at(pte.X86_64.decode(entry))
+        if self._stays(page):
+            return 1
         nr = self._batch(at, end, page)
         self._unmap_mapped(at, nr, page)
         return nr
@@ -340,15 +388,30 @@ class _Zap:
         self.memory.unmap(page, nr)
         self.memory.drop_references(page, nr)
 
+    def _stays(self, page: int) -> bool:
+        """Whether it is the process's own; source: should_zap_folio(), mm/memory.c."""
+        return not self._even_cows and self.memory.anon(self.memory.head_of(page))
+
     def _unmap_nonpresent(self, at: int, entry: int) -> None:
         """Source: zap_pte_range(), mm/memory.c."""
         facts = self._facts
         kind, offset = swap_type(entry), swap_offset(entry)
         is_mark = kind == facts["SWP_PTE_MARKER"] and offset & facts["PTE_MARKER_UFFD_WP"]
+        if is_migration(kind, facts) or is_one_of(DEVICE_PRIVATE + DEVICE_EXCLUSIVE, kind, facts):
+            if self._stays(self.memory.page_at(offset)):
+                return
+        elif not is_mark and not self._even_cows:
+            return
         if is_swap(kind, facts):
             self.rss["MM_SWAPENTS"] += 1
         elif is_migration(kind, facts):
             self.rss[self.memory.counter(self.memory.head_of(self.memory.page_at(offset)))] += 1
+        elif is_one_of(DEVICE_PRIVATE + DEVICE_EXCLUSIVE, kind, facts):
+            page = self.memory.page_at(offset)
+            self.rss[self.memory.counter(self.memory.head_of(page))] += 1
+            if is_one_of(DEVICE_PRIVATE, kind, facts):
+                self.memory.unmap(page, 1)
+            self.memory.drop_references(page, 1)
         elif is_mark and not self._mapping.anonymous and not self._drops_markers:
             return
         self._clear(at, 1, marked=bool(is_mark or entry & pte.SWP_UFFD_WP))

@@ -3,9 +3,12 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 from ream.oracle import pte
 from ream.oracle.mapping import (
+    DEVICE_EXCLUSIVE,
+    DEVICE_PRIVATE,
     MIGRATIONS,
     PAGE_SHIFT,
     PAGES_PER_PMD,
@@ -318,6 +321,19 @@ def _pinned() -> dict[str, Mapping]:
     return cases | {"pinned-by-nobody-here": Mapping(run(0, pages), pinned)}
 
 
+def _in_three_batches() -> Mapping:
+    """A page table's dirty pages, of which mmu_gather has noted some when its memory is full."""
+    clean, dirty = range(300), range(300, 300 + PAGES_PER_PMD)
+    return Mapping(
+        slots=tuple(Present(page, 0, CLEAN) for page in clean)
+        + tuple(Present(page, 0) for page in dirty),
+        folios=placed(*[cached(0, swapbacked=True)] * (len(clean) + len(dirty))),
+        address=ADDRESS + (PAGES_PER_PMD - len(clean) << PAGE_SHIFT),
+        flags=SHARED,
+        anonymous=False,
+    )
+
+
 def _files() -> dict[str, Mapping]:
     pages = range(16)
     mixed = tuple(Present(0, page, pte.mkwrite(CLEAN) if page % 4 else READ_ONLY) for page in pages)
@@ -347,8 +363,46 @@ def _files() -> dict[str, Mapping]:
             placed(cached(4), owned(2)),
             anonymous=False,
         ),
+        "shared-shmem-dirty-in-three-batches": _in_three_batches(),
+        "private-file-behind-own-pages": Mapping(
+            run(0, range(4)) + run(1, range(4, 12), CLEAN),
+            placed(owned(4, range(4)), cached(4)),
+            anonymous=False,
+        ),
+        **{
+            f"private-file-mapped-to-disk-order-{order}": Mapping(
+                run(0, range(1 << order), CLEAN),
+                # PG_mappedtodisk, which is the bit PG_anon_exclusive.
+                placed(replace(cached(order), flags=FILE | {"anon_exclusive"})),
+                anonymous=False,
+            )
+            for order in (0, 4)
+        },
         "read-in-order": Mapping(
             run(0, pages), regular, flags=SHARED | {"SEQ_READ"}, anonymous=False
+        ),
+    }
+
+
+def _of_devices() -> dict[str, Mapping]:
+    """Pages that a device has in its memory, or works on alone; each a folio of its own."""
+    marks: tuple[dict[str, bool], ...] = ({}, {"uffd_wp": True}, {"soft_dirty": True})
+    private: tuple[Slot, ...] = tuple(
+        NonPresent(kind, folio=at, **marks[at % 2])
+        for at, kind in enumerate((*DEVICE_PRIVATE, *reversed(DEVICE_PRIVATE)))
+    )
+    exclusive: tuple[Slot, ...] = tuple(
+        NonPresent(kind, folio=at, **mark)
+        for at, (kind, mark) in enumerate(product(DEVICE_EXCLUSIVE, marks))
+    )
+    owners = [owned(0) for _ in private]
+    worked_on = [owned(0, ()) for _ in exclusive]
+    return {
+        "device-private": Mapping(private, placed(*owners)),
+        "device-exclusive": Mapping(exclusive, placed(*worked_on)),
+        "huge-and-mapped-whole-elsewhere": Mapping(
+            run(0, range(PAGES_PER_PMD), READ_ONLY),
+            placed(replace(owned(9, ()), pmds_elsewhere=1)),
         ),
     }
 
@@ -378,6 +432,8 @@ def _not_present() -> dict[str, Mapping]:
     file_slots = moving + marks + run(1, range(4))
     return {
         "swap": Mapping(swapped, ()),
+        **_of_devices(),
+        "swap-shared": Mapping(swapped[5:7], ()),
         "swap-between": Mapping(run(0, range(4)) + swapped[3:6] + run(0, range(7, 16)), around),
         "swap-uffd-wp-child-protected": Mapping(
             swapped, (), flags=PRIVATE | {"UFFD_WP"}, child_uffd_wp=True

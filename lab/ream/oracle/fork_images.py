@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from ream.oracle import pte
 from ream.oracle.mapping import (
+    DEVICE_EXCLUSIVE,
+    DEVICE_PRIVATE,
     PAGE_SHIFT,
+    PMD_ORDER,
     WRITTEN,
     Folio,
     Mapping,
@@ -188,14 +191,18 @@ def lay_out(
 def initial(mapping: Mapping, facts: Facts, place: Place) -> State:
     """Memory before the first fork: what the mapping says, counted as a kernel counts it."""
     octets = spare(mapping.nr_descriptors, facts, place)
-    mapped = np.zeros(mapping.nr_descriptors, np.int64)
+    mapped, held = np.zeros((2, mapping.nr_descriptors), np.int64)
     index: dict[int, int] = {}
     rss: Counter[str] = Counter()
     for at, slot in enumerate(mapping.slots):
-        if isinstance(slot, Present):
+        if isinstance(slot, Present) or (
+            isinstance(slot, NonPresent) and slot.kind in DEVICE_PRIVATE
+        ):
             mapped[mapping.folios[slot.folio].first_page + slot.page] += 1
             index.setdefault(slot.folio, mapping.pgoff(at) - slot.page)
-        if isinstance(slot, Present) or (isinstance(slot, NonPresent) and slot.migrates):
+        elif isinstance(slot, NonPresent) and slot.kind in DEVICE_EXCLUSIVE:
+            held[mapping.folios[slot.folio].first_page + slot.page] += 1
+        if isinstance(slot, Present) or (isinstance(slot, NonPresent) and slot.has_page):
             rss[counter_of(mapping.folios[slot.folio])] += 1
         elif isinstance(slot, NonPresent) and slot.swapped:
             rss["MM_SWAPENTS"] += 1
@@ -205,6 +212,7 @@ def initial(mapping: Mapping, facts: Facts, place: Place) -> State:
         head_index = index.get(number, 0) if folio.index is None else folio.index
         mapcounts = mapped[part] + folio.mapped_elsewhere
         _count(octets[part], folio, head_index, mapcounts, facts)
+        octets[part].view(page_dtype(facts))["_refcount"][0] += held[part].sum()
     return State(
         place=place,
         parent=np.array(list(entries(mapping, facts, place)), np.uint64),
@@ -238,11 +246,14 @@ def _count(
         pages["flags"][page] |= np.uint64(1 << facts["PG_anon_exclusive"])
     refs_of_pin = 1 if folio.order else facts["GUP_PIN_COUNTING_BIAS"]
     references = folio.extra_refs + folio.pins * refs_of_pin
-    pages["_refcount"][0] = references + mapcounts.sum()
+    pages["_refcount"][0] = references + mapcounts.sum() + folio.pmds_elsewhere
     if folio.order:
         second = octets[1:2].view(first_tail_dtype(facts))[..., 0]
-        second["_large_mapcount"] = mapcounts.sum() - 1
+        second["_large_mapcount"] = mapcounts.sum() + folio.pmds_elsewhere - 1
+        second["_entire_mapcount"] = folio.pmds_elsewhere - 1
         second["_nr_pages_mapped"] = np.count_nonzero(mapcounts)
+        if folio.pmds_elsewhere:
+            second["_nr_pages_mapped"] += facts["ENTIRELY_MAPPED"]
 
 
 def second_pages(mapping: Mapping) -> Counts:
@@ -261,8 +272,6 @@ def uniform_second_pages(order: int, nr_pages: int) -> Counts:
         return np.zeros(0, np.uint32)
     return np.arange(1, nr_pages, 1 << order, dtype=np.uint32)
 
-
-PMD_ORDER = 9
 
 UNIFORM_ADDRESS = 1 << 40
 """Aligned to a PMD, so that no folio lies across two page tables."""

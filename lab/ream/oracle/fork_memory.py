@@ -106,6 +106,13 @@ class Memory:
         if self._pages["_refcount"][head] == 0:
             self._calls.freed[head] += 1
 
+    def map_again(self, page: int) -> None:
+        """Map a page of a small folio whose entry was of another kind for a while.
+
+        Source: folio_add_anon_rmap_pte(), mm/rmap.c, with RMAP_NONE.
+        """
+        self._pages["_mapcount"][page] += 1
+
     def share(self, page: int, nr_pages: int) -> None:
         """Map them once more; anonymous ones are nobody's own any longer.
 

@@ -16,6 +16,7 @@ from ream.oracle.memmap import Facts
 
 PAGE_SHIFT = 12  # of every x86-64
 PAGES_PER_PMD = 512
+PMD_ORDER = 9
 
 # Of an entry that is neither present nor PROTNONE; arch/x86/include/asm/pgtable_64.h.
 _SWAP_OFFSET_SHIFT = 9
@@ -33,6 +34,10 @@ Kind: TypeAlias = Literal[
     "migration-read",
     "migration-write",
     "migration-read-exclusive",
+    "device-private-read",
+    "device-private-write",
+    "device-exclusive-read",
+    "device-exclusive-write",
     "marker-uffd-wp",
     "marker-poisoned",
     "hwpoison",
@@ -42,6 +47,10 @@ NEEDED_FACT: abc.Mapping[Kind, str] = {
     "migration-read": "SWP_MIGRATION_READ",
     "migration-write": "SWP_MIGRATION_WRITE",
     "migration-read-exclusive": "SWP_MIGRATION_READ_EXCLUSIVE",
+    "device-private-read": "SWP_DEVICE_READ",
+    "device-private-write": "SWP_DEVICE_WRITE",
+    "device-exclusive-read": "SWP_DEVICE_EXCLUSIVE_READ",
+    "device-exclusive-write": "SWP_DEVICE_EXCLUSIVE_WRITE",
     "marker-uffd-wp": "SWP_PTE_MARKER",
     "marker-poisoned": "SWP_PTE_MARKER",
     "hwpoison": "SWP_HWPOISON",
@@ -49,6 +58,10 @@ NEEDED_FACT: abc.Mapping[Kind, str] = {
 """The swap type of each kind but swap itself, whose type is the number of the swap file."""
 
 MIGRATIONS: tuple[Kind, ...] = ("migration-read", "migration-write", "migration-read-exclusive")
+DEVICE_PRIVATE: tuple[Kind, ...] = ("device-private-read", "device-private-write")
+"""Pages in a device's memory, which no CPU can read; their entries count as mappings."""
+DEVICE_EXCLUSIVE: tuple[Kind, ...] = ("device-exclusive-read", "device-exclusive-write")
+"""Pages that a device works on alone; their entries count as references only."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,8 @@ class Folio:
     order: 2^order pages. first_page: where it begins, counted from Place.first_pfn; a multiple
     of its size. exclusive: its pages that no other process maps (PG_anon_exclusive).
     pins: how many times it is pinned (FOLL_PIN). extra_refs: further references.
-    mapped_elsewhere: other processes that map all of it. flags: of its head, without PG_.
+    mapped_elsewhere: other processes that map all of it. pmds_elsewhere: others that do so with
+    one entry of the level above. flags: of its head, without PG_.
     index: folio->index; None: that of the address where the mapping maps it first.
     """
 
@@ -85,6 +99,7 @@ class Folio:
     pins: int = 0
     extra_refs: int = 0
     mapped_elsewhere: int = 0
+    pmds_elsewhere: int = 0
     swapbacked: bool = True
     flags: AbstractSet[str] = frozenset({"uptodate", "lru"})
     index: int | None = None
@@ -116,7 +131,8 @@ class Special:
 class NonPresent:
     """An entry in whose place there is no page just now.
 
-    offset: into the swap file, or a poisoned frame. folio, page: what a migration entry names.
+    offset: into the swap file, or a poisoned frame. folio, page: what a migration entry names,
+    or a device's.
     """
 
     kind: Kind
@@ -130,6 +146,11 @@ class NonPresent:
     def migrates(self) -> bool:
         """Whether it names a page that is on its way to another."""
         return self.kind in MIGRATIONS
+
+    @property
+    def has_page(self) -> bool:
+        """Whether it names a page: one that migrates, or that a device has."""
+        return self.migrates or self.kind in DEVICE_PRIVATE + DEVICE_EXCLUSIVE
 
     @property
     def swapped(self) -> bool:
@@ -245,6 +266,8 @@ class Mapping:
             end = folio.first_page + folio.nr_pages
             if folio.exclusive and (not folio.anon or folio.mapped_elsewhere):
                 yield f"folio {number}: pages of a file, or mapped elsewhere, are exclusive"
+            if folio.pmds_elsewhere and (folio.order != PMD_ORDER or folio.exclusive):
+                yield f"folio {number}: no other process maps it with one entry"
             if folio.anon and not folio.swapbacked:
                 yield f"folio {number}: anonymous but not swapbacked"
 
@@ -284,7 +307,7 @@ def entries(mapping: Mapping, facts: Facts, place: Place) -> Iterator[int]:
 
 def _nonpresent_entry(slot: NonPresent, mapping: Mapping, facts: Facts, place: Place) -> int:
     offset = slot.offset
-    if slot.migrates:
+    if slot.has_page:
         offset = place.first_pfn + mapping.folios[slot.folio].first_page + slot.page
     elif slot.kind == "marker-uffd-wp":
         offset = facts["PTE_MARKER_UFFD_WP"]
@@ -318,4 +341,9 @@ def is_swap(kind: int, facts: Facts) -> bool:
 
 def is_migration(kind: int, facts: Facts) -> bool:
     """Whether the type is of a page on its way; source: is_migration_entry(), swapops.h."""
-    return kind in {facts.get(NEEDED_FACT[name]) for name in MIGRATIONS}
+    return is_one_of(MIGRATIONS, kind, facts)
+
+
+def is_one_of(kinds: tuple[Kind, ...], kind: int, facts: Facts) -> bool:
+    """Whether the type is of one of the kinds, each with a type of its own."""
+    return kind in {facts.get(NEEDED_FACT[name]) for name in kinds}

@@ -82,19 +82,31 @@ def story(name: str, mapping: ForkMapping, build: Build) -> Iterator[fork_stage.
     def forked(state: State, *, batched: bool = True) -> State:
         return fork(mapping, state, facts, batched=batched)
 
-    def without(state: State, who: Who, *, batched: bool = True) -> State:
-        return zap(mapping, state, who, facts, batched=batched)
+    def without(step: fork_stage.Step, state: State, who: Who, *, batched: bool = True) -> State:
+        return zap(
+            mapping,
+            state,
+            who,
+            facts,
+            drop_markers=step not in {"discard", "truncate"},
+            even_cows=step != "truncate",
+            batched=batched,
+        )
 
     fresh = initial(mapping, facts, fork_stage.place_of(build))
     both = forked(fresh)
     apart = replace(both, child=None, child_rss=NO_RSS)
-    parent_left, child_left = without(both, "child"), without(both, "parent")
+    parent_left, child_left = without("unmap", both, "child"), without("unmap", both, "parent")
     acts: tuple[tuple[str, fork_stage.Step, State, Who | None], ...] = (
         ("fork", "copy", fresh, None),
         ("second-child", "copy", apart, None),
         ("refork", "copy", parent_left, None),
         ("never-forked-unmap", "unmap", fresh, "parent"),
         ("never-forked-exit", "exit", fresh, "parent"),
+        ("never-forked-discard", "discard", fresh, "parent"),
+        ("never-forked-truncate", "truncate", fresh, "parent"),
+        ("fork-on-a-busy-cpu", "copy", fresh, None),
+        ("overlapped-unmap", "unmap", fresh, "parent"),
         ("parent-first-unmap", "unmap", both, "parent"),
         ("parent-first-exit", "exit", both, "parent"),
         ("child-first-unmap", "unmap-child", both, "child"),
@@ -105,8 +117,10 @@ def story(name: str, mapping: ForkMapping, build: Build) -> Iterator[fork_stage.
         ("parent-last-exit", "exit", parent_left, "parent"),
     )
     for act, step, before, who in acts:
+        if step == "truncate" and mapping.anonymous:
+            continue  # no file that could be
         after, single = (
-            without(before, who, batched=batched) if who else forked(before, batched=batched)
+            without(step, before, who, batched=batched) if who else forked(before, batched=batched)
             for batched in (True, False)
         )
         yield fork_stage.case_of(
@@ -117,6 +131,8 @@ def story(name: str, mapping: ForkMapping, build: Build) -> Iterator[fork_stage.
             before=before,
             after=after,
             single=single,
+            busy=act == "fork-on-a-busy-cpu",
+            overlapped=act == "overlapped-unmap",
         )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ream.experiment.fork import PMD_BYTES, ForkRow
 from ream.experiment.shape import STRUCT_PAGE_BYTES
+from ream.oracle.fork import DEVICE_FLAGS, needs_entries
 from ream.oracle.fork_images import (
     UNIFORM_ADDRESS,
     Calls,
@@ -35,7 +36,7 @@ FOLDER = NATIVE / "fork"
 SHUFFLE_SEED = 0x5EED
 """Of the order of folios in cold rows: the same for every variant, launch and run."""
 
-Step = Literal["copy", "unmap", "unmap-child", "exit", "exit-child"]
+Step = Literal["copy", "unmap", "unmap-child", "exit", "exit-child", "discard", "truncate"]
 """What the runner can do; native/fork/fork.h."""
 
 _MOMENTS: dict[str, tuple[Step, Moment, Moment]] = {
@@ -46,6 +47,11 @@ _MOMENTS: dict[str, tuple[Step, Moment, Moment]] = {
     "exit": ("exit-child", "forked", "orphaned"),
 }
 """Of each operation: what is done, and memory before and after it."""
+
+WRITE_PROTECTS = 2
+"""Steps of mm->write_protect_seq: odd while entries are protected, even again afterwards.
+
+Source: copy_page_range(), mm/memory.c."""
 
 NONE = "-"
 """Instead of the path of a file that there is none of."""
@@ -73,6 +79,14 @@ class Case:
     child_uffd_wp: bool = False
     has_pinned: bool = False
     mm_users: int = 1
+    protects: bool = True
+    """Whether copying it takes write permission from the parent."""
+    mixed: bool = False
+    """Whether it maps frames without a mapcount, too."""
+    busy: bool = False
+    """Whether another task waits for the CPU."""
+    overlapped: bool = False
+    """Whether another CPU unmaps pages of the same mm, and reclaim has."""
     pre_state: str = "warm"
     rounds: int = 1
     uniform: bool = False
@@ -88,6 +102,8 @@ def case_of(
     before: State,
     after: State,
     single: State | None,
+    busy: bool = False,
+    overlapped: bool = False,
 ) -> Case:
     """A case of any mapping; before, after and single as the oracle says."""
     return Case(
@@ -105,6 +121,10 @@ def case_of(
         anonymous=mapping.anonymous,
         child_uffd_wp=mapping.child_uffd_wp,
         has_pinned=mapping.has_pinned,
+        protects=mapping.copies_on_write and needs_entries(mapping, facts),
+        mixed=bool(mapping.flags & DEVICE_FLAGS),
+        busy=busy,
+        overlapped=overlapped,
     )
 
 
@@ -167,6 +187,10 @@ def _line(case: Case, files: _Files) -> str:
         "anonymous": int(case.anonymous),
         "has_pinned": int(case.has_pinned),
         "mm_users": case.mm_users,
+        "busy": int(case.busy),
+        "overlapped": int(case.overlapped),
+        "write_protects": WRITE_PROTECTS if case.step == "copy" and case.protects else 0,
+        "mixed": int(case.mixed),
         "spare_pfn": first_spare + before.taken,
         "nr_spare": case.nr_spare - before.taken,
         "nr_pages": len(before.descriptors),

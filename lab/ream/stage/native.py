@@ -228,10 +228,12 @@ def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
     """Whole lines of a process's output until its end; raises ReamError if it goes silent."""
     assert process.stdout is not None
     partial = b""
+    output = select.poll()  # for which no descriptor is too large
+    output.register(process.stdout, select.POLLIN)
     deadline = time.monotonic() + SILENCE_S
     while True:
         left_s = deadline - time.monotonic()  # asked first: a chatty process is always readable
-        if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
+        if left_s <= 0 or not output.poll(left_s * 1000):
             raise ReamError(f"the native runner said nothing for {SILENCE_S:g} s")
         chunk = os.read(process.stdout.fileno(), 65536)
         if not chunk:

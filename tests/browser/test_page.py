@@ -20,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 Opened = Callable[..., Page]
 
 RECORDS = CHECKOUT / "docs" / "records"
-ZONE_DEVICE = "20261121T041310Z-zone-device-native-579d"
+ZONE_DEVICE = "20261122T181226Z-zone-device-native-007a"
 COMPACT = "20261121T192328Z-compact-vm-54e8"
 PER_PATCH = "20261121T100752Z-fork-native-fd90"
 LIVE = "20261121T195445Z-compact-live-0d61"

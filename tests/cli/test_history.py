@@ -378,8 +378,8 @@ def ream_started_saying(tmp_path: Path) -> Ream:
 def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Ream) -> None:
     found = said("history", "-o", str(RECORDS))
     assert (found.code, found.err) == (0, "")
-    assert found.out.count("zone-device-native-579d") == 1
-    found = said("compare", "-o", str(RECORDS), "fd90", "dd42")
+    assert found.out.count("zone-device-native-007a") == 1
+    found = said("compare", "-o", str(RECORDS), "fd90", "70df")
     assert found.code == 0
     assert "fork-16k" in found.out
     found = said("export", "--runs", str(RECORDS), "-f", "kcidb")

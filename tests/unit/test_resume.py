@@ -441,7 +441,7 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
 @pytest.mark.parametrize(
     ("experiment", "name"),
     [
-        ("zone-device", "20261121T041310Z-zone-device-native-579d"),
+        ("zone-device", "20261122T181226Z-zone-device-native-007a"),
         ("fork", "20261122T201047Z-fork-native-70df"),
         ("migrate", "20261122T170840Z-migrate-native-aa7d"),
     ],

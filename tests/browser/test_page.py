@@ -12,6 +12,7 @@ from playwright.sync_api import Page
 
 from page_world import ALL_DRAWN, draw_all
 from ream.paths import CHECKOUT
+from ream.record.sums import SUMS
 from ream.record.packed import lines_of
 
 # Each process that has these tests starts a browser.
@@ -61,6 +62,7 @@ def altered(tmp_path: Path) -> Callable[..., Path]:
     ) -> Path:
         copy = tmp_path / "altered" / record
         shutil.copytree(RECORDS / record, copy)
+        (copy / SUMS).unlink(missing_ok=True)  # it is another record now
         if change is not None:
             value = json.loads((copy / "run.json").read_text())
             change(value)

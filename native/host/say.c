@@ -6,61 +6,102 @@
 
 #define MOST_NAME_BYTES 128
 #define WORD_BYTES 8UL
+#define PAGE_BYTES 64UL	/* of struct page */
+#define LINK_AT 8UL	/* of page->compound_head */
 
-/*
- * Where the field begins that holds the byte, if a fact says so, with all its
- * names: unions have several. @end is where the next one begins.
+/**
+ * struct field - what lies at some byte of a structure
+ * @type: The structure's.
+ * @names: All of them, if a union has several; empty if it is not known.
+ * @begin: Its first byte, from the structure's beginning on.
+ * @end: Where the next one begins.
  */
-static size_t find_field(const struct host_area *area, size_t at, char *names, size_t *end)
+struct field {
+	const char *type;
+	char names[MOST_NAME_BYTES];
+	size_t begin;
+	size_t end;
+};
+
+static struct field find_field(const struct host_fact *fact, const char *type, size_t at,
+			       size_t bytes)
 {
-	size_t begin = 0, length = strlen(area->type);
+	struct field field = { .type = type, .end = bytes };
+	size_t length = strlen(type);
 
-	*names = '\0';
-	for (const struct host_fact *fact = area->fields; fact->name; fact++) {
-		const char *member = fact->name + length;
-		size_t used = strlen(names);
+	for (; fact->name; fact++) {
+		size_t used = fact->value > field.begin ? 0 : strlen(field.names);
 
-		if (strncmp(fact->name, area->type, length) || *member++ != '.')
+		if (strncmp(fact->name, type, length) || fact->name[length] != '.')
 			continue;
 		if (fact->value > at) {
-			*end = min_size(*end, fact->value);
-			continue;
+			field.end = min_size(field.end, fact->value);
+		} else if (fact->value >= field.begin) {
+			field.begin = fact->value;
+			snprintf(field.names + used, MOST_NAME_BYTES - used, "%s%s",
+				 used ? "/" : "", fact->name + length + 1);
 		}
-		if (fact->value < begin)
-			continue;
-		if (fact->value > begin)
-			used = 0;
-		begin = fact->value;
-		snprintf(names + used, MOST_NAME_BYTES - used, "%s%s", used ? "/" : "", member);
 	}
-	return begin;
+	if (at - field.begin >= WORD_BYTES)
+		*field.names = '\0';
+	return field;
 }
 
-static unsigned long value_at(const unsigned char *start, size_t bytes)
+/*
+ * Some tail pages are parts of struct folio. Bytes from the head to this one,
+ * which its link to the head says; 0 if it is none of them.
+ */
+static size_t folio_offset(const struct host_area *area)
+{
+	uintptr_t link;
+	size_t offset;
+
+	if (strcmp(area->type, "page"))
+		return 0;
+	memcpy(&link, (const unsigned char *)area->expected + LINK_AT, sizeof(link));
+	offset = (uintptr_t)area->is - (link & ~1UL);
+	return link & 1 && offset < 4 * PAGE_BYTES ? offset : 0;
+}
+
+static struct field field_of(const struct host_area *area, size_t at)
+{
+	size_t offset = folio_offset(area);
+	struct field field = find_field(area->fields, "folio", at + offset, area->bytes + offset);
+
+	if (offset && *field.names && field.begin >= offset) {
+		field.begin -= offset;
+		field.end -= offset;
+		return field;
+	}
+	field = find_field(area->fields, area->type, at, area->bytes);
+	if (!*field.names) {
+		field.begin = at & ~(WORD_BYTES - 1);
+		field.end = area->bytes;
+		snprintf(field.names, MOST_NAME_BYTES, "byte %zu", field.begin);
+	}
+	return field;
+}
+
+static unsigned long value_of(const struct field *field, const unsigned char *start)
 {
 	unsigned long value = 0;
 
-	memcpy(&value, start, min_size(bytes, WORD_BYTES));
+	memcpy(&value, start + field->begin, min_size(field->end - field->begin, WORD_BYTES));
 	return value;
 }
 
 bool area_is_as_expected(const char *who, const char *of, const struct host_area *area)
 {
 	const unsigned char *is = area->is, *expected = area->expected;
-	size_t at = 0, begin, end = area->bytes;
-	char names[MOST_NAME_BYTES];
+	struct field field;
+	size_t at = 0;
 
 	while (at < area->bytes && is[at] == expected[at])
 		at++;
 	if (at == area->bytes)
 		return true;
-	begin = find_field(area, at, names, &end);
-	if (!*names || at - begin >= WORD_BYTES) {
-		begin = at & ~(WORD_BYTES - 1);
-		end = area->bytes;
-		snprintf(names, sizeof(names), "byte %zu", begin);
-	}
-	fprintf(stderr, "%s: %s->%s%s is %#lx, the oracle says %#lx\n", who, area->type, names, of,
-		value_at(is + begin, end - begin), value_at(expected + begin, end - begin));
+	field = field_of(area, at);
+	fprintf(stderr, "%s: %s->%s%s is %#lx, the oracle says %#lx\n", who, field.type,
+		field.names, of, value_of(&field, is), value_of(&field, expected));
 	return false;
 }

@@ -12,8 +12,8 @@ from playwright.sync_api import Page
 
 from page_world import ALL_DRAWN, draw_all
 from ream.paths import CHECKOUT
-from ream.record.sums import SUMS
 from ream.record.packed import lines_of
+from ream.record.sums import SUMS
 
 # Each process that has these tests starts a browser.
 pytestmark = pytest.mark.xdist_group("browser")

@@ -2,6 +2,7 @@
 """The oracle of fork and unmap: what it predicts, by hand, by invariants and against itself."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -382,6 +383,35 @@ def test_poison_is_told_to_every_child_and_protection_to_those_who_asked() -> No
     deaf, told = forked(CASES["markers-anon"]), forked(CASES["markers-anon-child-protected"])
     assert [entry != 0 for entry in child_of(deaf)[:4]] == [False, False, True, True]
     assert [entry != 0 for entry in child_of(told)[:4]] == [True, False, True, True]
+
+
+def test_truncating_a_file_leaves_the_pages_of_the_process_s_own() -> None:
+    vma = CASES["private-file-behind-own-pages"]
+    before = fresh(vma)
+    after = zap(vma, before, "parent", FACTS, drop_markers=False, even_cows=False)
+    assert np.array_equal(after.parent[:4], before.parent[:4])
+    assert not after.parent[4:].any()
+    swapped = replace(CASES["swap"], anonymous=False)
+    kept = zap(swapped, fresh(swapped), "parent", FACTS, drop_markers=False, even_cows=False)
+    assert np.array_equal(kept.parent, fresh(swapped).parent)
+
+
+def test_what_a_device_worked_on_alone_is_the_process_s_again_before_it_is_shared() -> None:
+    vma = CASES["device-exclusive"]
+    after = forked(vma)
+    assert all(pte.present(entry) for entry in after.parent.tolist())
+    assert not any(pte.write(entry) for entry in (*after.parent.tolist(), *child_of(after)))
+    of_writable = after.parent[3:].tolist()
+    # One that userfaultfd protects is not made dirty: it was not written since.
+    assert [pte.dirty(entry) for entry in of_writable] == [True, False, True]
+
+
+def test_pages_of_a_device_are_mapped_by_both_and_nobody_s_own() -> None:
+    vma = CASES["device-private"]
+    after = forked(vma)
+    assert pages(after)["_mapcount"][: vma.nr_folio_pages].tolist() == [1] * 4
+    assert not exclusive(after).any()
+    assert {swap_type(entry) for entry in after.parent.tolist()} == {FACTS["SWP_DEVICE_READ"]}
 
 
 def test_only_madv_dontneed_leaves_marks_in_a_file_s_vma() -> None:

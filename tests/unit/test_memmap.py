@@ -3,6 +3,7 @@
 
 import io
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from ream.oracle.memmap import (
     compound_chunks,
     first_difference,
     map_chunks,
+    usage_areas,
     write_map,
 )
 
@@ -130,3 +132,28 @@ def test_a_periodic_image_is_written_once_and_any_other_whole() -> None:
         to = io.BytesIO()
         assert write_map(of, FACTS, PLACE, to) == nr_bytes
         assert to.getvalue() == b"".join(chunk.tobytes() for chunk in map_chunks(of, FACTS, PLACE))
+
+
+def test_the_section_of_its_head_decides_what_is_written_of_a_compound() -> None:
+    whole = replace(device(9), nr_pages=1024)
+    mixed = replace(whole, early_pages=512)
+    early, late = mixed.parts()
+    assert [part.written_per_compound(FACTS) for part in (early, late)] == [512, 128]
+    made = image(mixed)
+    assert np.array_equal(made[: 512 * SIZE], image(replace(whole, early_pages=1024))[: 512 * SIZE])
+    assert np.array_equal(made[512 * SIZE :], image(whole)[512 * SIZE :])
+    assert whole.parts() == (whole,)
+
+
+def test_of_a_pageblock_that_is_written_only_the_migratetype_changes() -> None:
+    facts = {
+        "PAGES_PER_SECTION": 1024,
+        "NR_PAGEBLOCK_BITS": 4,
+        "MIGRATETYPE_MASK": 7,
+        "MIGRATE_MOVABLE": 1,
+        "pageblock_nr_pages": 512,
+        "sizeof.usage": 9,
+        "usage.pageblock_flags": 8,
+    }
+    assert usage_areas([512], 0, 1024, facts, old=0xAA) == bytes(8) + b"\x9a"
+    assert usage_areas([], 0, 1024, facts, old=0xAA) == bytes(8) + b"\xaa"

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Calls that leave no trace in memory are counted case by case, against the tree of a series."""
+
+import pytest
+
+from ream.errors import WrongVariant
+from ream.stage.calls import Calls
+from ream.stage.native import Round
+
+
+def a_round(row: str, **calls: int) -> Round:
+    """What a runner says after a row: all calls of this launch so far."""
+    return Round(
+        row,
+        tuple(
+            {"variant": variant, "name": "__cond_resched", "honesty": "stubbed", "calls": nr}
+            for variant, nr in calls.items()
+        ),
+        1.0,
+    )
+
+
+def heard(*rounds: Round) -> Calls:
+    calls = Calls({"mine": "base"})
+    assert list(calls.counted(rounds)) == list(rounds)
+    return calls
+
+
+def test_as_many_calls_as_the_tree_makes_or_more_are_right() -> None:
+    heard(a_round("first", base=2, mine=2), a_round("second", base=3, mine=9)).check()
+
+
+def test_one_call_less_in_one_case_is_wrong_however_many_there_are_in_others() -> None:
+    calls = heard(a_round("first", base=2, mine=9), a_round("second", base=5, mine=11))
+    with pytest.raises(WrongVariant, match=r"^second: mine: __cond_resched\(\) is called 2 times"):
+        calls.check()
+
+
+def test_a_series_that_makes_none_at_all_is_wrong() -> None:
+    with pytest.raises(WrongVariant, match="is called 0 times, by base 2 times"):
+        heard(a_round("only", base=2)).check()
+
+
+def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None:
+    calls = Calls({"mine": "base"})
+    for program in ("base", "mine"):  # linked into a program each
+        list(calls.counted([a_round("row", **{program: 4}), a_round("next", **{program: 6})]))
+    list(calls.counted([a_round("row", before=1)]))
+    calls.check()

@@ -8,74 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "fork.h"
-#include "launch.h"
 #include "limit.h"
 #include "plan.h"
+#include "row.h"
 
-#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); the oracle checks it */
-#define MAPCOUNT_OFFSET 16UL	/* of _large_mapcount in a second descriptor; likewise */
-#define PAGE_BYTES 4096UL
 #define TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
 #define WORLD_BYTES 4096UL
-#define PTE_PRESENT 1UL
-#define NR_COUNTS 7
 #define MOST_SLOTS 64
-
-/**
- * struct row - one operation on one mapping
- * @name: As the record spells it.
- * @rounds: How often everything is measured.
- * @limits: Whether every entry maps a page, so that a plain loop can do it.
- * @operation: enum fork_operation.
- * @pre_state: What the caches hold before each sample: enum pre_state.
- * @request: Both address spaces; the arrays are filled in later.
- * @write_protects: How far the parent's write_protect_seq has to go.
- * @mixed: Whether the VMA has frames without a mapcount, whose translations
- *	must be gone with their entries.
- * @nr_pages: Descriptors from FORK_DATA_PFN on.
- * @parent_rss: Counters to begin with.
- * @child_rss: Likewise.
- * @parent_rss_after: What they must be.
- * @child_rss_after: Likewise.
- * @counts: What struct fork_result must say, nr_freed to error.
- * @parent: Entries to begin with; @child may be absent.
- * @parent_after: What they must be; @child_after may be absent: empty.
- * @pages: Descriptors to begin with.
- * @pages_after: What they must be.
- * @child_single: Instead of @child_after, for a kernel that takes entries one
- *	by one where others take batches; may be absent: the same.
- * @counts_single: Likewise, instead of @counts.
- * @seconds: Which of them are the second of a large folio; may be absent.
- * @copies: Pairs of frames, source and copy, whose contents must be equal;
- *	may be absent.
- */
-struct row {
-	char name[64];
-	unsigned int rounds;
-	unsigned int limits;
-	unsigned int operation;
-	unsigned int pre_state;
-	struct fork_request request;
-	unsigned long write_protects;
-	unsigned int mixed;
-	unsigned long nr_pages;
-	long parent_rss[FORK_NR_COUNTERS];
-	long child_rss[FORK_NR_COUNTERS];
-	long parent_rss_after[FORK_NR_COUNTERS];
-	long child_rss_after[FORK_NR_COUNTERS];
-	long counts[NR_COUNTS];
-	long counts_single[NR_COUNTS];
-	char parent[64];
-	char child[64];
-	char parent_after[64];
-	char child_after[64];
-	char child_single[64];
-	char pages[64];
-	char pages_after[64];
-	char seconds[64];
-	char copies[64];
-};
 
 enum pre_state_of_fork {
 	PRE_WARM,	/* just written, as far as it fits into the caches */
@@ -137,27 +76,7 @@ static const struct plan_field fields[] = {
 	{ .key = NULL },
 };
 
-/*
- * Where a batch ends shows in a few rows: in bits that its first entry gives
- * to all of the child's, and in folios that are half unmapped for a moment.
- * Both answers are right, but one kernel gives one answer in all rows: the
- * first row that tells them apart decides for the launch, by variant, and
- * for copying and unmapping apart.
- */
-enum batching {
-	BATCHING_UNKNOWN,
-	BATCHING_YES,
-	BATCHING_NO,
-};
-
-static enum batching batching[MOST_VARIANTS][2];
-
-/* The row's files, mapped while it runs. */
-static struct {
-	struct image parent, child, parent_after, child_after, child_single;
-	struct image pages, pages_after, seconds, copies;
-	unsigned long *parent_is, *child_is;	/* as read back */
-} now;
+struct files now;
 
 static struct {
 	struct arena map;	/* descriptors, of tables first */
@@ -165,12 +84,12 @@ static struct {
 	size_t ram_bytes;
 } memory;
 
-static unsigned char *descriptor(unsigned long pfn)
+unsigned char *descriptor(unsigned long pfn)
 {
 	return memory.map.start + (pfn - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
 }
 
-static unsigned char *contents(unsigned long pfn)
+unsigned char *contents(unsigned long pfn)
 {
 	return memory.ram + (pfn - FORK_TABLE_PFN) * PAGE_BYTES;
 }
@@ -251,228 +170,6 @@ static void set_pre_state(const struct row *row)
 	cache_touch(memory.ram, table_bytes);
 }
 
-static bool say(const struct row *row, const char *subject, const char *what, size_t at,
-		unsigned long is, unsigned long expected)
-{
-	fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
-		row->name, subject, what, at, is, expected);
-	return false;
-}
-
-static bool same_entries(const struct row *row, const char *subject, const char *what,
-			 const unsigned long *is, const struct image *expected)
-{
-	const unsigned long *entry = (const unsigned long *)expected->start;
-
-	for (unsigned long i = 0; i < row->request.nr_slots; i++) {
-		unsigned long wanted = entry ? entry[i] : 0;
-
-		if (is[i] != wanted)
-			return say(row, subject, what, i, is[i], wanted);
-	}
-	return true;
-}
-
-/*
- * A kernel that has no such counter must have left the words alone; then
- * they are given the value they would have, and all is compared alike.
- */
-static bool supply_large_mapcounts(const struct row *row, const char *subject)
-{
-	const unsigned int *second = (const unsigned int *)now.seconds.start;
-
-	for (size_t i = 0; i < now.seconds.bytes / sizeof(*second); i++) {
-		size_t at = second[i] * DESCRIPTOR_BYTES + MAPCOUNT_OFFSET;
-		unsigned int *word = (unsigned int *)(descriptor(FORK_DATA_PFN) + at);
-		unsigned int was = *(const unsigned int *)(now.pages.start + at);
-
-		if (*word != was)
-			return say(row, subject, "unused large mapcount", second[i], *word, was);
-		*word = *(const unsigned int *)(now.pages_after.start + at);
-	}
-	return true;
-}
-
-static bool same_pages(const struct row *row, const char *subject)
-{
-	const unsigned char *is = descriptor(FORK_DATA_PFN);
-	size_t at = arena_first_difference(is, now.pages.bytes, &now.pages_after, launch.nr_cpus);
-	char who[256], of[64];
-
-	if (at == ARENA_NO_DIFFERENCE)
-		return true;
-	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
-	snprintf(of, sizeof(of), " of descriptor %zu", at / DESCRIPTOR_BYTES);
-	at -= at % DESCRIPTOR_BYTES;
-	return area_is_as_expected(who, of, &(struct host_area){
-		"page", is + at, now.pages_after.start + at, DESCRIPTOR_BYTES,
-		__start_ream_kernels[0]->facts,
-	});
-}
-
-static bool same_copies(const struct row *row, const char *subject)
-{
-	const unsigned long *pair = (const unsigned long *)now.copies.start;
-
-	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2) {
-		const unsigned char *is = contents(pair[i + 1]);
-		const unsigned char *expected = contents(pair[i]);
-		size_t at = 0;
-
-		while (at < PAGE_BYTES && is[at] == expected[at])
-			at++;
-		if (at == PAGE_BYTES)
-			continue;
-		fprintf(stderr, "%s: %s: frame %lu is not the copy of frame %lu that it must be\n",
-			row->name, subject, pair[i + 1], pair[i]);
-		return say(row, subject, "its byte", at, is[at], expected[at]);
-	}
-	return true;
-}
-
-static bool same_counters(const struct row *row, const char *subject,
-			  const struct fork_result *result)
-{
-	for (size_t i = 0; i < FORK_NR_COUNTERS; i++) {
-		if (result->parent_rss[i] != row->parent_rss_after[i])
-			return say(row, subject, "the parent's counter", i,
-				   (unsigned long)result->parent_rss[i],
-				   (unsigned long)row->parent_rss_after[i]);
-		if (result->child_rss[i] != row->child_rss_after[i])
-			return say(row, subject, "the child's counter", i,
-				   (unsigned long)result->child_rss[i],
-				   (unsigned long)row->child_rss_after[i]);
-	}
-	return !result->nr_stray ||
-	       say(row, subject, "entries outside the VMA:", 0, result->nr_stray, 0);
-}
-
-static bool same_counts(const struct row *row, const char *subject,
-			const struct fork_result *result, const long *expected)
-{
-	static const char *const names[NR_COUNTS] = {
-		"folios freed:", "calls of deferred_split_folio():",
-		"calls of swap_duplicate():", "calls of free_swap_and_cache():",
-		"calls of folio_mark_dirty():", "calls of folio_mark_accessed():",
-		"the result:",
-	};
-	const long counts[NR_COUNTS] = {
-		(long)result->nr_freed, (long)result->nr_deferred,
-		(long)result->nr_swap_duplicated, (long)result->nr_swap_freed,
-		(long)result->nr_marked_dirty, (long)result->nr_accessed, result->error,
-	};
-
-	for (size_t i = 0; i < NR_COUNTS; i++)
-		if (counts[i] != expected[i])
-			return say(row, subject, names[i], 0, (unsigned long)counts[i],
-				   (unsigned long)expected[i]);
-	return true;
-}
-
-static const unsigned long *entries_unmapped(const struct row *row, const unsigned long **left)
-{
-	switch (row->operation) {
-	case FORK_COPY:
-		return NULL;
-	case FORK_UNMAP_CHILD:
-	case FORK_EXIT_CHILD:
-		*left = now.child_is;
-		return (const unsigned long *)now.child.start;
-	default:
-		*left = now.parent_is;
-		return (const unsigned long *)now.parent.start;
-	}
-}
-
-/* Every translation that is gone was flushed; where nobody counts, at once. */
-static bool flushed(const struct row *row, const char *subject, const struct fork_result *result)
-{
-	const unsigned long *left, *was = entries_unmapped(row, &left);
-	bool exits = row->operation == FORK_EXIT || row->operation == FORK_EXIT_CHILD;
-	bool any = false;
-
-	for (unsigned long i = 0; was && i < row->request.nr_slots; i++) {
-		unsigned long address = row->request.address + i * PAGE_BYTES;
-
-		if (!(was[i] & PTE_PRESENT) || left[i] == was[i])
-			continue;
-		any = true;
-		if (address < result->flush_start)
-			return say(row, subject, "the first address that is flushed, of entry", i,
-				   result->flush_start, address);
-		if (address >= result->flush_end)
-			return say(row, subject, "the end of what is flushed, of entry", i,
-				   result->flush_end, address + PAGE_BYTES);
-	}
-	return !any || !row->mixed || exits || result->nr_flushes_of_vma ||
-	       say(row, subject, "flushes before the end of a VMA with VM_MIXEDMAP:", 0, 0, 1);
-}
-
-static bool same_mm(const struct row *row, const char *subject, const struct fork_result *result)
-{
-	bool swapped = row->operation == FORK_COPY && row->counts[2];
-
-	if (result->write_protects != row->write_protects)
-		return say(row, subject, "the steps of mm->write_protect_seq:", 0,
-			   result->write_protects, row->write_protects);
-	if (result->on_mmlist != swapped)
-		return say(row, subject, "whether the child is on the mmlist of swapoff:", 0,
-			   result->on_mmlist, swapped);
-	if (result->nr_lost_tables)
-		return say(row, subject, "mm->pgtables_bytes, but for the tables there:", 0,
-			   (unsigned long)result->nr_lost_tables, 0);
-	return !result->left_pending ||
-	       say(row, subject, "left in mm->tlb_flush_pending, or tlb_flush_batched:", 0,
-		   (unsigned long)result->left_pending, 0);
-}
-
-static bool is_single(const struct row *row, const struct fork_result *result)
-{
-	if (now.child_single.start)
-		return !memcmp(result->child, now.child_single.start, now.child_single.bytes);
-	return (long)result->nr_deferred == row->counts_single[1] &&
-	       (long)result->nr_marked_dirty == row->counts_single[4] &&
-	       (long)result->nr_accessed == row->counts_single[5];
-}
-
-/* Which of the two answers this kernel has to give. */
-static enum batching expected_batching(const struct row *row, unsigned int variant,
-				       const struct fork_result *result)
-{
-	enum batching *known = &batching[variant][row->operation != FORK_COPY];
-	bool tells = now.child_single.start ||
-		     memcmp(row->counts, row->counts_single, sizeof(row->counts));
-
-	if (!tells)
-		return BATCHING_YES;
-	if (*known == BATCHING_UNKNOWN)
-		*known = is_single(row, result) ? BATCHING_NO : BATCHING_YES;
-	return *known;
-}
-
-static bool verify(const struct row *row, unsigned int variant)
-{
-	struct fork_result result = { .parent = now.parent_is, .child = now.child_is };
-	const char *subject = launch.variant_names[variant];
-	const struct fork_ops *ops = launch_ops(variant);
-	const struct image *child = &now.child_after;
-	const long *counts = row->counts;
-
-	ops->read(&result);
-	if (expected_batching(row, variant, &result) == BATCHING_NO) {
-		child = now.child_single.start ? &now.child_single : child;
-		counts = row->counts_single;
-	}
-	return same_entries(row, subject, "the parent's entry", now.parent_is,
-			    &now.parent_after) &&
-	       same_entries(row, subject, "the child's entry", now.child_is, child) &&
-	       same_counters(row, subject, &result) &&
-	       same_counts(row, subject, &result, counts) &&
-	       same_mm(row, subject, &result) && flushed(row, subject, &result) &&
-	       (ops->keeps_large_mapcount() || supply_large_mapcounts(row, subject)) &&
-	       same_pages(row, subject) && same_copies(row, subject);
-}
-
 static void print_sample(const struct row *row, unsigned int round, const char *subject,
 			 bool is_limit, struct span span, bool verified)
 {
@@ -504,7 +201,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	span = span_begin();
 	ops->run(row->operation);
 	span = launch_stop_clock(variant, span);
-	verified = verify(row, variant);
+	verified = expect_verify(row, variant);
 	if (counts || !verified)
 		print_sample(row, round, launch.variant_names[variant], false, span, verified);
 	return verified;

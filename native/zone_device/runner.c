@@ -94,8 +94,10 @@ static struct arena arena;
 
 static void bind_before(size_t bytes)
 {
+	const unsigned long word = PGMAP_ADDRESS;
+
 	for (size_t at = 0; at < bytes; at += sizeof(unsigned long))
-		*(volatile unsigned long *)(arena.start + at) = PGMAP_ADDRESS;
+		memcpy(arena.start + at, &word, sizeof(word));
 }
 
 static unsigned char *guard_of(const struct row *row)

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The oracle of fork and unmap: what it predicts, by hand, by invariants and against itself."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
 
+from fork_world import (
+    BARE,
+    CASES,
+    FACTS,
+    MOMENTS,
+    ORDERS,
+    PLACE,
+    child_of,
+    differing,
+    exclusive,
+    forked,
+    fresh,
+    pages,
+    tails,
+)
 from ream.oracle import pte
 from ream.oracle.fork import fork, zap
 from ream.oracle.fork_cases import (
@@ -19,113 +29,24 @@ from ream.oracle.fork_cases import (
     NUMA_HINT,
     READ_ONLY,
     cached,
-    correctness_mappings,
     placed,
     run,
 )
 from ream.oracle.fork_images import (
-    Moment,
-    State,
     initial,
-    page_dtype,
     uniform,
     uniform_mapping,
 )
-from ream.oracle.fork_memory import Memory, batch_length
-from ream.oracle.fork_mixture import random_mapping
+from ream.oracle.fork_memory import batch_length
 from ream.oracle.mapping import (
-    DEVICE_EXCLUSIVE,
-    DEVICE_PRIVATE,
     PRIVATE,
     SHARED,
     WRITTEN,
-    NonPresent,
-    Place,
     Special,
-    is_one_of,
     swap_offset,
     swap_type,
 )
 from ream.oracle.mapping import Mapping as Vma
-from ream.oracle.memmap import first_tail_dtype
-
-MADE_UP = """
-sizeof.page=64 page.flags=0 page.compound_head=8 page.mapping=24 page.index=32
-page.private=40 page._mapcount=48 page._refcount=52 folio._flags_1=64
-folio._large_mapcount=80 folio._entire_mapcount=84 folio._nr_pages_mapped=88
-folio._pincount=92 folio._folio_nr_pages=96 folio._deferred_list=144 PG_locked=0
-PG_referenced=2 PG_uptodate=3 PG_lru=5 PG_head=6 PG_large_rmappable=9 PG_anon_exclusive=11
-PG_swapbacked=17 NODES_PGSHIFT=58 ZONES_PGSHIFT=56 ZONE_NORMAL=1
-TAIL_MAPPING=0xDEAD000000000400 PAGE_MAPPING_ANON=1 ENTIRELY_MAPPED=0x800000
-SWP_DEVICE_WRITE=27 SWP_DEVICE_READ=28 SWP_DEVICE_EXCLUSIVE_WRITE=29 SWP_DEVICE_EXCLUSIVE_READ=30
-GUP_PIN_COUNTING_BIAS=1024 MM_FILEPAGES=0 MM_ANONPAGES=1 MM_SWAPENTS=2 MM_SHMEMPAGES=3
-MAX_SWAPFILES=23 SWP_HWPOISON=23 SWP_MIGRATION_READ=24 SWP_MIGRATION_READ_EXCLUSIVE=25
-SWP_MIGRATION_WRITE=26 SWP_PTE_MARKER=31 PTE_MARKER_UFFD_WP=1 PTE_MARKER_POISONED=2
-MEM_SOFT_DIRTY=1 HAVE_ARCH_USERFAULTFD_WP=1 MARKS_UFFD_WP=1
-"""
-FACTS = {name: int(value, 0) for name, value in (word.split("=") for word in MADE_UP.split())}
-BARE = {**FACTS, "MEM_SOFT_DIRTY": 0, "HAVE_ARCH_USERFAULTFD_WP": 0, "MARKS_UFFD_WP": 0}
-PLACE = Place(
-    map=0xFFFFEA0004000000, first_pfn=0x100000, anon_vma=0xFFFF888000001000, file=0xFFFF888000002000
-)
-CASES = correctness_mappings()
-SEEDS = st.integers(0, 1 << 32)
-
-ORDERS = range(10)
-MOMENTS: tuple[Moment, ...] = ("fresh", "forked", "orphaned", "gone", "inherited", "discarded")
-
-
-def fresh(vma: Vma) -> State:
-    return initial(vma, FACTS, PLACE)
-
-
-def forked(vma: Vma) -> State:
-    return fork(vma, fresh(vma), FACTS)
-
-
-def pages(state: State) -> NDArray[Any]:
-    return state.descriptors.reshape(-1).view(page_dtype(FACTS))
-
-
-def tails(state: State) -> NDArray[Any]:
-    return state.descriptors.reshape(-1).view(first_tail_dtype(FACTS))
-
-
-def exclusive(state: State) -> NDArray[np.bool_]:
-    return (pages(state)["flags"] >> np.uint64(FACTS["PG_anon_exclusive"]) & np.uint64(1)) == 1
-
-
-def child_of(state: State) -> list[int]:
-    assert state.child is not None
-    held: list[int] = state.child.tolist()
-    return held
-
-
-def differing(one: State, other: State) -> set[str]:
-    """What of two states is not the same."""
-    names = {"parent_rss", "child_rss", "taken", "ret"}
-    calls = {"swap_duplicates", "swap_frees", "copies", "unmapped_anon", "unmapped_file"}
-    found = {name for name in names if getattr(one, name) != getattr(other, name)}
-    found |= {name for name in calls if getattr(one.calls, name) != getattr(other.calls, name)}
-    for name in ("parent", "child", "descriptors"):
-        if not np.array_equal(getattr(one, name), getattr(other, name)):
-            found.add(name)
-    for name in ("deferred", "dirtied", "accessed", "freed"):
-        if not np.array_equal(getattr(one.calls, name), getattr(other.calls, name)):
-            found.add(name)
-    return found
-
-
-def story(vma: Vma, facts: Mapping[str, int] = FACTS) -> list[State]:
-    """Two forks, and everybody unmaps, the second child's entries without a word about files."""
-    states = [initial(vma, facts, PLACE)]
-    states.append(fork(vma, states[-1], facts))
-    states.append(zap(vma, states[-1], "child", facts))
-    states.append(fork(vma, states[-1], facts))
-    states.append(zap(vma, states[-1], "child", facts, drop_markers=False))
-    states.append(zap(vma, states[-1], "parent", facts))
-    return states
-
 
 # --- Uniform mappings: the vectorised answer and the model's -------------------------------
 
@@ -454,191 +375,3 @@ def test_entries_of_a_numa_hint_keep_their_page() -> None:
         PLACE.first_pfn + 16 + page for page in range(4)
     ]
     assert all(entry & ~pte.PFN_MASK == pte.mkold(NUMA_HINT) for entry in entries)
-
-
-# --- Of every mapping -----------------------------------------------------------------------
-
-every_mapping = pytest.mark.parametrize("name", CASES)
-
-
-def balance(vma: Vma, state: State, mappers: list[list[int]]) -> None:
-    """What the descriptors count is what the page tables and the folios' other holders hold."""
-    mapped, held_by_device = np.zeros((2, vma.nr_descriptors), np.int64)
-    for entries in mappers:
-        for entry in entries:
-            kind, page = swap_type(entry), swap_offset(entry) - PLACE.first_pfn
-            if pte.present(entry) and not pte.special(entry):
-                mapped[pte.X86_64.decode(entry) - PLACE.first_pfn] += 1
-            elif entry and not pte.present(entry) and is_one_of(DEVICE_PRIVATE, kind, FACTS):
-                mapped[page] += 1
-            elif entry and not pte.present(entry) and is_one_of(DEVICE_EXCLUSIVE, kind, FACTS):
-                held_by_device[page] += 1
-    for folio in vma.folios:
-        mapped[folio.first_page : folio.first_page + folio.nr_pages] += folio.mapped_elsewhere
-    assert np.array_equal(pages(state)["_mapcount"], mapped - 1)
-    for folio in vma.folios:
-        head, own = folio.first_page, mapped[folio.first_page : folio.first_page + folio.nr_pages]
-        held = folio.extra_refs + folio.pins * (1 if folio.order else 1024) + folio.pmds_elsewhere
-        held += held_by_device[head : head + folio.nr_pages].sum()
-        assert pages(state)["_refcount"][head] == own.sum() + held
-        if folio.order:
-            entire = FACTS["ENTIRELY_MAPPED"] if folio.pmds_elsewhere else 0
-            assert tails(state)["_large_mapcount"][head + 1] == own.sum() + folio.pmds_elsewhere - 1
-            assert tails(state)["_nr_pages_mapped"][head + 1] == np.count_nonzero(own) + entire
-
-
-def judge(vma: Vma) -> None:
-    """The invariants of one mapping's whole life."""
-    before, after, orphaned, _, again, gone = story(vma)
-    parent, child = after.parent.tolist(), child_of(after)
-    balance(vma, before, [before.parent.tolist()])
-    balance(vma, after, [parent, child])
-    balance(vma, orphaned, [parent])
-    balance(vma, again, [parent])
-    balance(vma, gone, [])
-    assert gone.parent_rss == gone.child_rss == orphaned.child_rss == (0, 0, 0, 0)
-    assert not gone.parent.any()
-
-    copied = {copy for _, copy in after.calls.copies}
-    for entry in child:
-        if pte.present(entry) and not pte.special(entry):
-            pfn = pte.X86_64.decode(entry)
-            own = bool(exclusive(after)[pfn - PLACE.first_pfn])
-            if own != (pfn in copied):  # of a file's page the bit says something else
-                assert not Memory(after, FACTS).anon(pfn - PLACE.first_pfn)
-            assert pfn in copied or not (vma.copies_on_write and pte.write(entry))
-    # Fork and the child's end give the parent back, but for who may write and whose pages are.
-    flags = pages(before)["flags"] & ~np.uint64(1 << FACTS["PG_anon_exclusive"])
-    nr_own = vma.nr_folio_pages
-    assert np.array_equal(
-        flags[:nr_own],
-        pages(orphaned)["flags"][:nr_own] & ~np.uint64(1 << FACTS["PG_anon_exclusive"]),
-    )
-    # And what a device worked on alone is mapped again.
-    restored = np.zeros(vma.nr_descriptors, np.int64)
-    for slot in vma.slots:
-        if isinstance(slot, NonPresent) and slot.kind in DEVICE_EXCLUSIVE:
-            restored[vma.folios[slot.folio].first_page + slot.page] += 1
-    assert np.array_equal(pages(before)["_mapcount"] + restored, pages(orphaned)["_mapcount"])
-    for was, now in zip(before.parent.tolist(), parent, strict=True):
-        if pte.present(was):
-            assert now in {was, pte.wrprotect(was)}
-
-
-@every_mapping
-def test_a_named_mapping_keeps_the_balance(name: str) -> None:
-    assert CASES[name].missing_facts(FACTS) == ()
-    judge(CASES[name])
-
-
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=60)
-def test_any_mixture_keeps_the_balance(seed: int) -> None:
-    judge(random_mapping(seed))
-
-
-def split_matters_only_to_bits(vma: Vma) -> None:
-    before = fresh(vma)
-    batched, single = fork(vma, before, FACTS), fork(vma, before, FACTS, batched=False)
-    assert differing(batched, single) <= {"child"}
-    may_differ = pte.SOFT_DIRTY | (pte.RW if "SHARED" in vma.flags else 0)
-    for one, other in zip(child_of(batched), child_of(single), strict=True):
-        assert (one ^ other) & ~may_differ == 0
-    assert differing(
-        zap(vma, batched, "parent", FACTS), zap(vma, batched, "parent", FACTS, batched=False)
-    ) <= {"deferred", "dirtied", "accessed"}
-
-
-@every_mapping
-def test_batches_of_a_named_mapping_show_in_few_bits_only(name: str) -> None:
-    split_matters_only_to_bits(CASES[name])
-
-
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=40)
-def test_batches_of_any_mixture_show_in_few_bits_only(seed: int) -> None:
-    split_matters_only_to_bits(random_mapping(seed))
-
-
-@given(seed=SEEDS, data=st.data())
-@settings(deadline=None, max_examples=40)
-def test_unmapping_in_two_parts_leaves_what_unmapping_at_once_does(
-    seed: int, data: st.DataObject
-) -> None:
-    vma = random_mapping(seed)
-    at = data.draw(st.integers(0, vma.nr_pages))
-    before = fresh(vma)
-    whole = zap(vma, before, "parent", FACTS)
-    part = zap(vma, before, "parent", FACTS, pages=range(at))
-    parts = zap(vma, part, "parent", FACTS, pages=range(at, vma.nr_pages))
-    assert differing(whole, parts) <= {
-        *("deferred", "dirtied", "accessed", "freed"),
-        *("swap_frees", "unmapped_anon", "unmapped_file"),
-    }
-    for name in ("freed", "swap_frees", "unmapped_anon", "unmapped_file"):
-        of_both = getattr(part.calls, name) + getattr(parts.calls, name)
-        assert np.array_equal(of_both, getattr(whole.calls, name))
-
-
-# --- Rules that are wrong are found ---------------------------------------------------------
-
-
-def forget_exclusive(share: Callable[..., None]) -> Callable[..., None]:
-    def wrong(memory: Memory, page: int, nr_pages: int) -> None:
-        share(memory, page, nr_pages)
-        memory.octets.reshape(-1).view(page_dtype(FACTS))["flags"][page] |= np.uint64(
-            1 << FACTS["PG_anon_exclusive"]
-        )
-
-    return wrong
-
-
-def one_less(rule: Callable[..., None]) -> Callable[..., None]:
-    return lambda memory, page, nr_pages: rule(memory, page, max(1, nr_pages - 1))
-
-
-def unchanged(_: Callable[..., int]) -> Callable[..., int]:
-    return lambda entry, **_: entry
-
-
-def never(_: Callable[..., bool]) -> Callable[..., bool]:
-    return lambda *_, **__: False
-
-
-WRONG_RULES: tuple[tuple[object, str, Callable[..., Any]], ...] = (
-    (pte, "wrprotect", unchanged),
-    (pte, "mkold", unchanged),
-    (pte, "mkclean", unchanged),
-    (pte, "mkwrite", unchanged),
-    (pte, "mkdirty", unchanged),
-    (pte, "clear_uffd_wp", unchanged),
-    (pte, "clear_soft_dirty", unchanged),
-    (pte, "mkuffd_wp", unchanged),
-    (pte, "special", never),
-    (Memory, "share", forget_exclusive),
-    (Memory, "share", one_less),
-    (Memory, "unmap", one_less),
-    (Memory, "drop_references", one_less),
-    (Memory, "maybe_pinned", never),
-    (Memory, "any_exclusive", never),
-)
-
-
-@pytest.mark.parametrize(("home", "name", "wrong"), WRONG_RULES)
-def test_a_wrong_rule_is_found_by_a_named_mapping(
-    monkeypatch: pytest.MonkeyPatch, home: object, name: str, wrong: Callable[..., Any]
-) -> None:
-    small = {case: vma for case, vma in CASES.items() if vma.nr_pages <= 32}
-    right = {case: story(vma) for case, vma in small.items()}
-    monkeypatch.setattr(home, name, wrong(getattr(home, name)))
-    assert any(found(vma, right[case]) for case, vma in small.items())
-
-
-def found(vma: Vma, right: list[State]) -> bool:
-    """Whether the rules as they are now tell another story, or none."""
-    try:
-        now = [right[0], fork(vma, right[0], FACTS)]
-        now.append(zap(vma, right[1], "child", FACTS))
-    except AssertionError:
-        return True
-    return any(differing(one, other) for one, other in zip(now, right, strict=False))

@@ -59,6 +59,16 @@ _OF_ROW: Mapping[str, Kind] = {
     "published_ratio": "real",
     "verdict": "text",
     "verdict_reason": "text",
+    "stand_in": "text",
+    "model": "text",
+    "whole": "text",
+    "whole_share": "real",
+    "whole_ratio": "real",
+    "whole_low": "real",
+    "whole_high": "real",
+    "smallest_effect": "real",
+    "control_asked": "real",
+    "control_found": "yes",
 }
 _OF_VARIANT: Mapping[str, Kind] = {
     "variant": "text",
@@ -219,6 +229,7 @@ def of_run(record: Record, summary: Summary) -> Flat:
 
 def _row(row: RowResult) -> Flat:
     floor, limit, published = row.floor, row.limit, row.published_table
+    whole = row.whole.ratio if row.whole else None
     return {
         "row": row.row,
         "title": row.title,
@@ -237,6 +248,16 @@ def _row(row: RowResult) -> Flat:
         "published_ratio": _field(published, "ratio"),
         "verdict": _field(published, "verdict"),
         "verdict_reason": _field(published, "reason"),
+        "stand_in": _field(published, "stand_in"),
+        "model": _field(published, "model"),
+        "whole": _field(row.whole, "name"),
+        "whole_share": _field(row.whole, "share"),
+        "whole_ratio": _field(whole, "ratio"),
+        "whole_low": _field(whole, "low"),
+        "whole_high": _field(whole, "high"),
+        "smallest_effect": row.smallest_effect,
+        "control_asked": _field(row.control, "asked"),
+        "control_found": _field(row.control, "found"),
     }
 
 

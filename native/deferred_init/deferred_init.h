@@ -3,12 +3,16 @@
 #ifndef REAM_DEFERRED_INIT_H
 #define REAM_DEFERRED_INIT_H
 
+#include "host.h"
+
 #define DEFERRED_MOST_NODES 2
 #define DEFERRED_NO_GROWTH (-1)
 
 /**
  * struct deferred_range - one range as memblock has it
- * @kind: Twice the node's number; plus 1 if it is reserved memory.
+ * @kind: Four times the node's number; plus 1 if it is reserved memory, plus 2
+ *	if the firmware says that it may go: then memblock keeps it apart from
+ *	a neighbour that stays.
  * @start: First byte.
  * @end: Behind the last; neither has to be the beginning of a page.
  */
@@ -37,24 +41,31 @@ struct deferred_span {
  * @nr_nodes: How many; the first is node 0.
  * @nr_cpus: CPUs of each of them.
  * @shares_cpus: Whether several of all these CPUs share a real one.
+ * @zone: Which of their zones it is that has memory: an index in node_zones.
  * @node: By node.
  * @ranges: Of all nodes, each kind in ascending order.
  * @nr_ranges: How many.
  * @map_pfn: The frame whose descriptor lies at @map; section aligned.
  * @map: The descriptors of all frames up to the end of the last section.
  * @usage: Room for the pageblock bits of those sections.
+ * @ram: The contents of @map_pfn and of all frames behind it: free pages are
+ *	to be zeroed, as with init_on_free=1. NULL = contents are left alone.
+ * @is_watched: Whether each lock taken is looked at.
  */
 struct deferred_request {
 	unsigned long layout;
 	unsigned int nr_nodes;
 	unsigned int nr_cpus;
 	unsigned int shares_cpus;
+	unsigned int zone;
 	struct deferred_span node[DEFERRED_MOST_NODES];
 	const struct deferred_range *ranges;
 	unsigned long nr_ranges;
 	unsigned long map_pfn;
 	void *map;
 	void *usage;
+	void *ram;
+	unsigned int is_watched;
 };
 
 /**
@@ -69,6 +80,8 @@ struct deferred_request {
  * @order_offset: Of the block's order in the descriptor of a free block.
  * @managed_pages: The zone's counter.
  * @nr_free_pages: NR_FREE_PAGES, all CPUs' parts added.
+ * @nr_free_of_all: NR_FREE_PAGES of all zones together, as the kernel adds it
+ *	up beside the zones' own.
  * @first_deferred_pfn: Of the node; all ones when nothing is deferred.
  */
 struct deferred_zone {
@@ -81,6 +94,7 @@ struct deferred_zone {
 	unsigned long order_offset;
 	unsigned long managed_pages;
 	long nr_free_pages;
+	long nr_free_of_all;
 	unsigned long first_deferred_pfn;
 };
 
@@ -93,6 +107,9 @@ struct deferred_zone {
  *	order makes it. Returns what that returns.
  * @run: The kernel's deferred_init_memmap() of every node, and nothing else.
  * @read: Say what came of a node.
+ * @left_alone: What they had to leave of a node as it was, up to an area of no
+ *	type: the node and its zones, without what @read says.
+ * @broken: A rule of the kernel's that was not kept, in words, or NULL.
  */
 struct deferred_ops {
 	void (*prepare)(const struct deferred_request *request);
@@ -100,6 +117,8 @@ struct deferred_ops {
 	int (*grow)(unsigned int order);
 	void (*run)(void);
 	void (*read)(unsigned int nid, struct deferred_zone *zone);
+	const struct host_area *(*left_alone)(unsigned int nid);
+	const char *(*broken)(void);
 };
 
 #endif

@@ -3,7 +3,12 @@
 #ifndef REAM_DEFERRED_KERNEL_H
 #define REAM_DEFERRED_KERNEL_H
 
+#include <linux/atomic.h>
+#include <linux/completion.h>
+
 /* Static in mm/mm_init.c; see the file `objects`. */
 int deferred_init_memmap(void *data);
+extern atomic_t pgdat_init_n_undone;
+extern struct completion pgdat_init_all_done_comp;
 
 #endif

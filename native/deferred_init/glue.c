@@ -15,6 +15,7 @@
 #include <linux/mmzone.h>
 #include <linux/padata.h>
 #include <linux/poison.h>
+#include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/vmstat.h>
 #include "internal.h"
@@ -26,11 +27,18 @@
 static struct {
 	unsigned long layout;	/* what memblock holds; 0 = nothing yet */
 	unsigned int nr_nodes;
+	unsigned int zone;	/* the only one of each node */
 	bool padata_ready;
+	bool is_growing;
+	const char *broken;	/* the first rule that was not kept */
 } world;
 
-/* On x86-64 the last zone that a node's RAM begins in. */
-#define LAST_ZONE ZONE_NORMAL
+static struct pglist_data node_before[DEFERRED_MOST_NODES];
+
+static struct zone *zone_of(unsigned int nid)
+{
+	return &host_node(nid)->node_zones[world.zone];
+}
 
 /*
  * An empty type with room for all that will come: the arrays it is linked
@@ -51,6 +59,11 @@ static void empty_type(struct memblock_type *type, unsigned long nr_ranges)
 	type->total_size = 0;
 }
 
+/* See struct deferred_range. */
+#define KIND_RESERVED 1
+#define KIND_MAY_GO 2
+#define KINDS 4
+
 static void fill_memblock(const struct deferred_request *request)
 {
 	unsigned long i;
@@ -61,42 +74,102 @@ static void fill_memblock(const struct deferred_request *request)
 		const struct deferred_range *range = &request->ranges[i];
 		phys_addr_t bytes = range->end - range->start;
 
-		if (range->kind & 1)
+		if (range->kind & KIND_RESERVED)
 			WARN_ON(memblock_reserve(range->start, bytes));
 		else
 			WARN_ON(memblock_add_node(range->start, bytes,
-						  range->kind / 2,
-						  MEMBLOCK_NONE));
+						  range->kind / KINDS,
+						  range->kind & KIND_MAY_GO ?
+						  MEMBLOCK_HOTPLUG : MEMBLOCK_NONE));
 	}
+}
+
+/* As zone_init_internals(): of every zone, whether it has memory or not. */
+static void prepare_zone(struct pglist_data *pgdat, enum zone_type type)
+{
+	struct zone *zone = &pgdat->node_zones[type];
+
+	memset(zone, 0, sizeof(*zone));
+	zone_set_nid(zone, pgdat->node_id);
+	zone->name = zone_names[type];
+	zone->zone_pgdat = pgdat;
+	spin_lock_init(&zone->lock);
+	zone_seqlock_init(zone);
+	zone_pcp_init(zone);
 }
 
 /* As free_area_init_core() and memmap_init() leave a zone and its node. */
 static void prepare_node(unsigned int nid, const struct deferred_span *span)
 {
 	struct pglist_data *pgdat = host_node(nid);
-	struct zone *zone = &pgdat->node_zones[LAST_ZONE];
+	struct zone *zone = zone_of(nid);
 	unsigned int order, type;
 
 	pgdat->node_start_pfn = span->start_pfn;
 	pgdat->node_spanned_pages = span->end_pfn - span->start_pfn;
 	pgdat->node_present_pages = pgdat->node_spanned_pages;
-	pgdat->nr_zones = LAST_ZONE + 1;
+	pgdat->nr_zones = world.zone + 1;
 	pgdat->first_deferred_pfn = span->first_deferred_pfn;
 	pgdat_resize_init(pgdat);
 
-	memset(zone, 0, sizeof(*zone));
-	zone->name = "Normal";
-	zone->zone_pgdat = pgdat;
-	zone_set_nid(zone, nid);
+	for (type = 0; type < MAX_NR_ZONES; type++)
+		prepare_zone(pgdat, type);
 	zone->zone_start_pfn = pgdat->node_start_pfn;
 	zone->spanned_pages = pgdat->node_spanned_pages;
-	spin_lock_init(&zone->lock);
-	zone_seqlock_init(zone);
-	zone_pcp_init(zone);
 	zone->present_pages = zone->spanned_pages;
 	for_each_migratetype_order(order, type)
 		INIT_LIST_HEAD(&zone->free_area[order].free_list[type]);
 	zone->initialized = 1;
+	memcpy(&node_before[nid], pgdat, sizeof(*pgdat));
+}
+
+static void breaks(const char *what)
+{
+	if (!world.broken)
+		world.broken = what;
+}
+
+/*
+ * Interrupts allocate and free, too, so zone->lock is taken with interrupts
+ * off. Growing has to be over before the threads begin, and who grows the zone
+ * keeps all others from it: the lock of the node's size is held, see struct
+ * pglist_data.
+ */
+static void zone_is_locked(const struct pglist_data *pgdat, bool interrupts_off)
+{
+	if (!interrupts_off)
+		breaks("zone->lock is taken with interrupts on");
+	if (world.is_growing && !spin_is_locked(&pgdat->node_size_lock))
+		breaks("the zone grows while node_size_lock is not held");
+	if (!world.is_growing && pgdat->first_deferred_pfn != ULONG_MAX)
+		breaks("a thread frees pages while the zone can still grow");
+	if (!atomic_read(&pgdat_init_n_undone))
+		breaks("pages are freed after all threads have said that they are through");
+}
+
+/* On any CPU. */
+static void lock_taken(const raw_spinlock_t *lock, bool interrupts_off)
+{
+	unsigned int nid;
+
+	for (nid = 0; nid < world.nr_nodes; nid++) {
+		const struct pglist_data *pgdat = host_node(nid);
+
+		if (lock == &pgdat->node_size_lock.rlock && !interrupts_off)
+			breaks("node_size_lock is taken with interrupts on");
+		if (lock == &zone_of(nid)->lock.rlock)
+			zone_is_locked(pgdat, interrupts_off);
+	}
+}
+
+/* As init_mem_debugging_and_hardening() does it for init_on_free=1. */
+static void set_contents(void *ram, unsigned long first_pfn)
+{
+	page_offset_base = (unsigned long)ram - (first_pfn << PAGE_SHIFT);
+	if (ram)
+		static_branch_enable(&init_on_free);
+	else
+		static_branch_disable(&init_on_free);
 }
 
 static void prepare(const struct deferred_request *request)
@@ -113,6 +186,9 @@ static void prepare(const struct deferred_request *request)
 		       request->map_pfn * sizeof(struct page);
 	host_add_sections(request->map_pfn, last->end_pfn - request->map_pfn,
 			  request->usage, ~0UL - request->map_pfn, 0);
+	world.nr_nodes = request->nr_nodes;
+	world.zone = request->zone;
+	world.broken = NULL;
 	for (nid = 0; nid < DEFERRED_MOST_NODES; nid++) {
 		bool used = nid < request->nr_nodes;
 
@@ -124,8 +200,13 @@ static void prepare(const struct deferred_request *request)
 	if (world.layout != request->layout)
 		fill_memblock(request);
 	world.layout = request->layout;
-	world.nr_nodes = request->nr_nodes;
+	set_contents(request->ram, request->map_pfn);
+	atomic_long_set(&vm_zone_stat[NR_FREE_PAGES], 0);
+	/* As page_alloc_init_late() does before it starts the threads. */
+	atomic_set(&pgdat_init_n_undone, request->nr_nodes);
+	reinit_completion(&pgdat_init_all_done_comp);
 	host_shares_cpus = request->shares_cpus;
+	host_lock_taken = request->is_watched ? lock_taken : NULL;
 }
 
 /*
@@ -137,7 +218,7 @@ static void look_free_at(unsigned long pfn, unsigned int nid)
 	struct page *page = pfn_to_page(pfn);
 
 	memset(page, 0, sizeof(*page));
-	set_page_links(page, LAST_ZONE, nid, pfn);
+	set_page_links(page, world.zone, nid, pfn);
 	set_page_private(page, min_t(unsigned int, __ffs(pfn),
 				     MAX_PAGE_ORDER - 1));
 	__SetPageBuddy(page);
@@ -156,7 +237,12 @@ static void look_free(const struct deferred_request *request)
 
 static int grow(unsigned int order)
 {
-	return deferred_grow_zone(&host_node(0)->node_zones[LAST_ZONE], order);
+	int grown;
+
+	world.is_growing = true;
+	grown = deferred_grow_zone(zone_of(0), order);
+	world.is_growing = false;
+	return grown;
 }
 
 static void run_node(void *pgdat)
@@ -177,9 +263,10 @@ static void run(void)
 		run_node(host_node(1));
 }
 
-static long nr_free_pages_of(struct zone *zone)
+/* What @total holds and what CPUs have not added yet; zones share the latter. */
+static long nr_free_pages_of(const atomic_long_t *total, const struct zone *zone)
 {
-	long nr = atomic_long_read(&zone->vm_stat[NR_FREE_PAGES]);
+	long nr = atomic_long_read(total);
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu)
@@ -191,7 +278,7 @@ static long nr_free_pages_of(struct zone *zone)
 static void read(unsigned int nid, struct deferred_zone *to)
 {
 	struct pglist_data *pgdat = host_node(nid);
-	struct zone *zone = &pgdat->node_zones[LAST_ZONE];
+	struct zone *zone = zone_of(nid);
 
 	BUILD_BUG_ON(offsetof(struct free_area, free_list));
 	*to = (struct deferred_zone) {
@@ -203,9 +290,76 @@ static void read(unsigned int nid, struct deferred_zone *to)
 		.lru_offset = offsetof(struct page, lru),
 		.order_offset = offsetof(struct page, private),
 		.managed_pages = atomic_long_read(&zone->managed_pages),
-		.nr_free_pages = nr_free_pages_of(zone),
+		.nr_free_pages = nr_free_pages_of(&zone->vm_stat[NR_FREE_PAGES], zone),
+		.nr_free_of_all = nr_free_pages_of(&vm_zone_stat[NR_FREE_PAGES], zone),
 		.first_deferred_pfn = pgdat->first_deferred_pfn,
 	};
+}
+
+#define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
+static const struct host_fact fields[] = {
+	FIELD(zone, zone_pgdat),
+	FIELD(zone, per_cpu_pageset),
+	FIELD(zone, per_cpu_zonestats),
+	FIELD(zone, zone_start_pfn),
+	FIELD(zone, spanned_pages),
+	FIELD(zone, present_pages),
+	FIELD(zone, present_early_pages),
+	FIELD(zone, span_seqlock),
+	FIELD(zone, initialized),
+	FIELD(zone, flags),
+	FIELD(zone, lock),
+	FIELD(zone, contiguous),
+	FIELD(zone, vm_stat),
+	FIELD(pglist_data, nr_zones),
+	FIELD(pglist_data, node_size_lock),
+	FIELD(pglist_data, node_start_pfn),
+	FIELD(pglist_data, node_present_pages),
+	FIELD(pglist_data, node_spanned_pages),
+	FIELD(pglist_data, node_id),
+	FIELD(pglist_data, flags),
+	FIELD(pglist_data, vm_stat),
+	{ }
+};
+
+/* The runner looks at what @zone has of these. */
+static void expect_what_is_read(struct zone *expected, const struct zone *zone)
+{
+	memcpy(expected->free_area, zone->free_area, sizeof(zone->free_area));
+	expected->managed_pages = zone->managed_pages;
+	expected->vm_stat[NR_FREE_PAGES] = zone->vm_stat[NR_FREE_PAGES];
+}
+
+static const struct host_area *left_alone(unsigned int nid)
+{
+	static struct host_area areas[3];
+	struct pglist_data *pgdat = host_node(nid), *expected = &node_before[nid];
+	const struct zone *zone = zone_of(nid);
+
+	expect_what_is_read(&expected->node_zones[world.zone], zone);
+	expected->first_deferred_pfn = pgdat->first_deferred_pfn;
+	areas[0] = (struct host_area){
+		"zone", zone, &expected->node_zones[world.zone], sizeof(*zone), fields,
+	};
+	areas[1] = (struct host_area){
+		"pglist_data", pgdat, expected, sizeof(*pgdat), fields,
+	};
+	return areas;
+}
+
+/* page_alloc_init_late() waits until as many threads as there are nodes say so. */
+static const char *broken(void)
+{
+	unsigned int cpu;
+
+	if (atomic_read(&pgdat_init_n_undone))
+		breaks("not one report for each node that its thread is through");
+	if (pgdat_init_all_done_comp.done != 1)
+		breaks("who waits for all nodes is not woken once");
+	for_each_possible_cpu(cpu)
+		if (per_cpu(host_interrupts_off, cpu))
+			breaks("interrupts are off when all is done");
+	return world.broken;
 }
 
 static const struct deferred_ops ops = {
@@ -214,6 +368,8 @@ static const struct deferred_ops ops = {
 	.grow = grow,
 	.run = run,
 	.read = read,
+	.left_alone = left_alone,
+	.broken = broken,
 };
 
 const void *const host_experiment_ops = &ops;

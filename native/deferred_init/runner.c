@@ -25,6 +25,8 @@
 #define MAP_ADDRESS 0x200000000000UL
 #define USAGE_ADDRESS 0x1ffff0000000UL
 #define USAGE_BYTES (16UL << 20)
+#define RAM_ADDRESS 0x300000000000UL
+#define FRAME_BYTES 4096UL
 
 /**
  * struct row - one point of the experiment's parameters
@@ -33,6 +35,8 @@
  * @pre_state: enum pre_state or PRE_LOOKALIKE; set before every sample.
  * @limits: Whether the fills are measured, too.
  * @request: What the kernel is asked; addresses are filled in later.
+ * @init_on_free: Whether free pages are zeroed; then there is memory behind all
+ *	frames, for rows of little.
  * @grow_order: Of an allocation before the threads run, or NO_GROWTH.
  * @grown_first_pfn: Node 0's first deferred frame after it.
  * @grown_pages: Frames of node 0 that it frees.
@@ -51,6 +55,7 @@ struct row {
 	unsigned int pre_state;
 	unsigned int limits;
 	struct deferred_request request;
+	unsigned int init_on_free;
 	unsigned int grow_order;
 	unsigned long grown_first_pfn;
 	unsigned long grown_pages;
@@ -80,6 +85,9 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("nodes", PLAN_UINT, struct row, request.nr_nodes),
 	PLAN_FIELD("cpus", PLAN_UINT, struct row, request.nr_cpus),
 	PLAN_FIELD("map_pfn", PLAN_ULONG, struct row, request.map_pfn),
+	PLAN_FIELD("zone", PLAN_UINT, struct row, request.zone),
+	PLAN_FIELD("watched", PLAN_UINT, struct row, request.is_watched),
+	PLAN_FIELD("init_on_free", PLAN_UINT, struct row, init_on_free),
 	PLAN_FIELD("grow_order", PLAN_UINT, struct row, grow_order),
 	PLAN_FIELD("grown_first_pfn", PLAN_ULONG, struct row, grown_first_pfn),
 	PLAN_FIELD("grown_pages", PLAN_ULONG, struct row, grown_pages),
@@ -104,6 +112,14 @@ static struct {
 static size_t map_bytes(const struct row *row)
 {
 	return row->nr_pages * DESCRIPTOR_BYTES;
+}
+
+/* Up to the end of the last node. */
+static size_t ram_bytes(const struct row *row)
+{
+	unsigned long end_pfn = (unsigned long)row->spans[row->request.nr_nodes * 3 - 1];
+
+	return row->init_on_free ? (end_pfn - row->request.map_pfn) * FRAME_BYTES : 0;
 }
 
 static unsigned long nr_managed(const struct row *row)
@@ -153,6 +169,7 @@ static void open_row(struct row *row)
 	row->request.nr_ranges = now.ranges.bytes / sizeof(struct deferred_range);
 	row->request.map = arena.start;
 	row->request.usage = (void *)USAGE_ADDRESS;
+	row->request.ram = row->init_on_free ? (void *)RAM_ADDRESS : NULL;
 }
 
 static void close_row(void)
@@ -219,6 +236,18 @@ static bool same_lists(const struct row *row, const char *subject, unsigned int 
 	return buddy_check(who, zone, &map, first, (size_t)(last - first), ascending);
 }
 
+static bool is_left_alone(const struct row *row, const char *subject, unsigned int nid,
+			  const struct host_area *area)
+{
+	char who[256], of[64];
+
+	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
+	snprintf(of, sizeof(of), " of node %u", nid);
+	while (area->type && area_is_as_expected(who, of, area))
+		area++;
+	return !area->type;
+}
+
 static bool same_zone(const struct row *row, unsigned int variant, unsigned int nid,
 		      bool ascending)
 {
@@ -236,7 +265,64 @@ static bool same_zone(const struct row *row, unsigned int variant, unsigned int 
 	if (zone.first_deferred_pfn != ~0UL)
 		return say(row, subject, nid, "first_deferred_pfn",
 			   zone.first_deferred_pfn, ~0UL);
-	return same_lists(row, subject, nid, &zone, ascending);
+	return same_lists(row, subject, nid, &zone, ascending) &&
+	       is_left_alone(row, subject, nid, ops->left_alone(nid));
+}
+
+/* That the count of all zones is the sum of theirs; each has been compared. */
+static bool same_sum(const struct row *row, unsigned int variant)
+{
+	const struct deferred_ops *ops = launch_ops(variant);
+	struct deferred_zone zone;
+
+	ops->read(0, &zone);
+	return zone.nr_free_of_all == (long)nr_managed(row) ||
+	       say(row, launch.variant_names[variant], 0, "NR_FREE_PAGES of all zones",
+		   (unsigned long)zone.nr_free_of_all, nr_managed(row));
+}
+
+static bool page_holds(const struct row *row, const char *subject, unsigned long pfn,
+		       uint64_t expected, const char *what)
+{
+	const uint64_t *page = (const uint64_t *)
+		(RAM_ADDRESS + (pfn - row->request.map_pfn) * FRAME_BYTES);
+
+	for (size_t i = 0; i < FRAME_BYTES / sizeof(*page); i++) {
+		if (page[i] == expected)
+			continue;
+		fprintf(stderr, "%s: %s: init_on_free: the page at pfn %#lx, %s, holds %#lx\n",
+			row->name, subject, pfn, what, (unsigned long)page[i]);
+		return false;
+	}
+	return true;
+}
+
+/* Who frees pages zeroes them, and no others. */
+static bool contents_are_right(const struct row *row, const char *subject)
+{
+	const struct block *block = (const struct block *)now.blocks.start;
+	const struct block *end = block + now.blocks.bytes / sizeof(*block);
+	unsigned long pfn = row->request.map_pfn;
+	unsigned long end_pfn = pfn + ram_bytes(row) / FRAME_BYTES;
+
+	for (; pfn < end_pfn; pfn++) {
+		bool is_free;
+
+		if (block < end && pfn >= block->pfn + (1UL << block->order))
+			block++;
+		is_free = block < end && pfn >= block->pfn;
+		if (!page_holds(row, subject, pfn, is_free ? 0 : ARENA_POISON,
+				is_free ? "which is free" : "which nobody has freed"))
+			return false;
+	}
+	return true;
+}
+
+static bool rules_are_kept(const struct row *row, const char *subject, const char *broken)
+{
+	if (broken)
+		fprintf(stderr, "%s: %s: %s\n", row->name, subject, broken);
+	return !broken;
 }
 
 /* Of several nodes with several CPUs it is not known who did what. */
@@ -247,12 +333,16 @@ static bool one_thread_a_node(const struct row *row, unsigned int nr_threads)
 
 static bool verify(const struct row *row, unsigned int variant, unsigned int nr_threads)
 {
+	const struct deferred_ops *ops = launch_ops(variant);
 	const char *subject = launch.variant_names[variant];
 	bool ascending = one_thread_a_node(row, nr_threads);
 
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++)
 		if (!same_zone(row, variant, nid, ascending))
 			return false;
+	if (!rules_are_kept(row, subject, ops->broken()) ||
+	    !same_sum(row, variant) || !contents_are_right(row, subject))
+		return false;
 	return arena_is(row->name, subject, "the memory map", "page", arena.start,
 			map_bytes(row), &now.image, launch.nr_cpus) &&
 	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
@@ -292,6 +382,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	bool verified;
 
 	memset((void *)USAGE_ADDRESS, 0, now.usage.bytes);
+	memset((void *)RAM_ADDRESS, (unsigned char)ARENA_POISON, ram_bytes(row));
 	ops->prepare(&row->request);
 	arena_set_guard(arena.start + map_bytes(row));
 	rounds_set_pre_state(rounds);
@@ -351,12 +442,17 @@ static void prepare(void)
 
 static bool run_plan(const char *path)
 {
-	size_t nr_rows, most_bytes = 0;
+	size_t nr_rows, most_bytes = 0, most_ram = 0;
 	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
 
 	for (size_t i = 0; i < nr_rows; i++)
 		if (map_bytes(&rows[i]) > most_bytes)
 			most_bytes = map_bytes(&rows[i]);
+	for (size_t i = 0; i < nr_rows; i++)
+		if (ram_bytes(&rows[i]) > most_ram)
+			most_ram = ram_bytes(&rows[i]);
+	if (most_ram)
+		launch_map_small(RAM_ADDRESS, most_ram);
 	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
 	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
 	for (size_t i = 0; i < nr_rows; i++)

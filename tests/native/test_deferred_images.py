@@ -205,5 +205,5 @@ def test_a_function_that_is_not_there_cannot_be_made_global(tmp_path: Path) -> N
     )
     some = tmp_path / "some.o"
     subprocess.run(("gcc", "-O2", "-c", str(source), "-o", str(some)), check=True)
-    with pytest.raises(ReamError, match=r"v: some\.o has no function inlined .* file `objects`"):
+    with pytest.raises(ReamError, match=r"v: some\.o has no inlined .* file `objects`"):
         examine_kernel("v", [some], tmp_path, exposed={some: ("inlined",)})

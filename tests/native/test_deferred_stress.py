@@ -10,9 +10,12 @@ import pytest
 
 from ream.experiment import load
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.measure.sample import Sample
 from ream.paths import EXPERIMENTS
+from ream.stage.cases import cases_of
 from ream.stage.deferred_init import FOLDER, NativeRow, predicted_plan
 from ream.stage.deferred_layout import make_nodes
+from ream.stage.native import launch_once
 from ream.variants import choose_variants
 
 NR_RUNS = int(os.environ.get("REAM_STRESS", "40"))
@@ -54,6 +57,16 @@ def test_any_node_ends_in_the_same_state_in_every_variant(
         samples, _ = deferred_rig.run_plan(plan, descriptors, cpus=MOST_THREADS)
     assert len(samples) == len(rows) * len(deferred_rig.launch.link_order)
     assert all(sample.verified for sample in samples)
+
+
+@pytest.mark.xdist_group("deferred")
+def test_every_variant_is_right_at_every_edge(deferred_rig: Callable, tmp_path: Path) -> None:
+    rig = deferred_rig
+    batches = cases_of("deferred-init", rig.build, tmp_path, seed=1, pass_number=0)
+    for planned, cpus in batches:
+        with planned as (plan, descriptors):
+            said = list(launch_once(rig.program, rig.launch, plan, descriptors, cpus=cpus))
+        assert all(one.verified for one in said if isinstance(one, Sample))
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,11 @@ from ream.stage.bench import objects
 from ream.stage.deferred_init import (
     FOLDER,
     halved,
+    plan_ranges,
     suit,
     threads_of,
 )
-from ream.stage.deferred_layout import NodeLayout, make_nodes
+from ream.stage.deferred_layout import NodeLayout, edge_nodes, make_nodes
 from ream.stage.suit import nr_nodes
 
 FACTS = {"PAGE_SIZE": 4096}
@@ -265,10 +266,29 @@ def test_holes_split_blocks_and_pageblocks() -> None:
     assert any(start % (512 * 4096) == 0 for start, _ in node.reserved)
 
 
+def test_memory_that_touches_stays_apart_because_of_a_flag() -> None:
+    (node,) = edge_nodes()["touching"]
+    ranges = [tuple(map(int, one)) for one in plan_ranges((node,))]
+    kinds = [(kind, start) for kind, start, _ in ranges]
+    assert [kind for kind, _ in kinds] == [0, 0, 2, 0, 2]
+    assert len(node.node(0, FACTS).free) == 4
+
+
+def test_nodes_that_meet_in_a_block_have_free_halves_of_it() -> None:
+    low, high = edge_nodes()["zones-meet-in-a-block"]
+    assert low.end_pfn == high.start_pfn
+    assert low.end_pfn % 1024 == 512
+    assert high.early_blocks == ((high.start_pfn, 9),)
+
+
 # --- Objects ---------------------------------------------------------------------------
 
 
-def test_an_object_may_name_functions_to_make_global() -> None:
+def test_an_object_may_name_what_is_to_be_made_global() -> None:
     named = {one.name: one.functions for one in objects(FOLDER)}
-    assert named["mm/mm_init.o"] == ("deferred_init_memmap",)
+    assert named["mm/mm_init.o"] == (
+        "deferred_init_memmap",
+        "pgdat_init_all_done_comp",
+        "pgdat_init_n_undone",
+    )
     assert named["kernel/padata.o"] == ()

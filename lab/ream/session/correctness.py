@@ -13,7 +13,7 @@ from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.session.request import Request
-from ream.stage import cases
+from ream.stage import cases, deferred_layout
 from ream.stage.bench import Bench
 from ream.stage.calls import Calls
 from ream.stage.link import Kernel
@@ -71,7 +71,11 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 
     name = request.experiment.name
-    judges = [*sorted(Path(oracle.__path__[0]).glob("*.py")), Path(cases.__file__)]
+    judges = [
+        *sorted(Path(oracle.__path__[0]).glob("*.py")),
+        Path(cases.__file__),
+        Path(deferred_layout.__file__),
+    ]
     own = hashlib.sha256(f"{name} {benchmark_id(name, request.stage)}".encode())
     for path in judges:
         own.update(path.read_bytes())

@@ -25,7 +25,7 @@ from ream.oracle.migrate_folios import Place
 from ream.oracle.migrate_mixture import correctness_migrations, mixture
 from ream.stage import deferred_init, migrate, zone_device
 from ream.stage import fork as fork_stage
-from ream.stage.deferred_layout import make_nodes
+from ream.stage.deferred_layout import edge_nodes, make_nodes, small_node
 from ream.stage.native import Build
 
 MIXTURES = 40
@@ -218,6 +218,7 @@ def _deferred_init(
             pre_state,
             grown,
             limits=False,
+            watched=True,
         )
         for layout, nodes, threads, grown, pre_state in product(
             LAYOUTS,
@@ -228,6 +229,7 @@ def _deferred_init(
         )
         if edges and (nodes == 1 or grown is None)
     ]
+    rows += _deferred_edges() if edges else ()
     for draw in draws:
         layout = draw.choice(LAYOUTS[1:])
         nodes, threads = draw.choice(((1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)))
@@ -237,10 +239,28 @@ def _deferred_init(
         grown = draw.choice((None, None, draw.randrange(11))) if nodes == 1 else None
         name = f"mixture-{layout}-{draw.getrandbits(SEED_BITS):08x}"
         rows.append(
-            deferred_init.NativeRow(name, its, threads, 1, "lookalike", grown, limits=False)
+            deferred_init.NativeRow(
+                name, its, threads, 1, "lookalike", grown, limits=False, watched=True
+            )
         )
     for some in _some(rows, A_LAUNCH):
         yield deferred_init.predicted_plan(some, build, work), CPUS
+
+
+def _deferred_edges() -> Iterator[deferred_init.NativeRow]:
+    nodes_of = {**edge_nodes(), "zeroed": small_node()}
+    for (name, nodes), threads, grown in product(nodes_of.items(), (1, 2), (None, 0)):
+        yield deferred_init.NativeRow(
+            f"{name}-{threads}-threads-grown-{grown}",
+            nodes,
+            threads,
+            1,
+            "lookalike",
+            grown,
+            limits=False,
+            watched=True,
+            init_on_free=name == "zeroed",
+        )
 
 
 # --- migrate, and what compact has of it ----------------------------------------------------

@@ -56,6 +56,10 @@ class NativeRow:
     pre_state: str = "evicted"
     grow_order: int | None = None
     limits: bool = True
+    watched: bool = False
+    """Whether each lock taken is looked at, which takes time."""
+    init_on_free: bool = False
+    """Whether free pages are zeroed; there is memory behind all frames then."""
 
     @property
     def map_pfn(self) -> int:
@@ -153,10 +157,18 @@ def _alike(row: DeferredInitRow, threads: int) -> DeferredInitRow:
 
 
 def held_descriptors(
-    node: DeferredNode, facts: Facts, map_address: int, first_pfn: int, nr_pages: int
+    node: DeferredNode,
+    facts: Facts,
+    map_address: int,
+    first_pfn: int,
+    nr_pages: int,
+    *,
+    early: Iterable[tuple[int, int]] = (),
 ) -> NDArray[np.uint8]:
     """Reserved memory and holes, initialised before: plain pages that nobody may use.
 
+    early: first frame and order of blocks among them that are free. They are on nobody's list
+    here: whoever takes one off a list it should leave alone changes it, and a count.
     Source: init_reserved_page(), reserve_bootmem_region() and init_unavailable_range(),
     mm/mm_init.c of 6.12.
     """
@@ -168,6 +180,12 @@ def held_descriptors(
     )
     pages["page_type"] = 0xFFFFFFFF
     pages["_refcount"] = 1
+    for pfn, order in early:
+        its = pages[max(pfn - first_pfn, 0) : max(pfn + (1 << order) - first_pfn, 0)]
+        its["flags"] ^= its["flags"] & np.uint64(1 << facts["PG_reserved"])
+        its["_refcount"] = 0
+        if first_pfn <= pfn < first_pfn + nr_pages:
+            its["page_type"][0], its["private"][0] = facts["PGTY_buddy"], order
     return pages.view(np.uint8)
 
 
@@ -203,11 +221,12 @@ class _Files:
         nodes = [layout.node(nid, facts) for nid, layout in enumerate(layouts)]
         # Descriptors begin with what is deferred; those of later nodes, with the node.
         firsts = [layouts[0].first_deferred_pfn, *(one.start_pfn for one in layouts[1:])]
-        lasts = [one.map_end_pfn for one in layouts]
+        lasts = [*firsts[1:], layouts[-1].map_end_pfn]
         parts = list(zip(nodes, firsts, lasts, strict=True))
+        early = [block for one in layouts for block in one.early_blocks]
         return {
             "layout": number,
-            "ranges": self._write("ranges", (_ranges(layouts).tobytes(),)),
+            "ranges": self._write("ranges", (plan_ranges(layouts).tobytes(),)),
             "held": self._write(
                 "held",
                 (
@@ -216,23 +235,27 @@ class _Files:
                 ),
             ),
             "blocks": self._write("blocks", (_blocks(node, facts).tobytes() for node in nodes)),
-            "image": self._write("image", self._image(parts)),
+            "image": self._write("image", self._image(parts, early)),
             "usage": self._write("usage", self._usage(parts)),
             "managed": ",".join(str(n) for n in _padded(map(managed_pages, nodes), 2)),
         }
 
-    def _image(self, parts: Sequence[tuple[DeferredNode, int, int]]) -> Iterator[memoryview]:
+    def _image(
+        self, parts: Sequence[tuple[DeferredNode, int, int]], early: Sequence[tuple[int, int]]
+    ) -> Iterator[memoryview]:
         facts = self._build.facts
         base = self._build.addresses["map"] - parts[0][1] * facts["sizeof.page"]
         for node, first, last in parts:
-            held = partial(held_descriptors, node, facts, base)
+            held = partial(held_descriptors, node, facts, base, early=early)
             for chunk in image_chunks(node, facts, base, held, first=first, last=last):
                 yield chunk.data
 
     def _usage(self, parts: Iterable[tuple[DeferredNode, int, int]]) -> Iterator[bytes]:
         facts = self._build.facts
+        per_section = facts["PAGES_PER_SECTION"]
         for node, first, _ in parts:
-            early = (node.first_deferred_pfn - first) // facts["PAGES_PER_SECTION"]
+            # One that two nodes share is the first one's.
+            early = node.first_deferred_pfn // per_section - -(-first // per_section)
             yield bytes(early * facts["sizeof.usage"])
             yield usage_bytes(node, facts)
 
@@ -242,15 +265,26 @@ def _padded(numbers: Iterable[int], length: int) -> list[int]:
     return given + [0] * (length - len(given))
 
 
-def _ranges(layouts: Iterable[NodeLayout]) -> NDArray[np.uint64]:
+def plan_ranges(layouts: Iterable[NodeLayout]) -> NDArray[np.uint64]:
     """Every range as a struct deferred_range; native/deferred_init/deferred_init.h."""
     found = [
-        (2 * nid + reserved, start, end)
+        (4 * nid + kind, start, end)
         for nid, layout in enumerate(layouts)
-        for reserved, ranges in enumerate((layout.memory, layout.reserved))
-        for start, end in ranges
+        for kind, start, end in (
+            *_memory_kinds(layout.memory),
+            *((1, start, end) for start, end in layout.reserved),
+        )
     ]
     return np.array(found, "<u8")
+
+
+def _memory_kinds(memory: Iterable[Range]) -> Iterator[tuple[int, int, int]]:
+    """Of two ranges that touch one may go and one stays, or memblock makes them one."""
+    kind, at = 0, None
+    for start, end in memory:
+        kind = 2 - kind if start == at else 0
+        yield kind, start, end
+        at = end
 
 
 def _blocks(node: DeferredNode, facts: Facts) -> NDArray[np.void]:
@@ -271,6 +305,9 @@ def _plan_line(row: NativeRow, facts: Facts, files: _Files) -> str:
         "map_pfn": row.map_pfn,
         "nr_pages": row.nr_map_pages,
         "spans": ",".join(str(n) for n in _padded(chain.from_iterable(spans), 6)),
+        "zone": row.nodes[0].node(0, facts).zone_index(facts),
+        "watched": int(row.watched),
+        "init_on_free": int(row.init_on_free),
         "grow_order": NO_GROWTH,
         **files.words(row.nodes),
     }

@@ -2,8 +2,8 @@
 """Nodes for the deferred-init experiment: what memory they have and what of it is reserved."""
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ream.experiment.deferred_init import Layout
 from ream.experiment.section import PAGES_PER_SECTION
@@ -31,7 +31,9 @@ class NodeLayout:
     """A node's memory, as memblock has it when the deferred initialisation begins.
 
     In frames: its span, and where what is deferred begins. memory, reserved: bytes, sorted, no
-    two of them touch. The first section was initialised early, and nothing is said of it.
+    two reserved ones touch; of memory that touches, memblock keeps apart what may go and what
+    stays. The first section was initialised early, and nothing is said of it but early_blocks:
+    first frame and order of what is free in it.
     """
 
     start_pfn: int
@@ -39,6 +41,8 @@ class NodeLayout:
     end_pfn: int
     memory: tuple[Range, ...]
     reserved: tuple[Range, ...]
+    zone: str | None = None
+    early_blocks: tuple[tuple[int, int], ...] = ()
 
     def node(self, nid: int, facts: Facts) -> DeferredNode:
         """What the oracle is told of it."""
@@ -49,6 +53,7 @@ class NodeLayout:
             end_pfn=self.end_pfn,
             first_deferred_pfn=self.first_deferred_pfn,
             free=clipped(free, self.first_deferred_pfn, self.end_pfn),
+            zone=facts[self.zone] if self.zone else None,
         )
 
     @property
@@ -114,3 +119,74 @@ def _holes(first: int, end: int, draw: random.Random) -> Iterator[Range]:
         spare = draw.choice((0, 0, 64, 4000))  # of its last page: reserved all the same
         yield at * PAGE_BYTES, (at + nr_pages) * PAGE_BYTES - spare
         at += nr_pages
+
+
+# --- Edges -----------------------------------------------------------------------------
+
+
+def edge_nodes() -> Mapping[str, tuple[NodeLayout, ...]]:
+    """Nodes that no lot is likely to draw, by name."""
+    section = PAGES_PER_SECTION
+    first = START_PFN + section
+    first_of_dma32 = START_PFN // 4 + section
+    a_page_in_each = [(first + at * section + 3 * BLOCK_PAGES + 5, 1) for at in range(3)]
+    return {
+        # What is initialised with the first of two ranges ends where the buddy of its last block
+        # begins, which is of the second.
+        "touching": (
+            _edge(
+                first, (0, 512), (512, 1280), (1280, 1288), (1288, 4 * BLOCK_PAGES - 3), pages=4096
+            ),
+        ),
+        "zones-meet-in-a-block": _met(first, 2 * section + BLOCK_PAGES + PAGEBLOCK_PAGES),
+        "dma32": (
+            replace(_edge(first_of_dma32, (0, 2 * section), pages=2 * section), zone="ZONE_DMA32"),
+        ),
+        "movable": (
+            replace(_edge(first, (0, section + 9), pages=2 * section), zone="ZONE_MOVABLE"),
+        ),
+        # Less than an allocation makes the zone grow by: then nothing is left.
+        "less-than-a-section": (_edge(first, (7, 5 * BLOCK_PAGES + 3), pages=6 * BLOCK_PAGES),),
+        # No section holds all that growing is to find.
+        "a-page-reserved-in-each": (
+            replace(
+                _edge(first, (0, 4 * section), pages=4 * section),
+                reserved=tuple(_bytes(pfn, pfn + nr) for pfn, nr in a_page_in_each),
+            ),
+        ),
+        # A share of such a job is not whole blocks.
+        "shares-of-odd-size": (_edge(first, (101, 12 * section - 7), pages=12 * section),),
+    }
+
+
+def small_node() -> tuple[NodeLayout, ...]:
+    """Some MiB, with all that a range can begin and end with."""
+    first = START_PFN + PAGES_PER_SECTION
+    return (_edge(first, (3, 700), (705, 3 * BLOCK_PAGES + 77), pages=4 * BLOCK_PAGES),)
+
+
+def _edge(first: int, *memory: Range, pages: int) -> NodeLayout:
+    """A node of so many deferred pages; memory: in frames from the first of them on."""
+    start = first - PAGES_PER_SECTION
+    early = _bytes(start, first - 1)
+    deferred = (_bytes(first + low, first + high) for low, high in memory)
+    return NodeLayout(start, first, first + pages, (early, *deferred), ())
+
+
+def _met(first: int, pages: int) -> tuple[NodeLayout, ...]:
+    """Two nodes that meet within a block, whose other half is free already."""
+    low = _edge(first, (0, pages), pages=pages)
+    begin = -(-low.end_pfn // PAGES_PER_SECTION) * PAGES_PER_SECTION
+    high = NodeLayout(
+        low.end_pfn,
+        begin,
+        begin + PAGES_PER_SECTION,
+        (_bytes(low.end_pfn, begin + PAGES_PER_SECTION),),
+        (),
+        early_blocks=((low.end_pfn, PAGEBLOCK_PAGES.bit_length() - 1),),
+    )
+    return low, high
+
+
+def _bytes(low: int, high: int) -> Range:
+    return low * PAGE_BYTES, high * PAGE_BYTES

@@ -101,8 +101,8 @@ def examine_kernel(
 ) -> Kernel:
     """Find what a variant's objects leave undefined, and that its alternatives can be applied.
 
-    exposed: by object, static functions of it that glue.c calls: made global before the link.
-    Raises ReamError if there is no such function (the compiler may have inlined it), or if a
+    exposed: by object, static functions and variables of it that glue.c uses: made global before
+    the link. Raises ReamError if there is none of that name (a function may be inlined), or if a
     replacement holds an operand relative to its own place that is not a plain call or jump: the
     patching program would get it wrong.
     """
@@ -115,19 +115,19 @@ def examine_kernel(
     return Kernel(name, tuple(objects), linked, undefined)
 
 
-def _expose(variant: str, path: Path, functions: Sequence[str], work: Path) -> Path:
-    """A copy of an object with these functions global; the object itself if there are none."""
-    if not functions:
+def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Path:
+    """A copy of an object with these symbols global; the object itself if there are none."""
+    if not symbols:
         return path
     defined = set(_names(_tool(["nm", "--defined-only", str(path)], work)))
-    for name in functions:
+    for name in symbols:
         if name not in defined:
             raise ReamError(
-                f"{variant}: {path.name} has no function {name} to make global: it was renamed"
-                " or inlined; see the experiment's file `objects`"
+                f"{variant}: {path.name} has no {name} to make global: it was renamed or"
+                " inlined; see the experiment's file `objects`"
             )
     out = work / f"{variant}.{path.name}"
-    changes = [f"--globalize-symbol={name}" for name in functions]
+    changes = [f"--globalize-symbol={name}" for name in symbols]
     _tool(["objcopy", *changes, str(path), str(out)], work)
     return out
 

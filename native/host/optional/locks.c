@@ -8,6 +8,8 @@
 #include "locks.h"
 
 bool host_shares_cpus;
+void (*host_lock_taken)(const raw_spinlock_t *lock, bool interrupts_off);
+DEFINE_PER_CPU(bool, host_interrupts_off);
 
 /*
  * The kernel's queued spinlock, its slow path included, without what the
@@ -30,17 +32,29 @@ static void take(raw_spinlock_t *lock)
 		host_yield();
 }
 
+/* Returns what a kernel would have saved: whether interrupts were off before. */
+static unsigned long show(const raw_spinlock_t *lock, bool turns_off)
+{
+	bool were_off = this_cpu_read(host_interrupts_off);
+
+	this_cpu_write(host_interrupts_off, were_off || turns_off);
+	host_lock_taken(lock, were_off || turns_off);
+	return were_off;
+}
+
 void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
 {
 	HOST_STUB("custom");
 	take(lock);
+	if (unlikely(host_lock_taken))
+		show(lock, false);
 }
 
 unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
 {
 	HOST_STUB("custom");
 	take(lock);
-	return 0;
+	return unlikely(host_lock_taken) ? show(lock, true) : 0;
 }
 
 void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock,
@@ -48,6 +62,8 @@ void __lockfunc _raw_spin_unlock_irqrestore(raw_spinlock_t *lock,
 {
 	HOST_STUB("custom");
 	do_raw_spin_unlock(lock);
+	if (unlikely(host_lock_taken))
+		this_cpu_write(host_interrupts_off, flags);
 }
 
 void __lockfunc _raw_spin_lock_irq(raw_spinlock_t *lock)

@@ -18,9 +18,9 @@ folio._large_mapcount=80 folio._entire_mapcount=84 folio._nr_pages_mapped=88
 folio._pincount=92 folio._folio_nr_pages=96 folio._deferred_list=144
 PG_locked=0 PG_writeback=1 PG_referenced=2 PG_uptodate=3 PG_dirty=4 PG_lru=5 PG_head=6
 PG_active=8 PG_workingset=9 PG_checked=10 PG_large_rmappable=9 PG_anon_exclusive=11
-PG_partially_mapped=16 PG_swapbacked=17 PG_unevictable=18 PG_mlocked=19
+PG_partially_mapped=16 PG_swapbacked=17 PG_unevictable=18 PG_mlocked=19 PG_hwpoison=20
 NODES_PGSHIFT=58 ZONES_PGSHIFT=56 ZONE_NORMAL=1 TAIL_MAPPING=0xDEAD000000000400
-PAGE_MAPPING_ANON=1 ENTIRELY_MAPPED=0x800000 LIST_POISON1=0xDEAD000000000100
+PAGE_MAPPING_ANON=1 SWP_HWPOISON=31 ENTIRELY_MAPPED=0x800000 LIST_POISON1=0xDEAD000000000100
 LIST_POISON2=0xDEAD000000000122 MEM_SOFT_DIRTY=1 HAVE_ARCH_USERFAULTFD_WP=1 MARKS_UFFD_WP=1
 """
 FACTS = {name: int(value, 0) for name, value in (word.split("=") for word in MADE_UP.split())}

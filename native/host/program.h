@@ -107,6 +107,15 @@ void traps_install(const char *forbidden_path);
 /* The same for a thread of the pool; a sample that is stuck is CPU 0's to report. */
 void traps_enter_thread(void);
 
+/**
+ * traps_skip_interrupt_flag() - whether cli and sti are taken for no-operations
+ * @skip: So from now on; else, as in the beginning, they are faults.
+ *
+ * A program may not touch the flag, and need not: no interrupt handler runs on
+ * its threads. But each costs a signal: not in what is timed.
+ */
+void traps_skip_interrupt_flag(bool skip);
+
 /* How many WARNs the kernels have raised so far; each was printed. */
 unsigned int traps_nr_warnings(void);
 

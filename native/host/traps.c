@@ -28,6 +28,9 @@ struct bug_entry {
 #define BUGFLAG_WARNING 1
 #define MOST_WARNINGS 20	/* printed; a WARN in a loop over pages says no more */
 #define UD2_BYTES 2
+#define CLI 0xfa
+#define STI 0xfb
+#define ADDRESS_BITS 47	/* of a program; others are not canonical */
 #define STACK_BYTES 65536
 #define REPORTS_NS 200000000	/* in which the other CPUs say where they are */
 
@@ -42,6 +45,7 @@ struct forbidden {
 static struct forbidden *forbidden;
 static size_t nr_forbidden;
 static unsigned int nr_warnings;
+static bool skips_interrupt_flag;
 
 static const struct forbidden *forbidden_at(unsigned long address)
 {
@@ -49,6 +53,20 @@ static const struct forbidden *forbidden_at(unsigned long address)
 		if (address - forbidden[i].address < FORBIDDEN_BYTES)
 			return &forbidden[i];
 	return NULL;
+}
+
+static bool is_of_interrupt_flag(void *context)
+{
+	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
+	const unsigned char *instruction = (const unsigned char *)registers[REG_RIP];
+
+	/* Some processors fault only where a wild jump has led. */
+	if ((unsigned long)instruction >> ADDRESS_BITS)
+		return false;
+	if (*instruction != CLI && *instruction != STI)
+		return false;
+	registers[REG_RIP]++;
+	return true;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -59,6 +77,16 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	(void)signal;
 	fault_report(info, context, &cause);
 	_exit(symbol ? RUNNER_UNDEFINED_SYMBOL : RUNNER_CRASHED);
+}
+
+/*
+ * The processor gives no address for a privileged instruction, which it has
+ * fetched: it can be read. For a fault of fetching there is one.
+ */
+static void on_segv(int signal, siginfo_t *info, void *context)
+{
+	if (!skips_interrupt_flag || info->si_code != SI_KERNEL || !is_of_interrupt_flag(context))
+		on_fault(signal, info, context);
 }
 
 static void on_trap(int signal, siginfo_t *info, void *context)
@@ -168,7 +196,7 @@ void traps_install(const char *forbidden_path)
 	read_forbidden(forbidden_path);
 	fault_prepare();
 	use_stack(stack);
-	handle(SIGSEGV, on_fault);
+	handle(SIGSEGV, on_segv);
 	handle(SIGBUS, on_fault);
 	handle(SIGFPE, on_fault);
 	handle(SIGTRAP, on_trap);
@@ -191,4 +219,9 @@ void traps_enter_thread(void)
 unsigned int traps_nr_warnings(void)
 {
 	return nr_warnings;
+}
+
+void traps_skip_interrupt_flag(bool skip)
+{
+	skips_interrupt_flag = skip;
 }

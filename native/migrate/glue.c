@@ -27,6 +27,9 @@
 #include "migrate.h"
 #include "migrate_kernel.h"
 
+/* What an address space still has to know of, in mm->tlb_flush_batched. mm/rmap.c */
+#define PENDING_FLUSHES 0x7fff
+
 /* Most that a CPU counts by itself, as on any large node. mm/vmstat.c */
 #define STAT_THRESHOLD 125
 
@@ -118,11 +121,15 @@ static pmd_t *pmd_of(struct mm_struct *mm, unsigned long address)
 	return pmd_alloc(mm, pud, address);
 }
 
+/*
+ * The last table first: behind a table's last entry in memory is never the
+ * next table's first one, which only its middle entry leads to.
+ */
 static void fill_tables(struct mm_struct *mm, const struct migrate_mapping *from)
 {
 	unsigned long i;
 
-	for (i = 0; i < world.request.nr_pmds; i++) {
+	for (i = world.request.nr_pmds; i--;) {
 		pmd_t *pmd = pmd_of(mm, MIGRATE_VMA_ADDRESS + i * PMD_SIZE);
 
 		if (from->pmds[i]) {
@@ -160,8 +167,10 @@ static void reset_events(void)
 {
 	int cpu;
 
-	for_each_possible_cpu(cpu)
+	for_each_possible_cpu(cpu) {
 		memset(per_cpu_ptr(&vm_event_states, cpu), 0, sizeof(vm_event_states));
+		memset(per_cpu_ptr(&mthp_stats, cpu), 0, sizeof(mthp_stats));
+	}
 }
 
 static struct list_head *callers_lists(void)
@@ -182,6 +191,19 @@ static void begin_list(struct list_head *head, const struct migrate_list *list)
 	head->prev = &folio_at(list->last)->lru;
 }
 
+/* Likewise, the folios that wait to be split. */
+static void begin_queue(const struct migrate_request *request)
+{
+	struct deferred_split *queue = &NODE_DATA(0)->deferred_split_queue;
+
+	if (!request->nr_queued)
+		return;
+	queue->split_queue_len = request->nr_queued;
+	queue->split_queue.next = &folio_at(request->queued[0])->_deferred_list;
+	queue->split_queue.prev =
+		&folio_at(request->queued[request->nr_queued - 1])->_deferred_list;
+}
+
 static enum migrate_engine prepare(const struct migrate_request *request)
 {
 	unsigned long list;
@@ -197,6 +219,7 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	world.ret = 0;
 	for (i = 0; i < MIGRATE_NR_NODES; i++)
 		init_node(i);
+	begin_queue(&world.request);
 	reset_events();
 	migrate_reset(&world.request);
 	for (i = 0; i < request->nr_mappings; i++) {
@@ -223,7 +246,11 @@ static struct folio *new_folio(struct folio *src, unsigned long private)
 	const struct migrate_request *request = &world.request;
 
 	world.nr_asked++;
+	migrate_note_asked(src);
 	if (migrate_among(number, request->no_target, request->nr_no_target))
+		return NULL;
+	if (folio_test_large(src) &&
+	    migrate_among(number, request->no_large_target, request->nr_no_large_target))
 		return NULL;
 	return pfn_folio(MIGRATE_DST_PFN + number);
 }
@@ -313,6 +340,16 @@ static long event_of(enum vm_event_item item)
 	return sum;
 }
 
+static long nr_anon_of(int order)
+{
+	long sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += (long)per_cpu(mthp_stats, cpu).stats[order][MTHP_STAT_NR_ANON];
+	return sum;
+}
+
 static long rss_of(const struct mm_struct *mm)
 {
 	long sum = mm->rss_stat[MM_ANONPAGES].count;
@@ -351,12 +388,16 @@ static void read(struct migrate_result *result)
 	result->nr_offloaded = migrate_nr_offloaded();
 	for (i = 0; i < MIGRATE_NR_EVENTS; i++)
 		result->events[i] = event_of(events[i]);
+	for (i = 0; i < MIGRATE_NR_ORDERS; i++)
+		result->nr_anon[i] = nr_anon_of(i);
 	for (i = 0; i < MIGRATE_NR_STATS; i++)
 		for (nid = 0; nid < MIGRATE_NR_NODES; nid++)
 			result->stats[i][nid] = node_stat_of(nid, stats[i]);
 	for (i = 0; i < world.request.nr_mappings; i++) {
 		read_tables(world.mm[i], &result->mapping[i]);
 		result->rss[i] = rss_of(world.mm[i]);
+		result->noted[i] =
+			!!(atomic_read(&world.mm[i]->tlb_flush_batched) & PENDING_FLUSHES);
 	}
 	migrate_read_counts(result);
 }

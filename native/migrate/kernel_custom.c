@@ -22,13 +22,16 @@ static struct {
 	const struct migrate_request *request;
 	unsigned long next_table_pfn;
 	struct migrate_result counts;
+	const struct task_struct *task;	/* who asks for it, whoever copies */
 	atomic_long_t nr_failed_reads;	/* several threads may meet poison */
+	atomic_long_t nr_early_reads;
 } state;
 
 void migrate_reset(const struct migrate_request *request)
 {
 	memset(&state, 0, sizeof(state));
 	state.request = request;
+	state.task = current;
 	state.next_table_pfn = MIGRATE_TABLE_PFN;
 }
 
@@ -38,6 +41,7 @@ void migrate_read_counts(struct migrate_result *result)
 	result->nr_added = state.counts.nr_added;
 	result->nr_drained = state.counts.nr_drained;
 	result->nr_failed_reads = atomic_long_read(&state.nr_failed_reads);
+	result->nr_early_reads = atomic_long_read(&state.nr_early_reads);
 	result->nr_batch_flushes = state.counts.nr_batch_flushes;
 	result->nr_single_flushes = state.counts.nr_single_flushes;
 }
@@ -124,6 +128,30 @@ void lru_add_drain(void)
 	state.counts.nr_drained++;
 }
 
+/* As the kernel's, of pages that are not in the swap cache: of what is split. */
+void free_page_and_swap_cache(struct page *page)
+{
+	put_page(page);
+}
+
+/*
+ * The flag alone, and at once: what the kernel's batches do besides is for
+ * folios on an LRU list, and these are isolated.
+ */
+void mlock_folio(struct folio *folio)
+{
+	folio_set_mlocked(folio);
+}
+
+void munlock_folio(struct folio *folio)
+{
+	folio_clear_mlocked(folio);
+}
+
+void mlock_drain_local(void)
+{
+}
+
 /* Nobody waits for a folio's lock. */
 void folio_unlock(struct folio *folio)
 {
@@ -134,6 +162,52 @@ void folio_unlock(struct folio *folio)
 bool folio_mark_dirty(struct folio *folio)
 {
 	return !folio_test_dirty(folio) && !folio_test_set_dirty(folio);
+}
+
+/* --- Nothing is read that another CPU may still write to ------------------ */
+
+#define MOST_WATCHED 0x8000UL	/* pages */
+#define NEEDS_NO_FLUSH -1L
+
+/* By a head's page number: how many flushes there had been when its target was asked for. */
+static long flushes_before[MOST_WATCHED];
+
+static bool has_ptes(struct folio *folio)
+{
+	if (!folio_test_large(folio))
+		return folio_mapped(folio);
+	return atomic_read(&folio->_nr_pages_mapped) & FOLIO_PAGES_MAPPED;
+}
+
+static long *flushes_before_of(struct folio *folio)
+{
+	unsigned long number = folio_pfn(folio) - MIGRATE_SRC_PFN;
+
+	if (!state.request->watched || number >= MOST_WATCHED)
+		return NULL;
+	return &flushes_before[number];
+}
+
+/* Flushes of huge entries are never put off. */
+void migrate_note_asked(struct folio *src)
+{
+	long *before = flushes_before_of(src);
+
+	if (before)
+		*before = has_ptes(src) ? state.counts.nr_batch_flushes : NEEDS_NO_FLUSH;
+}
+
+/*
+ * A flush that is pending is of this folio's entries if there has been none
+ * since a target was asked for; later folios' may be pending as well.
+ */
+void migrate_check_flushed(struct page *page)
+{
+	const long *before = flushes_before_of(page_folio(page));
+
+	if (before && *before == READ_ONCE(state.counts.nr_batch_flushes) &&
+	    READ_ONCE(state.task->tlb_ubc.flush_required))
+		atomic_long_inc(&state.nr_early_reads);
 }
 
 /* --- Copying ------------------------------------------------------------ */
@@ -150,6 +224,7 @@ unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
 {
 	const struct migrate_request *request = state.request;
 
+	migrate_check_flushed(virt_to_page(from));
 	if (request->no_copy)
 		return 0;
 	if (request->nr_poisoned &&

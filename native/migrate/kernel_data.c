@@ -29,6 +29,9 @@ pteval_t __default_kernel_pte_mask = ~0;
 /* The host sets which of them have CPUs. mm/page_alloc.c */
 nodemask_t node_states[NR_NODE_STATES];
 
+/* What a page of a folio that is split is compared with. arch/x86/kernel/head_64.S */
+unsigned long empty_zero_page[PAGE_SIZE / sizeof(unsigned long)] __page_aligned_bss;
+
 /* What the kernel starts with on up to 16 CPUs. lib/percpu_counter.c */
 int percpu_counter_batch = 32;
 

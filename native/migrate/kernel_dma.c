@@ -111,6 +111,8 @@ dma_addr_t dma_map_page_attrs(struct device *dev, struct page *page,
 			      unsigned long attrs)
 {
 	HOST_STUB("custom");
+	if (direction == DMA_TO_DEVICE)
+		migrate_check_flushed(page);
 	return page_to_phys(page) + offset;
 }
 

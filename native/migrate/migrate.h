@@ -24,6 +24,7 @@
 
 #define MIGRATE_NR_NODES 2
 #define MIGRATE_MOST_MAPPINGS 2
+#define MIGRATE_NR_ORDERS 10
 
 enum migrate_event {
 	MIGRATE_EVENT_SUCCESS,		/* PGMIGRATE_SUCCESS */
@@ -100,11 +101,17 @@ struct migrate_list {
  * @no_target: Page numbers of heads for which there is no new folio,
  *	ascending.
  * @nr_no_target: How many.
+ * @no_large_target: Likewise, as long as the folio is a large one.
+ * @nr_no_large_target: How many.
+ * @queued: Of heads on the first node's queue of deferred splits, in its order.
+ * @nr_queued: How many.
  * @poisoned: Page numbers that a CPU cannot read, ascending.
  * @nr_poisoned: How many.
  * @no_copy: Pages are not copied at all.
  * @flush_ticks: How long a flush of other CPUs' TLBs takes, by the CPU's
  *	time stamp counter; 0: no time at all.
+ * @watched: Nobody believes its time: it is looked at, folio by folio, that
+ *	nothing is copied before a flush of its entries, and folios may be split.
  * @engine: enum migrate_engine.
  * @channels: How many of them copy.
  * @setup_ns: Of a descriptor, by an engine that is a model.
@@ -127,10 +134,15 @@ struct migrate_request {
 	unsigned long nr_lists;
 	const unsigned long *no_target;
 	unsigned long nr_no_target;
+	const unsigned long *no_large_target;
+	unsigned long nr_no_large_target;
+	const unsigned long *queued;
+	unsigned long nr_queued;
 	const unsigned long *poisoned;
 	unsigned long nr_poisoned;
 	unsigned int no_copy;
 	unsigned long flush_ticks;
+	unsigned int watched;
 	unsigned int engine;
 	unsigned int channels;
 	unsigned int setup_ns;
@@ -155,6 +167,9 @@ struct migrate_request {
  * @nr_failed_reads: Calls of memory_failure_queue().
  * @nr_batch_flushes: Calls of arch_tlbbatch_flush().
  * @nr_single_flushes: Calls of flush_tlb_mm_range().
+ * @nr_early_reads: Pages that were read to be copied before the flush of their entries.
+ * @noted: Of each address space, whether it knows that a flush was put off.
+ * @nr_anon: By order, additions to the number of large anonymous folios.
  * @mapping: Room for every entry.
  * @anon_vma_refs: References to the anon_vma; 1 is the VMAs' own.
  * @nr_offloaded: Folios that a provider says it has copied.
@@ -173,6 +188,9 @@ struct migrate_result {
 	long nr_failed_reads;
 	long nr_batch_flushes;
 	long nr_single_flushes;
+	long nr_early_reads;
+	long noted[MIGRATE_MOST_MAPPINGS];
+	long nr_anon[MIGRATE_NR_ORDERS];
 	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
 	long anon_vma_refs;
 	unsigned long nr_offloaded;

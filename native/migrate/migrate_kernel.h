@@ -8,6 +8,8 @@
 
 struct device;
 struct dma_device;
+struct folio;
+struct page;
 
 /* Forget all allocations and counts, and go by @request from now on. */
 void migrate_reset(const struct migrate_request *request);
@@ -22,6 +24,12 @@ void migrate_settle(void);
 /* Who that is, and how many folios he has copied since. */
 enum migrate_engine migrate_engine_in_use(void);
 unsigned long migrate_nr_offloaded(void);
+
+/* A target is asked for: @src is unmapped next, if at all. */
+void migrate_note_asked(struct folio *src);
+
+/* Somebody reads a page to copy it: nobody may be able to write to it any more. */
+void migrate_check_flushed(struct page *page);
 
 /* Which engine dcbm finds: one of threads, or a model with what @request says. */
 void migrate_choose_device(const struct migrate_request *request);

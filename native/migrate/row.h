@@ -32,6 +32,8 @@ enum pre_state_of_migrate {
  * @ptes: Entries to begin with, by address space.
  * @pmds: Likewise.
  * @no_target: Page numbers for struct migrate_request; may be absent.
+ * @no_large_target: Likewise.
+ * @queued: Likewise, in the order of the queue.
  * @poisoned: Likewise.
  * @deferrable: Page numbers of heads, uint32_t, that may be in either of two
  *	states in the end; see expect.c. May be absent.
@@ -55,6 +57,8 @@ struct row {
 	char ptes[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
 	char pmds[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
 	char no_target[PATH_BYTES];
+	char no_large_target[PATH_BYTES];
+	char queued[PATH_BYTES];
 	char poisoned[PATH_BYTES];
 	char deferrable[PATH_BYTES];
 	unsigned long deferrable_flag;

@@ -48,6 +48,7 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("rss", PLAN_LONGS, struct row, request.rss),
 	PLAN_FIELD("nr_mappings", PLAN_UINT, struct row, request.nr_mappings),
 	PLAN_FIELD("no_copy", PLAN_UINT, struct row, request.no_copy),
+	PLAN_FIELD("watched", PLAN_UINT, struct row, request.watched),
 	PLAN_FIELD_CHOICE("engine", engines, struct row, request.engine),
 	PLAN_FIELD("channels", PLAN_UINT, struct row, request.channels),
 	PLAN_FIELD("setup_ns", PLAN_UINT, struct row, request.setup_ns),
@@ -62,6 +63,8 @@ static const struct plan_field fields[] = {
 	PLAN_FIELD("pmds0", PLAN_TEXT, struct row, pmds[0]),
 	PLAN_FIELD("pmds1", PLAN_TEXT, struct row, pmds[1]),
 	PLAN_FIELD("no_target", PLAN_TEXT, struct row, no_target),
+	PLAN_FIELD("no_large_target", PLAN_TEXT, struct row, no_large_target),
+	PLAN_FIELD("queued", PLAN_TEXT, struct row, queued),
 	PLAN_FIELD("poisoned", PLAN_TEXT, struct row, poisoned),
 	PLAN_FIELD("deferrable", PLAN_TEXT, struct row, deferrable),
 	PLAN_FIELD("deferrable_flag", PLAN_ULONG, struct row, deferrable_flag),
@@ -73,7 +76,8 @@ static unsigned long flush_ns, wake_ns;	/* measured once, if any row wants it */
 
 /* The row's files, mapped while it runs. */
 static struct {
-	struct image lists, heads, src, dst, no_target, poisoned, deferrable;
+	struct image lists, heads, src, dst, deferrable;
+	struct image no_target, no_large_target, queued, poisoned;
 	struct image ptes[MIGRATE_MOST_MAPPINGS], pmds[MIGRATE_MOST_MAPPINGS];
 	struct migrate_mapping is[MIGRATE_MOST_MAPPINGS];	/* as read back */
 } now;
@@ -127,6 +131,8 @@ static void open_row(struct row *row)
 	now.src = image_map(row->src);
 	now.dst = image_map(row->dst);
 	now.no_target = image_map_if_any(row->no_target);
+	now.no_large_target = image_map_if_any(row->no_large_target);
+	now.queued = image_map_if_any(row->queued);
 	now.poisoned = image_map_if_any(row->poisoned);
 	now.deferrable = image_map_if_any(row->deferrable);
 	if (now.src.bytes != request->nr_pages * DESCRIPTOR_BYTES ||
@@ -134,6 +140,10 @@ static void open_row(struct row *row)
 		die(RUNNER_USAGE, "%s: descriptors for another number of pages", row->name);
 	request->no_target = (const unsigned long *)now.no_target.start;
 	request->nr_no_target = now.no_target.bytes / sizeof(unsigned long);
+	request->no_large_target = (const unsigned long *)now.no_large_target.start;
+	request->nr_no_large_target = now.no_large_target.bytes / sizeof(unsigned long);
+	request->queued = (const unsigned long *)now.queued.start;
+	request->nr_queued = now.queued.bytes / sizeof(unsigned long);
 	request->poisoned = (const unsigned long *)now.poisoned.start;
 	request->nr_poisoned = now.poisoned.bytes / sizeof(unsigned long);
 	request->shares_cpus = launch.nr_hosted_cpus > launch.nr_cpus;
@@ -151,6 +161,8 @@ static void close_row(const struct row *row)
 	image_unmap(&now.src);
 	image_unmap(&now.dst);
 	image_unmap(&now.no_target);
+	image_unmap(&now.no_large_target);
+	image_unmap(&now.queued);
 	image_unmap(&now.poisoned);
 	image_unmap(&now.deferrable);
 	for (unsigned int i = 0; i < row->request.nr_mappings; i++) {
@@ -251,6 +263,7 @@ static bool sample_variant(const struct row *row, unsigned int round, unsigned i
 	bool verified;
 
 	watch_begin(row->name, launch.variant_names[variant]);
+	traps_skip_interrupt_flag(row->request.watched);
 	memcpy(result.mapping, now.is, sizeof(now.is));
 	set_before(row);
 	engine = ops->prepare(&row->request);

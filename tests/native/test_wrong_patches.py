@@ -35,6 +35,8 @@ UNSHOWN: dict[tuple[str, str], str] = {
     ("fork", "34"): "free_pgtables() is not called: its tables are freed by RCU",
     ("fork", "45"): "the allocator, which clears pages with init_on_free, is not hosted",
     ("fork", "47"): "mm/ksm.c is not hosted, and the counter lies there",
+    ("migrate", "21"): "kernels are hosted without MMU notifiers: no range is given to anybody",
+    ("migrate", "37"): "no folio is in the swap cache: mm/swap_state.c is not hosted",
     ("zone-device", "34"): "mm/memremap.c is not hosted",
 }
 """By experiment and number: why no run of hosted code can show it."""

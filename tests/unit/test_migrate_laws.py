@@ -21,11 +21,11 @@ from ream.oracle.migrate_folios import (
     Mode,
 )
 from ream.oracle.migrate_images import before
-from ream.oracle.migrate_mixture import ORDERS, correctness_migrations, mixture, split_migrations
+from ream.oracle.migrate_mixture import ORDERS, correctness_migrations, mixture
 from ream.oracle.migrate_uniform import uniform, uniform_migration
 
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)
-CASES = correctness_migrations() | split_migrations()
+CASES = correctness_migrations()
 SEEDS = st.integers(0, 1 << 32)
 
 
@@ -100,9 +100,21 @@ def test_mixtures_meet_everything() -> None:
     drawn = [mixture(seed) for seed in range(300)]
     folios = [folio for migration in drawn for folio in migration.folios]
     faults = {(folio.fault or "none").partition(":")[0] for folio in folios}
-    assert faults == {*("none", "locked", "extra-ref", "writeback", "no-target", "poison", "freed")}
+    expected = (
+        "none",
+        "locked",
+        "extra-ref",
+        "writeback",
+        "no-target",
+        "poison",
+        "freed",
+        "pinned",
+    )
+    assert faults == {*expected}
+    assert any(folio.holes for folio in folios)
+    assert any(folio.underused for folio in folios)
     assert {folio.order for folio in folios} >= set(ORDERS) - {8}
-    assert {folio.mapped for folio in folios} == {"ptes", "pmd", "unmapped"}
+    assert {folio.mapped for folio in folios} == {"ptes", "pmd", "both", "unmapped"}
     assert {migration.mode for migration in drawn} == {"async", "sync_light", "sync"}
     assert {migration.reason for migration in drawn} == set(REASONS)
     assert {migration.nr_mappings for migration in drawn} == {1, 2}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The oracle of migration: what it predicts of small ones, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -253,6 +255,70 @@ def test_mlock_does_not_go_with_the_folio_but_drains_the_batches() -> None:
     assert "mlocked" in flags(answer.state.src, 0)
 
 
+def test_locked_memory_is_locked_again_where_a_folio_is_small() -> None:
+    folios = [Folio(order, flags=frozenset({"mlocked"})) for order in (0, 2)]
+    answer = after(Migration((*folios, Folio()), mlocked=True))
+    assert answer.nr_drained == 2
+    assert ["mlocked" in flags(answer.state.dst, page) for page in (0, 4, 8)] == [True, False, True]
+    assert not any("mlocked" in flags(answer.state.src, page) for page in (0, 4, 8))
+
+
+def test_a_pinned_folio_keeps_its_entries() -> None:
+    clean = PteBits(dirty=False)
+    migration = Migration((Folio(2, (clean,), fault="pinned"), Folio(0, (clean,), fault="pinned")))
+    was, answer = before(migration, FACTS, PLACE), after(migration)
+    assert (answer.ret, answer.left) == (2, (0, 4))
+    assert np.array_equal(answer.state.entries[0], was.entries[0])
+    assert np.array_equal(answer.state.src, was.src)
+    assert [pages(was.src)["_refcount"][page] for page in (0, 4)] == [6, 1026]
+    assert tails(was.src)["_pincount"][1] == 1
+    assert answer.batch_flushes == (0, 1)
+    assert answer.noted == frozenset()
+
+
+def test_memory_that_is_broken_is_mapped_no_more() -> None:
+    folio = Folio(0, (READ_ONLY,), flags=frozenset({"uptodate", "hwpoison"}))
+    for fault in (None, "extra-ref"):
+        answer = of(replace(folio, fault=fault))
+        entry = int(answer.state.entries[0][0])
+        assert (pte.present(entry), entry >> 59) == (False, FACTS["SWP_HWPOISON"])
+        assert (answer.rss, answer.rss_after) == ((1,), (0,))
+        assert answer.node_stats["NR_ANON_MAPPED"] == (-1, 0)
+        assert "hwpoison" not in flags(answer.state.dst, 0)
+        assert pages(answer.state.dst)["_mapcount"][0] == -1
+
+
+def test_an_underused_folio_waits_for_its_split_on_the_other_node() -> None:
+    migration = Migration((Folio(PMD_ORDER, mapped="pmd", underused=True),))
+    was, answer = before(migration, FACTS, PLACE), after(migration)
+    assert chain({"src": was.src}, PLACE.src_queue, 16) == [("src", 2)]
+    assert chain({"dst": answer.state.dst}, PLACE.dst_queue, 16) == [("dst", 2)]
+    for octets in (was.src, answer.state.src, answer.state.dst):
+        assert "partially_mapped" not in flags(octets, 1)
+
+
+def test_entries_and_a_huge_entry_map_the_same_pages_once() -> None:
+    answer = of(Folio(PMD_ORDER, (READ_ONLY,), "both", nr_mappings=2))
+    state = answer.state
+    assert [np.count_nonzero(table) for table in state.entries] == [512, 0]
+    assert [np.count_nonzero(table) for table in state.pmds] == [0, 1]
+    assert pages(state.dst)["_refcount"][0] == 514
+    assert tails(state.dst)["_nr_pages_mapped"][1] == FACTS["ENTIRELY_MAPPED"] + 512
+    assert answer.node_stats["NR_ANON_MAPPED"] == (-512, 512)
+    assert (answer.rss, answer.noted) == ((512, 512), {0})
+    assert answer.single_flushes == answer.batch_flushes == (1, 1)
+
+
+def test_a_hole_of_the_second_address_space_stays_one() -> None:
+    answer = of(Folio(2, (READ_ONLY,), nr_mappings=2, holes=frozenset({1, 2})))
+    assert [np.flatnonzero(table).tolist() for table in answer.state.entries] == [
+        [0, 1, 2, 3],
+        [0, 3],
+    ]
+    assert pages(answer.state.dst)["_mapcount"].tolist() == [1, 0, 0, 1]
+    assert (answer.rss, answer.nr_anon[2]) == ((4, 2), 1)
+
+
 @pytest.mark.parametrize("bits", EVERY_BITS)
 def test_an_entry_says_the_same_of_its_page_afterwards(bits: PteBits) -> None:
     migration = Migration((Folio(0, (bits,)),))
@@ -299,6 +365,12 @@ def test_a_dirty_huge_entry_becomes_soft_dirty(bits: PteBits) -> None:
         (Folio(2, (PteBits(), None) * 2), "async", "partially-mapped: some"),
         (Folio(2, fault="partially-mapped"), "async", "partially-mapped: some"),
         (Folio(2, fault="poison:1"), "sync", "would be split"),
+        (Folio(fault="pinned"), "async", "pinned: exclusive and clean"),
+        (Folio(flags=frozenset({"hwpoison"})), "async", "hwpoison: a small"),
+        (Folio(0, (READ_ONLY,), flags=frozenset({"hwpoison"})), "sync", "tried again"),
+        (Folio(2, holes=frozenset({1})), "async", "holes: in the second"),
+        (Folio(PMD_ORDER, underused=True), "async", "underused: mapped"),
+        (Folio(PMD_ORDER, (READ_ONLY,), "both"), "async", "by both: in two"),
     ],
 )
 def test_what_cannot_be_is_refused(folio: Folio, mode: Mode, fault: str) -> None:

@@ -14,15 +14,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ream.oracle import pte
 from ream.oracle.fork_images import Counts, Words
 from ream.oracle.mapping import PAGES_PER_PMD
 from ream.oracle.memmap import Facts
 from ream.oracle.migrate_call import Call
-from ream.oracle.migrate_folios import Migration, Place, Unit
+from ream.oracle.migrate_folios import PMD_ORDER, Migration, Place, Unit
 from ream.oracle.migrate_images import (
     SIDES,
     Memory,
     State,
+    broken,
     laid_out,
     restored,
     restored_huge,
@@ -48,8 +50,10 @@ class After:
     holds, or ANYTHING. node_stats: changes of the source's and of the target's node; if they are
     one, both are in the first. batch_flushes: of other CPUs' TLBs for many entries
     (arch_tlbbatch_flush), where another CPU runs the address space. single_flushes: those at once.
+    noted: address spaces that must know of the former (mm->tlb_flush_batched). nr_anon: by order,
+    changes of the number of large anonymous folios, without what freeing one takes off.
     src_queued, dst_queued: heads on the queues of deferred splits. rss: MM_ANONPAGES of each
-    address space, before and after. split: heads of folios that were split; `left` has those of
+    address space, before; rss_after. split: heads of folios that were split; `left` has those of
     their pages that are left.
     """
 
@@ -71,6 +75,9 @@ class After:
     src_queued: tuple[int, ...]
     dst_queued: tuple[int, ...]
     rss: tuple[int, ...]
+    rss_after: tuple[int, ...]
+    noted: frozenset[int]
+    nr_anon: tuple[int, ...]
     split: tuple[int, ...] = ()
 
 
@@ -84,6 +91,9 @@ def migrate(migration: Migration, facts: Facts, place: Place, *, batched: bool =
     ret, left = call.run()
     moved = [call.units[number] for number in call.moved]
     freed = [call.units[number] for number in call.freed]
+    lost = [unit for number in call.unmapped_once if (unit := call.units[number]).folio.is_broken]
+    spaces = range(migration.nr_mappings)
+    rss = tuple(sum(folio.nr_pages_in(space) for folio in migration.folios) for space in spaces)
     heads = [call.units[number].first_page for number in left]
     return After(
         state=_state(migration, call, heads, facts, place),
@@ -98,15 +108,17 @@ def migrate(migration: Migration, facts: Facts, place: Place, *, batched: bool =
         nr_drained=sum("mlocked" in unit.folio.flags for unit in moved),
         least_poison_reports=call.nr_poison_reports,
         contents=_contents(migration.nr_pages, moved),
-        node_stats=_node_stats(migration.reason, moved, freed, place),
+        node_stats=_node_stats(migration.reason, moved, freed, lost, place),
         batch_flushes=(call.least_batch_flushes, call.nr_batch_flushes),
         single_flushes=(call.least_single_flushes, call.most_single_flushes),
         src_queued=call.queued("src"),
         dst_queued=call.queued("dst"),
-        rss=tuple(
-            sum(folio.nr_mapped_pages for folio in migration.folios if folio.nr_mappings > space)
-            for space in range(migration.nr_mappings)
+        rss=rss,
+        rss_after=tuple(
+            rss[space] - sum(unit.folio.nr_pages_in(space) for unit in lost) for space in spaces
         ),
+        noted=frozenset(call.noted),
+        nr_anon=_nr_anon(moved, [call.units[number] for number in call.split]),
         split=tuple(call.units[number].first_page for number in call.split),
     )
 
@@ -120,9 +132,16 @@ def deferrable(migration: Migration) -> Counts:
     found = [
         migration.first_page(number)
         for number, folio in enumerate(migration.folios)
-        if folio.queues and not migration.splits(folio)
+        if folio.may_queue and not migration.splits(folio)
     ]
     return np.array(found, np.uint32)
+
+
+def _nr_anon(moved: Iterable[Unit], split: Iterable[Unit]) -> tuple[int, ...]:
+    """Source: __folio_migrate_mapping(), split_huge_page_to_list_to_order(); MTHP_STAT_NR_ANON."""
+    nr = Counter(unit.folio.order for unit in moved)
+    nr.subtract(unit.folio.order for unit in split)
+    return tuple(nr[order] if order else 0 for order in range(PMD_ORDER + 1))
 
 
 def _contents(nr_pages: int, moved: Iterable[Unit]) -> NDArray[np.int64]:
@@ -141,14 +160,17 @@ def node_stats_of(
     """Changes of the two nodes' counters.
 
     pages: by name, isolated-anon and isolated-file that are so no longer, mapped and huge that
-    are mapped on the other node. Source: migrate_folio_done(), mm/migrate.c, and
-    __folio_mod_stat(), mm/rmap.c; what reclaim demotes is counted by reclaim.
+    are mapped on the other node, lost that are mapped no more. Source: migrate_folio_done(),
+    mm/migrate.c, and __folio_mod_stat(), mm/rmap.c; what reclaim demotes is counted by reclaim.
     """
     counted = reason != "DEMOTION"
     changes = {
         "NR_ISOLATED_ANON": (-pages.get("isolated-anon", 0) * counted, 0),
         "NR_ISOLATED_FILE": (-pages.get("isolated-file", 0) * counted, 0),
-        "NR_ANON_MAPPED": (-pages.get("mapped", 0), pages.get("mapped", 0)),
+        "NR_ANON_MAPPED": (
+            -pages.get("mapped", 0) - pages.get("lost", 0),
+            pages.get("mapped", 0),
+        ),
         "NR_ANON_THPS": (-pages.get("huge", 0), pages.get("huge", 0)),
     }
     if place.src_nid != place.dst_nid:
@@ -157,14 +179,19 @@ def node_stats_of(
 
 
 def _node_stats(
-    reason: str, moved: Sequence[Unit], freed: Sequence[Unit], place: Place
+    reason: str,
+    moved: Sequence[Unit],
+    freed: Sequence[Unit],
+    lost: Sequence[Unit],
+    place: Place,
 ) -> dict[str, tuple[int, int]]:
     pages: Counter[str] = Counter()
     for unit in (*moved, *freed):
         folio = unit.folio
         pages["isolated-anon" if folio.swapbacked else "isolated-file"] += folio.nr_pages
-        pages["mapped"] += folio.nr_mapped_pages
-        pages["huge"] += folio.nr_pages * (folio.mapped == "pmd")
+        pages["mapped"] += folio.nr_mapped_pages * (not folio.is_broken)
+        pages["huge"] += folio.nr_pages * (folio.nr_huge > 0)
+    pages["lost"] = sum(unit.folio.nr_mapped_pages for unit in lost)
     return node_stats_of(reason, pages, place)
 
 
@@ -178,6 +205,8 @@ def _state(migration: Migration, call: Call, left: list[int], facts: Facts, plac
         unit = call.units[number]
         memory.move(unit.first_page, unit.folio, migration.reason)
         memory.index("dst", unit)
+        if unit.folio.underused:
+            memory.unqueue(unit.first_page)
         _map_again(unit, place.dst_pfn, spaces, facts)
     for number in call.freed:
         unit = call.units[number]
@@ -196,7 +225,7 @@ def _put_back(unit: Unit, memory: Memory) -> None:
 
     Source: migrate_folio_undo_src(), migrate_folio_undo_dst(), mm/migrate.c.
     """
-    memory.dirty(unit.first_page, unit.folio)
+    memory.put_back(unit.first_page, unit.folio)
     memory.unlink("dst", unit.first_page, unit.folio.order)
 
 
@@ -209,12 +238,14 @@ def _map_again(
     """
     folio = unit.folio
     is_dirty = folio.has_dirty_entry or "dirty" in folio.flags
-    is_huge = folio.mapped == "pmd"
-    restore = restored_huge if is_huge else restored
-    for entries, pmds in zip(*spaces, strict=True):
-        for page in range(len(folio.bits)):
+    for space, (entries, pmds) in enumerate(zip(*spaces, strict=True)):
+        is_huge = folio.is_huge_in(space)
+        restore = restored_huge if is_huge else restored
+        for page in range(len(folio.bits_in(space))):
             slot = unit.first_slot + page
             table, at = (pmds, slot // PAGES_PER_PMD) if is_huge else (entries, slot)
-            if table[at]:
-                pfn = base_pfn + unit.first_page + page
+            pfn = base_pfn + unit.first_page + page
+            if table[at] and folio.is_broken:
+                table[at] = broken(pte.X86_64.decode(int(table[at])), facts)
+            elif table[at]:
                 table[at] = restore(int(table[at]), pfn, facts, folio_is_dirty=is_dirty)

@@ -64,18 +64,15 @@ class Call:
         self.nr_batch_flushes = 0
         self.least_single_flushes = 0
         self.most_single_flushes = 0
-        queue: list[Member] = [
-            ("src", unit.first_page)
-            for unit in self.units
-            if unit.folio.fault == "partially-mapped"
-        ]
+        self.noted: set[int] = set()
+        queue: list[Member] = [("src", page) for page in migration.waiting]
         self.queues: dict[Side, list[Member]] = {
             "src": queue,
             "dst": queue if shared_queue else [],
         }
         self._migration = migration
         self._batched = batched
-        self._flush_pending = False
+        self._batch_has_entries = self._call_has_entries = False
 
     def events(self) -> dict[str, int]:
         """vm_event counters."""
@@ -89,11 +86,11 @@ class Call:
         """What migrate_pages() returned in all, and what is left; of several calls nothing is."""
         result, left = 0, list[int]()
         for listed in self._migration.calls:
-            nr_before = self.nr_batch_flushes
             ret, rest = self._one(list(listed))
             result, left = result + ret, left + rest
             # However many folios a kernel unmaps before it moves them, it does so in each call.
-            self.least_batch_flushes += min(self.nr_batch_flushes - nr_before, 1)
+            self.least_batch_flushes += self._call_has_entries
+            self._call_has_entries = False
         return result, left
 
     def _one(self, rest: list[int]) -> tuple[int, list[int]]:
@@ -162,7 +159,9 @@ class Call:
                 break
         for number in again:
             _fail(self._folio(number), batch, nr_failed=not batch.no_memory)
-        self._flush()
+        # Not if all of it was split, each time with a flush for what was unmapped so far.
+        self.nr_batch_flushes += self._batch_has_entries
+        self._batch_has_entries = False
         self._move_all(batch)
         # Those get their entries back that somebody holds.
         batch.failed += batch.unmapped
@@ -190,9 +189,10 @@ class Call:
                 _fail(folio, batch)
                 batch.no_memory = True
                 break
-            if folio.fault == "locked":
+            if folio.fault in {"locked", "pinned"}:
                 self.nr_put += 1
                 again.append(number)
+                self._try_to_unmap(folio, batch.mode)
                 continue
             batch.listed.remove(number)
             if folio.fault == "writeback":
@@ -228,6 +228,7 @@ class Call:
         """Its pages are folios of their own, to be dealt with later; source: try_split_folio().
 
         For that they lose their entries for a while, which are flushed at once, with all others.
+        A kernel that has unmapped the others elsewhere flushes them apart.
         """
         folio = self._folio(number)
         batch.listed.remove(number)
@@ -235,8 +236,9 @@ class Call:
         member: Member = ("src", self.units[number].first_page)
         if member in self.queues["src"]:
             self.queues["src"].remove(member)
-        self._flush_pending = True
-        self._flush()
+        self.nr_batch_flushes += 1
+        self._call_has_entries = True
+        self.noted.update(filter(folio.nr_entries_in, range(folio.nr_mappings)))
         pieces = self.units[number].pieces()
         batch.pieces += range(len(self.units), len(self.units) + len(pieces))
         self.units += pieces
@@ -245,22 +247,29 @@ class Call:
         batch.stats["nr_thp_split"] += folio.is_huge
         batch.stats["nr_thp_failed"] += folio.is_huge
 
-    def _flush(self) -> None:
-        """Source: try_to_unmap_flush(), mm/rmap.c."""
-        self.nr_batch_flushes += self._flush_pending
-        self._flush_pending = False
+    def _try_to_unmap(self, folio: Folio, mode: Mode) -> None:
+        """An entry of a pinned folio comes back at once; a flush for that may be spared.
+
+        Source: folio_try_share_anon_rmap_pte() and its callers.
+        """
+        if folio.fault == "pinned" and (folio.nr_huge or mode != "async"):
+            self.most_single_flushes += folio.nr_entries
+        elif folio.fault == "pinned":
+            self._batch_has_entries = True
 
     def _unmap(self, number: int, mode: Mode) -> None:
         """Source: try_to_migrate_one(), mm/rmap.c; set_pmd_migration_entry(), huge_memory.c."""
         folio = self._folio(number)
         self.unmapped_once.add(number)
-        if folio.mapped == "pmd" or mode != "async":
-            self.least_single_flushes += folio.nr_mappings * (folio.mapped != "unmapped")
-            self.most_single_flushes += folio.nr_entries
-        elif folio.mapped == "ptes":
-            self._flush_pending = True
+        for space in range(folio.nr_mappings * (folio.mapped != "unmapped")):
+            if folio.is_huge_in(space) or mode != "async":
+                self.least_single_flushes += 1
+                self.most_single_flushes += folio.nr_entries_in(space)
+            else:
+                self._batch_has_entries = self._call_has_entries = True
+                self.noted.add(space)
         member: Member = ("src", self.units[number].first_page)
-        if folio.queues and not self._batched and member not in self.queues["src"]:
+        if folio.queues and (folio.holes or not self._batched) and member not in self.queues["src"]:
             self.queues["src"].append(member)
 
     def _move(self, number: int) -> None:

@@ -23,7 +23,7 @@ PSE = pte.PAT
 """The same bit: in an entry of a PMD it says that the page is huge."""
 
 Mode: TypeAlias = Literal["async", "sync_light", "sync"]
-Mapped: TypeAlias = Literal["ptes", "pmd", "unmapped"]
+Mapped: TypeAlias = Literal["ptes", "pmd", "both", "unmapped"]
 
 REASONS = (
     *("COMPACTION", "MEMORY_FAILURE", "MEMORY_HOTPLUG", "SYSCALL", "MEMPOLICY_MBIND"),
@@ -33,13 +33,17 @@ REASONS = (
 
 FLAGS = frozenset(
     {"uptodate", "referenced", "active", "unevictable", "dirty", "workingset", "mlocked"}
+    | {"hwpoison"}
 )
 """What may be set in the head of a folio, without PG_; a split gives all of it to every page."""
 
 STOCK_BATCH_PAGES = 512
 """NR_MAX_BATCHED_MIGRATION of 6.12: HPAGE_PMD_NR."""
 
-_FAULTS = ("locked", "extra-ref", "writeback", "no-target", "freed", "partially-mapped")
+_FAULTS = ("locked", "extra-ref", "writeback", "no-target", "freed", "partially-mapped", "pinned")
+
+_SMALL_PINS = 1024
+"""References of a pin of a small folio: GUP_PIN_COUNTING_BIAS, include/linux/mm.h."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,18 @@ READ_ONLY = PteBits(write=False, exclusive=False)
 class Folio:
     """An anonymous folio that its caller has isolated.
 
-    order: 2^order pages. ptes: of each page, or one for all; of a huge entry one. mapped: by what.
-    flags: of its head. swapbacked: not if MADV_FREE was called on it. nr_mappings: address spaces
-    that map it, the first ones of all. aligned: its address is aligned to its size; else it
-    follows the one before and may lie across two page tables.
+    order: 2^order pages. ptes: of each page, or one for all; of a huge entry one. mapped: by what;
+    "both": by ptes in the first address space, and in the second by a huge entry. holes: its pages
+    that the last of several address spaces does not map, as after MADV_DONTNEED.
+    flags: of its head; "hwpoison": memory_failure() has found it. swapbacked: not if MADV_FREE was
+    called on it. nr_mappings: address spaces that map it, the first ones of all. aligned: its
+    address is aligned to its size; else it follows the one before and may lie across two page
+    tables.
     fault: "locked" by somebody, "extra-ref" held by somebody, under "writeback", "no-target" to be
     had, "poison:K" page K cannot be read, "freed" all references but the caller's are gone,
-    "partially-mapped" some ptes are None, and the folio waits for a split on its node's queue.
+    "partially-mapped" some ptes are None, and the folio waits for a split on its node's queue;
+    "pinned" its exclusive pages may not be unmapped (FOLL_PIN).
+    underused: it waits there although all of it is mapped, as a new huge page does.
     """
 
     order: int = 0
@@ -102,6 +111,8 @@ class Folio:
     nr_mappings: int = 1
     fault: str | None = None
     aligned: bool = True
+    holes: frozenset[int] = frozenset()
+    underused: bool = False
 
     @property
     def nr_pages(self) -> int:
@@ -113,28 +124,73 @@ class Folio:
         """Whether one entry of a PMD could map it; source: folio_test_pmd_mappable()."""
         return self.order == PMD_ORDER
 
+    def is_huge_in(self, space: int) -> bool:
+        """Whether a huge entry maps it in an address space."""
+        return self.mapped == "pmd" or (self.mapped == "both" and space > 0)
+
+    def bits_in(self, space: int) -> tuple[PteBits | None, ...]:
+        """Of each of its entries in an address space, in order of address; None: no entry."""
+        if self.mapped == "unmapped" or space >= self.nr_mappings:
+            return ()
+        if self.is_huge_in(space):
+            return self.ptes[:1]
+        all_of_it = self.ptes * self.nr_pages if len(self.ptes) == 1 else self.ptes
+        if not self.holes or space == 0:
+            return all_of_it
+        return tuple(None if page in self.holes else bits for page, bits in enumerate(all_of_it))
+
     @property
     def bits(self) -> tuple[PteBits | None, ...]:
-        """Of each of its entries in one address space, in order of address; None: no entry."""
-        if self.mapped == "unmapped":
-            return ()
-        nr = 1 if self.mapped == "pmd" else self.nr_pages
-        return self.ptes * nr if len(self.ptes) == 1 else self.ptes
+        """The same of the first address space, which maps all that is mapped."""
+        return self.bits_in(0)
 
     @property
     def mapped_bits(self) -> tuple[PteBits, ...]:
         """The same without what is not mapped."""
         return tuple(bits for bits in self.bits if bits is not None)
 
+    def nr_entries_in(self, space: int) -> int:
+        """Entries that map it in an address space."""
+        return sum(bits is not None for bits in self.bits_in(space))
+
+    def nr_pages_in(self, space: int) -> int:
+        """Pages that an address space has of it."""
+        nr_entries = self.nr_entries_in(space)
+        return nr_entries * self.nr_pages if self.is_huge_in(space) else nr_entries
+
     @property
     def nr_mapped_pages(self) -> int:
-        """Pages that an address space has of it."""
-        return self.nr_pages if self.mapped == "pmd" else len(self.mapped_bits)
+        """Its pages that are mapped at all."""
+        return self.nr_pages_in(0)
+
+    @property
+    def nr_huge(self) -> int:
+        """Huge entries that map it, in all address spaces."""
+        return sum(map(self.is_huge_in, range(self.nr_mappings)))
 
     @property
     def nr_entries(self) -> int:
         """Entries that map it, in all address spaces; each holds a reference."""
-        return len(self.mapped_bits) * self.nr_mappings
+        return sum(map(self.nr_entries_in, range(self.nr_mappings)))
+
+    def nr_ptes_of(self, page: int) -> int:
+        """Entries that map one page of it and no other."""
+        return sum(
+            not self.is_huge_in(space) and self.bits_in(space)[page] is not None
+            for space in range(self.nr_mappings * (self.mapped != "unmapped"))
+        )
+
+    @property
+    def nr_held(self) -> int:
+        """References but those of entries: its caller's, and of somebody else."""
+        if self.fault == "pinned":
+            return 1 + (1 if self.order else _SMALL_PINS)
+        return 1 + (self.fault == "extra-ref")
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its entry says afterwards that the memory is bad, and maps nothing any more."""
+        return "hwpoison" in self.flags
 
     @property
     def poisoned_page(self) -> int | None:
@@ -152,8 +208,14 @@ class Folio:
         """Whether unmapping it page by page leaves it partially mapped for a while.
 
         Source: __folio_remove_rmap(), mm/rmap.c; a folio of two pages has no room for a queue.
+        A huge entry that is removed last maps all of it meanwhile.
         """
         return self.mapped == "ptes" and self.order > 1
+
+    @property
+    def may_queue(self) -> bool:
+        """Whether that depends on what is removed first."""
+        return self.mapped in {"ptes", "both"} and self.order > 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +243,7 @@ class Unit:
             if bits is None:
                 piece = replace(piece, mapped="unmapped", fault="freed")
             else:
-                piece = replace(piece, ptes=(bits,), nr_mappings=folio.nr_mappings)
+                piece = replace(piece, ptes=(bits,), nr_mappings=folio.nr_ptes_of(page))
             pieces.append(Unit(piece, self.first_page + page, self.first_slot + page))
         return tuple(reversed(pieces))
 
@@ -194,10 +256,10 @@ class Migration:
     addresses; None: as they lie. batch_pages: NR_MAX_BATCHED_MIGRATION. spread: each folio has as
     many times its size, in memory and in its address space; what is behind it is nobody's.
     folios_per_call: a call is given that many, as compaction does, the last what is left; None:
-    there is one call.
+    there is one call. mlocked: every VMA is (VM_LOCKED).
     Raises ValueError for what no kernel could be asked, or what is not modelled: waiting for a
-    lock or for writeback, splitting a folio that has a target already or a huge entry, and
-    several calls with anything in their way.
+    lock or for writeback, splitting a folio that has a target already or a huge entry, several
+    calls with anything in their way, and a second try of what was mlocked or is broken.
     """
 
     folios: tuple[Folio, ...]
@@ -207,6 +269,7 @@ class Migration:
     listed: tuple[int, ...] | None = None
     spread: int = 1
     folios_per_call: int | None = None
+    mlocked: bool = False
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -295,6 +358,20 @@ class Migration:
         )
 
     @property
+    def waiting(self) -> tuple[int, ...]:
+        """Heads on the queue of deferred splits to begin with, in its order."""
+        return tuple(
+            unit.first_page
+            for unit in self.units
+            if unit.folio.underused or unit.folio.fault == "partially-mapped"
+        )
+
+    @property
+    def underused(self) -> frozenset[int]:
+        """Those of them of which all is mapped."""
+        return frozenset(unit.first_page for unit in self.units if unit.folio.underused)
+
+    @property
     def units(self) -> tuple[Unit, ...]:
         """The folios where they are, by number."""
         return tuple(map(Unit, self.folios, self._first_pages, self._first_slots))
@@ -337,9 +414,13 @@ class Migration:
         waits = self.mode == "sync" or (self.mode == "sync_light" and "uptodate" in folio.flags)
         if folio.fault == "locked" and waits:
             yield f"locked in mode {self.mode}: would wait for ever"
-        if self.splits(folio) and folio.mapped == "pmd":
+        if self.mode != "async" and (self.mlocked or folio.is_broken):
+            yield "mlocked or broken, and tried again: not modelled"
+        if self.mlocked and self.splits(folio):
+            yield "mlocked and split: not modelled"
+        if self.splits(folio) and folio.nr_huge:
             yield "mapped by a huge entry: would be split, which is not modelled"
-        if folio.poisoned_page is not None and folio.queues and self.mode != "async":
+        if folio.poisoned_page is not None and folio.may_queue and self.mode != "async":
             yield "large, poisoned, and tried again: would be split, which is not modelled"
 
 
@@ -358,10 +439,13 @@ def _folio_faults(folio: Folio) -> Iterator[str]:
 
 
 def _mapped_faults(folio: Folio) -> Iterator[str]:
-    if len(folio.ptes) not in {1, 1 if folio.mapped == "pmd" else folio.nr_pages}:
+    nr_ptes = {"pmd": 1, "both": 1}.get(folio.mapped, folio.nr_pages)
+    if len(folio.ptes) not in {1, nr_ptes}:
         yield f"{len(folio.ptes)} ptes: one for all, or one for each of its entries"
-    if folio.mapped == "pmd" and not (folio.is_huge and folio.aligned):
+    if folio.nr_huge and not (folio.is_huge and folio.aligned):
         yield f"mapped by a huge entry: order {PMD_ORDER} and aligned"
+    if folio.mapped == "both" and folio.nr_mappings == 1:
+        yield "mapped by both: in two address spaces"
     if folio.mapped == "unmapped" and folio.fault not in {"freed", "extra-ref"}:
         yield "unmapped, hence without a reference but its caller's: freed, or extra-ref"
     is_partial = folio.mapped == "ptes" and folio.ptes.count(None) in range(1, folio.nr_pages)
@@ -370,6 +454,22 @@ def _mapped_faults(folio: Folio) -> Iterator[str]:
     for bits in set(folio.ptes):
         if bits is not None:
             yield from _bits_faults(bits, folio.nr_mappings)
+    yield from _special_faults(folio)
+
+
+def _special_faults(folio: Folio) -> Iterator[str]:
+    if folio.holes and not (
+        (folio.mapped, folio.nr_mappings) == ("ptes", 2) and folio.holes < {*range(folio.nr_pages)}
+    ):
+        yield "holes: in the second address space, which maps the rest by ptes"
+    if folio.underused and folio.mapped != "pmd":
+        yield "underused: mapped by a huge entry"
+    every = folio.mapped_bits
+    if folio.fault == "pinned" and not all(bits.exclusive and not bits.dirty for bits in every):
+        yield "pinned: exclusive and clean; what a try makes dirty is not modelled"
+    is_plain = folio.mapped == "ptes" and not folio.order
+    if folio.is_broken and not (is_plain and not any(bits.exclusive for bits in every)):
+        yield "hwpoison: a small folio, mapped, and none that is exclusive"
 
 
 def _fault_faults(folio: Folio) -> Iterator[str]:

@@ -28,9 +28,6 @@ SIDES: tuple[Side, Side] = ("src", "dst")
 LIST_BYTES = 16
 """sizeof(struct list_head): the heads of several calls' lists lie side by side."""
 
-_HELD_BY_SOMEBODY = {"extra-ref"}
-"""Faults of folios that have a reference more than their caller's and those of entries."""
-
 _FLAGS_OF_FAULTS = {"locked", "writeback"}
 """Faults that are flags of the folio."""
 
@@ -55,11 +52,22 @@ class Memory:
 
     Folios are named by their side and the page where they begin; `nr` that are alike and lie one
     after the other are written at once, which is what makes gibibytes of small ones quick.
-    spread: as Migration has it.
+    spread, mlocked, underused: as Migration has them.
     """
 
-    def __init__(self, nr_pages: int, facts: Facts, place: Place, spread: int = 1) -> None:
+    def __init__(
+        self,
+        nr_pages: int,
+        facts: Facts,
+        place: Place,
+        *,
+        spread: int = 1,
+        mlocked: bool = False,
+        underused: frozenset[int] = frozenset(),
+    ) -> None:
         self._spread = spread
+        self._mlocked = mlocked
+        self._underused = underused
         self._facts = facts
         self._place = place
         self.octets: dict[Side, Octets] = {
@@ -77,21 +85,22 @@ class Memory:
         flags = folio.flags | (_FLAGS_OF_FAULTS & {folio.fault or ""})
         like = mapping.Folio(folio.order, 0, swapbacked=folio.swapbacked, flags=flags)
         lay_out(octets, first_page, like, self._facts, self._world(side))
-        nr_held = 1 + (folio.fault in _HELD_BY_SOMEBODY)
-        pages["_refcount"][:, 0] = nr_held + folio.nr_entries
+        pages["_refcount"][:, 0] = folio.nr_held + folio.nr_entries
         for page, bits in enumerate(folio.bits):
             if bits is not None and bits.exclusive:
                 pages["flags"][:, page] |= self._flags("anon_exclusive")
-            if bits is not None and folio.mapped == "ptes":
-                pages["_mapcount"][:, page] = folio.nr_mappings - 1
+        for page in range(folio.nr_pages):
+            if nr_ptes := folio.nr_ptes_of(page):
+                pages["_mapcount"][:, page] = nr_ptes - 1
         if second is None:
             return
+        second["_pincount"] = folio.fault == "pinned"
         second["_large_mapcount"] = folio.nr_entries - 1
-        if folio.mapped == "pmd":
-            second["_entire_mapcount"] = folio.nr_mappings - 1
-            second["_nr_pages_mapped"] = self._facts["ENTIRELY_MAPPED"]
-        elif folio.mapped == "ptes":
-            second["_nr_pages_mapped"] = folio.nr_mapped_pages
+        second["_entire_mapcount"] = folio.nr_huge - 1
+        nr_mapped = folio.nr_mapped_pages if folio.mapped != "pmd" else 0
+        second["_nr_pages_mapped"] = nr_mapped + self._facts["ENTIRELY_MAPPED"] * (
+            folio.nr_huge > 0
+        )
 
     def allocate(self, first_page: int, order: int, *, nr: int = 1) -> None:
         """Targets of spare pages: as get_new_folio() gives them out."""
@@ -103,10 +112,14 @@ class Memory:
         """Targets become what their sources were, all but the index, and the sources nobody's.
 
         The reference that is not an entry's is the one of folio_add_lru(), until the folio is on
-        a list. Source: folio_migrate_flags(), mm/migrate.c; mlock is not among what it copies.
+        a list. Source: folio_migrate_flags(), mm/migrate.c; neither mlock nor poison is among
+        what it copies. Nothing maps instead of an entry for bad memory.
         """
         dirty = {"dirty"} if folio.has_dirty_entry else set()
-        moved = replace(folio, flags=folio.flags - {"mlocked"} | dirty)
+        mlocked = {"mlocked"} if self._is_mlocked_again(folio) else set()
+        moved = replace(folio, flags=folio.flags - {"mlocked", "hwpoison"} | dirty | mlocked)
+        if folio.is_broken:
+            moved = replace(moved, mapped="unmapped")
         self.enter("dst", first_page, moved, nr=nr)
         self.unlink("dst", first_page, folio.order, nr=nr)
         self.leave(first_page, folio, reason, nr=nr)
@@ -137,6 +150,8 @@ class Memory:
         _, pages, second = self._folios("src", first_page, folio.order, nr)
         pages["flags"] &= ~self._flags("anon_exclusive")
         pages["flags"][:, 0] &= ~self._flags("active", "unevictable")
+        if self._mlocked and folio.nr_entries:
+            pages["flags"][:, 0] &= ~self._flags("mlocked")
         pages["_mapcount"] = -1
         pages["_refcount"][:, 0] = reason == "MEMORY_FAILURE"
         if second is not None:
@@ -145,6 +160,25 @@ class Memory:
             second["_nr_pages_mapped"] = 0
         self.dirty(first_page, folio, nr=nr)
         self.unlink("src", first_page, folio.order, nr=nr)
+
+    def put_back(self, first_page: int, folio: Folio) -> None:
+        """A source that was unmapped and is mapped again; an entry for bad memory stays.
+
+        Source: migrate_folio_undo_src(), mm/migrate.c; munlock_vma_folio(), mm/internal.h.
+        """
+        self.dirty(first_page, folio)
+        flags = self.fields("src")["flags"]
+        if self._mlocked and folio.nr_entries:
+            flags[first_page] &= ~self._flags("mlocked")
+            if self._is_mlocked_again(folio):
+                flags[first_page] |= self._flags("mlocked")
+        if folio.is_broken:
+            self.fields("src")["_mapcount"][first_page] = -1
+            self.fields("src")["_refcount"][first_page] = folio.nr_held
+
+    def _is_mlocked_again(self, folio: Folio) -> bool:
+        """Large folios are left to reclaim; source: __folio_add_anon_rmap(), mm/rmap.c."""
+        return self._mlocked and not folio.order and folio.nr_entries > 0 and not folio.is_broken
 
     def dirty(self, first_page: int, folio: Folio, *, nr: int = 1) -> None:
         """Sources that were unmapped: dirty if an entry was; source: try_to_migrate_one()."""
@@ -171,11 +205,25 @@ class Memory:
         Source: deferred_split_folio(), mm/huge_memory.c.
         """
         for where in SIDES:
-            seconds = [page + 1 for which, page in members if which == where]
+            seconds = [
+                page + 1
+                for which, page in members
+                if which == where and page not in self._underused
+            ]
             self.fields(where)["flags"][seconds] |= self._flags("partially_mapped")
-        offset = self._facts["folio._deferred_list"] - 2 * self._facts["sizeof.page"]
         queue = self._place.src_queue if side == "src" else self._place.dst_queue
-        self._link([(where, page + 2) for where, page in members], queue, offset)
+        self._link([(where, page + 2) for where, page in members], queue, self._queue_offset)
+
+    def unqueue(self, first_page: int) -> None:
+        """A source that is on the queue no longer; source: list_del_init(), linux/list.h."""
+        own = self._world("src").map + first_page * self._facts["sizeof.page"]
+        own += self._facts["folio._deferred_list"]
+        self._link([("src", first_page + 2)], own, self._queue_offset)
+
+    @property
+    def _queue_offset(self) -> int:
+        """Of its link in a folio's third page."""
+        return self._facts["folio._deferred_list"] - 2 * self._facts["sizeof.page"]
 
     def _link(self, members: Sequence[Member], head: int, offset: int) -> None:
         """A list of descriptors' links at an offset, behind a list head that is elsewhere."""
@@ -220,16 +268,18 @@ def _link_dtype(facts: Facts, offset: int) -> np.dtype[Any]:
 
 def laid_out(migration: Migration, facts: Facts, place: Place) -> Memory:
     """What migrate_pages() finds: sources isolated and listed, targets as they are allocated."""
-    memory = Memory(migration.nr_pages, facts, place, migration.spread)
-    waiting: list[Member] = []
+    memory = Memory(
+        *(migration.nr_pages, facts, place),
+        spread=migration.spread,
+        mlocked=migration.mlocked,
+        underused=migration.underused,
+    )
     for unit in migration.units:
         memory.enter("src", unit.first_page, unit.folio)
         memory.index("src", unit)
         if not migration.splits(unit.folio):
             memory.allocate(unit.first_page, unit.folio.order)
-        if unit.folio.fault == "partially-mapped":
-            waiting.append(("src", unit.first_page))
-    memory.queue("src", waiting)
+    memory.queue("src", [("src", page) for page in migration.waiting])
     for call, listed in enumerate(migration.calls):
         memory.list_sources((migration.first_page(number) for number in listed), call)
     return memory
@@ -295,6 +345,11 @@ def restored_huge(word: int, pfn: int, facts: Facts, *, folio_is_dirty: bool) ->
     return new
 
 
+def broken(pfn: int, facts: Facts) -> int:
+    """The entry that takes the place of one that mapped bad memory; try_to_migrate_one()."""
+    return pte.swap_entry(facts["SWP_HWPOISON"], pfn)
+
+
 def empty_tables(nr_mappings: int, nr_pmds: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
     """Entries and huge entries of address spaces in which nothing is mapped."""
     entries = tuple(np.zeros(nr_pmds * PAGES_PER_PMD, np.uint64) for _ in range(nr_mappings))
@@ -307,12 +362,13 @@ def tables(
     """Entries and huge entries of every address space, before."""
     entries, pmds = empty_tables(migration.nr_mappings, migration.nr_pmds)
     for unit in migration.units:
-        is_huge = unit.folio.mapped == "pmd"
-        for page, bits in enumerate(unit.folio.bits):
-            if bits is None:
-                continue
-            pfn, slot = place.src_pfn + unit.first_page + page, unit.first_slot + page
-            for space in range(unit.folio.nr_mappings):
+        folio = unit.folio
+        for space in range(folio.nr_mappings):
+            is_huge = folio.is_huge_in(space)
+            for page, bits in enumerate(folio.bits_in(space)):
+                if bits is None:
+                    continue
+                pfn, slot = place.src_pfn + unit.first_page + page, unit.first_slot + page
                 table = pmds[space] if is_huge else entries[space]
                 table[slot // PAGES_PER_PMD if is_huge else slot] = entry(
                     bits, pfn, facts, huge=is_huge

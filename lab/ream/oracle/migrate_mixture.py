@@ -50,6 +50,8 @@ def correctness_migrations() -> dict[str, Migration]:
         **_batches(),
         **_in_the_way(),
         **_modes_and_reasons(),
+        **_mapped_unlike(),
+        **split_migrations(),
     }
 
 
@@ -187,6 +189,43 @@ def _modes_and_reasons() -> dict[str, Migration]:
     }
 
 
+def _mapped_unlike() -> dict[str, Migration]:
+    """Two address spaces that do not map the same, and what may not be unmapped or has no page."""
+    small = Folio(0, (READ_ONLY,))
+    shared = Folio(4, (READ_ONLY,), nr_mappings=2)
+    both = Folio(PMD_ORDER, (READ_ONLY,), "both", nr_mappings=2)
+    huge = Folio(PMD_ORDER, mapped="pmd", underused=True)
+    exclusive = PteBits(dirty=False)
+    pinned = [Folio(order, (exclusive,), fault="pinned") for order in (0, 4)]
+    pinned.append(Folio(PMD_ORDER, (exclusive,), "pmd", fault="pinned"))
+    broken = replace(small, flags=frozenset({"uptodate", "hwpoison"}))
+    locked = [Folio(order, flags=frozenset({"uptodate", "mlocked"})) for order in (0, 0, 4)]
+    locked.append(Folio(PMD_ORDER, mapped="pmd", flags=frozenset({"uptodate", "mlocked"})))
+    held = [replace(folio, fault="extra-ref") for folio in locked]
+    return {
+        "hole-in-the-middle": _alone(replace(shared, holes=frozenset({5, 6}))),
+        "holes-at-the-ends": _alone(replace(shared, holes=frozenset({0, 1, 15}))),
+        "hole-extra-ref": _alone(replace(shared, holes=frozenset({3}), fault="extra-ref")),
+        "ptes-and-huge-entry": Migration((both, Folio(2), both)),
+        "ptes-and-huge-entry-sync": _alone(both, mode="sync"),
+        "ptes-and-huge-entry-extra-ref": _alone(replace(both, fault="extra-ref")),
+        "small-shared-by-turns": Migration((small, replace(small, nr_mappings=2)) * 3),
+        "underused-alone": _alone(huge),
+        "underused": Migration((huge, Folio(4), huge)),
+        "underused-extra-ref": _alone(replace(huge, fault="extra-ref")),
+        **{
+            f"pinned-{at}-{mode}": Migration((Folio(), folio, Folio(2)), mode)
+            for at, folio in enumerate(pinned)
+            for mode in ("async", "sync_light", "sync")
+        },
+        "hwpoison": Migration((small, broken, small)),
+        "hwpoison-two-mappings": _alone(replace(broken, nr_mappings=2)),
+        "hwpoison-extra-ref": Migration((small, replace(broken, fault="extra-ref"), small)),
+        "mlocked-memory": Migration((Folio(), *locked), mlocked=True),
+        "mlocked-memory-extra-ref": Migration((Folio(fault="extra-ref"), *held), mlocked=True),
+    }
+
+
 def split_migrations() -> dict[str, Migration]:
     """Migrations by name in which folios are split first; what hosts them has to be able to."""
     every_other = (PteBits(), None) * 8
@@ -290,10 +329,24 @@ class _Mixture:
             swapbacked=not self._happens(0.1),
             nr_mappings=nr_mappings,
             aligned=is_huge or not self._happens(0.2),
+            underused=is_huge and nr_mappings == 1 and self._happens(0.3),
         )
+        if nr_mappings > 1:
+            folio = self._mapped_unlike(folio)
         if self._splits and folio.queues and self._happens(0.3):
             return self._to_be_split(folio)
         return self._hindered(folio) if self._happens(self._fault_ratio) else folio
+
+    def _mapped_unlike(self, folio: Folio) -> Folio:
+        """The second address space may have huge entries of its own, or holes."""
+        if folio.mapped == "pmd" and self._happens(0.5):
+            return replace(folio, mapped="both")
+        if folio.mapped == "ptes" and folio.order and self._happens(0.3):
+            first = self._number(0, folio.nr_pages - 1)
+            last = self._number(first, folio.nr_pages - 1)
+            holes = frozenset(range(first, last + 1))
+            return replace(folio, holes=holes - {0} if len(holes) == folio.nr_pages else holes)
+        return folio
 
     def _to_be_split(self, folio: Folio) -> Folio:
         if self._happens(0.4):
@@ -321,10 +374,13 @@ class _Mixture:
         if self._happens(0.15):
             return replace(
                 folio, mapped="unmapped", ptes=(PteBits(),), nr_mappings=1,
+                holes=frozenset(), underused=False,
                 fault=self._one_of(("freed", "freed", "extra-ref")),
             )  # fmt: skip
+        if folio.nr_mappings == 1 and self._happens(0.15):
+            return replace(folio, ptes=(CLEAN,), fault="pinned")
         faults = ["extra-ref"]
-        if self._mode == "async" or not folio.queues:
+        if self._mode == "async" or not folio.may_queue:
             faults.append(f"poison:{self._number(0, folio.nr_pages - 1)}")
         if self._mode != "sync":
             faults.append("writeback")

@@ -15,6 +15,7 @@ from ream.oracle.memmap import Facts
 from ream.oracle.migrate import ANYTHING, After, node_stats_of
 from ream.oracle.migrate_call import EVENTS
 from ream.oracle.migrate_folios import (
+    PMD_ORDER,
     READ_ONLY,
     STOCK_BATCH_PAGES,
     Folio,
@@ -34,6 +35,8 @@ from ream.oracle.migrate_images import (
     restored,
     restored_huge,
 )
+
+ORDERS = range(PMD_ORDER + 1)
 
 
 def uniform_migration(
@@ -150,7 +153,7 @@ class _Buffer:
 
     def before(self) -> tuple[State, Memory]:
         """Memory before, and a copy to go on with."""
-        memory = Memory(self.nr_pages, self.facts, self.place, self.asked.spread)
+        memory = Memory(self.nr_pages, self.facts, self.place, spread=self.asked.spread)
         memory.enter("src", 0, self.folio, nr=len(self.heads))
         memory.allocate(0, self.folio.order, nr=len(self.heads))
         memory.fields("src")["index"][self.heads] = self._indices
@@ -220,4 +223,7 @@ def _after(buffer: _Buffer, state: State, *, queues: bool) -> After:
         src_queued=(),
         dst_queued=tuple(buffer.heads.tolist()) if queues else (),
         rss=(nr_pages,) * folio.nr_mappings,
+        rss_after=(nr_pages,) * folio.nr_mappings,
+        noted=frozenset(() if is_huge else range(folio.nr_mappings)),
+        nr_anon=tuple(nr_folios if order and order == folio.order else 0 for order in ORDERS),
     )

@@ -287,7 +287,7 @@ def _mixed(seed: int, facts: Mapping[str, int], place: Place) -> migrate.Case:
         faults = {draw.choice(FAULTS): draw.randint(1, 64), "timeout_ms": 30}
     return migrate.case_of(
         f"mixture-{seed}-{engine}",
-        mixture(seed),
+        mixture(seed, splits=True),
         facts,
         place,
         engine=engine,

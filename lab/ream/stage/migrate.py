@@ -66,7 +66,7 @@ LRU_OFFSET = 8
 """Of folio->lru in the first descriptor; native/migrate/expect.c."""
 
 QUEUE_OFFSET = 16
-"""Of _deferred_list in the third descriptor; native/migrate/expect.c."""
+"""Of _deferred_list in the third descriptor; native/migrate/queue.c."""
 
 NONE = "-"
 """Instead of the path of a file that there is none of."""
@@ -82,7 +82,8 @@ class Case:
     more than one where that makes a difference. deferrable: heads that a kernel may or may not
     leave to be split. heads: where each folio begins, in the order of the list, for plain copies
     of them; None: they are not measured. copies: whether pages are copied at all. faults: what the
-    software engine does wrong, by parameter.
+    software engine does wrong, by parameter. watched: whether it is looked at that nothing is
+    copied before a flush of its entries, and folios may be split; its time says nothing then.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Case:
     rounds: int = 1
     copies: bool = True
     flush: bool = False
+    watched: bool = False
     folio_bytes: int = PAGE_BYTES
     heads: NDArray[np.uint64] | None = None
     model: EngineModel | None = None
@@ -126,6 +128,7 @@ def case_of(
         channels=channels,
         faults=faults,
         rounds=rounds,
+        watched=True,
     )
 
 
@@ -152,7 +155,9 @@ def _numbers_of(after: After) -> Iterator[int]:
     yield from (after.events[name] for name in EVENTS)
     for name in STATS:
         yield from after.node_stats[name]
-    yield from (*after.rss, 0)[:2]
+    yield from (*after.rss_after, 0)[:2]
+    yield from (int(space in after.noted) for space in range(2))
+    yield from after.nr_anon
     yield from (after.nr_allocated, after.nr_put, after.nr_freed, after.nr_added)
     yield from (after.nr_drained, after.least_poison_reports)
     yield from (*after.batch_flushes, *after.single_flushes)
@@ -234,11 +239,13 @@ class _Writer:
             "reason": REASONS.index(migration.reason),
             "nr_pages": len(case.before.src),
             "nr_pmds": len(case.before.pmds[0]),
-            "vm_flags": sum(facts[f"VM_{flag}"] for flag in VM_FLAGS),
+            "vm_flags": sum(facts[f"VM_{flag}"] for flag in VM_FLAGS)
+            + facts["VM_LOCKED"] * migration.mlocked,
             "page_prot": PAGE_PROT,
             "rss": _commas((*case.after[0].rss, 0)[:2]),
             "nr_mappings": migration.nr_mappings,
             "no_copy": int(not case.copies),
+            "watched": int(case.watched),
             "engine": case.engine,
             "channels": case.channels,
             "setup_ns": case.model.setup_ns if case.model else 0,
@@ -248,6 +255,8 @@ class _Writer:
             "dst": files.path(case.before.dst),
             **self._tables(case.before),
             "no_target": self._numbers(migration.no_target),
+            "no_large_target": self._numbers(migration.no_large_target),
+            "queued": self._numbers(migration.waiting),
             "poisoned": self._numbers(migration.poisoned_pages),
             "deferrable": files.path(case.deferrable),
             "deferrable_flag": 1 << facts["PG_partially_mapped"],
@@ -307,7 +316,7 @@ def written_plan(
 
 
 def _check(facts: Facts) -> None:
-    """What native/migrate/expect.c and memory.c have as constants. Raises ReamError."""
+    """What native/migrate/expect.c, queue.c and memory.c have as constants. Raises ReamError."""
     known = {
         "page.lru": (facts["page.lru"], LRU_OFFSET),
         "sizeof.page": (facts["sizeof.page"], STRUCT_PAGE_BYTES),

@@ -139,7 +139,7 @@ static void zone_is_locked(const struct pglist_data *pgdat, bool interrupts_off)
 {
 	if (!interrupts_off)
 		breaks("zone->lock is taken with interrupts on");
-	if (world.is_growing && !spin_is_locked(&pgdat->node_size_lock))
+	if (world.is_growing && !raw_spin_is_locked(&pgdat->node_size_lock.rlock))
 		breaks("the zone grows while node_size_lock is not held");
 	if (!world.is_growing && pgdat->first_deferred_pfn != ULONG_MAX)
 		breaks("a thread frees pages while the zone can still grow");

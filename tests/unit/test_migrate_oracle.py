@@ -272,7 +272,8 @@ def test_a_pinned_folio_keeps_its_entries() -> None:
     assert np.array_equal(answer.state.src, was.src)
     assert [pages(was.src)["_refcount"][page] for page in (0, 4)] == [6, 1026]
     assert tails(was.src)["_pincount"][1] == 1
-    assert answer.batch_flushes == (0, 1)
+    tries = 2 * 10
+    assert answer.batch_flushes == (0, tries + 1)  # after each, or once after all, or never
     assert answer.noted == frozenset()
 
 

@@ -236,7 +236,7 @@ class Call:
         member: Member = ("src", self.units[number].first_page)
         if member in self.queues["src"]:
             self.queues["src"].remove(member)
-        self.nr_batch_flushes += 1
+        self.nr_batch_flushes += 1 + self._batch_has_entries
         self._call_has_entries = True
         self.noted.update(filter(folio.nr_entries_in, range(folio.nr_mappings)))
         pieces = self.units[number].pieces()
@@ -248,7 +248,7 @@ class Call:
         batch.stats["nr_thp_failed"] += folio.is_huge
 
     def _try_to_unmap(self, folio: Folio, mode: Mode) -> None:
-        """An entry of a pinned folio comes back at once; a flush for that may be spared.
+        """An entry of a pinned folio comes back at once; each try may be flushed, or none.
 
         Source: folio_try_share_anon_rmap_pte() and its callers.
         """
@@ -256,6 +256,7 @@ class Call:
             self.most_single_flushes += folio.nr_entries
         elif folio.fault == "pinned":
             self._batch_has_entries = True
+            self.nr_batch_flushes += 1
 
     def _unmap(self, number: int, mode: Mode) -> None:
         """Source: try_to_migrate_one(), mm/rmap.c; set_pmd_migration_entry(), huge_memory.c."""

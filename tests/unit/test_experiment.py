@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ream.errors import BadUsage
 from ream.experiment import format_size, load, make_row, parse_size
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.experiment.shape import FINER_LAUNCHES, MOST_FINER
 from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
 from ream.stage.zone_device import halved
@@ -309,6 +310,21 @@ def test_rounds_and_launches_can_be_set_within_reason(tmp_path: Path) -> None:
     assert experiment.resized() == experiment
     with pytest.raises(BadUsage, match=r"rounds: must be between 1 and 1000 \(it is 0\)"):
         experiment.resized(rounds=0)
+
+
+def test_few_rows_are_sampled_as_often_as_the_time_of_all_allows() -> None:
+    whole = load(EXPERIMENTS / "fork.toml").at("native").unasked()
+    one = whole.only(["fork-64k"])
+    finer = one.finer(whole)
+    nr_samples, planned = (it.launches * it.rows[0].rounds for it in (finer, one))
+    assert nr_samples == MOST_FINER * planned
+    assert finer.launches == FINER_LAUNCHES * one.launches
+    assert whole.finer(whole) == whole
+    half = whole.model_copy(update={"rows": whole.rows[::2]})
+    of_half = half.finer(whole)
+    assert sum(row.rounds for row in of_half.rows) * of_half.launches <= sum(
+        row.rounds * row.nr_ptes // whole.rows[0].nr_ptes * whole.launches for row in whole.rows
+    )
 
 
 def test_an_unknown_row_is_refused_with_those_there_are(tmp_path: Path) -> None:

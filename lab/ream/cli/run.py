@@ -196,6 +196,8 @@ def run(
         raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
+    if stage == "native" and (series or control) and launches is None and rounds is None:
+        asked = asked.finer(whole.at(stage).unasked())
     if stage == "live" and (series or per_patch or tree):
         raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
     slowed = control_of(control, stage)

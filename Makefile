@@ -37,7 +37,7 @@ test-vm: setup-test ## all images, debug kernels, selftests, every patch built: 
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
-	@PYTHONPATH=lab $(PYTHON) tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
+	@PYTHONPATH=lab:. $(PYTHON) tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

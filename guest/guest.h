@@ -175,17 +175,32 @@ void copy_by(const char *name, const char *parts);
  */
 void model_engine(const char *model);
 
-/* zone_device.c: make ready what binds region0, which nobody has bound then */
+/* pmem.c: make ready what binds region0, which nobody has bound then */
 void prepare_pmem(void);
 
-/* Experiments. Each returns whether all went well. */
-bool run_zone_device(void);
-bool run_fork(void);
-bool run_migrate(void);
-bool run_migrate_soak(void);
-bool run_compact(void);
-bool run_deferred_init(void);
-bool run_selftests(void);
-bool run_shell(void);
+/* Experiments. */
+
+struct experiment {
+	const char *name;
+	bool (*run)(void);	/* whether all went well */
+	struct experiment *next;
+};
+
+/* Have experiment=NAME mean this one. */
+void add_experiment(struct experiment *experiment);
+
+/*
+ * What a file registers before main() begins, which names none: a guest knows
+ * the experiments that it was linked with.
+ */
+#define GUEST_EXPERIMENT(called, function)				\
+	static __attribute__((constructor)) void add_##function(void)	\
+	{								\
+		static struct experiment experiment = {			\
+			.name = (called), .run = (function),		\
+		};							\
+									\
+		add_experiment(&experiment);				\
+	}
 
 #endif

@@ -2,14 +2,9 @@
 /*
  * PID 1 of a guest: make a minimal system, do one experiment, power off.
  *
- *   experiment=zone-device ...   zone_device.c
- *   experiment=fork ...          fork.c
- *   experiment=migrate ...       migrate.c
- *   experiment=migrate-soak ...  migrate.c
- *   experiment=compact ...       compact.c
- *   experiment=deferred-init     deferred.c
- *   experiment=selftests ...     selftests.c
- *   experiment=shell             selftests.c
+ *   experiment=NAME ...  and whatever other words it needs
+ *
+ * Experiments register themselves: experiments/NAME/guest.c, and selftests.c.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -25,19 +20,7 @@
 #define PROTOCOL_VERSION 1
 #define MOST_WORDS 32	/* the kernel passes no more to its init */
 
-static const struct {
-	const char *name;
-	bool (*run)(void);
-} experiments[] = {
-	{ "zone-device", run_zone_device },
-	{ "fork", run_fork },
-	{ "migrate", run_migrate },
-	{ "migrate-soak", run_migrate_soak },
-	{ "compact", run_compact },
-	{ "deferred-init", run_deferred_init },
-	{ "selftests", run_selftests },
-	{ "shell", run_shell },
-};
+static struct experiment *experiments;
 
 static struct {
 	const char *text;
@@ -45,6 +28,12 @@ static struct {
 } words[MOST_WORDS];
 
 static bool host_listens;
+
+void add_experiment(struct experiment *experiment)
+{
+	experiment->next = experiments;
+	experiments = experiment;
+}
 
 const char *word(const char *key)
 {
@@ -213,10 +202,10 @@ int main(int argc, char **argv)
 		give_up(0, "no virtio port is named ream");
 
 	name = needed_word("experiment");
-	for (size_t i = 0; i < sizeof(experiments) / sizeof(experiments[0]); i++) {
-		if (strcmp(name, experiments[i].name))
+	for (struct experiment *one = experiments; one; one = one->next) {
+		if (strcmp(name, one->name))
 			continue;
-		ok = experiments[i].run();
+		ok = one->run();
 		if (host_listens) {
 			fprintf(message_begin("end"), "{\"ok\": %s}",
 				ok ? "true" : "false");

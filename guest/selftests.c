@@ -62,7 +62,7 @@ static void use_swap(const char *device)
 		give_up(errno, "swap to %s", device);
 }
 
-bool run_selftests(void)
+static bool run_selftests(void)
 {
 	const char *programs = word("run");
 	const char *swap = word("swap");
@@ -97,7 +97,7 @@ static void use_terminal(void)
 		close(terminal);
 }
 
-bool run_shell(void)
+static bool run_shell(void)
 {
 	static const char *const argv[] = { "/bin/sh", "-l", NULL };
 	/* Links to itself for ls and the rest. */
@@ -113,3 +113,6 @@ bool run_shell(void)
 	run_program(argv, NO_DEADLINE);
 	return true;
 }
+
+GUEST_EXPERIMENT("selftests", run_selftests)
+GUEST_EXPERIMENT("shell", run_shell)

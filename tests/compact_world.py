@@ -3,10 +3,10 @@
 
 from typing import cast
 
-from ream.experiment import Compact, CompactRow, load
-from ream.paths import EXPERIMENTS
+from experiments.compact.rows import Compact, CompactRow
+from ream.experiment import named
 
-SHIPPED = cast(Compact, load(EXPERIMENTS / "compact.toml"))
+SHIPPED = cast(Compact, named("compact"))
 
 LINES = ("baseline", "dma", "busy-baseline", "busy-dma")
 """Rows that are the lines of the published table."""

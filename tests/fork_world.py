@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ream.oracle.fork import fork, zap
-from ream.oracle.fork_cases import (
+from experiments.fork.oracle.cases import (
     correctness_mappings,
 )
-from ream.oracle.fork_images import (
+from experiments.fork.oracle.fork import fork, zap
+from experiments.fork.oracle.images import (
     Moment,
     State,
     initial,

@@ -7,12 +7,12 @@ from dataclasses import fields
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.migrate.oracle.folios import PSE, Folio, Migration, Unit
+from experiments.migrate.oracle.images import State, before
+from experiments.migrate.oracle.migrate import ANYTHING, After, deferrable
 from migrate_world import FACTS, PLACE, chain, pages, tails
 from ream.oracle import pte
 from ream.oracle.mapping import PAGES_PER_PMD
-from ream.oracle.migrate import ANYTHING, After, deferrable
-from ream.oracle.migrate_folios import PSE, Folio, Migration, Unit
-from ream.oracle.migrate_images import State, before
 
 
 def same(one: State, other: State) -> bool:

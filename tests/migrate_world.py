@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ream.oracle.fork_images import page_dtype
+from experiments.fork.oracle.images import page_dtype
+from experiments.migrate.oracle.folios import Migration, Place
+from experiments.migrate.oracle.migrate import After, migrate
 from ream.oracle.memmap import descriptor_dtype, first_tail_dtype
-from ream.oracle.migrate import After, migrate
-from ream.oracle.migrate_folios import Migration, Place
 
 MADE_UP = """
 sizeof.page=64 page.flags=0 page.lru=8 page.compound_head=8 page.mapping=24 page.index=32

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from ream.experiment import Experiment, Row, load
+from ream.experiment import Row, named
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import BESIDE, Sample
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables
 from ream.record.machine import Conditions, Machine
 from ream.record.receipt import Kernel, Ream, Receipt, Settings
@@ -25,7 +22,7 @@ from ream.report.summary import summarise
 RUN_ID = "20261121T0215{number:02}Z-zone-device-native-ab12"
 VARIANTS = {"before": 6.0, "before-again": 6.0, "published": 3.0, "ream": 1.5}
 LAUNCHES, ROUNDS = 4, 2
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 
 
 def made(
@@ -35,7 +32,7 @@ def made(
 
     made_by: the digest of what made run.json; None: of what this checkout does.
     """
-    asked = load(EXPERIMENTS / f"{experiment}.toml")
+    asked = named(experiment)
     asked = asked.model_copy(update={"rows": asked.rows[:2], "launches": LAUNCHES})
     rows = (asked.rows[0], _changed(asked.rows[1]))
     run_id = RUN_ID.format(number=number)
@@ -76,9 +73,7 @@ def made(
             "schema": 1,
             "run": run_id,
             "stage": "native",
-            "experiment": TypeAdapter(Experiment).dump_python(
-                asked, mode="json", exclude_unset=True, by_alias=True
-            ),
+            "experiment": asked.model_dump(mode="json", exclude_unset=True, by_alias=True),
             RAN: ran.model_dump(mode="json"),
         }
         record.write(PLAN, pretty(plan))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables others published, as experiments/published/ keeps them: facts with their sources."""
+"""Tables others published, as experiments/*/published.toml keeps them: facts with their sources."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from ream.errors import BadUsage
 from ream.experiment.shape import BEFORE, PUBLISHED, PublishedRef, RowBase
+from ream.folders import table_files
 from ream.nearest import hint
 from ream.values import Name, Scalar, Scalars, Sealed, Texts, Tuple, Value, faults, read_toml
 
@@ -225,15 +226,16 @@ def load_file(path: Path) -> tuple[Table, ...]:
         raise faults(str(path), cause) from cause
 
 
-def load_tables(directory: Path) -> tuple[Table, ...]:
-    """Every table of every file of a directory, by file name.
+def load_tables(*more: Path) -> tuple[Table, ...]:
+    """Every table of every experiment of this checkout, and of the files `more` that there are.
 
     Raises BadUsage with the faults of the first faulty file, or if two tables share an id.
     """
-    tables = [table for path in sorted(directory.glob("*.toml")) for table in load_file(path)]
+    paths = dict.fromkeys([*table_files(), *(path for path in more if path.is_file())])
+    tables = [table for path in paths for table in load_file(path)]
     ids = [table.id for table in tables]
     if twice := sorted({name for name in ids if ids.count(name) > 1}):
-        raise BadUsage(f"{directory}: more than one table is called {', '.join(twice)}")
+        raise BadUsage(f"published tables: more than one table is called {', '.join(twice)}")
     return tuple(tables)
 
 

@@ -18,7 +18,7 @@ TCG = ("run", "compact", "--accel", "tcg")
         ),
         (["--row", "batch-32"], "compact has no row batch-32 (--stage native has it)"),
         (["--stage", "native", "--row", "dma"], "no row dma (--stage vm has it)"),
-        (["--size", "1GiB"], "choose rows of compact with --row"),
+        (["--set", "device_bytes=1GiB"], "device_bytes: no field of a row"),
         (["--memory", "16GiB"], "whose size is the row's node_bytes"),
         (["--numa", "8GiB,cpus=0", "--numa", "8GiB"], "whose size is the row's node_bytes"),
         (["--icount"], "leave out busy-baseline, busy-dma, dma-two-cpus with --row"),

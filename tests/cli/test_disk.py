@@ -60,7 +60,19 @@ def test_a_disk_that_fills_up_in_a_run_keeps_its_rounds_to_go_on_with(
     ream, ream_started, small_disk
 ) -> None:
     runs, filler = (disk := small_disk("18m")) / "runs", disk / "filler"
-    words = ("run", "--size", "1GiB", "--launches", "2", "--rounds", "3", "--seed", "7")
+    words = (
+        "run",
+        "--row",
+        "small-256MB",
+        "--set",
+        "device_bytes=1GiB",
+        "--launches",
+        "2",
+        "--rounds",
+        "3",
+        "--seed",
+        "7",
+    )
     process = ream_started(*words, "--output", str(runs))
     deadline = time.monotonic() + 300
     while not any(ROUND in one.read_text() for one in runs.glob(".*/journal.jsonl")):

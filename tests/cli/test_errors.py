@@ -21,23 +21,43 @@ BROKEN_PIPE = 141
         (
             ["run", "quux"],
             (
-                "no experiment 'quux'; there is compact, deferred-init, fork, migrate, zone-device,"
-                " or give a .toml file"
+                "no experiment 'quux'; there is compact, deferred-init, fork, migrate, null,"
+                " zone-device, or give a folder or a .toml file"
             ),
         ),
         (["run", "zone-devise"], "no experiment 'zone-devise' (did you mean zone-device?); there"),
         (["shell", "--variant", "reem"], "no variant 'reem' (did you mean ream?); there is before"),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
-        (["run", "--size", "0"], "a size of 0 leaves nothing to measure"),
-        (["run", "--size", "200MiB"], "not a whole number of sections of 128 MiB"),
-        (["run", "--size", "many"], "not a size"),
-        (["run", "--size", "1GiB", "--order", "19"], "order"),
-        (["run", "--size", "1GiB", "--type", "RAM"], "type"),
-        (["run", "--size", "256MiB", "--order", "18"], "another size, or order 0 to 16"),
+        (
+            ["run", "--row", "small-256MB", "--set", "device_bytes=0"],
+            "a size of 0 leaves nothing to measure",
+        ),
+        (
+            ["run", "--row", "small-256MB", "--set", "device_bytes=200MiB"],
+            "not a whole number of sections of 128 MiB",
+        ),
+        (["run", "--row", "small-256MB", "--set", "device_bytes=many"], "not a size"),
+        (["run", "--row", "small-256MB", "--set", "order=19"], "order"),
+        (["run", "--row", "small-256MB", "--set", "type=RAM"], "type"),
         (["run", "--row", "small-256MB", "--set", "order=18"], "another size, or order 0 to 16"),
-        (["run", "--size", "1GiB", "--type", "PRIVATE", "--altmap"], "types FS_DAX and GENERIC"),
-        (["run", "--size", "1GiB", "--order", "18", "--altmap"], "the map takes the whole device"),
-        (["run", "--order", "9"], "describe a row made by --size"),
+        (
+            ["run", "--row", "small-256MB", "--set", "type=PRIVATE", "--set", "altmap=true"],
+            "types FS_DAX and GENERIC",
+        ),
+        (
+            [
+                "run",
+                "--row",
+                "small-256MB",
+                "--set",
+                "device_bytes=1GiB",
+                "--set",
+                "order=18",
+                "--set",
+                "altmap=true",
+            ],
+            "the map takes the whole device",
+        ),
         (["run", "--row", "quux"], "zone-device has no row quux; it has fsdax-100GB"),
         (["run", "--rounds", "0"], "rounds: must be between 1 and"),
         (["run", "--launches", "-1"], "launches: must be between 1 and"),
@@ -50,7 +70,7 @@ BROKEN_PIPE = 141
         (["run", "--stage", "vm", "--accel", "tcg", "-m", "2GiB"], "cannot hold fsdax"),
         (["run", "--stage", "vm", "--numa", "many"], "--numa many"),
         (["run", "--stage", "vm", "--numa-distance", "0-1"], "not FROM,TO=DISTANCE"),
-        (["run", "--stage", "vm", "--size", "1GiB", "--order", "3"], "order 0, altmap"),
+        (["run", "--stage", "vm", "--row", "fsdax-bind", "--set", "order=3"], "order 0, altmap"),
         (["run", "--stage", "vm", "--row", "fsdax-100GB"], "fsdax-100GB (--stage native has it)"),
         (["run", "fork", "--row", "frok-64k"], "fork has no row frok-64k (did you mean fork-64k"),
         (["plan", "fork", "--row", "live-fork-4k"], "live-fork-4k (--stage live has it) in fork"),
@@ -191,7 +211,18 @@ def test_a_missing_compiler_is_said_with_the_way_out(ream, tmp_path: Path) -> No
 
 
 def test_a_device_of_any_size_can_be_asked_for(ream) -> None:
-    answer = ream("run", "--size", "64TiB", "--launches", "1", "--rounds", "1", "--dry-run")
+    answer = ream(
+        "run",
+        "--row",
+        "small-256MB",
+        "--set",
+        "device_bytes=64TiB",
+        "--launches",
+        "1",
+        "--rounds",
+        "1",
+        "--dry-run",
+    )
     assert answer.code == 0
     assert "64 TiB" in answer.out
 

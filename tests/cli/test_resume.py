@@ -16,7 +16,19 @@ from interrupted import Started, interrupt, wait_for_rounds
 from ream.paths import CHECKOUT
 
 USAGE = 2
-SMALL = ("run", "--size", "1GiB", "--launches", "2", "--rounds", "4", "--seed", "7")
+SMALL = (
+    "run",
+    "--row",
+    "small-256MB",
+    "--set",
+    "device_bytes=1GiB",
+    "--launches",
+    "2",
+    "--rounds",
+    "4",
+    "--seed",
+    "7",
+)
 
 
 @pytest.fixture

@@ -14,13 +14,15 @@ import pytest
 from ream.cli import app
 from ream.manual import roff
 from ream.manual.tree import Page, pages
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, EXPERIMENTS
 
 PAGES = pages(app)
 COMMANDS = {page.name: page for page in PAGES if page.name}
 ANYWHERE = PAGES[0]
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{n}.md" for n in
-             ("method", "bias", "format", "results")))  # fmt: skip
+             ("method", "bias", "format", "results")),
+             *(f"experiments/{path.parent.name}/README.md"
+               for path in sorted(EXPERIMENTS.glob("*/README.md"))))  # fmt: skip
 LAUNCHER_WORDS = {"--no-install"}
 
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)

@@ -112,7 +112,19 @@ def test_a_run_that_is_resumed_has_the_same_variants(
 
 
 def test_where_every_series_is_wrong_nothing_is_left_to_measure(ream, records: Path) -> None:
-    ran = ream("run", "--size", "256MiB", "--launches", "1", "--rounds", "1", *CRASHES, *STOPS)
+    ran = ream(
+        "run",
+        "--row",
+        "small-256MB",
+        "--set",
+        "device_bytes=256MiB",
+        "--launches",
+        "1",
+        "--rounds",
+        "1",
+        *CRASHES,
+        *STOPS,
+    )
     assert (ran.code, ran.out) == (5, "")
     for said in (": zone-null: SIGSEGV at ", ": stops: BUG at "):
         assert said in ran.err

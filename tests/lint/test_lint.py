@@ -12,10 +12,14 @@ import pytest
 
 from ream.errors import CannotRunHere
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, NATIVE, cache_dir
+from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
 from ream.stage.link import COMPILER_FLAGS, is_kernel_side
 
 LONGEST_FILE = 600
+
+PYTHON = ("lab", "experiments", "tests")
+
+INCLUDES = tuple(f"-I{place}" for place in (NATIVE / "host", GUEST, WORKLOADS))
 
 SPDX = "SPDX-License-Identifier: GPL-2.0-only"
 
@@ -115,11 +119,11 @@ def none_of(faults: Iterable[str]) -> None:
 
 
 def test_python_obeys_ruff() -> None:
-    judge(sys.executable, "-m", "ruff", "check", "lab", "tests")
+    judge(sys.executable, "-m", "ruff", "check", *PYTHON)
 
 
 def test_python_is_formatted() -> None:
-    judge(sys.executable, "-m", "ruff", "format", "--check", "--diff", "lab", "tests")
+    judge(sys.executable, "-m", "ruff", "format", "--check", "--diff", *PYTHON)
 
 
 def test_python_is_typed() -> None:
@@ -163,7 +167,7 @@ def test_c_compiles_without_a_warning() -> None:
     if not user_side_c():
         pytest.skip("no C yet")
     for path in user_side_c():
-        flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", f"-I{NATIVE / 'host'}")
+        flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", *INCLUDES)
         judge("gcc", *flags, str(path))
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.fork.programs import FORK_FOLIOS
 from ream.settings import Door, sole_door
 from ream.stage.live import offered_kib, why_not
-from ream.stage.workload import FORK_FOLIOS, build_workload
+from ream.stage.workload import build_workload
 
 TEST_BYTES = 64 << 20
 THP = Path("/sys/kernel/mm/transparent_hugepage")

@@ -17,22 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from experiments.compact.live import PROACTIVE, plan_here, read_sample, why_not_compact
+from experiments.compact.programs import COMPACT_THP, HOG
 from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, WORKLOADS
 from ream.session.restore import restore_settings
 from ream.stage.live import THP
-from ream.stage.live_compact import PROACTIVE, plan_here, read_sample, why_not_compact
 from ream.stage.memory import available_bytes
-from ream.stage.workload import (
-    COMPACT_THP,
-    COMPILER,
-    HOG,
-    SOURCES,
-    WORKLOADS,
-    build_workload,
-    run_workload,
-)
+from ream.stage.workload import COMPILER, build_workload, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -61,7 +54,7 @@ RUNS = """
 import os
 import sys
 from pathlib import Path
-from ream.stage import live_compact
+from experiments.compact import live as live_compact
 
 programs, work, nr_huge, holes = sys.argv[1:]
 live_compact.build_workload = lambda name, _work: Path(programs, name)
@@ -93,10 +86,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hog, and the workload, whose machine is wrong where REAM_WRONG says so: their folder."""
     work = tmp_path_factory.mktemp("wrong")
-    sources = (*(WORKLOADS / name for name in SOURCES[COMPACT_THP]), HERE / "wrong_compact.c")
+    sources = (*COMPACT_THP.sources, HERE / "wrong_compact.c")
     wraps = (f"-Wl,--wrap={name}" for name in WRAPPED)
-    out = ("-o", str(work / COMPACT_THP))
-    run(Command((*COMPILER, *map(str, sources), *wraps, *out), work, DEADLINE_S))
+    out = ("-o", str(work / COMPACT_THP.name))
+    run(Command((*COMPILER, f"-I{WORKLOADS}", *map(str, sources), *wraps, *out), work, DEADLINE_S))
     build_workload(HOG, work)
     return work
 
@@ -128,7 +121,7 @@ def words(program: Path, *more: str, reserve: int = 1 << 28) -> tuple[str, ...]:
 
 def gone_wrong(programs: Path, monkeypatch: pytest.MonkeyPatch, what: str, *more: str) -> str:
     monkeypatch.setenv("REAM_WRONG", what)
-    return run_workload(words(programs / COMPACT_THP, *more), programs, DEADLINE_S)
+    return run_workload(words(programs / COMPACT_THP.name, *more), programs, DEADLINE_S)
 
 
 @pytest.mark.usefixtures("_settings_kept")
@@ -139,7 +132,7 @@ def test_huge_pages_are_had_by_compaction_or_the_reason_is_said(tmp_path: Path) 
         (sys.executable, "-P", "-m", "ream", "run", "compact.toml", "--stage", "live", "--json"),
         env={
             **os.environ,
-            "PYTHONPATH": str(CHECKOUT / "lab"),
+            "PYTHONPATH": f"{CHECKOUT / 'lab'}:{CHECKOUT}",
             "XDG_DATA_HOME": str(tmp_path / "data"),
         },
         cwd=tmp_path,
@@ -169,7 +162,9 @@ def test_huge_pages_are_had_by_compaction_or_the_reason_is_said(tmp_path: Path) 
 def test_a_sample_says_what_was_asked_and_what_came(
     programs: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:
-    said = gone_wrong(programs, monkeypatch, "stalls", *(("--hog", str(programs / HOG)) * busy))
+    said = gone_wrong(
+        programs, monkeypatch, "stalls", *(("--hog", str(programs / HOG.name)) * busy)
+    )
     sample = read_sample(said)
     assert sample.asked == NR_HUGE
     assert sample.allocated == sample.compacted <= NR_HUGE
@@ -215,7 +210,7 @@ def test_memory_is_given_back_at_the_first_sign_that_others_need_it(
 
 
 def test_a_reserve_that_is_not_there_is_refused(programs: Path) -> None:
-    argv = words(programs / COMPACT_THP, reserve=1 << 50)
+    argv = words(programs / COMPACT_THP.name, reserve=1 << 50)
     with pytest.raises(CannotRunHere, match="are to stay so"):
         run_workload(argv, programs, DEADLINE_S)
 
@@ -225,7 +220,7 @@ def test_ballast_ends_at_the_reserve_and_says_what_is_lacking(programs: Path) ->
     """There is no plan for that: who asks for it has not asked `plan_memory`."""
     reserve = available_bytes() - (256 << 20)
     with pytest.raises(CannotRunHere, match=r"in huge pages are free yet|are to stay so"):
-        run_workload(words(programs / COMPACT_THP, reserve=reserve), programs, DEADLINE_S)
+        run_workload(words(programs / COMPACT_THP.name, reserve=reserve), programs, DEADLINE_S)
 
 
 @pytest.mark.usefixtures("_measurable")
@@ -255,7 +250,7 @@ def test_wrong_words_are_refused_with_exit_2(
     programs: Path, options: tuple[str, ...], complaint: str
 ) -> None:
     said = subprocess.run(
-        (str(programs / COMPACT_THP), *options),
+        (str(programs / COMPACT_THP.name), *options),
         capture_output=True,
         text=True,
         timeout=60,
@@ -278,7 +273,7 @@ def test_memory_is_back_after_sigkill_at_a_random_moment(programs: Path) -> None
     draw = random.Random(3)
     for _ in range(NR_KILLED):
         plan = plan_here(NR_HUGE, HOLES, None)
-        argv = words(programs / COMPACT_THP, reserve=plan.reserve)
+        argv = words(programs / COMPACT_THP.name, reserve=plan.reserve)
         with subprocess.Popen(
             argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process:
@@ -315,7 +310,7 @@ def frames_of_holes(pid: int) -> list[list[int]]:
 @pytest.mark.usefixtures("_measurable")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees page frames")
 def test_of_each_block_of_physical_memory_every_second_page_is_a_hole(programs: Path) -> None:
-    argv = words(programs / COMPACT_THP)
+    argv = words(programs / COMPACT_THP.name)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -353,7 +348,7 @@ def runs(
 ) -> Iterator["subprocess.Popen[str]"]:
     """What starts a run for every line; says its pid as it begins, its exit code as it ends."""
     monkeypatch.setenv("REAM_WRONG", "stalls")
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT / "lab"))
+    monkeypatch.setenv("PYTHONPATH", f"{CHECKOUT / 'lab'}:{CHECKOUT}")
     argv = (sys.executable, "-c", RUNS, str(programs), str(tmp_path), str(NR_HUGE), str(HOLES))
     with (
         (tmp_path / "said").open("w") as said,

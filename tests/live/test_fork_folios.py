@@ -11,21 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.fork.live import FolioSample, measure_folios, read_samples
+from experiments.fork.programs import FORK_FOLIOS
 from ream.command import Command, run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.paths import WORKLOADS
 from ream.settings import Door, Setting
-from ream.stage.live import (
-    FOLIO_KIB,
-    THP,
-    FolioSample,
-    measure_folios,
-    nr_redone,
-    plan_settings,
-    read_samples,
-    visits,
-    why_not,
-)
-from ream.stage.workload import COMPILER, FORK_FOLIOS, SOURCES, WORKLOADS, run_workload
+from ream.stage.live import FOLIO_KIB, THP, nr_redone, plan_settings, visits, why_not
+from ream.stage.workload import COMPILER, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -43,11 +36,19 @@ def words(program: Path, kib: int, ops: Sequence[str] = ALL_OPS, *more: str) -> 
 def wrong(wrapped: str, work: Path) -> Path:
     """The workload, with one function of tests/live/wrong.c in place of the true one."""
     out = work / f"wrong-{wrapped}"
-    sources = (*(WORKLOADS / name for name in SOURCES[FORK_FOLIOS]), HERE / "wrong.c")
+    sources = (*FORK_FOLIOS.sources, HERE / "wrong.c")
     # All of wrong.c is linked, so what it calls has to be there for each.
     reals = ("fork", "munmap", "madvise", "folios_hold")
     others = (f"-Wl,--defsym=__real_{name}={name}" for name in reals if name != wrapped)
-    argv = (*COMPILER, *map(str, sources), f"-Wl,--wrap={wrapped}", *others, "-o", str(out))
+    argv = (
+        *COMPILER,
+        f"-I{WORKLOADS}",
+        *map(str, sources),
+        f"-Wl,--wrap={wrapped}",
+        *others,
+        "-o",
+        str(out),
+    )
     run(Command(argv, work, DEADLINE_S))
     return out
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import BadUsage, CannotRunHere
-from ream.stage.live import visits
-from ream.stage.live_migrate import (
+from experiments.migrate.live import (
     MoveSample,
     measure_moves,
     memory_nodes,
     read_moves,
     why_not_move,
 )
-from ream.stage.workload import MOVE_FOLIOS, build_workload, run_workload
+from experiments.migrate.programs import MOVE_FOLIOS
+from ream.errors import BadUsage, CannotRunHere
+from ream.stage.live import visits
+from ream.stage.workload import build_workload, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from ream.experiment import load
+from experiments.fork import plan as fork
+from experiments.migrate import plan as migrate
+from experiments.zone_device.plan import NativeRow, predicted_plan
+from ream.experiment import named
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, NATIVE, SERIES, cache_dir
-from ream.stage import fork, migrate
+from ream.paths import EXPERIMENTS, SERIES, cache_dir
 from ream.stage.bench import Bench, build_bench
 from ream.stage.link import Program
 from ream.stage.native import Build, End, launch_once, read_build
-from ream.stage.zone_device import NativeRow, predicted_plan
 from ream.variants import Variant, choose_variants
 
 PATCHES = Path(__file__).parent / "patches"
-ZONE_DEVICE = NATIVE / "zone_device"
+ZONE_DEVICE = EXPERIMENTS / "zone_device" / "native"
 
 _LAUNCHES = count(1)
 
@@ -97,7 +98,7 @@ def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 def shipped() -> tuple[Variant, ...]:
     """before, before-again, published and ream."""
-    return choose_variants(load(EXPERIMENTS / "zone-device.toml"))
+    return choose_variants(named("zone-device"))
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +120,7 @@ def patched(rig: Rigger) -> Callable[[str], Rig]:
 @pytest.fixture(scope="session")
 def fork_rig(rig: Rigger) -> Rig:
     """The fork experiment's before, before-again, published and ream."""
-    return rig(choose_variants(load(EXPERIMENTS / "fork.toml")), folder=fork.FOLDER)
+    return rig(choose_variants(named("fork")), folder=fork.FOLDER)
 
 
 @pytest.fixture(scope="session")
@@ -136,7 +137,7 @@ def wrong_fork(rig: Rigger) -> Callable[..., Rig]:
 @pytest.fixture(scope="session")
 def migrate_rig(rig: Rigger) -> Rig:
     """The migrate experiment's before, before-again, published and ream."""
-    return rig(choose_variants(load(EXPERIMENTS / "migrate.toml")), folder=migrate.FOLDER)
+    return rig(choose_variants(named("migrate")), folder=migrate.FOLDER)
 
 
 @pytest.fixture(scope="session")

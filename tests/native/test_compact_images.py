@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from experiments.compact.hosted import plan_of, suit
+from experiments.compact.rows import CompactRow
+from experiments.migrate.oracle.folios import Migration
+from experiments.migrate.oracle.mixture import mixture
+from experiments.migrate.plan import Kind, Timed, case_of, place_of, timed_plan, written_plan
 from ream.errors import VerificationFailed
-from ream.experiment import load
-from ream.experiment.compact import CompactRow
-from ream.oracle.migrate_folios import Migration
-from ream.oracle.migrate_mixture import mixture
-from ream.paths import EXPERIMENTS
-from ream.stage.compact import plan_of, suit
-from ream.stage.migrate import Kind, Timed, case_of, place_of, timed_plan, written_plan
+from ream.experiment import named
 from ream.stage.native import End
 from ream.variants import choose_variants
 
@@ -80,7 +79,7 @@ def test_a_flush_of_each_batch_is_waited_for(migrate_rig) -> None:
 
 
 def test_the_rows_of_the_experiment_are_those_of_the_programs_plan(migrate_rig) -> None:
-    experiment = load(EXPERIMENTS / "compact.toml").at("native")
+    experiment = named("compact").at("native")
     small = [one.model_copy(update={"buffer_bytes": BLOCK_BYTES}) for one in experiment.rows]
     taken, _ = check_rows(migrate_rig, small)
     assert {name for name, subject, _ in taken if subject == "ream"} == {one.name for one in small}
@@ -136,8 +135,8 @@ def test_mixtures_that_are_dealt_out_to_calls_move(migrate_rig) -> None:
 
 def test_a_series_of_compaction_changes_no_object_that_is_run() -> None:
     """The kernels of compact are those of migrate, which other tests have built."""
-    of_compact = choose_variants(load(EXPERIMENTS / "compact.toml"))
-    of_migrate = {one.name: one for one in choose_variants(load(EXPERIMENTS / "migrate.toml"))}
+    of_compact = choose_variants(named("compact"))
+    of_migrate = {one.name: one for one in choose_variants(named("migrate"))}
     hosted = ("mm/migrate.c", "mm/rmap.c", "drivers/migrate_offload/", "arch/x86/lib/")
     for variant in of_compact:
         shared = of_migrate[variant.name].patches

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.deferred_init.layout import make_nodes
+from experiments.deferred_init.plan import FOLDER, NativeRow, plan_of, predicted_plan
+from experiments.deferred_init.rows import DeferredInitRow, Layout
 from ream.errors import BadUsage, ReamError, VerificationFailed
-from ream.experiment.deferred_init import DeferredInitRow, Layout
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.kernel.series import load_series
 from ream.measure.sample import Sample
 from ream.stage import native
-from ream.stage.deferred_init import FOLDER, NativeRow, plan_of, predicted_plan
-from ream.stage.deferred_layout import make_nodes
 from ream.stage.link import examine_kernel
 from ream.variants import Variant
 

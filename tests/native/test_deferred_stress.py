@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ream.experiment import load
+from experiments.deferred_init.cases import cases
+from experiments.deferred_init.layout import make_nodes
+from experiments.deferred_init.plan import FOLDER, NativeRow, predicted_plan
+from ream.experiment import named
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS
-from ream.stage.cases import cases_of
-from ream.stage.deferred_init import FOLDER, NativeRow, predicted_plan
-from ream.stage.deferred_layout import make_nodes
+from ream.stage.hosted import cases_of
 from ream.stage.native import launch_once
 from ream.variants import choose_variants
 
@@ -62,7 +62,7 @@ def test_any_node_ends_in_the_same_state_in_every_variant(
 @pytest.mark.xdist_group("deferred")
 def test_every_variant_is_right_at_every_edge(deferred_rig: Callable, tmp_path: Path) -> None:
     rig = deferred_rig
-    batches = cases_of("deferred-init", rig.build, tmp_path, seed=1, pass_number=0)
+    batches = cases_of(cases, rig.build, tmp_path, seed=1, pass_number=0)
     for planned, cpus in batches:
         with planned as (plan, descriptors):
             said = list(launch_once(rig.program, rig.launch, plan, descriptors, cpus=cpus))
@@ -72,4 +72,4 @@ def test_every_variant_is_right_at_every_edge(deferred_rig: Callable, tmp_path: 
 @pytest.fixture(scope="module")
 def deferred_rig(rig: Callable):
     """before, before-again, published and ream."""
-    return rig(choose_variants(load(EXPERIMENTS / "deferred-init.toml")), folder=FOLDER)
+    return rig(choose_variants(named("deferred-init")), folder=FOLDER)

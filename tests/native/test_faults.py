@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from experiments.fork.plan import plan_of
+from experiments.fork.rows import PMD_BYTES, ForkRow
+from experiments.zone_device.plan import START_PFN, NativeRow
 from ream.errors import ReamError, VerificationFailed
-from ream.experiment.fork import PMD_BYTES, ForkRow
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
 from ream.paths import NATIVE
 from ream.stage import native
-from ream.stage.fork import plan_of
 from ream.stage.link import COMPILER_FLAGS
-from ream.stage.zone_device import START_PFN, NativeRow
 
 # One worker has them all, so that each program is linked once.
 pytestmark = pytest.mark.xdist_group("faults")

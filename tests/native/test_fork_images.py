@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from experiments.fork.cases import story
+from experiments.fork.oracle.cases import ANON_ORDERS, correctness_mappings
+from experiments.fork.oracle.mixture import random_mapping
+from experiments.fork.plan import Case, plan_of, written_plan
+from experiments.fork.rows import PMD_BYTES, ForkRow
 from ream.errors import VerificationFailed
-from ream.experiment.fork import PMD_BYTES, ForkRow
 from ream.experiment.shape import PAGE_BYTES
-from ream.oracle.fork_cases import ANON_ORDERS, correctness_mappings
-from ream.oracle.fork_mixture import random_mapping
 from ream.oracle.mapping import Mapping
-from ream.stage.cases import story
-from ream.stage.fork import Case, plan_of, written_plan
 
 # One worker has them all, so that one program of each kind is linked.
 pytestmark = pytest.mark.xdist_group("fork-images")

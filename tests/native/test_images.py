@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from experiments.zone_device.plan import START_PFN, NativeRow, altmap_pages, predicted_plan
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
-from ream.stage.zone_device import START_PFN, NativeRow, altmap_pages, predicted_plan
 
 ORDERS = (0, 1, 2, 4, 9, 15, 16, 18)
 TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")

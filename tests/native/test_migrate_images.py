@@ -15,11 +15,11 @@ from statistics import median
 
 import pytest
 
+from experiments.migrate.oracle.folios import Migration
+from experiments.migrate.oracle.mixture import correctness_migrations, mixture
+from experiments.migrate.plan import Case, Engine, case_of, place_of, plan_of, suit, written_plan
+from experiments.migrate.rows import FOLIO_BYTES, PMD_BYTES, MigrateRow
 from ream.errors import VerificationFailed
-from ream.experiment.migrate import FOLIO_BYTES, PMD_BYTES, MigrateRow
-from ream.oracle.migrate_folios import Migration
-from ream.oracle.migrate_mixture import correctness_migrations, mixture
-from ream.stage.migrate import Case, Engine, case_of, place_of, plan_of, suit, written_plan
 from ream.stage.native import End
 
 # One worker has them all, so that one program of each kind is linked.

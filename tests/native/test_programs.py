@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.plan import COMPARED_WITH, plan_programs
-from ream.paths import EXPERIMENTS
 from ream.progress import Reporter
 from ream.record.record import SAMPLES
 from ream.session import native
@@ -26,7 +25,7 @@ def test_variants_of_several_programs_are_measured_beside_their_own_before(
 ) -> None:
     few = functools.partial(plan_programs, most=len(COMPARED_WITH) + 1)
     monkeypatch.setattr(native, "plan_programs", few)
-    whole = load(EXPERIMENTS / "zone-device.toml").at("native")
+    whole = named("zone-device").at("native")
     row = whole.rows[0].model_copy(update={"device_bytes": 256 << 20, "published": ()})
     experiment = whole.single(row).resized(launches=2, rounds=2)
     variants = choose_variants(experiment, user_series=[PATCH])

@@ -9,18 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from ream.paths import CHECKOUT, NATIVE
+from ream.experiment import named
+from ream.folders import names
+from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS
 from ream.session.benchmark import benchmark_files, benchmark_id
-from ream.session.native import EXPERIMENTS
-from ream.stage import initramfs, link, workload
+from ream.stage import initramfs, link
+from ream.stage.hosted import hosted_of
 
 CHANGES_EACH = """\
 import sys
+from ream.experiment import named
 from ream.paths import CHECKOUT
 from ream.session.benchmark import benchmark_files, benchmark_id
 
 for words in sys.argv[1:]:
-    experiment, stage, *unrelated = words.split(",")
+    name, stage, *unrelated = words.split(",")
+    experiment = named(name)
     was = benchmark_id(experiment, stage)
     files = benchmark_files(experiment, stage)
     others = {CHECKOUT / name for name in unrelated}
@@ -30,7 +34,7 @@ for words in sys.argv[1:]:
         path.write_bytes(held + b"\\n")
         changed = benchmark_id(experiment, stage) != was
         path.write_bytes(held)
-        assert changed == (path in files), (experiment, stage, path)
+        assert changed == (path in files), (name, stage, path)
     assert benchmark_id(experiment, stage) == was
 """
 
@@ -39,13 +43,13 @@ def test_each_file_that_is_run_changes_the_id_and_no_other_does(tmp_path: Path) 
     for name in ("lab", "native", "guest", "workloads", "kernel", "experiments"):
         shutil.copytree(CHECKOUT / name, tmp_path / name)
     words = (
-        "migrate,native,workloads/hog.c,guest/init.c,native/fork/runner.c,kernel/config/vm.config",
-        "fork,native,kernel/modules/swdma/swdma.c,native/migrate/facts.h",
-        "zone-device,native,native/fork/facts.h,native/host/optional/srcu.c",
-        "fork,vm,workloads/hog.c,kernel/modules/swdma/swdma.c,guest/probe.S",
-        "compact,vm,workloads/compact_thp.c,kernel/modules/memremap/memremap.c",
-        "zone-device,vm,workloads/fork_folios.c,kernel/modules/order9/order9.c",
-        "migrate,live,workloads/fork_folios.c,guest/init.c",
+        "migrate,native,experiments/compact/workloads/hog.c,guest/init.c,experiments/fork/native/runner.c,kernel/config/vm.config",
+        "fork,native,kernel/modules/swdma/swdma.c,experiments/migrate/native/facts.h",
+        "zone-device,native,experiments/fork/native/facts.h,native/host/optional/srcu.c",
+        "fork,vm,experiments/compact/workloads/hog.c,kernel/modules/swdma/swdma.c,guest/probe.S",
+        "compact,vm,experiments/compact/workloads/compact_thp.c,kernel/modules/memremap/memremap.c",
+        "zone-device,vm,experiments/fork/workloads/fork_folios.c,kernel/modules/order9/order9.c",
+        "migrate,live,experiments/fork/workloads/fork_folios.c,guest/init.c",
     )
     subprocess.run(
         [sys.executable, "-c", CHANGES_EACH, *words],
@@ -64,25 +68,26 @@ def project_files(sources: list[Path], *flags: str) -> set[Path]:
     return {Path(word).resolve() for word in words if not word.endswith(":")}
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
+@pytest.mark.parametrize("experiment", [one for one in names() if named(one).has("native")])
 def test_the_compiler_reads_no_file_for_the_program_that_the_id_lacks(experiment: str) -> None:
-    folder = EXPERIMENTS[experiment].FOLDER
+    folder = hosted_of(named(experiment)).folder
     headers = (f"-I{NATIVE / 'host'}", f"-I{folder}")
     read = project_files(link.host_sources(folder), *headers)
-    assert read <= benchmark_files(experiment, "native")
+    assert read <= benchmark_files(named(experiment), "native")
 
 
 @pytest.mark.parametrize("experiment", ["fork", "migrate", "compact"])
 def test_the_compiler_reads_no_file_for_a_guest_that_the_id_lacks(experiment: str) -> None:
-    files = benchmark_files(experiment, "vm")
-    assert project_files(initramfs.init_sources()) <= files
-    sources = [path for path in files if path.parent == workload.WORKLOADS and path.suffix == ".c"]
-    assert project_files(sources) <= files
+    files = benchmark_files(named(experiment), "vm")
+    assert project_files(initramfs.init_sources(named(experiment).folder), f"-I{GUEST}") <= files
+    sources = [path for path in files if path.parent.name == "workloads" and path.suffix == ".c"]
+    assert project_files(sources, f"-I{WORKLOADS}") <= files
 
 
 def test_flags_of_the_compiler_are_part_of_the_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    was = benchmark_id("fork", "native"), benchmark_id("fork", "live")
+    fork = named("fork")
+    was = benchmark_id(fork, "native"), benchmark_id(fork, "live")
     monkeypatch.setattr("ream.session.benchmark.COMPILER_FLAGS", ("-O3",))
     monkeypatch.setattr("ream.stage.workload.COMPILER", ("gcc", "-O3"))
-    assert benchmark_id("fork", "native") != was[0]
-    assert benchmark_id("fork", "live") != was[1]
+    assert benchmark_id(fork, "native") != was[0]
+    assert benchmark_id(fork, "live") != was[1]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ream.oracle.buddy import (
+from experiments.deferred_init.buddy import (
     ULONG_MAX,
     DeferredNode,
     Range,

@@ -13,7 +13,7 @@ from ream.cells.cell import SCHEMA, Cell, id_of, read_cell, read_cells
 from ream.cells.plan import Wish, plan_cells
 from ream.cells.run import done, request_of
 from ream.errors import BadUsage
-from ream.experiment import load
+from ream.experiment import load, named
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.record.record import Record
 
@@ -27,7 +27,7 @@ STAGES = [
 
 
 def cells_of(experiment: str = "zone-device", **wish: object) -> tuple[Cell, ...]:
-    whole = load(EXPERIMENTS / f"{experiment}.toml")
+    whole = named(experiment)
     return plan_cells(Wish((whole,), **wish))  # type: ignore[arg-type]
 
 
@@ -45,7 +45,7 @@ def changed(cell: Cell, **fields: object) -> Cell:
 def test_every_row_of_every_experiment_is_asked_for_as_it_was_planned(
     experiment: str, stage: str, tmp_path: Path
 ) -> None:
-    whole = load(EXPERIMENTS / f"{experiment}.toml").at(stage).unasked()  # type: ignore[arg-type]
+    whole = named(experiment).at(stage).unasked()  # type: ignore[arg-type]
     cells = cells_of(experiment, stage=stage, launches=3, seed=9)
     assert [cell.row_name for cell in cells] == [row.name for row in whole.rows]
     for cell in cells:
@@ -102,7 +102,7 @@ def test_a_patch_that_is_not_utf_8_is_refused_when_it_is_planned(tmp_path: Path)
     [
         ({"ream": "9.9"}, "ream is 9.9 in the plan, "),
         ({"benchmark": "0" * 12}, "the benchmark (zone-device, native stage) is 000000000000 in"),
-        ({"experiment": "quux"}, "no experiment 'quux' in this checkout; it has compact"),
+        ({"experiment": "quux"}, "no experiment 'quux'; there is compact"),
     ],
 )
 def test_another_checkout_is_refused_with_both_values(
@@ -234,7 +234,7 @@ def test_a_pattern_asks_for_rows_that_run_on_request() -> None:
 
 
 def test_an_experiment_that_is_named_twice_is_planned_once() -> None:
-    whole = load(EXPERIMENTS / "zone-device.toml")
+    whole = named("zone-device")
     twice = plan_cells(Wish((whole, whole), rows=("small-256MB",), repeat=2))
     assert twice == plan_cells(Wish((whole,), rows=("small-256MB",), repeat=2))
     assert len(twice) == 2
@@ -246,7 +246,7 @@ def test_the_row_that_was_meant_is_named() -> None:
 
 
 def test_rows_are_taken_from_whichever_experiment_has_them() -> None:
-    both = tuple(load(EXPERIMENTS / f"{name}.toml") for name in ("zone-device", "migrate"))
+    both = tuple(named(name) for name in ("zone-device", "migrate"))
     row = both[1].at("native").rows[0].name
     cells = plan_cells(Wish(both, rows=("small-256MB", row)))
     assert [(c.experiment, c.row_name) for c in cells] == [
@@ -286,7 +286,7 @@ def test_a_damaged_record_is_not_a_cell_that_is_done(cell: Cell, tmp_path: Path)
 
 def test_a_plan_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ream.cells.plan.MOST_CELLS", 2)
-    whole = load(EXPERIMENTS / "zone-device.toml")
+    whole = named("zone-device")
     wish = Wish((whole,), rows=("small-256MB",), repeat=2)
     assert len(plan_cells(wish)) == 2
     with pytest.raises(BadUsage, match="3 cells; a plan has at most 2"):

@@ -16,15 +16,14 @@ from ream.cells.cell import Cell, read_cells
 from ream.cells.emit import Form, Layout, again, emit, parse_hosts, title, write
 from ream.cells.plan import Wish, plan_cells
 from ream.errors import BadUsage
-from ream.experiment import load
-from ream.paths import EXPERIMENTS
+from ream.experiment import named
 
 FORMS: tuple[Form, ...] = ("jsonl", "parallel", "tmt", "sbatch")
 
 
 @pytest.fixture(scope="module")
 def cells() -> tuple[Cell, ...]:
-    whole = load(EXPERIMENTS / "zone-device.toml")
+    whole = named("zone-device")
     return plan_cells(Wish((whole,), rows=("small-256MB",), seed=3, repeat=3))
 
 

@@ -18,10 +18,10 @@ from ream.cells.merge import Found, Merge, Merged, merge_records, read_records
 from ream.cells.plan import Wish, plan_cells
 from ream.cells.render import render
 from ream.errors import BadUsage
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.across import pooled
 from ream.measure.statistics import Estimate, over_launches
-from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.width import WIDEST
 
@@ -217,7 +217,7 @@ def test_an_unfinished_record_is_none(tmp_path: Path) -> None:
 
 
 def planned(machines: int) -> tuple[Cell, ...]:
-    whole = load(EXPERIMENTS / "zone-device.toml")
+    whole = named("zone-device")
     rows = ("small-256MB", "small-256MB-dirty")
     return plan_cells(Wish((whole,), rows=rows, seed=3, machines=machines))
 

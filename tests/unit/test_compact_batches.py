@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from compact_world import batches
-from ream.experiment import CompactRow
+from experiments.compact.rows import CompactRow
 from ream.measure.sample import Sample
-from ream.paths import PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.report import letter, table
@@ -17,7 +16,7 @@ from ream.report.summary import summarise
 
 Simulated = Callable[..., list[Sample]]
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 VARIANTS = ("before", "before-again", "published", "ream")
 STILL = {"launch_sd": 0.0, "round_sd": 0.0001}
 

@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.compact import hosted as compact
+from experiments.compact.rows import CompactRow
+from experiments.migrate import plan as migrate
+from experiments.migrate.oracle.folios import PMD_ORDER, Folio, Mapped, Migration
+from experiments.migrate.oracle.images import LIST_BYTES, before
+from experiments.migrate.oracle.migrate import ANYTHING
+from experiments.migrate.oracle.mixture import mixture
+from experiments.migrate.oracle.uniform import uniform, uniform_migration
+from experiments.migrate.plan import memory_of
+from experiments.migrate.rows import MigrateRow
 from migrate_laws import check_laws, differing, mapped_frames, same
 from migrate_world import FACTS, PLACE, after, chain
-from ream.experiment.compact import CompactRow
-from ream.experiment.migrate import MigrateRow
 from ream.oracle.mapping import PAGE_SHIFT
-from ream.oracle.migrate import ANYTHING
-from ream.oracle.migrate_folios import PMD_ORDER, Folio, Mapped, Migration
-from ream.oracle.migrate_images import LIST_BYTES, before
-from ream.oracle.migrate_mixture import mixture
-from ream.oracle.migrate_uniform import uniform, uniform_migration
-from ream.stage import compact, migrate
-from ream.stage.migrate import memory_of
 
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)
 SEEDS = st.integers(0, 1 << 32)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compact_world import SHIPPED, lines
+from experiments.compact.rows import Compact, CompactRow
 from ream.errors import BadUsage
-from ream.experiment import RUNNING, Compact, CompactRow
+from ream.experiment import RUNNING
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
-from ream.paths import PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Guest, GuestKind, Receipt
 from ream.report import letter, table
@@ -22,7 +22,7 @@ from ream.report.compaction import compaction
 from ream.report.contract import Compaction, RowResult, Summary
 from ream.report.summary import summarise
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 VARIANTS = ("before", "before-again", "published", "ream")
 HUGE = 2048
 COPY = 1000

@@ -2,7 +2,7 @@
 """What a row of compact may be, the shipped ones, and how their guests are planned."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,18 +11,20 @@ from typing import Any, cast
 import pytest
 
 from compact_world import SHIPPED, lines
+from experiments.compact import guests as vm_compact
+from experiments.compact.boot import CompactSample
+from experiments.compact.guests import CompactGuests, plan_of, refuse_options
+from experiments.compact.rows import CompactRow
 from ream.errors import BadUsage, ReamError
-from ream.experiment import CompactRow, load
+from ream.experiment import load, named
 from ream.measure.plan import plan_launches
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.progress import Reporter
 from ream.published import check_references, load_tables
 from ream.record.record import open_record
-from ream.session import vm_compact
+from ream.session import vm as driver
 from ream.session.guests import Setting
 from ream.session.request import GuestOptions, Request
-from ream.session.vm_compact import Settings, plan_of, refuse_options
-from ream.stage.vm_compact import CompactSample
+from ream.session.vm import Places
 from ream.variants import choose_variants
 
 VM = cast(tuple[CompactRow, ...], lines().rows)
@@ -133,7 +135,7 @@ def test_a_title_says_what_copies_and_what_else_runs() -> None:
 
 
 def test_the_vm_rows_are_the_lines_of_the_published_table() -> None:
-    tables = load_tables(PUBLISHED)
+    tables = load_tables()
     check_references(SHIPPED.rows, tables)
     (table,) = (one for one in tables if one.experiment == "compact")
     assert [one.mode for one in VM] == [line.params["mode"] for line in table.rows]
@@ -151,7 +153,7 @@ def test_every_batch_is_there_in_each_way_it_is_measured() -> None:
 
 def test_a_run_that_names_no_stage_is_of_the_published_experiment() -> None:
     assert SHIPPED.stage == "vm"
-    assert load(EXPERIMENTS / "migrate.toml").stage == "native"
+    assert named("migrate").stage == "native"
 
 
 # --- Guests ------------------------------------------------------------------------------
@@ -190,13 +192,12 @@ def test_idle_rows_alone_may_be_counted_on_one_cpu() -> None:
     refuse_options(VM[:2], GuestOptions(icount=True, cpus=1))
 
 
-def settings(options: GuestOptions = USUAL) -> Settings:
-    return Settings.of_options(VM, options, lambda asked: Setting("tcg", "for a test", True, asked))
+def guests(options: GuestOptions = USUAL, rows: Sequence[CompactRow] = VM) -> CompactGuests:
+    return CompactGuests(rows, options, 3, lambda asked: Setting("tcg", "for a test", True, asked))
 
 
 def test_a_row_with_a_hog_has_two_cpus_and_a_clock() -> None:
-    its = settings()
-    machines = [vm_compact.machine_of(plan_of(one, 1), its.of(one)) for one in VM]
+    machines = [kind.machine for kind in guests().kinds().values()]
     assert [(machine.icount, machine.cpus) for machine in machines] == [
         (True, 1),
         (True, 1),
@@ -210,17 +211,19 @@ def test_a_row_with_a_hog_has_two_cpus_and_a_clock() -> None:
         assert first.memory_bytes + second.memory_bytes == machine.memory_bytes
 
 
-def kernels() -> dict[str, Any]:
+def kernels() -> dict[tuple[str, ...], dict[str, Any]]:
     offload = ("published", "ream")
-    return {
+    of_all = {
         name: (SimpleNamespace(modules={"dcbm": Path()} if name in offload else {}), None)
         for name in SHIPPED.variant_names()
     }
+    return {(): of_all}
 
 
 def boots(launches: int, options: GuestOptions = USUAL) -> list[Any]:
     planned = plan_launches(SHIPPED.variant_names(), launches=launches, seed=3)
-    return vm_compact.plan_boots(planned, VM, settings(options), kernels(), consoles=Path("logs"))
+    its, places = guests(options), Places(Path("logs"), Path())
+    return [boot for launch in planned for boot in its.boots(launch, kernels(), places)]
 
 
 def test_this_seed_plans_these_boots_in_every_version() -> None:
@@ -248,8 +251,7 @@ def test_a_launch_draws_holes_of_its_own_that_are_the_same_for_all_variants() ->
 
 def test_an_idle_row_may_have_a_cpu_for_the_engine_and_then_a_clock() -> None:
     one = row(mode="dma", two_cpus=True)
-    its = Settings.of_options((one, *VM), USUAL, lambda asked: Setting("tcg", "", True, asked))
-    machine = vm_compact.machine_of(plan_of(one, 1), its.of(one))
+    machine = guests(rows=(one, *VM)).kinds()[one.name].machine
     assert (machine.icount, machine.cpus) == (False, 2)
     assert (one.busy, one.timed, one.params()["two_cpus"]) == (False, True, True)
     with pytest.raises(BadUsage, match="leave out row with --row"):
@@ -257,7 +259,7 @@ def test_an_idle_row_may_have_a_cpu_for_the_engine_and_then_a_clock() -> None:
 
 
 def test_lines_that_are_judged_have_the_published_layout_and_share() -> None:
-    (table,) = (one for one in load_tables(PUBLISHED) if one.experiment == "compact")
+    (table,) = (one for one in load_tables() if one.experiment == "compact")
     judged = [one for one in cast(tuple[CompactRow, ...], SHIPPED.at("vm").rows) if one.published]
     assert [one.holes for one in judged] == ["even", "even", "scattered"]
     assert table.nr_huge is not None
@@ -336,11 +338,11 @@ def request_of(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """measure_compact_vm() with guests that are functions."""
+    """measure_vm() with guests that are functions."""
 
     def prepare(request: Request, _tree: Any, _setting: Any, **_rest: Any) -> Any:
         names = [variant.name for variant in request.variants]
-        return kernels(), plan_launches(names, launches=request.experiment.launches, seed=1)
+        return kernels()[()], plan_launches(names, launches=request.experiment.launches, seed=1)
 
     def measure(request: Request, answer: Any = said) -> Any:
         def boot(_machine: Any, _kernel: Any, plan: Any, *, log: Path, **_rest: Any) -> Any:
@@ -353,14 +355,14 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
                 yield record
 
         setting = Setting("tcg", "for a test", True, request.guest)
-        monkeypatch.setattr(vm_compact, "choose_setting", lambda *_: setting)
-        monkeypatch.setattr(vm_compact, "prepare", prepare)
+        monkeypatch.setattr(driver, "choose_setting", lambda *_: setting)
+        monkeypatch.setattr(driver, "prepare", prepare)
         monkeypatch.setattr(vm_compact, "run_compact_boot", boot)
-        monkeypatch.setattr(vm_compact, "boots_at_once", lambda *_: 1)
-        monkeypatch.setattr(vm_compact, "config_sha256", lambda _: "")
-        monkeypatch.setattr(vm_compact, "guest_of", lambda *_: None)
+        monkeypatch.setattr(driver, "boots_at_once", lambda *_: 1)
+        monkeypatch.setattr(driver, "config_sha256", lambda _: "")
+        monkeypatch.setattr(driver, "guest_of", lambda *_: None)
         with begun() as record:
-            found = vm_compact.measure_compact_vm(
+            found = driver.measure_vm(
                 request, cast(Any, None), work=tmp_path, record=record, reporter=Reporter()
             )
             lines = next(request.runs.glob(".*")).joinpath("samples.jsonl").read_text()

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.deferred_init.rows import DeferredInit, DeferredInitRow
 from ream.errors import BadUsage
-from ream.experiment import DeferredInit, DeferredInitRow, load
+from ream.experiment import load
 from ream.measure.sample import Sample
-from ream.paths import PUBLISHED
 from ream.published import check_references, load_tables
 from ream.record.receipt import Guest, Receipt
 from ream.report import letter, table
@@ -67,7 +67,7 @@ threads = 2
 rounds = 1
 """
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 CPUS = {"published": 2}
 FILLS = {("movnti-8", 1): 2.7}
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from ream.counted import counted
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, EXPERIMENTS
 
 PLURAL = re.compile(r" (?:boot|cell|channel|commit|host|launche|patche|record|round|row|sample)s\b")
 
@@ -19,15 +19,15 @@ NEVER_ONE = {
     ("lab/ream/measure/whole.py", "nr"),
     ("lab/ream/published.py", "len(found)"),
     ("lab/ream/record/record.py", "len(alike)"),
-    ("lab/ream/session/vm_deferred.py", "len(alike)"),
-    ("lab/ream/session/vm_deferred.py", "row.rounds"),
+    ("experiments/deferred_init/guests.py", "len(alike)"),
+    ("experiments/deferred_init/guests.py", "row.rounds"),
 }
 """Numbers that the lines above them have found to be others."""
 
 
 def plurals() -> Iterator[tuple[str, str]]:
     """Where a formatted number has a plural behind it, whatever the number; file and number."""
-    for path in sorted((CHECKOUT / "lab").rglob("*.py")):
+    for path in sorted([*(CHECKOUT / "lab").rglob("*.py"), *EXPERIMENTS.rglob("*.py")]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for one, text in pairwise(node.values) if isinstance(node, ast.JoinedStr) else ():
                 if isinstance(one, ast.FormattedValue) and PLURAL.match(ast.unparse(text)[1:]):

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.sample import Sample
 from ream.measure.statistics import over_launches
-from ream.paths import EXPERIMENTS
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import RowResult, Summary, Unit
 from ream.report.summary import summarise
 
-EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=2)
+EXPERIMENT = named("zone-device").resized(rounds=2)
 ROW = EXPERIMENT.rows[0]
 CLEAR = (-0.5, -0.51, -0.49, -0.5)
 DOUBTFUL = (-0.05, -0.11, -0.06, -0.18)

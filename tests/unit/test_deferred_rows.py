@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.experiment import Stage, load
-from ream.experiment.deferred_init import DeferredInitRow, Layout
-from ream.experiment.section import PAGES_PER_SECTION
-from ream.paths import EXPERIMENTS, PUBLISHED
-from ream.published import Table, load_file
-from ream.replicate.claims import claims
-from ream.replicate.plan import make_plan
-from ream.stage.bench import objects
-from ream.stage.deferred_init import (
+from experiments.deferred_init.layout import NodeLayout, edge_nodes, make_nodes
+from experiments.deferred_init.plan import (
     FOLDER,
     halved,
     plan_ranges,
     suit,
     threads_of,
 )
-from ream.stage.deferred_layout import NodeLayout, edge_nodes, make_nodes
+from experiments.deferred_init.rows import DeferredInitRow, Layout
+from ream.experiment import Stage, named
+from ream.experiment.section import PAGES_PER_SECTION
+from ream.folders import file_of
+from ream.published import Table, load_file
+from ream.replicate.claims import claims
+from ream.replicate.plan import make_plan
+from ream.stage.bench import objects
 from ream.stage.suit import nr_nodes
 
 FACTS = {"PAGE_SIZE": 4096}
-EXPERIMENT = load(EXPERIMENTS / "deferred-init.toml")
-TABLES = load_file(PUBLISHED / "deferred-init.toml")
+EXPERIMENT = named("deferred-init")
+TABLES = load_file(file_of("deferred-init").with_name("published.toml"))
 LAYOUTS: tuple[Layout, ...] = ("whole", "unaligned", "holes")
 
 

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ream.errors import ReamError, VerificationFailed
-from ream.oracle import buddy
-from ream.oracle.buddy import DeferredNode
-from ream.stage import deferred_state
-from ream.stage.deferred_state import (
+from experiments.deferred_init import buddy
+from experiments.deferred_init import state as deferred_state
+from experiments.deferred_init.buddy import DeferredNode
+from experiments.deferred_init.state import (
     State,
     States,
     broken_blocks,
@@ -23,8 +22,9 @@ from ream.stage.deferred_state import (
     check_freed,
     taken_pages,
 )
+from experiments.deferred_init.zones import Layout, Node, Zones, read_symbols
+from ream.errors import ReamError, VerificationFailed
 from ream.stage.guest import Guest
-from ream.stage.guest_zones import Layout, Node, Zones, read_symbols
 
 SIZE, SECTION, START, FIRST, END = 64, 64, 32, 64, 320
 MEMORY = 0xFFFF888000000000

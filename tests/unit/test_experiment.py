@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_rows import make_row
+from experiments.zone_device.plan import halved
 from ream.errors import BadUsage
-from ream.experiment import format_size, load, make_row, parse_size
+from ream.experiment import format_size, load, named, parse_size
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.experiment.shape import FINER_LAUNCHES, MOST_FINER
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables, lookup
-from ream.stage.zone_device import halved
 
 MINIMAL = """
 name = "zone-device"
@@ -38,8 +38,8 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_the_zone_device_experiment_is_valid_and_its_published_rows_exist() -> None:
-    experiment = load(EXPERIMENTS / "zone-device.toml")
-    tables = load_tables(PUBLISHED)
+    experiment = named("zone-device")
+    tables = load_tables()
     assert experiment.variant_names() == ("before", "before-again", "published", "ream")
     for row in experiment.rows:
         for ref in row.published:
@@ -313,7 +313,7 @@ def test_rounds_and_launches_can_be_set_within_reason(tmp_path: Path) -> None:
 
 
 def test_few_rows_are_sampled_as_often_as_the_time_of_all_allows() -> None:
-    whole = load(EXPERIMENTS / "fork.toml").at("native").unasked()
+    whole = named("fork").at("native").unasked()
     one = whole.only(["fork-64k"])
     finer = one.finer(whole)
     nr_samples, planned = (it.launches * it.rows[0].rounds for it in (finer, one))
@@ -335,7 +335,7 @@ def test_an_unknown_row_is_refused_with_those_there_are(tmp_path: Path) -> None:
 
 
 def test_a_row_of_another_stage_is_refused_with_that_stage() -> None:
-    whole = load(EXPERIMENTS / "fork.toml")
+    whole = named("fork")
     native = whole.at("native")
     for asked, said in {
         "vm-fork-64k": r"no row vm-fork-64k \(--stage vm has it\)$",

@@ -9,6 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.fork.oracle.fork import fork, zap
+from experiments.fork.oracle.images import (
+    State,
+    page_dtype,
+)
+from experiments.fork.oracle.memory import Memory
+from experiments.fork.oracle.mixture import random_mapping
 from fork_world import (
     CASES,
     FACTS,
@@ -23,13 +30,6 @@ from fork_world import (
     tails,
 )
 from ream.oracle import pte
-from ream.oracle.fork import fork, zap
-from ream.oracle.fork_images import (
-    State,
-    page_dtype,
-)
-from ream.oracle.fork_memory import Memory
-from ream.oracle.fork_mixture import random_mapping
 from ream.oracle.mapping import (
     DEVICE_EXCLUSIVE,
     DEVICE_PRIVATE,

@@ -7,6 +7,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from experiments.fork.oracle.cases import (
+    CLEAN,
+    NUMA_HINT,
+    READ_ONLY,
+    cached,
+    placed,
+    run,
+)
+from experiments.fork.oracle.fork import fork, zap
+from experiments.fork.oracle.images import (
+    initial,
+    uniform,
+    uniform_mapping,
+)
+from experiments.fork.oracle.memory import batch_length
 from fork_world import (
     BARE,
     CASES,
@@ -23,21 +38,6 @@ from fork_world import (
     tails,
 )
 from ream.oracle import pte
-from ream.oracle.fork import fork, zap
-from ream.oracle.fork_cases import (
-    CLEAN,
-    NUMA_HINT,
-    READ_ONLY,
-    cached,
-    placed,
-    run,
-)
-from ream.oracle.fork_images import (
-    initial,
-    uniform,
-    uniform_mapping,
-)
-from ream.oracle.fork_memory import batch_length
 from ream.oracle.mapping import (
     PRIVATE,
     SHARED,

@@ -7,18 +7,22 @@ import json
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from experiments.fork import whole as fork_whole
+from experiments.fork.hosted import HOSTED
+from experiments.fork.rows import ForkRow
 from ream.errors import CannotRunHere
-from ream.experiment import ForkRow, load
+from ream.experiment import named
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
 from ream.measure.whole import LeftOut, left_out, whole_ratio
-from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
+from ream.paths import CHECKOUT
 from ream.published import load_tables, lookup
 from ream.record.journal import JOURNAL, Journal
 from ream.record.receipt import Receipt, SeriesEntry
@@ -30,11 +34,10 @@ from ream.report.contract import Summary
 from ream.report.html import page
 from ream.report.summary import summarise
 from ream.session import native as native_session
-from ream.stage import fork_whole
 from ream.variants import choose_variants
 
-EXPERIMENT = load(EXPERIMENTS / "fork.toml")
-TABLES = load_tables(PUBLISHED)
+EXPERIMENT = named("fork")
+TABLES = load_tables()
 RECORDS = CHECKOUT / "docs/records"
 REST = LeftOut(17e6, 2.9e6, 2.8e6, 3.0e6, "fork() without the mapping")
 TRUTH = {"before": 50.0, "before-again": 50.0, "published": 35.0, "base": 37.0, "ream": 20.0}
@@ -288,7 +291,8 @@ def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once = iter([{"fork-4k": REST, "munmap-4k": "no memory"}])
-    monkeypatch.setitem(native_session._LEFT_OUT, "fork", lambda *_, **__: next(once))
+    told = replace(HOSTED, left_out=lambda *_, **__: next(once))
+    monkeypatch.setattr("experiments.fork.hosted.HOSTED", told)
     request = SimpleNamespace(experiment=EXPERIMENT, seed=1)
     reporter = SimpleNamespace(step=lambda _: None)
 

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from experiments.deferred_init.rows import DeferredInit, DeferredInitRow
+from experiments.zone_device.rows import ZoneDevice
 from ream.cells.cell import read_cell
 from ream.cells.plan import Wish, plan_cells
 from ream.cells.run import request_of
 from ream.errors import BadUsage
-from ream.experiment import DeferredInit, DeferredInitRow, ZoneDevice, given, load
-from ream.paths import EXPERIMENTS
+from ream.experiment import given, named
 
-DEFERRED = load(EXPERIMENTS / "deferred-init.toml")
-DEVICES = load(EXPERIMENTS / "zone-device.toml")
+DEFERRED = named("deferred-init")
+DEVICES = named("zone-device")
 
 
 def deferred(*texts: str, rows: Sequence[str] = ("2-threads",)) -> tuple[DeferredInitRow, ...]:

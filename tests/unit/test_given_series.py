@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import BadUsage
-from ream.experiment import Experiment, load
+from ream.experiment import Experiment, named
 from ream.measure.plan import plan_programs
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS
 from ream.record.receipt import Receipt, SeriesEntry
 from ream.report import letter, table
 from ream.report.contract import Summary
@@ -40,7 +39,7 @@ def chosen(experiment: Experiment, *, per_patch: bool = False) -> tuple[Variant,
 
 @pytest.mark.parametrize("name", TREE)
 def test_it_is_compared_with_the_tree_it_stands_on_twice(name: str) -> None:
-    variants = {one.name: one for one in chosen(load(EXPERIMENTS / f"{name}.toml"))}
+    variants = {one.name: one for one in chosen(named(name))}
     mine, tree = variants[MINE], variants[TREE[name]]
     assert mine.compared_with == tree.name
     assert tree.patches == ()
@@ -49,7 +48,7 @@ def test_it_is_compared_with_the_tree_it_stands_on_twice(name: str) -> None:
 
 
 def test_without_a_series_there_is_no_second_copy_of_the_base() -> None:
-    fork = load(EXPERIMENTS / "fork.toml")
+    fork = named("fork")
     assert "base-again" not in {one.name for one in choose_variants(fork)}
 
 
@@ -57,7 +56,7 @@ def test_a_series_is_not_called_what_second_copies_are(tmp_path: Path) -> None:
     copy = tmp_path / "base-again.patch"
     copy.write_bytes(NOTHING.read_bytes())
     with pytest.raises(BadUsage, match="base-again; names that end in -again are of second"):
-        choose_variants(load(EXPERIMENTS / "fork.toml"), user_series=[copy])
+        choose_variants(named("fork"), user_series=[copy])
 
 
 def test_every_program_has_the_tree_twice() -> None:
@@ -69,7 +68,7 @@ def test_every_program_has_the_tree_twice() -> None:
 
 def summary_of(name: str, levels: dict[str, float], receipt: Receipt) -> Summary:
     """Levels in logarithms; launches differ by a thousandth."""
-    experiment = load(EXPERIMENTS / f"{name}.toml").at("native")
+    experiment = named(name).at("native")
     row = experiment.rows[0].model_copy(update={"published": (), "part_of": None})
     names = [one.name for one in chosen(experiment)]
     kernel = receipt.kernel.model_copy(

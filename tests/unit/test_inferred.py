@@ -3,8 +3,7 @@
 
 import pytest
 
-from ream.experiment import load
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.experiment import named
 from ream.published import Table, load_tables, lookup
 from ream.record.machine import read_machine
 from ream.replicate import contract
@@ -15,7 +14,7 @@ from ream.report.contract import Comparison
 from ream.report.html.tables import _counterpart
 from ream.report.table import _several
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,7 @@ def boot_log() -> Table:
 @pytest.fixture(scope="module")
 def replication(boot_log: Table) -> Replication:
     """With no record, on a small machine."""
-    experiments = [load(EXPERIMENTS / "deferred-init.toml")]
+    experiments = [named("deferred-init")]
     machine = read_machine().model_copy(update={"nr_cpus": 2})
     (one,) = replicate_all([boot_log], (), experiments, machine, absent={}, failed={})
     return one

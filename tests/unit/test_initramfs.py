@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from ream.errors import CannotRunHere, ReamError
+from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import (
     Entry,
     archive_list,
@@ -155,6 +156,6 @@ def test_a_failed_archive_leaves_nothing_and_says_why(tmp_path: Path, init: Path
 
 
 def test_pid_1_compiles_without_a_warning_and_is_static(tmp_path: Path) -> None:
-    init = build_init(tmp_path)
+    init = build_init(tmp_path, *EXPERIMENTS.glob("*"))
     assert init.stat().st_mode & 0o100
     assert libraries(init) == ()

@@ -2,37 +2,38 @@
 """What was done says again what it said: launches, boots and visits that a journal holds."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from experiments.compact.boot import CompactSample
+from experiments.compact.guests import CompactBoot
+from experiments.deferred_init.boot import Booted, Times
+from experiments.deferred_init.buddy import DeferredNode
+from experiments.deferred_init.guests import DeferredBoot
+from experiments.deferred_init.state import State
+from experiments.fork.boot import ForkSample
+from experiments.fork.guests import ForkBoot
+from experiments.fork.live import LIVE
+from experiments.migrate.boot import MigrateSample
+from experiments.migrate.guests import MigrateBoot
+from experiments.zone_device import plan as zone_device
+from experiments.zone_device.boot import Bind, Call, Checked
+from experiments.zone_device.guests import DeviceBoot
 from ream.errors import CannotRunHere, VerificationFailed
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.compaction import CpuTimes
-from ream.oracle.buddy import DeferredNode
-from ream.paths import EXPERIMENTS
 from ream.progress import Reporter
 from ream.record.journal import JOURNAL, Journal
 from ream.session import live
 from ream.session import native as native_session
 from ream.session.kept import Memory, kept_boots
-from ream.session.vm_compact import CompactBoot
-from ream.session.vm_deferred import DeferredBoot
-from ream.session.vm_fork import ForkBoot
-from ream.session.vm_migrate import MigrateBoot
-from ream.session.vm_zone_device import DeviceBoot
-from ream.stage import native, zone_device
+from ream.stage import native
 from ream.stage.boots import Boot
-from ream.stage.deferred_state import State
 from ream.stage.guest import Guest
-from ream.stage.vm import Bind, Call, Checked
-from ream.stage.vm_compact import CompactSample
-from ream.stage.vm_deferred import Booted, Times
-from ream.stage.vm_fork import ForkSample
-from ream.stage.vm_migrate import MigrateSample
 
 CALL = Call(
     start_pfn=1,
@@ -192,28 +193,26 @@ def test_two_rows_that_ask_for_the_same_are_both_measured(tmp_path: Path) -> Non
 
 
 def test_a_row_that_can_no_longer_be_measured_is_not_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    rows = live.rows_of(load(EXPERIMENTS / "fork.toml").at("live"))[:3]
+    rows = named("fork").at("live").rows[:3]
     scarce = {rows[0].name}
-    monkeypatch.setattr(
-        live, "why_not_row", lambda row: "memory is short" if row.name in scarce else None
-    )
+    its = replace(LIVE, why_not=lambda row: "memory is short" if row.name in scarce else None)
     journal = Journal(tmp_path / JOURNAL)
-    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
+    assert live.rows_left_out(its, rows, journal) == {rows[0].name: "memory is short"}
     scarce.add(rows[2].name)
     with pytest.raises(CannotRunHere, match=f"{rows[2].name}: .*when the run began.*is short"):
-        live.rows_left_out(rows, journal)
+        live.rows_left_out(its, rows, journal)
     # Nor does one come in that the first launches do not have.
     scarce.clear()
-    assert live.rows_left_out(rows, journal) == {rows[0].name: "memory is short"}
+    assert live.rows_left_out(its, rows, journal) == {rows[0].name: "memory is short"}
     journal.close()
 
 
 def test_rows_that_were_made_smaller_stay_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = load(EXPERIMENTS / "zone-device.toml").at("native").rows
+    rows = named("zone-device").at("native").rows
     build = native.Build({}, {"sizeof_page": 64})
     its = SimpleNamespace(
         needed_bytes=lambda rows, _: sum(row.device_bytes for row in rows) // 64,

@@ -13,11 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.errors import BadUsage, CannotRunHere, ReamError
-from ream.experiment import CompactRow
-from ream.session.live import taken_of
-from ream.stage.live import THP
-from ream.stage.live_compact import (
+from experiments.compact.live import (
     HUGE_BYTES,
     MARGIN_BYTES,
     PROACTIVE,
@@ -32,9 +28,13 @@ from ream.stage.live_compact import (
     read_sample,
     remarks_of,
     reserve_bytes,
+    taken_of,
     wanted_settings,
     why_not_compact,
 )
+from experiments.compact.rows import CompactRow
+from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.stage.live import THP
 
 GIB = 1 << 30
 BUDDYINFO = """\

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables pasted from mails: every number as in experiments/published/, and none made up."""
+"""Tables pasted from mails: every number as in experiments/*/published.toml, and none made up."""
 
 import datetime as dt
 import html
@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
+from ream.folders import mails
 from ream.mail.read import LAYOUTS, Imported, import_text
 from ream.mail.write import to_toml, toml_value
-from ream.paths import PUBLISHED
 from ream.published import Table, TableRow, load_file, load_tables, lookup
 from ream.values import read_toml
 
-MAILS = {path.stem: path.read_bytes() for path in sorted((PUBLISHED / "mail").glob("*.txt"))}
-TABLES = load_tables(PUBLISHED)
+MAILS = {path.stem: path.read_bytes() for path in mails()}
+TABLES = load_tables()
 NOTHING: Mapping[str, str | None] = {}
 
 NBSP, THIN, MINUS = "\xa0", "\u2009", "\u2212"

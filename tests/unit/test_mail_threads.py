@@ -25,11 +25,11 @@ from mail_texts import (
 from ream.errors import BadUsage
 from ream.mail.read import Imported, import_text
 from ream.mail.write import to_toml
-from ream.paths import CHECKOUT, PUBLISHED
+from ream.paths import CHECKOUT
 from ream.published import Table, load_file, load_tables, lookup
 from ream.values import read_toml
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 THREADS = CHECKOUT.parent / "shared" / "threads"
 NOTHING: Mapping[str, str | None] = {}
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.fork.oracle.cases import correctness_mappings, owned, placed, run
+from experiments.fork.oracle.images import second_pages, uniform_mapping, uniform_second_pages
+from experiments.fork.oracle.mixture import random_mapping
 from ream.oracle import pte
-from ream.oracle.fork_cases import correctness_mappings, owned, placed, run
-from ream.oracle.fork_images import second_pages, uniform_mapping, uniform_second_pages
-from ream.oracle.fork_mixture import random_mapping
 from ream.oracle.mapping import (
     NEEDED_FACT,
     PRIVATE,

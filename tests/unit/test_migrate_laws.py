@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from migrate_laws import check_laws, differing, same
-from migrate_world import FACTS, PLACE, after, chain
-from ream.oracle.mapping import PAGE_SHIFT
-from ream.oracle.migrate import deferrable
-from ream.oracle.migrate_folios import (
+from experiments.migrate.oracle.folios import (
     PMD_ORDER,
     REASONS,
     Folio,
@@ -20,9 +16,13 @@ from ream.oracle.migrate_folios import (
     Migration,
     Mode,
 )
-from ream.oracle.migrate_images import before
-from ream.oracle.migrate_mixture import ORDERS, correctness_migrations, mixture
-from ream.oracle.migrate_uniform import uniform, uniform_migration
+from experiments.migrate.oracle.images import before
+from experiments.migrate.oracle.migrate import deferrable
+from experiments.migrate.oracle.mixture import ORDERS, correctness_migrations, mixture
+from experiments.migrate.oracle.uniform import uniform, uniform_migration
+from migrate_laws import check_laws, differing, same
+from migrate_world import FACTS, PLACE, after, chain
+from ream.oracle.mapping import PAGE_SHIFT
 
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)
 CASES = correctness_migrations()

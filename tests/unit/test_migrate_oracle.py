@@ -7,12 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from migrate_world import FACTS, PLACE, after, chain, pages, tails
-from ream.oracle import pte
-from ream.oracle.mapping import PAGE_SHIFT
-from ream.oracle.migrate import ANYTHING, After, deferrable, migrate
-from ream.oracle.migrate_call import ENOMEM, NR_PASSES
-from ream.oracle.migrate_folios import (
+from experiments.migrate.oracle.call import ENOMEM, NR_PASSES
+from experiments.migrate.oracle.folios import (
     PMD_ORDER,
     READ_ONLY,
     Folio,
@@ -20,10 +16,14 @@ from ream.oracle.migrate_folios import (
     Mode,
     PteBits,
 )
-from ream.oracle.migrate_images import before
-from ream.oracle.migrate_mixture import (
+from experiments.migrate.oracle.images import before
+from experiments.migrate.oracle.migrate import ANYTHING, After, deferrable, migrate
+from experiments.migrate.oracle.mixture import (
     EVERY_BITS,
 )
+from migrate_world import FACTS, PLACE, after, chain, pages, tails
+from ream.oracle import pte
+from ream.oracle.mapping import PAGE_SHIFT
 
 BARE = {**FACTS, "MEM_SOFT_DIRTY": 0, "HAVE_ARCH_USERFAULTFD_WP": 0, "MARKS_UFFD_WP": 0}
 FAILED = -ENOMEM

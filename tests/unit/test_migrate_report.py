@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.experiment import MigrateRow, load
+from experiments.migrate.rows import MigrateRow
+from ream.experiment import named
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Guest, Receipt
 from ream.report import letter, table
@@ -22,8 +22,8 @@ from ream.width import WIDEST
 
 Simulated = Callable[..., list[Sample]]
 
-SHIPPED = load(EXPERIMENTS / "migrate.toml").at("native")
-TABLES = load_tables(PUBLISHED)
+SHIPPED = named("migrate").at("native")
+TABLES = load_tables()
 NAMES = (
     *(f"{size}-{who}" for who in ("serial", "1-channel", "2-channels") for size in ("4k", "2m")),
     "2m-4-channels",

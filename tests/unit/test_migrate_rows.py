@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from scipy.optimize import least_squares
 
+from experiments.migrate.engine import MODELS
+from experiments.migrate.plan import suit
+from experiments.migrate.rows import PMD_BYTES, Migrate, MigrateRow
 from ream.errors import BadUsage
-from ream.experiment import Cell, Migrate, MigrateRow, load
-from ream.experiment.engine import MODELS
-from ream.experiment.migrate import PMD_BYTES
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.experiment import Cell, named
 from ream.published import check_references, load_tables, lookup
-from ream.stage.migrate import suit
 from ream.stage.suit import suit_rows
 
-SHIPPED = load(EXPERIMENTS / "migrate.toml")
+SHIPPED = named("migrate")
 assert isinstance(SHIPPED, Migrate)
 NATIVE = SHIPPED.at("native").rows
 SIZES = ("4K", "16K", "64K", "256K", "1M", "2M")
@@ -115,7 +114,7 @@ def test_a_title_names_what_is_not_as_usual() -> None:
 
 
 def test_the_native_rows_are_the_published_table_and_more() -> None:
-    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    table = lookup(load_tables(), "migrate-offload-v4")
     lines = {(line.params["channels"], line.params["folio"]) for line in table.rows}
     cells = [(one.cell.channels, one.cell.folio) for one in NATIVE if one.cell]
     assert sorted(cells) == sorted(lines)
@@ -123,7 +122,7 @@ def test_the_native_rows_are_the_published_table_and_more() -> None:
 
 
 def test_every_row_with_channels_is_compared_with_its_line_and_its_size_before() -> None:
-    check_references(SHIPPED.rows, load_tables(PUBLISHED))
+    check_references(SHIPPED.rows, load_tables())
     for one in SHIPPED.rows:
         compared = one.cell is not None and one.channels > 0
         assert bool(one.published) is bool(one.differs) is compared
@@ -183,7 +182,7 @@ def test_a_model_is_the_published_grids_or_declared_and_says_its_numbers() -> No
 
 def test_the_shipped_model_is_what_fits_the_published_grid_best() -> None:
     """Least squares of log rates: metadata of a folio, and a share of its copy for each channel."""
-    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    table = lookup(load_tables(), "migrate-offload-v4")
     sizes = {name: 4096 * 4**i for i, name in enumerate(SIZES[:-1])} | {"2M": PMD_BYTES}
     serial = {line.params["folio"]: line.values.get("before") for line in table.rows[:6]}
 

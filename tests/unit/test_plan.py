@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.experiment import make_row
+from device_rows import make_row
 from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio

@@ -11,11 +11,11 @@ import pytest
 
 from ream.cli.onward import control_of
 from ream.errors import BadUsage
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.power import smallest_count, smallest_effect
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, counts, over_launches
-from ream.paths import EXPERIMENTS, SERIES
+from ream.paths import SERIES
 from ream.record.receipt import Receipt
 from ream.report import letter, sensitivity, table
 from ream.report.contract import RowResult, Summary
@@ -23,7 +23,7 @@ from ream.report.html import holds
 from ream.report.summary import summarise
 from ream.variants import choose_variants
 
-EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=1)
+EXPERIMENT = named("zone-device").resized(rounds=1)
 ROW = EXPERIMENT.rows[0]
 LAYOUT_SD = 0.02
 QUIET, NOISY = 0.001, 0.05
@@ -175,7 +175,7 @@ def test_a_control_changes_no_other_decision(receipt: Receipt) -> None:
 
 
 def test_the_control_has_the_patches_of_before() -> None:
-    fork = load(EXPERIMENTS / "fork.toml")
+    fork = named("fork")
     by_name = {one.name: one for one in choose_variants(fork, control=True)}
     assert by_name["control"].patches == by_name["before"].patches
     assert "control" not in {one.name for one in choose_variants(fork)}
@@ -205,6 +205,6 @@ def test_a_control_that_cannot_be_is_refused(word: str, stage: str, said: str) -
 def test_a_series_is_not_taken_for_the_positive_control(tmp_path: Path) -> None:
     patch = tmp_path / "control.patch"
     shutil.copy(next((SERIES / "zone-device").glob("0001-*")), patch)
-    experiment = load(EXPERIMENTS / "zone-device.toml")
+    experiment = named("zone-device")
     with pytest.raises(BadUsage, match="a series is called control"):
         choose_variants(experiment, user_series=[patch])

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from ream.errors import BadUsage
-from ream.experiment import PublishedRef, load
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.experiment import PublishedRef, named
+from ream.folders import TABLES, file_of
 from ream.published import check_references, load_tables, lookup
 
 
 def test_every_table_in_the_checkout_is_valid() -> None:
-    tables = load_tables(PUBLISHED)
+    tables = load_tables()
     assert {"zone-device-v4", "fork-pte-batch-v3", "compact-dma"} <= {t.id for t in tables}
 
 
 UNSAID = {
     ("zone-device-v3", "message_id"),
     ("zone-device-private-popple", "base"),
-    *((one.id, "base") for one in load_tables(PUBLISHED) if one.experiment == "deferred-init"),
+    *((one.id, "base") for one in load_tables() if one.experiment == "deferred-init"),
 }
 """What the sources themselves leave out."""
 
@@ -26,7 +26,7 @@ UNSAID = {
 def test_a_table_has_date_message_and_base_wherever_its_source_does() -> None:
     missing = {
         (table.id, name)
-        for table in load_tables(PUBLISHED)
+        for table in load_tables()
         for name in ("date", "message_id", "base")
         if getattr(table, name) is None
     }
@@ -35,7 +35,7 @@ def test_a_table_has_date_message_and_base_wherever_its_source_does() -> None:
 
 def test_a_printed_change_is_that_of_the_printed_values() -> None:
     checked = 0
-    for table in load_tables(PUBLISHED):
+    for table in load_tables():
         for row in table.rows:
             if (change := row.values.get("change_pct")) is not None:
                 exact = 100 * (row.values["published"] / row.values["before"] - 1)
@@ -45,21 +45,21 @@ def test_a_printed_change_is_that_of_the_printed_values() -> None:
 
 
 def test_a_ratio_is_published_over_before() -> None:
-    table = lookup(load_tables(PUBLISHED), "zone-device-v4")
+    table = lookup(load_tables(), "zone-device-v4")
     row = table.row({"config": "fsdax, map=dev", "when": "rebind"})
     ref = PublishedRef(id=table.id, params=row.params)
     assert table.printed(ref).ratio == pytest.approx(108.36 / 262.12)
 
 
 def test_a_source_that_printed_only_the_ratio_keeps_it() -> None:
-    table = lookup(load_tables(PUBLISHED), "zone-device-private-popple")
+    table = lookup(load_tables(), "zone-device-private-popple")
     printed = table.printed(PublishedRef(id=table.id, params=table.rows[0].params))
     assert (printed.before, printed.published, printed.ratio) == (None, None, 1.03)
     assert not table.values_are_absolute
 
 
 def test_a_line_without_a_before_has_no_ratio() -> None:
-    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    table = lookup(load_tables(), "migrate-offload-v4")
     line = {"channels": 12, "folio": "4K"}
     assert table.printed(PublishedRef(id=table.id, params=line)).ratio is None
     base = {"channels": 0, "folio": "4K"}
@@ -69,7 +69,7 @@ def test_a_line_without_a_before_has_no_ratio() -> None:
 
 
 def test_a_ratio_of_rates_is_turned_over_so_that_faster_is_less_than_1() -> None:
-    table = lookup(load_tables(PUBLISHED), "migrate-offload-v4")
+    table = lookup(load_tables(), "migrate-offload-v4")
     for channels, ratio in ((1, 3.55 / 2.63), (16, 3.55 / 4.4)):
         ref = PublishedRef(
             id=table.id,
@@ -80,7 +80,7 @@ def test_a_ratio_of_rates_is_turned_over_so_that_faster_is_less_than_1() -> None
 
 
 def test_a_value_of_which_it_is_not_said_what_is_better_is_not_compared() -> None:
-    table = lookup(load_tables(PUBLISHED), "compact-dma")
+    table = lookup(load_tables(), "compact-dma")
     ref = PublishedRef(
         id=table.id, params={"mode": "dma"}, before={"mode": "baseline"}, value="migrated"
     )
@@ -93,7 +93,7 @@ def test_a_value_of_which_it_is_not_said_what_is_better_is_not_compared() -> Non
 
 
 def test_a_value_that_is_better_when_higher_is_turned_over() -> None:
-    table = lookup(load_tables(PUBLISHED), "compact-dma")
+    table = lookup(load_tables(), "compact-dma")
     ref = PublishedRef(
         id=table.id,
         params={"mode": "busy-dma"},
@@ -111,7 +111,7 @@ SKYLAKE = PublishedRef(
 
 
 def test_the_kernel_before_may_be_another_line() -> None:
-    table = lookup(load_tables(PUBLISHED), SKYLAKE.id)
+    table = lookup(load_tables(), SKYLAKE.id)
     ref = SKYLAKE.model_copy(update={"params": {"threads": 13}, "nearest": None})
     printed = table.printed(ref)
     assert (printed.before, printed.published) == (1785.7, 157.0)
@@ -127,7 +127,7 @@ def test_the_line_with_the_nearest_number_of_threads_is_taken(
     ours: int | None, theirs: int
 ) -> None:
     """16 is as far from 13 as from 19: the fewer. The kernel before is no number of threads."""
-    table = lookup(load_tables(PUBLISHED), SKYLAKE.id)
+    table = lookup(load_tables(), SKYLAKE.id)
     assert table.printed(SKYLAKE, ours).threads == theirs
 
 
@@ -146,15 +146,15 @@ def test_the_line_with_the_nearest_number_of_threads_is_taken(
 )
 def test_a_line_or_value_that_is_not_there_is_refused(changes: dict[str, Any], said: str) -> None:
     ref = SKYLAKE.model_copy(update=changes)
-    row = load(EXPERIMENTS / "zone-device.toml").rows[0]
+    row = named("zone-device").rows[0]
     lost = row.model_copy(update={"published": (*row.published, ref)})
     with pytest.raises(BadUsage) as refused:
-        check_references([lost], load_tables(PUBLISHED))
+        check_references([lost], load_tables())
     assert str(refused.value) == f"fsdax-100GB: published table deferred-init-skylake: {said}"
 
 
 def test_a_comparison_must_name_one_line() -> None:
-    table = lookup(load_tables(PUBLISHED), "zone-device-v4")
+    table = lookup(load_tables(), "zone-device-v4")
     with pytest.raises(BadUsage, match="2 rows have when=rebind, not one"):
         table.row({"when": "rebind"})
     with pytest.raises(BadUsage, match="0 rows have when=never, not one"):
@@ -163,14 +163,14 @@ def test_a_comparison_must_name_one_line() -> None:
 
 def test_an_unknown_table_is_refused_with_those_there_are() -> None:
     with pytest.raises(BadUsage, match=r"table fork-pte-batch \(did you mean fork-pte-batch-v3"):
-        lookup(load_tables(PUBLISHED), "fork-pte-batch")
+        lookup(load_tables(), "fork-pte-batch")
     with pytest.raises(BadUsage, match=r"no published table nope; there are .*zone-device-v4"):
-        lookup(load_tables(PUBLISHED), "nope")
+        lookup(load_tables(), "nope")
 
 
 def test_references_are_checked_before_a_run() -> None:
-    tables = load_tables(PUBLISHED)
-    rows = load(EXPERIMENTS / "zone-device.toml").rows
+    tables = load_tables()
+    rows = named("zone-device").rows
     check_references(rows, tables)
     lost = [
         rows[0].model_copy(update={"published": (PublishedRef(id="nope"),)}),
@@ -190,15 +190,14 @@ def test_faults_of_a_table_name_file_and_field(tmp_path: Path) -> None:
         '[[table]]\nid = "x"\nrows = [{ params = {}, value = 1 }]\n'
     )
     with pytest.raises(BadUsage) as refused:
-        load_tables(tmp_path)
+        load_tables(tmp_path / "mine.toml")
     lines = str(refused.value).splitlines()
     assert f"{tmp_path}/mine.toml: table.0.experiment: Field required" in lines
     assert any("table.0.rows.0.value: Extra inputs" in line for line in lines)
 
 
 def test_two_tables_may_not_share_an_id(tmp_path: Path) -> None:
-    text = (PUBLISHED / "fork.toml").read_text()
-    (tmp_path / "a.toml").write_text(text)
-    (tmp_path / "b.toml").write_text(text)
+    text = (file_of("fork").with_name(TABLES)).read_text()
+    (tmp_path / "again.toml").write_text(text)
     with pytest.raises(BadUsage, match="more than one table is called fork-pte-batch-v3"):
-        load_tables(tmp_path)
+        load_tables(tmp_path / "again.toml")

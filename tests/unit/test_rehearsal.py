@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from ream.errors import BadUsage, CannotRunHere
-from ream.experiment import load
+from ream.experiment import named
 from ream.kernel import source
 from ream.kernel.cache import appearing
 from ream.kernel.series import Patch, Series, load_series
 from ream.kernel.source import LATEST, fetch_tree
 from ream.kernel.variant import DoesNotApply, rehearse, try_to_apply
-from ream.paths import EXPERIMENTS
 from ream.session.dry_run import plan_text
 from ream.session.request import Request
 from ream.variants import Variant, choose_variants
@@ -137,7 +136,7 @@ def test_nothing_outside_of_the_tree_is_tried(kernel: Path, tmp_path: Path, path
 
 
 def request(tmp_path: Path, *patches: Patch, tree: Path | None) -> Request:
-    experiment = load(EXPERIMENTS / "zone-device.toml").at("native").only(["small-256MB"])
+    experiment = named("zone-device").at("native").only(["small-256MB"])
     return Request(
         experiment=experiment,
         stage="native",
@@ -209,7 +208,7 @@ def test_a_variant_is_its_diffs_and_its_options(tmp_path: Path) -> None:
     assert Variant("two", (load_series(tmp_path / "two"),)).content != one.content
     (tmp_path / "two" / "1.patch").unlink()
     (tmp_path / "two" / "native.config").unlink()
-    experiment = load(EXPERIMENTS / "zone-device.toml")
+    experiment = named("zone-device")
     user = (tmp_path / "one", tmp_path / "two")
     names = [v.name for v in choose_variants(experiment, user_series=user, per_patch=True)]
     assert names.count("one-1of2") == 1
@@ -217,7 +216,7 @@ def test_a_variant_is_its_diffs_and_its_options(tmp_path: Path) -> None:
 
 def test_a_version_without_a_series_is_bad_usage() -> None:
     with pytest.raises(BadUsage, match="--version 3 says which version of a --series"):
-        choose_variants(load(EXPERIMENTS / "zone-device.toml"), version=3)
+        choose_variants(named("zone-device"), version=3)
 
 
 def test_a_machine_without_git_cannot_rehearse(

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from ream.cli.replicate import _exit as end
 from ream.errors import BadUsage
-from ream.experiment import BEFORE, Experiment, load
+from ream.experiment import BEFORE, Experiment, named
+from ream.folders import names
 from ream.measure.statistics import Estimate
 from ream.measure.verdict import Verdict, judge
-from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
+from ream.paths import CHECKOUT
 from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
@@ -26,14 +27,14 @@ from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
 
 RECORDS = CHECKOUT / "docs/records"
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 NO_KVM = "there is no /dev/kvm"
 NO_GUESTS = f"guests under KVM are needed, and do not run here: {NO_KVM}"
 
 
 @pytest.fixture(scope="module")
 def experiments() -> list[Experiment]:
-    return [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+    return [named(name) for name in names()]
 
 
 @pytest.fixture(scope="module")

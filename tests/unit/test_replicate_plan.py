@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from ream.errors import BadUsage, CannotRunHere, VerificationFailed
-from ream.experiment import Experiment, load
+from ream.experiment import Experiment, named
+from ream.folders import mails, names
 from ream.mail.read import import_text
-from ream.paths import CHECKOUT, EXPERIMENTS, PUBLISHED
+from ream.paths import CHECKOUT
 from ream.progress import Reporter
 from ream.published import load_tables, lookup
 from ream.replicate import perform as performing
@@ -17,14 +18,14 @@ from ream.replicate.claims import base_of, claims, fits
 from ream.replicate.plan import make_plan
 
 RECORDS = CHECKOUT / "docs/records"
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 NO_KVM = "there is no /dev/kvm"
 NO_GUESTS = f"guests under KVM are needed, and do not run here: {NO_KVM}"
 
 
 @pytest.fixture(scope="module")
 def experiments() -> list[Experiment]:
-    return [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+    return [named(name) for name in names()]
 
 
 def planned(tables, experiments, **options):
@@ -99,7 +100,7 @@ def test_launches_and_rounds_are_those_asked_for_and_in_the_command(experiments)
     )
 
 
-@pytest.mark.parametrize("path", sorted((PUBLISHED / "mail").glob("*.txt")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", mails(), ids=lambda p: p.stem)
 def test_a_table_from_a_mail_is_run_by_the_rows_of_the_one_it_was(path: Path, experiments) -> None:
     ((mine, _),) = import_text(path.read_bytes(), {"id": "mine"}).tables
     ours = lookup(TABLES, path.stem)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ream.errors import BadUsage
-from ream.experiment import load
+from ream.experiment import named
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.report import letter, table
@@ -34,7 +33,7 @@ def times(before: float, published: float, ream: float) -> Mapping[str, float]:
 @pytest.fixture(scope="module")
 def summary(simulated: Simulated, receipt: Receipt) -> Summary:
     """A gain, a row without a verdict, a loss beside no difference, and a row that did not run."""
-    shipped = load(EXPERIMENTS / "zone-device.toml")
+    shipped = named("zone-device")
     rounds = {"small-256MB": 12, "small-256MB-dirty": 12, "fsdax-first": 1}
     rows = tuple(r.model_copy(update={"rounds": rounds.get(r.name, 2)}) for r in shipped.rows)
     experiment = shipped.model_copy(update={"rows": rows})
@@ -49,7 +48,7 @@ def summary(simulated: Simulated, receipt: Receipt) -> Summary:
         experiment,
         (fsdax, private, small, first),
         samples,
-        load_tables(PUBLISHED),
+        load_tables(),
         receipt,
         run="20261121T021500Z-zone-device-native-ab12",
         stage="native",

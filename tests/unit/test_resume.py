@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from ream.errors import BadUsage, ReamError, VerificationFailed
-from ream.experiment import Stage, load
+from ream.experiment import Stage, named
 from ream.measure.sample import Sample
 from ream.measure.stable import Stable
-from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.paths import CHECKOUT
 from ream.paths import SERIES as SHIPPED
 from ream.progress import Reporter
 from ream.record.journal import JOURNAL
@@ -273,7 +273,7 @@ def test_what_only_looks_like_a_time_is_none(tmp_path: Path) -> None:
 
 
 def request_of(experiment: str, stage: Stage, runs: Path) -> Request:
-    asked = load(EXPERIMENTS / f"{experiment}.toml").at(stage).resized(launches=7)
+    asked = named(experiment).at(stage).resized(launches=7)
     return Request(
         experiment=asked,
         stage=stage,

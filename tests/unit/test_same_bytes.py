@@ -13,8 +13,7 @@ from ream.paths import CHECKOUT
 DIGESTS = """\
 import hashlib, json, sys
 from pathlib import Path
-from ream.experiment import load
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.experiment import named
 from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.record.record import Record
@@ -33,11 +32,11 @@ for run in sorted(path.parent for path in runs.glob("*/run.json")):
 
 record = Record.load(sys.argv[2], runs)
 receipt = Receipt.model_validate({k: v for k, v in record.receipt.items() if k != "schema"})
-experiment = load(EXPERIMENTS / f"{record.run['experiment']}.toml")
+experiment = named(record.run["experiment"])
 rows = [row for row in experiment.rows if row.name in receipt.settings.rounds]
 for _ in range(2):
     summary = summarise(
-        experiment, rows, record.samples(), load_tables(PUBLISHED), receipt,
+        experiment, rows, record.samples(), load_tables(), receipt,
         run=run.name, stage=record.run["stage"], variants=tuple(receipt.kernel.variants),
     )
     print("anew", digest(json.dumps(summary.to_object())), digest(table.render(summary)))
@@ -56,7 +55,11 @@ PLACES = (
 
 def digests(place: dict[str, str], cwd: Path) -> list[str]:
     """What a new process says of all records."""
-    paths = {"PYTHONPATH": str(CHECKOUT / "lab"), "HOME": str(cwd), "PATH": os.environ["PATH"]}
+    paths = {
+        "PYTHONPATH": str(CHECKOUT / "lab"),
+        "HOME": str(cwd),
+        "PATH": os.environ["PATH"],
+    }
     done = subprocess.run(
         [sys.executable, "-c", DIGESTS, str(RECORDS), FROM_SAMPLES],
         env={**paths, **place},

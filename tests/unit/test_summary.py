@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from device_rows import make_row
 from ream.errors import BadUsage
-from ream.experiment import Row, load, make_row
+from ream.experiment import Row, named
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.report import letter, table
@@ -18,8 +18,8 @@ from ream.report.contract import Summary
 from ream.report.html import tables
 from ream.report.summary import summarise
 
-EXPERIMENT = load(EXPERIMENTS / "zone-device.toml").resized(rounds=2)
-TABLES = load_tables(PUBLISHED)
+EXPERIMENT = named("zone-device").resized(rounds=2)
+TABLES = load_tables()
 FILLS = {("movnti-8", 1): 2.7, ("rep-stosq", 1): 6.0, ("movnti-8", 2): 1.4}
 CPUS = {"ream": 2}
 

@@ -11,21 +11,24 @@ from collections.abc import Iterator
 
 import pytest
 
+from experiments.deferred_init import guests as vm_deferred
+from experiments.deferred_init.plan import threads_of
+from experiments.deferred_init.rows import DeferredInit
 from ream.errors import CannotRunHere
-from ream.experiment import DeferredInit, Experiment, Row, load
+from ream.experiment import Experiment, Row, named
+from ream.folders import names
 from ream.measure.statistics import LEAST_LAUNCHES
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.paths import EXPERIMENTS
 from ream.published import load_tables
 from ream.replicate.claims import Claim, claims, fits, takes
 from ream.replicate.perform import request_of
 from ream.replicate.plan import Plan, Planned, make_plan
 from ream.replicate.render import line_label
-from ream.session import guests, vm_deferred
+from ream.session import guests
 from ream.session.native import suited_rows
 from ream.session.request import GuestOptions
-from ream.stage.deferred_init import threads_of
 
-TABLES = load_tables(PUBLISHED)
+TABLES = load_tables()
 MANY = 256
 CPUS = sorted({MANY, *(table.cpus for table in TABLES if table.cpus)}, reverse=True)
 KVM = guests.Setting("kvm", "a guest runs", icount=False, options=GuestOptions())
@@ -33,7 +36,7 @@ KVM = guests.Setting("kvm", "a guest runs", icount=False, options=GuestOptions()
 
 @pytest.fixture(scope="module")
 def experiments() -> list[Experiment]:
-    return [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+    return [named(name) for name in names()]
 
 
 def rows_that_run(planned: Planned) -> Iterator[tuple[Row, int | None]]:

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from device_rows import make_row
+from experiments.zone_device import guests as vm
+from experiments.zone_device.boot import Bind, Call, Checked, Device
 from ream.errors import BadUsage, ReamError, VerificationFailed
-from ream.experiment import Row, load, make_row
+from ream.experiment import Row, named
 from ream.measure.plan import plan_launches
 from ream.measure.sample import Sample
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.measure.taken import Taken
 from ream.published import load_tables
 from ream.record.receipt import Guest as GuestReceipt
 from ream.record.receipt import Receipt
@@ -20,16 +23,16 @@ from ream.report import letter, table
 from ream.report.contract import Unit
 from ream.report.summary import summarise
 from ream.session import guests
-from ream.session import vm_zone_device as vm
 from ream.session.native import by_config
 from ream.session.request import GuestOptions
+from ream.session.vm import Places
 from ream.stage.accel import Kvm
 from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Bind, Call, Checked, Device, Kernel
+from ream.stage.vm import Kernel
 
-WHOLE = load(EXPERIMENTS / "zone-device.toml")
+WHOLE = named("zone-device")
 EXPERIMENT = WHOLE.at("vm").unasked()
 WHY = WHOLE.at("vm").only(["why-*"])
 ROWS = EXPERIMENT.rows
@@ -112,16 +115,13 @@ def test_a_first_bind_is_one_a_boot_whatever_rounds_are_asked_for() -> None:
 
 def test_boots_of_a_launch_are_in_its_random_order() -> None:
     launches = plan_launches(["before", "before-again", "published"], launches=3, seed=7)
-    by_device = vm.devices(ROWS)
-    machines = {device: COUNTING.machine(device) for device in by_device}
+    its = vm.ZoneDeviceGuests(ROWS, GuestOptions(), 7, lambda _: COUNTING)
     kernels: Any = {(): dict.fromkeys(("before", "before-again", "published"), (None, KERNEL))}
-    planned = vm.plan_boots(
-        launches, by_device, machines, kernels, append=("quiet",), consoles=Path("consoles")
-    )
+    planned = [boot for launch in launches for boot in its.boots(launch, kernels, PLACES)]
     assert len(planned) == 3 * 3 * 3
     assert len({one.log for one in planned}) == len(planned)
     for launch in launches:
-        for device in by_device:
+        for device in its.by_device:
             own = [b.variant for b in planned if (b.launch, b.device) == (launch.number, device)]
             assert tuple(own) == launch.link_order
 
@@ -176,17 +176,13 @@ def test_what_a_reviewer_may_have_had_is_a_device_of_its_own_for_each() -> None:
 
 
 def test_a_row_with_a_configuration_of_its_own_boots_kernels_of_its_own() -> None:
-    by_device = vm.devices(WHY.rows)
-    machines = {device: COUNTING.machine(device) for device in by_device}
+    its = vm.ZoneDeviceGuests(WHY.rows, GuestOptions(), 7, lambda _: COUNTING)
     kernels: Any = {
         config: {"before": (None, Kernel(Path("-".join(("bzImage", *config))), Path("x.cpio")))}
-        for config in {device.config for device in by_device}
+        for config in its.configs()
     }
     (launch,) = plan_launches(["before"], launches=1, seed=7)
-    planned = vm.plan_boots(
-        [launch], by_device, machines, kernels, append=(), consoles=Path("consoles")
-    )
-    for one in planned:
+    for one in its.boots(launch, kernels, PLACES):
         assert one.kernel.image.name == "-".join(("bzImage", *one.device.config))
 
 
@@ -297,27 +293,36 @@ def test_the_first_failure_ends_the_other_guests(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(vm, "run_boot", run)
     fsdax, devdax, _ = vm.devices(ROWS)
     planned = [boot("before", devdax), boot("published", fsdax)]
-    with pytest.raises(VerificationFailed, match="published, fsdax: byte 16"):
+    with pytest.raises(VerificationFailed, match="published, fsdax, launch 1: byte 16"):
         list(run_boots(planned, at_once=2))
     assert living.killed
 
 
 # --- samples and what is said of them --------------------------------------------------
 
+PLACES = Places(Path("consoles"), Path())
+
 COUNTS = {"before": 1000, "before-again": 1000, "published": 820, "ream": 540}
 
 
-def counted(row: Row, *, shift: int = 0) -> list[vm.Taken]:
-    found: list[vm.Taken] = []
+def counted(row: Row, its: vm.ZoneDeviceGuests | None = None, *, shift: int = 0) -> list[Taken]:
+    its = its or guests_of_row(row)
+    found: list[Taken] = []
     for name, count in COUNTS.items():
         for number in range(4):
             # Where a tick falls moves a count by a little; never that of a first bind.
             time_ns = count * 10**6 + (number * 7 + shift if name == "before-again" else 0)
             one = checked(number, time_ns, bind_ns=time_ns + 10**9)
-            found += [
-                (sample, one) for sample in vm.samples_of(one, [row], boot(name, Device.of(row)))
-            ]
+            found += its.taken(boot(name, Device.of(row)), one)
     return found
+
+
+def samples_of(row: Row, *, shift: int = 0) -> list[Sample]:
+    return [one.sample for one in counted(row, shift=shift)]
+
+
+def guests_of_row(row: Row) -> vm.ZoneDeviceGuests:
+    return vm.ZoneDeviceGuests([row], GuestOptions(), 7, lambda _: COUNTING)
 
 
 def guest() -> GuestReceipt:
@@ -342,7 +347,7 @@ def rebind() -> Row:
 def test_rebinds_are_the_rounds_and_the_first_bind_is_a_row_of_its_own() -> None:
     first = EXPERIMENT.row("fsdax-bind")
     assert first is not None
-    assert {sample.round for sample, _ in counted(rebind())} == {0, 1, 2}
+    assert {sample.round for sample in samples_of(rebind())} == {0, 1, 2}
     assert len(counted(rebind())) == 3 * len(COUNTS)
     assert len(counted(first)) == len(COUNTS)
 
@@ -357,10 +362,7 @@ def test_memremap_is_timed_whole_and_a_namespace_by_its_map_alone() -> None:
 
 
 def test_what_users_wait_for_stands_beside_what_is_measured() -> None:
-    names = {
-        row.name: {name for pair in counted(row) for name, _ in vm.beside(row, *pair)}
-        for row in ROWS
-    }
+    names = {row.name: {name for one in counted(row) for name, _ in one.others()} for row in ROWS}
     assert names["fsdax-bind"] == {"ndctl create-namespace"}
     assert names["devdax-rebind"] == {"whole bind", "whole unbind"}
     assert names["private-first"] == {"memmap_init_zone_device()"}
@@ -369,19 +371,20 @@ def test_what_users_wait_for_stands_beside_what_is_measured() -> None:
 
 def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
     row = rebind()
-    taken = counted(row)
-    samples: list[Sample] = [sample for sample, _ in taken]
+    its = guests_of_row(row)
+    taken = counted(row, its)
+    samples: list[Sample] = [one.sample for one in taken]
     summary = summarise(
         EXPERIMENT,
         [row],
         samples,
-        load_tables(PUBLISHED),
+        load_tables(),
         receipt.model_copy(update={"guest": guest()}),
         run="20261121T021500Z-zone-device-vm-ab12",
         stage="vm",
         unit="instructions",
-        remarks={row.name: tuple(vm.remarks(row, list(COUNTS), taken))},
-        beside=[one for pair in taken for one in vm.beside(row, *pair)],
+        remarks={row.name: tuple(its.remarks(row, list(COUNTS)))},
+        beside=[pair for one in taken for pair in one.others()],
     )
     (only,) = summary.rows
     whole, unbind = only.beside
@@ -418,12 +421,12 @@ def test_two_boots_that_do_not_count_the_same_are_doubted_whatever_is_booted() -
     def unit(_row: str) -> Unit:
         return "instructions"
 
-    samples = [sample for sample, _ in counted(rebind(), shift=2_000_000)]
+    samples = list(samples_of(rebind(), shift=2_000_000))
     (doubt,) = guests.doubts(samples, unit)
     assert "more than 0.0001 of their count: fsdax-rebind 2e-03;" in doubt
     assert "take two launches at least (--launches)" in doubt
     alone = [sample for sample in samples if sample.subject != "before-again"]
     assert list(guests.doubts(alone, unit)) == []
     assert list(guests.doubts(samples, lambda _row: "ns")) == []
-    same = [sample for sample, _ in counted(rebind(), shift=1000)]
+    same = list(samples_of(rebind(), shift=1000))
     assert list(guests.doubts(same, unit)) == []

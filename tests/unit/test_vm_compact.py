@@ -15,11 +15,7 @@ from typing import Any
 
 import pytest
 
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.stage import vm
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
-from ream.stage.vm_compact import (
+from experiments.compact.boot import (
     SYSTEM_BYTES,
     CompactPlan,
     CompactSample,
@@ -27,7 +23,13 @@ from ream.stage.vm_compact import (
     run_compact_boot,
     wrong_counters,
 )
-from ream.stage.workload import FRAGMENT, HOG, build_workload
+from experiments.compact.programs import FRAGMENT, HOG
+from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.paths import EXPERIMENTS
+from ream.stage import vm
+from ream.stage.qemu import Machine
+from ream.stage.vm import Kernel
+from ream.stage.workload import build_workload
 
 ROOT = Path(__file__).parents[2]
 FAKE = ROOT / "tests" / "console" / "fake_qemu.py"
@@ -116,7 +118,7 @@ def test_one_node_has_all_cpus_and_the_other_one_the_memory(cpus: int) -> None:
 
 
 def test_the_modes_are_the_guests() -> None:
-    source = (ROOT / "guest" / "compact.c").read_text()
+    source = (EXPERIMENTS / "compact" / "guest.c").read_text()
     named = set(re.findall(r'^\t\{ "([a-z-]+)", (?:true|false),', source, re.MULTILINE))
     assert named == {"baseline", "dma", "busy-baseline", "busy-dma", "law"}
     assert [CompactPlan(name, 1, 0, 0).busy for name in ("dma", "busy-dma")] == [False, True]
@@ -222,7 +224,7 @@ def fragment(
     programs: Path, *options: str, words: str = ""
 ) -> tuple[int, list[dict[str, Any]], str]:
     done = subprocess.run(
-        [programs / FRAGMENT, *options],
+        [programs / FRAGMENT.name, *options],
         input=words,
         capture_output=True,
         text=True,
@@ -305,7 +307,7 @@ def read_count(path: Path) -> int:
 def test_a_hog_counts_until_it_is_told_to_end(programs: Path, tmp_path: Path) -> None:
     count = tmp_path / "count"
     cpu = str(min(os.sched_getaffinity(0)))
-    command = [programs / HOG, "--cpu", cpu, "--count", count]
+    command = [programs / HOG.name, "--cpu", cpu, "--count", count]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 30
         while not (count.exists() and count.stat().st_size and read_count(count)):
@@ -324,7 +326,7 @@ def test_a_hog_ends_with_who_has_started_it(programs: Path, tmp_path: Path) -> N
     cpu = str(min(os.sched_getaffinity(0)))
     start = '"$@" >/dev/null & echo $!; while ! [ -s count ]; do :; done'
     done = subprocess.run(
-        ["sh", "-c", start, "sh", programs / HOG, "--cpu", cpu, "--count", "count"],
+        ["sh", "-c", start, "sh", programs / HOG.name, "--cpu", cpu, "--count", "count"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -350,7 +352,7 @@ def test_a_hog_says_what_it_needs(
     options: tuple[str, ...], complaint: str, programs: Path, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [programs / HOG, *options],
+        [programs / HOG.name, *options],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -7,20 +7,28 @@ from typing import Any
 
 import pytest
 
+from experiments.deferred_init import guests as session
+from experiments.deferred_init.boot import (
+    Booted,
+    Record,
+    Shape,
+    Times,
+    plan_deferred_boot,
+    read_times,
+)
+from experiments.deferred_init.buddy import DeferredNode
+from experiments.deferred_init.rows import DeferredInitRow
+from experiments.deferred_init.state import State
+from experiments.deferred_init.zones import Layout
 from ream.errors import BadUsage, ReamError
-from ream.experiment import DeferredInitRow, load
+from ream.experiment import named
 from ream.measure.plan import plan_launches
-from ream.oracle.buddy import DeferredNode
-from ream.paths import CHECKOUT, EXPERIMENTS
-from ream.session import vm_deferred as session
 from ream.session.guests import Setting
 from ream.session.request import GuestOptions
-from ream.stage.deferred_state import State
-from ream.stage.guest_zones import Layout
+from ream.session.vm import Places
 from ream.stage.native import Suited
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
-from ream.stage.vm_deferred import Booted, Record, Shape, Times, plan_deferred_boot, read_times
 
 GIB = 1 << 30
 OPTIONS = GuestOptions()
@@ -154,8 +162,10 @@ def test_several_rounds_of_a_boot_are_refused() -> None:
 @pytest.mark.parametrize("options", [{"memory_bytes": GIB}, {"nodes": (Node(GIB),)}])
 def test_what_the_rows_say_is_not_the_users_to_say(options: dict[str, Any]) -> None:
     with pytest.raises(BadUsage, match="choose rows with --row, or .* --set memory_bytes=SIZE"):
-        session.choose(GuestOptions(**options), setting_of)
-    assert session.choose(GuestOptions(append=("quiet",)), setting_of).options.append == ("quiet",)
+        session.choose_of_rows(GuestOptions(**options), setting_of)
+    assert session.choose_of_rows(GuestOptions(append=("quiet",)), setting_of).options.append == (
+        "quiet",
+    )
 
 
 def setting_of(options: GuestOptions) -> Setting:
@@ -165,7 +175,7 @@ def setting_of(options: GuestOptions) -> Setting:
 
 
 def test_a_user_gives_all_rows_their_cpus_and_more_than_the_host_has_are_booted() -> None:
-    setting = session.choose(GuestOptions(cpus=8), setting_of)
+    setting = session.choose_of_rows(GuestOptions(cpus=8), setting_of)
     suited = session.booted_rows([row("a", threads=1), row("b", threads=16)], setting)
     assert [one.threads for one in suited.rows] == [8, 8]
     (shape,) = session.shapes(suited.rows, setting)
@@ -205,7 +215,7 @@ def test_a_guest_whose_map_does_not_fit_says_how_much_it_takes(
 def test_the_published_machine_boots_and_times_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "nr_cpus", lambda: 104)
     monkeypatch.setattr(session, "available_bytes", lambda: 700 * GIB)
-    rows = load(EXPERIMENTS / "deferred-init.toml").at("vm").rows
+    rows = named("deferred-init").at("vm").rows
     suited = session.booted_rows(rows, KVM)
     assert (suited.rows, suited.skipped) == (rows, {})
     by_shape = session.shapes(rows, KVM)
@@ -221,18 +231,23 @@ def test_the_published_machine_boots_and_times_every_row(monkeypatch: pytest.Mon
 # --- Boots -------------------------------------------------------------------------------
 
 
-def test_what_is_only_verified_is_booted_once() -> None:
+def guests(setting: Setting, *rows: DeferredInitRow) -> session.DeferredInitGuests:
+    return session.DeferredInitGuests(rows, GuestOptions(), 1, lambda _: setting)
+
+
+def test_what_is_only_verified_is_booted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [Shape(GIB), Shape(GIB, 1, 2, 2)]
     names = ["before", "before-again", "published"]
-    kernels: Any = {name: (None, Kernel(Path("b"), Path("i"))) for name in names}
-    boots = session.plan_boots(
-        plan_launches(names, launches=3, seed=1),
-        shapes,
-        TCG,
-        kernels,
-        {name: Layout({}, {}) for name in names},
-        consoles=Path("logs"),
-    )
+    kernels: Any = {(): {name: (None, Kernel(Path("b"), Path("i"))) for name in names}}
+    monkeypatch.setattr(session, "layout_of", lambda *_: Layout({}, {}))
+    its = guests(TCG, row("a", threads=1), row("b", threads=2))
+    assert list(its.by_shape) == shapes
+    boots = [
+        boot
+        for launch in plan_launches(names, launches=3, seed=1)
+        for boot in its.boots(launch, kernels, Places(Path("logs"), Path()))
+    ]
+    assert its.nr_boots(3) * len(names) == len(boots)
     assert sum(boot.shape == shapes[0] for boot in boots) == 9
     assert sum(boot.shape == shapes[1] for boot in boots) == 3
     assert len({boot.log for boot in boots}) == len(boots)
@@ -265,17 +280,18 @@ def test_a_boot_gives_each_of_its_rows_a_sample() -> None:
 
 
 def test_remarks_tell_the_kernels_own_message_and_what_was_compared() -> None:
-    taken = session.Taken()
     shape, one = Shape(GIB), row("a", threads=1)
+    its = guests(TCG, one)
     boot: Any = replace(
         session.DeferredBoot(
             "before", 0, Machine("tcg"), Kernel(Path("b"), Path("i")), (), Path("l"), shape,
             Layout({}, {}),
         )
     )  # fmt: skip
-    taken.timed.append((session.sample_of(BOOTED, one, boot), BOOTED))
-    taken.verified.extend([(shape, BOOTED)] * 3 + [(Shape(4 * GIB), BOOTED)])
-    said = list(session.remarks(one, shape, ["before", "before-again", "published"], taken))
+    (taken,) = its.taken(boot, BOOTED)
+    assert taken.beside == {"boot to PID 1": BOOTED.times.boot_ns}
+    its._verified.extend([(shape, BOOTED)] * 2 + [(Shape(4 * GIB), BOOTED)])
+    said = list(its.remarks(one, ["before", "before-again", "published"]))
     assert said == [
         "the kernel's own message, mean in ms of the guest's clock, counted in jiffies: before 5",
         "all struct pages, free lists and counters: states equal in 3 boots",
@@ -283,18 +299,18 @@ def test_remarks_tell_the_kernels_own_message_and_what_was_compared() -> None:
 
 
 def test_boots_that_began_otherwise_are_not_called_equal() -> None:
-    taken = session.Taken()
     shape = Shape(GIB, 1, 2, 4)
+    its = guests(TCG, row("a", threads=1))
     other = replace(BOOTED, states=BOOTED.states[:1])
-    taken.verified.extend([(shape, BOOTED), (Shape(GIB, 1, 4, 4), other), (shape, other)])
-    assert taken.equal(shape) == (
+    its._verified.extend([(shape, BOOTED), (Shape(GIB, 1, 4, 4), other), (shape, other)])
+    assert its.equal(shape) == (
         "states as predicted in 3 boots, which began with 2 kinds of free memory, and equal"
         " within each"
     )
 
 
 def test_the_experiments_rows_can_be_booted() -> None:
-    rows = load(CHECKOUT / "experiments" / "deferred-init.toml").at("vm").rows
+    rows = named("deferred-init").at("vm").rows
     its = [one for one in rows if isinstance(one, DeferredInitRow)]
     assert len(its) == len(rows)
     assert all(

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from experiments.fork import boot as vm_fork
+from experiments.fork.boot import ForkPlan, ForkSample, run_fork_boot
+from experiments.fork.programs import FORK_FOLIOS
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.stage import vm, vm_fork
+from ream.stage import vm
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
-from ream.stage.vm_fork import ForkPlan, ForkSample, run_fork_boot
 
 FAKE = Path(__file__).parents[1] / "console" / "fake_qemu.py"
 KERNEL = Kernel(Path("bzImage"), Path("fork.cpio"))
@@ -112,5 +114,5 @@ def test_what_is_no_sample_is_refused(run: Run) -> None:
 
 
 def test_the_plans_operations_are_the_workloads() -> None:
-    source = (Path(__file__).parents[2] / "workloads" / "fork_folios.c").read_text()
+    source = (FORK_FOLIOS.sources[0]).read_text()
     assert all(f'] = "{op}",' in source for op in vm_fork.ALL_OPS)

@@ -10,15 +10,7 @@ from typing import Any
 
 import pytest
 
-from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
-from ream.experiment import MigrateRow
-from ream.session.guests import Setting
-from ream.session.request import GuestOptions
-from ream.session.vm_migrate import copied, machine_of, plan_of, shown_command, step_of
-from ream.stage import vm
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
-from ream.stage.vm_migrate import (
+from experiments.migrate.boot import (
     MigratePlan,
     MigrateSample,
     Step,
@@ -26,6 +18,15 @@ from ream.stage.vm_migrate import (
     run_soak_boot,
     two_nodes,
 )
+from experiments.migrate.guests import copied, machine_of, plan_of, step_of
+from experiments.migrate.programs import MOVE_FOLIOS
+from experiments.migrate.rows import MigrateRow
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.session.guests import Setting, shown_boot
+from ream.session.request import GuestOptions
+from ream.stage import vm
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Kernel
 
 FAKE = Path(__file__).parents[1] / "console" / "fake_qemu.py"
 KERNEL = Kernel(Path("bzImage"), Path("migrate.cpio"))
@@ -170,7 +171,7 @@ def test_the_machine_has_two_nodes_that_hold_the_buffer() -> None:
     machine = machine_of(PLAN, SETTING)
     assert machine.memory_bytes == sum(node.memory_bytes for node in machine.nodes)
     assert [node.memory_bytes > PLAN.buffer_bytes for node in machine.nodes] == [True, True]
-    words = shown_command(SETTING, PLAN)
+    words = shown_boot(SETTING, machine, PLAN.init_words(), archive="migrate.cpio")
     assert "node,nodeid=1,memdev=ram1" in words
     assert "steps=64/none/0,2048/dcbm/2" in words
 
@@ -256,7 +257,7 @@ def test_who_copied_is_told_by_the_counters() -> None:
 
 def test_the_paths_and_counters_are_the_workloads() -> None:
     workloads = Path(__file__).parents[2] / "workloads"
-    source = (workloads / "move_folios.c").read_text()
+    source = MOVE_FOLIOS.sources[0].read_text()
     paths = ("move_pages", "mbind", "migrate_pages", "numa_balancing", "demotion")
     assert all(f'{{ "{path}", ' in source for path in paths)
     counters = (workloads / "counters.c").read_text()

@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from experiments.zone_device.boot import Checked, Device, run_boot
+from experiments.zone_device.guests import MODULES, initramfs_of
 from ream.kernel.image import Image, build_image
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
-from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache_dir
+from ream.paths import EXPERIMENTS, KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache_dir
 from ream.progress import Reporter
-from ream.session.vm_zone_device import MODULES, initramfs_of
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine
-from ream.stage.vm import Checked, Device, Kernel, run_boot
+from ream.stage.vm import Kernel
 
 Builder = Callable[..., Image]
 
@@ -57,7 +58,7 @@ def image(kernel: Tree) -> Builder:
 def kernel_of(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
     """A function that gives a kernel with its initramfs: kernel_of(("zone-device",))."""
     made: dict[tuple[tuple[str, ...], str], Kernel] = {}
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
     def make(series: tuple[str, ...], config: str = "vm") -> Kernel:
         if (series, config) not in made:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from experiments.migrate import live as live_migrate
 from ream.errors import CannotRunHere
-from ream.stage import live, live_migrate
+from ream.stage import live
 
 BUILT = "/workloads/move_folios"
 KIB = (4, 64, 2048)

@@ -14,24 +14,22 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from experiments.zone_device.boot import Device, run_boot
+from experiments.zone_device.rows import DAX_ORDERS, NAMESPACE_TYPES
 from ream.errors import ReamError
-from ream.experiment import BEFORE_AGAIN, load
+from ream.experiment import BEFORE_AGAIN, named
 from ream.experiment.section import SECTION_BYTES
-from ream.experiment.zone_device import DAX_ORDERS, NAMESPACE_TYPES
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
+from ream.paths import CHECKOUT, cache_dir
 from ream.progress import Reporter
 from ream.record.receipt import read_ream
 from ream.record.record import new_run_id
 from ream.session.guests import build_kernels
 from ream.stage.qemu import Machine
-from ream.stage.vm import Device, run_boot
 from ream.variants import choose_variants
 
 VARIANTS = tuple(
-    variant
-    for variant in choose_variants(load(EXPERIMENTS / "zone-device.toml"))
-    if variant.name != BEFORE_AGAIN
+    variant for variant in choose_variants(named("zone-device")) if variant.name != BEFORE_AGAIN
 )
 TYPES = (*NAMESPACE_TYPES, "PRIVATE", "COHERENT", "PCI_P2PDMA")
 MOST_SECTIONS = 96

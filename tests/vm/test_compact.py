@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.experiment import load
-from ream.kernel.image import Image
-from ream.paths import EXPERIMENTS, KERNEL_MODULES
-from ream.stage.guest import Guest
-from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
-from ream.stage.vm_compact import (
+from experiments.compact.boot import (
     OWN_MODULES,
     CompactPlan,
     CompactSample,
@@ -23,12 +15,20 @@ from ream.stage.vm_compact import (
     compact_nodes,
     run_compact_boot,
 )
+from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.experiment import named
+from ream.kernel.image import Image
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
+from ream.stage.guest import Guest
+from ream.stage.initramfs import build_init
+from ream.stage.qemu import Machine
+from ream.stage.vm import Kernel
 
 Builder = Callable[..., Image]
 Boot = Callable[..., CompactSample]
 
 BASE: tuple[str, ...] = ()
-SHIPPED = load(EXPERIMENTS / "compact.toml").variants
+SHIPPED = named("compact").variants
 PUBLISHED, REAM = SHIPPED["published"], SHIPPED["ream"]
 VARIANTS = (BASE, PUBLISHED, REAM)
 
@@ -61,7 +61,7 @@ def plan(mode: Mode, channels: int = 1, nr_huge: int = NR_HUGE, **other: object)
 @pytest.fixture(scope="module")
 def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
     """A function that boots a kernel of some series and gives the sample of a plan."""
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
     made: dict[tuple[tuple[str, ...], str], Kernel] = {}
 
     def kernel(series: tuple[str, ...], config: str) -> Kernel:

@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import VerificationFailed
-from ream.kernel.image import Image
-from ream.oracle.buddy import DeferredNode
-from ream.paths import KERNEL_MODULES
-from ream.session.vm_deferred import MODULES
-from ream.stage.deferred_state import States
-from ream.stage.guest_zones import Layout
-from ream.stage.initramfs import build_init
-from ream.stage.vm import Kernel
-from ream.stage.vm_deferred import (
+from experiments.deferred_init.boot import (
     Booted,
     Shape,
     deferred_initramfs,
     layout_of,
     run_deferred_boot,
 )
+from experiments.deferred_init.buddy import DeferredNode
+from experiments.deferred_init.guests import MODULES
+from experiments.deferred_init.state import States
+from experiments.deferred_init.zones import Layout
+from ream.errors import VerificationFailed
+from ream.kernel.image import Image
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
+from ream.stage.initramfs import build_init
+from ream.stage.vm import Kernel
 
 Builder = Callable[..., Image]
 Boots = Callable[..., Booted]
@@ -45,7 +45,7 @@ def boots(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     """A function that boots a series in a guest of some shape, once for each of its tests."""
     made: dict[tuple[str, ...], tuple[Kernel, Layout]] = {}
     known: dict[tuple[tuple[str, ...], Shape, tuple[str, ...]], Booted] = {}
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
     def kernel_of(series: tuple[str, ...]) -> tuple[Kernel, Layout]:
         if series not in made:

@@ -17,21 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ream.errors import ReamError, VerificationFailed
-from ream.kernel.build import BUILD
-from ream.kernel.image import Image
-from ream.oracle import buddy
-from ream.paths import KERNEL_MODULES
-from ream.session.vm_deferred import MODULES
-from ream.stage import vm_deferred
-from ream.stage.deferred_state import State, States, check
-from ream.stage.guest import boot_in_private
-from ream.stage.guest_zones import Layout, Node, Zones
-from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.selftests import Selftests, run_selftests
-from ream.stage.vm import Kernel
-from ream.stage.vm_deferred import (
+from experiments.deferred_init import boot as vm_deferred
+from experiments.deferred_init import buddy
+from experiments.deferred_init.boot import (
     BEFORE,
     DEADLINE_S,
     SILENCE_S,
@@ -42,6 +30,18 @@ from ream.stage.vm_deferred import (
     plan_deferred_boot,
     run_deferred_boot,
 )
+from experiments.deferred_init.guests import MODULES
+from experiments.deferred_init.state import State, States, check
+from experiments.deferred_init.zones import Layout, Node, Zones
+from ream.errors import ReamError, VerificationFailed
+from ream.kernel.build import BUILD
+from ream.kernel.image import Image
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
+from ream.stage.guest import boot_in_private
+from ream.stage.initramfs import build_init
+from ream.stage.qemu import Machine
+from ream.stage.selftests import Selftests, run_selftests
+from ream.stage.vm import Kernel
 
 Builder = Callable[..., Image]
 Look = Callable[[Zones, Node, State], None]
@@ -161,7 +161,11 @@ def machine(shape: Shape) -> Machine:
 
 @pytest.fixture(scope="module")
 def lab(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    return Lab(image, build_init(tmp_path_factory.mktemp("init")), tmp_path_factory.mktemp)
+    return Lab(
+        image,
+        build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*")),
+        tmp_path_factory.mktemp,
+    )
 
 
 def same(boots: dict[str, Booted]) -> None:

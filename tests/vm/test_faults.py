@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from experiments.zone_device.boot import Device, plan_boot, run_boot
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.stage import vm
 from ream.stage.guest import boot
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine
-from ream.stage.vm import Device, Kernel, plan_boot, run_boot
+from ream.stage.vm import Kernel
 
 GIB = 1 << 30
 DEVICE = Device(2 * GIB, 9, "GENERIC", altmap=True, in_namespace=True)
@@ -97,7 +98,7 @@ def test_a_guest_with_too_little_memory_for_itself_says_what_it_died_of(
 
 
 def test_memory_that_the_host_does_not_have_is_refused(ream, tmp_path: Path) -> None:
-    words = ("--stage", "vm", "--accel", "tcg", "--size", "64GiB", "--type", "PRIVATE")
+    words = ("--stage", "vm", "--accel", "tcg", "--row", "private-first")
     answer = ream("run", *words, "--memory", "2GiB", "--output", str(tmp_path / "runs"))
     assert answer.code == BadUsage.exit_code
     assert "a guest of 2 GiB cannot hold private: it needs 6 GiB" in answer.err
@@ -115,7 +116,17 @@ def test_interrupting_a_run_leaves_no_qemu(
 ) -> None:
     kernel_of(())
     process = ream_started(
-        *("run", "--stage", "vm", "--accel", "tcg", "--size", "2GiB", "--altmap"),
+        *(
+            "run",
+            "--stage",
+            "vm",
+            "--accel",
+            "tcg",
+            "--row",
+            "fsdax-bind",
+            "--set",
+            "device_bytes=2GiB",
+        ),
         *("--output", str(tmp_path / "runs")),
     )
     deadline = time.monotonic() + 600

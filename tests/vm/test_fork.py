@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from experiments.fork.boot import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
+from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.stage.vm import Kernel
-from ream.stage.vm_fork import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
@@ -33,7 +34,7 @@ PLAN = ForkPlan(folio_kib=(4, 16, 64, 2048), mapping_bytes=64 << 20, rounds=2)
 @pytest.fixture(scope="module")
 def forks(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     """A function that boots a kernel of some series and gives the samples of a plan."""
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
     def run(*series: str, plan: ForkPlan = PLAN) -> list[ForkSample]:
         work = tmp_path_factory.mktemp("fork")

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.zone_device.boot import Device, plan_boot
 from ream.experiment import parse_size
 from ream.stage.guest import boot
 from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Device, plan_boot
 
 GIB = 1 << 30
 VERIFICATION_FAILED = 5
@@ -105,9 +105,10 @@ def test_a_wrong_field_is_found_at_its_byte(ream, tmp_path: Path) -> None:
         "vm",
         "--accel",
         "tcg",
-        "--size",
-        "4GiB",
-        "--altmap",
+        "--row",
+        "fsdax-bind",
+        "--set",
+        "device_bytes=4GiB",
         "--series",
         str(patch),
     )

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import CannotRunHere, VerificationFailed
-from ream.experiment import load
-from ream.kernel.image import Image
-from ream.paths import EXPERIMENTS, KERNEL_MODULES
-from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine, Node
-from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
-from ream.stage.vm import Kernel, pmem_word
-from ream.stage.vm_migrate import (
+from experiments.migrate.boot import (
     ENGINE,
     MigratePlan,
     MigrateSample,
@@ -24,12 +16,21 @@ from ream.stage.vm_migrate import (
     run_migrate_boot,
     two_nodes,
 )
+from ream.errors import CannotRunHere, VerificationFailed
+from ream.experiment import named
+from ream.kernel.image import Image
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
+from ream.stage.initramfs import build_init
+from ream.stage.pmem import pmem_word
+from ream.stage.qemu import Machine, Node
+from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
+from ream.stage.vm import Kernel
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[tuple[Step, MigrateSample]]]
 
 BASE: tuple[str, ...] = ()
-SHIPPED = load(EXPERIMENTS / "migrate.toml").variants
+SHIPPED = named("migrate").variants
 PUBLISHED, REAM = SHIPPED["published"], SHIPPED["ream"]
 VARIANTS = (BASE, PUBLISHED, REAM)
 
@@ -54,7 +55,7 @@ TIERS = "vm-debug+vm-dma+vm-tiers"
 @pytest.fixture(scope="module")
 def moves(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     """A function that boots a kernel of some series and gives the samples of a plan."""
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
     made: dict[tuple[tuple[str, ...], str], Kernel] = {}
 
     def kernel(series: tuple[str, ...], config: str) -> Kernel:

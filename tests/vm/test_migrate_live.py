@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from experiments.migrate.programs import MOVE_FOLIOS
 from ream.kernel.image import Image
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init, build_initramfs
 from ream.stage.qemu import Machine, Node, qemu_command
-from ream.stage.workload import MOVE_FOLIOS, build_workload
+from ream.stage.workload import build_workload
 
 Builder = Callable[..., Image]
 
@@ -26,7 +27,7 @@ def python_files() -> dict[str, Path]:
     """The interpreter and whatever the script imports, at the host's own paths."""
     said = subprocess.run(
         [sys.executable, str(SCRIPT), "files"],
-        env={**os.environ, "PYTHONPATH": str(LAB)},
+        env={**os.environ, "PYTHONPATH": f"{LAB}:{LAB.parent}"},
         capture_output=True,
         text=True,
         check=True,
@@ -55,7 +56,7 @@ def test_moves_are_measured_where_there_are_two_nodes(image: Builder, tmp_path: 
     initramfs = build_initramfs(
         tmp_path / "live.cpio",
         gen_init_cpio=built.gen_init_cpio,
-        init=build_init(tmp_path),
+        init=build_init(tmp_path, *EXPERIMENTS.glob("*")),
         modules={},
         programs={
             "/live": script(tmp_path),

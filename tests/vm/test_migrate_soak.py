@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from experiments.migrate.boot import ENGINE, MODULES, migrate_initramfs, run_soak_boot
 from ream.errors import VerificationFailed
-from ream.experiment import load
+from ream.experiment import named
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
-from ream.stage.vm_migrate import ENGINE, MODULES, migrate_initramfs, run_soak_boot
 
 Builder = Callable[..., Image]
 Soak = Callable[..., dict[str, int]]
 
-SHIPPED = load(EXPERIMENTS / "migrate.toml").variants
+SHIPPED = named("migrate").variants
 PUBLISHED, REAM = SHIPPED["published"], SHIPPED["ream"]
 GIB = 1 << 30
 KERNELS = (
@@ -73,7 +73,7 @@ def name(part: str | int | tuple[str, ...]) -> str:
 @pytest.fixture(scope="module")
 def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
     """A function that boots a kernel, soaks it, and gives the totals."""
-    init = build_init(tmp_path_factory.mktemp("init"))
+    init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
     def run(
         *series: str,

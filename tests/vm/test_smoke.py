@@ -6,11 +6,12 @@ boot of four CPUs, its deferred pages compared.
 import re
 from pathlib import Path
 
-from ream.paths import KERNEL_MODULES
+from experiments.deferred_init.boot import Shape, deferred_initramfs, layout_of, run_deferred_boot
+from experiments.zone_device.boot import Device
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine
-from ream.stage.vm import Device, Kernel
-from ream.stage.vm_deferred import Shape, deferred_initramfs, layout_of, run_deferred_boot
+from ream.stage.vm import Kernel
 
 GIB = 1 << 30
 SERIES = ("zone-device", "zone-device-parallel")
@@ -33,7 +34,9 @@ def test_a_namespace_is_bound_and_its_map_is_as_predicted(boots, tmp_path: Path)
 
 def test_four_cpus_initialise_deferred_pages_as_predicted(image, tmp_path: Path) -> None:
     built = image(*SERIES, modules=[KERNEL_MODULES / "memmap"])
-    initramfs = deferred_initramfs(built, init=build_init(tmp_path), work=tmp_path)
+    initramfs = deferred_initramfs(
+        built, init=build_init(tmp_path, *EXPERIMENTS.glob("*")), work=tmp_path
+    )
     shape, log = Shape(GIB, cpus=4, present=4), tmp_path / "console.log"
     [booted] = run_deferred_boot(
         shape.machine("tcg", icount=False, options=()),

@@ -2,7 +2,7 @@
 /*
  * What the oracle of the memory map needs to know of a kernel, as that
  * kernel's own compiler sees it. Included in the middle of an array of
- * { name, value }: by memmap.c in a guest, by native/zone_device/glue.c in a
+ * { name, value }: by memmap.c in a guest, by experiments/zone_device/native/glue.c in a
  * program. Includes are the includer's.
  */
 #define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }

@@ -123,7 +123,7 @@ def _cell(
     return Cell(
         schema=SCHEMA,
         ream=__version__,
-        benchmark=benchmark_id(asked.name, stage),
+        benchmark=benchmark_id(asked, stage),
         experiment=asked.name,
         question=asked.question,
         stage=stage,

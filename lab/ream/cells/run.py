@@ -14,11 +14,11 @@ from pydantic import ValidationError
 from ream import __version__
 from ream.cells.cell import Cell, read_cell, read_text
 from ream.errors import BadUsage, CannotRunHere, ReamError
-from ream.experiment import BEFORE, IMPLIED, Experiment, Row, load
+from ream.experiment import BEFORE, IMPLIED, Experiment, Row, named
 from ream.history.like import part
 from ream.kernel.cache import Step
 from ream.kernel.source import cached_tree, fetch_tree
-from ream.paths import EXPERIMENTS, cache_dir, data_dir
+from ream.paths import cache_dir, data_dir
 from ream.progress import Reporter
 from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
@@ -65,8 +65,8 @@ def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
 
     Raises BadUsage with everything in which this checkout is not the planned one.
     """
-    whole = load(EXPERIMENTS / f"{_known(cell.experiment)}.toml")
-    if unlike := [*_faults(cell)]:
+    whole = named(cell.experiment)
+    if unlike := [*_faults(cell, whole)]:
         raise BadUsage(_unlike(cell, unlike))
     variants = _variants(cell)
     return Request(
@@ -156,18 +156,11 @@ def _read(cell: str) -> Cell:
     return read_cell(lines[0], where=where)
 
 
-def _known(experiment: str) -> str:
-    known = sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
-    if experiment not in known:
-        raise BadUsage(f"no experiment {experiment!r} in this checkout; it has {', '.join(known)}")
-    return experiment
-
-
-def _faults(cell: Cell) -> Iterator[str]:
+def _faults(cell: Cell, whole: Experiment) -> Iterator[str]:
     """What makes numbers of this checkout others than those that were planned."""
     if cell.ream != __version__:
         yield f"ream is {cell.ream} in the plan, {__version__} here"
-    if (own := benchmark_id(cell.experiment, cell.stage)) != cell.benchmark:
+    if (own := benchmark_id(whole, cell.stage)) != cell.benchmark:
         yield (
             f"the benchmark ({cell.experiment}, {cell.stage} stage) is {cell.benchmark} in the "
             f"plan, {own} here"

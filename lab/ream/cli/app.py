@@ -12,11 +12,8 @@ from typer import _completion_classes as typer_shells
 
 from ream import __version__
 from ream.cli import complete
-from ream.errors import BadUsage
-from ream.nearest import hint
-from ream.paths import EXPERIMENTS, data_dir
+from ream.paths import data_dir
 
-DEFAULT_EXPERIMENT = "zone-device"
 SEED_BITS = 32
 
 app = typer.Typer(
@@ -63,26 +60,14 @@ def chosen_seed(seed: int | None) -> int:
     return secrets.randbits(SEED_BITS) if seed is None else seed
 
 
-def experiment_path(name: str) -> Path:
-    known = sorted(path.stem for path in EXPERIMENTS.glob("*.toml"))
-    if name in known:
-        return EXPERIMENTS / f"{name}.toml"
-    if (given := Path(name)).suffix == ".toml":
-        return given
-    raise BadUsage(
-        f"no experiment {name!r}{hint(name, known)}; there is {', '.join(known)}, or give a .toml"
-        " file"
-    )
-
-
 def runs_dir(output: Path | None) -> Path:
     return output if output is not None else data_dir() / "runs"
 
 
 ExperimentArgument = Annotated[
-    str,
+    str | None,
     typer.Argument(
-        help="Its name (`ream list`), or a .toml file of your own.",
+        help="Its name (`ream list`), or a folder or a .toml file of your own.",
         autocompletion=complete.experiments,
     ),
 ]

@@ -23,11 +23,11 @@ from ream.cli.app import (
     TreeOption,
     app,
     chosen_seed,
-    experiment_path,
 )
 from ream.cli.guest import AccelOption, CpusOption, MemoryOption
 from ream.counted import counted
 from ream.errors import BadUsage
+from ream.folders import given_file
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def plan(
         raise BadUsage(f"--emit {emit} writes several files: name a new directory with -o DIR")
     cells = plan_cells(
         Wish(
-            experiments=tuple(load(experiment_path(name)) for name in experiments),
+            experiments=tuple(load(given_file(name)) for name in experiments),
             stage=stage,
             rows=tuple(rows or ()),
             settings=tuple(settings or ()),

@@ -11,27 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from ream.errors import BadUsage
+from ream.folders import file_of, names, table_files
 from ream.grid import expanded
-from ream.paths import EXPERIMENTS, PUBLISHED, data_dir
+from ream.paths import data_dir
 
 VARIABLE = "_REAM_COMPLETE"
 """In the environment of a ream that a shell asks for completions."""
 
 
 def experiments(incomplete: str) -> list[str]:
-    return [path.stem for path in _files(EXPERIMENTS) if path.stem.startswith(incomplete)]
+    return [name for name in names() if name.startswith(incomplete)]
 
 
 def tables(incomplete: str) -> list[str]:
     """Ids of published tables."""
-    every = (one.get("id", "") for path in _files(PUBLISHED) for one in _read(path, "table"))
+    every = (one.get("id", "") for path in table_files() for one in _read(path, "table"))
     return [name for name in every if name.startswith(incomplete)]
 
 
 def rows(args: Sequence[str], incomplete: str) -> list[str]:
     """Rows of the experiment that the line names, else of all of them."""
-    named = [path for path in _files(EXPERIMENTS) if path.stem in args]
-    every = (one.get("name", "") for path in named or _files(EXPERIMENTS) for one in _rows(path))
+    known = names()
+    asked = [name for name in known if name in args] or known
+    every = (one.get("name", "") for name in asked for one in _rows(file_of(name)))
     return [name for name in every if name.startswith(incomplete)]
 
 
@@ -40,10 +42,6 @@ def runs(incomplete: str) -> list[str]:
     folder = data_dir() / "runs"
     found = sorted((path.name for path in folder.glob("[0-9]*")), reverse=True)
     return [name for name in ("last", *found) if name.startswith(incomplete)]
-
-
-def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.toml"))
 
 
 def _rows(path: Path) -> Iterator[Any]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, TreeOption, app, experiment_path
-from ream.paths import EXPERIMENTS, PUBLISHED
+from ream.cli.app import JsonOption, TreeOption, app
+from ream.folders import given_file, names
 from ream.width import width
 
 ROOMY = 80
@@ -40,14 +40,13 @@ def list_experiments(
     from ream.experiment import load  # noqa: PLC0415
     from ream.published import load_tables  # noqa: PLC0415
 
-    paths = EXPERIMENTS.glob("*.toml") if experiment is None else [experiment_path(experiment)]
-    listed = [load(path) for path in sorted(paths)]
+    listed = [load(given_file(name)) for name in ([experiment] if experiment else names())]
     for one in listed:
         _print_experiment(one)
-    names = {one.name for one in listed}
+    of = {one.name for one in listed}
     print("\npublished tables")
-    for table in load_tables(PUBLISHED):
-        if table.experiment in names:
+    for table in load_tables():
+        if table.experiment in of:
             _print(f"  {table.id:28} {table.author}: {table.title}", 31)
 
 

@@ -23,7 +23,8 @@ from ream.cli.app import (
 )
 from ream.cli.onward import QuietOption
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
-from ream.paths import EXPERIMENTS, PUBLISHED, cache_dir
+from ream.folders import names
+from ream.paths import cache_dir
 
 if TYPE_CHECKING:
     from ream.measure.verdict import Word
@@ -137,7 +138,7 @@ class _Asked:
 
 
 def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_json: bool) -> None:
-    from ream.experiment import load  # noqa: PLC0415
+    from ream.experiment import named  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.record.machine import read_machine  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
@@ -145,11 +146,11 @@ def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_js
     from ream.replicate.perform import Performed, perform, plan_lines  # noqa: PLC0415
     from ream.replicate.plan import Plan, make_plan  # noqa: PLC0415
 
-    experiments = [load(path) for path in sorted(EXPERIMENTS.glob("*.toml"))]
+    experiments = [named(name) for name in names()]
     for table in tables:
         if table.experiment not in {one.name for one in experiments}:
-            names = ", ".join(one.name for one in experiments)
-            raise BadUsage(f"{table.id}: no experiment {table.experiment!r}; there is {names}")
+            there = ", ".join(one.name for one in experiments)
+            raise BadUsage(f"{table.id}: no experiment {table.experiment!r}; there is {there}")
     if asked.records:
         plan, done = Plan((), {}), Performed()
         done.sources += [Source.of(Record.load(name, asked.runs)) for name in asked.records]
@@ -205,7 +206,7 @@ def _choose(names: Sequence[str], *, every: bool) -> tuple["Table", ...]:
     """The tables of those names, or of those files, each once."""
     from ream.published import load_file, load_tables, lookup  # noqa: PLC0415
 
-    known = load_tables(PUBLISHED)
+    known = load_tables()
     if every == bool(names):
         there = ", ".join(table.id for table in known)
         raise BadUsage(f"name published tables, or --all; there are {there}, or give a .toml file")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ream.cli.app import (
-    DEFAULT_EXPERIMENT,
     DryRunOption,
     ExperimentArgument,
     JsonOption,
@@ -26,7 +25,6 @@ from ream.cli.app import (
     TreeOption,
     app,
     chosen_seed,
-    experiment_path,
     runs_dir,
 )
 from ream.cli.guest import (
@@ -56,6 +54,7 @@ from ream.cli.onward import (
     stable_of,
 )
 from ream.errors import BadUsage, VerificationFailed
+from ream.folders import given_file
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
@@ -65,14 +64,14 @@ if TYPE_CHECKING:
 @app.command()
 def run(
     context: typer.Context,
-    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    experiment: ExperimentArgument = None,
     *,
     stage: Annotated[
         Literal["native", "vm", "live"] | None,
         typer.Option(
             help="native: the kernel's objects in a plain program, at full speed; vm: whole"
-            " kernels in QEMU; live: the kernel this machine runs. Unless given: vm of compact,"
-            " native of all others.",
+            " kernels in QEMU; live: the kernel this machine runs. Unless given, the one"
+            " that its file says, else native.",
             show_default=False,
         ),
     ] = None,
@@ -97,21 +96,6 @@ def run(
         ),
     ] = False,
     tree: TreeOption = None,
-    size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="One row of your own: device size, as 16GiB.")
-    ] = None,
-    order: Annotated[
-        int, typer.Option(metavar="N", help="With --size: order of its compound pages.")
-    ] = 0,
-    memory_type: Annotated[
-        str, typer.Option("--type", metavar="TYPE", help="With --size: its MEMORY_DEVICE_ type.")
-    ] = "FS_DAX",
-    altmap: Annotated[
-        bool, typer.Option("--altmap", help="With --size: the map lies on the device (map=dev).")
-    ] = False,
-    pre_state: Annotated[
-        Literal["evicted", "dirty"], typer.Option(help="With --size: what the caches hold.")
-    ] = "evicted",
     threads: ThreadsOption = None,
     rounds: RoundsOption = None,
     launches: LaunchesOption = None,
@@ -168,32 +152,13 @@ def run(
         )
         return
     # Imported here: numpy and pydantic take longer than printing the help.
-    from ream.experiment import ZoneDevice, given, load, make_row  # noqa: PLC0415
+    from ream.experiment import given, load  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
-    whole = load(experiment_path(experiment))
+    whole = load(given_file(experiment))
     stage = stage or whole.stage
     asked = whole.at(stage)
-    if size is not None:
-        if not isinstance(asked, ZoneDevice):
-            raise BadUsage(f"--size describes a device; choose rows of {asked.name} with --row")
-        asked = asked.single(
-            make_row(
-                {
-                    "name": "custom",
-                    "stage": stage,
-                    "device_bytes": size,
-                    "order": order,
-                    "type": memory_type,
-                    "altmap": altmap,
-                    "pre_state": pre_state,
-                    "rounds": max(row.rounds for row in asked.rows),
-                }
-            )
-        )
-    elif order or altmap or memory_type != "FS_DAX" or pre_state != "evicted":
-        raise BadUsage("--order, --type, --altmap and --pre-state describe a row made by --size")
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "native" and (series or control) and launches is None and rounds is None:

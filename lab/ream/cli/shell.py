@@ -6,13 +6,11 @@ from typing import Annotated
 import typer
 
 from ream.cli.app import (
-    DEFAULT_EXPERIMENT,
     ExperimentArgument,
     SeriesOption,
     SeriesVersionOption,
     TreeOption,
     app,
-    experiment_path,
 )
 from ream.cli.guest import (
     AccelOption,
@@ -25,6 +23,7 @@ from ream.cli.guest import (
     guest_options,
 )
 from ream.errors import BadUsage, ReamError
+from ream.folders import given_file
 from ream.nearest import hint
 from ream.paths import cache_dir, data_dir
 
@@ -35,7 +34,7 @@ def shell(
         str, typer.Option(metavar="V", help="before, published, ream, or a --series of yours.")
     ] = "ream",
     *,
-    experiment: ExperimentArgument = DEFAULT_EXPERIMENT,
+    experiment: ExperimentArgument = None,
     series: SeriesOption = None,
     series_version: SeriesVersionOption = None,
     tree: TreeOption = None,
@@ -60,7 +59,7 @@ def shell(
     from ream.session.shell import run_shell, shown_shell  # noqa: PLC0415
     from ream.variants import choose_variants  # noqa: PLC0415
 
-    asked = load(experiment_path(experiment)).at("vm")
+    asked = load(given_file(experiment)).at("vm")
     variants = choose_variants(
         asked, user_series=series or (), version=series_version, repository=tree
     )

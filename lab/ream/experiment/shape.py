@@ -3,9 +3,11 @@
 
 import difflib
 import fnmatch
+import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -76,6 +78,16 @@ class Cell:
 
     channels: int
     folio: str
+
+
+@dataclass(frozen=True)
+class BatchOf:
+    """What of moving a batch of pages a row times; rows that differ in one thing are set off."""
+
+    mode: str
+    measure: str
+    tlb_flush: str
+    pages: int
 
 
 def _always_several(refs: object) -> object:
@@ -170,6 +182,11 @@ class RowBase(Value):
         return None
 
     @property
+    def batch_of(self) -> BatchOf | None:
+        """The part of moving a batch that it times; None: another thing."""
+        return None
+
+    @property
     def free_fields(self) -> frozenset[str]:
         """Fields that may have another value, and the row is still that of its tables."""
         return frozenset({"rounds"})
@@ -230,6 +247,8 @@ class ExperimentBase(Value, Generic[R]):
 
     name: str
     question: str
+    default: bool = False
+    """Whether it is the one that is meant where none is named."""
     stage: Stage = "native"
     """Of a run that names none."""
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
@@ -242,12 +261,21 @@ class ExperimentBase(Value, Generic[R]):
     """What the variant `base` has that `published` has not; a row says what it costs."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
 
+    @property
+    def folder(self) -> Path:
+        """Where its code is."""
+        return Path(str(sys.modules[type(self).__module__].__file__)).parent
+
     def variant_names(self) -> tuple[str, ...]:
         """before, its second copy, then the file's own, in the file's order."""
         return (*IMPLIED, *(name for name in self.variants if name != BEFORE))
 
     def row(self, name: str) -> R | None:
         return next((row for row in self.rows if row.name == name), None)
+
+    def has(self, stage: Stage) -> bool:
+        """Whether any of its rows is of that stage."""
+        return any(row.stage == stage for row in self.rows)
 
     def at(self, stage: Stage) -> Self:
         """The same experiment with the rows, and the number of launches, of one stage.

@@ -11,16 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from ream.errors import ReamError
-from ream.experiment import Experiment
+from ream.experiment.registry import revived
 from ream.history import like
 from ream.history.ratios import Line, lines, ratios_of
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import BESIDE, Sample
-from ream.paths import PUBLISHED
 from ream.published import load_tables
 from ream.record.receipt import Receipt, anonymous
 from ream.record.record import PLAN, RUN, SUMMED, Record, read_object
@@ -34,8 +31,6 @@ MOST_NAMED = 8
 LONGEST_VALUE = 60
 """Characters of a value worth repeating."""
 ABSENT = "absent"
-
-_EXPERIMENT: TypeAdapter[Experiment] = TypeAdapter(Experiment)
 
 
 @dataclass(frozen=True)
@@ -96,14 +91,14 @@ def _summary(record: Record, taken: Sequence[Line]) -> Summary:
     if not plan.keys() >= (needed := {RAN, "experiment", "run", "stage"}):
         raise ValueError(f"{PLAN} has no {', '.join(sorted(needed - plan.keys()))}")
     ran = Ran.model_validate_json(json.dumps(plan[RAN]))
-    asked = _EXPERIMENT.validate_json(json.dumps(plan["experiment"]))
+    asked = revived(plan["experiment"], plan.get("experiment_folder"))
     fields = {name: value for name, value in record.receipt.items() if name != "schema"}
     receipt = Receipt.model_validate_json(json.dumps(fields))
     return summarise(
         asked,
         ran.rows_of(asked),
         [line.sample for line in taken],
-        load_tables(PUBLISHED),
+        load_tables(),
         receipt,
         run=plan["run"],
         stage=plan["stage"],

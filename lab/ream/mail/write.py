@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A published table as TOML, in the form of experiments/published/: read_toml() gives it back."""
+"""A published table as TOML, in the form of published.toml: read_toml() gives it back."""
 
 import datetime as dt
 import json

@@ -10,7 +10,7 @@ from statistics import median
 from types import MappingProxyType
 
 from ream.counted import counted
-from ream.experiment import BEFORE, PUBLISHED, CompactRow, Row, is_copy
+from ream.experiment import BEFORE, PUBLISHED, Row, is_copy
 from ream.measure import statistics
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
@@ -268,12 +268,12 @@ def batches(rows: Iterable[Row], results: Iterable[RowResult]) -> tuple[Batch, .
     """
     found: dict[tuple[str, str, str], dict[_Place, tuple[float, float | None]]] = {}
     for row, result in zip(rows, results, strict=True):
-        if not isinstance(row, CompactRow) or row.batch_pages is None:
+        if (of := row.batch_of) is None:
             continue
-        by_place = found.setdefault((row.mode, row.measure, row.tlb_flush), {})
+        by_place = found.setdefault((of.mode, of.measure, of.tlb_flush), {})
         for name, its in result.variants.items():
             if not is_copy(name) and its.ns_per_page is not None:
-                by_place[name, row.batch_pages] = its.ns_per_page, its.per_batch
+                by_place[name, of.pages] = its.ns_per_page, its.per_batch
     return tuple(_batches(found))
 
 

@@ -109,7 +109,7 @@ class Result(_Part):
 
     median: Number
     rounds: Count
-    nr_bytes: Number
+    nr_bytes: Tally
     ratio: Positive | None
     low: Positive | None = None
     high: Positive | None = None

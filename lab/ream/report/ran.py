@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import ream
 from ream.experiment import Experiment, Row
+from ream.folders import table_files
 from ream.measure.whole import LeftOut
-from ream.paths import CHECKOUT, PUBLISHED
+from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.record.identity import DIGITS
 from ream.report.contract import Unit
 from ream.values import Sealed, Texts, Value
@@ -24,6 +25,7 @@ RAN = "ran"
 _PACKAGE = Path(ream.__file__).parent
 _SOURCES = (
     "experiment/*.py",
+    "folders.py",
     "measure/*.py",
     "report/*.py",
     "record/identity.py",
@@ -96,7 +98,7 @@ def summary_id() -> str:
     """
     digest = hashlib.sha256(f"{sys.version_info[:2]} {version('scipy')}".encode())
     sources = (path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
-    for path in sorted([*sources, *PUBLISHED.glob("*.toml")]):
+    for path in sorted([*sources, *table_files(), *EXPERIMENTS.glob("*/rows.py")]):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         digest.update(f"{path.relative_to(CHECKOUT)}\0{content}\n".encode())
     return digest.hexdigest()[:DIGITS]

@@ -32,7 +32,7 @@ class CpuTime(TypedDict, total=False):
     """Fields of a Result."""
 
     cpu_ns: int
-    cpu_s_per_gib: float
+    cpu_s_per_gib: float | None
     cpu_over_before: Ratio | None
 
 
@@ -99,7 +99,7 @@ def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
     over = statistics.cpu_ratio(measured.alike, name, to=to) if name != BEFORE else None
     return {
         "cpu_ns": round(cpu_ns),
-        "cpu_s_per_gib": rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes),
+        "cpu_s_per_gib": per_gib(cpu_ns, level),
         "cpu_over_before": ratio_of(over),
     }
 
@@ -122,6 +122,10 @@ def _said(measured: MeasuredRow, name: str, decided: Decided | None) -> Said:
     return {"effect": "undecided", "within": rounded(within), "launches_needed": needed}
 
 
+def per_gib(cpu_ns: float, level: Level) -> float | None:
+    return rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes) if level.nr_bytes else None
+
+
 def ratio_of(estimate: Estimate | None) -> Ratio | None:
     if estimate is None:
         return None
@@ -134,13 +138,16 @@ def ratio_of(estimate: Estimate | None) -> Ratio | None:
     )
 
 
-def ns_per_page(level: Level, row: Row) -> float:
+def ns_per_page(level: Level, row: Row) -> float | None:
+    """None of a sample that is about no memory; so of all that is told by its bytes."""
+    if not level.nr_bytes:
+        return None
     return rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
 
 
 def _per_entry(level: Level, row: Row) -> float | None:
     """A sample that is about fewer bytes than its row is about fewer entries, too."""
-    if row.nr_entries is None:
+    if row.nr_entries is None or not level.nr_bytes:
         return None
     return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
 
@@ -149,9 +156,9 @@ def _per_batch(level: Level, row: Row) -> float | None:
     return None if row.nr_batches is None else rounded(level.time_ns / row.nr_batches)
 
 
-def gb_per_s(level: Level) -> float:
+def gb_per_s(level: Level) -> float | None:
     """10^9 bytes a second, which is bytes a nanosecond."""
-    return rounded(level.nr_bytes / level.time_ns)
+    return rounded(level.nr_bytes / level.time_ns) if level.nr_bytes else None
 
 
 def digits(value: float | None) -> float | None:

@@ -3,50 +3,26 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ream.experiment import load
-from ream.paths import CHECKOUT, KERNEL_MODULES, WORKLOADS
-from ream.paths import EXPERIMENTS as EXPERIMENT_FILES
+from ream.experiment import Experiment, Stage, load
+from ream.paths import CHECKOUT, KERNEL_MODULES
 from ream.record.identity import DIGITS
-from ream.session import vm_deferred, vm_zone_device
 from ream.session.guests import VM_CONFIG
-from ream.session.native import EXPERIMENTS
-from ream.stage import initramfs, vm_compact, workload
-from ream.stage import vm_migrate as stage_migrate
+from ream.session.live import live_of
+from ream.session.vm import guests_of
+from ream.stage import initramfs, workload
 from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
-from ream.stage.link import (
-    COMPILER_FLAGS,
-    LINK_FLAGS,
-    LINKER_SCRIPT,
-    host_sources,
-)
-
-_MODULES: Mapping[str, Sequence[str]] = {
-    "compact": vm_compact.OWN_MODULES,
-    "deferred-init": vm_deferred.MODULES,
-    "migrate": (stage_migrate.ENGINE,),
-    "zone-device": vm_zone_device.MODULES,
-}
-"""By experiment, of kernel/modules, what its guests' kernels are built with."""
-
-_PROGRAMS: Mapping[tuple[str, str], Sequence[str]] = {
-    ("compact", "vm"): vm_compact.PROGRAMS,
-    ("fork", "native"): (workload.FORK_FOLIOS,),
-    ("fork", "vm"): (workload.FORK_FOLIOS,),
-    ("migrate", "vm"): (workload.MOVE_FOLIOS,),
-    ("compact", "live"): (workload.COMPACT_THP,),
-    ("fork", "live"): (workload.FORK_FOLIOS,),
-    ("migrate", "live"): (workload.MOVE_FOLIOS,),
-}
-"""By experiment and stage, the workloads that are run."""
+from ream.stage.hosted import hosted_of
+from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, LINKER_SCRIPT, host_sources
+from ream.stage.workload import Workload
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
-def benchmark_id(experiment: str, stage: str) -> str:
+def benchmark_id(experiment: Experiment, stage: Stage) -> str:
     """A digest of the files that end up in what measures this experiment at this stage.
 
     Two numbers with another digest are of two benchmarks: what is timed may not be the same.
@@ -55,16 +31,16 @@ def benchmark_id(experiment: str, stage: str) -> str:
     digest = hashlib.sha256("\0".join(_flags(stage)).encode())
     for path in sorted(benchmark_files(experiment, stage)):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(CHECKOUT)}\0{content}\n".encode())
+        digest.update(f"{_name(path)}\0{content}\n".encode())
     return digest.hexdigest()[:DIGITS]
 
 
-def benchmark_files(experiment: str, stage: str) -> frozenset[Path]:
+def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
     """All files of the project that are compiled, included, linked or configured with."""
-    programs = _PROGRAMS.get((experiment, stage), ())
-    sources = tuple(WORKLOADS / name for one in programs for name in workload.SOURCES[one])
+    programs = _programs(experiment, stage)
+    sources = tuple(path for one in programs for path in one.sources)
     if stage == "native":
-        folder = EXPERIMENTS[experiment].FOLDER
+        folder = hosted_of(experiment).folder
         homes = list(_whole(kernel_side(folder)))
         places = {path.name: path for path in homes}
         sources += (*homes, *host_sources(folder))
@@ -72,15 +48,26 @@ def benchmark_files(experiment: str, stage: str) -> frozenset[Path]:
         return frozenset((*_with_headers(sources, places), *more))
     if stage == "live":
         return frozenset(_with_headers(sources))
-    modules = (KERNEL_MODULES / name for name in _MODULES.get(experiment, ()))
+    modules = (KERNEL_MODULES / name for name in guests_of(experiment).modules)
     configs = (VM_CONFIG, *_fragments(experiment))
-    its = (*sources, *initramfs.init_sources(), *_whole(modules), *configs)
+    its = (*sources, *initramfs.init_sources(experiment.folder), *_whole(modules), *configs)
     return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
 
 
-def _fragments(experiment: str) -> tuple[Path, ...]:
-    """Of configuration, that rows name."""
-    rows = load(EXPERIMENT_FILES / f"{experiment}.toml").rows
+def _name(path: Path) -> Path:
+    """The same wherever the checkout is; of a file of somebody's own, its name alone."""
+    return path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else Path(path.name)
+
+
+def _programs(experiment: Experiment, stage: Stage) -> tuple[Workload, ...]:
+    if stage == "native":
+        return hosted_of(experiment).programs
+    return guests_of(experiment).programs if stage == "vm" else live_of(experiment).programs
+
+
+def _fragments(experiment: Experiment) -> tuple[Path, ...]:
+    """Of configuration, that rows of its own file name."""
+    rows = load(experiment.folder).rows
     return config_files(dict.fromkeys(name for row in rows for name in row.config))
 
 

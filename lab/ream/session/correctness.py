@@ -9,13 +9,15 @@ from pathlib import Path
 
 from ream import oracle
 from ream.counted import counted
+from ream.experiment import Experiment
+from ream.experiment.registry import folders_of
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.session.request import Request
-from ream.stage import cases, deferred_layout
 from ream.stage.bench import Bench
 from ream.stage.calls import Calls
+from ream.stage.hosted import cases_of, hosted_of
 from ream.stage.link import Kernel
 from ream.stage.native import Build, launch_once
 from ream.stage.reach import NUMBER
@@ -35,6 +37,7 @@ def verify(
     given: then it is 0.
     Raises WrongVariant with the case's name, and what else `launch_once` raises.
     """
+    its = hosted_of(request.experiment)
     kernels = [bench.kernels[name] for name in {n for one in launches for n in one.link_order}]
     marks = [*_marks(request, kernels)]
     if not request.verify_minutes and all(mark.exists() for mark in marks):
@@ -49,8 +52,8 @@ def verify(
     until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
     verified = pass_number = 0
     while pass_number == 0 or time.monotonic() < until:
-        for planned, cpus in cases.cases_of(
-            request.experiment.name, build, place, seed=request.seed, pass_number=pass_number
+        for planned, cpus in cases_of(
+            its.cases, build, place, seed=request.seed, pass_number=pass_number
         ):
             with planned as (plan, descriptors):
                 for program, launch in programs:
@@ -71,12 +74,8 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 
     name = request.experiment.name
-    judges = [
-        *sorted(Path(oracle.__path__[0]).glob("*.py")),
-        Path(cases.__file__),
-        Path(deferred_layout.__file__),
-    ]
-    own = hashlib.sha256(f"{name} {benchmark_id(name, request.stage)}".encode())
+    judges = [path for place in _judges(request.experiment) for path in sorted(place.rglob("*.py"))]
+    own = hashlib.sha256(f"{name} {benchmark_id(request.experiment, request.stage)}".encode())
     for path in judges:
         own.update(path.read_bytes())
     for kernel in kernels:
@@ -84,3 +83,9 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
         for path in kernel.objects:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         yield request.cache / VERIFIED / digest.hexdigest()
+
+
+def _judges(experiment: Experiment) -> Iterable[Path]:
+    """Where oracles are, and cases: of what all share, and of every experiment that it leans on."""
+    yield Path(oracle.__path__[0])
+    yield from folders_of(experiment.folder)

@@ -2,29 +2,21 @@
 """What a run would do, in words: `--dry-run`."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ream.counted import counted
 from ream.errors import CannotRunHere
-from ream.experiment import Compact, CompactRow, DeferredInit, Fork, Migrate, Row, format_size
+from ream.experiment import Row
 from ream.kernel.series import Patch
 from ream.kernel.source import LATEST
 from ream.kernel.variant import try_to_apply
-from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
-from ream.session import (
-    guests,
-    live,
-    vm_compact,
-    vm_deferred,
-    vm_fork,
-    vm_migrate,
-    vm_zone_device,
-)
+from ream.measure.plan import estimated_seconds, plan_programs
+from ream.session.guests import QEMU_BYTES, Setting, choose_setting, launches_as_run
+from ream.session.live import live_of
 from ream.session.native import suited_rows
 from ream.session.request import Request
-from ream.stage.live import offered_kib, plan_settings
-from ream.stage.live_compact import background_settings, plan_here, wanted_settings
+from ream.session.vm import by_reason, planned
 from ream.variants import Variant
 from ream.width import width
 
@@ -126,123 +118,47 @@ def _launches(request: Request) -> Iterator[str]:
 
 
 def _live(request: Request) -> Iterator[str]:
-    experiment = request.experiment
+    experiment, its = request.experiment, live_of(request.experiment)
     yield from (_row_line(row) for row in experiment.rows)
     yield f"launches    {experiment.launches}, seed {request.seed}"
-    rows = []
-    for row in live.rows_of(experiment):
-        if reason := live.why_not_row(row):
+    for row in experiment.rows:
+        if reason := its.why_not(row):
             yield f"not run     {row.name}: {reason}"
-        rows += [] if reason and isinstance(row, CompactRow) else [row]
-    for row in rows:
-        if isinstance(row, CompactRow):
-            memory = plan_here(row.nr_huge, row.buffer_bytes, row.reserve_bytes)
-            yield f"memory      {row.name}: {memory}"
-    yield from _live_settings(rows)
+    yield from its.plan_lines(experiment.rows)
     yield "afterwards  every setting is put back; after a kill, `ream restore` does it"
 
 
-def _live_settings(rows: Sequence[live.LiveRow]) -> Iterator[str]:
-    if any(isinstance(row, CompactRow) for row in rows):
-        for setting in (*wanted_settings(), *background_settings()):
-            yield f"setting     {setting.path} = {setting.value}, meanwhile"
-        return
-    for kib in sorted({row.folio_bytes >> 10 for row in rows}):
-        for setting in plan_settings(kib, offered_kib()):
-            if setting.value != "never":
-                yield f"setting     {setting.path} = {setting.value}, other sizes never, meanwhile"
-
-
 def _guests(request: Request) -> Iterator[str]:
-    if isinstance(request.experiment, Compact):
-        yield from _compact_guests(request.experiment, request)
-        return
-    if isinstance(request.experiment, DeferredInit):
-        yield from _deferred_guests(request.experiment, request)
-        return
-    setting = _setting(request)
+    its = planned(request, lambda options: _setting(replace(request, guest=options)))
+    setting = its.setting
     yield f"guest       {setting.accel.upper()}: {setting.reason}"
-    launches = guests.launches_as_run(request.experiment.launches, setting)
-    if isinstance(request.experiment, Fork | Migrate):
-        yield from (_row_line(row) for row in request.experiment.rows)
-        yield _boots_line(launches, len(request.variants), request.seed)
-        yield _workload_line(request.experiment, setting, request.seed)
-        return
-    rows = vm_zone_device.rows_as_run(request.experiment.rows, setting)
-    by_device = vm_zone_device.devices(rows)
-    yield from (_row_line(row) for row in rows)
-    yield _boots_line(launches, len(by_device) * len(request.variants), request.seed)
-    for device, its_rows in by_device.items():
-        command = vm_zone_device.shown_command(setting, device, its_rows)
-        yield f"{device.name:<11} {command}"
-
-
-def _workload_line(experiment: Fork | Migrate, setting: guests.Setting, seed: int) -> str:
-    if isinstance(experiment, Fork):
-        forks = vm_fork.plan_of(experiment.rows, seed)
-        return f"{forks.name:<11} {vm_fork.shown_command(setting, forks)}"
-    moves = vm_migrate.plan_of(experiment.rows, seed)
-    return f"{moves.name:<11} {vm_migrate.shown_command(setting, moves)}"
-
-
-def _compact_guests(experiment: Compact, request: Request) -> Iterator[str]:
-    settings = vm_compact.Settings.of_options(
-        experiment.rows, request.guest, lambda options: _setting(replace(request, guest=options))
-    )
-    yield f"guest       {settings.idle.accel.upper()}: {settings.idle.reason}"
-    nr_boots = 0
-    launches = experiment.launches
-    for setting, rows in settings.kinds(experiment.rows).values():
-        nr_boots += launches * len(rows) * len(request.variants)
-        for row in rows:
-            yield f"{_row_line(row)}, {counted(launches, 'launch', 'launches')}, in {setting.unit}"
-    yield f"launches    seed {request.seed}: {counted(nr_boots, 'boot')} in all"
-    largest = max(vm_compact.plan_of(row, 0).least_bytes for row in experiment.rows)
-    yield f"memory      {format_size(largest)} of the host for each guest, nearly all of it written"
-    (first, *_) = plan_launches([], launches=1, seed=request.seed)
-    for row in experiment.rows:
-        setting = settings.of(row)
-        plan = vm_compact.plan_of(row, vm_compact.seed_of(first), icount=setting.icount)
-        yield f"{row.name:<11} {vm_compact.shown_command(setting, plan)}"
-
-
-def _deferred_guests(experiment: DeferredInit, request: Request) -> Iterator[str]:
-    setting = vm_deferred.choose(
-        request.guest, lambda options: _setting(replace(request, guest=options))
-    )
-    yield f"guest       {setting.accel.upper()}: {setting.reason}"
-    launches = guests.launches_as_run(experiment.launches, setting)
-    suited = vm_deferred.booted_rows(experiment.rows, setting)
-    by_shape = vm_deferred.shapes(suited.rows, setting)
-    only_verified = {
-        shape: reason for shape in by_shape if (reason := vm_deferred.why_not(shape, setting))
-    }
-    yield from (_row_line(row) for row in suited.rows)
-    for reason, names in suited.by_reason().items():
+    for row in its.rows:
+        unit = its.unit_of(row.name)
+        yield _row_line(row) + ("" if unit == setting.unit else f", in {unit}")
+    for reason, names in by_reason(its.skipped).items():
         yield f"not run     {', '.join(names)}: {reason}"
-    for shape, reason in only_verified.items():
-        for row in by_shape[shape]:
-            yield f"not timed   {row.name}: {reason}; its states are verified"
-    nr_boots = launches * (len(by_shape) - len(only_verified)) + len(only_verified)
-    nr_boots *= len(request.variants)
+    for name, reason in its.not_timed().items():
+        yield f"not timed   {name}: {reason}"
+    launches = request.experiment.launches
+    if its.counts_repeat:
+        launches = launches_as_run(launches, setting)
+    nr_boots = its.nr_boots(launches) * len(request.variants)
     yield f"launches    {launches}, seed {request.seed}: {counted(nr_boots, 'boot')} in all"
-    for shape in by_shape:
-        yield f"{shape.name:<11} {vm_deferred.shown_command(setting, shape)}"
+    most = max(its.touched_bytes().values(), default=0)
+    yield f"memory      {most >> 20:,} MiB of the host, and {QEMU_BYTES >> 20:,}, for each guest"
+    for name, kind in its.kinds().items():
+        yield f"{name:<11} {kind.command}"
 
 
-def _boots_line(launches: int, each: int, seed: int) -> str:
-    return f"launches    {launches}, seed {seed}: {counted(launches * each, 'boot')} in all"
-
-
-def _setting(request: Request) -> guests.Setting:
+def _setting(request: Request) -> Setting:
     """As a run would have it; where that cannot be told yet, as it is on most machines."""
     try:
-        return guests.choose_setting(request.guest, request.cache)
+        return choose_setting(request.guest, request.cache)
     except CannotRunHere as cause:
         if request.guest.accel == "kvm":
             raise
         tcg = replace(request.guest, accel="tcg")
-        return replace(guests.choose_setting(tcg, request.cache), reason=f"as it stands: {cause}")
+        return replace(choose_setting(tcg, request.cache), reason=f"as it stands: {cause}")
 
 
 def _row_line(row: Row) -> str:

@@ -156,6 +156,7 @@ def build_kernels(
     variants: Iterable[Variant],
     tree: Tree,
     *,
+    folder: Path,
     cache: Path,
     initramfs: MakeInitramfs,
     modules: Sequence[str],
@@ -165,11 +166,11 @@ def build_kernels(
 ) -> dict[str, tuple[Image, Kernel]]:
     """Every variant's kernel, each distinct list of patches once, with what it boots into.
 
-    modules: of kernel/modules. config: fragments of kernel/config over vm.config. initramfs: makes
-    it, from the kernel and PID 1, in a folder.
+    folder: the experiment's. modules: of kernel/modules. config: fragments of kernel/config over
+    vm.config. initramfs: makes it, from the kernel and PID 1, in a folder.
     """
     require(QEMU)
-    init = build_init(work)
+    init = build_init(work, folder)
     variants = tuple(variants)
     built: dict[object, tuple[Image, Kernel]] = {}
     found = {}
@@ -212,6 +213,7 @@ def prepare(
     kernels = build_kernels(
         request.variants,
         tree,
+        folder=request.experiment.folder,
         cache=request.cache,
         initramfs=initramfs,
         modules=modules,

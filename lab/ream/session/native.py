@@ -21,27 +21,12 @@ from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.correctness import verify
 from ream.session.request import Measured, Request
-from ream.stage import compact, deferred_init, fork, migrate, native, zone_device
+from ream.stage import native
 from ream.stage.bench import Bench, build_bench, config_files
-from ream.stage.fork_whole import left_out_of
+from ream.stage.hosted import Hosted, hosted_of
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited
 from ream.stage.reach import Entered, changes, entered
-
-EXPERIMENTS: Mapping[str, Any] = {
-    "compact": compact,
-    "deferred-init": deferred_init,
-    "fork": fork,
-    "migrate": migrate,
-    "zone-device": zone_device,
-}
-"""By name, the module that knows its rows: FOLDER, plan_of(), and what fit_rows() asks.
-
-Where the number of CPUs matters it has a suit(), too: which rows can be run on how many.
-"""
-
-_LEFT_OUT: Mapping[str, Any] = {"fork": left_out_of}
-"""By experiment whose rows are parts of what was published: what measures the rest of the whole."""
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -126,7 +111,7 @@ def _measure_right(
 ) -> Measured:
     """Measure all variants but those that are known to be wrong; raises WrongVariant of another."""
     wrong = _wrong(record.journal)
-    its = EXPERIMENTS[request.experiment.name]
+    its = hosted_of(request.experiment)
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
@@ -206,7 +191,7 @@ def _without(wrong: Collection[str], launches: Iterable[Launch]) -> tuple[Launch
 
 
 def _untouched(
-    its: Any, request: Request, parts: Sequence[_Part], reporter: Reporter
+    its: Hosted[Row], request: Request, parts: Sequence[_Part], reporter: Reporter
 ) -> dict[str, str]:
     """Given series that change nothing that any row executes, and why.
 
@@ -242,7 +227,7 @@ def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> i
     )
 
 
-def _pointless(its: Any, part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
+def _pointless(its: Hosted[Row], part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
     plan, bench = part.plan, part.bench
     changed = {name: changes(bench, name, tree) for name, tree in trees.items()}
     rows: Entered = {}
@@ -266,13 +251,13 @@ def _part(
     reporter: Reporter,
 ) -> _Part:
     """Build the programs of rows of one configuration, and fit the rows into memory."""
-    its, name = EXPERIMENTS[request.experiment.name], ", ".join(config)
+    its, name = hosted_of(request.experiment), ", ".join(config)
     place = work / ("-".join(config) or "plain")
     place.mkdir(exist_ok=True)
     bench = build_bench(
         tree,
         request.variants,
-        folder=its.FOLDER,
+        folder=its.folder,
         cache=request.cache,
         work=place,
         step=reporter.step,
@@ -289,7 +274,7 @@ def _part(
 
 
 def rows_that_fit(
-    rows: tuple[Row, ...], build: native.Build, its: Any, journal: Journal, config: str = ""
+    rows: tuple[Row, ...], build: native.Build, its: Hosted[Row], journal: Journal, config: str = ""
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows as they fit into memory when the run begins: later launches do as the first.
 
@@ -318,7 +303,7 @@ def _left_out(
     request: Request, part: _Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
     """Of rows that are parts: what the whole takes besides, as it was when the run began."""
-    measure = _LEFT_OUT.get(request.experiment.name)
+    measure = hosted_of(request.experiment).left_out
     if measure is None:
         return {}
     place = f"left out {part.plan.config}".rstrip()
@@ -332,8 +317,8 @@ def _left_out(
 
 def suited_rows(request: Request) -> Suited:
     """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
-    its, rows = EXPERIMENTS[request.experiment.name], request.experiment.rows
-    suited: Suited = its.suit(rows, request.threads) if hasattr(its, "suit") else Suited(rows)
+    its, rows = hosted_of(request.experiment), request.experiment.rows
+    suited = its.suit(rows, request.threads)
     if not suited.rows:
         raise CannotRunHere("; ".join(suited.by_reason()))
     return suited
@@ -389,7 +374,7 @@ class _Reached:
 
 
 def _measure(
-    its: Any,
+    its: Hosted[Row],
     part: _Part,
     reached: _Reached,
     wrong: Collection[str],

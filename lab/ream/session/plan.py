@@ -16,9 +16,11 @@ from pydantic import TypeAdapter
 
 from ream.errors import BadUsage
 from ream.experiment import Experiment
+from ream.experiment.registry import revived
 from ream.kernel.series import Patch, Series, load_series
 from ream.kernel.source import LATEST
 from ream.measure.stable import Stable
+from ream.paths import EXPERIMENTS
 from ream.paths import SERIES as SHIPPED
 from ream.record.journal import unlike
 from ream.record.packed import content_of
@@ -30,7 +32,6 @@ from ream.variants import Variant
 
 T = TypeVar("T")
 
-_EXPERIMENT: TypeAdapter[Experiment] = TypeAdapter(Experiment)
 _GUEST = TypeAdapter(GuestOptions)
 _STABLE = TypeAdapter(Stable | None)
 
@@ -59,9 +60,8 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "schema": SCHEMA,
         "run": run,
         "command": anonymous(request.command),
-        "experiment": _EXPERIMENT.dump_python(
-            request.experiment, mode="json", exclude_unset=True, by_alias=True
-        ),
+        "experiment": request.experiment.model_dump(mode="json", exclude_unset=True, by_alias=True),
+        "experiment_folder": _folder_elsewhere(request.experiment),
         "stage": request.stage,
         "rows": {row.name: row.params() for row in request.experiment.rows},
         "launches": request.experiment.launches,
@@ -82,6 +82,12 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         },
         **basis.fields(),
     }
+
+
+def _folder_elsewhere(experiment: Experiment) -> str | None:
+    """Where the code of an experiment is that is none of this checkout's."""
+    folder = experiment.folder
+    return None if folder.parent == EXPERIMENTS else _short(folder)
 
 
 def series_text(request: Request) -> str:
@@ -121,7 +127,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
     try:
         tree = plan["tree_path"]
         request = Request(
-            experiment=_of(_EXPERIMENT, plan["experiment"]),
+            experiment=revived(plan["experiment"], plan.get("experiment_folder")),
             stage=plan["stage"],
             variants=_variants(partial),
             tree=None if tree is None else Path(tree).expanduser(),

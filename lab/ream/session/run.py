@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ream.counted import counted
-from ream.experiment import Compact, DeferredInit, Fork, Migrate
+from ream.folders import TABLES
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree, kept_tree
-from ream.paths import CHECKOUT, PUBLISHED
+from ream.paths import CHECKOUT
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine, warnings
@@ -43,11 +43,7 @@ from ream.session.native import measure_native
 from ream.session.plan import Basis, check_basis, plan_object, series_text
 from ream.session.request import Measured, Request
 from ream.session.until import NOT_STABLE, until_stable, worst
-from ream.session.vm_compact import measure_compact_vm
-from ream.session.vm_deferred import measure_deferred_vm
-from ream.session.vm_fork import measure_fork_vm
-from ream.session.vm_migrate import measure_migrate_vm
-from ream.session.vm_zone_device import measure_vm
+from ream.session.vm import measure_vm
 from ream.stage.qemu import qemu_version
 from ream.width import WIDEST, as_wide_as
 
@@ -78,7 +74,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     to go on with: the error has a note on how.
     """
     run_id = _run_id(request, reporter)
-    tables = load_tables(PUBLISHED)
+    tables = load_tables(request.experiment.folder / TABLES)
     check_references(request.experiment.rows, tables)
     with (
         open_record(
@@ -178,7 +174,7 @@ class Run:
             self.tree = self._tree()
         kernel = running_kernel(self.machine)
         basis = Basis(
-            benchmark=benchmark_id(request.experiment.name, request.stage),
+            benchmark=benchmark_id(request.experiment, request.stage),
             machine=self.machine.id,
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
@@ -228,7 +224,7 @@ class Run:
                 record=self.record,
                 reporter=self.reporter,
             )
-        measure: Measure = _measure_vm(request) if request.stage == "vm" else measure_native
+        measure: Measure = measure_vm if request.stage == "vm" else measure_native
         return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
 
     def kernel(self, measured: Measured) -> Kernel:
@@ -272,7 +268,7 @@ class Run:
                 resumed=self.resumed,
                 ended=ended,
             ),
-            benchmark=benchmark_id(request.experiment.name, request.stage),
+            benchmark=benchmark_id(request.experiment, request.stage),
             summary_id=summary_id(),
             guest=measured.guest,
             symbols=measured.symbols,
@@ -332,16 +328,3 @@ class Run:
             untouched=measured.untouched,
             beside=measured.beside,
         )
-
-
-def _measure_vm(request: Request) -> Measure:
-    """What measures this experiment in guests."""
-    if isinstance(request.experiment, Fork):
-        return measure_fork_vm
-    if isinstance(request.experiment, DeferredInit):
-        return measure_deferred_vm
-    if isinstance(request.experiment, Migrate):
-        return measure_migrate_vm
-    if isinstance(request.experiment, Compact):
-        return measure_compact_vm
-    return measure_vm

@@ -15,10 +15,11 @@ from ream.progress import Reporter
 from ream.record.record import new_run_id
 from ream.session.guests import Setting, build_kernels, choose_setting
 from ream.session.request import Request
-from ream.session.vm_zone_device import MODULES, initramfs_of
-from ream.stage.initramfs import shell_programs
+from ream.session.vm import guests_of
+from ream.stage.initramfs import build_initramfs, namespace_programs, shell_programs
+from ream.stage.pmem import PMEM_DRIVERS, PMEM_START_BYTES, PMEM_SYSTEM_BYTES, pmem_word
 from ream.stage.qemu import qemu_command
-from ream.stage.vm import PMEM_START_BYTES, SYSTEM_BYTES, Kernel, pmem_word
+from ream.stage.vm import Kernel
 
 PMEM = parse_size("16GiB")
 """Of emulated pmem, to make namespaces on with ndctl."""
@@ -35,6 +36,7 @@ def run_shell(request: Request, reporter: Reporter) -> int:
     programs = shell_programs()
     if not programs:
         raise CannotRunHere("busybox: not installed, and the guest needs a shell; install busybox")
+    modules = guests_of(request.experiment).modules
     setting = choose_setting(replace(request.guest, icount=False), request.cache)
     memory_bytes = _memory_bytes(setting)
     run_id = new_run_id(request.experiment.name, "shell")
@@ -46,11 +48,17 @@ def run_shell(request: Request, reporter: Reporter) -> int:
         kernels = build_kernels(
             request.variants,
             tree,
+            folder=request.experiment.folder,
             cache=request.cache,
-            initramfs=lambda image, init, place: initramfs_of(
-                image, init=init, programs=programs, work=place
+            initramfs=lambda image, init, place: build_initramfs(
+                place / "shell.cpio",
+                gen_init_cpio=image.gen_init_cpio,
+                init=init,
+                modules={name: image.modules[name] for name in (*modules, *PMEM_DRIVERS)},
+                programs={**namespace_programs(), **programs},
+                work=place,
             ),
-            modules=MODULES,
+            modules=modules,
             work=work,
             reporter=reporter,
         )
@@ -75,7 +83,7 @@ def _memory_bytes(setting: Setting) -> int:
             f"a guest of {format_size(given)} has no room for {format_size(PMEM)} of pmem"
             f" from {format_size(PMEM_START_BYTES)} on"
         )
-    return given or PMEM + SYSTEM_BYTES
+    return given or PMEM + PMEM_SYSTEM_BYTES
 
 
 def _command(

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.counted import counted
-from ream.experiment import BASE, load
+from ream.experiment import BASE, Experiment, named
+from ream.folders import names
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
-from ream.paths import EXPERIMENTS
 from ream.progress import Reporter
-from ream.session.native import EXPERIMENTS as MODULES
 from ream.session.native import by_config
 from ream.stage.bench import build_bench
+from ream.stage.hosted import hosted_of
 from ream.stage.memory import available_bytes, fit_rows
-from ream.stage.native import Suited, read_build
+from ream.stage.native import read_build
 from ream.stage.reach import NUMBER, Changes, Entered, changes, entered
 from ream.variants import Variant
 
@@ -55,15 +55,16 @@ def which(
     """
     given = tuple(load_series(path, repository=None) for path in series)
     fetched = fetch_tree(tree, cache=cache, step=reporter.step)
-    for path in sorted(EXPERIMENTS.glob("*.toml")):
-        name = path.stem
+    for experiment in map(named, names()):
+        if not experiment.has("native"):
+            continue
         variants = (Variant(BASE, ()), Variant("given", given))
         with tempfile.TemporaryDirectory(prefix="ream-which-") as work:
-            yield _reach(name, variants, fetched, Path(work), cache=cache, reporter=reporter)
+            yield _reach(experiment, variants, fetched, Path(work), cache=cache, reporter=reporter)
 
 
 def _reach(
-    name: str,
+    experiment: Experiment,
     variants: tuple[Variant, Variant],
     tree: Tree,
     work: Path,
@@ -71,18 +72,18 @@ def _reach(
     cache: Path,
     reporter: Reporter,
 ) -> Reach:
-    its, experiment = MODULES[name], load(EXPERIMENTS / f"{name}.toml").at("native")
+    name, its = experiment.name, hosted_of(experiment)
     base, mine = variants
     bench = build_bench(
-        tree, variants, folder=its.FOLDER, cache=cache, work=work, step=reporter.step
+        tree, variants, folder=its.folder, cache=cache, work=work, step=reporter.step
     )
     found = changes(bench, mine.name, base.name)
-    rows = by_config(experiment.rows).get((), ())
+    rows = by_config(experiment.at("native").rows).get((), ())
     if not any(found.by_object.values()):
         return _told(name, found, {}, len(rows))
     reporter.step(f"{name}: finding what each row executes")
     build = read_build(bench.link(Launch(NUMBER, 1, 0, (base.name,))))
-    suited: Suited = its.suit(rows, None) if hasattr(its, "suit") else Suited(rows)
+    suited = its.suit(rows, None)
     fitted, _ = fit_rows(suited.rows, available_bytes(), build, its)
     once = tuple(row.model_copy(update={"rounds": 1}) for row in fitted)
     with its.plan_of(once, None, build, work) as planned:

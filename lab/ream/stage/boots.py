@@ -30,6 +30,16 @@ class Boot(ABC):
     """The type of what run() yields, so that it can be kept and read again."""
 
     @property
+    def weight(self) -> float:
+        """Of each event in how far a run is, and of the end."""
+        return 1.0
+
+    @property
+    def nr_events(self) -> int:
+        """What run() yields, in number."""
+        return 1
+
+    @property
     @abstractmethod
     def title(self) -> str:
         """What to call it when it fails."""

@@ -10,9 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from ream.command import Command, last_words, require, run
 from ream.errors import ReamError
-from ream.paths import CHECKOUT
-
-GUEST = CHECKOUT / "guest"
+from ream.paths import GUEST
 
 COMPILER = (
     *("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"),
@@ -38,18 +36,20 @@ class Entry:
     mode: int = 0o755
 
 
-def init_sources() -> list[Path]:
-    """What PID 1 is compiled of: one program for all experiments."""
-    return sorted(GUEST.glob("*.c"))
+def init_sources(*folders: Path) -> list[Path]:
+    """What PID 1 is compiled of: what all guests have, and the parts of some experiments."""
+    parts = (folder / "guest.c" for folder in folders)
+    return [*sorted(GUEST.glob("*.c")), *(part for part in parts if part.is_file())]
 
 
-def build_init(work: Path) -> Path:
-    """Compile PID 1 into work; return the program.
+def build_init(work: Path, *folders: Path) -> Path:
+    """Compile PID 1 into work, for experiments in these folders; return the program.
 
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
     out = work / "init"
-    run(Command((*COMPILER, *map(str, init_sources()), "-o", str(out)), work, COMPILE_DEADLINE_S))
+    words = (*COMPILER, f"-I{GUEST}", *map(str, init_sources(*folders)), "-o", str(out))
+    run(Command(words, work, COMPILE_DEADLINE_S))
     return out
 
 

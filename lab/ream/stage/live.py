@@ -3,24 +3,21 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from ream.counted import counted
-from ream.errors import BadUsage, CannotRunHere
+from ream.errors import BadUsage
 from ream.experiment.size import format_size
 from ream.measure.plan import drawn_order
 from ream.settings import Setting, sole_door
 from ream.stage.memory import available_bytes
-from ream.stage.workload import FORK_FOLIOS, build_workload, run_workload
+from ream.stage.workload import Workload, build_workload, run_workload
 
 FOLIO_KIB = (4, 16, 32, 64, 128, 256, 512, 1024, 2048)
 """What anonymous memory comes in on x86-64. There is no 8: THP_ORDERS_ALL_ANON in
 include/linux/huge_mm.h leaves out folios of two pages."""
-
-OPS = ("fork", "refork", "munmap")
-"""Timed unless others are asked for; workloads/fork_folios.c tells what they are."""
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 
@@ -31,6 +28,8 @@ VISIT_S_PER_GIB = 120.0
 MEMORY_FACTOR = 1.1
 """Of the mapping, with page tables of two processes and the workload itself."""
 
+T = TypeVar("T")
+
 Step = Callable[[str], None]
 
 Recall = Callable[[str, Callable[[], str]], str]
@@ -40,19 +39,6 @@ Recall = Callable[[str, Callable[[], str]], str]
 def do_anew(_visit: str, do: Callable[[], str]) -> str:
     """A Recall that remembers nothing."""
     return do()
-
-
-@dataclass(frozen=True)
-class FolioSample:
-    """One operation over one verified mapping."""
-
-    folio_kib: int
-    launch: int
-    round: int
-    op: str
-    time_ns: int
-    nr_ptes: int
-    verified: bool
 
 
 def offered_kib(root: Path = Path("/")) -> tuple[int, ...]:
@@ -101,6 +87,31 @@ def _why_not_large(folio_kib: int, root: Path) -> str | None:
     return None
 
 
+def settings_lines(folio_kib: Iterable[int]) -> Iterator[str]:
+    """Of a dry run: which settings have what value, while folios of a size are wanted."""
+    for kib in sorted(set(folio_kib)):
+        for setting in plan_settings(kib, offered_kib()):
+            if setting.value != "never":
+                yield f"setting     {setting.path} = {setting.value}, other sizes never, meanwhile"
+
+
+def known_sizes(folio_kib: Iterable[int]) -> list[int]:
+    """The same sizes, each once and in order; raises BadUsage for one that there is not."""
+    found = sorted(set(folio_kib))
+    for kib in found:
+        if kib not in FOLIO_KIB:
+            raise BadUsage(f"folios of {kib} KiB: there is {', '.join(map(str, FOLIO_KIB))}")
+    return found
+
+
+def grouped(rows: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """Rows that one program does together, by what they have in common; in their order."""
+    groups: dict[Hashable, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return list(groups.values())
+
+
 def visits(
     folio_kib: Sequence[int], *, rounds: int, launches: int, seed: int
 ) -> Iterator[tuple[int, int, int]]:
@@ -114,62 +125,8 @@ def visits(
                 yield launch, number, kib
 
 
-def measure_folios(
-    folio_kib: Sequence[int],
-    *,
-    mapping_bytes: int,
-    rounds: int,
-    launches: int,
-    seed: int,
-    work: Path,
-    step: Step,
-    ops: Sequence[str] = OPS,
-    displace_bytes: int = 0,
-    scattered: bool = False,
-    check_contents: bool = False,
-    recall: Recall = do_anew,
-) -> Iterator[FolioSample]:
-    """Time operations over anonymous memory in folios of each size; every sample is verified.
-
-    mapping_bytes: a multiple of 2 MiB. work: a folder of the caller's, where programs may run.
-    displace_bytes: other memory written before every operation, to empty the caches.
-    scattered: folios are first touched in random order instead of by address.
-    Every visit is a process of its own, and only during one are settings changed: none is while
-    the caller has a sample. Call it from the main thread, for that handles signals.
-
-    Raises BadUsage for a size or a mapping that cannot be; CannotRunHere if `why_not`, if
-    another run changes settings, or if memory is too fragmented for such folios;
-    VerificationFailed if memory is not what it must be after an operation; ReamError if the
-    workload fails otherwise or takes too long. It never outlives this iterator.
-    """
-    if mapping_bytes <= 0 or mapping_bytes % (2 << 20):
-        raise BadUsage(f"a mapping of {mapping_bytes} bytes: it has to be a multiple of 2 MiB")
-    for kib in folio_kib:
-        if kib not in FOLIO_KIB:
-            raise BadUsage(f"folios of {kib} KiB: there is {', '.join(map(str, FOLIO_KIB))}")
-        if reason := why_not(kib, mapping_bytes):
-            raise CannotRunHere(f"folios of {kib} KiB: {reason}")
-    options = ["--bytes", str(mapping_bytes), "--rounds", "1", "--ops", ",".join(ops)]
-    options += ["--displace-bytes", str(displace_bytes)]
-    options += ["--map-order", "scattered" if scattered else "contiguous"]
-    options += ["--check-contents"] if check_contents else []
-    for launch, number, said in visited(
-        FORK_FOLIOS,
-        options,
-        folio_kib,
-        nr_bytes=mapping_bytes,
-        rounds=rounds,
-        launches=launches,
-        seed=seed,
-        work=work,
-        step=step,
-        recall=recall,
-    ):
-        yield from read_samples(said, launch=launch, round_number=number)
-
-
 def visited(
-    name: str,
+    workload: Workload,
     options: Sequence[str],
     folio_kib: Sequence[int],
     *,
@@ -186,8 +143,8 @@ def visited(
     Only during one are settings changed: none is while the caller has what it said. Raises what
     building and running it raise. It never outlives this iterator.
     """
-    step(f"compiling {name}.c")
-    program = build_workload(name, work)
+    step(f"compiling {workload}.c")
+    program = build_workload(workload, work)
     deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
     # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
     offered = offered_kib() if os.geteuid() == 0 else ()
@@ -201,7 +158,7 @@ def visited(
                 with door.applied(plan_settings(kib, offered)):
                     return run_workload((*argv, *options), work, deadline_s)
 
-            name_of_visit = " ".join((name, *options, f"{kib} KiB, {launch}.{number}"))
+            name_of_visit = " ".join((workload.name, *options, f"{kib} KiB, {launch}.{number}"))
             said = recall(name_of_visit, visit)
             if redone := nr_redone(said):
                 step(
@@ -215,19 +172,3 @@ def nr_redone(said: str) -> int:
     """How many mappings a workload that came to its end made in vain."""
     redone: int = json.loads(said.splitlines()[-1])["end"]["redone"]
     return redone
-
-
-def read_samples(said: str, *, launch: int, round_number: int) -> Iterator[FolioSample]:
-    """The samples in what a workload of one round printed."""
-    for line in said.splitlines():
-        fields = json.loads(line)
-        if "op" in fields:
-            yield FolioSample(
-                folio_kib=fields["folio_kib"],
-                launch=launch,
-                round=round_number,
-                op=fields["op"],
-                time_ns=fields["time_ns"],
-                nr_ptes=fields["nr_ptes"],
-                verified=fields["verified"],
-            )

@@ -1,36 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs of workloads/: compiled for this machine or a guest, and run on this machine."""
+"""Programs in user space: compiled for this machine or a guest, and run on this machine."""
 
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from ream.command import Command, kill_group, last_words, require, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
 
-FORK_FOLIOS = "fork_folios"
-MOVE_FOLIOS = "move_folios"
-MIGRATE_SOAK = "migrate_soak"
-FRAGMENT = "fragment"
-HOG = "hog"
-HOLD_FOLIOS = "hold_folios"
-COMPACT_THP = "compact_thp"
 
-SOURCES: Mapping[str, tuple[str, ...]] = {
-    FORK_FOLIOS: ("fork_folios.c", "folios.c", "program.c"),
-    MOVE_FOLIOS: ("move_folios.c", "folios.c", "nodes.c", "counters.c", "cpu_time.c", "program.c"),
-    MIGRATE_SOAK: ("migrate_soak.c", "soak_worker.c", "soak_kernel.c", "nodes.c", "program.c"),
-    FRAGMENT: ("fragment.c", "counters.c", "holes.c", "nodes.c", "program.c"),
-    HOG: ("hog.c", "program.c"),
-    HOLD_FOLIOS: ("hold_folios.c", "nodes.c", "program.c"),
-    COMPACT_THP: (
-        *("compact_thp.c", "faults.c", "busy.c", "holes.c"),
-        *("pressure.c", "counters.c", "cpu_times.c", "program.c"),
-    ),
-}
-"""What each program is compiled of."""
+@dataclass(frozen=True)
+class Workload:
+    """A program, and what it is compiled of."""
+
+    name: str
+    sources: tuple[Path, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def of(cls, folder: Path, *stems: str) -> Self:
+        """Of files in an experiment's workloads/, or in the project's; the first names it."""
+        own = (folder / "workloads" / f"{stem}.c" for stem in stems)
+        found = (path if path.is_file() else WORKLOADS / path.name for path in own)
+        return cls(stems[0], tuple(found))
+
 
 COMPILER = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
 COMPILE_DEADLINE_S = 120.0
@@ -43,14 +42,14 @@ END_MARK = '{"end":{"ok":true'
 """Begins the line that a workload prints last, if it came to its end."""
 
 
-def build_workload(name: str, work: Path) -> Path:
-    """Compile a program of SOURCES into work; return it. It needs no libraries.
+def build_workload(program: Workload, work: Path) -> Path:
+    """Compile a program into work; return it. It needs no libraries.
 
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
-    out = work / name
-    sources = (str(WORKLOADS / source) for source in SOURCES[name])
-    run(Command((*COMPILER, *sources, "-o", str(out)), work, COMPILE_DEADLINE_S))
+    out = work / program.name
+    words = (*COMPILER, f"-I{WORKLOADS}", *map(str, program.sources), "-o", str(out))
+    run(Command(words, work, COMPILE_DEADLINE_S))
     return out
 
 
@@ -85,8 +84,7 @@ def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
 
 
 def _failure(name: str, code: int, words: str) -> ReamError:
-    for program in SOURCES:
-        words = words.removeprefix(f"{program}: ")
+    words = words.removeprefix(f"{name}: ")
     if code == EXIT_NOT_VERIFIED:
         return VerificationFailed(words)
     if code == EXIT_CANNOT_RUN:

@@ -46,6 +46,9 @@ struct cpumask __cpu_present_mask;
 unsigned int nr_cpu_ids = 1;
 #endif
 
+/* Weak: of those that link mm/page_alloc.o, it is that one's. */
+nodemask_t node_states[NR_NODE_STATES] __weak;
+
 /* custom.c hands all work to one pool, so no queue has state. */
 struct workqueue_struct *system_unbound_wq;
 struct workqueue_struct *system_wq;

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A fork row, as the native runner and the oracle need it."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ream.experiment.shape import STRUCT_PAGE_BYTES
+from ream.oracle.mapping import PRIVATE, Mapping, Place
+from ream.oracle.memmap import Facts
+from ream.stage.native import Build, Memory
+
+from .oracle.fork import DEVICE_FLAGS, needs_entries
+from .oracle.images import (
+    UNIFORM_ADDRESS,
+    Calls,
+    Moment,
+    State,
+    second_pages,
+    uniform,
+    uniform_mapping,
+    uniform_second_pages,
+)
+from .rows import PMD_BYTES, ForkRow
+
+FOLDER = Path(__file__).parent / "native"
+"""This experiment's glue and runner."""
+
+SHUFFLE_SEED = 0x5EED
+"""Of the order of folios in cold rows: the same for every variant, launch and run."""
+
+Step = Literal["copy", "unmap", "unmap-child", "exit", "exit-child", "discard", "truncate"]
+"""What the runner can do; native/fork.h."""
+
+_MOMENTS: dict[str, tuple[Step, Moment, Moment]] = {
+    "fork": ("copy", "fresh", "forked"),
+    "refork": ("copy", "orphaned", "forked"),
+    "munmap": ("unmap", "fresh", "discarded"),
+    "munmap-shared": ("unmap", "forked", "inherited"),
+    "exit": ("exit-child", "forked", "orphaned"),
+}
+"""Of each operation: what is done, and memory before and after it."""
+
+WRITE_PROTECTS = 2
+"""Steps of mm->write_protect_seq: odd while entries are protected, even again afterwards.
+
+Source: copy_page_range(), mm/memory.c."""
+
+NONE = "-"
+"""Instead of the path of a file that there is none of."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation on one mapping, and all that must come of it.
+
+    single: after it, in a kernel that takes every entry by itself; None: the same.
+    """
+
+    name: str
+    step: Step
+    address: int
+    vm_flags: int
+    page_prot: int
+    before: State
+    after: State
+    single: State | None
+    seconds: NDArray[np.uint32]
+    nr_spare: int = 0
+    has_anon_vma: bool = True
+    anonymous: bool = True
+    child_uffd_wp: bool = False
+    has_pinned: bool = False
+    mm_users: int = 1
+    protects: bool = True
+    """Whether copying it takes write permission from the parent."""
+    mixed: bool = False
+    """Whether it maps frames without a mapcount, too."""
+    busy: bool = False
+    """Whether another task waits for the CPU."""
+    overlapped: bool = False
+    """Whether another CPU unmaps pages of the same mm, and reclaim has."""
+    pre_state: str = "warm"
+    rounds: int = 1
+    uniform: bool = False
+    """Whether every entry maps a page, so that a plain loop over them is a limit."""
+
+
+def case_of(
+    name: str,
+    mapping: Mapping,
+    step: Step,
+    *,
+    facts: Facts,
+    before: State,
+    after: State,
+    single: State | None,
+    busy: bool = False,
+    overlapped: bool = False,
+) -> Case:
+    """A case of any mapping; before, after and single as the oracle says."""
+    return Case(
+        name=name,
+        step=step,
+        address=mapping.address,
+        vm_flags=sum(facts[f"VM_{flag}"] for flag in mapping.flags),
+        page_prot=mapping.page_prot,
+        before=before,
+        after=after,
+        single=single,
+        seconds=second_pages(mapping),
+        nr_spare=mapping.nr_spares,
+        has_anon_vma=mapping.has_anon_vma,
+        anonymous=mapping.anonymous,
+        child_uffd_wp=mapping.child_uffd_wp,
+        has_pinned=mapping.has_pinned,
+        protects=mapping.copies_on_write and needs_entries(mapping, facts),
+        mixed=bool(mapping.flags & DEVICE_FLAGS),
+        busy=busy,
+        overlapped=overlapped,
+    )
+
+
+def _numbers(values: Iterable[int]) -> str:
+    return ",".join(str(int(value)) for value in values)
+
+
+def _counts(calls: Calls, ret: int) -> str:
+    """As struct fork_result has them, nr_freed to error."""
+    return _numbers(
+        (
+            calls.freed.sum(),
+            calls.deferred.sum(),
+            calls.swap_duplicates,
+            calls.swap_frees,
+            calls.dirtied.sum(),
+            calls.accessed.sum(),
+            ret,
+        )
+    )
+
+
+class _Files:
+    """Arrays as files, each array once, however many cases need it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._paths: dict[int, tuple[Any, Path]] = {}
+
+    def path(self, array: NDArray[Any] | None) -> str:
+        if array is None or not array.size:
+            return NONE
+        if id(array) not in self._paths:
+            descriptor, path = self._memory.file("fork")
+            with os.fdopen(descriptor, "wb", buffering=0, closefd=False) as file:
+                file.write(np.ascontiguousarray(array).data)
+            # The array is kept, so that no other gets its id.
+            self._paths[id(array)] = (array, path)
+        return str(self._paths[id(array)][1])
+
+
+def _line(case: Case, files: _Files) -> str:
+    before, after = case.before, case.after
+    single = case.single or after
+    same_child = np.array_equal(_or_none(single.child), _or_none(after.child))
+    first_spare = before.place.first_pfn + len(before.descriptors) - case.nr_spare
+    copies = np.array(after.calls.copies, np.uint64).reshape(-1)
+    words: dict[str, str | int] = {
+        "name": case.name,
+        "rounds": case.rounds,
+        "limits": int(case.uniform),
+        "operation": case.step,
+        "pre_state": case.pre_state,
+        "address": case.address,
+        "nr_slots": len(before.parent),
+        "vm_flags": case.vm_flags,
+        "page_prot": case.page_prot,
+        "has_anon_vma": int(case.has_anon_vma),
+        "child_uffd_wp": int(case.child_uffd_wp),
+        "anonymous": int(case.anonymous),
+        "has_pinned": int(case.has_pinned),
+        "mm_users": case.mm_users,
+        "busy": int(case.busy),
+        "overlapped": int(case.overlapped),
+        "write_protects": WRITE_PROTECTS if case.step == "copy" and case.protects else 0,
+        "mixed": int(case.mixed),
+        "spare_pfn": first_spare + before.taken,
+        "nr_spare": case.nr_spare - before.taken,
+        "nr_pages": len(before.descriptors),
+        "parent_rss": _numbers(before.parent_rss),
+        "child_rss": _numbers(before.child_rss),
+        "parent_rss_after": _numbers(after.parent_rss),
+        "child_rss_after": _numbers(after.child_rss),
+        "counts": _counts(after.calls, after.ret),
+        "counts_single": _counts(single.calls, single.ret),
+        "parent": files.path(before.parent),
+        "child": NONE if case.step == "copy" else files.path(before.child),
+        "parent_after": files.path(after.parent),
+        "child_after": files.path(after.child),
+        "child_single": NONE if same_child else files.path(single.child),
+        "pages": files.path(before.descriptors),
+        "pages_after": files.path(after.descriptors),
+        "seconds": files.path(case.seconds),
+        "copies": files.path(copies),
+    }
+    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
+
+
+def _or_none(entries: NDArray[Any] | None) -> NDArray[Any]:
+    return np.zeros(0, np.uint64) if entries is None else entries
+
+
+@contextmanager
+def written_plan(cases: Iterable[Case], work: Path) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The plan of some cases; yields its file and the descriptors a runner needs open."""
+    with ExitStack() as stack:
+        memory = Memory(stack)
+        files = _Files(memory)
+        plan = work / "plan.txt"
+        plan.write_text("".join(_line(case, files) for case in cases))
+        yield plan, tuple(memory.descriptors)
+
+
+def place_of(build: Build) -> Place:
+    """Where the runner lays mappings out."""
+    at = build.addresses
+    return Place(at["map"], at["first_pfn"], at["anon_vma"], at["mapping"])
+
+
+@contextmanager
+def plan_of(
+    rows: Sequence[ForkRow], threads: int | None, build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The plan of an experiment's rows. threads: copying page tables is for one CPU anyway."""
+    del threads
+    facts, place = build.facts, place_of(build)
+    vm_flags = sum(facts[f"VM_{flag}"] for flag in PRIVATE)
+    prot = uniform_mapping(0, 1).page_prot
+
+    @cache
+    def memory_at(row: tuple[int, int], moment: Moment, *, cold: bool, batched: bool) -> State:
+        seed = SHUFFLE_SEED if cold else None
+        return uniform(*row, facts, place, shuffled_seed=seed, state=moment, batched=batched)
+
+    @cache
+    def seconds(order: int, nr_ptes: int) -> NDArray[np.uint32]:
+        return uniform_second_pages(order, nr_ptes)
+
+    def case(row: ForkRow) -> Case:
+        step, before, after = _MOMENTS[row.operation]
+        size, cold = (row.order, row.nr_ptes), row.pre_state == "cold"
+        return Case(
+            name=row.name,
+            step=step,
+            address=UNIFORM_ADDRESS,
+            vm_flags=vm_flags,
+            page_prot=prot,
+            before=memory_at(size, before, cold=cold, batched=True),
+            after=memory_at(size, after, cold=cold, batched=True),
+            single=memory_at(size, after, cold=cold, batched=False),
+            seconds=seconds(*size),
+            mm_users=row.mm_users,
+            pre_state=row.pre_state,
+            rounds=row.rounds,
+            uniform=True,
+        )
+
+    with written_plan((case(row) for row in rows), work) as planned:
+        yield planned
+
+
+def needed_bytes(rows: Sequence[ForkRow], build: Build) -> int:
+    """Memory a run takes: descriptors, tables, and what is predicted of every size of folio."""
+    del build
+    states = {(row.order, row.nr_ptes, row.pre_state) for row in rows}
+    largest = max(row.nr_ptes for row in rows)
+    of_state = len(_MOMENTS) * (STRUCT_PAGE_BYTES + 2 * 8)
+    return sum(nr for _, nr, _ in states) * of_state + largest * (STRUCT_PAGE_BYTES + 4 * 8)
+
+
+def extent_bytes(row: ForkRow) -> int:
+    """What makes a row large."""
+    return row.mapping_bytes
+
+
+def halved(row: ForkRow) -> ForkRow | None:
+    """The row with half its mapping; None if that is no whole page table."""
+    half = row.mapping_bytes // 2 // PMD_BYTES * PMD_BYTES
+    return row.model_copy(update={"mapping_bytes": half}) if half else None

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The fork experiment: copying and unmapping the page tables of PTE-mapped folios."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.size import Size, format_size
+from ream.values import Scalar
+
+PMD_BYTES = 2 << 20  # HPAGE_PMD_SIZE of x86-64: a page table's reach, and the largest folio here
+FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
+MAX_MAPPING_BYTES = 64 << 30
+
+Operation = Literal["fork", "refork", "munmap", "munmap-shared", "exit", "dontneed"]
+"""fork      the first: every entry is writable and every page exclusive to the parent
+refork    another one after it: write-protected, and shared, already
+munmap    of the last mapping, which gives up the pages
+munmap-shared  of the parent's, while a child maps the pages still
+exit      the same by exit_mmap(), which need not watch for the CPU's own writes
+dontneed  MADV_DONTNEED of the whole, the pages nobody else's
+"""
+
+_STAGES: dict[str, tuple[str, ...]] = {
+    "native": ("fork", "refork", "munmap", "munmap-shared", "exit"),
+    "vm": ("fork", "refork", "munmap", "munmap-shared", "dontneed"),
+    "live": ("fork", "refork", "munmap", "munmap-shared", "dontneed"),
+}
+
+
+class ForkRow(RowBase):
+    """One operation on one mapping of anonymous folios, all of one size.
+
+    cold: folios lie in shuffled order in the mapping, and nothing of their descriptors and
+    page tables is in a cache. mm_users: of the parent; 2 is a process with another thread.
+    """
+
+    folio_bytes: Size
+    mapping_bytes: Annotated[Size, Field(gt=0, le=MAX_MAPPING_BYTES)] = 1 << 30
+    operation: Operation = "fork"
+    pre_state: Literal["warm", "cold"] = "warm"
+    mm_users: int = Field(default=1, ge=1, le=2)
+
+    @model_validator(mode="after")
+    def _it_can_be_mapped(self) -> Self:
+        if self.folio_bytes not in FOLIO_BYTES:
+            known = f"{format_size(FOLIO_BYTES[0])} to {format_size(FOLIO_BYTES[-1])}"
+            raise ValueError(f"folio_bytes must be a power of two from {known}")
+        if self.mapping_bytes % PMD_BYTES:
+            raise ValueError(f"mapping_bytes must be a multiple of {format_size(PMD_BYTES)}")
+        if self.operation not in _STAGES[self.stage]:
+            raise ValueError(f"the {self.stage} stage does not do {self.operation}")
+        if self.stage != "native" and (self.pre_state != "warm" or self.mm_users != 1):
+            raise ValueError("pre_state and mm_users can only be set in the native stage")
+        return self
+
+    @property
+    def order(self) -> int:
+        """Of its folios."""
+        return FOLIO_BYTES.index(self.folio_bytes)
+
+    @property
+    def nr_ptes(self) -> int:
+        """Entries of the mapping, one for each of its base pages."""
+        return self.mapping_bytes // PAGE_BYTES
+
+    @property
+    def written_bytes(self) -> int:
+        return self.nr_ptes * STRUCT_PAGE_BYTES
+
+    def params(self) -> dict[str, Scalar | None]:
+        native = self.stage == "native"
+        return {
+            "operation": self.operation,
+            "folio_kib": self.folio_bytes >> 10,
+            "nr_ptes": self.nr_ptes,
+            "pre_state": self.pre_state if native else None,
+            "mm_users": self.mm_users if native else None,
+            "threads": self.threads,
+        }
+
+    def title(self) -> str:
+        words = [
+            f"{self.operation} of {format_size(self.mapping_bytes)}",
+            f"folios of {format_size(self.folio_bytes)}",
+        ]
+        if self.stage == "native":
+            words.append("warm" if self.pre_state == "warm" else "cold, folios shuffled")
+        if self.mm_users > 1:
+            words.append("an mm with threads")
+        return ", ".join(words)
+
+
+class Fork(ExperimentBase[ForkRow]):
+    """The fork experiment, as its file has it."""
+
+    name: Literal["fork"]
+
+
+EXPERIMENT = Fork

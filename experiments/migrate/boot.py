@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One boot of the migrate experiment: a guest with two nodes, and a program that moves memory.
+
+The program verifies each move: every folio on its node, as large as before, every byte as it was
+written just before, and the kernel's counters as they must be.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from experiments.fork.boot import judge
+from ream.counted import counted
+from ream.errors import ReamError, VerificationFailed
+from ream.kernel.image import Image
+from ream.stage.guest import Guest
+from ream.stage.initramfs import build_initramfs, namespace_programs
+from ream.stage.qemu import Machine, Node
+from ream.stage.vm import Kernel, boot_messages, said_as
+from ream.stage.workload import build_workload
+from ream.values import Value
+
+from .engine import EngineModel
+from .programs import MIGRATE_SOAK, MOVE_FOLIOS
+
+IN_GUEST = "/workloads"
+"""Where guest/migrate.c finds its programs."""
+
+Provider = Literal["none", "dcbm", "mtcopy"]
+"""Who copies: the kernel, folio by folio; a DMA engine's channels; threads."""
+
+MODULES = ("swdma", "dcbm", "mtcopy")
+"""What guest/migrate.c loads when it is needed; kernels without the series have only the first."""
+
+ENGINE = "swdma"
+"""Of kernel/modules, for every kernel."""
+
+SYSTEM_BYTES = 1 << 30
+"""Memory of the first node besides the buffer."""
+
+SPARE_BYTES = 256 << 20
+"""Memory of the second node besides two buffers, that huge pages are found in it."""
+
+SILENCE_S = 600.0
+"""A buffer of 1 GiB is filled, moved and looked at byte by byte without a word, emulated."""
+
+DEADLINE_S = 3600.0
+
+_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Folios of one size, moved with one way to copy."""
+
+    folio_kib: int
+    """4 is not a folio's size but a page's."""
+    provider: Provider = "none"
+    parts: int = 0
+    """Channels or threads."""
+    model: EngineModel | None = None
+    """What a channel takes at least."""
+
+    def __str__(self) -> str:
+        words = f"{self.folio_kib}/{self.provider}/{self.parts}"
+        model = self.model
+        return words if model is None else f"{words}/{model.setup_ns}/{model.mb_per_s}"
+
+
+@dataclass(frozen=True)
+class MigratePlan:
+    """What one boot measures: every step in turn, each on a buffer of its own."""
+
+    steps: tuple[Step, ...]
+    buffer_bytes: int
+    rounds: int
+    """Besides round 0, which is the first move of a fresh buffer and no sample of a row."""
+    path: str = "move_pages"
+    """Of workloads/move_folios.c."""
+    source: int = 0
+    target: int = 1
+    seed: int = 1
+    """Of the contents."""
+    words: tuple[str, ...] = ()
+    """Settings of the guest, for paths that need some: guest/migrate.c."""
+
+    @property
+    def node_bytes(self) -> tuple[int, int]:
+        """Memory that each of the two nodes needs: there is room to find large folios in."""
+        return SYSTEM_BYTES + 2 * self.buffer_bytes, SPARE_BYTES + 2 * self.buffer_bytes
+
+    @property
+    def least_bytes(self) -> int:
+        """Memory that a guest needs."""
+        return sum(self.node_bytes)
+
+    @property
+    def name(self) -> str:
+        return "migrate"
+
+    def init_words(self) -> tuple[str, ...]:
+        """What PID 1 is told; guest/migrate.c reads it."""
+        words = {
+            "experiment": "migrate",
+            "steps": ",".join(map(str, self.steps)),
+            "size": str(self.buffer_bytes),
+            "rounds": str(self.rounds),
+            "path": self.path,
+            "from": str(self.source),
+            "to": str(self.target),
+            "seed": str(self.seed),
+        }
+        return (*(f"{name}={value}" for name, value in words.items()), *self.words)
+
+
+class MigrateSample(Value):
+    """One move of the whole buffer, verified, as the workload says it."""
+
+    op: str
+    folio_kib: int
+    round: int
+    source: int
+    target: int
+    time_ns: int
+    """Of the guest's clock: instructions of the whole guest, where it counts these."""
+    nr_bytes: int
+    nr_folios: int
+    nr_arrived: int
+    counters: Mapping[str, int]
+    """By how much each has grown; workloads/counters.c names them."""
+    verified: bool
+    cpu_ns: int | None = None
+    """CPU time of the caller, and where nobody else works of all processes; None: not known."""
+
+
+def two_nodes(cpus: int, plan: MigratePlan) -> tuple[Node, ...]:
+    """Nodes 0 and 1, both with CPUs if there are as many."""
+    first, second = plan.node_bytes
+    half = (cpus + 1) // 2
+    others = _cpus(half, cpus - 1) if cpus > half else ""
+    return Node(first, _cpus(0, half - 1)), Node(second, others)
+
+
+def _cpus(first: int, last: int) -> str:
+    return f"{first}-{last}"
+
+
+def migrate_initramfs(
+    image: Image, *, init: Path, work: Path, soak: bool = False, namespaces: bool = False
+) -> Path:
+    """What a guest of this experiment boots into: PID 1, the workload, what modules there are.
+
+    soak: with the other program, too. namespaces: with what makes memory of an emulated pmem.
+    Raises what compiling and packing raise.
+    """
+    programs = {
+        f"{IN_GUEST}/{name}": build_workload(name, work)
+        for name in (MOVE_FOLIOS, *((MIGRATE_SOAK,) if soak else ()))
+    }
+    wanted = (*MODULES, *(("nd_pmem",) if namespaces else ()))
+    return build_initramfs(
+        work / "migrate.cpio",
+        gen_init_cpio=image.gen_init_cpio,
+        init=init,
+        modules={name: image.modules[name] for name in wanted if name in image.modules},
+        programs=programs | (namespace_programs() if namespaces else {}),
+        work=work,
+    )
+
+
+def run_migrate_boot(
+    machine: Machine,
+    kernel: Kernel,
+    plan: MigratePlan,
+    *,
+    append: Sequence[str] = (),
+    log: Path,
+    begun: Callable[[Guest], None] = lambda _guest: None,
+) -> Iterator[tuple[int, MigrateSample]]:
+    """Boot once; yield each step's number with each of its samples, as they come.
+
+    log: receives the console. begun: told of the guest as soon as there is one.
+    Nothing of QEMU outlives this iterator.
+    Raises VerificationFailed if memory is not as it must be after a move, CannotRunHere if the
+    guest cannot have such folios or go that path, ReamError if it fails otherwise, says what it
+    must not, or goes silent.
+    """
+    seen: Counter[int] = Counter()
+    number = -1
+    words = plan.init_words()
+    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+        if "step" in message:
+            number += 1
+        elif "workload" in message:
+            judge(message["workload"]["exit"], _where(message["workload"]["step"], log))
+        elif "op" in (said := message.get("migrate", {})):
+            sample = _sample(said, log)
+            seen[number] += 1
+            yield number, sample
+    if seen != Counter(dict.fromkeys(range(len(plan.steps)), plan.rounds + 1)):
+        counts = ", ".join(
+            f"{step} {counted(seen[nr], 'time')}" for nr, step in enumerate(plan.steps)
+        )
+        raise ReamError(f"{log.name}: the guest gave other samples than asked for: {counts}")
+
+
+def run_soak_boot(
+    machine: Machine,
+    kernel: Kernel,
+    words: Sequence[str],
+    *,
+    append: Sequence[str] = (),
+    log: Path,
+    begun: Callable[[Guest], None] = lambda _guest: None,
+) -> Mapping[str, Any]:
+    """Boot once and soak; return the workload's last words, its totals.
+
+    words: for PID 1, besides the experiment's name: size=, seconds=, seed=, phases=, step=.
+    Raises as above.
+    """
+    end: Mapping[str, Any] = {}
+    words = ("experiment=migrate-soak", *words)
+    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+        if "workload" in message:
+            judge(message["workload"]["exit"], _where("soak", log))
+        elif "end" in (said := message.get("migrate", {})):
+            end = said["end"]
+    if not end:
+        raise ReamError(f"{log.name}: the soak gave no totals")
+    return end
+
+
+def _sample(said: Any, log: Path) -> MigrateSample:
+    sample = said_as(MigrateSample, said, "migrate")
+    if not sample.verified:
+        raise VerificationFailed(f"{_where(said['folio_kib'], log)}: {sample.op} was not verified")
+    return sample
+
+
+def _where(step: object, log: Path) -> str:
+    return f"moving folios, {step}, console {log}"

@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A row of migrate, or of another experiment that moves folios, for native runner and oracle."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.compact.rows import CompactRow
+from ream.errors import ReamError
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
+from ream.oracle.memmap import Facts
+from ream.stage.native import Build, Memory, Suited
+from ream.stage.suit import suit_rows
+
+from .engine import EngineModel
+from .oracle.folios import (
+    PAGE_PROT,
+    REASONS,
+    STOCK_BATCH_PAGES,
+    Mapped,
+    Migration,
+    Mode,
+    Place,
+)
+from .oracle.images import LIST_BYTES, State, before
+from .oracle.migrate import After, deferrable, migrate
+from .oracle.uniform import uniform, uniform_migration
+from .rows import PMD_BYTES, MigrateRow
+
+FOLDER = Path(__file__).parent / "native"
+"""This experiment's glue and runner."""
+
+SHUFFLE_SEED = 0x5EED
+"""Of the order of folios in cold rows: the same for every variant, launch and run."""
+
+LARGE_BATCH_PAGES = 1 << 18
+"""The published series' limit: HPAGE_PUD_NR. Where it makes a difference, both answers are told."""
+
+REASON = "SYSCALL"
+"""Who asks for it in timed rows: move_pages(2)."""
+
+VM_FLAGS = ("READ", "WRITE", "MAYREAD", "MAYWRITE", "MAYEXEC", "ACCOUNT", "SOFTDIRTY")
+"""Of private memory that may be written, without VM_."""
+
+EVENTS = (
+    *("PGMIGRATE_SUCCESS", "PGMIGRATE_FAIL"),
+    *("THP_MIGRATION_SUCCESS", "THP_MIGRATION_FAIL", "THP_MIGRATION_SPLIT"),
+)
+"""In the order of enum migrate_event; native/migrate.h."""
+
+STATS = ("NR_ISOLATED_ANON", "NR_ISOLATED_FILE", "NR_ANON_MAPPED", "NR_ANON_THPS")
+"""In the order of enum migrate_stat."""
+
+FAULTS = ("fail_at", "short_at", "stall_at", "vanish_at", "stall_ms", "reorder", "timeout_ms")
+"""In the order of enum migrate_fault."""
+
+LRU_OFFSET = 8
+"""Of folio->lru in the first descriptor; native/expect.c."""
+
+QUEUE_OFFSET = 16
+"""Of _deferred_list in the third descriptor; native/queue.c."""
+
+NONE = "-"
+"""Instead of the path of a file that there is none of."""
+
+Engine = Literal["serial", "threads", "dma"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Calls of migrate_pages(), mostly one, and all that must come of it.
+
+    after: what a kernel may answer, by the number of pages that it unmaps before it moves them;
+    more than one where that makes a difference. deferrable: heads that a kernel may or may not
+    leave to be split. heads: where each folio begins, in the order of the list, for plain copies
+    of them; None: they are not measured. copies: whether pages are copied at all. faults: what the
+    software engine does wrong, by parameter. watched: whether it is looked at that nothing is
+    copied before a flush of its entries, and folios may be split; its time says nothing then.
+    """
+
+    name: str
+    migration: Migration
+    before: State
+    after: tuple[After, ...]
+    deferrable: NDArray[np.uint32]
+    engine: Engine = "serial"
+    channels: int = 0
+    faults: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    pre_state: str = "warm"
+    rounds: int = 1
+    copies: bool = True
+    flush: bool = False
+    watched: bool = False
+    folio_bytes: int = PAGE_BYTES
+    heads: NDArray[np.uint64] | None = None
+    model: EngineModel | None = None
+
+
+def case_of(
+    name: str,
+    migration: Migration,
+    facts: Facts,
+    place: Place,
+    *,
+    engine: Engine = "serial",
+    channels: int = 0,
+    faults: Mapping[str, int] = MappingProxyType({}),
+    rounds: int = 1,
+) -> Case:
+    """A case of any migration."""
+    limits = (STOCK_BATCH_PAGES, LARGE_BATCH_PAGES)
+    asked = [replace(migration, batch_pages=limit) for limit in limits]
+    return Case(
+        name=name,
+        migration=migration,
+        before=before(migration, facts, place),
+        after=_answers(*(migrate(one, facts, place) for one in asked)),
+        deferrable=deferrable(migration),
+        engine=engine,
+        channels=channels,
+        faults=faults,
+        rounds=rounds,
+        watched=True,
+    )
+
+
+def _answers(stock: After, large: After) -> tuple[After, ...]:
+    """What kernels with either limit of a batch may leave; one answer where they are alike."""
+    least, most = zip(stock.batch_flushes, large.batch_flushes, strict=True)
+    flushes = (min(least), max(most))
+    one, other = (replace(after, batch_flushes=flushes) for after in (stock, large))
+    pairs = zip(_files_of(one), _files_of(other), strict=True)
+    alike = all(np.array_equal(a, b) for a, b in pairs)
+    if alike and list(_numbers_of(one)) == list(_numbers_of(other)):
+        return (one,)
+    return (stock, large)
+
+
+def _files_of(after: After) -> tuple[NDArray[Any], ...]:
+    state = after.state
+    return (state.src, state.dst, *state.entries, *state.pmds, after.contents)
+
+
+def _numbers_of(after: After) -> Iterator[int]:
+    """In the order of enum number; native/expect.c."""
+    yield from (after.ret, after.nr_succeeded)
+    yield from (after.events[name] for name in EVENTS)
+    for name in STATS:
+        yield from after.node_stats[name]
+    yield from (*after.rss_after, 0)[:2]
+    yield from (int(space in after.noted) for space in range(2))
+    yield from after.nr_anon
+    yield from (after.nr_allocated, after.nr_put, after.nr_freed, after.nr_added)
+    yield from (after.nr_drained, after.least_poison_reports)
+    yield from (*after.batch_flushes, *after.single_flushes)
+
+
+# --- What the runner is given ----------------------------------------------------------
+
+
+class _Files:
+    """Arrays as files, each array once, however many cases need it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._paths: dict[int, tuple[Any, Path]] = {}
+
+    def path(self, array: NDArray[Any] | None) -> str:
+        if array is None or not array.size:
+            return NONE
+        if id(array) not in self._paths:
+            # The array is kept, so that no other gets its id.
+            written = self.write(np.ascontiguousarray(array).view(np.uint8).reshape(-1).data)
+            self._paths[id(array)] = (array, written)
+        return str(self._paths[id(array)][1])
+
+    def write(self, octets: bytes | memoryview) -> Path:
+        descriptor, path = self._memory.file("migrate")
+        with os.fdopen(descriptor, "wb", buffering=0, closefd=False) as file:
+            rest = memoryview(octets)
+            while rest:
+                rest = rest[file.write(rest) :]
+        return path
+
+
+def _commas(values: Iterable[int]) -> str:
+    return ",".join(str(int(value)) for value in values)
+
+
+def _words(words: dict[str, str | int]) -> str:
+    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
+
+
+def _list_words(head: int, links: Sequence[int]) -> list[int]:
+    """Pairs of address and word of a list's head, whose members' links lie there."""
+    first, last = (links[0], links[-1]) if links else (head, head)
+    return [head, first, head + 8, last]
+
+
+def _queue_links(pages: Sequence[int], map_address: int, facts: Facts) -> list[int]:
+    offset = facts["folio._deferred_list"]
+    return [map_address + page * facts["sizeof.page"] + offset for page in pages]
+
+
+class _Writer:
+    """What the lines of a plan say."""
+
+    def __init__(self, files: _Files, facts: Facts, place: Place) -> None:
+        self._files = files
+        self._facts = facts
+        self._place = place
+        self._lists: dict[tuple[int, ...], NDArray[np.uint64]] = {}
+
+    def line(self, case: Case) -> str:
+        """The line of a case."""
+        migration, facts, files = case.migration, self._facts, self._files
+        ends = ((listed[0], listed[-1]) for listed in migration.calls)
+        words: dict[str, str | int] = {
+            "name": case.name,
+            "rounds": case.rounds,
+            "limits": int(case.heads is not None),
+            "moved_bytes": sum(folio.nr_pages for folio in migration.folios) * PAGE_BYTES,
+            "folio_bytes": case.folio_bytes,
+            "lists": self._numbers(
+                migration.first_page(number) for pair in ends for number in pair
+            ),
+            "heads": files.path(case.heads),
+            "pre_state": case.pre_state,
+            "flush": int(case.flush),
+            "mode": facts[f"MIGRATE_{migration.mode.upper()}"],
+            "reason": REASONS.index(migration.reason),
+            "nr_pages": len(case.before.src),
+            "nr_pmds": len(case.before.pmds[0]),
+            "vm_flags": sum(facts[f"VM_{flag}"] for flag in VM_FLAGS)
+            + facts["VM_LOCKED"] * migration.mlocked,
+            "page_prot": PAGE_PROT,
+            "rss": _commas((*case.after[0].rss, 0)[:2]),
+            "nr_mappings": migration.nr_mappings,
+            "no_copy": int(not case.copies),
+            "watched": int(case.watched),
+            "engine": case.engine,
+            "channels": case.channels,
+            "setup_ns": case.model.setup_ns if case.model else 0,
+            "mb_per_s": case.model.mb_per_s if case.model else 0,
+            "faults": _commas(case.faults.get(name, 0) for name in FAULTS),
+            "src": files.path(case.before.src),
+            "dst": files.path(case.before.dst),
+            **self._tables(case.before),
+            "no_target": self._numbers(migration.no_target),
+            "no_large_target": self._numbers(migration.no_large_target),
+            "queued": self._numbers(migration.waiting),
+            "poisoned": self._numbers(migration.poisoned_pages),
+            "deferrable": files.path(case.deferrable),
+            "deferrable_flag": 1 << facts["PG_partially_mapped"],
+        }
+        answers = "".join(self._answer(case, after) for after in case.after)
+        words["after"] = str(files.write(answers.encode()))
+        return _words(words)
+
+    def _answer(self, case: Case, after: After) -> str:
+        facts, place, files = self._facts, self._place, self._files
+        lru = [
+            place.src_map + page * facts["sizeof.page"] + facts["page.lru"] for page in after.left
+        ]
+        heads = range(place.list, place.list + len(case.migration.calls) * LIST_BYTES, LIST_BYTES)
+        lists = [word for head in heads for word in _list_words(head, lru)]
+        queues = [
+            *_list_words(place.src_queue, _queue_links(after.src_queued, place.src_map, facts)),
+            *_list_words(place.dst_queue, _queue_links(after.dst_queued, place.dst_map, facts)),
+        ]
+        return _words(
+            {
+                "numbers": _commas(_numbers_of(after)),
+                "src": files.path(after.state.src),
+                "dst": files.path(after.state.dst),
+                **self._tables(after.state),
+                "left": self._numbers(after.left),
+                "words": self._numbers(lists),
+                "queue_words": self._numbers(queues),
+                "contents": files.path(after.contents) if case.copies else NONE,
+            }
+        )
+
+    def _tables(self, state: State) -> dict[str, str]:
+        path = self._files.path
+        return {
+            **{f"ptes{space}": path(words) for space, words in enumerate(state.entries)},
+            **{f"pmds{space}": path(words) for space, words in enumerate(state.pmds)},
+        }
+
+    def _numbers(self, numbers: Iterable[int]) -> str:
+        key = tuple(numbers)
+        return self._files.path(self._lists.setdefault(key, np.array(key, np.uint64)))
+
+
+@contextmanager
+def written_plan(
+    cases: Iterable[Case], facts: Facts, place: Place, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The plan of some cases; yields its file and the descriptors a runner needs open."""
+    _check(facts)
+    with ExitStack() as stack:
+        memory = Memory(stack)
+        writer = _Writer(_Files(memory), facts, place)
+        plan = work / "plan.txt"
+        plan.write_text("".join(writer.line(case) for case in cases))
+        yield plan, tuple(memory.descriptors)
+
+
+def _check(facts: Facts) -> None:
+    """What native/expect.c, queue.c and memory.c have as constants. Raises ReamError."""
+    known = {
+        "page.lru": (facts["page.lru"], LRU_OFFSET),
+        "sizeof.page": (facts["sizeof.page"], STRUCT_PAGE_BYTES),
+        "folio._deferred_list": (
+            facts["folio._deferred_list"],
+            2 * STRUCT_PAGE_BYTES + QUEUE_OFFSET,
+        ),
+    }
+    for name, (value, expected) in known.items():
+        if value != expected:
+            raise ReamError(f"{name} is {value}; native is written for {expected}")
+
+
+def place_of(build: Build) -> Place:
+    """Where the runner lays things out."""
+    at = build.addresses
+    queue = build.facts["pglist_data.deferred_split_queue.split_queue"]
+    return Place(
+        src_map=at["src_map"],
+        dst_map=at["dst_map"],
+        src_pfn=at["src_pfn"],
+        dst_pfn=at["dst_pfn"],
+        anon_vma=at["anon_vma"],
+        list=at["list"],
+        src_queue=at["nodes"] + queue,
+        dst_queue=at["nodes"] + at["node_bytes"] + queue,
+        address=at["vma"],
+    )
+
+
+# --- Rows --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Buffers that are alike, before and after; ream.oracle.migrate_uniform says what is what.
+
+    one_node: targets are on the sources' own node; only of small folios, which wait in no queue.
+    """
+
+    order: int
+    total_bytes: int
+    mapped: Mapped = "ptes"
+    nr_mappings: int = 1
+    shuffled_seed: int | None = None
+    mode: Mode = "async"
+    reason: str = "SYSCALL"
+    spread: int = 1
+    folios_per_call: int | None = None
+    one_node: bool = False
+
+    @property
+    def nr_pages(self) -> int:
+        """Frames of the sources, those between folios included."""
+        return self.total_bytes // PAGE_BYTES * self.spread
+
+    def asked(self) -> dict[str, Any]:
+        """The oracle's own words for it."""
+        return {name: value for name, value in asdict(self).items() if name != "one_node"}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A buffer that is moved again and again; words as Case has them."""
+
+    name: str
+    kind: Kind
+    rounds: int
+    engine: Engine = "serial"
+    channels: int = 0
+    pre_state: str = "warm"
+    copies: bool = True
+    flush: bool = False
+    model: EngineModel | None = None
+
+
+@contextmanager
+def timed_plan(
+    buffers: Sequence[Timed], build: Build, work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """The plan of buffers; what is alike is predicted once."""
+    facts, place = build.facts, place_of(build)
+
+    @cache
+    def predicted(kind: Kind) -> tuple[Migration, State, After, NDArray[np.uint64]]:
+        there = place
+        if kind.one_node:
+            there = replace(place, dst_nid=place.src_nid, dst_queue=place.src_queue)
+        was, after = uniform(**kind.asked(), facts=facts, place=there)
+        migration = uniform_migration(**kind.asked())
+        heads = np.array(migration.order_of_list, np.uint64) << np.uint64(kind.order)
+        return migration, was, after, heads * np.uint64(kind.spread)
+
+    def case(buffer: Timed) -> Case:
+        migration, was, after, heads = predicted(buffer.kind)
+        queues = buffer.kind.mapped == "ptes" and buffer.kind.order > 1
+        return Case(
+            name=buffer.name,
+            migration=migration,
+            before=was,
+            after=(after,),
+            deferrable=heads.astype(np.uint32) if queues else np.zeros(0, np.uint32),
+            engine=buffer.engine,
+            channels=buffer.channels,
+            pre_state=buffer.pre_state,
+            rounds=buffer.rounds,
+            copies=buffer.copies,
+            flush=buffer.flush,
+            folio_bytes=PAGE_BYTES << buffer.kind.order,
+            # What a CPU can copy is no limit of an engine that takes none.
+            heads=heads if buffer.copies and buffer.model is None else None,
+            model=buffer.model,
+        )
+
+    with written_plan(map(case, buffers), facts, place, work) as planned:
+        yield planned
+
+
+def memory_of(buffers: Sequence[Timed]) -> int:
+    """Bytes that a run takes: sources and targets, and what is predicted of every kind."""
+    kinds = {buffer.kind for buffer in buffers}
+    largest = max(kind.nr_pages for kind in kinds)
+    of_page = 4 * STRUCT_PAGE_BYTES + 2 * 2 * 8 + 2 * 8 + 8
+    return 2 * largest * PAGE_BYTES + sum(kind.nr_pages for kind in kinds) * of_page
+
+
+def _timed(row: MigrateRow) -> Timed:
+    kind = Kind(
+        order=row.order,
+        total_bytes=row.buffer_bytes,
+        mapped=row.mapped,
+        nr_mappings=row.mappings,
+        shuffled_seed=SHUFFLE_SEED if row.pre_state == "cold" else None,
+        mode=row.mode,
+        reason=REASON,
+    )
+    return Timed(
+        name=row.name,
+        kind=kind,
+        rounds=row.rounds,
+        engine=row.provider if row.channels else "serial",
+        channels=row.channels,
+        model=row.model,
+        pre_state=row.pre_state,
+        copies=row.measure == "move",
+        flush=row.tlb_flush == "measured",
+    )
+
+
+def plan_of(
+    rows: Sequence[MigrateRow], threads: int | None, build: Build, work: Path
+) -> AbstractContextManager[tuple[Path, tuple[int, ...]]]:
+    """The plan of an experiment's rows. threads: a row says how many channels copy."""
+    del threads
+    return timed_plan([_timed(row) for row in rows], build, work)
+
+
+R = TypeVar("R", MigrateRow, CompactRow)
+"""A row whose buffer is moved, by as many channels as it says."""
+
+
+def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:
+    """Which rows are run here: those with few enough channels for its CPUs."""
+    suited: Suited = suit_rows(rows, lambda row: row.workers, what="channel", most=most, cpus=cpus)
+    # Whoever waits for the channels of a DMA engine is none of them. A kernel of one CPU flushes no
+    # TLB of another, and the oracle expects that it does.
+    workers = max([1, *(row.workers for row in suited.rows)])
+    return replace(suited, cpus=max(suited.cpus, workers + 1))
+
+
+def needed_bytes(rows: Sequence[MigrateRow], build: Build) -> int:
+    """Memory a run takes."""
+    del build
+    return memory_of([_timed(row) for row in rows])
+
+
+def extent_bytes(row: R) -> int:
+    """What makes a row large."""
+    return row.buffer_bytes
+
+
+def halved(row: R) -> R | None:
+    """The row with half its buffer; None if that is no whole page table."""
+    half = row.buffer_bytes // 2 // PMD_BYTES * PMD_BYTES
+    return row.model_copy(update={"buffer_bytes": half}) if half else None

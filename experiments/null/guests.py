@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""null in the vm stage: the same program, in a guest of each variant."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.kernel.image import Image
+from ream.measure.plan import Launch
+from ream.measure.taken import Taken
+from ream.session.guests import shown_boot
+from ream.session.request import GuestOptions
+from ream.session.vm import Choose, Guests, Kernels, Kind, Places
+from ream.stage.boots import Boot
+from ream.stage.guest import Guest
+from ream.stage.initramfs import build_initramfs
+from ream.stage.vm import boot_messages
+from ream.stage.workload import build_workload
+
+from .live import GETPPID, sample_of
+from .rows import NullRow
+
+GUEST_BYTES = 256 << 20
+DEADLINE_S = 600.0
+SILENCE_S = 120.0
+
+
+@dataclass(frozen=True)
+class NullBoot(Boot):
+    """One boot, for one row."""
+
+    row: NullRow
+
+    says = dict[str, int]
+
+    @property
+    def nr_events(self) -> int:
+        return self.row.rounds
+
+    @property
+    def title(self) -> str:
+        return f"{self.row.name}, {self.variant}, launch {self.launch + 1}"
+
+    def run(self, begun: Callable[[Guest], None]) -> Iterator[dict[str, int]]:
+        for message in boot_messages(
+            self.machine,
+            self.kernel,
+            words_of(self.row),
+            append=self.append,
+            log=self.log,
+            deadline_s=DEADLINE_S,
+            silence_s=SILENCE_S,
+            begun=begun,
+        ):
+            if "round" in (said := message.get("null", {})):
+                yield said
+
+
+def words_of(row: NullRow) -> tuple[str, ...]:
+    """What PID 1 is told; guest.c reads it."""
+    return ("experiment=null", f"calls={row.size}", f"rounds={row.rounds}")
+
+
+class NullGuests(Guests[NullRow]):
+    """A kind of guest for each row."""
+
+    programs = (GETPPID,)
+
+    def __init__(
+        self, rows: Sequence[NullRow], options: GuestOptions, seed: int, choose: Choose
+    ) -> None:
+        del seed
+        self.rows, self.skipped = tuple(rows), dict[str, str]()
+        self.setting = choose(options)
+        self.machine = self.setting.machine_of(GUEST_BYTES)
+
+    @staticmethod
+    def initramfs(image: Image, init: Path, work: Path) -> Path:
+        return build_initramfs(
+            work / "null.cpio",
+            gen_init_cpio=image.gen_init_cpio,
+            init=init,
+            modules={},
+            programs={"/workloads/getppid": build_workload(GETPPID, work)},
+            work=work,
+        )
+
+    def kinds(self) -> Mapping[str, Kind]:
+        shown = (
+            (row, shown_boot(self.setting, self.machine, words_of(row), archive="null.cpio"))
+            for row in self.rows
+        )
+        return {row.name: Kind(self.machine, command) for row, command in shown}
+
+    def touched_bytes(self) -> Mapping[bool, int]:
+        return {self.setting.icount: GUEST_BYTES}
+
+    def boots(self, launch: Launch, kernels: Kernels, places: Places) -> Iterator[NullBoot]:
+        for row in self.rows:
+            for variant in launch.link_order:
+                yield NullBoot(
+                    variant=variant,
+                    launch=launch.number,
+                    machine=self.machine,
+                    kernel=kernels[()][variant][1],
+                    append=self.setting.options.append,
+                    log=places.consoles / f"{row.name}-{variant}-{launch.number}.log",
+                    row=row,
+                )
+
+    def taken(self, boot: Boot, said: object) -> Iterator[Taken]:
+        assert isinstance(boot, NullBoot)
+        assert isinstance(said, dict)
+        yield Taken(sample_of(said, boot.row, boot.launch, boot.variant))
+
+
+GUESTS = NullGuests

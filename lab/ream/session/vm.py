@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A run of the vm stage, and what it asks of an experiment, in its module `guests`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+from ream.errors import BadUsage, CannotRunHere
+from ream.experiment import Experiment, Row
+from ream.experiment.registry import part
+from ream.kernel.image import Image
+from ream.kernel.source import Tree
+from ream.measure.plan import Launch
+from ream.measure.taken import Taken
+from ream.progress import Reporter
+from ream.record.machine import conditions, take_snapshot
+from ream.record.receipt import Guest
+from ream.record.record import RecordWriter
+from ream.report.contract import Unit
+from ream.session.guests import (
+    Setting,
+    boots_at_once,
+    choose_setting,
+    config_sha256,
+    consoles,
+    guest_of,
+    prepare,
+)
+from ream.session.kept import kept_boots
+from ream.session.request import GuestOptions, Measured, Request
+from ream.stage.boots import Boot
+from ream.stage.qemu import Machine
+from ream.stage.vm import Kernel
+from ream.stage.workload import Workload
+
+R = TypeVar("R", bound=Row)
+
+Built = tuple[Image, Kernel]
+Kernels = Mapping[tuple[str, ...], Mapping[str, Built]]
+"""By what their configuration has over the stage's own, then by variant."""
+Choose = Callable[[GuestOptions], Setting]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Guests that are for the same: their machine, and QEMU's command line for people."""
+
+    machine: Machine
+    command: str
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders of a run."""
+
+    consoles: Path
+    """For logs; that of a guest that fails stays."""
+    work: Path
+
+
+class Guests(ABC, Generic[R]):
+    """What the guests of one run do; each run makes an object of it."""
+
+    modules: ClassVar[tuple[str, ...]] = ()
+    """Of kernel/modules, built for each variant."""
+    programs: ClassVar[tuple[Workload, ...]] = ()
+    """Workloads that are in the guest."""
+    counts_repeat: ClassVar[bool] = True
+    """Whether instructions of two launches are the same, so that one is enough."""
+
+    setting: Setting
+    rows: tuple[R, ...]
+    """As they are booted."""
+    skipped: Mapping[str, str]
+    """By row that is not booted, the reason."""
+
+    @abstractmethod
+    def __init__(self, rows: Sequence[R], options: GuestOptions, seed: int, choose: Choose) -> None:
+        """Plan them. Raises BadUsage for what one boot cannot do, and what choose() raises."""
+
+    @staticmethod
+    @abstractmethod
+    def initramfs(image: Image, init: Path, work: Path) -> Path:
+        """What a guest boots into; raises what compiling and packing raise."""
+
+    @abstractmethod
+    def kinds(self) -> Mapping[str, Kind]:
+        """By what they are for, the guests that there are."""
+
+    @abstractmethod
+    def touched_bytes(self) -> Mapping[bool, int]:
+        """The most that a guest writes; by whether it counts instructions."""
+
+    @abstractmethod
+    def boots(self, launch: Launch, kernels: Kernels, places: Places) -> Iterable[Boot]:
+        """Every variant once for each kind of guest, in the launch's random order."""
+
+    @abstractmethod
+    def taken(self, boot: Boot, said: object) -> Iterable[Taken]:
+        """The samples in what a boot said; raises VerificationFailed."""
+
+    def nr_boots(self, launches: int) -> int:
+        """Boots of each variant."""
+        return launches * len(self.kinds())
+
+    def configs(self) -> tuple[tuple[str, ...], ...]:
+        """What configurations of kernels have over the stage's own."""
+        return ((),)
+
+    def unit_of(self, row: str) -> Unit:
+        del row
+        return self.setting.unit
+
+    def remarks(self, row: R, names: Sequence[str]) -> Iterator[str]:
+        """What is known of a row besides samples, in the end; names: of all variants."""
+        del row, names
+        yield from ()
+
+    def not_timed(self) -> Mapping[str, str]:
+        """By row that is booted, why its times say nothing."""
+        return {}
+
+
+def guests_of(experiment: Experiment) -> type[Guests[Row]]:
+    """Of an experiment that has rows of the vm stage."""
+    found = part(type(experiment), "guests", type)
+    if found is None or not issubclass(found, Guests):
+        raise BadUsage(f"{experiment.folder}: rows of the vm stage, and no guests.py")
+    return found
+
+
+def planned(request: Request, choose: Choose) -> Guests[Row]:
+    """The guests of a run; raises what planning and choosing raise."""
+    kind = guests_of(request.experiment)
+    return kind(request.experiment.rows, request.guest, request.seed, choose)
+
+
+def measure_vm(
+    request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
+) -> Measured:
+    """Build the kernels and boot them in turn; raises what building and booting raise."""
+    its = planned(request, lambda options: choose_setting(options, request.cache))
+    record.journal.agree("guests", str(its.setting))
+    for why, names in by_reason(its.skipped).items():
+        reporter.step(f"{', '.join(names)}: not run: {why}")
+    if not its.rows:
+        raise CannotRunHere("; ".join(by_reason(its.skipped)))
+    # Before anything is built: whether there is memory for the largest guest.
+    at_once = {
+        icount: boots_at_once(replace(its.setting, icount=icount), nr_bytes)
+        for icount, nr_bytes in its.touched_bytes().items()
+    }
+    kernels, launches = _kernels(request, tree, its, work=work, reporter=reporter)
+    start = take_snapshot()
+    with consoles(request.cache / "console" / record.path.name) as logs:
+        places = Places(logs, work)
+        boots = [boot for launch in launches for boot in its.boots(launch, kernels, places)]
+        taken = [*_measure(its, boots, at_once, record=record, reporter=reporter)]
+    return Measured(
+        rows=_as_run(request.experiment.rows, its.rows),
+        samples=tuple(one.sample for one in taken),
+        conditions=conditions(start, take_snapshot()),
+        launches=len({boot.launch for boot in boots}),
+        config_sha256=config_sha256(next(iter(kernels.values()))),
+        options={"accel": its.setting.accel, "icount": any(at_once), "full": request.guest.full},
+        unit=its.setting.unit,
+        units={row.name: its.unit_of(row.name) for row in its.rows},
+        guest=_guest(its, kernels),
+        remarks={
+            row.name: tuple(its.remarks(row, [one.name for one in request.variants]))
+            for row in its.rows
+        },
+        skipped={**its.skipped, **its.not_timed()},
+        compacted=tuple(one.compacted for one in taken if one.compacted),
+        beside=tuple(pair for one in taken for pair in one.others()),
+    )
+
+
+def by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:
+    """The names of rows that are not run, by the reason."""
+    found: dict[str, list[str]] = {}
+    for name, reason in skipped.items():
+        found.setdefault(reason, []).append(name)
+    return found
+
+
+def _as_run(asked: Iterable[Row], ran: Iterable[Row]) -> tuple[Row, ...]:
+    as_run = {row.name: row for row in ran}
+    return tuple(as_run.get(row.name, row) for row in asked)
+
+
+def _kernels(
+    request: Request, tree: Tree, its: Guests[Row], *, work: Path, reporter: Reporter
+) -> tuple[Kernels, tuple[Launch, ...]]:
+    found: dict[tuple[str, ...], Mapping[str, Built]] = {}
+    launches: tuple[Launch, ...] = ()
+    for config in sorted(its.configs(), key=bool):
+        place = work / ("-".join(config) or "plain")
+        place.mkdir()
+        found[config], launches = prepare(
+            request,
+            tree,
+            its.setting,
+            initramfs=its.initramfs,
+            modules=its.modules,
+            work=place,
+            reporter=reporter,
+            config=config,
+            counts_repeat=its.counts_repeat,
+        )
+    return found, launches
+
+
+def _measure(
+    its: Guests[Row],
+    boots: Sequence[Boot],
+    at_once: Mapping[bool, int],
+    *,
+    record: RecordWriter,
+    reporter: Reporter,
+) -> Iterator[Taken]:
+    """Run every boot; each sample is in the record as soon as it is known.
+
+    What is counted does not mind a neighbour; what is timed has the machine alone.
+    """
+    total = sum(boot.weight * (1 + boot.nr_events) for boot in boots)
+    with reporter.measuring(total) as advance:
+        for icount, together in sorted(at_once.items(), reverse=True):
+            alike = [boot for boot in boots if boot.machine.icount == icount]
+            for boot, said in kept_boots(
+                alike, at_once=together, journal=record.journal, reporter=reporter
+            ):
+                advance(boot.weight, boot.title)
+                if said is None:
+                    record.keep(f"consoles/{boot.log.name}", boot.log)
+                    continue
+                for one in its.taken(boot, said):
+                    record.append(one.sample, one.in_record())
+                    yield one
+
+
+def _guest(its: Guests[Row], kernels: Kernels) -> Guest:
+    kinds = its.kinds()
+    return guest_of(
+        its.setting,
+        {name: kind.machine for name, kind in kinds.items()},
+        {name: kind.command for name, kind in kinds.items()},
+        {
+            ", ".join((name, *config)): built
+            for config, of_config in kernels.items()
+            for name, built in of_config.items()
+        },
+    )

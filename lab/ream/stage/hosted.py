@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the native stage asks of an experiment, in its module `hosted`."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from ream.errors import BadUsage
+from ream.experiment.registry import Experiment, part
+from ream.experiment.shape import RowBase
+from ream.measure.whole import LeftOut
+from ream.stage.native import Build, Suited
+from ream.stage.workload import Workload
+
+R = TypeVar("R", bound=RowBase)
+T = TypeVar("T")
+
+MIXTURES = 40
+"""Of each pass, after the edges; more take --verify-minutes."""
+SEED_BITS = 32
+
+Planned = AbstractContextManager[tuple[Path, tuple[int, ...]]]
+"""A plan file, and the descriptors that a runner needs open."""
+Batch = tuple[Planned, int]
+"""What one launch does, and on how many CPUs; 0: those there are."""
+
+
+class Cases(Protocol):
+    """What kernels must get right before any of them is timed: edges by name, mixtures by seed."""
+
+    def __call__(
+        self, build: Build, work: Path, seeds: Iterable[int], *, edges: bool
+    ) -> Iterator[Batch]: ...
+
+
+class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
+    """What the whole takes besides, by row that is a part of it; or why nobody can say."""
+
+    def __call__(
+        self, rows: Iterable[R], *, seed: int, work: Path, step: Callable[[str], None]
+    ) -> Mapping[str, LeftOut | str]: ...
+
+
+def as_they_are(rows: Sequence[R], threads: int | None) -> Suited:
+    """All rows, where the number of CPUs does not matter."""
+    del threads
+    return Suited(tuple(rows))
+
+
+@dataclass(frozen=True)
+class Hosted(Generic[R]):
+    """How rows become a runner's plans, and how large they are."""
+
+    folder: Path
+    """Of glue.c, the runner's sources and the list of kernel objects."""
+    plan_of: Callable[[Sequence[R], int | None, Build, Path], Planned]
+    """Of rows, with at most so many threads; None: as many as there are CPUs."""
+    needed_bytes: Callable[[Sequence[R], Build], int]
+    """Memory that a run of rows takes."""
+    extent_bytes: Callable[[R], int]
+    """What makes a row large."""
+    halved: Callable[[R], R | None]
+    """The row with half of that; None if there is none."""
+    cases: Cases
+    suit: Callable[[Sequence[R], int | None], Suited] = as_they_are
+    """Which rows can be run on how many CPUs."""
+    left_out: LeftOutOf[R] | None = None
+    programs: tuple[Workload, ...] = ()
+    """Workloads that left_out() runs."""
+
+
+def hosted_of(experiment: Experiment) -> Hosted[RowBase]:
+    """Of an experiment that has rows of the native stage."""
+    found = part(type(experiment), "hosted", Hosted)
+    if found is None:
+        raise BadUsage(f"{experiment.folder}: rows of the native stage, and no hosted.py")
+    return found
+
+
+def drawn(seed: int | str) -> random.Random:
+    """A generator of lots, no secrets."""
+    return random.Random(seed)  # noqa: S311
+
+
+def some(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    """The items in lists of at most so many."""
+    rest = iter(items)
+    while found := list(islice(rest, most)):
+        yield found
+
+
+def cases_of(
+    cases: Cases, build: Build, work: Path, *, seed: int, pass_number: int
+) -> Iterator[Batch]:
+    """What one pass launches: in the first one all edges, in each one mixtures of its own.
+
+    The seed draws all mixtures; their names hold what makes each of them again.
+    """
+    draw = drawn(f"{seed} {pass_number}")
+    seeds = [draw.getrandbits(SEED_BITS) for _ in range(MIXTURES)]
+    yield from cases(build, work, seeds, edges=pass_number == 0)

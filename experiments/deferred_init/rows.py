@@ -88,6 +88,11 @@ class DeferredInitRow(RowBase):
     def times_the_map(self) -> bool:
         return self.measure != "boot"
 
+    @property
+    def is_of_all_memory(self) -> bool:
+        """A whole boot takes as long as its memory is large; natively the row has its own."""
+        return self.stage == "vm"
+
     def params(self) -> dict[str, Scalar | None]:
         native = self.stage == "native"
         return {

@@ -33,7 +33,7 @@ COMFORTABLE_BYTES = 8 << 30
 BUSY_LOAD = 0.25
 """Of each CPU, taken by others; more than that is seen in intervals."""
 
-MIGRATE_NODES = 2
+NODES_TO_MOVE_BETWEEN = 2
 """With memory: where it comes from and where it goes."""
 
 SETUP = "make setup"
@@ -134,16 +134,18 @@ def _guests() -> Iterator[Finding]:
 
 
 def _live() -> Finding:
-    """Of fork and migrate; zone-device needs a patched kernel."""
+    """System calls over folios of each size; other experiments need a patched kernel."""
     missing = {kib: reason for kib in FOLIO_KIB if (reason := why_not(kib))}
     if not missing:
         nodes = sum(bool(node.memory_bytes) for node in read_machine().nodes)
-        more = " and migrate" if nodes >= MIGRATE_NODES else ""
-        less = "" if more else f"; migrate needs two NUMA nodes with memory, here is {nodes}"
-        return Finding("ok", "live stage", f"fork{more}, with folios of every size{less}")
+        two = nodes >= NODES_TO_MOVE_BETWEEN
+        less = (
+            "" if two else f"; moving memory needs two NUMA nodes that have some, here is {nodes}"
+        )
+        return Finding("ok", "live stage", f"system calls over folios of every size{less}")
     fix = _as_root() if os.geteuid() else "boot Linux 6.8 or newer with mTHP"
     if FOLIO_KIB[0] in missing:
-        free = "end other programs: fork maps 1 GiB"
+        free = "end other programs: 1 GiB is mapped"
         return Finding("warn", "live stage", missing[FOLIO_KIB[0]], free)
     sizes = ", ".join(map(str, missing))
     text = f"not with folios of {sizes} KiB: {missing[max(missing)]}"

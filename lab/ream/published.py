@@ -121,6 +121,11 @@ class Table(Value):
         return BadUsage(f"published table {self.id}: {said}")
 
     @property
+    def is_of_a_machine(self) -> bool:
+        """Whether it is about all of a machine: its CPUs, and the memory of its nodes."""
+        return self.cpus is not None or self.node_gib is not None
+
+    @property
     def values_are_absolute(self) -> bool:
         """Whether the values are measurements, not ratios already."""
         return self.unit != RATIO_UNIT

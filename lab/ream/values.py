@@ -64,7 +64,7 @@ _FOLDER = re.compile(r"[A-Za-z0-9][\w.+-]*(/[A-Za-z0-9][\w.+-]*)*", re.ASCII)
 
 def _inside(folder: str) -> str:
     if not _FOLDER.fullmatch(folder):
-        raise ValueError("not a folder below kernel/series, as before/fork is")
+        raise ValueError("not a folder below kernel/series, as before/NAME is")
     return folder
 
 

@@ -2,6 +2,7 @@
 """What `make lint` judges. A missing tool is a skip at home and a failure in CI."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ream.errors import CannotRunHere
+from ream.folders import names
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
 from ream.stage.link import COMPILER_FLAGS, is_kernel_side
@@ -148,6 +150,26 @@ def test_no_file_is_longer_than_it_can_be_read() -> None:
         f"{named(path)}: {length} lines, at most {LONGEST_FILE}"
         for path, length in lengths.items()
         if length > LONGEST_FILE
+    )
+
+
+NAMED_ALL_THE_SAME = {
+    "lab/ream/mail/bars.py": "a word that mails have",
+}
+
+
+def test_the_engine_names_no_experiment() -> None:
+    """Neither as a text nor as a folder: what it knows of them it finds by listing."""
+    # Of those one has a name that JSON has, too.
+    known = {name for one in names() if one != "null" for name in (one, one.replace("-", "_"))}
+    either = "|".join(map(re.escape, sorted(known)))
+    wanted = re.compile(rf"""["']({either})["']|experiments[./]({either})\b""")
+    engine = ("lab/", "native/host/", "guest/", "Makefile", "ream", "pyproject.toml")
+    none_of(
+        f"{named(path)}: {found[0]}"
+        for path in files()
+        if named(path).startswith(engine) and named(path) not in NAMED_ALL_THE_SAME
+        if path.suffix != ".gz" and (found := wanted.search(path.read_text("utf-8")))
     )
 
 

@@ -190,7 +190,7 @@ def test_a_series_that_leads_out_of_the_tree_is_refused(tmp_path: Path, folder: 
     with pytest.raises(BadUsage) as refused:
         load(written(tmp_path, text))
     (line,) = str(refused.value).splitlines()
-    assert ": variants.published.0: not a folder below kernel/series, as before/fork is" in line
+    assert ": variants.published.0: not a folder below kernel/series, as before/NAME is" in line
     assert f"(it is {folder!r})" in line
 
 

@@ -187,6 +187,11 @@ class RowBase(Value):
         return None
 
     @property
+    def is_of_all_memory(self) -> bool:
+        """Whether it is about all memory of a machine, so that another size is another row."""
+        return False
+
+    @property
     def free_fields(self) -> frozenset[str]:
         """Fields that may have another value, and the row is still that of its tables."""
         return frozenset({"rounds"})
@@ -259,6 +264,12 @@ class ExperimentBase(Value, Generic[R]):
     base has the technique already."""
     base_adds: str | None = None
     """What the variant `base` has that `published` has not; a row says what it costs."""
+    limited_by: str | None = None
+    """What bounds it, in words; None: a fill of the same bytes."""
+    found_live: str | None = None
+    """How a sample of the live stage finds the caches, in words."""
+    layouts: Texts = ()
+    """Forms of tables in mails that are about it; ream.mail.read knows them."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
 
     @property

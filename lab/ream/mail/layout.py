@@ -3,11 +3,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ream.errors import BadUsage
+from ream.folders import file_of, names
 from ream.mail.text import Line
 from ream.published import TableRow
-from ream.values import Scalar
+from ream.values import Scalar, read_toml
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,23 @@ class Layout:
 
     name: str
     looks_like: str
-    experiment: str
     starts: Callable[[Sequence[Line]], Sequence[int]]
     """Where in these lines its tables begin."""
     read: Callable[[Sequence[Line], int, int], Parsed | None]
     """The table that begins at the first place and ends before the second.
 
     None: this is not its table. Raises BadUsage if it is, but is damaged."""
+
+    @property
+    def experiment(self) -> str:
+        """The one that names it as a form of its tables."""
+        return next(name for name, layouts in _named() if self.name in layouts)
+
+
+@cache
+def _named() -> tuple[tuple[str, Sequence[str]], ...]:
+    """By experiment, the layouts that its file names."""
+    return tuple((name, read_toml(file_of(name)).get("layouts", ())) for name in names())
 
 
 def places(lines: Sequence[Line], is_head: Callable[[Line], bool]) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
+from ream.folders import default
 from ream.mail import about, bars, columns, logs, prose
 from ream.mail.layout import Layout, Parsed
 from ream.mail.left import Left, quoted, unread
@@ -19,17 +20,15 @@ from ream.published import Table
 from ream.values import faults
 
 LAYOUTS = (
-    Layout("bindings", logs.BINDINGS, "zone-device", logs.binding_starts, logs.read_bindings),
-    Layout("private", prose.PRIVATE, "zone-device", prose.private_starts, prose.read_private),
-    Layout(
-        "threads", columns.THREADS, "deferred-init", columns.threads_starts, columns.read_by_threads
-    ),
-    Layout("boot-log", logs.BOOT_LOG, "deferred-init", logs.boot_starts, logs.read_boot_log),
-    Layout("folio-size", bars.FOLIO_KIB, "fork", bars.folio_starts, bars.read_by_folio),
-    Layout("channels", bars.CHANNELS, "migrate", bars.channels_starts, bars.read_by_channels),
-    Layout("modes", columns.MODES, "compact", columns.mode_starts, columns.read_by_mode),
+    Layout("bindings", logs.BINDINGS, logs.binding_starts, logs.read_bindings),
+    Layout("private", prose.PRIVATE, prose.private_starts, prose.read_private),
+    Layout("threads", columns.THREADS, columns.threads_starts, columns.read_by_threads),
+    Layout("boot-log", logs.BOOT_LOG, logs.boot_starts, logs.read_boot_log),
+    Layout("folio-size", bars.FOLIO_KIB, bars.folio_starts, bars.read_by_folio),
+    Layout("channels", bars.CHANNELS, bars.channels_starts, bars.read_by_channels),
+    Layout("modes", columns.MODES, columns.mode_starts, columns.read_by_mode),
 )
-"""Every layout that is known, with the experiment whose table it is."""
+"""Every layout that is known; experiments name theirs."""
 
 NOT_SAID = "not said"
 """What a field holds that a table must have and the mail does not."""
@@ -38,7 +37,7 @@ _SKELETON = """\
 a result without a table is written by hand (docs/format.md, "A table in TOML"), for example
   [[table]]
   id = "mine"
-  experiment = "zone-device"
+  experiment = "{experiment}"
   title = "{title}"
   author = "{author}"
   machine = "not said"
@@ -232,7 +231,9 @@ def _nothing(lines: Sequence[Line], sources: Sequence[Source], reading: _Reading
     if any(one.by_hand for one in seen):
         given = next((source.facts for source in sources if source.known), {})
         said += "\n" + _SKELETON.format(
-            title=given.get("title", NOT_SAID), author=given.get("author", NOT_SAID)
+            experiment=default(),
+            title=given.get("title", NOT_SAID),
+            author=given.get("author", NOT_SAID),
         )
     return said
 

@@ -171,7 +171,7 @@ def _same_operation(table: Table, row: Row) -> bool:
 def _same_memory(table: Table, row: Row) -> bool:
     """A whole boot takes as long as its memory is large; natively the row has its own amount."""
     nr_pages = row.params().get("nr_pages")
-    if row.stage != "vm" or table.experiment != "deferred-init":
+    if not row.is_of_all_memory:
         return True
     if table.node_gib is None or not isinstance(nr_pages, int):
         return False

@@ -96,7 +96,7 @@ def _lacks(
 
 
 def _no_row(table: Table, claim: Claim) -> str:
-    if table.experiment == "deferred-init" and claim.printed.threads is None:
+    if claim.printed.threads is None and table.is_of_a_machine:
         there = "CPUs" if table.cpus is None else f"the {table.cpus} CPUs"
         return (
             f"it is not said how many of {there} there worked on a node: rows of ours have a number"

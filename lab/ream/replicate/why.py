@@ -127,7 +127,7 @@ def _caches(machine: Machine) -> str:
 
 
 def _nodes_matter(replication: Replication) -> bool:
-    return replication.table.experiment == "deferred-init"
+    return replication.table.is_of_a_machine
 
 
 def _sizes(replication: Replication) -> str:

@@ -341,6 +341,8 @@ class Summary(_Part):
     rows: Tuple[RowResult]
     receipt: ReceiptLines
     question: str | None = None
+    limited_by: str | None = None
+    found_live: str | None = None
     untouched: Sealed[str, str] = Field(default={}, validate_default=True)
     """By given series that changes nothing that any row executes, why; no row has it."""
     wrong: Sealed[str, Texts] = Field(default={}, validate_default=True)

@@ -11,7 +11,6 @@ from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.numbers import fit, interval
 from ream.report.table import (
-    LIMITS,
     beside_words,
     blocks_of,
     cpu_times,
@@ -100,8 +99,7 @@ def _ratio_of(summary: Summary) -> str:
 
 
 def _limit(summary: Summary) -> str:
-    text = limit_of(summary)
-    return text if text in LIMITS.values() else f"the {text} with as many CPUs"
+    return summary.limited_by or f"the {limit_of(summary)} with as many CPUs"
 
 
 def _launches(summary: Summary) -> str:

@@ -139,6 +139,8 @@ def summarise(
         stage=stage,
         run=run,
         question=experiment.question,
+        limited_by=experiment.limited_by,
+        found_live=experiment.found_live,
         untouched=dict(untouched),
         wrong={name: tuple(what.splitlines()) for name, what in wrong.items()},
         rows=results,

@@ -40,12 +40,8 @@ HOW_TO_READ = (
     "of limit = {limit} / variant, 1 is the hardware's limit."
 )
 
-LIMITS = {
-    "fork": "the fastest plain loop over the same entries and descriptors",
-    "compact": "the fastest plain copy of the same bytes",
-    "migrate": "the fastest plain copy of the same bytes",
-}
-"""By experiment, what bounds it; else a fill of the same bytes."""
+FILL = "fastest fill of the same bytes"
+"""What bounds an experiment that names nothing else."""
 
 HOW_TO_READ_COUNTS = (
     "nanoseconds of a clock that counts the emulated CPU's instructions, lower is better; they are "
@@ -62,8 +58,6 @@ HOW_TO_READ_LIVE = (
     "time of a system call of the running kernel, lower is better; {caches}"
     "nothing is measured beside it that it could be a ratio to."
 )
-CACHES = {"fork": "caches are displaced before each; "}
-"""By experiment, how a live sample finds them."""
 
 
 def render(summary: Summary) -> str:
@@ -103,7 +97,9 @@ def how_to_read(summary: Summary) -> str:
     if units == {"instructions"}:
         return HOW_TO_READ_COUNTS
     if summary.stage == LIVE:
-        return HOW_TO_READ_LIVE.format(caches=CACHES.get(summary.experiment, ""))
+        return HOW_TO_READ_LIVE.format(
+            caches=f"{summary.found_live}; " if summary.found_live else ""
+        )
     if summary.receipt.guest is None:
         return HOW_TO_READ.format(limit=limit_of(summary))
     return _in_guest(summary)
@@ -116,7 +112,7 @@ def _in_guest(summary: Summary) -> str:
 
 def limit_of(summary: Summary) -> str:
     """What the hardware's limit is made of, in this experiment."""
-    return LIMITS.get(summary.experiment, "fastest fill of the same bytes")
+    return summary.limited_by or FILL
 
 
 def _head(summary: Summary) -> Iterator[str]:

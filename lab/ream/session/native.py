@@ -461,6 +461,6 @@ def _small_pages(huge_ratio: float) -> Iterator[str]:
     if huge_ratio < LEAST_HUGE_RATIO:
         yield (
             f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "
-            f"{100 * LEAST_HUGE_RATIO:.0f} %), where a kernel maps all of it so: free or compact "
-            "memory and run again"
+            f"{100 * LEAST_HUGE_RATIO:.0f} %), where a kernel maps all of it so: free "
+            "memory, or defragment it, and run again"
         )

@@ -19,13 +19,13 @@ from pydantic import ValidationError
 from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import RUNNING
-from ream.experiment.size import format_size
 from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.published import Table
 from ream.session.live import Live, Visits
 from ream.settings import Door, Setting, chosen, sole_door
+from ream.size import format_size
 from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Recall, Step, do_anew, grouped
 from ream.stage.live import visits as visits_of
 from ream.stage.memory import available_bytes

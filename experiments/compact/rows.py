@@ -15,7 +15,8 @@ from ream.experiment.shape import (
     ExperimentBase,
     Stage,
 )
-from ream.experiment.size import Size, format_size
+from ream.experiment.size import Size
+from ream.size import format_size
 from ream.values import Scalar
 
 HUGE_ORDER = 9

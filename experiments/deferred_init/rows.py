@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from ream.counted import counted
 from ream.experiment.section import SECTION_BYTES, WholeSections
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
-from ream.experiment.size import format_size
+from ream.size import format_size
 from ream.values import Scalar
 
 MAX_MEMORY_BYTES = 8 << 40

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
-from ream.experiment.size import Size, format_size
+from ream.experiment.size import Size
+from ream.size import format_size
 from ream.values import Scalar
 
 PMD_BYTES = 2 << 20  # HPAGE_PMD_SIZE of x86-64: a page table's reach, and the largest folio here

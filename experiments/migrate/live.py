@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import RUNNING
-from ream.experiment.size import format_size
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.session.live import Live, Visits
+from ream.size import format_size
 from ream.stage.live import (
     Recall,
     Step,

@@ -7,7 +7,8 @@ from pydantic import Field, model_validator
 
 from ream.counted import counted
 from ream.experiment.shape import PAGE_BYTES, BytesOf, Cell, ExperimentBase
-from ream.experiment.size import Size, format_size
+from ream.experiment.size import Size
+from ream.size import format_size
 from ream.values import Scalar
 
 from .engine import MAX_CHANNELS, EngineRow

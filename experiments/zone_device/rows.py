@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from ream.counted import counted
 from ream.experiment.section import PAGES_PER_SECTION, SECTION_BYTES, WholeSections
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase, Stage
-from ream.experiment.size import format_size
+from ream.size import format_size
 from ream.values import Scalar, Texts, Tuple
 
 MAX_DEVICE_BYTES = 1 << 52  # MAX_PHYSMEM_BITS with five page-table levels, same header

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows that are grids: where a row's name has a field in braces, that field is a list of values."""
+"""Rows that are grids: where a row's name has a field in braces, that field is a list of values.
+
+Elsewhere in the row {FIELD} is the point's value, {FIELD:upper} the same in capitals; a text
+that is {FIELD} and nothing else is the value itself, {FIELD:kib} the number of KiB that it is.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,8 +11,10 @@ from itertools import product
 from typing import Any
 
 from ream.errors import BadUsage
+from ream.size import parse_size
 
 _AXIS = re.compile(r"\{(\w*)\}")
+_ELSEWHERE = re.compile(r"\{(\w*)(?::(upper|kib))?\}")
 
 
 def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, object]]:
@@ -20,7 +26,7 @@ def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, obje
     for place, row in enumerate(rows):
         name = row.get("name") if isinstance(row, dict) else None
         axes = dict.fromkeys(_AXIS.findall(name)) if isinstance(name, str) else {}
-        if not isinstance(row, dict) or not axes:
+        if not isinstance(row, dict) or not isinstance(name, str) or not axes:
             yield place, row
             continue
         for axis in axes:
@@ -29,12 +35,27 @@ def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, obje
                 raise BadUsage(f"{source}: rows.{place}.name: {{{axis}}}: {said} (it is {name!r})")
         for values in product(*(row[axis] for axis in axes)):
             point = dict(zip(axes, values, strict=True))
-            yield place, _filled({**row, **point}, point)
+            yield place, {**_filled({**row, **point}, point), "name": _name(name, point)}
+
+
+def _name(name: str, point: Mapping[str, object]) -> str:
+    return _AXIS.sub(lambda found: str(point[found[1]]), name)
 
 
 def _filled(value: Any, point: Mapping[str, object]) -> Any:
     if isinstance(value, str):
-        return _AXIS.sub(lambda found: str(point.get(found[1], found[0])), value)
+        if (whole := _ELSEWHERE.fullmatch(value)) and whole[1] in point:
+            return _as(point[whole[1]], whole[2])
+        return _ELSEWHERE.sub(
+            lambda found: str(_as(point.get(found[1], found[0]), found[2])), value
+        )
     if isinstance(value, dict):
         return {name: _filled(inner, point) for name, inner in value.items()}
     return [_filled(inner, point) for inner in value] if isinstance(value, list) else value
+
+
+def _as(value: object, form: str | None) -> object:
+    """Raises BadUsage if it is no size and should be one."""
+    if form == "kib":
+        return parse_size(str(value)) >> 10
+    return str(value).upper() if form == "upper" else value

@@ -22,7 +22,7 @@ from ream.experiment.shape import (
     is_copy,
 )
 from ream.experiment.shape import RowBase as Row
-from ream.experiment.size import format_size, parse_size
+from ream.size import format_size, parse_size
 
 __all__ = [
     "AGAIN",

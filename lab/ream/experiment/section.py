@@ -6,7 +6,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from ream.experiment.shape import PAGE_BYTES
-from ream.experiment.size import Size, format_size
+from ream.experiment.size import Size
+from ream.size import format_size
 
 PAGES_PER_SECTION = 32768  # SECTION_SIZE_BITS 27 - PAGE_SHIFT 12, arch/x86/include/asm/sparsemem.h
 SECTION_BYTES = PAGES_PER_SECTION * PAGE_BYTES

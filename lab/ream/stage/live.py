@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from ream.counted import counted
 from ream.errors import BadUsage
-from ream.experiment.size import format_size
 from ream.measure.plan import drawn_order
 from ream.settings import Setting, sole_door
+from ream.size import format_size
 from ream.stage.memory import available_bytes
 from ream.stage.workload import Workload, build_workload, run_workload
 

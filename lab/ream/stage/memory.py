@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from ream.errors import CannotRunHere
 from ream.experiment.shape import RowBase
-from ream.experiment.size import format_size
+from ream.size import format_size
 from ream.stage.native import Build
 
 R = TypeVar("R", bound=RowBase)

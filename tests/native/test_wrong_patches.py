@@ -78,8 +78,8 @@ def run_all(its: Hosted[Row], program: Program, launch: Launch, work: Path) -> N
     calls = Calls({"mine": BASE})
     for planned, cpus in cases_of(its.cases, build, work, seed=1, pass_number=0):
         with planned as (plan, descriptors):
-            for _ in calls.counted(launch_once(program, launch, plan, descriptors, cpus=cpus)):
-                pass
+            said = launch_once(program, launch, plan, descriptors, cpus=cpus)
+            list(calls.counted(said, launch.link_order))
     calls.check()
 
 

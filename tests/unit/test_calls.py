@@ -22,7 +22,7 @@ def a_round(row: str, **calls: int) -> Round:
 
 def heard(*rounds: Round) -> Calls:
     calls = Calls({"mine": "base"})
-    assert list(calls.counted(rounds)) == list(rounds)
+    assert list(calls.counted(rounds, ("base", "mine"))) == list(rounds)
     return calls
 
 
@@ -43,7 +43,15 @@ def test_a_series_that_makes_none_at_all_is_wrong() -> None:
 
 def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None:
     calls = Calls({"mine": "base"})
-    for program in ("base", "mine"):  # linked into a program each
-        list(calls.counted([a_round("row", **{program: 4}), a_round("next", **{program: 6})]))
-    list(calls.counted([a_round("row", before=1)]))
+    both = ("base", "mine")
+    for _ in range(2):
+        list(calls.counted([a_round("row", base=4, mine=4), a_round("next", base=6, mine=6)], both))
+    list(calls.counted([a_round("row", before=1)], ("before",)))
+    calls.check()
+
+
+def test_a_series_owes_nothing_where_it_is_not_linked() -> None:
+    calls = Calls({"mine": "base", "left-out": "base"})
+    list(calls.counted([a_round("row", base=4, mine=4)], ("base", "mine")))
+    list(calls.counted([a_round("row", base=4)], ("base",)))  # a program of others
     calls.check()

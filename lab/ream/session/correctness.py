@@ -58,7 +58,9 @@ def verify(
             with planned as (plan, descriptors):
                 for program, launch in programs:
                     said = launch_once(program, launch, plan, descriptors, cpus=cpus)
-                    verified += sum(isinstance(one, Sample) for one in calls.counted(said))
+                    verified += sum(
+                        isinstance(one, Sample) for one in calls.counted(said, launch.link_order)
+                    )
         calls.check()
         pass_number += 1
     for mark in marks:

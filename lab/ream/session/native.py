@@ -95,9 +95,11 @@ def _wrong(journal: Journal) -> dict[str, str]:
 
 def _leave_out(error: WrongVariant, request: Request, journal: Journal, reporter: Reporter) -> None:
     """Settle that a variant is not measured any more; raises the error if that leaves nothing."""
-    wrong = {**_wrong(journal), error.variant: str(error)}
+    before = _wrong(journal)
+    wrong = {**before, error.variant: str(error)}
     given = {variant.name for variant in request.variants if variant.given}
-    if error.variant not in given or given <= set(wrong):
+    # One that is left out already is in no launch: who accuses it would do so for ever.
+    if error.variant in before or error.variant not in given or given <= set(wrong):
         for name, what in wrong.items():
             if name != error.variant:
                 error.add_note(f"and {name} before it: {what}")

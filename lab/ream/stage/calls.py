@@ -6,7 +6,7 @@ is due, so the tree that a series was put on says it, case by case.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ream.errors import WrongVariant
 from ream.stage.native import Event, Round
@@ -21,25 +21,34 @@ class Calls:
     def __init__(self, trees: Mapping[str, str]) -> None:
         """By variant that was given, the tree it was put on, which runs the same cases."""
         self._trees = trees
-        self._calls: Counter[tuple[str, str, str]] = Counter()
+        self._calls: Counter[tuple[str, int, str, str]] = Counter()
+        self._held: list[Collection[str]] = []
+        """By launch, the variants in its program."""
 
-    def counted(self, said: Iterable[Event]) -> Iterator[Event]:
-        """What a launch says, which is counted on the way."""
+    def counted(self, said: Iterable[Event], variants: Collection[str]) -> Iterator[Event]:
+        """What a launch says, which is counted on the way.
+
+        variants: of its program. A tree that is in several of them does its calls in each, so
+        launches are counted apart.
+        """
+        launch = len(self._held)
+        self._held.append(variants)
         before: dict[tuple[str, str], int] = {}
         for event in said:
             if isinstance(event, Round):
                 for stub in event.stubs:
                     who = stub["variant"], stub["name"]
-                    self._calls[event.row, *who] += stub["calls"] - before.get(who, 0)
+                    self._calls[event.row, launch, *who] += stub["calls"] - before.get(who, 0)
                     before[who] = stub["calls"]
             yield event
 
     def check(self) -> None:
         """Raises WrongVariant, which names a case, if a series left calls out."""
-        for row, variant, name in sorted(self._calls):
+        for row, launch, variant, name in sorted(self._calls):
             for given, tree in self._trees.items():
-                due, done = self._calls[row, tree, name], self._calls[row, given, name]
-                if tree == variant and name in OWED and done < due:
+                due, done = (self._calls[row, launch, who, name] for who in (tree, given))
+                is_due = tree == variant and name in OWED and given in self._held[launch]
+                if is_due and done < due:
                     raise WrongVariant(
                         f"{row}: {given}: {name}() is called {done} times, by {tree} {due} times",
                         given,

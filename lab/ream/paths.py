@@ -6,7 +6,6 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = CHECKOUT / "experiments"
-PUBLISHED = EXPERIMENTS / "published"
 KERNEL_CONFIG = CHECKOUT / "kernel" / "config"
 SERIES = CHECKOUT / "kernel" / "series"
 KERNEL_MODULES = CHECKOUT / "kernel" / "modules"

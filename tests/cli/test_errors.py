@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ream.folders import file_of
 from ream.paths import CHECKOUT
 
 USAGE = 2
@@ -30,7 +31,7 @@ BROKEN_PIPE = 141
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (
             ["run", "--row", "small-256MB", "--set", "device_bytes=0"],
-            "a size of 0 leaves nothing to measure",
+            "Input should be greater than 0",
         ),
         (
             ["run", "--row", "small-256MB", "--set", "device_bytes=200MiB"],
@@ -154,7 +155,7 @@ def _shell(here: Path, line: str, unbuffered: str) -> "subprocess.CompletedProce
 
 
 def test_every_fault_of_an_experiment_file_is_told_at_once(ream, tmp_path: Path) -> None:
-    text = (CHECKOUT / "experiments" / "zone-device.toml").read_text()
+    text = file_of("zone-device").read_text()
     broken = tmp_path / "mine.toml"
     broken.write_text(text.replace('"100GiB"', '"100MiB"', 1).replace("launches = 8", "launch = 8"))
     answer = ream("run", str(broken))

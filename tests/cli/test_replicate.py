@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from mail_texts import FOLLOW_UP, UNKNOWN
-from ream.paths import CHECKOUT, PUBLISHED
+from ream.folders import mails
+from ream.paths import CHECKOUT
 from ream.record.record import Record
 
 RECORDS = CHECKOUT / "docs/records"
-MAILS = PUBLISHED / "mail"
+MAILS = {path.stem: path for path in mails()}
 
 
 def record_of(name: str) -> str:
@@ -81,7 +82,7 @@ def test_what_cannot_be_meant_is_said_in_one_line(ream, words, said) -> None:
 
 def test_a_pasted_table_becomes_a_file_that_can_be_replicated_at_once(ream, tmp_path: Path) -> None:
     out = tmp_path / "mine.toml"
-    mail = MAILS / "zone-device-v4.txt"
+    mail = MAILS["zone-device-v4"]
     words = ("replicate", "--import", str(mail), "--id", "mine", "-o", str(out))
     assert ream(*words).code == 0
     assert "--force replaces it" in ream(*words).err

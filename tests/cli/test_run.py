@@ -32,7 +32,7 @@ def test_a_run_prints_only_its_table_and_keeps_a_record_that_prints_the_same(
     ran = ream(*SMALL)
     assert ran.code == 0, ran.err
     assert all(len(line) <= 100 for line in ran.out.splitlines())
-    assert "custom: 256 MiB, FS_DAX, order 0" in ran.out
+    assert "small-256MB: 256 MiB, FS_DAX, order 0" in ran.out
     for name in ("before", "published", "ream", "limit", "floor"):
         assert f"\n  {name}" in ran.out
     (record,) = records.iterdir()

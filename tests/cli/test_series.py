@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ream.folders import file_of
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, cache_dir
 
@@ -82,7 +83,7 @@ def test_a_bundle_says_the_way_to_patches(ream, tmp_path: Path) -> None:
 
 
 def test_a_file_of_an_experiment_names_series_of_ours_alone(ream, tmp_path: Path) -> None:
-    text = (CHECKOUT / "experiments" / "zone-device.toml").read_text()
+    text = file_of("zone-device").read_text()
     assert '["zone-device"]' in text
     (tmp_path / "mine.toml").write_text(text.replace('["zone-device"]', '["../../etc"]', 1))
     said = refused(ream, "run", "mine.toml", "--dry-run")

@@ -4,9 +4,13 @@
 import json
 import statistics
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
 
 import pytest
 
+TRIES = 2
 LAUNCHES = 6
 FACTOR = 1.4
 """How far a median of first samples may be off; where nothing warmed up it was 2 to 3."""
@@ -22,19 +26,30 @@ ROWS = (
 
 @pytest.mark.parametrize(("experiment", "row"), ROWS)
 def test_first_samples_are_like_the_others(ream, tmp_path, experiment: str, row: str) -> None:
-    counts = ("--launches", str(LAUNCHES), "--rounds", "3")
-    ran = ream("run", experiment, "--stage", "native", "--row", row, *counts, "--json")
-    assert ran.code in (0, 6), ran.err
-    (samples,) = tmp_path.glob("data/ream/runs/*/samples.jsonl")
-    launches = defaultdict(list)
-    for line in samples.read_text().splitlines():
-        said = json.loads(line)
-        if said["role"] == "variant":
-            launches[said["launch"]].append((said["subject"], said["time_ns"]))
-    times = defaultdict(list)
-    for name, time_ns in (sample for launch in launches.values() for sample in launch):
-        times[name].append(time_ns)
-    usual = {name: statistics.median(its) for name, its in times.items()}
-    first = [launch[0][1] / usual[launch[0][0]] for launch in launches.values()]
-    assert len(first) == LAUNCHES
-    assert 1 / FACTOR < statistics.median(first) < FACTOR, first
+    # Another program may have the CPUs just then; what is not warm is so every time.
+    found = [*islice(firsts(ream, tmp_path, experiment, row), TRIES)]
+    assert any(1 / FACTOR < statistics.median(first) < FACTOR for first in found), found
+
+
+def firsts(ream, tmp_path: Path, experiment: str, row: str) -> Iterator[list[float]]:
+    """Of one run after another: the first sample of each launch over its variant's median."""
+    for number in count():
+        runs = tmp_path / str(number)
+        counts = ("--launches", str(LAUNCHES), "--rounds", "3", "--output", str(runs))
+        ran = ream("run", experiment, "--stage", "native", "--row", row, *counts, "--json")
+        assert ran.code in (0, 6), ran.err
+        (samples,) = runs.glob("*/samples.jsonl")
+        launches = defaultdict(list)
+        for line in samples.read_text().splitlines():
+            said = json.loads(line)
+            if said["role"] == "variant":
+                launches[said["launch"]].append((said["subject"], said["time_ns"]))
+        times = defaultdict(list)
+        for name, time_ns in (sample for launch in launches.values() for sample in launch):
+            times[name].append(time_ns)
+        usual = {name: statistics.median(its) for name, its in times.items()}
+        first = [launch[0][1] / usual[launch[0][0]] for launch in launches.values()]
+        assert len(first) == LAUNCHES
+        yield first
+        if 1 / FACTOR < statistics.median(first) < FACTOR:
+            return

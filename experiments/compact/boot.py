@@ -28,7 +28,7 @@ from .programs import FRAGMENT, HOG, HOLD_FOLIOS
 PROGRAMS = (FRAGMENT, HOG, HOLD_FOLIOS)
 
 IN_GUEST = "/workloads"
-"""Where guest/compact.c finds its programs."""
+"""Where guest.c finds its programs."""
 
 Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma", "law"]
 
@@ -36,7 +36,7 @@ OWN_MODULES = ("swdma", "order9")
 """Of kernel/modules, for every kernel."""
 
 MODULES = (*OWN_MODULES, "dcbm")
-"""What guest/compact.c loads when it is needed; kernels without the series have no dcbm."""
+"""What guest.c loads when it is needed; kernels without the series have no dcbm."""
 
 SYSTEM_BYTES = 2 << 30
 """Memory of the first node. QEMU's q35 has so much below 4 GiB, if it has more than that: the other
@@ -69,7 +69,7 @@ class CompactPlan:
     seed: int = 1
     """Of the contents."""
     words: tuple[str, ...] = ()
-    """Settings of the guest: guest/compact.c."""
+    """Settings of the guest: guest.c."""
 
     @property
     def least_bytes(self) -> int:
@@ -86,7 +86,7 @@ class CompactPlan:
         return self.mode.startswith("busy")
 
     def init_words(self) -> tuple[str, ...]:
-        """What PID 1 is told; guest/compact.c reads it."""
+        """What PID 1 is told; guest.c reads it."""
         words = {
             "experiment": "compact",
             "mode": self.mode,

@@ -26,7 +26,7 @@ from ream.values import Value
 from .programs import FORK_FOLIOS
 
 IN_GUEST = "/workloads/fork_folios"
-"""Where guest/fork.c finds the workload."""
+"""Where guest.c finds the workload."""
 
 ALL_OPS = ("fork", "exit", "refork", "munmap-shared", "munmap", "dontneed")
 """Of workloads/fork_folios.c: what it times unless it is told less."""
@@ -65,7 +65,7 @@ class ForkPlan:
         return "-".join(("fork", *map(str, self.folio_kib)))
 
     def init_words(self) -> tuple[str, ...]:
-        """What PID 1 is told; guest/fork.c reads it."""
+        """What PID 1 is told; guest.c reads it."""
         words = {
             "experiment": "fork",
             "folios": ",".join(map(str, self.folio_kib)),

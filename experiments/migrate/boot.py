@@ -27,13 +27,13 @@ from .engine import EngineModel
 from .programs import MIGRATE_SOAK, MOVE_FOLIOS
 
 IN_GUEST = "/workloads"
-"""Where guest/migrate.c finds its programs."""
+"""Where guest.c finds its programs."""
 
 Provider = Literal["none", "dcbm", "mtcopy"]
 """Who copies: the kernel, folio by folio; a DMA engine's channels; threads."""
 
 MODULES = ("swdma", "dcbm", "mtcopy")
-"""What guest/migrate.c loads when it is needed; kernels without the series have only the first."""
+"""What guest.c loads when it is needed; kernels without the series have only the first."""
 
 ENGINE = "swdma"
 """Of kernel/modules, for every kernel."""
@@ -85,7 +85,7 @@ class MigratePlan:
     seed: int = 1
     """Of the contents."""
     words: tuple[str, ...] = ()
-    """Settings of the guest, for paths that need some: guest/migrate.c."""
+    """Settings of the guest, for paths that need some: guest.c."""
 
     @property
     def node_bytes(self) -> tuple[int, int]:
@@ -102,7 +102,7 @@ class MigratePlan:
         return "migrate"
 
     def init_words(self) -> tuple[str, ...]:
-        """What PID 1 is told; guest/migrate.c reads it."""
+        """What PID 1 is told; guest.c reads it."""
         words = {
             "experiment": "migrate",
             "steps": ",".join(map(str, self.steps)),

@@ -37,7 +37,7 @@ at once, since what is published is among them; and they are slow."""
 
 SOAK_S = 60
 MOST_FAULT = 64
-"""Of workloads/migrate_soak.c: every k from 1 on."""
+"""Of migrate_soak.c: every k from 1 on."""
 
 WRONG = Path(__file__).parent / "patches"
 

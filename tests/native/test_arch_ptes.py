@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from arch_headers import MACHINES, SUBJECTS, Machine, Subject, judge, missing
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.kernel.source import Tree
 from ream.oracle.pte import LAYOUTS, NIOS2, Layout
-from ream.stage.arch import MACHINES, SUBJECTS, Machine, Subject, judge, missing
 
 Judge = Callable[[Subject], int]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import BadUsage, ReamError
-from ream.stage.selftests import (
+from kernel_selftests import (
     SELFTESTS,
     Selftests,
     differences,
@@ -15,6 +14,7 @@ from ream.stage.selftests import (
     results,
     shared_sources,
 )
+from ream.errors import BadUsage, ReamError
 
 KUNIT = """\
 Linux version 6.12.117

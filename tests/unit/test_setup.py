@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from arch_headers import SUBJECTS
 from ream.paths import CHECKOUT
-from ream.stage.arch import SUBJECTS
 
 HOST_PROGRAMS = (
     *("cat", "dirname", "env", "flock", "grep", "mkdir", "mktemp", "mv", "readlink", "rm"),

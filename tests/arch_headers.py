@@ -252,7 +252,7 @@ def vectors(subject: Subject, seed: int) -> tuple[Vector, ...]:
 
     What it refuses is left out: there the headers compute something, but no entry.
     """
-    rng = random.Random(seed)  # noqa: S311 - to be repeated, not secret
+    rng = random.Random(seed)
     return tuple(_facts(subject.layout)) + tuple(
         vector
         for pfn, prot in _pages(subject.layout, rng)

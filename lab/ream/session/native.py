@@ -117,28 +117,15 @@ def _measure_right(
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
         reporter.step(f"{', '.join(names)}: not run: {reason}")
-    # Planned with all of them: what each launch draws, and its number, stays as it was.
-    launches = _without(
-        wrong,
-        plan_programs(
-            [variant.name for variant in request.variants],
-            launches=request.experiment.launches,
-            seed=request.seed,
-        ),
+    parts = _parts(
+        request,
+        tree,
+        suited,
+        wrong=wrong,
+        work=work,
+        journal=record.journal,
+        reporter=reporter,
     )
-    parts = [
-        _part(
-            request,
-            tree,
-            replace(suited, rows=rows),
-            config,
-            launches,
-            work=work,
-            journal=record.journal,
-            reporter=reporter,
-        )
-        for config, rows in by_config(suited.rows).items()
-    ]
     untouched = {} if request.measure_anyway else _untouched(its, request, parts, reporter)
     parts = [
         replace(part, plan=replace(part.plan, launches=_without(untouched, part.plan.launches)))
@@ -157,18 +144,18 @@ def _measure_right(
         for part in parts
         for sample in _measure(its, part, reached, wrong, record=record, reporter=reporter)
     ]
-    first, *others = parts
+    bench = parts[0].bench
     return Measured(
         rows=_in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
         launches=request.experiment.launches,
-        config_sha256=first.bench.config_sha256,
+        config_sha256=bench.config_sha256,
         options={
             "threads": request.threads,
             "operations_verified": nr_verified,
             **({} if request.control is None else {CONTROL: request.control}),
-            **{f"config_sha256 of {one.plan.config}": one.bench.config_sha256 for one in others},
+            **{f"config_sha256 of {p.plan.config}": p.bench.config_sha256 for p in parts[1:]},
         },
         warnings=(
             *(text for part in parts for text in part.shrunk),
@@ -179,10 +166,44 @@ def _measure_right(
         untouched=untouched,
         remarks=suited.remarks,
         skipped=suited.skipped,
-        symbols=native.symbol_map(first.bench.kernels.values(), first.bench.roots),
+        symbols=native.symbol_map(bench.kernels.values(), bench.roots),
         stubs=reached.stubs(),
         left_out=left_out,
     )
+
+
+def _parts(
+    request: Request,
+    tree: Tree,
+    suited: Suited,
+    *,
+    wrong: Collection[str],
+    work: Path,
+    journal: Journal,
+    reporter: Reporter,
+) -> list[_Part]:
+    """What is launched, by configuration; planned with all variants, also those that are wrong:
+    what each launch draws, and its number, stays as it was.
+    """
+    planned = plan_programs(
+        [variant.name for variant in request.variants],
+        launches=request.experiment.launches,
+        seed=request.seed,
+    )
+    launches = _without(wrong, planned)
+    return [
+        _part(
+            request,
+            tree,
+            replace(suited, rows=rows),
+            config,
+            launches,
+            work=work,
+            journal=journal,
+            reporter=reporter,
+        )
+        for config, rows in by_config(suited.rows).items()
+    ]
 
 
 def _without(wrong: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:

@@ -39,7 +39,11 @@ def python_files() -> dict[str, Path]:
 
 def script(work: Path) -> Path:
     """The script as a program of the guest, which has no environment to speak of."""
-    path = [str(LAB), *(entry for entry in sys.path if entry.endswith("site-packages"))]
+    path = [
+        str(LAB),
+        str(LAB.parent),
+        *(entry for entry in sys.path if entry.endswith("site-packages")),
+    ]
     out = work / "live"
     out.write_text(
         f"#!{Path(sys.executable).resolve()}\n"

@@ -275,6 +275,7 @@ class Compact(ExperimentBase[CompactRow]):
     """The compact experiment, as its file has it."""
 
     name: Literal["compact"]
+    limited_by: str | None = "the fastest plain copy of the same bytes"
 
 
 EXPERIMENT = Compact

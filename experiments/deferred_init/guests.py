@@ -269,11 +269,16 @@ class DeferredInitGuests(Guests[DeferredInitRow]):
 
     def not_timed(self) -> Mapping[str, str]:
         return {
-            row.name: f"{reason}; booted and verified all the same: {self.equal(shape)}"
+            row.name: f"{reason}; {self._all_the_same(shape)}"
             for shape, its in self.by_shape.items()
             if (reason := why_not(shape, self.setting))
             for row in its
         }
+
+    def _all_the_same(self, shape: Shape) -> str:
+        if not self._verified:
+            return "its states are verified"
+        return f"booted and verified all the same: {self.equal(shape)}"
 
     def equal(self, shape: Shape) -> str:
         """How many boots of guests with this shape's memory and CPUs left the same state."""

@@ -192,6 +192,7 @@ class Migrate(ExperimentBase[MigrateRow]):
     """The migrate experiment, as its file has it."""
 
     name: Literal["migrate"]
+    limited_by: str | None = "the fastest plain copy of the same bytes"
 
 
 EXPERIMENT = Migrate

@@ -15,10 +15,14 @@ MAILS = "mail"
 _DEFAULT = re.compile(r"^default = true$", re.MULTILINE)
 
 
+def name_of(folder: Path) -> str:
+    """Of the experiment in a folder of this checkout."""
+    return folder.name.replace("_", "-")
+
+
 def names() -> list[str]:
     """Of all experiments of this checkout."""
-    folders = (path.parent.name for path in EXPERIMENTS.glob(f"*/{EXPERIMENT}"))
-    return sorted(folder.replace("_", "-") for folder in folders)
+    return sorted(name_of(path.parent) for path in EXPERIMENTS.glob(f"*/{EXPERIMENT}"))
 
 
 def file_of(name: str) -> Path:

@@ -13,8 +13,7 @@ from typing import Any
 from ream.errors import BadUsage
 from ream.size import parse_size
 
-_AXIS = re.compile(r"\{(\w*)\}")
-_ELSEWHERE = re.compile(r"\{(\w*)(?::(upper|kib))?\}")
+_IN_BRACES = re.compile(r"\{(\w*)(?::(upper|kib))?\}")
 
 
 def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, object]]:
@@ -25,7 +24,11 @@ def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, obje
     """
     for place, row in enumerate(rows):
         name = row.get("name") if isinstance(row, dict) else None
-        axes = dict.fromkeys(_AXIS.findall(name)) if isinstance(name, str) else {}
+        axes = (
+            dict.fromkeys(found[0] for found in _IN_BRACES.findall(name))
+            if isinstance(name, str)
+            else {}
+        )
         if not isinstance(row, dict) or not isinstance(name, str) or not axes:
             yield place, row
             continue
@@ -35,23 +38,34 @@ def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, obje
                 raise BadUsage(f"{source}: rows.{place}.name: {{{axis}}}: {said} (it is {name!r})")
         for values in product(*(row[axis] for axis in axes)):
             point = dict(zip(axes, values, strict=True))
-            yield place, {**_filled({**row, **point}, point), "name": _name(name, point)}
+            try:
+                filled = _filled({**row, **point}, point)
+            except BadUsage as cause:
+                raise BadUsage(f"{source}: rows.{place}: {cause}") from cause
+            yield place, {**filled, "name": _name(name, point)}
+
+
+def _axes(name: str) -> list[str]:
+    return list(dict.fromkeys(field for field, _ in _IN_BRACES.findall(name)))
 
 
 def _name(name: str, point: Mapping[str, object]) -> str:
-    return _AXIS.sub(lambda found: str(point[found[1]]), name)
+    return _IN_BRACES.sub(lambda found: str(_as(point[found[1]], found[2])), name)
 
 
 def _filled(value: Any, point: Mapping[str, object]) -> Any:
     if isinstance(value, str):
-        if (whole := _ELSEWHERE.fullmatch(value)) and whole[1] in point:
+        if (whole := _IN_BRACES.fullmatch(value)) and whole[1] in point:
             return _as(point[whole[1]], whole[2])
-        return _ELSEWHERE.sub(
-            lambda found: str(_as(point.get(found[1], found[0]), found[2])), value
-        )
+        return _IN_BRACES.sub(lambda found: _text(found, point), value)
     if isinstance(value, dict):
         return {name: _filled(inner, point) for name, inner in value.items()}
     return [_filled(inner, point) for inner in value] if isinstance(value, list) else value
+
+
+def _text(found: "re.Match[str]", point: Mapping[str, object]) -> str:
+    """What stands for braces within a text; those that name no axis stay as they are."""
+    return str(_as(point[found[1]], found[2])) if found[1] in point else found[0]
 
 
 def _as(value: object, form: str | None) -> object:

@@ -232,12 +232,18 @@ def load_file(path: Path) -> tuple[Table, ...]:
 
 
 def load_tables(*more: Path) -> tuple[Table, ...]:
-    """Every table of every experiment of this checkout, and of the files `more` that there are.
+    """Every table of every experiment of this checkout, and of the files `more` that there are,
+    which may have others for some of these.
 
     Raises BadUsage with the faults of the first faulty file, or if two tables share an id.
     """
-    paths = dict.fromkeys([*table_files(), *(path for path in more if path.is_file())])
-    tables = [table for path in paths for table in load_file(path)]
+    ours = table_files()
+    tables = [table for path in ours for table in load_file(path)]
+    for path in (path for path in more if path.is_file() and path not in ours):
+        own = load_file(path)
+        # A copy of one of ours stands for it.
+        replaced = {table.id for table in own}
+        tables = [*(table for table in tables if table.id not in replaced), *own]
     ids = [table.id for table in tables]
     if twice := sorted({name for name in ids if ids.count(name) > 1}):
         raise BadUsage(f"published tables: more than one table is called {', '.join(twice)}")

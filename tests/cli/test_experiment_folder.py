@@ -79,6 +79,12 @@ def test_a_run_of_it_that_was_killed_goes_on(
     assert {at for _, at, _ in places} == set(range(40))
 
 
+def test_a_plan_for_other_machines_has_none_that_they_have_not(ream, mine: Path) -> None:
+    planned = ream("plan", str(mine))
+    assert planned.code == 2
+    assert "a plan is for any checkout" in planned.err
+
+
 def test_its_wrong_patch_ends_with_exit_5(ream, mine: Path, records: Path) -> None:
     (wrong,) = (mine / "wrong").glob("*.patch")
     ran = ream("run", str(mine), "--launches", "1", "--series", str(wrong))

@@ -198,6 +198,6 @@ def test_faults_of_a_table_name_file_and_field(tmp_path: Path) -> None:
 
 def test_two_tables_may_not_share_an_id(tmp_path: Path) -> None:
     text = (file_of("fork").with_name(TABLES)).read_text()
-    (tmp_path / "again.toml").write_text(text)
+    (tmp_path / "again.toml").write_text(text + text)
     with pytest.raises(BadUsage, match="more than one table is called fork-pte-batch-v3"):
         load_tables(tmp_path / "again.toml")

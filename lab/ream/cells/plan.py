@@ -12,6 +12,7 @@ from ream.errors import BadUsage
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage, given
 from ream.experiment.shape import row_hint
 from ream.measure.plan import estimated_seconds
+from ream.paths import EXPERIMENTS
 from ream.session.benchmark import benchmark_id
 from ream.variants import choose_variants
 
@@ -69,7 +70,7 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
             asked = asked.unasked()
         asked = given(asked, wish.settings)
         asked = asked.resized(launches=wish.launches, rounds=wish.rounds)
-        cells += _cells(asked, stage, wish)
+        cells += _cells(_checked(asked), stage, wish)
     if unknown:
         known = ", ".join(experiment.name for experiment in wish.experiments)
         rows = [row for one in wish.experiments for row in one.rows]
@@ -91,6 +92,13 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
 def seconds_of(cell: Cell, row: Row) -> float:
     """A guess at how long a cell takes on a slow machine where its kernels are built."""
     return estimated_seconds((row,), nr_variants=len(cell.variants), launches=cell.launches)
+
+
+def _checked(asked: Experiment) -> Experiment:
+    """Raises BadUsage for one that other machines would not have."""
+    if asked.folder.parent != EXPERIMENTS:
+        raise BadUsage(f"{asked.folder}: a plan is for any checkout, and this is in none of them")
+    return asked
 
 
 def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:

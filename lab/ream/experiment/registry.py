@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.experiment.shape import ExperimentBase, RowBase
 from ream.folders import EXPERIMENT as FILE
-from ream.folders import file_of, names
+from ream.folders import file_of, name_of, names
 from ream.grid import expanded
 from ream.paths import EXPERIMENTS
 from ream.values import faults, read_toml
@@ -52,6 +52,8 @@ def load(path: Path) -> Experiment:
     path = path / FILE if path.is_dir() else path
     fields = read_toml(path)
     kind = _kind(path, fields.get("name"))
+    if path.parent.parent == EXPERIMENTS and fields.get("name") != (own := name_of(path.parent)):
+        raise BadUsage(f"{path}: name: must be {own}, as its folder (it is {fields.get('name')!r})")
     places: tuple[int, ...] = ()
     if isinstance(rows := fields.get("rows"), list) and rows:
         places, fields["rows"] = zip(*expanded(rows, source=str(path)), strict=True)
@@ -82,8 +84,14 @@ def _kind(path: Path, name: object) -> type[Experiment]:
 
 
 def _class_of(folder: Path) -> type[Experiment]:
+    if not (folder / "rows.py").is_file():
+        raise BadUsage(f"{folder}: the code of an experiment is not there")
     module = importlib.import_module(f"{_package(folder)}.rows")
-    return _held(module, "EXPERIMENT", type)
+    held: type[Experiment] = _held(module, "EXPERIMENT", type)
+    # Its other modules are found by where its class is.
+    if held.__module__ != module.__name__:
+        raise BadUsage(f"{module.__file__}: EXPERIMENT is of {held.__module__}: make a class of it")
+    return held
 
 
 def part(experiment: type[Experiment], name: str, kind: type[T]) -> T | None:

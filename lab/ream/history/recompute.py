@@ -9,10 +9,12 @@ from a change by hand, so such differences are reported apart, and are no fault.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ream.errors import ReamError
 from ream.experiment.registry import revived
+from ream.folders import TABLES
 from ream.history import like
 from ream.history.ratios import Line, lines, ratios_of
 from ream.measure import statistics
@@ -62,7 +64,7 @@ class Recomputed:
 def recompute(record: Record) -> Recomputed:
     """Make every number of a record again; raises ReamError if its samples cannot be read."""
     taken = tuple(lines(record))
-    made_here = record.receipt.get(SUMMED) == summary_id()
+    made_here = record.receipt.get(SUMMED) == summary_id(_folder(record))
     try:
         found = tuple(_differences(record, taken))
     # What a record of another version, or a damaged one, may be short of is anything.
@@ -77,6 +79,15 @@ def recompute(record: Record) -> Recomputed:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""
     return Recomputed(other_version=f"{RUN}: {found[0]}{rest}")
+
+
+def _folder(record: Record) -> Path | None:
+    """Of its experiment, if that was none of a checkout's; None where the plan does not say."""
+    try:
+        folder = read_object(record.path / PLAN).get("experiment_folder")
+    except (ReamError, OSError):
+        return None
+    return Path(folder).expanduser() if isinstance(folder, str) else None
 
 
 def _differences(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
@@ -103,7 +114,7 @@ def _summary(record: Record, taken: Sequence[Line]) -> Summary:
         asked,
         ran.rows_of(asked),
         [line.sample for line in taken],
-        load_tables(),
+        load_tables(asked.folder / TABLES),
         receipt,
         run=plan["run"],
         stage=plan["stage"],

@@ -11,6 +11,7 @@ from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.numbers import fit, interval
 from ream.report.table import (
+    FILL,
     beside_words,
     blocks_of,
     cpu_times,
@@ -99,7 +100,8 @@ def _ratio_of(summary: Summary) -> str:
 
 
 def _limit(summary: Summary) -> str:
-    return summary.limited_by or f"the {limit_of(summary)} with as many CPUs"
+    limit = limit_of(summary)
+    return limit if limit != FILL else f"the {limit} with as many CPUs"
 
 
 def _launches(summary: Summary) -> str:

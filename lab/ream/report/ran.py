@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any, Self
 
 import ream
 from ream.experiment import Experiment, Row
-from ream.folders import table_files
+from ream.folders import TABLES, table_files
 from ream.measure.whole import LeftOut
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.record.identity import DIGITS
@@ -36,6 +37,7 @@ _SOURCES = (
     "counted.py",
     "grid.py",
     "published.py",
+    "size.py",
     "values.py",
 )
 """Of the package, what a number of run.json can depend on; a test holds it against imports."""
@@ -90,15 +92,30 @@ class Ran(Value):
                 yield type(row).model_validate_json(json.dumps(dict(fields)))
 
 
+_BESIDE = re.compile(r"^from \.(\w+) import", re.MULTILINE)
+
+
+def _models(folder: Path) -> list[Path]:
+    """What says what a row of an experiment is: rows.py, and what lies beside it that it uses."""
+    if not (rows := folder / "rows.py").is_file():
+        return []
+    used = _BESIDE.findall(rows.read_text(encoding="utf-8"))
+    return sorted({rows, *(folder / f"{name}.py" for name in used)})
+
+
 @cache
-def summary_id() -> str:
+def summary_id(folder: Path | None = None) -> str:
     """A digest of what makes run.json from samples: sources, published tables, Python and scipy.
 
+    folder: of an experiment that is none of this checkout's, whose rows and tables count, too.
     Where it is the same, the same samples make the same numbers.
     """
     digest = hashlib.sha256(f"{sys.version_info[:2]} {version('scipy')}".encode())
     sources = (path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))
-    for path in sorted([*sources, *table_files(), *EXPERIMENTS.glob("*/rows.py")]):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(CHECKOUT)}\0{content}\n".encode())
+    own = [] if folder is None or folder.parent == EXPERIMENTS else [folder]
+    models = (path for place in (*sorted(EXPERIMENTS.glob("*")), *own) for path in _models(place))
+    for path in [*sorted([*sources, *table_files()]), *models, *(one / TABLES for one in own)]:
+        content = hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()
+        name = path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path.name
+        digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:DIGITS]

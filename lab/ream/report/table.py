@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
+from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, named
+from ream.folders import names
 from ream.report import compaction_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
@@ -98,7 +99,7 @@ def how_to_read(summary: Summary) -> str:
         return HOW_TO_READ_COUNTS
     if summary.stage == LIVE:
         return HOW_TO_READ_LIVE.format(
-            caches=f"{summary.found_live}; " if summary.found_live else ""
+            caches=f"{found}; " if (found := found_live(summary)) else ""
         )
     if summary.receipt.guest is None:
         return HOW_TO_READ.format(limit=limit_of(summary))
@@ -110,9 +111,21 @@ def _in_guest(summary: Summary) -> str:
     return ("EMULATED, which says nothing of hardware: " if emulated else "") + HOW_TO_READ_GUEST
 
 
+def _as_known(summary: Summary, name: str) -> str | None:
+    """What a run.json of before it had that field would say."""
+    if summary.experiment not in names():
+        return None
+    words: str | None = getattr(named(summary.experiment), name)
+    return words
+
+
+def found_live(summary: Summary) -> str | None:
+    return summary.found_live or _as_known(summary, "found_live")
+
+
 def limit_of(summary: Summary) -> str:
     """What the hardware's limit is made of, in this experiment."""
-    return summary.limited_by or FILL
+    return summary.limited_by or _as_known(summary, "limited_by") or FILL
 
 
 def _head(summary: Summary) -> Iterator[str]:
@@ -235,11 +248,11 @@ def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterato
     near = "" if no_limit else "of limit"
     rate = "GB/s" if row.unit == "ns" else ""
     yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs")
-    for to, names in blocks_of(row):
+    for to, its in blocks_of(row):
         if row.floors:
             tree = ", the tree that it stands on" if to != BEFORE else ""
             yield f"  against {to}{tree}:"
-        for name in names:
+        for name in its:
             result = row.variants[name]
             yield from _line(
                 name,

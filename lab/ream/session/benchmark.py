@@ -29,9 +29,10 @@ def benchmark_id(experiment: Experiment, stage: Stage) -> str:
     The kernel code that is measured is not in it; the receipt names that by tree and series.
     """
     digest = hashlib.sha256("\0".join(_flags(stage)).encode())
-    for path in sorted(benchmark_files(experiment, stage)):
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{_name(path)}\0{content}\n".encode())
+    files = {_name(path, experiment): path for path in benchmark_files(experiment, stage)}
+    for name in sorted(files):
+        content = hashlib.sha256(files[name].read_bytes()).hexdigest()
+        digest.update(f"{name}\0{content}\n".encode())
     return digest.hexdigest()[:DIGITS]
 
 
@@ -54,9 +55,10 @@ def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
     return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
 
 
-def _name(path: Path) -> Path:
-    """The same wherever the checkout is; of a file of somebody's own, its name alone."""
-    return path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else Path(path.name)
+def _name(path: Path, experiment: Experiment) -> str:
+    """The same wherever the checkout is, and an experiment of somebody's own."""
+    place = CHECKOUT if path.is_relative_to(CHECKOUT) else experiment.folder
+    return str(path.relative_to(place))
 
 
 def _programs(experiment: Experiment, stage: Stage) -> tuple[Workload, ...]:

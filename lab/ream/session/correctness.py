@@ -15,6 +15,8 @@ from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.session.request import Request
+from ream.stage import calls as calls_module
+from ream.stage import hosted
 from ream.stage.bench import Bench
 from ream.stage.calls import Calls
 from ream.stage.hosted import cases_of, hosted_of
@@ -77,6 +79,7 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
 
     name = request.experiment.name
     judges = [path for place in _judges(request.experiment) for path in sorted(place.rglob("*.py"))]
+    judges += [Path(hosted.__file__), Path(calls_module.__file__)]
     own = hashlib.sha256(f"{name} {benchmark_id(request.experiment, request.stage)}".encode())
     for path in judges:
         own.update(path.read_bytes())

@@ -269,7 +269,7 @@ class Run:
                 ended=ended,
             ),
             benchmark=benchmark_id(request.experiment, request.stage),
-            summary_id=summary_id(),
+            summary_id=summary_id(request.experiment.folder),
             guest=measured.guest,
             symbols=measured.symbols,
             stubs=measured.stubs,

@@ -38,9 +38,17 @@ class VerificationFailed(ReamError):
     exit_code = 5
 
 
-class WrongVariant(VerificationFailed):
-    """The same, of one variant in a program of several: samples of the others stand."""
+class VariantFails(ReamError):
+    """One variant in a program of several cannot be measured: samples of the others stand."""
 
     def __init__(self, text: str, variant: str) -> None:
         super().__init__(text)
         self.variant = variant
+
+
+class WrongVariant(VariantFails, VerificationFailed):
+    """The variant left wrong memory, warned, crashed or never came back."""
+
+
+class UnhostedVariant(VariantFails, CannotRunHere):
+    """The variant reached a part of the kernel that the native stage does not provide."""

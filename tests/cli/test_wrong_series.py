@@ -15,6 +15,11 @@ from ream.paths import CHECKOUT
 PATCHES = CHECKOUT / "tests/native/patches"
 CRASHES = ("--series", str(PATCHES / "zone-null.patch"))
 STOPS = ("--series", str(PATCHES / "stops.patch"))
+UNHOSTED = "missing-function"
+SMALL = (
+    *("--row", "small-256MB", "--set", "device_bytes=256MiB"),
+    *("--launches", "1", "--rounds", "1"),
+)
 RIGHT = ("--measure-anyway", "--series", str(PATCHES / "no-change.patch"))
 
 LAUNCHES = ROUNDS = 3
@@ -111,20 +116,28 @@ def test_a_run_that_is_resumed_has_the_same_variants(
     check(json.loads(ran.out), records / run)
 
 
+def test_one_that_warns_and_one_that_cannot_be_hosted_are_left_out(
+    ream, words: tuple[str, ...]
+) -> None:
+    others = [("--series", str(PATCHES / f"{name}.patch")) for name in ("warns", UNHOSTED)]
+    ran = ream(*words[: words.index("--series")], *others[0], *others[1], *RIGHT, "--json")
+    assert ran.code == 5, ran.err
+    run = json.loads(ran.out)
+    assert list(run["wrong"]) == ["warns"]
+    assert "warns: WARNING at mm/mm_init.c:" in run["wrong"]["warns"][0]
+    assert f"{UNHOSTED}: the kernel reached `mem_init`" in run["untouched"][UNHOSTED]
+    assert all(set(row["variants"]) == MEASURED for row in run["rows"])
+
+
+def test_a_series_that_cannot_be_hosted_is_no_wrong_one(ream, records: Path) -> None:
+    ran = ream("run", *SMALL, "--series", str(PATCHES / f"{UNHOSTED}.patch"))
+    assert (ran.code, ran.out) == (3, "")
+    assert "the kernel reached `mem_init`" in ran.err
+    assert not list(records.iterdir())
+
+
 def test_where_every_series_is_wrong_nothing_is_left_to_measure(ream, records: Path) -> None:
-    ran = ream(
-        "run",
-        "--row",
-        "small-256MB",
-        "--set",
-        "device_bytes=256MiB",
-        "--launches",
-        "1",
-        "--rounds",
-        "1",
-        *CRASHES,
-        *STOPS,
-    )
+    ran = ream("run", *SMALL, *CRASHES, *STOPS)
     assert (ran.code, ran.out) == (5, "")
     for said in (": zone-null: SIGSEGV at ", ": stops: BUG at "):
         assert said in ran.err

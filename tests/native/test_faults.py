@@ -14,13 +14,14 @@ import pytest
 
 from experiments.fork.plan import plan_of
 from experiments.fork.rows import PMD_BYTES, ForkRow
-from experiments.zone_device.plan import START_PFN, NativeRow
-from ream.errors import ReamError, VerificationFailed
+from experiments.zone_device.plan import START_PFN, NativeRow, predicted_plan
+from ream.errors import ReamError, VerificationFailed, WrongVariant
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
 from ream.paths import NATIVE
 from ream.stage import native
 from ream.stage.link import COMPILER_FLAGS
+from ream.stage.native import launch_once
 
 # One worker has them all, so that each program is linked once.
 pytestmark = pytest.mark.xdist_group("faults")
@@ -126,6 +127,19 @@ def test_what_the_stage_lacks_and_warnings_name_row_and_variant(patched: Callabl
         told = device_said(patched(patch), ReamError)
         assert said in told
         assert "memmap_init_zone_device() (mm/mm_init.c:" in told or patch == "warns"
+
+
+def test_no_round_is_whole_in_which_the_kernel_warned(patched: Callable) -> None:
+    """What a run that is resumed replays are whole rounds, and nothing there would tell."""
+    rig = patched("warns")
+    heard: list[str] = []
+    with (
+        predicted_plan([DEVICE], rig.build, rig.bench.work) as (plan, descriptors),
+        pytest.raises(WrongVariant) as told,
+    ):
+        list(launch_once(rig.program, rig.launch, plan, descriptors, heard=heard.append))
+    assert told.value.variant == "warns"
+    assert not any("whole" in line or '"warns"' in line for line in heard)
 
 
 @pytest.fixture(scope="module")

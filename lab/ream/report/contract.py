@@ -344,7 +344,8 @@ class Summary(_Part):
     limited_by: str | None = None
     found_live: str | None = None
     untouched: Sealed[str, str] = Field(default={}, validate_default=True)
-    """By given series that changes nothing that any row executes, why; no row has it."""
+    """By given series that was not measured, why: no row executes what it changes, or it needs what
+    the stage does not provide. No row has it."""
     wrong: Sealed[str, Texts] = Field(default={}, validate_default=True)
     """By variant of the user's that is wrong, what it did, in lines: no row has it."""
     grids: Tuple[Grid] = ()

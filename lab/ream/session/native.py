@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ream.errors import BadUsage, CannotRunHere, WrongVariant
+from ream.errors import BadUsage, CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
 from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
@@ -30,7 +30,7 @@ from ream.stage.reach import Entered, changes, entered
 
 LEAST_HUGE_RATIO = 0.95
 
-_WRONG = "wrong"
+_WRONG, _UNHOSTED = "wrong", "unhosted"
 """In the journal: variants that are left out, and what each did."""
 
 
@@ -77,42 +77,52 @@ def measure_native(
 ) -> Measured:
     """Build the program and launch it as often as asked; raises what the native stage raises.
 
-    A series of the user's that is wrong is left out from then on, as long as another one is there;
-    the others keep the rounds that were whole.
+    A series of the user's that is wrong, or needs what the stage does not provide, is left out from
+    then on, as long as another one is there; the others keep the rounds that were whole.
     """
     while True:
         try:
             return _measure_right(request, tree, work=work, record=record, reporter=reporter)
-        except WrongVariant as wrong:
-            _leave_out(wrong, request, record.journal, reporter)
+        except VariantFails as failed:
+            _leave_out(failed, request, record.journal, reporter)
             record.begin()
 
 
-def _wrong(journal: Journal) -> dict[str, str]:
-    """By variant that is left out: what it did."""
-    return dict(journal.settled(_WRONG) or {})
+def _failed(journal: Journal, kind: str) -> dict[str, str]:
+    """By variant that is left out as `_WRONG` or `_UNHOSTED`: what it did."""
+    return dict(journal.settled(kind) or {})
 
 
-def _leave_out(error: WrongVariant, request: Request, journal: Journal, reporter: Reporter) -> None:
-    """Settle that a variant is not measured any more; raises the error if that leaves nothing."""
-    before = _wrong(journal)
-    wrong = {**before, error.variant: str(error)}
+def _leave_out(error: VariantFails, request: Request, journal: Journal, reporter: Reporter) -> None:
+    """Settle that a variant is not measured any more; raises an error if that leaves nothing."""
+    kind = _UNHOSTED if isinstance(error, UnhostedVariant) else _WRONG
+    before = {**_failed(journal, _WRONG), **_failed(journal, _UNHOSTED)}
     given = {variant.name for variant in request.variants if variant.given}
     # One that is left out already is in no launch: who accuses it would do so for ever.
-    if error.variant in before or error.variant not in given or given <= set(wrong):
-        for name, what in wrong.items():
-            if name != error.variant:
-                error.add_note(f"and {name} before it: {what}")
-        raise error
-    journal.note(_WRONG, wrong)
-    reporter.step(f"{error.variant} is wrong and is left out: {error}")
+    if error.variant in before or error.variant not in given or given <= {*before, error.variant}:
+        raise _worst({**before, error.variant: str(error)}, error, _failed(journal, _WRONG))
+    journal.note(kind, {**_failed(journal, kind), error.variant: str(error)})
+    reporter.step(f"{error.variant} is {kind} and is left out: {error}")
+
+
+def _worst(failed: Mapping[str, str], last: VariantFails, wrong: Mapping[str, str]) -> VariantFails:
+    """The error that a run ends with whose variants all failed: one that is wrong, if any is."""
+    error = last
+    if wrong and isinstance(last, UnhostedVariant):
+        name, what = next(iter(wrong.items()))
+        error = WrongVariant(what, name)
+    for name, what in failed.items():
+        if name != error.variant:
+            error.add_note(f"and {name}: {what}")
+    return error
 
 
 def _measure_right(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
-    """Measure all variants but those that are known to be wrong; raises WrongVariant of another."""
-    wrong = _wrong(record.journal)
+    """Measure all variants but those that failed; raises VariantFails where another one does."""
+    wrong, unhosted = _failed(record.journal, _WRONG), _failed(record.journal, _UNHOSTED)
+    failed = {*wrong, *unhosted}
     its = hosted_of(request.experiment)
     suited = suited_rows(request)
     for reason, names in suited.by_reason().items():
@@ -121,7 +131,7 @@ def _measure_right(
         request,
         tree,
         suited,
-        wrong=wrong,
+        failed=failed,
         work=work,
         journal=record.journal,
         reporter=reporter,
@@ -142,7 +152,7 @@ def _measure_right(
     samples = [
         sample
         for part in parts
-        for sample in _measure(its, part, reached, wrong, record=record, reporter=reporter)
+        for sample in _measure(its, part, reached, failed, record=record, reporter=reporter)
     ]
     bench = parts[0].bench
     return Measured(
@@ -163,7 +173,7 @@ def _measure_right(
             *_small_pages(reached.huge_ratio),
         ),
         wrong=wrong,
-        untouched=untouched,
+        untouched={**untouched, **{name: _first_line(what) for name, what in unhosted.items()}},
         remarks=suited.remarks,
         skipped=suited.skipped,
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
@@ -177,12 +187,12 @@ def _parts(
     tree: Tree,
     suited: Suited,
     *,
-    wrong: Collection[str],
+    failed: Collection[str],
     work: Path,
     journal: Journal,
     reporter: Reporter,
 ) -> list[_Part]:
-    """What is launched, by configuration; planned with all variants, also those that are wrong:
+    """What is launched, by configuration; planned with all variants, also those that failed:
     what each launch draws, and its number, stays as it was.
     """
     planned = plan_programs(
@@ -190,7 +200,7 @@ def _parts(
         launches=request.experiment.launches,
         seed=request.seed,
     )
-    launches = _without(wrong, planned)
+    launches = _without(failed, planned)
     return [
         _part(
             request,
@@ -206,11 +216,15 @@ def _parts(
     ]
 
 
-def _without(wrong: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
+def _without(names: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
     return tuple(
-        replace(launch, link_order=tuple(one for one in launch.link_order if one not in wrong))
+        replace(launch, link_order=tuple(one for one in launch.link_order if one not in names))
         for launch in launches
     )
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0]
 
 
 def _untouched(
@@ -400,14 +414,14 @@ def _measure(
     its: Hosted[Row],
     part: _Part,
     reached: _Reached,
-    wrong: Collection[str],
+    failed: Collection[str],
     *,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
     """Run every launch; each sample is in the record as soon as it is known.
 
-    wrong: variants whose samples, of rounds before that was known, are left out.
+    failed: variants whose samples, of rounds before that was known, are left out.
     """
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
@@ -423,7 +437,7 @@ def _measure(
                     reached.begin()
                 elif not isinstance(said, Sample):
                     reached.hear(said)
-                elif said.subject not in wrong:
+                elif said.subject not in failed:
                     record.append(said)
                     yield said
                     doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
@@ -474,7 +488,7 @@ def _events(
             yield event
             if not isinstance(event, Sample):
                 journal.whole(piece)
-    except WrongVariant:
+    except VariantFails:
         journal.drop(piece)
         raise
     shutil.rmtree(program.path.parent, ignore_errors=True)

@@ -17,7 +17,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ream.command import Command, kill_group, last_words, run
-from ream.errors import CannotRunHere, ReamError, VerificationFailed, WrongVariant
+from ream.errors import (
+    CannotRunHere,
+    ReamError,
+    UnhostedVariant,
+    VerificationFailed,
+    WrongVariant,
+)
 from ream.experiment import CONTROL
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
@@ -172,10 +178,10 @@ def launch_once(
     done: by row, the rounds that an earlier start of this launch has done: the others are drawn
     as they would have been. control: the share by which the variant of that name is slowed.
     heard: is given every line before what it says is yielded.
-    Raises VerificationFailed when a sample's memory is not what the oracle says, or its kernel
-    crashed or did not come back; CannotRunHere when memory or CPUs are short, ReamError when the
-    kernel reached what is not provided, warned, or the runner went silent. The runner never
-    outlives this iterator.
+    Raises WrongVariant when a sample's memory is not what the oracle says, or its kernel warned,
+    crashed or did not come back; UnhostedVariant when it reached what is not provided,
+    CannotRunHere when memory or CPUs are short, ReamError when the runner went silent. The runner
+    never outlives this iterator.
     """
     argv = [*runner_argv(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
@@ -251,7 +257,8 @@ def _fault(code: int, faults: Sequence[Fault], program: Program, said: str) -> R
     """
     words = "\n".join((told(faults, program), *([last_words(said)] if said.strip() else [])))
     if code == EXIT_UNDEFINED_SYMBOL:
-        return ReamError(words)
+        subject = faults[0].subject
+        return UnhostedVariant(words, subject) if subject in program.order else ReamError(words)
     return _wrong(words, faults[0].subject, program)
 
 
@@ -268,7 +275,7 @@ def _failure(code: int, said: str, launch: int, subject: str | None, program: Pr
     if code == EXIT_NO_RESOURCE:
         return CannotRunHere(words)
     if code == EXIT_WARNED:
-        return ReamError(f"the hosted kernel raised warnings: {words}")
+        return _wrong(f"{subject}: the hosted kernel raised warnings: {words}", subject, program)
     how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
     return ReamError(f"launch {launch}: the native runner {how}: {words}")
 

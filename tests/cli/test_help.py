@@ -4,6 +4,8 @@
 import pytest
 
 from ream import __version__
+from ream.cli import app
+from ream.manual.tree import pages
 from ream.paths import CHECKOUT
 
 
@@ -22,6 +24,20 @@ def test_every_command_explains_itself(ream, command: str) -> None:
     said = ream(command, "--help")
     assert said.code == 0
     assert said.out.startswith("Usage:")
+
+
+@pytest.mark.parametrize("command", ["run", "replicate"])
+def test_the_help_of_a_large_command_is_one_screen_and_another_has_all(ream, command: str) -> None:
+    screen = ream(command, "--help", COLUMNS="80").out.splitlines()
+    assert len(screen) <= 24
+    assert not [line for line in screen if len(line) > 80]
+    everything = ream(command, "--help-all", COLUMNS="80").out
+    (page,) = (page for page in pages(app) if page.name == command)
+    for word in page.words:
+        assert all(name in everything for name in word.names)
+    common = [word.names[-1] for word in page.words if word.names and word.section is None]
+    assert common
+    assert all(any(name in line for line in screen) for name in common)
 
 
 def test_list_names_experiments_rows_and_published_tables(ream) -> None:

@@ -108,8 +108,12 @@ def test_a_manual_page_has_every_word_of_the_help(page: Page, ream, tmp_path: Pa
         capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     manual = set(re.sub(r".\x08", "", shown).split())
-    said = ream(*([page.name] if page.name else []), "--help", COLUMNS="2000")
-    help_words = set(said.out.split()) - {"Usage:", "Options:", "Arguments:", "Commands:"}
+    every = (
+        "--help-all" if "--help-all" in {name for w in page.words for name in w.names} else "--help"
+    )
+    said = ream(*([page.name] if page.name else []), every, COLUMNS="2000")
+    text = re.sub(r"^(\S.*):$", r"\1", said.out, flags=re.MULTILINE)  # headings
+    help_words = set(text.split()) - {"Usage:", "Options", "Arguments", "Commands"}
     # A list of commands is cut in the help, and in full in the manual.
     cut = {word for word in help_words if word.endswith("...")}
     assert not {w for w in help_words - cut if w not in manual} - {"ream", *COMMANDS, *_exit(page)}

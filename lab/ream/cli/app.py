@@ -12,6 +12,7 @@ from typer import _completion_classes as typer_shells
 
 from ream import __version__
 from ream.cli import complete
+from ream.cli.helped import NATIVE, OTHER
 from ream.paths import data_dir
 
 SEED_BITS = 32
@@ -110,10 +111,14 @@ RoundsOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int | None, typer.Option(min=0, metavar="S", help="Of every random choice; repeats a run.")
+    int | None,
+    typer.Option(
+        min=0, metavar="S", rich_help_panel=OTHER, help="Of every random choice; repeats a run."
+    ),
 ]
 ThreadsOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="native: use no more CPUs than this.")
+    int | None,
+    typer.Option(min=1, metavar="N", rich_help_panel=NATIVE, help="Use no more CPUs than this."),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/format.md), nothing else.")
@@ -136,6 +141,7 @@ SeriesVersionOption = Annotated[
     int | None,
     typer.Option(
         "--version",
+        rich_help_panel=OTHER,
         min=1,
         metavar="N",
         help="Which version of --series, where there are several: 3 is that of [PATCH v3 2/5].",

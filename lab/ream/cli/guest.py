@@ -7,37 +7,61 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ream.cli.helped import VM
+
 if TYPE_CHECKING:
     from ream.session.request import GuestOptions
 
 AccelOption = Annotated[
     Literal["auto", "kvm", "tcg"],
-    typer.Option(help="vm: auto is KVM where a guest really boots under it, else TCG, emulated."),
+    typer.Option(
+        rich_help_panel=VM,
+        help="auto is KVM where a guest really boots under it, else TCG, emulated.",
+    ),
 ]
 CpusOption = Annotated[
     int | None,
     typer.Option(
-        "--cpus", min=1, metavar="N", help="vm: CPUs of a guest, also more than this machine has."
+        "--cpus",
+        min=1,
+        metavar="N",
+        rich_help_panel=VM,
+        help="CPUs of a guest, also more than this machine has.",
     ),
 ]
 MemoryOption = Annotated[
     str | None,
-    typer.Option("--memory", "-m", metavar="SIZE", help="vm: memory of a guest, as 106GiB."),
+    typer.Option(
+        "--memory", "-m", metavar="SIZE", rich_help_panel=VM, help="Memory of a guest, as 106GiB."
+    ),
 ]
 NumaOption = Annotated[
     list[str] | None,
-    typer.Option("--numa", metavar="SIZE,cpus=A-B", help="vm: a NUMA node; repeatable."),
+    typer.Option(
+        "--numa", metavar="SIZE,cpus=A-B", rich_help_panel=VM, help="A NUMA node; repeatable."
+    ),
 ]
 DistanceOption = Annotated[
     list[str] | None,
-    typer.Option("--numa-distance", metavar="A,B=N", help="vm: between two nodes; repeatable."),
+    typer.Option(
+        "--numa-distance",
+        metavar="A,B=N",
+        rich_help_panel=VM,
+        help="Distance between two nodes; repeatable.",
+    ),
 ]
 AppendOption = Annotated[
     list[str] | None,
-    typer.Option("--append", metavar="WORD", help="vm: one more word for the kernel; repeatable."),
+    typer.Option(
+        "--append",
+        metavar="WORD",
+        rich_help_panel=VM,
+        help="One more word for the kernel; repeatable.",
+    ),
 ]
 QemuOption = Annotated[
-    str | None, typer.Option("--qemu-opts", metavar="WORDS", help="vm: more options for QEMU.")
+    str | None,
+    typer.Option("--qemu-opts", metavar="WORDS", rich_help_panel=VM, help="More options for QEMU."),
 ]
 
 

@@ -25,6 +25,9 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.
 """What a device says that takes no more, and a channel that is closed."""
 
 
+_told: set[str] = set()
+
+
 class _Ended(BaseException):
     """Somebody wants us gone: unwinds like Ctrl-C, so that nothing of ours stays."""
 
@@ -81,7 +84,7 @@ def _run() -> int:
         return error.exit_code
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            _say("\n".join((_unwritten(error), *_notes(error))))
+            _say_once("\n".join((_unwritten(error), *_notes(error))))
             return EXIT_UNWRITTEN
         log.exception("a bug in ream, not in your patch; please report it with this trace")
         return EXIT_BUG
@@ -120,9 +123,16 @@ def _written(code: int) -> int:
             if error.errno == errno.EPIPE:
                 code = code or EXIT_BROKEN_PIPE
             else:
-                _say(_unwritten(error))
+                _say_once(_unwritten(error))
                 code = code or EXIT_UNWRITTEN
     return code
+
+
+def _say_once(text: str) -> None:
+    """Tell what was not written: what a stream still holds fails again when it is closed."""
+    if text not in _told:
+        _told.add(text)
+        _say(text)
 
 
 def _say(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ream.cli.app import runs_dir
+from ream.cli.helped import CONTINUE, NATIVE
 from ream.errors import BadUsage
 from ream.paths import cache_dir
 
@@ -26,6 +27,7 @@ UntilStableOption = Annotated[
     typer.Option(
         UNTIL_STABLE,
         metavar="[=PCT]",
+        rich_help_panel=CONTINUE,
         help=f"Launch again until every interval is within PCT ({DEFAULT_PCT}) per cent.",
     ),
 ]
@@ -34,29 +36,45 @@ ControlOption = Annotated[
     typer.Option(
         "--control",
         metavar="PCT",
-        help="native: also measure `before` slowed by PCT per cent, which must be found.",
+        rich_help_panel=NATIVE,
+        help="Also measure `before` slowed by PCT per cent, which must be found.",
     ),
 ]
 MaxLaunchesOption = Annotated[
     int | None,
     typer.Option(
-        min=1, metavar="N", help="With --until-stable: no more than these; else 4 x --launches."
+        min=1,
+        metavar="N",
+        rich_help_panel=CONTINUE,
+        help="With --until-stable: no more than these; else 4 x --launches.",
     ),
 ]
 MaxMinutesOption = Annotated[
     float | None,
-    typer.Option(min=0, metavar="M", help="With --until-stable: no new launch after them."),
+    typer.Option(
+        min=0,
+        metavar="M",
+        rich_help_panel=CONTINUE,
+        help="With --until-stable: no new launch after them.",
+    ),
 ]
 ResumeOption = Annotated[
     str | None,
     typer.Option(metavar="RUN", help="Go on with an interrupted run, or `last`; as it was asked."),
 ]
 DiscardOption = Annotated[
-    str | None, typer.Option(metavar="RUN", help="Remove what an interrupted run has left.")
+    str | None,
+    typer.Option(
+        metavar="RUN", rich_help_panel=CONTINUE, help="Remove what an interrupted run has left."
+    ),
 ]
 CellOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE|-", help="Do a cell of `ream plan`; `-` is standard input."),
+    typer.Option(
+        metavar="FILE|-",
+        rich_help_panel=CONTINUE,
+        help="Do a cell of `ream plan`; `-` is standard input.",
+    ),
 ]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress, no steps: results and errors only.")

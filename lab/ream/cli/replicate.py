@@ -21,6 +21,7 @@ from ream.cli.app import (
     chosen_seed,
     runs_dir,
 )
+from ream.cli.helped import IMPORT, HelpAllOption, Sectioned
 from ream.cli.onward import QuietOption
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.folders import names
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ream.replicate.plan import Plan
 
 
-@app.command()
+@app.command(cls=Sectioned)
 def replicate(
     tables: Annotated[
         list[str] | None,
@@ -49,8 +50,9 @@ def replicate(
     stage: Annotated[
         Literal["auto", "native", "vm", "live"],
         typer.Option(
-            help="auto: for each line the best that there is here: whole kernels where KVM runs"
-            " guests, else the kernel's objects in a program, else the running kernel."
+            help="Where lines are measured. auto takes for each line the best there is here: whole"
+            " kernels where KVM runs guests, else the kernel's objects in a program, else the"
+            " running kernel."
         ),
     ] = "auto",
     records: Annotated[
@@ -80,20 +82,28 @@ def replicate(
         ),
     ] = None,
     table_id: Annotated[
-        str | None, typer.Option("--id", help="With --import: the table's name.")
+        str | None, typer.Option("--id", rich_help_panel=IMPORT, help="The table's name.")
     ] = None,
     experiment: Annotated[
         str | None,
-        typer.Option(help="With --import: whose table it is, where its layout does not say."),
+        typer.Option(
+            rich_help_panel=IMPORT, help="Whose table it is, where its layout does not say."
+        ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="With --import: the mail's subject.")] = None,
-    author: Annotated[str | None, typer.Option(help="With --import: who published it.")] = None,
+    title: Annotated[
+        str | None, typer.Option(rich_help_panel=IMPORT, help="The mail's subject.")
+    ] = None,
+    author: Annotated[
+        str | None, typer.Option(rich_help_panel=IMPORT, help="Who published it.")
+    ] = None,
     machine: Annotated[
-        str | None, typer.Option(help="With --import: where it was measured.")
+        str | None, typer.Option(rich_help_panel=IMPORT, help="Where it was measured.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With --import: replace the file that -o names.")
+        bool,
+        typer.Option("--force", rich_help_panel=IMPORT, help="Replace the file that -o names."),
     ] = False,
+    _help_all: HelpAllOption = False,
 ) -> None:
     """Say whether published tables hold here: each line published and measured, and a verdict.
 

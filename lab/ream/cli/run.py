@@ -37,6 +37,7 @@ from ream.cli.guest import (
     QemuOption,
     guest_options,
 )
+from ream.cli.helped import NATIVE, VM, HelpAllOption, Sectioned
 from ream.cli.onward import (
     CellOption,
     ControlOption,
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from ream.session.request import Request
 
 
-@app.command()
+@app.command(cls=Sectioned)
 def run(
     context: typer.Context,
     experiment: ExperimentArgument = None,
@@ -69,9 +70,9 @@ def run(
     stage: Annotated[
         Literal["native", "vm", "live"] | None,
         typer.Option(
-            help="native: the kernel's objects in a plain program, at full speed; vm: whole"
-            " kernels in QEMU; live: the kernel this machine runs. Unless given, the one"
-            " that its file says, else native.",
+            help="In a plain program, in QEMU, or on this kernel. native: the kernel's objects in"
+            " a plain program, at full speed; vm: whole kernels in QEMU; live: the kernel that this"
+            " machine runs. Unless given, the one that its file says, else native.",
             show_default=False,
         ),
     ] = None,
@@ -86,13 +87,18 @@ def run(
     verify_minutes: Annotated[
         float,
         typer.Option(
-            metavar="MIN", min=0, help="native: try random mixtures so long before timing."
+            metavar="MIN",
+            min=0,
+            rich_help_panel=NATIVE,
+            help="Try random mixtures for so many minutes before timing.",
         ),
     ] = 0.0,
     measure_anyway: Annotated[
         bool,
         typer.Option(
-            "--measure-anyway", help="native: also a series that changes nothing that a row runs."
+            "--measure-anyway",
+            rich_help_panel=NATIVE,
+            help="Also measure a series that changes nothing that a row executes.",
         ),
     ] = False,
     tree: TreeOption = None,
@@ -108,13 +114,18 @@ def run(
         bool | None,
         typer.Option(
             "--icount/--no-icount",
-            help="vm under TCG: count instructions (the default there), or tell emulated times.",
+            rich_help_panel=VM,
+            help="Under TCG: count instructions (the default there), or print emulated times.",
             show_default=False,
         ),
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="vm: every boot and every rebind even where they only count."),
+        typer.Option(
+            "--full",
+            rich_help_panel=VM,
+            help="Every boot and every rebind even where they only count.",
+        ),
     ] = False,
     cpus: CpusOption = None,
     memory: MemoryOption = None,
@@ -130,6 +141,7 @@ def run(
     cell: CellOption = None,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
+    _help_all: HelpAllOption = False,
 ) -> None:
     """Measure an experiment here: before, published and ours side by side, every sample verified.
 

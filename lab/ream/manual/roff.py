@@ -48,7 +48,7 @@ def _lines(page: Page, every: Sequence[Page]) -> Iterator[str]:
             yield f".BR {_text(title(other))} (1)"
             yield f"{_text(other.short)}."
     yield from _words("ARGUMENTS", [word for word in page.words if word.is_argument])
-    yield from _words("OPTIONS", [word for word in page.words if not word.is_argument])
+    yield from _options([word for word in page.words if not word.is_argument])
     if page.exits:
         yield from _terms("EXIT STATUS", page.exits)
     if not page.name:
@@ -61,6 +61,13 @@ def _lines(page: Page, every: Sequence[Page]) -> Iterator[str]:
         yield f".BR {_text(title(other))} (1){',' if number + 1 < len(others) else ''}"
 
 
+def _options(words: Sequence[Word]) -> Iterator[str]:
+    yield from _words("OPTIONS", [word for word in words if word.section is None])
+    for section in dict.fromkeys(word.section for word in words if word.section):
+        yield f".SS {_text(section)}"
+        yield from _list([(word.shown, word.says) for word in words if word.section == section])
+
+
 def _words(heading: str, words: Sequence[Word]) -> Iterator[str]:
     if words:
         yield from _terms(heading, [(word.shown, word.says) for word in words])
@@ -68,6 +75,10 @@ def _words(heading: str, words: Sequence[Word]) -> Iterator[str]:
 
 def _terms(heading: str, terms: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield f".SH {heading}"
+    yield from _list(terms)
+
+
+def _list(terms: Sequence[tuple[str, str]]) -> Iterator[str]:
     for term, says in terms:
         yield ".TP"
         yield f".B {_text(term)}"

@@ -23,6 +23,8 @@ class Word:
     """What may be typed for it; none of an argument."""
     takes_value: bool
     is_argument: bool
+    section: str | None = None
+    """Under which heading of `--help-all` it stands; None: with the common ones."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def _word(param: Any, context: Any) -> Word:
         names=() if is_argument else (*param.opts, *param.secondary_opts),
         takes_value=not is_argument and not param.is_flag and not param.count,
         is_argument=is_argument,
+        section=getattr(param, "rich_help_panel", None),
     )
 
 

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Help of a command with many options: a screen of the common ones, and all of them by section."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+ALL = "--help-all"
+
+VM = "Options of the vm stage"
+NATIVE = "Options of the native stage"
+CONTINUE = "How long a run goes on, and how it is continued"
+IMPORT = "Options of --import"
+OTHER = "Other options"
+
+
+def panel_of(param: Any) -> str | None:
+    """The section that an option stands in; None: it is among those that most people need."""
+    return getattr(param, "rich_help_panel", None)
+
+
+class Sectioned(TyperCommand):
+    """A command whose `--help` is one screen, while `--help-all` shows every option.
+
+    The common options are those without a `rich_help_panel`; the others stand under theirs.
+    """
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the first paragraph, the arguments and the common options, a line each."""
+        first, *_ = (self.help or "").split("\n\n")
+        self.format_usage(ctx, formatter)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(" ".join(first.split()))
+        common = [param for param in self.get_params(ctx) if panel_of(param) is None]
+        lines = [record for param in common if (record := param.get_help_record(ctx)) is not None]
+        widest = max(len(words) for words, _ in lines)
+        room = formatter.width - formatter.current_indent - widest - 4
+        with formatter.section(f"Most used (every option: ream {self.name} {ALL})"):
+            formatter.write_dl([(words, _shortened(says, room)) for words, says in lines], widest)
+
+    def print_all(self, ctx: Any) -> None:
+        """Print the help with every option."""
+        formatter = ctx.make_formatter()
+        super().format_help(ctx, formatter)
+        typer.echo(formatter.getvalue().rstrip("\n"))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write all parameters, section by section."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                plain = "Arguments" if param.param_type_name == "argument" else "Options"
+                sections.setdefault(panel_of(param) or plain, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _shortened(text: str, room: int) -> str:
+    """As many whole clauses of a text as there is room for, or its first words."""
+    if len(text) <= room:
+        return text
+    heads = [text.partition(end)[0] for end in (". ", "; ", ": ", ", ")]
+    fitting = [head for head in heads if len(head) < room]
+    if fitting:
+        return max(fitting, key=len).rstrip(".") + "."
+    return text[: room - 3].rpartition(" ")[0] + "..."
+
+
+def _show_all(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        command: Any = context.command
+        command.print_all(context)
+        raise typer.Exit
+
+
+HelpAllOption = Annotated[
+    bool,
+    typer.Option(
+        ALL, callback=_show_all, is_eager=True, help="Show every option, by stage, and exit."
+    ),
+]

@@ -162,16 +162,6 @@ def test_compare_pools_and_says_whether_runs_differ(said: Ream) -> None:
     assert value["runs"] == [name(2), name(1)]
 
 
-def test_compare_refuses_what_is_unlike(said: Ream, runs: Path) -> None:
-    written(runs, 3, run={"stage": "vm"})
-    found = said("compare", "last", "last-1")
-    assert (found.code, found.out) == (2, "")
-    assert "stage: vm in one, native in the other" in found.err
-    assert "--force" in found.err
-    assert said("compare", "last", "last-1", "--force").code == 0
-    assert said("compare", "last").code == 2
-
-
 @pytest.mark.usefixtures("runs")
 def test_export_writes_lines_for_others(said: Ream) -> None:
     found = said("export", "--format", "csv")

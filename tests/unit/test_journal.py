@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ream.errors import BadUsage, CannotRunHere
 from ream.record import journal as journal_module
 from ream.record.journal import JOURNAL, Journal, holds_a_round
+from ream.session.plan import check_guests
 
 
 def opened(directory: Path) -> Journal:
@@ -68,9 +69,9 @@ def test_a_decision_is_made_once(tmp_path: Path) -> None:
     assert journal.settle("rows", [1]) == [1]
     again = reopened(journal, tmp_path)
     assert again.settle("rows", [2]) == [1]
-    again.agree("guests", "KVM")
-    with pytest.raises(BadUsage, match="guests: it was KVM when the run began and is TCG now"):
-        again.agree("guests", "TCG")
+    check_guests(again, "KVM")
+    with pytest.raises(BadUsage, match="guests: KVM when it began, TCG now"):
+        check_guests(again, "TCG")
     again.close()
 
 

@@ -93,7 +93,7 @@ OF_RECORDS = [
     (of_guest(qemu="QEMU 9"), "QEMU: QEMU 7 QEMU 9", "flag", "flag"),
     (of_guest(cpus=2), "CPUs of a guest: 1 2", "flag", "flag"),
     # What is not said, as by an older record, is never taken for the same.
-    ({"row": {}}, None, None, None),  # neither bytes_of
+    ({"run": {"rows": [{"row": "fsdax", "params": PARAMS}]}}, None, None, None),
     (
         {"row": {"bytes_of": "map", "params": {**PARAMS, "threads": 2}}},
         "threads of fsdax: not said 2",

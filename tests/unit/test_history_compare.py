@@ -2,6 +2,7 @@
 """Like with like: what is refused, what is flagged, and what is pooled."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,25 @@ def test_where_a_kernel_gave_up_the_ratio_is_of_the_time_for_all_of_it(tmp_path:
     assert ratios_of(record)["row", "published"].ratio == pytest.approx(0.6)
 
 
-def test_a_broken_sample_is_named(tmp_path: Path) -> None:
-    record = written(tmp_path, launches=2, rounds=1)
-    with (record.path / "samples.jsonl").open("a") as file:
-        file.write('{"row": ')
-    with pytest.raises(ReamError, match=r"samples\.jsonl:17: not a sample"):
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda text: text + '{"row": ', r"samples\.jsonl:193: not a sample"),
+        (lambda _: "", "0 samples of fsdax before, run.json has 24: the record is damaged"),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-8]), "22 samples of devdax before"),
+        (
+            lambda text: text.replace('"verified": true', '"verified": false', 1),
+            "is not verified; no number of this record counts",
+        ),
+    ],
+)
+def test_samples_that_are_damaged_or_wrong_make_no_ratio(
+    tmp_path: Path, damage: Callable[[str], str], said: str
+) -> None:
+    record = written(tmp_path)
+    path = record.path / "samples.jsonl"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ReamError, match=said):
         ratios_of(record)
 
 
@@ -104,25 +119,6 @@ def test_over_machines_the_machine_is_the_replicate(tmp_path: Path) -> None:
     assert ream.pooled is not None
     assert (ream.nr_machines, len(ream.pooled.per_launch)) == (2, 2)
     assert "pooled of 2 machines" in comparison.text(found)
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_samples_that_were_cut_between_two_lines_are_no_ratio(tmp_path: Path, whole: bool) -> None:
-    record = written(tmp_path, 1)
-    samples = record.path / "samples.jsonl"
-    lines = [] if whole else samples.read_text().splitlines(keepends=True)[:-8]
-    samples.write_text("".join(lines))
-    said = "0 samples of fsdax before" if whole else "22 samples of devdax before"
-    with pytest.raises(ReamError, match=f"{said}, run.json has 24: the record is damaged"):
-        ratios_of(record)
-
-
-def test_a_sample_that_is_not_verified_makes_no_ratio(tmp_path: Path) -> None:
-    record = written(tmp_path)
-    path = record.path / "samples.jsonl"
-    path.write_text(path.read_text().replace('"verified": true', '"verified": false', 1))
-    with pytest.raises(ReamError, match="is not verified; no number of this record counts"):
-        ratios_of(record)
 
 
 def test_a_comparison_is_plain_text_whatever_a_record_says(tmp_path: Path) -> None:

@@ -263,33 +263,20 @@ def test_rows_are_taken_from_whichever_experiment_has_them() -> None:
     ]
 
 
-def _recorded(runs: Path, cell: str | None, machine: str | None, name: str = "20260101") -> None:
-    path = runs / name
-    path.mkdir(parents=True)
-    (path / "run.json").write_text('{"schema": 1}')
-    receipt = {"schema": 1, "machine": {"id": machine}, "settings": {"cell": cell}}
-    (path / "receipt.json").write_text(json.dumps(receipt))
-
-
 def test_a_cell_is_done_where_this_machine_has_its_record(cell: Cell, tmp_path: Path) -> None:
     assert done(cell, tmp_path / "none", "me") is None
-    _recorded(tmp_path, cell.id, "me", "2")
+    for name, machine in (("1", None), ("2", "me"), ("3", "damaged")):
+        receipt = {"schema": 1, "machine": {"id": machine}, "settings": {"cell": cell.id}}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text('{"schema": 1}')
+        text = json.dumps(receipt)
+        (tmp_path / name / "receipt.json").write_text(text[: -1 if name == "3" else None])
     found = done(cell, tmp_path, "me")
     assert isinstance(found, Record)
     assert found.path == tmp_path / "2"
-    assert done(cell, tmp_path, "another") is None
+    for other in ("another", "damaged", None):  # a machine without an id is not known again
+        assert done(cell, tmp_path, other) is None
     assert done(cells_of(rows=("small-256MB",), seed=6)[0], tmp_path, "me") is None
-
-
-def test_what_a_machine_without_an_id_has_done_is_not_known(cell: Cell, tmp_path: Path) -> None:
-    _recorded(tmp_path, cell.id, None)
-    assert done(cell, tmp_path, None) is None
-
-
-def test_a_damaged_record_is_not_a_cell_that_is_done(cell: Cell, tmp_path: Path) -> None:
-    _recorded(tmp_path, cell.id, "me")
-    (tmp_path / "20260101/receipt.json").write_text('{"schema": 1, "mach')
-    assert done(cell, tmp_path, "me") is None
 
 
 def test_a_plan_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

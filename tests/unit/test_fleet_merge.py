@@ -3,9 +3,7 @@
 
 import json
 import math
-import random
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +14,11 @@ from history_world import kernel, machine, written
 from ream.errors import BadUsage
 from ream.experiment import named
 from ream.fleet.cell import Cell
-from ream.fleet.merge import Found, Merge, Merged, merge_records, read_records
+from ream.fleet.merge import Merge, merge_records, read_records
 from ream.fleet.plan import Wish, plan_cells
 from ream.fleet.render import render
-from ream.measure.across import pooled
-from ream.measure.statistics import Estimate, over_launches
 from ream.paths import CHECKOUT
-from ream.record.record import Record
 from ream.width import WIDEST
-
-NR_RUNS = 2000
-LAUNCH_SD = 0.03
-MACHINE_SD = 0.10
-TRUTH = 0.5
 
 
 def on(name: str, **changes: Any) -> dict[str, Any]:
@@ -248,65 +238,9 @@ def test_json_has_what_the_table_has_and_unknown_is_null(tmp_path: Path) -> None
     assert "cannot be said" in render(merge, again="")
 
 
-def test_counts_that_are_the_same_everywhere_are_said_to_be(tmp_path: Path) -> None:
-    for number, name in enumerate("ab"):
-        written(tmp_path, number, sd=0, unit="instructions", receipt=on(name))
-    merge = merge_records(read_records([tmp_path]))
-    assert [one.differ for row in merge.rows for one in row.variants] == [False] * 6
-
-
 def test_the_shipped_records_can_be_merged() -> None:
     # Each by itself: a series that was mended between two of them forbids more.
     paths = [path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json")]
     merges = [merge_records(read_records([path])) for path in paths]
     assert all(merge.damaged == () and render(merge, again="") for merge in merges)
     assert sum(len(merge.rows) for merge in merges) > 100
-
-
-def made_up(by_machine: Mapping[str, Sequence[float]]) -> Found:
-    """Records of one row by their launches' log ratios, without files."""
-    row = {"row": "r", "title": "t", "unit": "ns", "better": "lower", "params": {}}
-    records, ratios = [], {}
-    for name, logs in by_machine.items():
-        run = {"experiment": "zone-device", "stage": "native", "run": name, "rows": [row]}
-        receipt = {"machine": {"id": name}, "benchmark": "b", "kernel": {}}
-        records.append(Record(Path(name), run, receipt))
-        estimate = over_launches(logs)
-        assert estimate is not None
-        ratios[name, name] = {("r", "ream"): estimate}
-    return Found(tuple(records), ratios, ())
-
-
-def drawn(draw: random.Random, machine_sd: float) -> Merged:
-    by_machine = {}
-    for name in "abcde":
-        own = draw.gauss(math.log(TRUTH), machine_sd)
-        by_machine[name] = [draw.gauss(own, LAUNCH_SD) for _ in range(8)]
-    (row,) = merge_records(made_up(by_machine)).rows
-    return row.variants[0]
-
-
-def covers(estimate: Estimate) -> bool:
-    assert estimate.low is not None
-    assert estimate.high is not None
-    return estimate.low <= TRUTH <= estimate.high
-
-
-def test_the_interval_over_machines_covers_the_truth_and_one_over_launches_would_not() -> None:
-    draw = random.Random(7)
-    over_machines, over_all_launches, found = 0, 0, 0
-    for _ in range(NR_RUNS):
-        one = drawn(draw, MACHINE_SD)
-        over_machines += covers(one.whole)
-        over_all_launches += covers(pooled(one.by_machine.values()))
-        found += one.differ is True
-    assert 0.93 <= over_machines / NR_RUNS <= 0.97
-    assert over_all_launches / NR_RUNS < 0.70
-    assert found / NR_RUNS > 0.95
-
-
-def test_machines_that_are_alike_are_rarely_said_to_differ() -> None:
-    draw = random.Random(8)
-    ones = [drawn(draw, 0.0) for _ in range(NR_RUNS // 2)]
-    assert 0.93 <= sum(covers(one.whole) for one in ones) / len(ones) <= 0.97
-    assert sum(one.differ is True for one in ones) / len(ones) <= 0.07

@@ -50,14 +50,23 @@ def written(
     path = runs / name
     path.mkdir(parents=True)
     (path / "samples.jsonl").write_text("".join(sample.to_json() + "\n" for sample in samples))
-    summary = _run(name, rows, truth, unit=unit, nr_launches=launches, rounds=rounds) | dict(
-        run or {}
-    )
-    (path / RUN).write_text(json.dumps(summary))
+    summary = _run(name, rows, truth, unit=unit, nr_launches=launches, rounds=rounds)
+    (path / RUN).write_text(json.dumps(summary | dict(run or {})))
     (path / RECEIPT).write_text(json.dumps(_receipt() | dict(receipt or {})))
     for text in ("table.txt", "letter.txt"):
         (path / text).write_text("as printed\n")
     return Record.load(name, runs)
+
+
+def unwritten(number: int = 1, **otherwise: Any) -> Record:
+    """A record without files: as `written` makes it, but for what the receipt says otherwise.
+
+    run: what run.json says otherwise; row: what its only row does.
+    """
+    name = RUN_ID.format(number=number)
+    run = _run(name, ROWS[:1], TRUTH, unit="ns", nr_launches=8, rounds=3)
+    run["rows"][0] |= otherwise.pop("row", {})
+    return Record(Path(name), run | otherwise.pop("run", {}), _receipt() | otherwise)
 
 
 def _samples(

@@ -88,20 +88,3 @@ def test_what_cannot_be_meant_is_exit_2(ream: Ream, words: tuple[str, ...]) -> N
     found = ream("check", "last", *words)
     assert (found.code, found.out) == (2, "")
     assert "Traceback" not in found.err
-
-
-def test_unlike_runs_are_refused_unless_forced(ream: Ream, runs: Path) -> None:
-    written(runs, 5, receipt={"benchmark": "ffff"})
-    found = ream("check", "last", "--baseline", name(1))
-    assert found.code == 2
-    assert "benchmark: ffff in one, 0123456789ab in the other" in found.err
-    assert "--force" in found.err
-    assert ream("check", "last", "--baseline", name(1), "--force").code == 0
-
-
-def test_a_damaged_sample_is_no_verdict(ream: Ream, runs: Path) -> None:
-    path = runs / name(2) / "samples.jsonl"
-    path.write_bytes(path.read_bytes()[:-9])
-    found = ream("check", name(2), "--baseline", name(1))
-    assert (found.code, found.out) == (6, "")
-    assert "samples.jsonl:192: not a sample" in found.err

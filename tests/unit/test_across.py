@@ -148,3 +148,17 @@ def test_what_cannot_be_said_of_runs_is_not_said() -> None:
     assert chance_of_alike([counts(0.1, 0.1, 0.1), counts(0.2, 0.2, 0.2)]) == 0
     assert chance_of_alike([estimate([0.1, 0.1]), estimate([0.2, 0.2])]) == 0
     assert chance_of_alike([estimate([0.1, 0.1]), estimate([0.1, 0.2])]) is not None
+
+
+def test_the_interval_over_machines_covers_the_truth_and_one_over_launches_would_not() -> None:
+    draw = random.Random(7)
+    nr_times, covered = 1000, [0, 0]
+    for _ in range(nr_times):
+        own = [math.exp(draw.gauss(0, 0.1)) for _ in range(5)]
+        machines = {str(n): drawn(draw, 8, ratio=ratio, sd=0.03) for n, ratio in enumerate(own)}
+        for n, one in enumerate((over_machines(machines), pooled(machines.values()))):
+            assert one.low is not None
+            assert one.high is not None
+            covered[n] += one.low <= 1 <= one.high
+    assert 0.93 <= covered[0] / nr_times <= 0.97
+    assert covered[1] / nr_times < 0.70

@@ -14,7 +14,7 @@ from ream.paths import CHECKOUT, EXPERIMENTS
 PLURAL = re.compile(r" (?:boot|cell|channel|commit|host|launche|patche|record|round|row|sample)s\b")
 
 NEVER_ONE = {
-    ("lab/ream/cells/plan.py", "len(cells)"),  # more than a plan may have
+    ("lab/ream/fleet/plan.py", "len(cells)"),  # more than a plan may have
     ("lab/ream/kernel/variant.py", "len(patches)"),
     ("lab/ream/measure/whole.py", "nr"),
     ("lab/ream/published.py", "len(found)"),

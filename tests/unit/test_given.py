@@ -8,11 +8,11 @@ import pytest
 
 from experiments.deferred_init.rows import DeferredInit, DeferredInitRow
 from experiments.zone_device.rows import ZoneDevice
-from ream.cells.cell import read_cell
-from ream.cells.plan import Wish, plan_cells
-from ream.cells.run import request_of
 from ream.errors import BadUsage
 from ream.experiment import given, named
+from ream.fleet.cell import read_cell
+from ream.fleet.plan import Wish, plan_cells
+from ream.fleet.run import request_of
 
 DEFERRED = named("deferred-init")
 DEVICES = named("zone-device")

@@ -195,13 +195,24 @@ def test_samples_that_end_in_a_line_are_told_and_the_record_is_listed(runs: Path
     assert "samples.jsonl:16: not a sample" in entry.faults(runs / name(2))[0]
 
 
-def test_a_fault_in_the_middle_of_the_samples_is_found_when_all_is_read(runs: Path) -> None:
+@pytest.mark.parametrize(
+    ("at", "left", "said"),
+    [
+        (2, '{"row": 1}\n', "samples.jsonl:3: not a sample"),
+        (15, "", "run.json has 2: the record is damaged"),
+    ],
+)
+def test_a_fault_anywhere_in_the_samples_is_found_when_all_is_read(
+    runs: Path, at: int, left: str, said: str
+) -> None:
     path = runs / name(2) / "samples.jsonl"
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join((*lines[:2], '{"row": 1}\n', *lines[3:])))
+    path.write_text("".join((*lines[:at], left, *lines[at + 1 :])))
     (fault,) = entry.faults(runs / name(2))
-    assert "samples.jsonl:3: not a sample" in fault
-    assert entry.faults(runs / name(1)) == ()
+    assert said in fault
+    (runs / name(1) / "table.txt").unlink()
+    assert entry.faults(runs / name(1)) == ("table.txt missing; `ream report` makes it again",)
+    assert entry.faults(runs / name(3)) == ()
 
 
 def test_half_a_surrogate_pair_in_a_record_hides_no_record(runs: Path, db: Path) -> None:
@@ -216,18 +227,6 @@ def test_half_a_surrogate_pair_in_a_record_hides_no_record(runs: Path, db: Path)
     assert look(runs, notes, index=db) == found
     assert rebuild(runs, lambda _done, _of: None, index=db) == found
     assert notes == []
-
-
-def test_samples_that_are_missing_are_found_when_all_is_read(runs: Path) -> None:
-    path = runs / name(2) / "samples.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-4]))
-    (fault,) = entry.faults(runs / name(2))
-    assert fault.endswith("run.json has 2: the record is damaged")
-
-
-def test_a_missing_table_can_be_made_again_and_is_said(runs: Path) -> None:
-    (runs / name(1) / "table.txt").unlink()
-    assert entry.faults(runs / name(1)) == ("table.txt missing; `ream report` makes it again",)
 
 
 def test_a_record_that_vanishes_meanwhile_is_not_listed(
@@ -274,36 +273,23 @@ def no_table(db: Path) -> None:
         connection.execute("DROP TABLE record")
 
 
-def directory(db: Path) -> None:
-    db.unlink()
-    db.mkdir()
-
-
 @pytest.mark.parametrize(
-    "damage", [garbage, garbage_in_the_middle, later_version, other_words, no_table, directory]
+    "damage", [garbage, garbage_in_the_middle, later_version, other_words, no_table]
 )
-def test_a_damaged_index_is_one_line_and_changes_no_answer(
+def test_a_damaged_index_is_one_line_changes_no_answer_and_is_made_anew(
     runs: Path, db: Path, damage: Callable[[Path], None]
 ) -> None:
     whole = look(runs, Notes(), index=db)
     damage(db)
-    notes = Notes()
-    assert look(runs, notes, index=db) == whole
-    assert len(notes) == 1
-    assert notes[0].startswith(f"{db}: ")
-    assert "\n" not in notes[0]
-
-
-@pytest.mark.parametrize(
-    "damage", [garbage, garbage_in_the_middle, later_version, other_words, no_table, Path.unlink]
-)
-def test_a_damaged_index_is_made_anew(runs: Path, db: Path, damage: Callable[[Path], None]) -> None:
-    whole = look(runs, Notes(), index=db)
-    damage(db)
+    said = Notes()
+    assert look(runs, said, index=db) == whole
+    assert len(said) == 1
+    assert said[0].startswith(f"{db}: ")
+    assert "\n" not in said[0]
     assert rebuild(runs, NONE_READ, index=db) == whole
-    notes = Notes()
-    assert look(runs, notes, index=db) == whole
-    assert notes == []
+    silent = Notes()
+    assert look(runs, silent, index=db) == whole
+    assert silent == []
 
 
 def test_an_older_index_is_made_anew_by_the_next_look(runs: Path, db: Path) -> None:
@@ -349,7 +335,9 @@ def test_an_index_that_another_process_holds_is_one_line_and_changes_no_answer(
 
 def test_an_index_that_cannot_be_written_is_one_line(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for place in (tmp_path / "file" / "history.sqlite", Path("/proc/none/history.sqlite")):
+    (tmp_path / "directory").mkdir()
+    proc = Path("/proc/none/history.sqlite")
+    for place in (tmp_path / "file/history.sqlite", tmp_path / "directory", proc):
         notes = Notes()
         assert names(look(runs, notes, index=place)) == NEWEST_FIRST
         assert len(notes) == 1

@@ -2,17 +2,15 @@
 """Like with like: what is refused, what is flagged, and what is pooled."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from history_world import kernel, machine, series, written
+from history_world import kernel, machine, written
 from ream.errors import BadUsage, ReamError
 from ream.history import comparison
 from ream.history.compare import compare
-from ream.history.like import MOST_SAID, differences, machine_key, refuse_unlike
 from ream.history.ratios import ratios_of
 from ream.paths import CHECKOUT
 from ream.record.record import Record
@@ -58,101 +56,26 @@ def test_where_a_kernel_gave_up_the_ratio_is_of_the_time_for_all_of_it(tmp_path:
     assert ratios_of(record)["row", "published"].ratio == pytest.approx(0.6)
 
 
-def test_a_broken_sample_is_named(tmp_path: Path) -> None:
-    record = written(tmp_path, launches=2, rounds=1)
-    with (record.path / "samples.jsonl").open("a") as file:
-        file.write('{"row": ')
-    with pytest.raises(ReamError, match=r"samples\.jsonl:17: not a sample"):
-        ratios_of(record)
-
-
-def test_the_same_run_again_is_alike(tmp_path: Path) -> None:
-    assert differences(written(tmp_path, 1), written(tmp_path, 2)) == ()
-
-
-def changed_row(record: Record, **changes: Any) -> dict[str, Any]:
-    first, *others = record.run["rows"]
-    return {"rows": [{**first, **changes}, *others]}
-
-
 @pytest.mark.parametrize(
-    ("run", "what", "row"),
+    ("damage", "said"),
     [
-        ({"experiment": "fork"}, "experiment", None),
-        ({"stage": "vm"}, "stage", None),
-        ({"unit": "instructions"}, "unit of fsdax", "fsdax"),
-        ({"params": {"order": 9, "type": "FS_DAX", "nr_pages": 65536}}, "order of fsdax", "fsdax"),
-    ],
-)
-def test_numbers_of_different_things_are_refused(
-    tmp_path: Path, run: Mapping[str, Any], what: str, row: str | None
-) -> None:
-    one = written(tmp_path, 1)
-    other = written(tmp_path, 2, run=run if row is None else changed_row(one, **run))
-    (found,) = differences(one, other)
-    assert (found.what, found.gravity, found.row) == (what, "refuse", row)
-    with pytest.raises(BadUsage, match=f"are not alike: {what}: "):
-        refuse_unlike([one, other], "--force")
-
-
-@pytest.mark.parametrize(
-    ("receipt", "whats"),
-    [
-        ({"machine": machine(id="other")}, {"machine"}),
-        ({"machine": machine(cpu="Newer CPU", kernel="6.13")}, {"CPU", "running kernel"}),
-        ({"machine": machine(id=None)}, {"machine"}),
-        ({"kernel": kernel(tree_key="ef" * 32)}, {"tree"}),
-        ({"kernel": kernel(compiler="gcc 14")}, {"compiler"}),
-        ({"kernel": kernel(config_sha256="00" * 32)}, {"configuration"}),
+        (lambda text: text + '{"row": ', r"samples\.jsonl:193: not a sample"),
+        (lambda _: "", "0 samples of fsdax before, run.json has 24: the record is damaged"),
+        (lambda text: "".join(text.splitlines(keepends=True)[:-8]), "22 samples of devdax before"),
         (
-            {"kernel": kernel(variants={"before": [], "published": series("a"), "ream": []})},
-            {"series of ream"},
+            lambda text: text.replace('"verified": true', '"verified": false', 1),
+            "is not verified; no number of this record counts",
         ),
-        ({"benchmark": None}, {"benchmark"}),
-        ({"guest": {"accel": None, "qemu": "QEMU 9"}}, {"QEMU"}),
     ],
 )
-def test_what_may_matter_is_flagged(
-    tmp_path: Path, receipt: Mapping[str, Any], whats: set[str]
+def test_samples_that_are_damaged_or_wrong_make_no_ratio(
+    tmp_path: Path, damage: Callable[[str], str], said: str
 ) -> None:
-    found = differences(written(tmp_path, 1), written(tmp_path, 2, receipt=receipt))
-    assert {one.what for one in found} == whats
-    assert {one.gravity for one in found} == {"flag"}
-
-
-def test_a_series_is_the_same_if_its_diffs_are_however_it_was_sent(tmp_path: Path) -> None:
-    def sent(letter: str, diff: str | None) -> dict[str, Any]:
-        entries = [{**one, **({"diff_id": diff} if diff else {})} for one in series(letter)]
-        return {"kernel": kernel(variants={"before": [], "published": [], "ream": entries})}
-
-    first = written(tmp_path, 1, receipt=sent("b", "dd" * 32))
-    again = written(tmp_path, 2, receipt=sent("c", "dd" * 32))
-    assert not differences(first, again)
-    assert all(line.why_not is None for line in compare([first, again]).lines)
-    changed = written(tmp_path, 3, receipt=sent("b", "ee" * 32))
-    assert [one.what for one in differences(first, changed)] == ["series of ream"]
-    older, other = (written(tmp_path, n, receipt=sent(a, None)) for n, a in ((4, "b"), (5, "c")))
-    assert not differences(first, older)
-    assert [one.what for one in differences(first, other)] == ["series of ream"]
-
-
-def test_another_benchmark_or_accelerator_is_refused(tmp_path: Path) -> None:
-    other = written(tmp_path, 2, receipt={"benchmark": "ffff", "guest": {"accel": "tcg"}})
-    found = differences(written(tmp_path, 1), other)
-    assert {one.what for one in found if one.gravity == "refuse"} == {"benchmark", "accelerator"}
-
-
-def test_a_parameter_that_only_a_younger_record_has_is_flagged(tmp_path: Path) -> None:
-    one = written(tmp_path, 1)
-    params = {**one.run["rows"][0]["params"], "threads": 2}
-    (found,) = differences(one, written(tmp_path, 2, run=changed_row(one, params=params)))
-    assert (found.what, found.gravity) == ("threads of fsdax", "flag")
-
-
-def test_records_that_name_no_machine_are_told_apart_by_its_description(tmp_path: Path) -> None:
-    old = [written(tmp_path, number, receipt={"machine": machine(id=None)}) for number in (1, 2)]
-    assert machine_key(old[0]) == machine_key(old[1])
-    assert [str(one) for one in differences(*old)] == ["machine's id: not said in either"]
+    record = written(tmp_path)
+    path = record.path / "samples.jsonl"
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ReamError, match=said):
+        ratios_of(record)
 
 
 def test_launches_of_runs_on_a_machine_are_pooled(tmp_path: Path) -> None:
@@ -198,47 +121,6 @@ def test_over_machines_the_machine_is_the_replicate(tmp_path: Path) -> None:
     assert "pooled of 2 machines" in comparison.text(found)
 
 
-def test_a_record_without_a_machine_id_is_not_pooled_as_one_machine_more(tmp_path: Path) -> None:
-    old = written(tmp_path, 1, receipt={"machine": machine(id=None)})
-    found = compare([old, written(tmp_path, 2)])
-    assert {line.pooled for line in found.lines} == {None}
-    assert all(line.chance is not None for line in found.lines)
-    text = comparison.text(found)
-    assert "not pooled: one has no machine id: one machine or two is not known" in text
-    assert "differs   machine: no id in [1], feedc0ffee00 in [2]" in text
-    far = written(tmp_path, 3, run={"receipt": {**old.run["receipt"], "machine": "Another CPU"}})
-    assert all(line.pooled is not None for line in compare([old, far]).lines)
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_samples_that_were_cut_between_two_lines_are_no_ratio(tmp_path: Path, whole: bool) -> None:
-    record = written(tmp_path, 1)
-    samples = record.path / "samples.jsonl"
-    lines = [] if whole else samples.read_text().splitlines(keepends=True)[:-8]
-    samples.write_text("".join(lines))
-    said = "0 samples of fsdax before" if whole else "22 samples of devdax before"
-    with pytest.raises(ReamError, match=f"{said}, run.json has 24: the record is damaged"):
-        ratios_of(record)
-
-
-def test_a_sample_that_is_not_verified_makes_no_ratio(tmp_path: Path) -> None:
-    record = written(tmp_path)
-    path = record.path / "samples.jsonl"
-    path.write_text(path.read_text().replace('"verified": true', '"verified": false', 1))
-    with pytest.raises(ReamError, match="is not verified; no number of this record counts"):
-        ratios_of(record)
-
-
-def test_of_many_runs_that_are_not_alike_few_differences_are_named(tmp_path: Path) -> None:
-    runs = [written(tmp_path, n, run={"stage": f"stage {n}"}) for n in range(1, 8)]
-    with pytest.raises(BadUsage) as found:
-        compare(runs)
-    lines = str(found.value).splitlines()
-    assert len(lines) == MOST_SAID + 2
-    assert lines[-2] == "and 13 more differences of this kind"
-    assert "--force" in lines[-1]
-
-
 def test_a_comparison_is_plain_text_whatever_a_record_says(tmp_path: Path) -> None:
     other = written(tmp_path, 2, receipt={"kernel": kernel(compiler="gcc \x1b[31m\u202e")})
     text = comparison.text(compare([written(tmp_path, 1), other]))
@@ -246,25 +128,31 @@ def test_a_comparison_is_plain_text_whatever_a_record_says(tmp_path: Path) -> No
     assert text.replace("\n", "").isprintable()
 
 
-def test_variants_of_other_patches_or_trees_are_not_pooled(tmp_path: Path) -> None:
-    other = kernel(variants={"before": [], "published": series("a"), "ream": series("c")})
-    found = compare([written(tmp_path, 1), written(tmp_path, 2, receipt={"kernel": other})])
-    pooled = {line.variant: line.pooled for line in found.lines}
-    assert pooled["ream"] is None
-    assert pooled["published"] is not None
-    assert "not pooled: its series is not the same in all runs" in comparison.text(found)
-    tree = kernel(tree_key="ef" * 32)
-    found = compare([written(tmp_path, 3), written(tmp_path, 4, receipt={"kernel": tree})])
-    assert {line.why_not for line in found.lines} == {"the tree is not the same in all runs"}
-
-
-def test_unlike_runs_are_compared_only_by_force(tmp_path: Path) -> None:
-    runs = [written(tmp_path, 1), written(tmp_path, 2, receipt={"benchmark": "ffff"})]
+def test_unlike_runs_are_compared_only_by_force_and_other_code_is_not_pooled(
+    tmp_path: Path,
+) -> None:
+    other = {"benchmark": "ffff", "kernel": kernel(tree_key="ef" * 32)}
+    runs = [written(tmp_path, 1), written(tmp_path, 2, receipt=other)]
     with pytest.raises(BadUsage, match="(?s)benchmark: .*--force compares them all the same"):
         compare(runs)
-    assert "UNLIKE    benchmark: 0123456789ab in [1], ffff in [2]" in comparison.text(
-        compare(runs, force=True)
+    found = compare(runs, force=True)
+    text = comparison.text(found)
+    assert "UNLIKE    benchmark: 0123456789ab in [1], ffff in [2]" in text
+    assert "differs   tree: " in text
+    assert {line.pooled for line in found.lines} == {None}
+    assert "not pooled: tree: linux-source-6.12 6.12.117-1 (abababababab) in one, " in text
+    said = comparison.to_object(found)["unlike"][0]
+    assert (said["what"], said["first"], said["gravity"]) == ("benchmark", "0123456789ab", "refuse")
+
+
+def test_where_it_may_be_one_machine_or_two_nothing_is_pooled(tmp_path: Path) -> None:
+    found = compare(
+        [written(tmp_path, 1, receipt={"machine": machine(id=None)}), written(tmp_path, 2)]
     )
+    assert {line.pooled for line in found.lines} == {None}
+    assert all(line.chance is not None for line in found.lines)
+    text = comparison.text(found)
+    assert "not pooled: one has no machine id: one machine or two is not known" in text
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from kcidb_io.schema import LATEST
 
 from history_world import kernel, series, written
+from ream.compare.alike import differences
+from ream.compare.facts import of_record
 from ream.errors import BadUsage, ReamError
 from ream.history import entry, export, flat
 from ream.history.compare import compare
 from ream.history.kcidb import patchset_hash, to_kcidb
-from ream.history.like import differences
 from ream.kernel.series import load_series
 from ream.paths import CHECKOUT, SERIES
 from ream.record.record import Record
@@ -248,7 +249,7 @@ def test_whatever_a_record_says_nothing_but_a_clear_error_comes_of_it(
         return
     other = Record.load(str(next((tmp_path / "other").iterdir())), runs)
     for use in (
-        lambda: differences(changed, other),
+        lambda: differences("compare", of_record(changed), of_record(other)),
         lambda: compare([changed, other], force=True),
         lambda: list(flat.results(changed)),
         lambda: list(flat.samples(changed)),

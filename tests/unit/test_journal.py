@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,8 @@ from hypothesis import strategies as st
 from ream.errors import BadUsage, CannotRunHere
 from ream.record import journal as journal_module
 from ream.record.journal import JOURNAL, Journal, holds_a_round
+from ream.session import vm
+from ream.session.plan import check_guests
 
 
 def opened(directory: Path) -> Journal:
@@ -68,9 +72,20 @@ def test_a_decision_is_made_once(tmp_path: Path) -> None:
     assert journal.settle("rows", [1]) == [1]
     again = reopened(journal, tmp_path)
     assert again.settle("rows", [2]) == [1]
-    again.agree("guests", "KVM")
-    with pytest.raises(BadUsage, match="guests: it was KVM when the run began and is TCG now"):
-        again.agree("guests", "TCG")
+    again.close()
+
+
+def test_a_run_goes_on_with_the_guests_that_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = opened(tmp_path)
+    check_guests(journal, "KVM")
+    again = reopened(journal, tmp_path)
+    check_guests(again, "KVM")
+    monkeypatch.setattr(vm, "planned", lambda *_: SimpleNamespace(setting="TCG"))
+    record, nothing = cast(Any, SimpleNamespace(journal=again)), cast(Any, None)
+    with pytest.raises(BadUsage, match="guests: KVM when it began, TCG now"):
+        vm.measure_vm(nothing, nothing, work=tmp_path, record=record, reporter=nothing)
     again.close()
 
 

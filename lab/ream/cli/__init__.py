@@ -9,7 +9,7 @@ from ream.cli import (  # noqa: I001
     history,  # noqa: F401
     check,  # noqa: F401
     export,  # noqa: F401
-    cells,  # noqa: F401
+    fleet,  # noqa: F401
     look,  # noqa: F401
     shell,  # noqa: F401
     comfort,  # noqa: F401

@@ -182,11 +182,9 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
     Raises BadUsage if there is no such run, and what running raises.
     """
     if chosen == "cell":
-        from ream.cells.run import run_cell  # noqa: PLC0415
-
-        run_cell(
+        _do_cell(
             given["cell"],
-            output=output,
+            output,
             as_json=given["as_json"],
             dry_run=given["dry_run"],
             quiet=given["quiet"],
@@ -216,6 +214,21 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
         dry_run=given["dry_run"],
         quiet=given["quiet"],
     )
+
+
+def _do_cell(cell: str, output: Path | None, *, as_json: bool, dry_run: bool, quiet: bool) -> None:
+    from ream.cli.run import print_summary, run_request  # noqa: PLC0415
+    from ream.fleet.run import asked  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+    from ream.record.record import Record  # noqa: PLC0415
+    from ream.report.contract import Summary  # noqa: PLC0415
+
+    found = asked(cell, output=output, step=Reporter(quiet=quiet).step, dry_run=dry_run)
+    if isinstance(found, Record):
+        summary = Summary.from_object(found.run, source=str(found.path))
+        print_summary(summary, as_json=as_json)
+    else:
+        run_request(found, as_json=as_json, dry_run=dry_run, quiet=quiet)
 
 
 def _refuse_running(partial: Path) -> None:

@@ -59,6 +59,7 @@ from ream.folders import given_file
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
+    from ream.report.contract import Summary
     from ream.session.request import Request
 
 
@@ -236,7 +237,6 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
     from dataclasses import replace  # noqa: PLC0415
 
     from ream.progress import Reporter  # noqa: PLC0415
-    from ream.report import table  # noqa: PLC0415
     from ream.session.dry_run import plan_text  # noqa: PLC0415
     from ream.session.run import run_session  # noqa: PLC0415
 
@@ -246,13 +246,20 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
     reporter = Reporter(quiet=quiet)
     request = replace(request, command=request.command or _repeat(request.seed))
     outcome = run_session(request, reporter)
-    if as_json:
-        print(json.dumps(outcome.summary.to_object(), indent=1))
-    else:
-        sys.stdout.write(table.render(outcome.summary))
+    print_summary(outcome.summary, as_json=as_json)
     reporter.step(f"record: {outcome.path}")
     if outcome.summary.wrong:
         raise VerificationFailed("\n".join(outcome.summary.wrong_words()))
+
+
+def print_summary(summary: "Summary", *, as_json: bool) -> None:
+    """The table of a run, or its object."""
+    from ream.report import table  # noqa: PLC0415
+
+    if as_json:
+        print(json.dumps(summary.to_object(), indent=1))
+    else:
+        sys.stdout.write(table.render(summary))
 
 
 def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:

@@ -12,13 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ream.compare.alike import Difference, differences
+from ream.compare.facts import of_record
+from ream.compare.pool import refuse_unlike
 from ream.errors import BadUsage
 from ream.experiment import is_copy
-from ream.history import like
 from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
 from ream.measure.across import Change
 from ream.measure.statistics import Estimate, t_quantile
+from ream.record.parts import machine_line, rows_of, run_id
 from ream.record.record import Record
 
 Word = Literal["pass", "fail", "inconclusive", "skip"]
@@ -61,7 +64,7 @@ class Gate:
     machine: str
     limit_pct: float
     cases: tuple[Case, ...]
-    unlike: tuple[like.Difference, ...]
+    unlike: tuple[Difference, ...]
     """In what the baseline (a) and the run (b) differ."""
 
     @property
@@ -108,31 +111,31 @@ def gate(
     Raises BadUsage if the runs' numbers are of different things (unless `force`), if one is the
     other, or if there is no variant of that name or no ratio at all.
     """
-    if like.run_id(now) == like.run_id(baseline):
-        raise BadUsage(f"{like.run_id(now)} is its own baseline: give another run")
+    if run_id(now) == run_id(baseline):
+        raise BadUsage(f"{run_id(now)} is its own baseline: give another run")
     if not force:
-        like.refuse_unlike((now, baseline), "--force judges them all the same")
+        refuse_unlike((now, baseline), "--force judges them all the same")
     ours, theirs = ratios_of(now), ratios_of(baseline)
     for record, ratios in ((now, ours), (baseline, theirs)):
         if not ratios:
-            raise BadUsage(f"{like.run_id(record)} has no ratio to before: nothing to check")
+            raise BadUsage(f"{run_id(record)} has no ratio to before: nothing to check")
     for name in variants:
         if not any(variant == name for _, variant in (*ours, *theirs)):
             known = dict.fromkeys(variant for _, variant in (*ours, *theirs))
             raise BadUsage(f"--variant {name!r}: neither run has it; there is {', '.join(known)}")
     unit = {**units(baseline), **units(now)}
-    asked = like.rows_of(now)
+    asked = rows_of(now)
     places = [
         place
         for place in dict.fromkeys((*theirs, *ours))
         if (place[1] in variants if variants else not is_copy(place[1]))
     ]
     return Gate(
-        run=like.run_id(now),
-        baseline=like.run_id(baseline),
+        run=run_id(now),
+        baseline=run_id(baseline),
         experiment=str(now.run.get("experiment")),
         stage=str(now.run.get("stage")),
-        machine=like.machine_line(now),
+        machine=machine_line(now),
         limit_pct=limit_pct,
         cases=(
             *(
@@ -143,7 +146,7 @@ def gate(
             ),
             *_rows_without(now, baseline, {row for row, _ in (*ours, *theirs)}),
         ),
-        unlike=like.differences(baseline, now),
+        unlike=differences("compare", of_record(baseline), of_record(now)),
     )
 
 
@@ -202,7 +205,7 @@ def percent(ratio: float) -> str:
 def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Iterator[Case]:
     """Rows of which neither run has a ratio, named all the same: nothing vanishes from a gate."""
     having = set(having)
-    rows = like.rows_of(baseline) | like.rows_of(now)
+    rows = rows_of(baseline) | rows_of(now)
     for name, row in rows.items():
         if name not in having:
             reason = row.get("skipped") or "no ratio to before in either run"

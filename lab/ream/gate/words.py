@@ -7,7 +7,6 @@ from typing import Any
 
 from ream.gate.gate import Case, Gate, Word, percent
 from ream.history.comparison import estimate_object, rounded
-from ream.history.like import Difference
 from ream.record.record import SCHEMA
 from ream.report import case, junit, ktap
 from ream.report.case import plain
@@ -22,6 +21,7 @@ SAID: Mapping[Word, str] = {
     "pass": "within the limit",
     "skip": "not compared",
 }
+SIDES = ("in the baseline", "now")
 FEW = 0.01
 AT_THE_LIMIT = 0.025
 """Of cases whose truth is the limit itself, those whose 95 % interval is beyond it."""
@@ -43,9 +43,9 @@ def _lines(gate: Gate) -> Iterator[str]:
         subsequent_indent=" " * 12,
     )
     for unlike in gate.unlike:
-        word = "UNLIKE" if unlike.gravity == "refuse" else "differs"
+        word = "UNLIKE" if unlike.refuses else "differs"
         yield from textwrap.wrap(
-            f"  {word:10}{_difference(unlike)}", width(), subsequent_indent=" " * 12
+            f"  {word:10}{unlike.said(*SIDES)}", width(), subsequent_indent=" " * 12
         )
     yield ""
     for one in gate.cases:
@@ -56,10 +56,6 @@ def _lines(gate: Gate) -> Iterator[str]:
         )
     yield ""
     yield from textwrap.wrap(f"{WORDS[gate.word]}: {in_short(gate)}", width())
-
-
-def _difference(one: Difference) -> str:
-    return str(one) if one.a == one.b else f"{one.what}: {one.a} in the baseline, {one.b} now"
 
 
 def in_short(gate: Gate) -> str:
@@ -123,7 +119,7 @@ def to_object(gate: Gate) -> dict[str, Any]:
 def to_ktap(gate: Gate) -> str:
     comments = [
         f"{gate.run} against {gate.baseline}, at most {gate.limit_pct:g} % slower",
-        *(f"differs: {_difference(one)}" for one in gate.unlike),
+        *(f"differs: {one.said(*SIDES)}" for one in gate.unlike),
         in_short(gate),
     ]
     return ktap.render([_case(one) for one in gate.cases], comments)

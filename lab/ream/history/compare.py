@@ -8,11 +8,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ream.compare import pool
+from ream.compare.alike import Difference, differences
+from ream.compare.facts import of_record
 from ream.errors import BadUsage
-from ream.history import like
 from ream.history.ratios import Place, ratios_of, units
-from ream.measure import across
+from ream.measure.across import chance_of_alike
 from ream.measure.statistics import Estimate, outstanding, over_launches
+from ream.record.parts import machine_key, machine_line, rows_of, run_id
 from ream.record.record import Record
 
 LEAST = 2
@@ -52,7 +55,7 @@ class Unlike:
     """In what a run differs from the first, though both may be compared."""
 
     run: str
-    differences: tuple[like.Difference, ...]
+    differences: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -74,25 +77,26 @@ def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
     Raises BadUsage for fewer than two, for one given twice, for runs without any ratio, and,
     unless `force`, for runs whose numbers are of different things.
     """
-    names = [like.run_id(record) for record in records]
+    names = [run_id(record) for record in records]
     if len(records) < LEAST:
         raise BadUsage(f"it takes two runs to compare, there is {len(records)}")
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise BadUsage(f"{twice[0]} is named twice: a run agrees with itself")
     if not force:
-        like.refuse_unlike(records, "--force compares them all the same")
+        pool.refuse_unlike(records, "--force compares them all the same")
     ratios = [ratios_of(record) for record in records]
     if not any(ratios):
         raise BadUsage(f"none of {', '.join(names)} has a ratio to before: nothing to compare")
+    first = of_record(records[0])
     return Compared(
         runs=tuple(names),
         experiment=str(records[0].run.get("experiment")),
         stage=str(records[0].run.get("stage")),
-        machines={like.machine_key(record): like.machine_line(record) for record in records},
+        machines={machine_key(record): machine_line(record) for record in records},
         unlike=tuple(
-            Unlike(like.run_id(other), found)
+            Unlike(run_id(other), found)
             for other in records[1:]
-            if (found := like.differences(records[0], other))
+            if (found := differences("compare", first, of_record(other)))
         ),
         lines=tuple(_judged(_lines(records, ratios))),
         missing=_missing(records),
@@ -113,55 +117,25 @@ def _lines(records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]
 
 def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) -> Line:
     row, variant = place
-    by_machine: dict[str, list[Estimate]] = {}
-    for record, estimate in having:
-        by_machine.setdefault(like.machine_key(record), []).append(estimate)
     estimates = [estimate for _, estimate in having]
     records = [record for record, _ in having]
-    other_code = _not_to_pool(records, variant)
-    why_not = other_code or _unknown_machine(records)
+    runs = tuple(
+        OfRun(run_id(record), machine_key(record), estimate) for record, estimate in having
+    )
+    other_code = pool.why_not_pooled(records, variant)
+    why_not = other_code or pool.unknown_machine(records)
+    several = not other_code and len(estimates) >= LEAST
     return Line(
         row=row,
         variant=variant,
         unit=unit,
-        runs=tuple(
-            OfRun(like.run_id(record), like.machine_key(record), estimate)
-            for record, estimate in having
-        ),
-        pooled=None
-        if why_not
-        else across.over_machines({key: across.pooled(its) for key, its in by_machine.items()}),
-        nr_machines=len(by_machine),
-        chance=None if other_code else across.chance_of_alike(estimates),
-        over_runs=None
-        if other_code or len(estimates) < LEAST
-        else over_launches([math.log(one.ratio) for one in estimates]),
+        runs=runs,
+        pooled=None if why_not else pool.pooled((one.machine, one.estimate) for one in runs).whole,
+        nr_machines=len({one.machine for one in runs}),
+        chance=None if other_code else chance_of_alike(estimates),
+        over_runs=over_launches([math.log(one.ratio) for one in estimates]) if several else None,
         why_not=why_not,
     )
-
-
-def _not_to_pool(records: Sequence[Record], variant: str) -> str | None:
-    """That the variant is not the same code in all of them: then there is nothing to pool."""
-    kernels = [like.part(one.receipt, "kernel") for one in records]
-    if len({*like.told_apart([like.part(one, "variants").get(variant) for one in kernels])}) > 1:
-        return "its series is not the same in all runs"
-    trees = {str(one.get("tree_key")) for one in kernels}
-    return "the tree is not the same in all runs" if len(trees) > 1 else None
-
-
-def _unknown_machine(records: Sequence[Record]) -> str | None:
-    """That a record without a machine's id may be of the same machine as one that has an id.
-
-    Their launches would be one machine's, or stand for two: these are two different numbers.
-    """
-    keys: dict[str, set[str]] = {}
-    for record in records:
-        keys.setdefault(like.machine_line(record), set()).add(like.machine_key(record))
-    unsure = any(
-        like.machine_id(record) is None and len(keys[like.machine_line(record)]) > 1
-        for record in records
-    )
-    return "one has no machine id: one machine or two is not known" if unsure else None
 
 
 def _judged(lines: Iterable[Line]) -> Iterator[Line]:
@@ -173,10 +147,10 @@ def _judged(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _missing(records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
-    rows = [like.rows_of(record) for record in records]
+    rows = [rows_of(record) for record in records]
     every = dict.fromkeys(name for its in rows for name in its)
     return {
-        like.run_id(record): lacking
+        run_id(record): lacking
         for record, its in zip(records, rows, strict=True)
         if (lacking := tuple(name for name in every if name not in its))
     }

@@ -7,7 +7,6 @@ from typing import Any
 
 from ream.counted import counted
 from ream.history.compare import Compared, Line
-from ream.history.like import Difference
 from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
 from ream.report.case import plain
@@ -32,8 +31,8 @@ def text(compared: Compared) -> str:
     for unlike in compared.unlike:
         number = compared.runs.index(unlike.run) + 1
         for one in unlike.differences:
-            word = "UNLIKE" if one.gravity == "refuse" else "differs"
-            lines += _wrapped(word, _difference(one, number))
+            word = "UNLIKE" if one.refuses else "differs"
+            lines += _wrapped(word, one.said("in [1]", f"in [{number}]"))
     for run, rows in compared.missing.items():
         number = compared.runs.index(run) + 1
         lines += _wrapped("not in", f"[{number}]: {', '.join(rows)}")
@@ -46,12 +45,6 @@ def text(compared: Compared) -> str:
     differing = sum(line.differ is True for line in compared.lines)
     lines += ["", *_wrapped("in short", _in_short(compared, differing))]
     return "".join(f"{plain(line)}\n" for line in lines)
-
-
-def _difference(one: Difference, number: int) -> str:
-    if one.a == one.b:
-        return str(one)
-    return f"{one.what}: {one.a} in [1], {one.b} in [{number}]"
 
 
 def _in_short(compared: Compared, differing: int) -> str:

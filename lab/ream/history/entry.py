@@ -14,9 +14,9 @@ from pydantic import Field, ValidationError
 
 from ream.errors import ReamError
 from ream.experiment import BEFORE, is_copy
-from ream.history import like
 from ream.history.ratios import lines
 from ream.record.packed import lines_of, place_of
+from ream.record.parts import machine_key
 from ream.record.record import LETTER, RECEIPT, RUN, SAMPLES, TABLE, Record, changed
 from ream.record.sums import SUMS, missing
 from ream.report.contract import RowResult, Summary
@@ -190,7 +190,7 @@ def _entry(record: Record) -> Entry:
         run=record.path.name,
         experiment=summary.experiment,
         stage=summary.stage,
-        machine=like.machine_key(record),
+        machine=machine_key(record),
         machine_line=summary.receipt.machine,
         tree=summary.receipt.tree,
         benchmark=_text(record.receipt.get("benchmark")),

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, cast
 
-from ream.history import like
+from ream.compare.facts import series_ids
 from ream.history.entry import started
 from ream.history.ratios import COUNTED, lines, units
+from ream.record.parts import machine_key, part, variants_of
 from ream.record.record import RUN, Record
 from ream.report.contract import Compaction, Result, RowResult, Summary
 
@@ -165,11 +166,11 @@ def results(record: Record) -> Iterator[Flat]:
     """
     summary = Summary.from_object(record.run, source=str(record.path / RUN))
     own = of_run(record, summary)
-    variants = like.part(like.part(record.receipt, "kernel"), "variants")
+    variants = variants_of(record)
     for row in summary.rows:
         of_row = _row(row)
         for name, result in row.variants.items():
-            series = like.series_ids(variants.get(name)) if variants.get(name) else None
+            series = str(series_ids(variants[name])) if variants.get(name) else None
             its = _variant(result, counted=row.unit == COUNTED)
             yield {**own, **of_row, "variant": name, "series": series, **its}
 
@@ -201,7 +202,7 @@ def samples(record: Record) -> Iterator[Flat]:
 
 
 def of_run(record: Record, summary: Summary) -> Flat:
-    kernel = like.part(record.receipt, "kernel")
+    kernel = part(record.receipt, "kernel")
     began = started(summary.run)
     receipt = summary.receipt
     return {
@@ -209,7 +210,7 @@ def of_run(record: Record, summary: Summary) -> Flat:
         "started": None if began is None else began.isoformat(),
         "experiment": summary.experiment,
         "stage": summary.stage,
-        "machine": like.machine_key(record),
+        "machine": machine_key(record),
         "machine_line": receipt.machine,
         "benchmark": _text(record.receipt.get("benchmark")),
         "tree": receipt.tree,

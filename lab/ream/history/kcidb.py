@@ -14,8 +14,8 @@ from typing import Any
 
 from ream.counted import counted
 from ream.errors import BadUsage
-from ream.history import like
 from ream.history.entry import started
+from ream.record.parts import machine_key, part, variants_of
 from ream.record.record import RUN, Record
 from ream.report.contract import Result, RowResult, Summary
 
@@ -61,13 +61,13 @@ def to_kcidb(records: Iterable[Record], origin: str) -> bytes:
 
 def _variants(record: Record, summary: Summary) -> dict[str, None]:
     """Every variant that was built or measured."""
-    built = like.part(like.part(record.receipt, "kernel"), "variants")
+    built = variants_of(record)
     measured = (name for row in summary.rows for name in row.variants)
     return dict.fromkeys((*built, *measured))
 
 
 def _checkout(record: Record, variant: str, origin: str) -> Object:
-    kernel = like.part(record.receipt, "kernel")
+    kernel = part(record.receipt, "kernel")
     patches = _patches(record, variant)
     patchset = patchset_hash([str(patch.get("sha256")) for patch in patches])
     tree = str(kernel.get("tree_key") or kernel.get("tree"))
@@ -90,7 +90,7 @@ def _checkout(record: Record, variant: str, origin: str) -> Object:
 
 def _patches(record: Record, variant: str) -> list[Mapping[str, Any]]:
     """All patches of a variant's series, in the order in which they were applied."""
-    series = like.part(like.part(record.receipt, "kernel"), "variants").get(variant)
+    series = variants_of(record).get(variant)
     return [patch for one in _objects(series) for patch in _objects(one.get("patches"))]
 
 
@@ -110,7 +110,7 @@ def patchset_hash(digests: Iterable[str]) -> str:
 
 
 def _build(record: Record, summary: Summary, variant: str, checkout: Mapping[str, Any]) -> Object:
-    kernel = like.part(record.receipt, "kernel")
+    kernel = part(record.receipt, "kernel")
     return {
         "id": _build_id(summary, variant, str(checkout["origin"])),
         "checkout_id": checkout["id"],
@@ -136,7 +136,7 @@ def _tests(record: Record, summary: Summary, origin: str) -> Iterator[Object]:
     environment = {
         "comment": _plain(summary.receipt.machine),
         "misc": {
-            "machine": like.machine_key(record),
+            "machine": machine_key(record),
             "guest": summary.receipt.guest or "none",
             "benchmark": str(record.receipt.get("benchmark") or "unknown"),
         },

@@ -10,12 +10,12 @@ from typing import Any
 from ream.counted import counted
 from ream.errors import ReamError
 from ream.experiment import BEFORE
-from ream.history import like
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate
 from ream.record.packed import lines_of
+from ream.record.parts import part, rows_of
 from ream.record.record import RUN, SAMPLES, Record
 from ream.report.compaction import alike
 
@@ -65,15 +65,15 @@ def _numbers(record: Record) -> dict[Place, int]:
     """How many samples run.json has of each row and variant."""
     return {
         (name, variant): number
-        for name, row in like.rows_of(record).items()
-        for variant, its in like.part(row, "variants").items()
+        for name, row in rows_of(record).items()
+        for variant, its in part(row, "variants").items()
         if isinstance(its, Mapping) and isinstance(number := its.get("rounds"), int)
     }
 
 
 def units(record: Record) -> dict[str, str]:
     """The unit of each row: `ns`, or `instructions` that are counted."""
-    return {name: str(row.get("unit")) for name, row in like.rows_of(record).items()}
+    return {name: str(row.get("unit")) for name, row in rows_of(record).items()}
 
 
 def ratios_of(record: Record) -> Mapping[Place, Estimate]:
@@ -109,7 +109,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
 
 def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
     """The order in which run.json has a row's variants; samples are in a drawn one."""
-    order = list(like.part(like.rows_of(record).get(row, {}), "variants"))
+    order = list(part(rows_of(record).get(row, {}), "variants"))
     return lambda name: (order.index(name) if name in order else len(order), name)
 
 

@@ -15,12 +15,12 @@ from typing import Any
 from ream.errors import ReamError
 from ream.experiment.registry import revived
 from ream.folders import TABLES
-from ream.history import like
 from ream.history.ratios import Line, lines, ratios_of
 from ream.measure import statistics
 from ream.measure.compaction import Compacted
 from ream.measure.sample import BESIDE, Sample
 from ream.published import load_tables
+from ream.record.parts import part, rows_of
 from ream.record.receipt import Receipt, anonymous
 from ream.record.record import PLAN, RUN, SUMMED, Record, read_object
 from ream.report.contract import Summary
@@ -160,9 +160,9 @@ def _short(value: object) -> str:
 def _of_parts(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
     """What can be made of samples alone: the medians, numbers and ratios of every variant."""
     ratios = ratios_of(record)
-    for row, its in like.rows_of(record).items():
+    for row, its in rows_of(record).items():
         samples = [line.sample for line in taken if line.sample.row == row]
-        for name, stored in like.part(its, "variants").items():
+        for name, stored in part(its, "variants").items():
             level = statistics.level(samples, name)
             if level is None or not isinstance(stored, Mapping):
                 continue

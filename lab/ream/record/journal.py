@@ -112,11 +112,6 @@ class Journal:
         self._settled[name] = json.loads(json.dumps(value))
         self._write(_decision(name, self._settled[name]))
 
-    def agree(self, name: str, value: str) -> None:
-        """Raise BadUsage if something is not as it was when the run began."""
-        if (before := self.settle(name, value)) != value:
-            raise BadUsage(unlike(name, before, value))
-
     def close(self) -> None:
         """Close the file; what it says stays readable."""
         with suppress(OSError):
@@ -176,14 +171,6 @@ def holds_a_round(directory: Path) -> bool:
         likely = (line for line in lines_of(directory / JOURNAL) if b'"whole"' in line)
         return any((entry := _entry(line)) and "whole" in entry for line in likely)
     return False
-
-
-def unlike(name: str, before: object, now: object) -> str:
-    """Why a run cannot go on: what is another than when it began."""
-    return (
-        f"{name}: it was {before} when the run began and is {now} now; its rounds would not be"
-        " like those there are, so begin a new run"
-    )
 
 
 def _mark(piece: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from ream.compare import facts
+from ream.compare.alike import Facts, Thing, check, differences
 from ream.errors import BadUsage
 from ream.experiment import Experiment
 from ream.experiment.registry import revived
@@ -22,7 +24,7 @@ from ream.kernel.source import LATEST
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
 from ream.paths import SERIES as SHIPPED
-from ream.record.journal import unlike
+from ream.record.journal import Journal
 from ream.record.packed import content_of
 from ream.record.partial import read_plan, run_of
 from ream.record.receipt import anonymous
@@ -155,10 +157,18 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
 
 def check_basis(partial: Path, now: Basis) -> None:
     """Raise BadUsage, naming both values, if an unfinished record's rounds are of another basis."""
-    plan = read_plan(partial)
-    for name, value in now.fields().items():
-        if (before := plan.get(name)) != value:
-            raise BadUsage(unlike(name, before, value))
+    _check(facts.of_basis(read_plan(partial)), facts.of_basis(now.fields()))
+
+
+def check_guests(journal: Journal, now: str) -> None:
+    """Raise BadUsage if the guests of a run that goes on would not be those that it began with."""
+    guests = Thing("guests")
+    _check({guests: journal.settle("guests", now)}, {guests: now})
+
+
+def _check(then: Facts, now: Facts) -> None:
+    head = "the run cannot go on, begin a new one"
+    check("resume", then, now, sides=("when it began", "now"), head=head)
 
 
 def _of(adapter: TypeAdapter[T], value: object) -> T:
@@ -191,25 +201,25 @@ def _patch(fields: Mapping[str, Any]) -> Patch:
 
 def _check_series(plan: Mapping[str, Any], request: Request) -> None:
     """Raise BadUsage unless the patches kept are the plan's, and this checkout's are the same."""
-    kept = {variant.name: variant for variant in request.variants}
-    planned = {
-        name: [(one["name"], one["id"]) for one in series]
-        for name, series in plan["variants"].items()
-    }
-    here = {name: [(one.name, one.id) for one in its.series] for name, its in kept.items()}
-    for name in planned | here:
-        if planned.get(name) != here.get(name):
-            raise BadUsage(unlike(f"variant {name}", planned.get(name), here.get(name)))
-    for folders in request.experiment.variants.values():
-        for folder in folders:
-            one = load_series(SHIPPED / folder, name=folder.replace("/", "-"))
-            kept_here = {
-                s.diff_id: s.id for v in request.variants for s in v.series if s.name == one.name
-            }
-            # Another text round the same diffs is the same kernel.
-            if kept_here and one.diff_id not in kept_here:
-                ids = ", ".join(sorted(kept_here.values()))
-                raise BadUsage(unlike(f"series {one.name}", ids, one.id))
+    planned: dict[Thing, object] = {}
+    kept: dict[Thing, object] = {}
+    for name, entries in plan["variants"].items():
+        planned[Thing("series", name)] = facts.series_ids(entries)
+    for variant in request.variants:
+        kept.update(facts.series(variant.name, variant.series))
+    _check(planned, kept)
+    for folder in (one for its in request.experiment.variants.values() for one in its):
+        here = load_series(SHIPPED / folder, name=folder.replace("/", "-"))
+        # Variants of single patches have others of that name: one of them has to be it.
+        then = [
+            facts.series(here.name, [one])
+            for variant in request.variants
+            for one in variant.series
+            if one.name == here.name
+        ]
+        now = facts.series(here.name, [here])
+        if then and all(differences("resume", one, now) for one in then):
+            _check(then[0], now)
 
 
 def _short(path: Path) -> str:

@@ -29,6 +29,7 @@ from ream.session.guests import (
     prepare,
 )
 from ream.session.kept import kept_boots
+from ream.session.plan import check_guests
 from ream.session.request import GuestOptions, Measured, Request
 from ream.stage.boots import Boot
 from ream.stage.qemu import Machine
@@ -142,7 +143,7 @@ def measure_vm(
 ) -> Measured:
     """Build the kernels and boot them in turn; raises what building and booting raise."""
     its = planned(request, lambda options: choose_setting(options, request.cache))
-    record.journal.agree("guests", str(its.setting))
+    check_guests(record.journal, str(its.setting))
     for why, names in by_reason(its.skipped).items():
         reporter.step(f"{', '.join(names)}: not run: {why}")
     if not its.rows:

@@ -12,9 +12,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from ream.cells.cell import ID_DIGITS, Cell
 from ream.counted import counted
 from ream.errors import BadUsage
+from ream.fleet.cell import ID_DIGITS, Cell
 
 Form = Literal["jsonl", "parallel", "tmt", "sbatch"]
 
@@ -186,7 +186,7 @@ def _tmt(layout: Layout) -> Iterator[tuple[str, str]]:
 def _fill(name: str, words: Mapping[str, Any]) -> str:
     import jinja2  # noqa: PLC0415 # takes longer than reading a plan
 
-    text = resources.files("ream.cells").joinpath("emitted", f"{name}.j2").read_text("utf-8")
+    text = resources.files("ream.fleet").joinpath("emitted", f"{name}.j2").read_text("utf-8")
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

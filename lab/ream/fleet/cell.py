@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
@@ -19,6 +19,7 @@ from ream.experiment import IMPLIED, Stage
 from ream.experiment.shape import MAX_LAUNCHES
 from ream.kernel.series import Patch, Series, load_series
 from ream.paths import SERIES
+from ream.session.request import GuestOptions
 from ream.values import Folder, Name, Scalar, Sealed, Tuple, Value, faults
 from ream.variants import Variant
 
@@ -67,17 +68,10 @@ class SeriesWanted(Value):
     """Of the user's, in no folder of ours."""
 
     def series(self) -> Series:
-        """Its patches, as this checkout has them; raises BadUsage if they are not the wanted."""
+        """Its patches, as this checkout has them; raises BadUsage if it has none."""
         if self.folder is None:
-            found = Series(self.name, tuple(one.patch() for one in self.patches or ()))
-        else:
-            found = load_series(SERIES / self.folder, name=self.name)
-        if found.id != self.id:
-            raise BadUsage(
-                f"series {self.name} is {self.id[:ID_DIGITS]} in the plan, "
-                f"{found.id[:ID_DIGITS]} in this checkout"
-            )
-        return found
+            return Series(self.name, tuple(one.patch() for one in self.patches or ()))
+        return load_series(SERIES / self.folder, name=self.name)
 
 
 class TreeWanted(Value):
@@ -87,18 +81,6 @@ class TreeWanted(Value):
     key: str | None = None
     """None: whichever the host has; `ream merge` then refuses to pool two."""
     version: str | None = None
-
-
-class GuestWanted(Value):
-    """How the guests of the vm stage are wanted, as session.request.GuestOptions has it."""
-
-    accel: Literal["auto", "kvm", "tcg"] = "auto"
-    icount: bool | None = None
-    full: bool = False
-    keep_rounds: bool = False
-    keep_launches: bool = False
-    cpus: int | None = None
-    memory_bytes: int | None = None
 
 
 class Cell(Value):
@@ -123,7 +105,7 @@ class Cell(Value):
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     seed: int = Field(ge=0)
     threads: int | None = Field(default=None, ge=1)
-    guest: GuestWanted | None = None
+    guest: GuestOptions | None = None
     repeat: int = Field(default=0, ge=0)
     machines: int = Field(default=1, ge=1)
     """How many machines it is wanted from."""
@@ -184,7 +166,7 @@ def read_cell(text: str, *, where: str) -> Cell:
             f"{found}; plan a new one"
         )
     try:
-        return Cell.model_validate(fields)
+        return Cell.model_validate_json(json.dumps(fields))  # in JSON a list may be a tuple
     except ValidationError as cause:
         raise faults(f"{where}: cell {asked}", cause) from cause
 

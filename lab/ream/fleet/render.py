@@ -4,8 +4,8 @@
 import textwrap
 from collections.abc import Iterator
 
-from ream.cells.merge import Merge, Merged, MergedRow, Missing
 from ream.counted import counted
+from ream.fleet.merge import Merge, Merged, MergedRow, Missing
 from ream.measure.statistics import Estimate
 from ream.report.numbers import fit
 from ream.width import table_line, width

@@ -12,11 +12,11 @@ from pathlib import Path
 import fmf
 import pytest
 
-from ream.cells.cell import Cell, read_cells
-from ream.cells.emit import Form, Layout, again, emit, parse_hosts, title, write
-from ream.cells.plan import Wish, plan_cells
 from ream.errors import BadUsage
 from ream.experiment import named
+from ream.fleet.cell import Cell, read_cells
+from ream.fleet.emit import Form, Layout, again, emit, parse_hosts, title, write
+from ream.fleet.plan import Wish, plan_cells
 
 FORMS: tuple[Form, ...] = ("jsonl", "parallel", "tmt", "sbatch")
 

@@ -2,27 +2,31 @@
 """Cells: one line that says all there is to do, and notices what would do something else."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.cells.cell import SCHEMA, Cell, id_of, read_cell, read_cells
-from ream.cells.plan import Wish, plan_cells
-from ream.cells.run import done, request_of
+from ream import __version__
 from ream.errors import BadUsage
-from ream.experiment import load, named
-from ream.paths import CHECKOUT, EXPERIMENTS
+from ream.experiment import named
+from ream.fleet.cell import SCHEMA, Cell, id_of, read_cell, read_cells
+from ream.fleet.plan import Wish, plan_cells
+from ream.fleet.run import check_tree, done, request_of
+from ream.folders import names
+from ream.paths import CHECKOUT
 from ream.record.record import Record
 
 PATCH = CHECKOUT / "tests/native/patches/no-change.patch"
 STAGES = [
-    (path.stem, stage)
-    for path in sorted(EXPERIMENTS.glob("*.toml"))
+    (name, stage)
+    for name in names()
     for stage in ("native", "vm", "live")
-    if any(row.stage == stage for row in load(path).rows)
+    if any(row.stage == stage for row in named(name).rows)
 ]
 
 
@@ -97,38 +101,42 @@ def test_a_patch_that_is_not_utf_8_is_refused_when_it_is_planned(tmp_path: Path)
         cells_of(rows=("small-256MB",), series=(tmp_path / "mine.patch",))
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"ream": "9.9"}, "ream is 9.9 in the plan, "),
-        ({"benchmark": "0" * 12}, "the benchmark (zone-device, native stage) is 000000000000 in"),
-        ({"experiment": "quux"}, "no experiment 'quux'; there is compact"),
-    ],
-)
-def test_another_checkout_is_refused_with_both_values(
-    cell: Cell, fields: dict[str, object], said: str, tmp_path: Path
-) -> None:
-    with pytest.raises(BadUsage) as refused:
-        request_of(changed(cell, **fields), runs=tmp_path, cache=tmp_path)
-    assert said in str(refused.value)
-
-
-def test_a_series_that_is_another_one_here_is_named_with_both_ids(
+def test_another_checkout_is_refused_with_everything_that_differs(
     cell: Cell, tmp_path: Path
 ) -> None:
     variants = cell.content()["variants"]
-    ours = variants["published"][0]["id"]
     variants["published"][0]["id"] = "f" * 64
-    with pytest.raises(BadUsage, match="variant published: series zone-device") as refused:
-        request_of(changed(cell, variants=variants), runs=tmp_path, cache=tmp_path)
-    assert "ffffffffffff in the plan" in str(refused.value)
-    assert f"{ours[:12]} in this checkout" in str(refused.value)
+    variants["ream"][0]["folder"] = "quux"
+    other = changed(cell, ream="9.9", benchmark="0" * 12, variants=variants)
+    with pytest.raises(BadUsage) as refused:
+        request_of(other, runs=tmp_path, cache=tmp_path)
+    head = f"cell {other.id} is not what this checkout would measure: "
+    lines = [line.removeprefix(head) for line in str(refused.value).splitlines()]
+    assert lines[:2] == [
+        f"version of ream: 9.9 in the plan, {__version__} here",
+        f"benchmark: {'0' * 12} in the plan, {cell.benchmark} here",
+    ]
+    ours = cell.variants["published"][0].id[:12]
+    assert lines[2] == f"series of published: ffffffffffff in the plan, {ours} here"
+    assert re.match(r"series of ream: \w{12}.* in the plan, .*quux: .* here", lines[3])
+    with pytest.raises(BadUsage, match="no experiment 'quux'; there is compact"):
+        request_of(changed(cell, experiment="quux"), runs=tmp_path, cache=tmp_path)
+    other = changed(cell, params={**cell.params, "order": 9})
+    with pytest.raises(BadUsage, match="order of small-256MB: 9 in the plan, 0 here"):
+        request_of(other, runs=tmp_path, cache=tmp_path)
 
 
-def test_a_row_that_comes_to_something_else_here_is_refused(cell: Cell, tmp_path: Path) -> None:
-    params = {**cell.params, "order": 9}
-    with pytest.raises(BadUsage, match="order of the row is 9 in the plan, 0 here"):
-        request_of(changed(cell, params=params), runs=tmp_path, cache=tmp_path)
+def test_another_kernel_source_is_refused_if_the_plan_says_which(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = SimpleNamespace(key="a" * 64, version="6.12.117")
+    monkeypatch.setattr("ream.fleet.run.fetch_tree", lambda *_, **__: tree)
+    request = request_of(cell, runs=tmp_path, cache=tmp_path)
+    check_tree(cell, request, step=print, fetch=True)
+    other = changed(cell, tree={"key": "0" * 64, "version": "6.12.1"})
+    with pytest.raises(BadUsage, match=r"tree: 6.12.1 \(0{12}\) in the plan, 6.12.117 \(a{12}\)"):
+        check_tree(other, request, step=print, fetch=True)
+    check_tree(other, request, step=print, fetch=False)  # none in the cache: not known
 
 
 def test_a_row_that_breaks_a_rule_names_cell_and_field(cell: Cell, tmp_path: Path) -> None:
@@ -255,37 +263,24 @@ def test_rows_are_taken_from_whichever_experiment_has_them() -> None:
     ]
 
 
-def _recorded(runs: Path, cell: str | None, machine: str | None, name: str = "20260101") -> None:
-    path = runs / name
-    path.mkdir(parents=True)
-    (path / "run.json").write_text('{"schema": 1}')
-    receipt = {"schema": 1, "machine": {"id": machine}, "settings": {"cell": cell}}
-    (path / "receipt.json").write_text(json.dumps(receipt))
-
-
 def test_a_cell_is_done_where_this_machine_has_its_record(cell: Cell, tmp_path: Path) -> None:
     assert done(cell, tmp_path / "none", "me") is None
-    _recorded(tmp_path, cell.id, "me", "2")
+    for name, machine in (("1", None), ("2", "me"), ("3", "damaged")):
+        receipt = {"schema": 1, "machine": {"id": machine}, "settings": {"cell": cell.id}}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text('{"schema": 1}')
+        text = json.dumps(receipt)
+        (tmp_path / name / "receipt.json").write_text(text[: -1 if name == "3" else None])
     found = done(cell, tmp_path, "me")
     assert isinstance(found, Record)
     assert found.path == tmp_path / "2"
-    assert done(cell, tmp_path, "another") is None
+    for other in ("another", "damaged", None):  # a machine without an id is not known again
+        assert done(cell, tmp_path, other) is None
     assert done(cells_of(rows=("small-256MB",), seed=6)[0], tmp_path, "me") is None
 
 
-def test_what_a_machine_without_an_id_has_done_is_not_known(cell: Cell, tmp_path: Path) -> None:
-    _recorded(tmp_path, cell.id, None)
-    assert done(cell, tmp_path, None) is None
-
-
-def test_a_damaged_record_is_not_a_cell_that_is_done(cell: Cell, tmp_path: Path) -> None:
-    _recorded(tmp_path, cell.id, "me")
-    (tmp_path / "20260101/receipt.json").write_text('{"schema": 1, "mach')
-    assert done(cell, tmp_path, "me") is None
-
-
 def test_a_plan_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ream.cells.plan.MOST_CELLS", 2)
+    monkeypatch.setattr("ream.fleet.plan.MOST_CELLS", 2)
     whole = named("zone-device")
     wish = Wish((whole,), rows=("small-256MB",), repeat=2)
     assert len(plan_cells(wish)) == 2

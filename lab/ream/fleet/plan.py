@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream import __version__
-from ream.cells.cell import SCHEMA, Cell, GuestWanted, SeriesWanted, TreeWanted, wanted
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, Stage, given
 from ream.experiment.shape import row_hint
-from ream.measure.plan import estimated_seconds
+from ream.fleet.cell import SCHEMA, Cell, SeriesWanted, TreeWanted, wanted
 from ream.paths import EXPERIMENTS
 from ream.session.benchmark import benchmark_id
+from ream.session.request import GuestOptions
 from ream.variants import choose_variants
 
 MOST_CELLS = 10_000
@@ -44,7 +44,7 @@ class Wish:
     series_version: int | None = None
     """Which version of these."""
     threads: int | None = None
-    guest: GuestWanted | None = None
+    guest: GuestOptions | None = None
 
 
 def plan_cells(wish: Wish) -> tuple[Cell, ...]:
@@ -87,11 +87,6 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
         raise BadUsage(f"{len(cells)} cells; a plan has at most {MOST_CELLS}")
     # An experiment that is named twice is the same work.
     return tuple({cell.id: cell for cell in cells}.values())
-
-
-def seconds_of(cell: Cell, row: Row) -> float:
-    """A guess at how long a cell takes on a slow machine where its kernels are built."""
-    return estimated_seconds((row,), nr_variants=len(cell.variants), launches=cell.launches)
 
 
 def _checked(asked: Experiment) -> Experiment:

@@ -7,30 +7,20 @@ since what one of them does a hundred times says nothing of the next.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
-from ream.cells.cell import Cell
-from ream.cells.run import cell_of
+from ream.compare.pool import check_poolable, pooled
 from ream.errors import BadUsage, ReamError
-from ream.history.like import differences, machine_key, machine_line, part, rows_of, run_id
+from ream.fleet.cell import Cell
 from ream.history.ratios import ratios_of
-from ream.measure.across import DIFFER_BELOW, chance_of_alike, over_machines, pooled
+from ream.measure.across import DIFFER_BELOW, chance_of_alike
 from ream.measure.statistics import Estimate
+from ream.record.parts import cell_of, machine_key, machine_line, part, rows_of, run_id
 from ream.record.record import RUN, Record
 
 SCHEMA = 1
 """Of the object that `ream merge --json` prints; docs/format.md says what it means."""
-
-GRAVE = ("tree", "series of ")
-"""How those differences begin that forbid pooling, besides what cannot be compared at all."""
-
-OF_A_MACHINE = (
-    *("machine", "CPU", "microcode", "usable CPUs", "bytes of memory", "governor", "boost"),
-    "running kernel",
-)
-"""Differences that are what a merge is about."""
 
 Over = Literal["machines", "launches"]
 
@@ -184,16 +174,13 @@ def merge_records(found: Found, plan: Sequence[Cell] = ()) -> Merge:
     """
     machines = _machines(found.records)
     letters = {machine.key: machine.letter for machine in machines}
-    notes: dict[str, None] = {}
-    rows = [
-        _row(name, its, found, letters)
-        for name, its in _by_row(found.records).items()
-        if _alike(name, its, notes)
-    ]
+    by_row = _by_row(found.records)
+    notes = [note for place, its in by_row.items() for note in _checked(place, its)]
+    rows = [_row(place, its, found, letters) for place, its in by_row.items()]
     return Merge(
         machines=machines,
         rows=tuple(rows),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
         damaged=found.damaged,
         missing=tuple(_missing(plan, found.records)),
         planned=len(plan) if plan else None,
@@ -253,34 +240,11 @@ def _by_row(records: Iterable[Record]) -> dict[Place, list[Record]]:
     return dict(sorted(found.items()))
 
 
-def _alike(place: Place, records: Sequence[Record], notes: dict[str, None]) -> bool:
-    """Always true: refuses what is not, and notes what a reader should know."""
-    grave: dict[str, None] = {}
-    for record, other in _pairs(records, place[2]):
-        for one in differences(record, other):
-            if one.row not in (None, place[2]):
-                continue
-            if one.gravity == "refuse" or one.what.startswith(GRAVE):
-                grave[f"{run_id(record)} and {run_id(other)}: {one}"] = None
-            elif one.what not in OF_A_MACHINE:
-                notes[f"{one.what} differs: {one.a}; {one.b}"] = None
-    if grave:
-        name = f"{place[0]} {place[2]}"
-        raise BadUsage("\n".join(f"{name} cannot be pooled: {text}" for text in grave))
-    return True
-
-
-def _pairs(records: Sequence[Record], row: str) -> Iterator[tuple[Record, Record]]:
-    """Enough pairs to find all that differs: the first with each, and one of each kind.
-
-    What the first record does not say, as an old one its benchmark, others may say differently.
-    """
-    yield from ((records[0], other) for other in records[1:])
-    kinds = {
-        (str(one.receipt.get("benchmark")), str(rows_of(one)[row].get("params"))): one
-        for one in records[1:]
-    }
-    yield from combinations(kinds.values(), 2)
+def _checked(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
+    """What differs between a row's records; raises BadUsage if they cannot be pooled."""
+    experiment, _, row = place
+    way_out = f"{experiment} {row} cannot be pooled: merge one or the other"
+    return check_poolable(records, row, way_out)
 
 
 def _row(
@@ -288,12 +252,12 @@ def _row(
 ) -> MergedRow:
     experiment, stage, row = place
     shown = rows_of(records[0])[row]
-    by_variant: dict[str, dict[str, list[Estimate]]] = {}
+    by_variant: dict[str, list[tuple[str, Estimate]]] = {}
     for record in records:
         letter = letters[machine_key(record)]
         for (its_row, variant), estimate in found.ratios[_key(record)].items():
             if its_row == row:
-                by_variant.setdefault(variant, {}).setdefault(letter, []).append(estimate)
+                by_variant.setdefault(variant, []).append((letter, estimate))
     return MergedRow(
         experiment=experiment,
         stage=stage,
@@ -310,14 +274,14 @@ def _row(
     )
 
 
-def _merged(variant: str, estimates: Mapping[str, Sequence[Estimate]]) -> Merged:
-    by_machine = {letter: pooled(its) for letter, its in sorted(estimates.items())}
+def _merged(variant: str, estimates: Sequence[tuple[str, Estimate]]) -> Merged:
+    found = pooled(sorted(estimates, key=lambda one: one[0]))
     return Merged(
         variant=variant,
-        by_machine=by_machine,
-        whole=over_machines(by_machine),
-        over="machines" if len(by_machine) > 1 else "launches",
-        alike=chance_of_alike(by_machine.values()),
+        by_machine=found.by_machine,
+        whole=found.whole,
+        over="machines" if len(found.by_machine) > 1 else "launches",
+        alike=chance_of_alike(found.by_machine.values()),
     )
 
 

@@ -24,15 +24,15 @@ from ream.cli.app import (
     app,
     chosen_seed,
 )
-from ream.cli.guest import AccelOption, CpusOption, MemoryOption
+from ream.cli.guest import AccelOption, CpusOption, MemoryOption, guest_options
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.folders import given_file
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
-    from ream.cells.cell import GuestWanted, TreeWanted
-    from ream.cells.emit import Layout
+    from ream.fleet.cell import TreeWanted
+    from ream.fleet.emit import Layout
 
 
 @app.command()
@@ -109,9 +109,9 @@ def plan(
 
     Exit status: 0 planned, 2 usage.
     """
-    from ream.cells.emit import TIMEOUT_S, Layout, parse_hosts  # noqa: PLC0415
-    from ream.cells.plan import Wish, plan_cells  # noqa: PLC0415
     from ream.experiment import load  # noqa: PLC0415
+    from ream.fleet.emit import TIMEOUT_S, Layout, parse_hosts  # noqa: PLC0415
+    from ream.fleet.plan import Wish, plan_cells  # noqa: PLC0415
 
     names = () if hosts is None else parse_hosts(hosts)
     if each_host and not names:
@@ -135,8 +135,12 @@ def plan(
             series=tuple(series or ()),
             series_version=series_version,
             threads=threads,
-            guest=_guest(
-                accel, cpus, memory, keep_rounds=rounds is not None, keep_launches=bool(launches)
+            guest=guest_options(
+                accel=accel,
+                cpus=cpus,
+                memory=memory,
+                keep_rounds=rounds is not None,
+                keep_launches=launches is not None,
             ),
         )
     )
@@ -153,7 +157,7 @@ def _put(
     *,
     dry_run: bool,
 ) -> None:
-    from ream.cells.emit import CELLS, emit, title, write  # noqa: PLC0415
+    from ream.fleet.emit import CELLS, emit, title, write  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
     files = emit(form, layout)
@@ -187,7 +191,7 @@ def _how(form: str, directory: Path) -> str:
 
 def _tree(path: Path | None) -> "TreeWanted":
     """What is known of the kernel source without fetching it."""
-    from ream.cells.cell import TreeWanted  # noqa: PLC0415
+    from ream.fleet.cell import TreeWanted  # noqa: PLC0415
     from ream.kernel.source import LATEST, cached_tree  # noqa: PLC0415
 
     if path is not None:
@@ -195,26 +199,6 @@ def _tree(path: Path | None) -> "TreeWanted":
         return TreeWanted(path=str(path if path == LATEST else path.absolute()))
     found = cached_tree(cache_dir())
     return TreeWanted() if found is None else TreeWanted(key=found.key, version=found.version)
-
-
-def _guest(
-    accel: Literal["auto", "kvm", "tcg"],
-    cpus: int | None,
-    memory: str | None,
-    *,
-    keep_rounds: bool,
-    keep_launches: bool,
-) -> "GuestWanted":
-    from ream.cells.cell import GuestWanted  # noqa: PLC0415
-    from ream.experiment import parse_size  # noqa: PLC0415
-
-    return GuestWanted(
-        accel=accel,
-        cpus=cpus,
-        memory_bytes=None if memory is None else parse_size(memory),
-        keep_rounds=keep_rounds,
-        keep_launches=keep_launches,
-    )
 
 
 @app.command()
@@ -242,11 +226,11 @@ def merge(
 
     Exit status: 0 merged, 2 usage, or records that are not alike.
     """
-    from ream.cells.cell import read_cells  # noqa: PLC0415
-    from ream.cells.emit import again  # noqa: PLC0415
-    from ream.cells.merge import merge_records, read_records  # noqa: PLC0415
-    from ream.cells.render import render  # noqa: PLC0415
     from ream.files import write_whole  # noqa: PLC0415
+    from ream.fleet.cell import read_cells  # noqa: PLC0415
+    from ream.fleet.emit import again  # noqa: PLC0415
+    from ream.fleet.merge import merge_records, read_records  # noqa: PLC0415
+    from ream.fleet.render import render  # noqa: PLC0415
 
     cells = () if plan_file is None else read_cells(plan_file)
     merged = merge_records(read_records(directories), cells)

@@ -3,32 +3,22 @@
 
 import json
 import math
-import random
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
-from history_world import kernel, machine, series, written
-from ream.cells.cell import Cell
-from ream.cells.merge import Found, Merge, Merged, merge_records, read_records
-from ream.cells.plan import Wish, plan_cells
-from ream.cells.render import render
+from history_world import kernel, machine, written
 from ream.errors import BadUsage
 from ream.experiment import named
-from ream.measure.across import pooled
-from ream.measure.statistics import Estimate, over_launches
+from ream.fleet.cell import Cell
+from ream.fleet.merge import Merge, merge_records, read_records
+from ream.fleet.plan import Wish, plan_cells
+from ream.fleet.render import render
 from ream.paths import CHECKOUT
-from ream.record.record import Record
 from ream.width import WIDEST
-
-NR_RUNS = 2000
-LAUNCH_SD = 0.03
-MACHINE_SD = 0.10
-TRUTH = 0.5
 
 
 def on(name: str, **changes: Any) -> dict[str, Any]:
@@ -120,44 +110,16 @@ def test_the_same_records_give_the_same_bytes_wherever_they_lie(tmp_path: Path) 
     assert render(merge_records(read_records([here, there, here])), again="") == first
 
 
-@pytest.mark.parametrize(
-    ("otherwise", "said"),
-    [
-        ({"benchmark": "ba9876543210"}, "benchmark: ba9876543210 in one, 0123456789ab in the"),
-        ({"kernel": kernel(tree_key="ef" * 32)}, "tree: linux-source-6.12 6.12.117-1 (efefefefef"),
-        (
-            {"kernel": kernel(variants={"before": [], "ream": series("c")})},
-            "series of ream: cccccccccccc in one, bbbbbbbbbbbb in the other",
-        ),
-    ],
-)
-def test_what_is_unlike_is_refused_naming_it(
-    otherwise: Mapping[str, Any], said: str, tmp_path: Path
+def test_what_cannot_be_pooled_is_refused_and_what_differs_all_the_same_is_noted(
+    tmp_path: Path,
 ) -> None:
+    merge = two_machines(tmp_path / "noted", a={"kernel": kernel(compiler="gcc 13")})
+    assert merge.notes == ("compiler: gcc 12 in one, gcc 13 in the other",)
     with pytest.raises(BadUsage) as refused:
-        two_machines(tmp_path, b=otherwise)
-    assert "zone-device fsdax cannot be pooled: 20261121T000000Z-" in str(refused.value)
-    assert said in str(refused.value)
-
-
-@pytest.mark.parametrize("benchmarks", [(None, "1111", "2222"), ("1111", None, "2222")])
-def test_a_record_that_does_not_say_what_it_is_hides_no_difference(
-    benchmarks: Sequence[str | None], tmp_path: Path
-) -> None:
-    for number, benchmark in enumerate(benchmarks):
-        written(tmp_path, number, receipt={"benchmark": benchmark})
-    with pytest.raises(BadUsage, match="benchmark: 1111 in one, 2222 in the other"):
-        merge_records(read_records([tmp_path]))
-
-
-def test_what_differs_but_may_be_pooled_is_noted(tmp_path: Path) -> None:
-    merge = two_machines(
-        tmp_path, a={"kernel": kernel(compiler="gcc 13"), "guest": {"accel": None, "cpus": 2}}
-    )
-    assert merge.notes == (
-        "compiler differs: gcc 12; gcc 13",
-        "CPUs of a guest differs: not said; 2",
-    )
+        two_machines(tmp_path, b={"kernel": kernel(tree_key="ef" * 32)})
+    first, last = str(refused.value).splitlines()
+    assert " are not alike: tree: linux-source-6.12 6.12.117-1 (" in first
+    assert last.startswith("zone-device fsdax cannot be pooled: ")
 
 
 def test_a_table_is_plain_text_whatever_names_a_record_has(tmp_path: Path) -> None:
@@ -276,65 +238,9 @@ def test_json_has_what_the_table_has_and_unknown_is_null(tmp_path: Path) -> None
     assert "cannot be said" in render(merge, again="")
 
 
-def test_counts_that_are_the_same_everywhere_are_said_to_be(tmp_path: Path) -> None:
-    for number, name in enumerate("ab"):
-        written(tmp_path, number, sd=0, unit="instructions", receipt=on(name))
-    merge = merge_records(read_records([tmp_path]))
-    assert [one.differ for row in merge.rows for one in row.variants] == [False] * 6
-
-
 def test_the_shipped_records_can_be_merged() -> None:
     # Each by itself: a series that was mended between two of them forbids more.
     paths = [path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json")]
     merges = [merge_records(read_records([path])) for path in paths]
     assert all(merge.damaged == () and render(merge, again="") for merge in merges)
     assert sum(len(merge.rows) for merge in merges) > 100
-
-
-def made_up(by_machine: Mapping[str, Sequence[float]]) -> Found:
-    """Records of one row by their launches' log ratios, without files."""
-    row = {"row": "r", "title": "t", "unit": "ns", "better": "lower", "params": {}}
-    records, ratios = [], {}
-    for name, logs in by_machine.items():
-        run = {"experiment": "zone-device", "stage": "native", "run": name, "rows": [row]}
-        receipt = {"machine": {"id": name}, "benchmark": "b", "kernel": {}}
-        records.append(Record(Path(name), run, receipt))
-        estimate = over_launches(logs)
-        assert estimate is not None
-        ratios[name, name] = {("r", "ream"): estimate}
-    return Found(tuple(records), ratios, ())
-
-
-def drawn(draw: random.Random, machine_sd: float) -> Merged:
-    by_machine = {}
-    for name in "abcde":
-        own = draw.gauss(math.log(TRUTH), machine_sd)
-        by_machine[name] = [draw.gauss(own, LAUNCH_SD) for _ in range(8)]
-    (row,) = merge_records(made_up(by_machine)).rows
-    return row.variants[0]
-
-
-def covers(estimate: Estimate) -> bool:
-    assert estimate.low is not None
-    assert estimate.high is not None
-    return estimate.low <= TRUTH <= estimate.high
-
-
-def test_the_interval_over_machines_covers_the_truth_and_one_over_launches_would_not() -> None:
-    draw = random.Random(7)
-    over_machines, over_all_launches, found = 0, 0, 0
-    for _ in range(NR_RUNS):
-        one = drawn(draw, MACHINE_SD)
-        over_machines += covers(one.whole)
-        over_all_launches += covers(pooled(one.by_machine.values()))
-        found += one.differ is True
-    assert 0.93 <= over_machines / NR_RUNS <= 0.97
-    assert over_all_launches / NR_RUNS < 0.70
-    assert found / NR_RUNS > 0.95
-
-
-def test_machines_that_are_alike_are_rarely_said_to_differ() -> None:
-    draw = random.Random(8)
-    ones = [drawn(draw, 0.0) for _ in range(NR_RUNS // 2)]
-    assert 0.93 <= sum(covers(one.whole) for one in ones) / len(ones) <= 0.97
-    assert sum(one.differ is True for one in ones) / len(ones) <= 0.07

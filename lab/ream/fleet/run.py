@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream run --cell`: what a cell asks for, if this checkout would measure the same."""
 
-import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,19 +11,18 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from ream import __version__
-from ream.cells.cell import Cell, read_cell, read_text
+from ream.compare import facts
+from ream.compare.alike import Facts, Named, SeriesIds, Thing, check
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, named
-from ream.history.like import part
+from ream.fleet.cell import Cell, SeriesWanted, read_cell, read_text
 from ream.kernel.cache import Step
 from ream.kernel.source import cached_tree, fetch_tree
 from ream.paths import cache_dir, data_dir
-from ream.progress import Reporter
 from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
+from ream.record.parts import cell_of, part
 from ream.record.record import RUN, Record
-from ream.report import table
-from ream.report.contract import Summary
 from ream.session.benchmark import benchmark_id
 from ream.session.plan import resumed_request
 from ream.session.request import GuestOptions, Request
@@ -32,32 +30,26 @@ from ream.values import faults
 from ream.variants import Variant
 
 
-def run_cell(
-    cell: str, *, output: Path | None, as_json: bool, dry_run: bool, quiet: bool = False
-) -> None:
-    """Measure a cell here, unless its record is there already; print what a run prints.
+def asked(cell: str, *, output: Path | None, step: Step, dry_run: bool) -> Record | Request:
+    """What there is to do for a cell here; if it is done already, its record.
 
     What an interrupted run of the same cell has measured here is gone on with.
     cell: a file with its line, or `-`, standard input. output: where records are kept.
     Raises BadUsage, naming both, if this checkout would measure something else than was planned;
-    CannotRunHere if another process is measuring it; and what a run raises.
+    CannotRunHere if another process is measuring it.
     """
-    from ream.cli.run import run_request  # noqa: PLC0415 # the command line reads us in turn
-
     wanted = _read(cell)
     runs = output if output is not None else data_dir() / "runs"
-    reporter = Reporter(quiet=quiet)
     if (record := done(wanted, runs, machine_id())) is not None and not dry_run:
-        reporter.step(f"cell {wanted.id}: done on this machine already: {record.path}")
-        _print(record, as_json=as_json)
-        return
+        step(f"cell {wanted.id}: done on this machine already: {record.path}")
+        return record
     request = request_of(wanted, runs=runs, cache=cache_dir())
     request = replace(request, command=shlex.join(("ream", "run", "--cell", cell)))
-    check_tree(wanted, request, step=reporter.step, fetch=not dry_run)
+    check_tree(wanted, request, step=step, fetch=not dry_run)
     if (begun := _begun(wanted, runs, machine_id())) is not None and not dry_run:
-        reporter.step(f"cell {wanted.id}: going on with {begun.run}")
+        step(f"cell {wanted.id}: going on with {begun.run}")
         request = resumed_request(begun.path, cache=request.cache)
-    run_request(request, as_json=as_json, dry_run=dry_run, quiet=quiet)
+    return request
 
 
 def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
@@ -66,20 +58,21 @@ def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
     Raises BadUsage with everything in which this checkout is not the planned one.
     """
     whole = named(cell.experiment)
-    if unlike := [*_faults(cell, whole)]:
-        raise BadUsage(_unlike(cell, unlike))
-    variants = _variants(cell)
+    _check(cell, _planned(cell), _here(cell, whole))
     return Request(
         experiment=_experiment(cell, whole),
         stage=cell.stage,
-        variants=variants,
+        variants=tuple(
+            Variant(name, tuple(one.series() for one in series))
+            for name, series in cell.variants.items()
+        ),
         tree=None if cell.tree is None or cell.tree.path is None else Path(cell.tree.path),
         threads=cell.threads,
         seed=cell.seed,
         runs=runs,
         cache=cache,
         command="",
-        guest=GuestOptions(**({} if cell.guest is None else cell.guest.model_dump())),
+        guest=cell.guest or GuestOptions(),
         cell=cell.id,
     )
 
@@ -118,12 +111,6 @@ def _begun(cell: Cell, runs: Path, machine: str | None) -> Interrupted | None:
     return None
 
 
-def cell_of(record: Record) -> str | None:
-    """The id of the cell that a record is of; None: of none."""
-    found = part(record.receipt, "settings").get("cell")
-    return found if isinstance(found, str) else None
-
-
 def check_tree(cell: Cell, request: Request, *, step: Step, fetch: bool) -> None:
     """Raises BadUsage if the kernel source here is not the planned one.
 
@@ -137,12 +124,9 @@ def check_tree(cell: Cell, request: Request, *, step: Step, fetch: bool) -> None
         return
     else:
         tree = found
-    if tree.key != cell.tree.key:
-        fault = (
-            f"the kernel source is {cell.tree.version} ({cell.tree.key[:12]}) in the plan, "
-            f"{tree.version} ({tree.key[:12]}) here; `ream run --tree latest` fetches the newest"
-        )
-        raise BadUsage(_unlike(cell, [fault]))
+    source = Thing("tree")
+    planned = facts.tree(cell.tree.version, cell.tree.key)
+    _check(cell, {source: planned}, {source: facts.tree(tree.version, tree.key)})
 
 
 def _read(cell: str) -> Cell:
@@ -156,28 +140,33 @@ def _read(cell: str) -> Cell:
     return read_cell(lines[0], where=where)
 
 
-def _faults(cell: Cell, whole: Experiment) -> Iterator[str]:
-    """What makes numbers of this checkout others than those that were planned."""
-    if cell.ream != __version__:
-        yield f"ream is {cell.ream} in the plan, {__version__} here"
-    if (own := benchmark_id(whole, cell.stage)) != cell.benchmark:
-        yield (
-            f"the benchmark ({cell.experiment}, {cell.stage} stage) is {cell.benchmark} in the "
-            f"plan, {own} here"
-        )
-    for name, series in cell.variants.items():
-        for one in series:
-            try:
-                one.series()
-            except BadUsage as cause:
-                yield f"variant {name}: {cause}"
+def _planned(cell: Cell) -> Facts:
+    """What makes numbers those that were planned."""
+    return {
+        Thing("version of ream"): cell.ream,
+        Thing("benchmark"): cell.benchmark,
+        **{
+            Thing("series", name): SeriesIds(tuple((one.id, None) for one in series))
+            for name, series in cell.variants.items()
+        },
+    }
 
 
-def _variants(cell: Cell) -> tuple[Variant, ...]:
-    return tuple(
-        Variant(name, tuple(one.series() for one in series))
-        for name, series in cell.variants.items()
-    )
+def _here(cell: Cell, whole: Experiment) -> Facts:
+    """The same of this checkout."""
+    return {
+        Thing("version of ream"): __version__,
+        Thing("benchmark"): benchmark_id(whole, cell.stage),
+        **dict(_series(name, series) for name, series in cell.variants.items()),
+    }
+
+
+def _series(name: str, series: Sequence[SeriesWanted]) -> tuple[Thing, object]:
+    try:
+        ((thing, ids),) = facts.series(name, [one.series() for one in series]).items()
+    except BadUsage as cause:  # a folder that this checkout has not
+        return Thing("series", name), Named(None, str(cause))
+    return thing, ids
 
 
 def _experiment(cell: Cell, whole: Experiment) -> Experiment:
@@ -206,25 +195,11 @@ def _row(cell: Cell, whole: Experiment) -> Row:
         raise faults(f"cell {cell.id}: row", cause) from cause
     if row.stage != cell.stage:
         raise BadUsage(f"cell {cell.id}: row: stage: {row.stage}, in a cell of {cell.stage}")
-    if unlike := [*_differing(cell.params, row.params())]:
-        raise BadUsage(_unlike(cell, unlike))
+    name = cell.row_name
+    _check(cell, facts.params(name, cell.params), facts.params(name, row.params()))
     return row
 
 
-def _differing(planned: Mapping[str, object], here: Mapping[str, object]) -> Iterator[str]:
-    for name in dict.fromkeys((*planned, *here)):
-        if planned.get(name) != here.get(name):
-            yield f"{name} of the row is {planned.get(name)} in the plan, {here.get(name)} here"
-
-
-def _unlike(cell: Cell, what: list[str]) -> str:
+def _check(cell: Cell, planned: Facts, here: Facts) -> None:
     head = f"cell {cell.id} is not what this checkout would measure"
-    return "\n".join(f"{head}: {fault}" for fault in what)
-
-
-def _print(record: Record, *, as_json: bool) -> None:
-    summary = Summary.from_object(record.run, source=str(record.path))
-    if as_json:
-        print(json.dumps(summary.to_object(), indent=1))
-    else:
-        sys.stdout.write(table.render(summary))
+    check("cell", planned, here, sides=("in the plan", "here"), head=head)

@@ -62,34 +62,6 @@ def test_a_dry_run_of_a_cell_says_what_it_would_do(ream, tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["plan"]
 
 
-def test_a_cell_of_another_checkout_is_refused_with_everything_that_differs(
-    ream, tmp_path: Path
-) -> None:
-    from ream.cells.cell import id_of  # noqa: PLC0415
-
-    cell = json.loads(ream(*TINY).out)
-    del cell["id"]
-    cell |= {"ream": "9.9", "benchmark": "0" * 12}
-    (tmp_path / "cell").write_text(json.dumps({"id": id_of(cell), **cell}))
-    said = ream("run", "--cell", "cell")
-    assert (said.code, said.out) == (USAGE, "")
-    first, second = said.err.strip().splitlines()
-    assert first.endswith("ream is 9.9 in the plan, 0.1.0 here")
-    assert "the benchmark (zone-device, native stage) is 000000000000 in the plan" in second
-
-
-def test_a_plan_with_another_tree_is_refused_naming_both(ream, tmp_path: Path) -> None:
-    from ream.cells.cell import id_of  # noqa: PLC0415
-
-    cell = json.loads(ream(*TINY).out)
-    del cell["id"]
-    cell["tree"] = {"key": "0" * 64, "version": "6.12.1"}
-    (tmp_path / "cell").write_text(json.dumps({"id": id_of(cell), **cell}))
-    said = ream("run", "--cell", "cell")
-    assert said.code == USAGE
-    assert "the kernel source is 6.12.1 (000000000000) in the plan, 6.12." in said.err
-
-
 def test_a_cell_is_measured_once(ream, tmp_path: Path) -> None:
     assert ream(*TINY, "-o", "plan").code == 0
     first = ream("run", "--cell", "plan/cells.jsonl", "-o", "runs")
@@ -112,11 +84,3 @@ def test_merge_writes_where_it_is_told_and_prints_the_same(ream, tmp_path: Path)
     said = ream("merge", "runs", "--json", "-o", "nowhere/merged.txt")
     assert (said.code, said.out) == (USAGE, "")
     assert "nowhere/merged.txt: cannot be written: No such file" in said.err
-
-
-def test_unlike_records_are_refused(ream, tmp_path: Path) -> None:
-    written(tmp_path / "runs", 1)
-    written(tmp_path / "runs", 2, receipt={"benchmark": "ba9876543210"})
-    said = ream("merge", "runs")
-    assert (said.code, said.out) == (USAGE, "")
-    assert "benchmark: 0123456789ab in one, ba9876543210 in the other" in said.err

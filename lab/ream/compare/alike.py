@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Are these alike? In what two sides differ, and whether that refuses a question, by the rules."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from ream.compare.rules import OF_RECORDS, RULES, Gravity, Question
+from ream.counted import counted
+from ream.errors import BadUsage
+
+SHORT = 12
+"""Digits of a digest that tell two apart."""
+
+MOST_SAID = 8
+"""Of what forbids a comparison: of ten runs, each two may have their own."""
+
+
+@dataclass(frozen=True, order=True)
+class Thing:
+    """One thing that a side says about itself, or about one of its rows or variants."""
+
+    rule: str
+    of: str = ""
+    """The row or variant."""
+    name: str = ""
+    """A parameter's own; else it is named as its rule."""
+
+    def __str__(self) -> str:
+        name = self.name or self.rule
+        return f"{name} of {self.of}" if self.of else name
+
+    @property
+    def row(self) -> str | None:
+        """The row that it is about; None: about no row in particular."""
+        return None if self.rule == "series" else self.of or None
+
+
+Facts = Mapping[Thing, object]
+"""What a side says; None: it has that, and nothing to say of it. Absent: it does not know it."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A value by its key, and the words that show it."""
+
+    key: object
+    words: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.words
+
+
+@dataclass(frozen=True)
+class SeriesIds:
+    """The series of a variant, in order: each by its patches as sent, and by their diffs alone."""
+
+    ids: tuple[tuple[str, str | None], ...]
+    """None: from before those of diffs were recorded."""
+
+    def same_as(self, other: "SeriesIds") -> bool:
+        """Whether it is the same code: by diffs, where both have them."""
+        at = int(all(diff is not None for _, diff in (*self.ids, *other.ids)))
+        return [one[at] for one in self.ids] == [one[at] for one in other.ids]
+
+    def __str__(self) -> str:
+        return " + ".join(one[:SHORT] for one, _ in self.ids) or "no series"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which two sides differ; `refuse`: their numbers are not of the same thing."""
+
+    thing: Thing
+    a: str
+    b: str
+    gravity: Gravity
+
+    @property
+    def what(self) -> str:
+        return str(self.thing)
+
+    @property
+    def refuses(self) -> bool:
+        return self.gravity == "refuse"
+
+    def said(self, where_a: str = "in one", where_b: str = "in the other") -> str:
+        if self.a == self.b:
+            return f"{self.what}: {self.a} in either"
+        return f"{self.what}: {self.a} {where_a}, {self.b} {where_b}"
+
+
+def differences(question: Question, a: Facts, b: Facts) -> tuple[Difference, ...]:
+    """All in which two sides differ, what refuses the question first."""
+    return tuple(sorted(_differences(question, a, b), key=lambda one: not one.refuses))
+
+
+def check(question: Question, a: Facts, b: Facts, *, sides: tuple[str, str], head: str) -> None:
+    """Raise BadUsage, a line for each thing that refuses the question, after `head`."""
+    if found := [one for one in differences(question, a, b) if one.refuses]:
+        raise BadUsage("\n".join(f"{head}: {one.said(*sides)}" for one in found))
+
+
+def check_all(question: Question, sides: Sequence[tuple[str, Facts]], way_out: str) -> None:
+    """Raise BadUsage with what refuses the question for any two of the named sides, and a way out.
+
+    Of sides that say the same the first is named.
+    """
+    said = dict.fromkeys(
+        f"{name} and {other} are not alike: {one.said()}"
+        for (name, a), (other, b) in combinations(told_apart(question, sides), 2)
+        for one in differences(question, a, b)
+        if one.refuses
+    )
+    if said:
+        more = len(said) - MOST_SAID
+        rest = [f"and {counted(more, 'more difference')} of this kind"] if more > 0 else []
+        raise BadUsage("\n".join((*list(said)[:MOST_SAID], *rest, way_out)))
+
+
+def told_apart(
+    question: Question, sides: Sequence[tuple[str, Facts]]
+) -> tuple[tuple[str, Facts], ...]:
+    """The first of each kind of sides: those that say all that is asked in the same words."""
+    kinds: dict[str, tuple[str, Facts]] = {}
+    for name, facts in sides:
+        asked = {one: value for one, value in facts.items() if RULES[one.rule].gravity(question)}
+        kinds.setdefault(repr(sorted(asked.items(), key=lambda one: one[0])), (name, facts))
+    return tuple(kinds.values())
+
+
+def _differences(question: Question, a: Facts, b: Facts) -> Iterator[Difference]:
+    order = list(RULES)
+    doubted = [Thing(name) for name, rule in RULES.items() if rule.unsaid == "doubt"]
+    rows = [{thing.row for thing in side} for side in (a, b)]
+    machine = Thing("machine")
+    same_machine = _same(a.get(machine), b.get(machine))
+    for thing in sorted({**a, **b, **dict.fromkeys(doubted)}, key=lambda it: order.index(it.rule)):
+        rule = RULES[thing.rule]
+        gravity = rule.gravity(question)
+        if gravity is None or (rule.of_machine and not same_machine):
+            continue
+        doubt = False
+        if question in OF_RECORDS and not (thing in a and thing in b):
+            if rule.unsaid == "skip" or not all(thing.row in its | {None} for its in rows):
+                continue
+            gravity = "flag" if rule.unsaid in ("flag", "doubt") else gravity
+            doubt = rule.unsaid == "doubt"
+        if doubt or not _same(a.get(thing), b.get(thing)):
+            yield Difference(thing, _said(a.get(thing)), _said(b.get(thing)), gravity)
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, SeriesIds) and isinstance(other, SeriesIds):
+        return one.same_as(other)
+    # To Python, true is 1.
+    return one == other and isinstance(one, bool) is isinstance(other, bool)
+
+
+def _said(value: object) -> str:
+    return "not said" if value is None else str(value)

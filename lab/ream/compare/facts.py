@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What records, plans and checkouts say of themselves, as things of the table of rules."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ream.compare.alike import SHORT, Facts, Named, SeriesIds, Thing
+from ream.kernel.series import Series
+from ream.record.parts import machine_id, machine_key, machine_line, part, rows_of, variants_of
+from ream.record.record import Record
+
+_OF_A_ROW = ("unit", "better", "bytes_of")
+
+_OF_A_MACHINE = {
+    "cpu": "CPU",
+    "microcode": "microcode",
+    "nr_usable_cpus": "usable CPUs",
+    "memory_bytes": "bytes of memory",
+    "governor": "governor",
+    "boost": "boost",
+    "kernel": "running kernel",
+}
+_OF_A_BASIS = {
+    "benchmark": "benchmark",
+    "machine": "machine",
+    "nr_usable_cpus": "usable CPUs",
+    "tree_key": "tree",
+    "compiler": "compiler",
+    "qemu": "QEMU",
+}
+
+
+def of_record(
+    record: Record, *, row: str | None = None, variants: Iterable[str] | None = None
+) -> Facts:
+    """All that a record says; row, variants: of its rows and series only of these."""
+    kernel, guest = (part(record.receipt, name) for name in ("kernel", "guest"))
+    machine = part(record.receipt, "machine")
+    line, own_id = machine_line(record), machine_id(record)
+    config = kernel.get("config_sha256")
+    found: dict[Thing, object] = {
+        **{Thing(name): record.run.get(name) for name in ("experiment", "stage")},
+        Thing("accelerator"): guest.get("accel"),
+        Thing("machine"): Named(machine_key(record), f"{line} ({own_id or 'no id'})"),
+        **{Thing(name): machine.get(key) for key, name in _OF_A_MACHINE.items()},
+        Thing("tree"): tree(kernel.get("tree"), kernel.get("tree_key")),
+        Thing("compiler"): kernel.get("compiler"),
+        Thing("configuration"): None if config is None else str(config)[:SHORT],
+        Thing("QEMU"): guest.get("qemu"),
+        Thing("CPUs of a guest"): guest.get("cpus"),
+    }
+    if (benchmark := record.receipt.get("benchmark")) is not None:
+        found[Thing("benchmark")] = benchmark
+    if machine.get("id") is not None:
+        found[Thing("machine's id")] = machine["id"]
+    for name, its in rows_of(record).items():
+        if row in (None, name):
+            found.update({Thing(one, name): its[one] for one in _OF_A_ROW if one in its})
+            found.update(params(name, part(its, "params")))
+    for name, entries in variants_of(record).items():
+        if variants is None or name in variants:
+            found[Thing("series", name)] = series_ids(entries)
+    return found
+
+
+def of_basis(fields: Mapping[str, Any]) -> Facts:
+    """Of plan.json, or of the Basis that a plan would have here."""
+    return {Thing(name): fields.get(key) for key, name in _OF_A_BASIS.items()}
+
+
+def params(row: str, values: Mapping[str, Any]) -> Facts:
+    """The parameters of a row."""
+    return {Thing("parameter", row, key): value for key, value in values.items()}
+
+
+def series(variant: str, given: Iterable[Series]) -> Facts:
+    """The series of a variant, whose patches there are."""
+    return {Thing("series", variant): SeriesIds(tuple((one.id, one.diff_id) for one in given))}
+
+
+def series_ids(entries: object) -> SeriesIds:
+    """The series that a receipt has of a variant, in order."""
+    ids = ((_text(one.get("id")), one.get("diff_id")) for one in _objects(entries))
+    return SeriesIds(tuple((own, None if diff is None else str(diff)) for own, diff in ids))
+
+
+def tree(name: object, key: object) -> Named:
+    """A kernel source: it is its content, whatever its name."""
+    return Named(key, f"{name} ({_text(key)[:SHORT]})")
+
+
+def _objects(entries: object) -> Iterator[Mapping[str, Any]]:
+    found = entries if isinstance(entries, list | tuple) else ()
+    return (entry for entry in found if isinstance(entry, Mapping))
+
+
+def _text(value: object) -> str:
+    return "not said" if value is None else str(value)

@@ -100,6 +100,13 @@ def test_each_script_begins_with_how_to_run_rerun_and_merge(
             assert words in head, name
 
 
+def test_the_script_says_on_which_hosts_a_cell_is_done(layouts: Mapping[str, Layout]) -> None:
+    heads = {name: emit("parallel", layout)["run.sh"] for name, layout in layouts.items()}
+    assert ", each on one of 2 hosts." in heads["any"]
+    assert ", each on every one of 2 hosts." in heads["each"]
+    assert ", each on " not in heads["here"]
+
+
 def test_a_host_does_one_cell_at_a_time(layouts: Mapping[str, Layout]) -> None:
     for name in ("here", "any", "each"):
         assert "parallel --jobs 1 " in emit("parallel", layouts[name])["run.sh"]

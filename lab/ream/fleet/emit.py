@@ -142,10 +142,8 @@ def title(cell: Cell) -> str:
 
 def _words(layout: Layout) -> dict[str, Any]:
     hosts = counted(len(layout.hosts), "host")
-    spread = f"each on one of {hosts}" if layout.hosts else ""
-    if layout.each:
-        hosts = counted(len(layout.hosts), "host")
-    spread = f"each on every one of {hosts}"
+    which = "every one" if layout.each else "one"
+    spread = f"each on {which} of {hosts}" if layout.hosts else ""
     count = len(layout.cells)
     return {
         "what": f"{counted(count, 'cell')} of plan {layout.id}",

@@ -25,10 +25,11 @@ setup: ## install what the stages need; nothing to install is quick
 setup-test:
 	@$(SETUP) native vm arch test $(if $(CI),sshd)
 
-# Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
+# Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
+# others spread. xdist would begin with the largest group: tests/conftest.py knows the longest.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 # In one process: a guest takes gigabytes, and a build both CPUs.
 .PHONY: test-vm

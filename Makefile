@@ -34,7 +34,7 @@ test: setup-test ## run the tests; the first time they fetch and build kernel so
 # In one process: a guest takes gigabytes, and a build both CPUs.
 .PHONY: test-vm
 test-vm: setup-test ## all images, debug kernels, selftests, every patch built: two hours
-	@$(PYTHON) -m pytest tests/vm tests/native experiments -m vm
+	@$(PYTHON) -m pytest tests experiments --ignore=tests/lint -m vm
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD

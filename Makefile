@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 SETUP := lab/setup.sh $(if $(NO_INSTALL),--no-install)
 
 # The rest of the command line of pytest: make test TESTS="tests/unit -k series"
-TESTS ?= tests --ignore=tests/lint -m "not vm"
+TESTS ?= tests experiments --ignore=tests/lint -m "not vm"
 
 # How long `make soak` goes on, and where its record is put.
 HOURS ?= 3
@@ -25,15 +25,16 @@ setup: ## install what the stages need; nothing to install is quick
 setup-test:
 	@$(SETUP) native vm arch test $(if $(CI),sshd)
 
-# Tests that share a machine-wide resource, such as its clock, name a group; the others spread.
+# Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
+# others spread. xdist would begin with the largest group: tests/conftest.py knows the longest.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
 
 # In one process: a guest takes gigabytes, and a build both CPUs.
 .PHONY: test-vm
 test-vm: setup-test ## all images, debug kernels, selftests, every patch built: two hours
-	@$(PYTHON) -m pytest tests/vm tests/native -m vm
+	@$(PYTHON) -m pytest tests experiments --ignore=tests/lint -m vm
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
@@ -46,4 +47,4 @@ lint: setup-test ## judge Python, shell, C and patches
 .PHONY: clean
 clean: ## remove .venv and what tools left behind; kernel builds in ~/.cache/ream stay
 	@rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
-	@find lab tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find lab tests experiments -name __pycache__ -type d -prune -exec rm -rf {} +

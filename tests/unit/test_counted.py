@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from ream.counted import counted
+from ream.experiment.registry import sources_of
 from ream.paths import CHECKOUT, EXPERIMENTS
 
 PLURAL = re.compile(r" (?:boot|cell|channel|commit|host|launche|patche|record|round|row|sample)s\b")
@@ -27,7 +28,8 @@ NEVER_ONE = {
 
 def plurals() -> Iterator[tuple[str, str]]:
     """Where a formatted number has a plural behind it, whatever the number; file and number."""
-    for path in sorted([*(CHECKOUT / "lab").rglob("*.py"), *EXPERIMENTS.rglob("*.py")]):
+    own = (path for folder in EXPERIMENTS.iterdir() for path in sources_of(folder))
+    for path in sorted([*(CHECKOUT / "lab").rglob("*.py"), *own]):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             for one, text in pairwise(node.values) if isinstance(node, ast.JoinedStr) else ():
                 if isinstance(one, ast.FormattedValue) and PLURAL.match(ast.unparse(text)[1:]):

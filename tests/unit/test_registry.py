@@ -9,7 +9,7 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.experiment import load, named
-from ream.experiment.registry import revived
+from ream.experiment.registry import folders_of, revived, sources_of
 from ream.folders import TABLES, file_of, names
 from ream.grid import expanded
 from ream.paths import EXPERIMENTS
@@ -108,3 +108,10 @@ def test_values_of_an_axis_stand_in_each_of_their_forms() -> None:
         "said": "2m of {nothing:upper}",
     }
     assert points[0]["params"]["kib"] == 4  # type: ignore[index]
+
+
+def test_the_tests_of_an_experiment_are_no_part_of_what_judges_it(mine: Path) -> None:
+    sources, leans = sources_of(mine), folders_of(mine)
+    (mine / "tests").mkdir(exist_ok=True)
+    (mine / "tests" / "test_rows.py").write_text("from experiments.fork import rows\n")
+    assert (sources_of(mine), folders_of(mine)) == (sources, leans)

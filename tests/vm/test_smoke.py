@@ -6,12 +6,17 @@ boot of four CPUs, its deferred pages compared.
 import re
 from pathlib import Path
 
+import pytest
+
 from experiments.deferred_init.boot import Shape, deferred_initramfs, layout_of, run_deferred_boot
 from experiments.zone_device.boot import Device
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
+
+# Both boot one kernel: another worker would only wait until it is built.
+pytestmark = pytest.mark.xdist_group("smoke")
 
 GIB = 1 << 30
 SERIES = ("zone-device", "zone-device-parallel")

@@ -109,9 +109,15 @@ def folders_of(folder: Path) -> list[Path]:
         if (one := left.pop()) in found:
             continue
         found.append(one)
-        for path in one.rglob("*.py"):
+        for path in sources_of(one):
             left += (EXPERIMENTS / name for name in _LEANS.findall(path.read_text("utf-8")))
     return sorted(found)
+
+
+def sources_of(folder: Path) -> list[Path]:
+    """The Python of an experiment's folder, without its tests."""
+    tests = folder / "tests"
+    return sorted(path for path in folder.rglob("*.py") if not path.is_relative_to(tests))
 
 
 def _held(module: ModuleType, name: str, kind: type[T]) -> T:

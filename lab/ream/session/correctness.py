@@ -10,7 +10,7 @@ from pathlib import Path
 from ream import oracle
 from ream.counted import counted
 from ream.experiment import Experiment
-from ream.experiment.registry import folders_of
+from ream.experiment.registry import folders_of, sources_of
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
@@ -78,7 +78,7 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 
     name = request.experiment.name
-    judges = [path for place in _judges(request.experiment) for path in sorted(place.rglob("*.py"))]
+    judges = [path for place in _judges(request.experiment) for path in sources_of(place)]
     judges += [Path(hosted.__file__), Path(calls_module.__file__)]
     own = hashlib.sha256(f"{name} {benchmark_id(request.experiment, request.stage)}".encode())
     for path in judges:

@@ -25,14 +25,13 @@ from experiments.compact.boot import (
 )
 from experiments.compact.programs import FRAGMENT, HOG
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.paths import EXPERIMENTS
+from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage import vm
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
 from ream.stage.workload import build_workload
 
-ROOT = Path(__file__).parents[2]
-FAKE = ROOT / "tests" / "console" / "fake_qemu.py"
+FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
 KERNEL = Kernel(Path("bzImage"), Path("compact.cpio"))
 PLAN = CompactPlan("dma", 64, buffer_bytes=0, node_bytes=512 << 20, channels=2, seed=9)
 MACHINE = Machine("tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=compact_nodes(1, PLAN))
@@ -203,7 +202,7 @@ def test_a_kernel_without_an_engine_counts_nothing_of_it() -> None:
 
 
 def test_the_counters_are_the_workloads() -> None:
-    source = (ROOT / "workloads" / "counters.c").read_text()
+    source = (CHECKOUT / "workloads" / "counters.c").read_text()
     assert all(f'{{ "{name}", NULL }}' in source for name in COUNTERS if name[0] == "c")
     for name in (*OF_ENGINE, "dcbm_batches_declined"):
         assert f"PARAMETER({name.replace('_', ', ', 1)})" in source

@@ -20,8 +20,8 @@ from experiments.migrate.oracle.images import before
 from experiments.migrate.oracle.migrate import deferrable
 from experiments.migrate.oracle.mixture import ORDERS, correctness_migrations, mixture
 from experiments.migrate.oracle.uniform import uniform, uniform_migration
-from migrate_laws import check_laws, differing, same
-from migrate_world import FACTS, PLACE, after, chain
+from experiments.migrate.tests.laws import check_laws, differing, same
+from experiments.migrate.tests.world import FACTS, PLACE, after, chain
 from ream.oracle.mapping import PAGE_SHIFT
 
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)

@@ -21,7 +21,7 @@ from experiments.migrate.oracle.migrate import ANYTHING, After, deferrable, migr
 from experiments.migrate.oracle.mixture import (
     EVERY_BITS,
 )
-from migrate_world import FACTS, PLACE, after, chain, pages, tails
+from experiments.migrate.tests.world import FACTS, PLACE, after, chain, pages, tails
 from ream.oracle import pte
 from ream.oracle.mapping import PAGE_SHIFT
 

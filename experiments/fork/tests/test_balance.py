@@ -16,7 +16,7 @@ from experiments.fork.oracle.images import (
 )
 from experiments.fork.oracle.memory import Memory
 from experiments.fork.oracle.mixture import random_mapping
-from fork_world import (
+from experiments.fork.tests.world import (
     CASES,
     FACTS,
     PLACE,

@@ -22,13 +22,14 @@ from experiments.migrate.guests import copied, machine_of, plan_of, step_of
 from experiments.migrate.programs import MOVE_FOLIOS
 from experiments.migrate.rows import MigrateRow
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
+from ream.paths import CHECKOUT
 from ream.session.guests import Setting, shown_boot
 from ream.session.request import GuestOptions
 from ream.stage import vm
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
 
-FAKE = Path(__file__).parents[1] / "console" / "fake_qemu.py"
+FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
 KERNEL = Kernel(Path("bzImage"), Path("migrate.cpio"))
 PLAN = MigratePlan((Step(64), Step(2048, "dcbm", 2)), buffer_bytes=32 << 20, rounds=1)
 MACHINE = Machine("tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=two_nodes(1, PLAN))
@@ -256,7 +257,7 @@ def test_who_copied_is_told_by_the_counters() -> None:
 
 
 def test_the_paths_and_counters_are_the_workloads() -> None:
-    workloads = Path(__file__).parents[2] / "workloads"
+    workloads = CHECKOUT / "workloads"
     source = MOVE_FOLIOS.sources[0].read_text()
     paths = ("move_pages", "mbind", "migrate_pages", "numa_balancing", "demotion")
     assert all(f'{{ "{path}", ' in source for path in paths)

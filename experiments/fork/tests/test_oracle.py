@@ -22,7 +22,7 @@ from experiments.fork.oracle.images import (
     uniform_mapping,
 )
 from experiments.fork.oracle.memory import batch_length
-from fork_world import (
+from experiments.fork.tests.world import (
     BARE,
     CASES,
     FACTS,

@@ -13,11 +13,12 @@ from experiments.fork import boot as vm_fork
 from experiments.fork.boot import ForkPlan, ForkSample, run_fork_boot
 from experiments.fork.programs import FORK_FOLIOS
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.paths import CHECKOUT
 from ream.stage import vm
 from ream.stage.qemu import Machine
 from ream.stage.vm import Kernel
 
-FAKE = Path(__file__).parents[1] / "console" / "fake_qemu.py"
+FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
 KERNEL = Kernel(Path("bzImage"), Path("fork.cpio"))
 MACHINE = Machine("tcg", icount=True)
 PLAN = ForkPlan(folio_kib=(16, 64), mapping_bytes=64 << 20, rounds=1, ops=("fork", "munmap"))

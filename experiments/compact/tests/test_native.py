@@ -18,8 +18,8 @@ from experiments.migrate.oracle.mixture import mixture
 from experiments.migrate.oracle.uniform import uniform, uniform_migration
 from experiments.migrate.plan import memory_of
 from experiments.migrate.rows import MigrateRow
-from migrate_laws import check_laws, differing, mapped_frames, same
-from migrate_world import FACTS, PLACE, after, chain
+from experiments.migrate.tests.laws import check_laws, differing, mapped_frames, same
+from experiments.migrate.tests.world import FACTS, PLACE, after, chain
 from ream.oracle.mapping import PAGE_SHIFT
 
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)

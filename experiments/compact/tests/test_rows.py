@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from compact_world import SHIPPED, lines
 from experiments.compact import guests as vm_compact
 from experiments.compact.boot import CompactSample
 from experiments.compact.guests import CompactGuests, plan_of, refuse_options
 from experiments.compact.rows import CompactRow
+from experiments.compact.tests.world import SHIPPED, lines
 from ream.errors import BadUsage, ReamError
 from ream.experiment import load, named
 from ream.measure.plan import plan_launches

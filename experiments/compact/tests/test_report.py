@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compact_world import SHIPPED, lines
 from experiments.compact.rows import Compact, CompactRow
+from experiments.compact.tests.world import SHIPPED, lines
 from ream.errors import BadUsage
 from ream.experiment import RUNNING
 from ream.measure.compaction import Compacted, CpuTimes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from experiments.migrate.oracle.folios import PSE, Folio, Migration, Unit
 from experiments.migrate.oracle.images import State, before
 from experiments.migrate.oracle.migrate import ANYTHING, After, deferrable
-from migrate_world import FACTS, PLACE, chain, pages, tails
+from experiments.migrate.tests.world import FACTS, PLACE, chain, pages, tails
 from ream.oracle import pte
 from ream.oracle.mapping import PAGES_PER_PMD
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from compact_world import batches
 from experiments.compact.rows import CompactRow
+from experiments.compact.tests.world import batches
 from ream.measure.sample import Sample
 from ream.published import load_tables
 from ream.record.receipt import Receipt

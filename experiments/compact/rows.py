@@ -19,6 +19,8 @@ from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
 
+from .columns import DECLARED
+
 HUGE_ORDER = 9
 HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 """HPAGE_PMD_SIZE of x86-64, and a pageblock."""
@@ -276,6 +278,8 @@ class Compact(ExperimentBase[CompactRow]):
 
     name: Literal["compact"]
     limited_by: str | None = "the fastest plain copy of the same bytes"
+
+    columns = DECLARED
 
 
 EXPERIMENT = Compact

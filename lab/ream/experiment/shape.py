@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
+from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.nearest import hint
 from ream.values import Folder, Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
@@ -271,6 +272,9 @@ class ExperimentBase(Value, Generic[R]):
     layouts: Texts = ()
     """Forms of tables in mails that are about it; ream.mail.read knows them."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
+
+    columns: ClassVar[Columns] = NO_COLUMNS
+    """What its samples have beside time."""
 
     @property
     def folder(self) -> Path:

@@ -11,6 +11,7 @@ from ream.experiment.columns import (
     Column,
     Columns,
     Numbers,
+    Part,
     PrintedSource,
     Shown,
 )
@@ -50,8 +51,13 @@ class CpuTimes(Value):
 
 
 def known(numbers: Mapping[str, int | None]) -> dict[str, int]:
-    """Those that are known: what is not has no key in a sample, and is never 0."""
+    """Those that are known: what is not is never 0."""
     return {name: value for name, value in numbers.items() if value is not None}
+
+
+def unknown(numbers: Mapping[str, int | None]) -> dict[str, None]:
+    """Those that are not: a line of samples.jsonl has null for them."""
+    return {name: None for name, value in numbers.items() if value is None}
 
 
 # --- Columns of samples ------------------------------------------------------------------
@@ -244,8 +250,34 @@ RATIOS = Shown(
     sparse=True,
 )
 
+
+# --- Batches -----------------------------------------------------------------------------
+
+MOVE, METADATA, FLUSHED, DMA = "move", "metadata", "flushed", "dma"
+KIND_OF: Mapping[tuple[str, str, str], str] = {
+    ("baseline", "move", "none"): MOVE,
+    ("baseline", "metadata", "none"): METADATA,
+    ("baseline", "move", "measured"): FLUSHED,
+    ("dma", "move", "none"): DMA,
+}
+"""Kinds of native rows by mode, measure and tlb_flush; others are in no difference."""
+
+PARTS = (
+    Part("page_ns", "a page", 9, (FLUSHED, MOVE)),
+    Part("copy_ns", "copy", 9, (MOVE,), less=METADATA),
+    Part("flush_ns", "flush", 9, (FLUSHED,), less=MOVE),
+    Part("rest_ns", "rest", 9, (METADATA,)),
+    # `before` has no engine: its row is the plain one again.
+    Part("dma_page_ns", "by DMA", 9, (DMA,), without=("before",)),
+    Part("call_ns", "a call, us", 12, (FLUSHED, MOVE), per_call=True, scale=1e3),
+)
+
 DECLARED = Columns(
     columns=COLUMNS,
     tables=(DID, EACH, MACHINE, RATIOS),
+    parts=PARTS,
+    read_parts="where the time of a page goes, in ns, by pages of a call: whole with flushes where"
+    " these are measured; copying; flushing; the rest; whole by DMA without flushes. Of a call: how"
+    " long its first page cannot be used at most",
     amount=Amount(ASKED, ALLOCATED, "huge page"),
 )

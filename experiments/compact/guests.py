@@ -29,7 +29,7 @@ from .boot import (
     compact_nodes,
     run_compact_boot,
 )
-from .columns import known
+from .columns import known, unknown
 from .rows import IDEAL_PAGES, CompactRow
 
 PROVIDER = "dcbm"
@@ -231,6 +231,19 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         raise ReamError(
             f"{boot.title}: the kernel gave not one of {said.asked:,} huge pages; see {boot.log}"
         )
+    numbers = {
+        "asked": said.asked,
+        "allocated": said.allocated,
+        "ballast": said.ballast,
+        "longest_ns": said.longest_ns,
+        "page_copy_ns": said.page_copy_ns,
+        "user_ns": said.user_ns,
+        "system_ns": said.system_ns,
+        "idle_ns": said.idle_ns,
+        "hog_iterations": said.hog_iterations,
+        **dict(said.machine.beside()),
+        **said.counters,
+    }
     sample = Sample(
         row=row.name,
         launch=boot.launch,
@@ -243,23 +256,9 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         verified=said.verified,
         # Where there is a hog, user time is its own: who allocates has next to none.
         cpu_ns=said.machine.system_ns if row.busy else said.machine.busy_ns,
-        beside=known(
-            {
-                "asked": said.asked,
-                "allocated": said.allocated,
-                "ballast": said.ballast,
-                "longest_ns": said.longest_ns,
-                "page_copy_ns": said.page_copy_ns,
-                "user_ns": said.user_ns,
-                "system_ns": said.system_ns,
-                "idle_ns": said.idle_ns,
-                "hog_iterations": said.hog_iterations,
-                **dict(said.machine.beside()),
-                **said.counters,
-            }
-        ),
+        beside=known(numbers),
     )
-    return Taken(sample)
+    return Taken(sample, unknown(numbers))
 
 
 def copied(counters: Mapping[str, int], model: EngineModel | None = None) -> str:

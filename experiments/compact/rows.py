@@ -19,7 +19,7 @@ from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
 
-from .columns import DECLARED
+from .columns import DECLARED, KIND_OF
 
 HUGE_ORDER = 9
 HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
@@ -192,9 +192,8 @@ class CompactRow(EngineRow):
 
     @property
     def batch_of(self) -> BatchOf | None:
-        if self.batch_pages is None:
-            return None
-        return BatchOf(self.mode, self.measure, self.tlb_flush, self.batch_pages)
+        kind = KIND_OF.get((self.mode, self.measure, self.tlb_flush))
+        return None if self.batch_pages is None or kind is None else BatchOf(kind, self.batch_pages)
 
     @property
     def nr_batches(self) -> int | None:

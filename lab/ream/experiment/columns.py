@@ -123,12 +123,36 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a page takes in rows of one kind, or how much more than in those of another kind."""
+
+    name: str
+    """In records."""
+    head: str
+    width: int
+    of: tuple[str, ...]
+    """Kinds of rows (`BatchOf.kind`); the first that was measured counts."""
+    less: str | None = None
+    """The kind that is taken off."""
+    without: tuple[str, ...] = ()
+    """Variants that have no such part."""
+    per_call: bool = False
+    """Whether it is of a call rather than of a page."""
+    scale: float = 1.0
+    """What it is divided by where it is shown."""
+
+
+@dataclass(frozen=True)
 class Columns:
     """All that an experiment declares; empty for one that has nothing but times."""
 
     columns: tuple[Column, ...] = ()
     tables: tuple[Shown, ...] = ()
     amount: Amount | None = None
+    parts: tuple[Part, ...] = ()
+    """Where the time of a batch goes."""
+    read_parts: str = ""
+    """The same in a sentence, above their table."""
 
     def alike(self, samples: Iterable[Sample]) -> tuple[Sample, ...]:
         """Samples as if each had done as much as was asked for."""

@@ -83,11 +83,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class BatchOf:
-    """What of moving a batch of pages a row times; rows that differ in one thing are set off."""
+    """What of a batch a row times: parts are differences between rows of several kinds."""
 
-    mode: str
-    measure: str
-    tlb_flush: str
+    kind: str
     pages: int
 
 

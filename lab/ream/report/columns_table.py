@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ream.experiment import is_copy
-from ream.experiment.columns import Cell, Numbers, Shown
+from ream.experiment.columns import Cell, Numbers, Part, Shown
 from ream.experiment.registry import columns_of
 from ream.report.contract import Batch, PrintedLine, PrintedTable, Ratio, Result, RowResult, Summary
 from ream.report.numbers import fit, interval, scale_of
@@ -16,28 +16,14 @@ WIDTH = 74
 LABEL = 16
 NONE = "-"
 
-BATCH = (
-    Cell("a page", 9, digits=1),
-    Cell("copy", 9, digits=1),
-    Cell("flush", 9, digits=1),
-    Cell("rest", 9, digits=1),
-    Cell("by DMA", 9, digits=1),
-    Cell("a call, us", 12, digits=1),
-)
-READ_BATCHES = (
-    "where the time of a page goes, in ns, by pages of a call: whole with flushes where these are "
-    "measured; copying; flushing; the rest; whole by DMA without flushes. Of a call: how long its "
-    "first page cannot be used at most"
-)
-
 
 def blocks(summary: Summary) -> Iterator[list[str]]:
     """Every block of lines that there is something for; none where there is nothing beside time."""
     for shown in tables_of(summary):
         if lines := list(_lines(shown, summary)):
             yield [*_wrapped(shown.read), *lines]
-    if summary.batches:
-        yield [*_wrapped(READ_BATCHES), *_batches(summary)]
+    if (declared := columns_of(summary.experiment)).parts and summary.batches:
+        yield [*_wrapped(declared.read_parts), *_batches(declared.parts, summary)]
 
 
 # --- What is shown -----------------------------------------------------------------------
@@ -81,11 +67,12 @@ def ratio_in(result: Result, cell: Cell) -> Ratio | None:
     return found if isinstance(found, Ratio) else None
 
 
-def batch_values(batch: Batch) -> tuple[float | None, ...]:
-    """What BATCH has cells for."""
-    call_us = None if batch.call_ns is None else batch.call_ns / 1e3
-    in_ns = (batch.page_ns, batch.copy_ns, batch.flush_ns, batch.rest_ns, batch.dma_page_ns)
-    return (*in_ns, call_us)
+def batch_values(parts: Sequence[Part], batch: Batch) -> tuple[float | None, ...]:
+    """What a line of batches shows."""
+    values = batch.model_dump()
+    found = (values.get(part.name) for part in parts)
+    pairs = zip(parts, found, strict=True)
+    return tuple(None if value is None else value / part.scale for part, value in pairs)
 
 
 def line_name(line: PrintedLine) -> str:
@@ -131,15 +118,16 @@ def _own(shown: Shown, cells: Sequence[Cell], summary: Summary, *, timed: bool) 
             yield from _line(name, values, cells)
 
 
-def _batches(summary: Summary) -> Iterator[str]:
-    yield from _line("", [one.head for one in BATCH], BATCH)
+def _batches(parts: Sequence[Part], summary: Summary) -> Iterator[str]:
+    cells = [Cell(part.head, part.width, digits=1) for part in parts]
+    yield from _line("", [cell.head for cell in cells], cells)
     said = None
     for one in summary.batches:
         if one.subject != said:
             said = one.subject
             yield from _wrapped(one.subject)
-        pairs = zip(BATCH, batch_values(one), strict=True)
-        yield from _line(str(one.batch_pages), [_value(*pair, "ns") for pair in pairs], BATCH)
+        pairs = zip(cells, batch_values(parts, one), strict=True)
+        yield from _line(str(one.batch_pages), [_value(*pair, "ns") for pair in pairs], cells)
 
 
 # --- Cells -------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def summarise(
         receipt=_lines(receipt),
         grids=() if _emulated(receipt) else grid.grids(results.rows, rows, tables, experiment.name),
         tables=printed_tables(rows, tables, experiment.name),
-        batches=batches(results.rows, rows),
+        batches=batches(experiment.columns.parts, results.rows, rows),
     )
 
 

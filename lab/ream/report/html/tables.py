@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
-from ream.experiment.columns import Cell, Shown
+from ream.experiment.columns import Cell, Columns, Shown
+from ream.experiment.registry import columns_of
 from ream.report import grid
 from ream.report.columns_table import (
-    BATCH,
-    READ_BATCHES,
     batch_values,
     line_name,
     numbers_of,
@@ -239,8 +238,8 @@ def others(summary: Summary) -> Iterator[Table]:
             ),
             notes=(printed.method,),
         )
-    if summary.batches:
-        yield _batches(summary)
+    if (declared := columns_of(summary.experiment)).parts and summary.batches:
+        yield _batches(declared, summary)
 
 
 def _sentence(text: str) -> str:
@@ -302,12 +301,13 @@ def _shown_cell(cell: Cell, result: Result, unit: str) -> str:
     return f"{value:,.0f}" if value is not None and not cell.width else number(value, cell.digits)
 
 
-def _batches(summary: Summary) -> Table:
+def _batches(declared: Columns, summary: Summary) -> Table:
+    parts = declared.parts
     return Table(
-        caption=_sentence(READ_BATCHES),
-        head=("variant", "pages of a call", *(one.head for one in BATCH)),
+        caption=_sentence(declared.read_parts),
+        head=("variant", "pages of a call", *(part.head for part in parts)),
         lines=tuple(
-            (one.subject, str(one.batch_pages), *map(number, batch_values(one)))
+            (one.subject, str(one.batch_pages), *map(number, batch_values(parts, one)))
             for one in summary.batches
         ),
     )

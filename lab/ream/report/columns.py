@@ -30,12 +30,18 @@ def columns_of(
     to: what its ratios are to. counted: instructions, not times. exact: and they repeat.
     """
     samples = tuple(samples)
+
+    def ratio(column: Column) -> Ratio | None:
+        if subject == to:
+            return None
+        return ratio_of(over(column, samples, subject, to=to, counted=counted, exact=exact))
+
     own = _of(samples, subject)
     found: dict[str, ColumnValue] = {}
     parts: dict[str, dict[str, int | Ratio]] = {}
     for column in declared.columns:
         if column.summarised == "ratio":
-            found[column.name] = _ratio(column, samples, subject, to, counted=counted, exact=exact)
+            found[column.name] = ratio(column)
             continue
         values = [value for one in own if (value := column.of(one, counted)) is not None]
         name, _, part = column.name.partition(".")
@@ -51,10 +57,9 @@ def columns_of(
     if not any(value is not None for value in found.values()):
         return None
     found[OVER_BEFORE] = {
-        column.name: ratio
+        column.name: its
         for column in declared.columns
-        if column.published
-        and (ratio := _ratio(column, samples, subject, to, counted=counted, exact=exact))
+        if column.published and (its := ratio(column)) is not None
     }
     return found
 
@@ -75,20 +80,6 @@ def over(
     samples = tuple(samples)
     own, base = (_places(column, _of(samples, name), counted=counted) for name in (subject, to))
     return statistics.paired(own, base, exact=exact)
-
-
-def _ratio(
-    column: Column,
-    samples: Iterable[Sample],
-    subject: str,
-    to: str,
-    *,
-    counted: bool,
-    exact: bool,
-) -> Ratio | None:
-    if subject == to:
-        return None
-    return ratio_of(over(column, samples, subject, to=to, counted=counted, exact=exact))
 
 
 def _of(samples: Iterable[Sample], subject: str) -> tuple[Sample, ...]:

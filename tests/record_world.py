@@ -5,18 +5,16 @@ import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from ream.experiment import Row, named
-from ream.measure.compaction import Compacted, CpuTimes
-from ream.measure.sample import BESIDE, Sample
+from ream.measure.sample import Sample
 from ream.published import load_tables
 from ream.record.machine import Conditions, Machine
 from ream.record.receipt import Kernel, Ream, Receipt, Settings
 from ream.record.record import PLAN, Record, open_record, pretty
 from ream.record.sums import SUMS, sums_of
 from ream.report import letter, table
-from ream.report.ran import RAN, Ran, summary_id
+from ream.report.ran import RAN, Ran, Results, summary_id
 from ream.report.summary import summarise
 
 RUN_ID = "20261121T0215{number:02}Z-zone-device-native-ab12"
@@ -36,37 +34,23 @@ def made(
     asked = asked.model_copy(update={"rows": asked.rows[:2], "launches": LAUNCHES})
     rows = (asked.rows[0], _changed(asked.rows[1]))
     run_id = RUN_ID.format(number=number)
-    ran = Ran.of(
-        asked,
-        rows,
-        unit="ns",
-        units={},
-        skipped={},
-        remarks={rows[0].name: ("a remark",)},
-        left_out={},
-    )
     receipt = _receipt(made_by or summary_id())
-    drawn = list(_samples(rows, random.Random(number)))
-    compacted = [one for _, one in drawn if one is not None]
+    results = Results(
+        rows=rows,
+        samples=tuple(_samples(rows, random.Random(number))),
+        remarks={rows[0].name: ("a remark",)},
+    )
     with open_record(runs, run_id) as record:
-        for sample, more in drawn:
-            record.append(sample, _extra(sample, more))
+        for sample in results.samples:
+            record.append(sample)
         summary = summarise(
             asked,
-            rows,
-            [sample for sample, _ in drawn],
+            results,
             TABLES,
             receipt,
             run=run_id,
             stage="native",
             variants=tuple(VARIANTS),
-            remarks=ran.remarks,
-            compacted=compacted,
-            beside=[
-                (name, sample_of_whole(sample))
-                for sample, _ in drawn
-                for name in _extra(sample, None)[BESIDE]
-            ],
         )
         record.append_noise('{"t_s": 1.0}')
         plan = {
@@ -74,7 +58,7 @@ def made(
             "run": run_id,
             "stage": "native",
             "experiment": asked.model_dump(mode="json", exclude_unset=True, by_alias=True),
-            RAN: ran.model_dump(mode="json"),
+            RAN: Ran.of(asked, results).model_dump(mode="json"),
         }
         record.write(PLAN, pretty(plan))
         record.finish(
@@ -84,11 +68,6 @@ def made(
             letter=letter.render(summary),
         )
     return Record.load(run_id, runs)
-
-
-def sample_of_whole(sample: Sample) -> Sample:
-    """The same operation, its whole."""
-    return Sample(**{**vars(sample), "time_ns": 2 * sample.time_ns})
 
 
 def digit_changed(path: Path, name: str, old: str, new: str) -> None:
@@ -114,51 +93,41 @@ def _changed(row: Row) -> Row:
     return row.model_copy(update={name: value // 2 for name, value in sizes.items()})
 
 
-def _samples(
-    rows: tuple[Row, ...], draw: random.Random
-) -> Iterator[tuple[Sample, Compacted | None]]:
+def _samples(rows: tuple[Row, ...], draw: random.Random) -> Iterator[Sample]:
     for row in rows:
         for launch in range(LAUNCHES):
             for number in range(ROUNDS):
                 for name, truth in VARIANTS.items():
-                    sample = Sample(
+                    time_ns = round(1e6 * truth * draw.gauss(1, 0.02))
+                    yield Sample(
                         row=row.name,
                         launch=launch,
                         round=number,
                         role="variant",
                         subject=name,
                         threads=1,
-                        time_ns=round(1e6 * truth * draw.gauss(1, 0.02)),
+                        time_ns=time_ns,
                         nr_bytes=row.written_bytes,
                         verified=True,
+                        beside=_beside(launch, number, time_ns) if hasattr(row, "nr_huge") else {},
+                        times={"the whole": 2 * time_ns},
                     )
-                    yield sample, _compacted(sample) if hasattr(row, "nr_huge") else None
 
 
-def _compacted(sample: Sample) -> Compacted:
-    return Compacted(
-        row=sample.row,
-        launch=sample.launch,
-        round=sample.round,
-        subject=sample.subject,
-        asked=100,
-        allocated=100 - sample.launch,
-        time_ns=sample.time_ns,
-        longest_ns=sample.time_ns // 50,
-        page_copy_ns=None,
-        user_ns=1000,
-        system_ns=2000,
-        idle_ns=3000 + sample.round,
-        hog_iterations=None,
-        counters={"pgmigrate_success": 500, "compact_stall": sample.round},
-        verified=True,
-        ballast=3,
-        machine=CpuTimes(user_ns=5, system_ns=6, idle_ns=7, steal_ns=8),
-    )
-
-
-def _extra(sample: Sample, more: Compacted | None) -> dict[str, Any]:
-    return {BESIDE: {"the whole": 2 * sample.time_ns}, **(more.extra() if more else {})}
+def _beside(launch: int, number: int, time_ns: int) -> dict[str, int]:
+    machine = {"user_ns": 5, "system_ns": 6, "idle_ns": 7, "steal_ns": 8}
+    return {
+        "asked": 100,
+        "allocated": 100 - launch,
+        "longest_ns": time_ns // 50,
+        "user_ns": 1000,
+        "system_ns": 2000,
+        "idle_ns": 3000 + number,
+        "ballast": 3,
+        "pgmigrate_success": 500,
+        "compact_stall": number,
+        **{f"machine_{name}": value for name, value in machine.items()},
+    }
 
 
 def _receipt(made_by: str) -> Receipt:

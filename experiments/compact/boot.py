@@ -15,7 +15,6 @@ from experiments.fork.boot import judge
 from experiments.migrate.engine import EngineModel
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.measure.compaction import CpuTimes
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import Machine, Node
@@ -23,6 +22,7 @@ from ream.stage.vm import Kernel, boot_messages, said_as
 from ream.stage.workload import build_workload
 from ream.values import Value
 
+from .columns import CpuTimes
 from .programs import FRAGMENT, HOG, HOLD_FOLIOS
 
 PROGRAMS = (FRAGMENT, HOG, HOLD_FOLIOS)

@@ -9,7 +9,6 @@ from experiments.migrate.engine import NOT_COUNTED, EngineModel
 from ream.errors import BadUsage, ReamError
 from ream.experiment import PAGE_BYTES, is_copy
 from ream.kernel.image import Image
-from ream.measure.compaction import Compacted
 from ream.measure.plan import Launch, drawn_order, plan_launches
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
@@ -30,6 +29,7 @@ from .boot import (
     compact_nodes,
     run_compact_boot,
 )
+from .columns import known, unknown
 from .rows import IDEAL_PAGES, CompactRow
 
 PROVIDER = "dcbm"
@@ -144,7 +144,7 @@ class CompactGuests(Guests[CompactRow]):
             row.name: plan_of(row, seed_of(first), icount=self.setting_of(row).icount)
             for row in rows
         }
-        self._last: dict[tuple[str, str], tuple[Compacted, CompactPlan]] = {}
+        self._last: dict[tuple[str, str], tuple[CompactSample, CompactPlan]] = {}
         """By row and variant."""
 
     def setting_of(self, row: CompactRow) -> Setting:
@@ -190,8 +190,7 @@ class CompactGuests(Guests[CompactRow]):
         assert isinstance(boot, CompactBoot)
         assert isinstance(said, CompactSample)
         taken = taken_of(said, boot)
-        if taken.compacted:
-            self._last[boot.row.name, boot.variant] = taken.compacted, boot.plan
+        self._last[boot.row.name, boot.variant] = said, boot.plan
         yield taken
 
     def unit_of(self, row: str) -> Unit:
@@ -200,16 +199,16 @@ class CompactGuests(Guests[CompactRow]):
     def remarks(self, row: CompactRow, names: Sequence[str]) -> Iterator[str]:
         """Who copied, as the counters have it, and what is in a count or a time."""
         del names
-        for (name, variant), (compacted, plan) in self._last.items():
+        for (name, variant), (said, plan) in self._last.items():
             if name != row.name or is_copy(variant):
                 continue
-            if compacted.allocated < compacted.asked:
+            if said.allocated < said.asked:
                 yield (
-                    f"{variant}: {compacted.allocated:,} of {compacted.asked:,} huge pages, and"
+                    f"{variant}: {said.allocated:,} of {said.asked:,} huge pages, and"
                     " then none; ratios are of the time for each"
                 )
             if plan.channels:
-                yield f"{variant}: {copied(compacted, plan.model)}"
+                yield f"{variant}: {copied(said.counters, plan.model)}"
         if row.timed and self.setting.accel == "tcg":
             yield (
                 "emulated, the guest's CPUs take turns on one of the host: what the engine's CPU"
@@ -232,6 +231,19 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         raise ReamError(
             f"{boot.title}: the kernel gave not one of {said.asked:,} huge pages; see {boot.log}"
         )
+    numbers = {
+        "asked": said.asked,
+        "allocated": said.allocated,
+        "ballast": said.ballast,
+        "longest_ns": said.longest_ns,
+        "page_copy_ns": said.page_copy_ns,
+        "user_ns": said.user_ns,
+        "system_ns": said.system_ns,
+        "idle_ns": said.idle_ns,
+        "hog_iterations": said.hog_iterations,
+        **dict(said.machine.beside()),
+        **said.counters,
+    }
     sample = Sample(
         row=row.name,
         launch=boot.launch,
@@ -244,31 +256,13 @@ def taken_of(said: CompactSample, boot: CompactBoot) -> Taken:
         verified=said.verified,
         # Where there is a hog, user time is its own: who allocates has next to none.
         cpu_ns=said.machine.system_ns if row.busy else said.machine.busy_ns,
+        beside=known(numbers),
     )
-    compacted = Compacted(
-        row=row.name,
-        launch=boot.launch,
-        subject=boot.variant,
-        asked=said.asked,
-        allocated=said.allocated,
-        time_ns=said.time_ns,
-        longest_ns=said.longest_ns,
-        page_copy_ns=said.page_copy_ns,
-        user_ns=said.user_ns,
-        system_ns=said.system_ns,
-        idle_ns=said.idle_ns,
-        hog_iterations=said.hog_iterations,
-        machine=said.machine,
-        ballast=said.ballast,
-        counters=said.counters,
-        verified=said.verified,
-    )
-    return Taken(sample, compacted=compacted)
+    return Taken(sample, unknown(numbers))
 
 
-def copied(compacted: Compacted, model: EngineModel | None = None) -> str:
+def copied(counters: Mapping[str, int], model: EngineModel | None = None) -> str:
     """Who copied, in words: the share that the provider has taken."""
-    counters = compacted.counters
     its = counters.get(f"{PROVIDER}_folios_migrated", 0)
     parts = [f"{its:,} pages copied by {PROVIDER}, {counters.get('pgmigrate_success', 0):,} moved"]
     if failures := counters.get(f"{PROVIDER}_folios_failures", 0):

@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import RUNNING
-from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.published import Table
@@ -32,6 +31,7 @@ from ream.stage.memory import available_bytes
 from ream.stage.workload import build_workload, run_workload
 from ream.values import Value, faults
 
+from .columns import CpuTimes, known, unknown
 from .programs import COMPACT_THP, HOG
 from .rows import CompactRow
 
@@ -453,6 +453,19 @@ def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_num
 
     User time is the hog's where there is one: who faults has next to none.
     """
+    numbers = {
+        "asked": said.asked,
+        "allocated": said.allocated,
+        "ballast": said.ballast_bytes // HUGE_BYTES,
+        "longest_ns": said.longest_ns,
+        "page_copy_ns": None,
+        "user_ns": said.user_ns + (said.hog_ns or 0),
+        "system_ns": said.system_ns,
+        "idle_ns": None,
+        "hog_iterations": said.hog_iterations,
+        **dict(said.machine.beside()),
+        **said.counters,
+    }
     sample = Sample(
         row=row.name,
         launch=launch,
@@ -464,27 +477,9 @@ def taken_of(said: LiveCompactSample, row: CompactRow, *, launch: int, round_num
         nr_bytes=said.allocated * HUGE_BYTES,
         verified=not said.wrong_words,
         cpu_ns=said.machine.busy_ns,
+        beside=known(numbers),
     )
-    compacted = Compacted(
-        row=row.name,
-        launch=launch,
-        subject=RUNNING,
-        asked=said.asked,
-        allocated=said.allocated,
-        time_ns=said.time_ns,
-        longest_ns=said.longest_ns,
-        page_copy_ns=None,
-        user_ns=said.user_ns + (said.hog_ns or 0),
-        system_ns=said.system_ns,
-        idle_ns=None,
-        hog_iterations=said.hog_iterations,
-        counters=said.counters,
-        verified=sample.verified,
-        round=round_number,
-        ballast=said.ballast_bytes // HUGE_BYTES,
-        machine=said.machine,
-    )
-    return Taken(sample, compacted=compacted, said=said)
+    return Taken(sample, unknown(numbers), said)
 
 
 def remarks(

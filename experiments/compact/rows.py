@@ -19,6 +19,8 @@ from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
 
+from .columns import DECLARED, KIND_OF
+
 HUGE_ORDER = 9
 HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 """HPAGE_PMD_SIZE of x86-64, and a pageblock."""
@@ -190,9 +192,8 @@ class CompactRow(EngineRow):
 
     @property
     def batch_of(self) -> BatchOf | None:
-        if self.batch_pages is None:
-            return None
-        return BatchOf(self.mode, self.measure, self.tlb_flush, self.batch_pages)
+        kind = KIND_OF.get((self.mode, self.measure, self.tlb_flush))
+        return None if self.batch_pages is None or kind is None else BatchOf(kind, self.batch_pages)
 
     @property
     def nr_batches(self) -> int | None:
@@ -276,6 +277,8 @@ class Compact(ExperimentBase[CompactRow]):
 
     name: Literal["compact"]
     limited_by: str | None = "the fastest plain copy of the same bytes"
+
+    columns = DECLARED
 
 
 EXPERIMENT = Compact

@@ -250,7 +250,7 @@ class DeferredInitGuests(Guests[DeferredInitRow]):
         for row in self.by_shape[boot.shape]:
             sample = sample_of(said, row, boot)
             self._messages_ms[row.name, boot.variant].append(said.times.message_ms)
-            yield Taken(sample, _extra(said), _beside(sample, said))
+            yield Taken(replace(sample, times=_times_beside(sample, said)), _extra(said))
 
     def remarks(self, row: DeferredInitRow, names: Sequence[str]) -> Iterator[str]:
         """What the published method would have said here, and what was compared besides."""
@@ -312,7 +312,7 @@ def sample_of(booted: Booted, row: DeferredInitRow, boot: DeferredBoot) -> Sampl
     )
 
 
-def _beside(sample: Sample, booted: Booted) -> dict[str, int]:
+def _times_beside(sample: Sample, booted: Booted) -> dict[str, int]:
     """The whole boot, of a row that times a part of it."""
     boot_ns = booted.times.boot_ns
     return {} if boot_ns == sample.time_ns else {"boot to PID 1": boot_ns}

@@ -6,7 +6,7 @@ import shlex
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -163,7 +163,8 @@ class ZoneDeviceGuests(Guests[ZoneDeviceRow]):
         for sample in samples_of(said, rows.values(), boot):
             if match := MESSAGE.search(said.bind.message or ""):
                 self._messages[sample.row, sample.subject].append(float(match[2]))
-            yield Taken(sample, _extra(said), quantities_beside(rows[sample.row], said))
+            times = quantities_beside(rows[sample.row], said)
+            yield Taken(replace(sample, times=times), _extra(said))
 
     def remarks(self, row: ZoneDeviceRow, names: Sequence[str]) -> Iterator[str]:
         """What the published methods would have said here."""

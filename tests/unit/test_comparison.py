@@ -18,7 +18,7 @@ from ream.published import check_references, load_tables
 from ream.record.receipt import Guest, Receipt
 from ream.report import letter, table
 from ream.report.contract import Comparison, Summary
-from ream.report.summary import summarise
+from summary_world import summarise
 
 Simulated = Callable[..., list[Sample]]
 

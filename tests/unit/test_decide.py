@@ -12,7 +12,7 @@ from ream.measure.statistics import over_launches
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import RowResult, Summary, Unit
-from ream.report.summary import summarise
+from summary_world import summarise
 
 EXPERIMENT = named("zone-device").resized(rounds=2)
 ROW = EXPERIMENT.rows[0]

@@ -17,8 +17,8 @@ from ream.measure.sample import Sample
 from ream.record.receipt import Receipt, SeriesEntry
 from ream.report import letter, table
 from ream.report.contract import Summary
-from ream.report.summary import summarise
 from ream.variants import Variant, choose_variants
+from summary_world import summarise
 
 NOTHING = Path(__file__).parents[1] / "native" / "patches" / "no-change.patch"
 MINE = "no-change"

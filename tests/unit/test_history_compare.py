@@ -45,7 +45,8 @@ def test_the_ratios_of_a_record_are_those_that_it_printed(path: Path) -> None:
 
 
 def test_where_a_kernel_gave_up_the_ratio_is_of_the_time_for_all_of_it(tmp_path: Path) -> None:
-    record = written(tmp_path, launches=2, rounds=1, sd=0, rows=("row",))
+    run = {"experiment": "compact"}
+    record = written(tmp_path, launches=2, rounds=1, sd=0, rows=("row",), run=run)
     path = record.path / "samples.jsonl"
     path.write_text(
         path.read_text().replace(

@@ -60,7 +60,7 @@ def test_every_flat_field_of_the_contract_is_in_a_column() -> None:
         "per_entry": "ns_per_entry",
         "per_batch": "ns_per_batch",
         "limit_threads": "limit_threads",
-        "compaction": "compaction_asked",
+        "columns": "compaction_asked",
         "layout": "layout_depends",
     }
     for name in Result.model_fields:

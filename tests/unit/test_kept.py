@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from experiments.compact.boot import CompactSample
+from experiments.compact.columns import CpuTimes
 from experiments.compact.guests import CompactBoot
 from experiments.deferred_init.boot import Booted, Times
 from experiments.deferred_init.buddy import DeferredNode
@@ -25,7 +26,6 @@ from experiments.zone_device.boot import Bind, Call, Checked
 from experiments.zone_device.guests import DeviceBoot
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.experiment import named
-from ream.measure.compaction import CpuTimes
 from ream.progress import Reporter
 from ream.record.journal import JOURNAL, Journal
 from ream.session import live

@@ -20,8 +20,8 @@ from ream.record.receipt import Receipt
 from ream.report import letter, sensitivity, table
 from ream.report.contract import RowResult, Summary
 from ream.report.html import holds
-from ream.report.summary import summarise
 from ream.variants import choose_variants
+from summary_world import summarise
 
 EXPERIMENT = named("zone-device").resized(rounds=1)
 ROW = EXPERIMENT.rows[0]

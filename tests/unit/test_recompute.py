@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ream.history.recompute import Difference, compared, recompute
-from ream.measure.compaction import Compacted
 from ream.paths import CHECKOUT
 from ream.record.record import PLAN, RUN, SAMPLES, Record
 from ream.report import ran
@@ -107,31 +106,6 @@ def test_a_type_is_a_difference_and_a_missing_field_too() -> None:
         Difference("a", "1", "1.0"),
         Difference("c", "absent", "null"),
     ]
-
-
-def test_what_a_line_says_of_compaction_comes_back(tmp_path: Path) -> None:
-    one = Compacted(
-        row="row",
-        launch=1,
-        subject="before",
-        asked=10,
-        allocated=9,
-        time_ns=100,
-        longest_ns=None,
-        page_copy_ns=5,
-        user_ns=None,
-        system_ns=2,
-        idle_ns=3,
-        hog_iterations=4,
-        counters={"compact_stall": 7},
-        verified=True,
-    )
-    sample = made(tmp_path).samples()
-    first = next(sample)
-    found = Compacted.of_line(first, one.extra())
-    assert found is not None
-    assert found.extra() == one.extra()
-    assert Compacted.of_line(first, {"digest": "ab"}) is None
 
 
 HANDLES_RECORDS_ONLY = {

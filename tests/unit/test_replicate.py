@@ -15,14 +15,14 @@ from ream.errors import BadUsage
 from ream.experiment import BEFORE, Experiment, named
 from ream.folders import names
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import Verdict, judge
+from ream.measure.verdict import Verdict, judge, judge_no_gain
 from ream.paths import CHECKOUT
 from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
 from ream.replicate.outcome import Replication, Source, one_machine, replicate_all, totals
 from ream.replicate.render import WORDS, line_label, render, verdict_words
-from ream.replicate.rule import control, judge_no_gain, table_word
+from ream.replicate.rule import control, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
 

@@ -17,7 +17,7 @@ from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import Summary
-from ream.report.summary import summarise
+from summary_world import summarise
 
 Simulated = Callable[..., list[Sample]]
 

@@ -19,6 +19,7 @@ from ream.record.receipt import Receipt
 from ream.record.record import Record
 from ream.report import letter, table
 from ream.report.contract import Summary
+from ream.report.ran import Results
 from ream.report.summary import summarise
 
 def digest(text):
@@ -35,8 +36,9 @@ receipt = Receipt.model_validate({k: v for k, v in record.receipt.items() if k !
 experiment = named(record.run["experiment"])
 rows = [row for row in experiment.rows if row.name in receipt.settings.rounds]
 for _ in range(2):
+    results = Results(rows=tuple(rows), samples=tuple(record.samples()))
     summary = summarise(
-        experiment, rows, record.samples(), load_tables(), receipt,
+        experiment, results, load_tables(), receipt,
         run=run.name, stage=record.run["stage"], variants=tuple(receipt.kernel.variants),
     )
     print("anew", digest(json.dumps(summary.to_object())), digest(table.render(summary)))

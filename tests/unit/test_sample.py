@@ -32,19 +32,22 @@ samples = st.builds(
     nr_bytes=st.integers(1, (1 << 63) - 1),
     verified=st.booleans(),
     cpu_ns=st.none() | st.integers(0, (1 << 63) - 1),
+    beside=st.dictionaries(st.sampled_from(["asked", "slot", "pgmigrate_success"]), st.integers()),
+    times=st.dictionaries(st.text(), st.integers()),
 )
 
 
 @given(samples)
 def test_a_sample_survives_its_line(sample: Sample) -> None:
-    line = sample.to_json({"slot": 3})
+    line = sample.to_json({"digest": "ab", "message_ms": 0.5})
     assert "\n" not in line
     assert Sample.from_json(line, where="here") == sample
 
 
 def test_keys_that_are_not_ours_are_left_alone() -> None:
-    line = json.dumps({**FIELDS, "slot": 4, "first_bad_pfn": None})
-    assert Sample.from_json(line, where="here").time_ns == 176000000
+    line = json.dumps({**FIELDS, "message": "ab", "first_bad_pfn": None, "beside": [3]})
+    found = Sample.from_json(line, where="here")
+    assert (found.time_ns, found.beside, found.times) == (176000000, {}, {})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import tables
-from ream.report.summary import summarise
+from summary_world import summarise
 
 EXPERIMENT = named("zone-device").resized(rounds=2)
 TABLES = load_tables()

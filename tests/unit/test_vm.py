@@ -21,7 +21,6 @@ from ream.record.receipt import Guest as GuestReceipt
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import Unit
-from ream.report.summary import summarise
 from ream.session import guests
 from ream.session.native import by_config
 from ream.session.request import GuestOptions
@@ -31,6 +30,7 @@ from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
 from ream.stage.qemu import Machine, Node
 from ream.stage.vm import Kernel
+from summary_world import summarise
 
 WHOLE = named("zone-device")
 EXPERIMENT = WHOLE.at("vm").unasked()
@@ -362,7 +362,7 @@ def test_memremap_is_timed_whole_and_a_namespace_by_its_map_alone() -> None:
 
 
 def test_what_users_wait_for_stands_beside_what_is_measured() -> None:
-    names = {row.name: {name for one in counted(row) for name, _ in one.others()} for row in ROWS}
+    names = {row.name: {name for one in counted(row) for name in one.sample.times} for row in ROWS}
     assert names["fsdax-bind"] == {"ndctl create-namespace"}
     assert names["devdax-rebind"] == {"whole bind", "whole unbind"}
     assert names["private-first"] == {"memmap_init_zone_device()"}
@@ -384,7 +384,6 @@ def test_counts_are_told_as_counts_and_get_no_verdict(receipt: Receipt) -> None:
         stage="vm",
         unit="instructions",
         remarks={row.name: tuple(its.remarks(row, list(COUNTS)))},
-        beside=[pair for one in taken for pair in one.others()],
     )
     (only,) = summary.rows
     whole, unbind = only.beside

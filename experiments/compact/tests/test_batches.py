@@ -12,7 +12,7 @@ from ream.published import load_tables
 from ream.record.receipt import Receipt
 from ream.report import letter, table
 from ream.report.contract import RowResult, Summary
-from ream.report.summary import summarise
+from summary_world import summarise
 
 Simulated = Callable[..., list[Sample]]
 
@@ -75,7 +75,7 @@ def test_a_batch_is_taken_apart(native: Summary) -> None:
 def test_a_row_of_batches_says_what_a_call_takes(native: Summary) -> None:
     found = one(native, "batch-512").variants["before"]
     assert found.per_batch == pytest.approx(512 * 1400, rel=1e-3)
-    assert found.compaction is None
+    assert found.columns is None
     assert native.tables == ()
 
 

@@ -278,11 +278,11 @@ def test_a_record_has_what_the_workload_said() -> None:
     assert (taken.sample.launch, taken.sample.round) == (1, 2)
     assert taken.sample.time_ns == 9_000_000
     assert taken.sample.nr_bytes == 3 * HUGE_BYTES
-    assert taken.compacted is not None
-    assert taken.compacted.user_ns == 7_001_000
-    assert taken.compacted.system_ns == 8_000_000
-    assert taken.compacted.idle_ns is None
+    beside = taken.sample.beside
+    assert set(taken.extra) == {"page_copy_ns", "idle_ns"}
+    assert beside["user_ns"] == 7_001_000
+    assert beside["system_ns"] == 8_000_000
     assert taken.sample.cpu_ns == 30_000_000
-    assert taken.compacted.hog_iterations == 99
-    assert taken.compacted.ballast == 512
-    assert taken.compacted.extra()["thp_fault_alloc"] == 5
+    assert beside["hog_iterations"] == 99
+    assert beside["ballast"] == 512
+    assert beside["thp_fault_alloc"] == 5

@@ -3,29 +3,32 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.compact.columns import DECLARED, CpuTimes, known
 from experiments.compact.rows import Compact, CompactRow
 from experiments.compact.tests.world import SHIPPED, lines
 from ream.errors import BadUsage
 from ream.experiment import RUNNING
-from ream.measure.compaction import Compacted, CpuTimes
 from ream.measure.sample import Sample
 from ream.published import load_tables
 from ream.record.receipt import Guest, GuestKind, Receipt
 from ream.report import letter, table
-from ream.report.compaction import compaction
-from ream.report.contract import Compaction, RowResult, Summary
-from ream.report.summary import summarise
+from ream.report.columns import columns_of
+from ream.report.contract import RowResult, Summary
+from summary_world import summarise
 
 TABLES = load_tables()
 VARIANTS = ("before", "before-again", "published", "ream")
 HUGE = 2048
 COPY = 1000
+
+Columns = Mapping[str, Any]
 
 MOVED = {"before": 279, "before-again": 279, "published": 279, "ream": 260}
 """Pages for each huge page."""
@@ -33,48 +36,54 @@ NS = {"before": 1_000_000, "before-again": 1_000_000, "published": 1_150_000, "r
 """For each huge page."""
 
 
-def said(row: CompactRow, subject: str, launch: int = 0, **fields: Any) -> Compacted:
+def said(
+    row: CompactRow,
+    subject: str,
+    launch: int = 0,
+    *,
+    time_ns: int | None = None,
+    counters: Mapping[str, int] | None = None,
+    **beside: int | None,
+) -> Sample:
+    """A sample; numbers that are None are not known."""
     moved = MOVED[subject] * row.nr_huge
     by_dma = row.uses_dma and not subject.startswith("before")
     hog = {"before": 10**9, "before-again": 10**9, "published": 12 * 10**8, "ream": 15 * 10**8}
-    whole: dict[str, Any] = {
-        "row": row.name,
-        "launch": launch,
-        "subject": subject,
+    counted = {
+        "pgmigrate_success": moved,
+        "pgmigrate_fail": 7,
+        "compact_stall": row.nr_huge,
+        "compact_migrate_scanned": 2 * moved,
+        "compact_free_scanned": 3 * moved,
+        **({"dcbm_folios_migrated": moved - 5} if by_dma else {}),
+    }
+    whole = {
         "asked": row.nr_huge,
         "allocated": row.nr_huge,
-        "time_ns": NS[subject] * row.nr_huge + launch,
         "longest_ns": 5_000_000,
         "page_copy_ns": COPY,
         "user_ns": 500 if row.busy else 0,
         "system_ns": 300,
         "idle_ns": 200,
         "hog_iterations": hog[subject] + launch * 10**6 if row.busy else None,
-        "counters": {
-            "pgmigrate_success": moved,
-            "pgmigrate_fail": 7,
-            "compact_stall": row.nr_huge,
-            "compact_migrate_scanned": 2 * moved,
-            "compact_free_scanned": 3 * moved,
-            **({"dcbm_folios_migrated": moved - 5} if by_dma else {}),
-        },
-        "verified": True,
-    }
-    return Compacted(**(whole | fields))
-
-
-def sample(one: Compacted) -> Sample:
+        **(counted if counters is None else counters),
+    } | beside
     return Sample(
-        row=one.row,
-        launch=one.launch,
-        round=one.round,
+        row=row.name,
+        launch=launch,
+        round=0,
         role="variant",
-        subject=one.subject,
+        subject=subject,
         threads=1,
-        time_ns=one.time_ns,
-        nr_bytes=one.allocated << 21,
-        verified=one.verified,
+        time_ns=NS[subject] * row.nr_huge + launch if time_ns is None else time_ns,
+        nr_bytes=(whole["allocated"] or 0) << 21,
+        verified=True,
+        beside=known(whole),
     )
+
+
+def columns(samples: Sequence[Sample], subject: str, *, counted: bool = False) -> Columns | None:
+    return columns_of(DECLARED, samples, subject, to="before", counted=counted)
 
 
 def guest(accel: Literal["kvm", "tcg"] = "tcg", **fields: Any) -> Guest:
@@ -102,7 +111,7 @@ MIXED = guest(
 def summary_of(receipt: Receipt, its_guest: Guest = MIXED, launches: int = 3) -> Summary:
     asked = lines()
     counted = its_guest.accel == "tcg"
-    compacted = [
+    samples = [
         said(row, subject, launch)
         for row in asked.rows
         if isinstance(row, CompactRow)
@@ -112,13 +121,12 @@ def summary_of(receipt: Receipt, its_guest: Guest = MIXED, launches: int = 3) ->
     return summarise(
         asked,
         asked.rows,
-        [sample(one) for one in compacted],
+        samples,
         TABLES,
         receipt.model_copy(update={"guest": its_guest}),
         run="20261121T021500Z-compact-vm-ab12",
         stage="vm",
         units=dict.fromkeys(("baseline", "dma"), "instructions") if counted else {},
-        compacted=compacted,
     )
 
 
@@ -131,8 +139,8 @@ def one(summary: Summary, name: str) -> RowResult:
     return next(row for row in summary.rows if row.row == name)
 
 
-def of(summary: Summary, name: str, variant: str) -> Compaction:
-    found = one(summary, name).variants[variant].compaction
+def of(summary: Summary, name: str, variant: str) -> Columns:
+    found = one(summary, name).variants[variant].columns
     assert found is not None
     return found
 
@@ -142,51 +150,51 @@ def of(summary: Summary, name: str, variant: str) -> Compaction:
 
 def test_pages_are_counted_and_divided_by_the_huge_pages(summary: Summary) -> None:
     its = of(summary, "dma", "published")
-    assert (its.asked, its.allocated, its.stalls, its.failed) == (HUGE, HUGE, HUGE, 7)
-    assert (its.migrated, its.migrated_per_huge) == (279 * HUGE, 279)
-    assert its.dma_copies == 279 * HUGE - 5
-    assert (its.migrate_scanned, its.free_scanned) == (2 * 279 * HUGE, 3 * 279 * HUGE)
-    assert of(summary, "dma", "before").dma_copies is None
+    assert (its["asked"], its["allocated"], its["stalls"], its["failed"]) == (HUGE, HUGE, HUGE, 7)
+    assert (its["migrated"], its["migrated_per_huge"]) == (279 * HUGE, 279)
+    assert its["dma_copies"] == 279 * HUGE - 5
+    assert (its["migrate_scanned"], its["free_scanned"]) == (2 * 279 * HUGE, 3 * 279 * HUGE)
+    assert of(summary, "dma", "before")["dma_copies"] is None
 
 
 def test_what_is_not_copying_is_the_time_without_so_many_page_copies(summary: Summary) -> None:
     before, ream = of(summary, "baseline", "before"), of(summary, "baseline", "ream")
-    assert (before.per_huge, before.page_copy) == (1_000_000, COPY)
-    assert before.per_huge_without_copies == 1_000_000 - 279 * COPY
-    assert ream.per_huge_without_copies == 700_000 - 260 * COPY
-    ratio = ream.without_copies_over_before
+    assert (before["per_huge"], before["page_copy"]) == (1_000_000, COPY)
+    assert before["per_huge_without_copies"] == 1_000_000 - 279 * COPY
+    assert ream["per_huge_without_copies"] == 700_000 - 260 * COPY
+    ratio = ream["without_copies_over_before"]
     assert ratio is not None
     assert ratio.ratio == pytest.approx(440 / 721, rel=1e-4)
-    assert before.without_copies_over_before is None
+    assert before["without_copies_over_before"] is None
 
 
 def test_shares_are_of_what_the_cpu_did_meanwhile(summary: Summary) -> None:
     idle, busy = of(summary, "baseline", "before"), of(summary, "busy-baseline", "before")
-    assert (idle.user_pct, idle.sys_pct, idle.idle_pct) == (0, 60, 40)
-    assert (busy.user_pct, busy.sys_pct, busy.idle_pct) == (50, 30, 20)
+    assert (idle["user_pct"], idle["sys_pct"], idle["idle_pct"]) == (0, 60, 40)
+    assert (busy["user_pct"], busy["sys_pct"], busy["idle_pct"]) == (50, 30, 20)
 
 
 def test_where_idling_is_not_known_shares_are_of_the_time() -> None:
     row = CompactRow(name="live", stage="live")
-    its = compaction([said(row, "before", idle_ns=None, time_ns=1200, page_copy_ns=None)], "before")
+    its = columns([said(row, "before", idle_ns=None, time_ns=1200, page_copy_ns=None)], "before")
     assert its is not None
-    assert (its.user_pct, its.sys_pct, its.idle_pct) == (0, 25, None)
-    assert its.per_huge_without_copies is None
+    assert (its["user_pct"], its["sys_pct"], its["idle_pct"]) == (0, 25, None)
+    assert its["per_huge_without_copies"] is None
 
 
 def test_the_hog_counts_by_the_second_and_against_before_with_an_interval(
     summary: Summary,
 ) -> None:
     its = of(summary, "busy-dma", "ream")
-    assert its.hog_iterations == 15 * 10**8 + 10**6
-    assert its.hog_per_s == pytest.approx(1.501e9 / (0.7e6 * HUGE) * 1e9, rel=1e-4)
-    ratio = its.hog_over_before
+    assert its["hog_iterations"] == 15 * 10**8 + 10**6
+    assert its["hog_per_s"] == pytest.approx(1.501e9 / (0.7e6 * HUGE) * 1e9, rel=1e-4)
+    ratio = its["hog_over_before"]
     assert ratio is not None
     assert ratio.ratio == pytest.approx(1.5 / 0.7, rel=1e-3)
     assert ratio.low is not None
     assert ratio.high is not None
     assert ratio.low < ratio.ratio < ratio.high
-    assert of(summary, "dma", "ream").hog_over_before is None
+    assert of(summary, "dma", "ream")["hog_over_before"] is None
 
 
 def test_of_several_samples_the_median_is_told() -> None:
@@ -194,35 +202,35 @@ def test_of_several_samples_the_median_is_told() -> None:
     three = [
         said(row, "before", launch, longest_ns=longest) for launch, longest in enumerate((9, 1, 5))
     ]
-    its = compaction(three, "before")
+    its = columns(three, "before")
     assert its is not None
-    assert its.longest == 5
-    assert compaction(three, "ream") is None
+    assert its["longest"] == 5
+    assert columns(three, "ream") is None
 
 
 def test_copies_that_are_said_to_take_longer_than_all_are_not_taken_out() -> None:
     row = CompactRow(name="row")
-    its = compaction([said(row, "before", page_copy_ns=10**9)], "before")
+    its = columns([said(row, "before", page_copy_ns=10**9)], "before")
     assert its is not None
-    assert its.per_huge_without_copies is None
+    assert its["per_huge_without_copies"] is None
 
 
 def test_a_time_in_which_an_engine_copies_or_a_hog_runs_has_no_copies_to_take_out() -> None:
     by_dma = [said(CompactRow(name="row", mode="dma"), "ream")]
-    timed, counted = compaction(by_dma, "ream"), compaction(by_dma, "ream", counted=True)
+    timed, counted = columns(by_dma, "ream"), columns(by_dma, "ream", counted=True)
     assert timed is not None
     assert counted is not None
-    assert timed.per_huge_without_copies is None
-    assert counted.per_huge_without_copies == 440_000
-    busy = compaction([said(CompactRow(name="row", mode="busy-baseline"), "before")], "before")
+    assert timed["per_huge_without_copies"] is None
+    assert counted["per_huge_without_copies"] == 440_000
+    busy = columns([said(CompactRow(name="row", mode="busy-baseline"), "before")], "before")
     assert busy is not None
-    assert busy.per_huge_without_copies is None
+    assert busy["per_huge_without_copies"] is None
 
 
 def test_a_kernel_without_a_counter_has_none_of_it_rather_than_0() -> None:
-    its = compaction([said(CompactRow(name="row"), "before", counters={})], "before")
+    its = columns([said(CompactRow(name="row"), "before", counters={})], "before")
     assert its is not None
-    assert its.migrated is its.migrated_per_huge is its.migrate_scanned is None
+    assert its["migrated"] is its["migrated_per_huge"] is its["migrate_scanned"] is None
 
 
 # --- The published table -----------------------------------------------------------------
@@ -261,7 +269,7 @@ MEASURED = {
 """User, system and idle of the CPU, in the shares that the published table has."""
 
 
-def every(asked: Compact, **fields: Any) -> list[Compacted]:
+def every(asked: Compact, **fields: Any) -> list[Sample]:
     return [
         said(row, subject, launch, **fields)
         for row in asked.rows
@@ -271,16 +279,15 @@ def every(asked: Compact, **fields: Any) -> list[Compacted]:
     ]
 
 
-def under_kvm(asked: Compact, compacted: Sequence[Compacted], receipt: Receipt) -> Summary:
+def under_kvm(asked: Compact, samples: Sequence[Sample], receipt: Receipt) -> Summary:
     return summarise(
         asked,
         asked.rows,
-        [sample(one) for one in compacted],
+        samples,
         TABLES,
         receipt.model_copy(update={"guest": guest("kvm", cpus=2)}),
         run="20261121T021500Z-compact-vm-ab12",
         stage="vm",
-        compacted=compacted,
     )
 
 
@@ -320,11 +327,11 @@ def test_the_verdict_on_a_quantity_is_of_that_quantity_and_not_of_time(
     verdicts = {compared.value: compared.verdict for compared in found.comparisons}
     assert verdicts.items() >= words.items()
     if name == "dma":
-        its = found.variants["published"].compaction
+        its = found.variants["published"].columns
         assert its is not None
-        assert its.over_before["sys_pct"].ratio == pytest.approx(0.7665 / 0.994, rel=2e-2)
-        assert its.over_before["idle_pct"].ratio > 50
-        assert "user_pct" not in its.over_before  # 0 of both
+        assert its["over_before"]["sys_pct"].ratio == pytest.approx(0.7665 / 0.994, rel=2e-2)
+        assert its["over_before"]["idle_pct"].ratio > 50
+        assert "user_pct" not in its["over_before"]  # 0 of both
 
 
 def test_a_cpu_that_never_idled_has_no_ratio_of_idling_and_says_so(receipt: Receipt) -> None:
@@ -337,10 +344,10 @@ def test_a_cpu_that_never_idled_has_no_ratio_of_idling_and_says_so(receipt: Rece
 
 def test_the_cpu_time_of_the_whole_machine_is_told_and_for_each_gib(receipt: Receipt) -> None:
     times = CpuTimes(user_ns=10**9, system_ns=3 * 10**9, idle_ns=5 * 10**8, steal_ns=2 * 10**7)
-    summary = under_kvm(lines(), every(lines(), machine=times), receipt)
-    its = of(summary, "dma", "published").machine
+    summary = under_kvm(lines(), every(lines(), **dict(times.beside())), receipt)
+    its = of(summary, "dma", "published")["machine"]
     assert its is not None
-    assert its.model_dump() == times.model_dump()
+    assert its == times.model_dump()
     text = table.render(summary)
     assert "CPU time of all CPUs meanwhile" in text
     # 4 s of CPU time for 2,048 huge pages, which are 4 GiB.
@@ -398,8 +405,8 @@ def test_a_kernel_that_gives_up_is_compared_by_the_huge_page(receipt: Receipt) -
     assert published.ratio == pytest.approx(1, abs=1e-4)
     assert published.per_entry == pytest.approx(NS["before"], rel=1e-4)
     assert published.median == pytest.approx(NS["before"] * HUGE / 2, rel=1e-4)
-    assert published.compaction is not None
-    assert (published.compaction.asked, published.compaction.allocated) == (HUGE, HUGE // 2)
+    assert published.columns is not None
+    assert (published.columns["asked"], published.columns["allocated"]) == (HUGE, HUGE // 2)
     compared = one(found, "dma").published_table
     assert compared is not None
     assert compared.verdict == "not-run"
@@ -570,11 +577,11 @@ def test_a_running_kernel_has_columns_and_no_ratios(receipt: Receipt) -> None:
     (row, *_) = asked.rows
     assert isinstance(row, CompactRow)
     told = said(row, "before", page_copy_ns=None, idle_ns=None)
-    running = Compacted(**{**vars(told), "subject": RUNNING})
+    running = replace(told, subject=RUNNING)
     found = summarise(
         asked,
         asked.rows,
-        [sample(running)],
+        [running],
         TABLES,
         receipt.model_copy(
             update={"kernel": receipt.kernel.model_copy(update={"variants": {RUNNING: ()}})}
@@ -583,7 +590,6 @@ def test_a_running_kernel_has_columns_and_no_ratios(receipt: Receipt) -> None:
         stage="live",
         variants=(RUNNING,),
         skipped={"live-busy": "for a test"},
-        compacted=[running],
     )
     text = table.render(found)
     assert "live-baseline, ns\n  running" in text

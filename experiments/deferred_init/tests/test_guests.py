@@ -289,7 +289,7 @@ def test_remarks_tell_the_kernels_own_message_and_what_was_compared() -> None:
         )
     )  # fmt: skip
     (taken,) = its.taken(boot, BOOTED)
-    assert taken.beside == {"boot to PID 1": BOOTED.times.boot_ns}
+    assert taken.sample.times == {"boot to PID 1": BOOTED.times.boot_ns}
     its._verified.extend([(shape, BOOTED)] * 2 + [(Shape(4 * GIB), BOOTED)])
     said = list(its.remarks(one, ["before", "before-again", "published"]))
     assert said == [

@@ -32,9 +32,9 @@ from ream.replicate.why import Bound
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import page
-from ream.report.summary import summarise
 from ream.session import native as native_session
 from ream.variants import choose_variants
+from summary_world import summarise
 
 EXPERIMENT = named("fork")
 TABLES = load_tables()

@@ -16,9 +16,9 @@ from ream.published import load_tables
 from ream.record.receipt import Guest, Receipt
 from ream.report import letter, table
 from ream.report.contract import RowResult, Summary
-from ream.report.summary import summarise
 from ream.stage.suit import suit_rows
 from ream.width import WIDEST
+from summary_world import summarise
 
 Simulated = Callable[..., list[Sample]]
 

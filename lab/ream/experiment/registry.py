@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ream.errors import BadUsage
+from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.experiment.shape import ExperimentBase, RowBase
 from ream.folders import EXPERIMENT as FILE
 from ream.folders import file_of, name_of, names
@@ -61,6 +62,16 @@ def load(path: Path) -> Experiment:
         return kind.model_validate(fields)
     except ValidationError as cause:
         raise faults(str(path), cause, rows=places) from cause
+
+
+def columns_of(name: object, folder: Path | None = None) -> Columns:
+    """What an experiment declares beside time; nothing if its code is not there.
+
+    folder: of one that is none of this checkout's.
+    """
+    if folder is None:
+        return _class_of(file_of(str(name)).parent).columns if name in names() else NO_COLUMNS
+    return _class_of(folder).columns if (folder / "rows.py").is_file() else NO_COLUMNS
 
 
 def revived(fields: Mapping[str, Any], folder: str | None = None) -> Experiment:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
+from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.nearest import hint
 from ream.values import Folder, Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
@@ -82,11 +83,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class BatchOf:
-    """What of moving a batch of pages a row times; rows that differ in one thing are set off."""
+    """What of a batch a row times: parts are differences between rows of several kinds."""
 
-    mode: str
-    measure: str
-    tlb_flush: str
+    kind: str
     pages: int
 
 
@@ -271,6 +270,9 @@ class ExperimentBase(Value, Generic[R]):
     layouts: Texts = ()
     """Forms of tables in mails that are about it; ream.mail.read knows them."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
+
+    columns: ClassVar[Columns] = NO_COLUMNS
+    """What its samples have beside time."""
 
     @property
     def folder(self) -> Path:

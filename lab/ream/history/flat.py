@@ -11,11 +11,14 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from ream.compare.facts import series_ids
+from ream.experiment.columns import OF_ROW
+from ream.experiment.registry import columns_of
+from ream.folders import names
 from ream.history.entry import started
 from ream.history.ratios import COUNTED, lines, units
 from ream.record.parts import machine_key, part, variants_of
 from ream.record.record import RUN, Record
-from ream.report.contract import Compaction, Result, RowResult, Summary
+from ream.report.contract import COLUMNS, ColumnValue, Result, RowResult, Summary
 
 Kind = Literal["text", "whole", "real", "yes", "moment"]
 Cell = str | int | float | bool | None
@@ -110,30 +113,20 @@ _OF_VARIANT: Mapping[str, Kind] = {
     "cpu_over_before_low": "real",
     "cpu_over_before_high": "real",
 }
-_COMPACTION: Mapping[str, Kind] = {
-    "asked": "whole",
-    "allocated": "whole",
-    "migrated": "whole",
-    "failed": "whole",
-    "dma_copies": "whole",
-    "migrate_scanned": "whole",
-    "free_scanned": "whole",
-    "stalls": "whole",
-    "migrated_per_huge": "real",
-    "user_pct": "real",
-    "sys_pct": "real",
-    "idle_pct": "real",
-    "hog_iterations": "whole",
-    "hog_per_s": "real",
+_COLUMNS: Mapping[str, Kind] = {
+    column.name: "whole" if column.summarised == "whole" else "real"
+    for experiment in names()
+    for column in columns_of(experiment).columns
+    if column.unit != OF_ROW and column.summarised != "ratio"
 }
-"""What the contract has of compaction under these names, whatever the unit of the row."""
+"""Columns that experiments declare, but those whose unit is another one in another row."""
 
 RESULTS: Mapping[str, Kind] = MappingProxyType(
     {
         **_OF_RUN,
         **_OF_ROW,
         **_OF_VARIANT,
-        **{f"compaction_{name}": kind for name, kind in _COMPACTION.items()},
+        **{f"{COLUMNS}_{name}": kind for name, kind in _COLUMNS.items()},
     }
 )
 """Columns of results, in order."""
@@ -300,12 +293,16 @@ def _variant(result: Result, *, counted: bool) -> Flat:
         "cpu_over_before": _field(result.cpu_over_before, "ratio"),
         "cpu_over_before_low": _field(result.cpu_over_before, "low"),
         "cpu_over_before_high": _field(result.cpu_over_before, "high"),
-        **_compaction(result.compaction),
+        **_columns(result.columns or {}),
     }
 
 
-def _compaction(its: Compaction | None) -> Flat:
-    return {f"compaction_{name}": _field(its, name) for name in _COMPACTION}
+def _columns(its: Mapping[str, ColumnValue]) -> Flat:
+    found = {name: its.get(name) for name in _COLUMNS}
+    return {
+        f"{COLUMNS}_{name}": value if isinstance(value, int | float) else None
+        for name, value in found.items()
+    }
 
 
 def _field(part: object, name: str) -> Cell:

@@ -5,19 +5,19 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ream.counted import counted
 from ream.errors import ReamError
 from ream.experiment import BEFORE
+from ream.experiment.registry import columns_of
 from ream.measure import statistics
-from ream.measure.compaction import Compacted
-from ream.measure.sample import Sample
+from ream.measure.sample import OWN, Sample
 from ream.measure.statistics import Estimate
 from ream.record.packed import lines_of
 from ream.record.parts import part, rows_of
-from ream.record.record import RUN, SAMPLES, Record
-from ream.report.compaction import alike
+from ream.record.record import PLAN, RUN, SAMPLES, Record, read_object
 
 COUNTED = "instructions"
 """The unit of counts; others are times."""
@@ -48,9 +48,8 @@ def lines(record: Record) -> Iterator[Line]:
             sample = Sample.from_json(text, where=f"{path}:{number}")
             if sample.role == "variant":
                 seen[sample.row, sample.subject] += 1
-            own = sample.__dataclass_fields__
             fields = json.loads(text).items()
-            yield Line(sample, {key: value for key, value in fields if key not in own})
+            yield Line(sample, {key: value for key, value in fields if key not in OWN})
     except OSError as cause:
         raise ReamError(f"{path}: {cause.strerror}") from cause
     for place, number in _numbers(record).items():
@@ -76,28 +75,34 @@ def units(record: Record) -> dict[str, str]:
     return {name: str(row.get("unit")) for name, row in rows_of(record).items()}
 
 
+def folder_of(record: Record) -> Path | None:
+    """Of its experiment, if that was none of a checkout's; None where the plan does not say."""
+    try:
+        folder = read_object(record.path / PLAN).get("experiment_folder")
+    except (ReamError, OSError):
+        return None
+    return Path(folder).expanduser() if isinstance(folder, str) else None
+
+
 def ratios_of(record: Record) -> Mapping[Place, Estimate]:
     """Of each row and variant the ratio to `before`, from paired rounds of the samples.
 
-    Where a kernel gave fewer huge pages than asked for, of the time as if it had given all.
+    Where less was done than asked for, as fewer huge pages given, of the time as if all had been.
     `before` itself is not among them, its second copy is. Empty of the live stage, where there is
     no `before`. Raises what lines() does, and ReamError if memory was wrong after any sample.
     """
-    by_row: dict[str, list[Line]] = {}
+    by_row: dict[str, list[Sample]] = {}
     for line in lines(record):
         if not line.sample.verified:
             raise ReamError(
                 f"{record.path / SAMPLES}: a sample of {line.sample.row} {line.sample.subject} is"
                 " not verified; no number of this record counts"
             )
-        by_row.setdefault(line.sample.row, []).append(line)
-    unit = units(record)
+        by_row.setdefault(line.sample.row, []).append(line.sample)
+    unit, columns = units(record), columns_of(record.run.get("experiment"), folder_of(record))
     found: dict[Place, Estimate] = {}
     for row in sorted(by_row, key=list(unit).index if by_row.keys() <= unit.keys() else None):
-        its = by_row[row]
-        samples = alike(
-            (line.sample for line in its), [one for line in its if (one := _compacted(line))]
-        )
+        samples = columns.alike(by_row[row])
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
             counted = unit.get(row) == COUNTED
@@ -111,9 +116,3 @@ def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
     """The order in which run.json has a row's variants; samples are in a drawn one."""
     order = list(part(rows_of(record).get(row, {}), "variants"))
     return lambda name: (order.index(name) if name in order else len(order), name)
-
-
-def _compacted(line: Line) -> Compacted | None:
-    """What is known of how much of its work was done; None: all of it, or no such thing."""
-    found = Compacted.of_line(line.sample, line.extra)
-    return found if found is not None and found.allocated > 0 else None

@@ -8,17 +8,14 @@ from a change by hand, so such differences are reported apart, and are no fault.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from ream.errors import ReamError
 from ream.experiment.registry import revived
 from ream.folders import TABLES
-from ream.history.ratios import Line, lines, ratios_of
+from ream.history.ratios import Line, folder_of, lines, ratios_of
 from ream.measure import statistics
-from ream.measure.compaction import Compacted
-from ream.measure.sample import BESIDE, Sample
 from ream.published import load_tables
 from ream.record.parts import part, rows_of
 from ream.record.receipt import Receipt, anonymous
@@ -64,7 +61,7 @@ class Recomputed:
 def recompute(record: Record) -> Recomputed:
     """Make every number of a record again; raises ReamError if its samples cannot be read."""
     taken = tuple(lines(record))
-    made_here = record.receipt.get(SUMMED) == summary_id(_folder(record))
+    made_here = record.receipt.get(SUMMED) == summary_id(folder_of(record))
     try:
         found = tuple(_differences(record, taken))
     # What a record of another version, or a damaged one, may be short of is anything.
@@ -79,15 +76,6 @@ def recompute(record: Record) -> Recomputed:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""
     return Recomputed(other_version=f"{RUN}: {found[0]}{rest}")
-
-
-def _folder(record: Record) -> Path | None:
-    """Of its experiment, if that was none of a checkout's; None where the plan does not say."""
-    try:
-        folder = read_object(record.path / PLAN).get("experiment_folder")
-    except (ReamError, OSError):
-        return None
-    return Path(folder).expanduser() if isinstance(folder, str) else None
 
 
 def _differences(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
@@ -112,26 +100,13 @@ def _summary(record: Record, taken: Sequence[Line]) -> Summary:
     receipt = Receipt.model_validate_json(json.dumps(fields))
     return summarise(
         asked,
-        ran.rows_of(asked),
-        [line.sample for line in taken],
+        ran.results(asked, [line.sample for line in taken]),
         load_tables(asked.folder / TABLES),
         receipt,
         run=plan["run"],
         stage=plan["stage"],
         variants=tuple(receipt.kernel.variants),
-        skipped=ran.skipped,
-        unit=ran.unit,
-        units=ran.units,
-        compacted=[one for line in taken if (one := Compacted.of_line(line.sample, line.extra))],
-        remarks=ran.remarks,
-        left_out=ran.left_out,
-        beside=[one for line in taken for one in _beside(line)],
     )
-
-
-def _beside(line: Line) -> Iterator[tuple[str, Sample]]:
-    for name, time_ns in line.extra.get(BESIDE, {}).items():
-        yield name, replace(line.sample, time_ns=time_ns)
 
 
 def compared(stored: object, computed: object, path: str = "") -> Iterator[Difference]:

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
@@ -11,8 +11,10 @@ from ream.errors import ReamError
 
 NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 
-BESIDE = "beside"
-"""A key of a line: by name, other quantities of the same operation, in the unit of `time_ns`."""
+NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
+
+TIMES = "beside"
+"""The key of a line that `Sample.times` has."""
 
 _LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
@@ -40,6 +42,11 @@ class Sample:
     cpu_ns: int | None = None
     """CPU time that the whole machine used for it, of all threads and kernel threads that took
     part; None where the stage does not say."""
+    beside: Mapping[str, int] = field(default_factory=lambda: NO_NUMBERS)
+    """Other whole numbers of the same operation, each a key of the line. The columns that the
+    experiment declares are made of them."""
+    times: Mapping[str, int] = field(default_factory=lambda: NO_NUMBERS)
+    """Other times of the same operation by name, in the unit of `time_ns`."""
 
     @classmethod
     def from_json(cls, line: str, *, where: str) -> Self:
@@ -57,7 +64,7 @@ class Sample:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], *, where: str) -> Self:
-        """A sample from a line's fields; those that are not ours are left alone.
+        """A sample from a line's fields; those that are no whole numbers of ours are left alone.
 
         Raises ReamError naming the first field that is missing or of a wrong type.
         """
@@ -74,13 +81,28 @@ class Sample:
             type(cpu_ns) is not int or not 0 <= cpu_ns < _TOO_MUCH
         ):
             raise _fault(where, "cpu_ns", "no whole number from 0 on", fields)
-        own: dict[str, Any] = {name: fields.get(name) for name in cls.__dataclass_fields__}
-        return cls(**own)
+        own: dict[str, Any] = {name: fields.get(name) for name in OWN}
+        more = {name: value for name, value in fields.items() if name not in OWN}
+        times = more.get(TIMES)
+        return cls(
+            **own,
+            beside=_whole_numbers(more),
+            times=_whole_numbers(times) if isinstance(times, Mapping) else NO_NUMBERS,
+        )
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
         """One line without its end; `extra` holds what only the stage knows, as its slot."""
-        own = {name: value for name, value in asdict(self).items() if value is not None}
-        return json.dumps({**extra, **own}, allow_nan=False)
+        own = {name: value for name in OWN if (value := getattr(self, name)) is not None}
+        times = {TIMES: dict(self.times)} if self.times else {}
+        return json.dumps({**times, **extra, **self.beside, **own}, allow_nan=False)
+
+
+OWN = tuple(name for name in Sample.__dataclass_fields__ if name not in ("beside", "times"))
+"""Keys that every line may have, whatever the experiment."""
+
+
+def _whole_numbers(fields: Mapping[str, Any]) -> Mapping[str, int]:
+    return {name: value for name, value in fields.items() if type(value) is int}
 
 
 def _fault(where: str, name: str, fault: str, fields: Mapping[str, Any]) -> ReamError:

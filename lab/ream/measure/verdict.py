@@ -2,6 +2,7 @@
 """Does a published ratio hold here? Design.md section 6.5, with its order of precedence."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,6 +31,31 @@ class Verdict:
 def not_run(reason: str) -> Verdict:
     """The row, or the quantity its author measured, cannot be had here."""
     return Verdict("not-run", reason)
+
+
+def verdict_of(
+    why_not: Iterable[str | None],
+    measured: Estimate | None,
+    floor: Estimate | None,
+    published: float | None,
+    *,
+    stand_in: str | None = None,
+    no_gain: bool = False,
+) -> Verdict:
+    """The verdict of a report and of a replication, where there can be one.
+
+    why_not: reasons against any verdict, the first of which is told; None is no reason. They have
+    to name what of `measured` and `published` is missing. no_gain: the source says about 1, in
+    round numbers. The rest as judge() has it.
+    """
+    reason = next(filter(None, why_not), None)
+    if reason is not None:
+        return not_run(reason)
+    assert measured is not None
+    assert published is not None
+    if no_gain:
+        return judge_no_gain(measured)
+    return judge(measured, floor, published, stand_in=stand_in)
 
 
 def claims_effect(published: float) -> bool:
@@ -101,3 +127,25 @@ def _without_effect(
         doubt = "; but the interval includes no effect" if claimed else ""
         return Verdict("agrees", AGREES + doubt)
     return Verdict("inconclusive", "the noise floor hides an effect of the published size")
+
+
+def judge_no_gain(measured: Estimate) -> Verdict:
+    """A source that says "no gain", in round numbers: not to see a gain is not to see none.
+
+    Agrees only if all of the interval is within 10 % of 1, so that a gain of 10 % is excluded
+    and not merely unseen; contradicts if all of it is beyond.
+    Source: Schuirmann, "A comparison of the two one-sided tests procedure", J Pharmacokinet
+    Biopharm 1987, with an interval of 95 % where 90 % would do.
+    """
+    low, high = measured.low, measured.high
+    if low is None or high is None:
+        return Verdict("inconclusive", "no interval: it takes two launches at least")
+    if high < 1 - CLAIM:
+        return Verdict("contradicts", "a gain of more than 10 % here where none was found")
+    if low > 1 + CLAIM:
+        return Verdict("contradicts", "a loss of more than 10 % here where about none was found")
+    if low >= 1 - CLAIM and high <= 1 + CLAIM:
+        return Verdict("agrees", "the whole interval is within 10 % of no effect")
+    wide = high / low > TOO_WIDE
+    said = "is too wide to exclude" if wide else "does not exclude"
+    return Verdict("inconclusive", f"the interval {said} an effect of 10 %")

@@ -13,13 +13,13 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, PUBLISHED, Experiment, Row, Stage
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import Verdict, Word, judge, not_run
+from ream.measure.verdict import Verdict, Word, not_run, verdict_of
 from ream.published import NS, Printed, Table
 from ream.record.machine import Machine
 from ream.record.record import Record
 from ream.replicate.claims import Claim, Fit, claims, fits, takes
 from ream.replicate.plan import needs_kvm
-from ream.replicate.rule import Control, Judged, control, judge_no_gain, table_word
+from ream.replicate.rule import Control, Judged, control, table_word
 from ream.replicate.untried import Untried, untried
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.grid import RATE
@@ -405,21 +405,29 @@ def _threads(row: RowResult) -> int | None:
 
 
 def _verdict(table: Table, line: Line, asked: Row, told: Comparison | None) -> Verdict:
+    """As the record has it; what it does not judge is judged here, by the same rule."""
     claim, printed, row = line.claim, line.claim.printed, line.row
     assert row is not None
-    if (reason := _no_verdict(claim, row, asked, told)) is not None:
-        return not_run(reason)
-    if printed.ratio is None:
-        return not_run("the source printed no ratio for this line")
-    if table.approximate and not claim.substantial:
-        return _judged(row, printed.ratio, no_gain=True)
-    stand_in = _stand_in(row, told)
-    if told is not None and stand_in is None and _same_numbers(told, printed):
+    no_gain = table.approximate and not claim.substantial
+    stand_in, reason = _stand_in(row, told), _no_verdict(claim, row, asked, told)
+    judged = told is not None and _same_numbers(told, printed)
+    if told is not None and judged and reason is None and stand_in is None and not no_gain:
         return Verdict(told.verdict, told.reason or "")
+    why_not = (reason, *_missing(line))
+    ours, floor = _estimate(line.ratio), _estimate(line.floor)
+    return verdict_of(why_not, ours, floor, printed.ratio, stand_in=stand_in, no_gain=no_gain)
+
+
+def _missing(line: Line) -> Iterator[str]:
+    """What there is no number of, there or here."""
+    if line.claim.printed.ratio is None:
+        yield "the source printed no ratio for this line"
+    if not line.timed and line.claim.of_time:
+        yield "instructions of an emulated CPU here, which are no time"
     if not line.timed:
-        what = "instructions of an emulated CPU here, which are no time"
-        return not_run(what if claim.of_time else f"the record has no ratio of {claim.value}")
-    return _judged(row, printed.ratio, stand_in=stand_in)
+        yield f"the record has no ratio of {line.claim.value}"
+    if line.ratio is None or line.result(BEFORE) is None:
+        yield f"{BEFORE} and {PUBLISHED} were not both measured"
 
 
 def _stand_in(row: RowResult, told: Comparison | None) -> str | None:
@@ -455,22 +463,9 @@ def _no_verdict(claim: Claim, row: RowResult, asked: Row, told: Comparison | Non
     return None
 
 
-def _judged(
-    row: RowResult, published: float, *, no_gain: bool = False, stand_in: str | None = None
-) -> Verdict:
-    result = row.variants.get(PUBLISHED)
-    if result is None or result.ratio is None or BEFORE not in row.variants:
-        return not_run(f"{BEFORE} and {PUBLISHED} were not both measured")
-    # Where a row is a part of what was published, the record has the ratio of the whole.
-    whole = row.whole
-    ours = _estimate(result if whole is None or whole.ratio is None else whole.ratio)
-    floor = row.floor if whole is None else whole.floor
-    if no_gain:
-        return judge_no_gain(ours)
-    return judge(ours, None if floor is None else _estimate(floor), published, stand_in=stand_in)
-
-
-def _estimate(value: Result | Ratio) -> Estimate:
+def _estimate(value: Result | Ratio | None) -> Estimate | None:
+    if value is None:
+        return None
     ratio = value.ratio or 1.0
     spread = (value.spread_low or ratio, value.spread_high or ratio)
     return Estimate(ratio, value.low, value.high, spread)

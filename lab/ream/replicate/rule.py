@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One word for a whole table, what its controls say, and what "no gain" takes to be agreed with."""
+"""One word for a whole table, and what its controls say."""
 
 from collections.abc import Iterable
 from typing import Literal
 
-from ream.measure.statistics import Estimate
-from ream.measure.verdict import CLAIM, TOO_WIDE, Verdict, Word
+from ream.measure.verdict import CLAIM, Word
 
 _WEAKEST_FIRST: tuple[Word, ...] = ("contradicts", "inconclusive", "weaker")
 
@@ -52,25 +51,3 @@ def control(word: Word, here: float | None) -> Control:
         return "undecided"
     small = here is not None and abs(here - 1) < CLAIM
     return "as published" if small or word in ("agrees", "weaker") else "not as published"
-
-
-def judge_no_gain(measured: Estimate) -> Verdict:
-    """A source that says "no gain", in round numbers: not to see a gain is not to see none.
-
-    Agrees only if all of the interval is within 10 % of 1, so that a gain of 10 % is excluded
-    and not merely unseen; contradicts if all of it is beyond.
-    Source: Schuirmann, "A comparison of the two one-sided tests procedure", J Pharmacokinet
-    Biopharm 1987, with an interval of 95 % where 90 % would do.
-    """
-    low, high = measured.low, measured.high
-    if low is None or high is None:
-        return Verdict("inconclusive", "no interval: it takes two launches at least")
-    if high < 1 - CLAIM:
-        return Verdict("contradicts", "a gain of more than 10 % here where none was found")
-    if low > 1 + CLAIM:
-        return Verdict("contradicts", "a loss of more than 10 % here where about none was found")
-    if low >= 1 - CLAIM and high <= 1 + CLAIM:
-        return Verdict("agrees", "the whole interval is within 10 % of no effect")
-    wide = high / low > TOO_WIDE
-    said = "is too wide to exclude" if wide else "does not exclude"
-    return Verdict("inconclusive", f"the interval {said} an effect of 10 %")

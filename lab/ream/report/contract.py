@@ -57,43 +57,12 @@ class Fill(_Part):
     gb_per_s: Positive | None = None
 
 
-class MachineTime(_Part):
-    """What all CPUs did meanwhile, in ns of their time: of several samples the median."""
+Group = Sealed[str, Tally | Ratio]
+ColumnValue = Tally | Quantity | Ratio | Group | None
+"""Of several samples: a median, a ratio, or several of one kind."""
 
-    user_ns: Tally
-    system_ns: Tally
-    idle_ns: Tally
-    steal_ns: Tally
-
-
-class Compaction(_Part):
-    """What one variant's compaction did in one row; of several samples the median.
-
-    `per_huge`, `per_huge_without_copies`, `page_copy` and `longest` are in the row's unit.
-    """
-
-    asked: Count
-    allocated: Count
-    migrated: Tally | None = None
-    migrated_per_huge: Quantity | None = None
-    failed: Tally | None = None
-    dma_copies: Tally | None = None
-    migrate_scanned: Tally | None = None
-    free_scanned: Tally | None = None
-    stalls: Tally | None = None
-    user_pct: Quantity | None = None
-    sys_pct: Quantity | None = None
-    idle_pct: Quantity | None = None
-    hog_iterations: Tally | None = None
-    hog_per_s: Quantity | None = None
-    hog_over_before: Ratio | None = None
-    per_huge: Positive | None = None
-    per_huge_without_copies: Positive | None = None
-    without_copies_over_before: Ratio | None = None
-    page_copy: Quantity | None = None
-    longest: Tally | None = None
-    machine: MachineTime | None = None
-    over_before: Sealed[str, Ratio] = Field(default={}, validate_default=True)
+COLUMNS = "compaction"
+"""The key that has a variant's columns. It is named after the experiment that first had any."""
 
 
 class Layout(_Part):
@@ -106,6 +75,8 @@ class Layout(_Part):
 
 class Result(_Part):
     """One variant in one row."""
+
+    model_config = ConfigDict(populate_by_name=True)
 
     median: Number
     rounds: Count
@@ -129,7 +100,9 @@ class Result(_Part):
     per_entry: Positive | None = None
     over_published: Ratio | None = None
     per_batch: Positive | None = None
-    compaction: Compaction | None = None
+    columns: Sealed[str, ColumnValue] | None = Field(
+        default=None, validation_alias=COLUMNS, serialization_alias=COLUMNS
+    )
     p_value: Chance | None = None
     layout: Layout | None = None
     cpu_ns: Tally | None = None

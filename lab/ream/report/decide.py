@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from ream.experiment import AGAIN, BEFORE, CONTROL, PUBLISHED, Row, is_copy
+from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.measure import power, statistics
-from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import CLAIM
 from ream.measure.whole import LeftOut, whole_ratio
 from ream.published import NS, Table
-from ream.report import compaction
+from ream.report.columns import over
 from ream.report.contract import Layout, Unit
 from ream.report.numbers import rounded
 
@@ -36,7 +36,7 @@ class MeasuredRow:
     floors: Mapping[str, Estimate | None]
     """By variant that others are compared with: itself against its second copy."""
     limits: tuple[Limit, ...]
-    compacted: tuple[Compacted, ...] = ()
+    columns: Columns = NO_COLUMNS
     left_out: LeftOut | str | None = None
     """If the row is a part of what was published: what is left out, or why it is not known."""
     value: str | None = None
@@ -46,6 +46,8 @@ class MeasuredRow:
     as those of tables are."""
     given: Mapping[str, str] = field(default_factory=dict)
     """Of each series that somebody gave, the variant that it is compared with."""
+    base_adds: str | None = None
+    """What the variant `base` has that `published` has not."""
 
     @property
     def changed(self) -> bool:
@@ -64,13 +66,13 @@ class MeasuredRow:
 
     @property
     def alike(self) -> tuple[Sample, ...]:
-        """Samples to make ratios of: as if each had got as many huge pages as were asked for."""
-        return compaction.alike(self.samples, self.compacted)
+        """Samples to make ratios of: as if each had done all that was asked for."""
+        return self.columns.alike(self.samples)
 
     @property
     def lacking(self) -> str | None:
-        """Who got fewer huge pages than asked for, if anybody."""
-        return compaction.lacking(self.compacted)
+        """Whether `before` or `published` did less than was asked for, in words."""
+        return self.columns.lacking(self.samples, (BEFORE, PUBLISHED))
 
     @property
     def floor(self) -> Estimate | None:
@@ -98,10 +100,11 @@ class MeasuredRow:
         to = self.to(subject) if to is None else to
         if self.value is None:
             return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
-        pair = (to, subject) if self.better == "higher" else (subject, to)
-        return compaction.over(
-            self.compacted, pair[0], to=pair[1], value=self.value, exact=self.exact
-        )
+        column = self.columns.published(self.value)
+        if column is None:
+            return None
+        own, base = (to, subject) if self.better == "higher" else (subject, to)
+        return over(column, self.samples, own, to=base, counted=self.counted, exact=self.exact)
 
     def of_value(self, value: str | None, better: str) -> Self:
         """The same row, its ratios and its floor being those of a quantity other than time."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
-from ream.report import compaction_table, sensitivity
+from ream.report import columns_table, sensitivity
 from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
 from ream.report.numbers import fit, interval
@@ -51,7 +51,7 @@ def _block(summary: Summary) -> str:
         head.append(_labelled("Patches:", receipt.patches))
     blocks = [_wrapped(_method(summary)), "\n".join(head), "\n".join(_table(summary))]
     blocks += ["\n".join(_grid(own)) for own in summary.grids]
-    blocks += ["\n".join(lines) for lines in compaction_table.blocks(summary)]
+    blocks += ["\n".join(lines) for lines in columns_table.blocks(summary)]
     skipped: dict[str, list[str]] = {}
     for row in summary.rows:
         if row.skipped:

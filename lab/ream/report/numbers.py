@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+from ream.measure.statistics import Estimate
 from ream.report.contract import Ratio, Result
 
 _UNITS = {
@@ -17,6 +18,22 @@ DIGITS = 5
 def rounded(value: float) -> float:
     """As a record keeps it, with DIGITS significant digits."""
     return float(f"{value:.{DIGITS}g}")
+
+
+def digits(value: float | None) -> float | None:
+    return None if value is None else rounded(value)
+
+
+def ratio_of(estimate: Estimate | None) -> Ratio | None:
+    if estimate is None:
+        return None
+    return Ratio(
+        ratio=rounded(estimate.ratio),
+        low=digits(estimate.low),
+        high=digits(estimate.high),
+        spread_low=rounded(estimate.spread[0]),
+        spread_high=rounded(estimate.spread[1]),
+    )
 
 
 def fit(value: float | None, width: int, digits: int = 2) -> str:

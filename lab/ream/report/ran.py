@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Self
 import ream
 from ream.experiment import Experiment, Row
 from ream.folders import TABLES, table_files
+from ream.measure.sample import Sample
 from ream.measure.whole import LeftOut
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.record.identity import DIGITS
@@ -43,8 +45,33 @@ _SOURCES = (
 """Of the package, what a number of run.json can depend on; a test holds it against imports."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """What a run brings back that is said of it; the receipt has the rest."""
+
+    rows: tuple[Row, ...]
+    """As they ran, perhaps with a smaller device than asked for."""
+    samples: tuple[Sample, ...]
+    unit: Unit = "ns"
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    """By row, where it is not `unit`."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """By row: why it has no samples."""
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By row: what the stage knows of it besides samples."""
+    left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
+    """By row that is a part of what was published: what is left out, or why it is not known."""
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    """By variant of the user's that is wrong, what it did: it has no samples."""
+    untouched: Mapping[str, str] = field(default_factory=dict)
+    """By given series that changes nothing that is executed, why: it was not measured."""
+
+    def unit_of(self, row: str) -> Unit:
+        return self.units.get(row, self.unit)
+
+
 class Ran(Value):
-    """What came of a plan: what summarise() takes that is in neither samples nor receipt."""
+    """What is in plan.json of the results: what neither samples nor receipt have."""
 
     rows: Sealed[str, Sealed[str, Any] | None]
     """By name and in order, the fields of a row that ran otherwise than asked; else null."""
@@ -55,33 +82,34 @@ class Ran(Value):
     left_out: Sealed[str, LeftOut | str]
 
     @classmethod
-    def of(
-        cls,
-        asked: Experiment,
-        rows: Iterable[Row],
-        *,
-        unit: Unit,
-        units: Mapping[str, Unit],
-        skipped: Mapping[str, str],
-        remarks: Mapping[str, tuple[str, ...]],
-        left_out: Mapping[str, LeftOut | str],
-    ) -> Self:
+    def of(cls, asked: Experiment, results: Results) -> Self:
         return cls(
             rows={
                 row.name: None
                 if row == asked.row(row.name)
                 else row.model_dump(mode="json", exclude_unset=True)
-                for row in rows
+                for row in results.rows
             },
-            unit=unit,
-            units=units,
-            skipped=skipped,
-            remarks=remarks,
-            left_out=left_out,
+            unit=results.unit,
+            units=results.units,
+            skipped=results.skipped,
+            remarks=results.remarks,
+            left_out=results.left_out,
         )
 
-    def rows_of(self, asked: Experiment) -> Iterator[Row]:
-        """The rows as they ran; raises ValueError if the experiment has no such row."""
+    def results(self, asked: Experiment, samples: Iterable[Sample]) -> Results:
+        """What the run brought back; raises ValueError if the experiment has no such row."""
+        return Results(
+            rows=tuple(self._rows(asked)),
+            samples=tuple(samples),
+            unit=self.unit,
+            units=self.units,
+            skipped=self.skipped,
+            remarks=self.remarks,
+            left_out=self.left_out,
+        )
+
+    def _rows(self, asked: Experiment) -> Iterator[Row]:
         for name, fields in self.rows.items():
             row = asked.row(name)
             if row is None:

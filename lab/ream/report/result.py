@@ -5,8 +5,8 @@ from typing import TypedDict
 
 from ream.experiment import BEFORE, BYTES_PER_PAGE, Row
 from ream.measure import statistics
-from ream.measure.statistics import Estimate, Level
-from ream.report import compaction
+from ream.measure.statistics import Level
+from ream.report.columns import columns_of
 from ream.report.contract import Effect, Ratio, Result
 from ream.report.decide import (
     EQUAL_WITHIN,
@@ -15,7 +15,7 @@ from ream.report.decide import (
     equal_within,
     launches_needed,
 )
-from ream.report.numbers import rounded
+from ream.report.numbers import digits, ratio_of, rounded
 
 GIB_BYTES = 1 << 30
 
@@ -75,8 +75,9 @@ def result_of(
         ),
         over_published=ratio_of(over.estimate) if over else None,
         per_batch=_per_batch(level, measured.row),
-        compaction=compaction.compaction(
-            measured.compacted,
+        columns=columns_of(
+            measured.columns,
+            samples,
             name,
             to=measured.to(name),
             counted=measured.counted,
@@ -126,18 +127,6 @@ def per_gib(cpu_ns: float, level: Level) -> float | None:
     return rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes) if level.nr_bytes else None
 
 
-def ratio_of(estimate: Estimate | None) -> Ratio | None:
-    if estimate is None:
-        return None
-    return Ratio(
-        ratio=rounded(estimate.ratio),
-        low=digits(estimate.low),
-        high=digits(estimate.high),
-        spread_low=rounded(estimate.spread[0]),
-        spread_high=rounded(estimate.spread[1]),
-    )
-
-
 def ns_per_page(level: Level, row: Row) -> float | None:
     """None of a sample that is about no memory; so of all that is told by its bytes."""
     if not level.nr_bytes:
@@ -159,7 +148,3 @@ def _per_batch(level: Level, row: Row) -> float | None:
 def gb_per_s(level: Level) -> float | None:
     """10^9 bytes a second, which is bytes a nanosecond."""
     return rounded(level.nr_bytes / level.time_ns) if level.nr_bytes else None
-
-
-def digits(value: float | None) -> float | None:
-    return None if value is None else rounded(value)

@@ -2,7 +2,7 @@
 """From samples to the object of `--json`: a pure function; nothing is measured or printed here."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import replace
 
 from ream.counted import counted
 from ream.experiment import (
@@ -17,14 +17,15 @@ from ream.experiment import (
     Row,
 )
 from ream.measure import statistics
-from ream.measure.compaction import Compacted
 from ream.measure.sample import Sample
-from ream.measure.statistics import Estimate, Limit
-from ream.measure.verdict import Verdict, judge, not_run
+from ream.measure.statistics import Limit
+from ream.measure.verdict import Verdict, verdict_of
 from ream.measure.whole import LeftOut
 from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
-from ream.report import compaction, explain, grid
+from ream.report import explain, grid
+from ream.report.batches import batches
+from ream.report.columns import printed_tables
 from ream.report.contract import (
     Beside,
     BesideResult,
@@ -34,7 +35,6 @@ from ream.report.contract import (
     ReceiptLines,
     RowResult,
     Summary,
-    Unit,
     Whole,
 )
 from ream.report.decide import (
@@ -44,8 +44,9 @@ from ream.report.decide import (
     decide_over_published,
     smallest_effect,
 )
-from ream.report.numbers import rounded
-from ream.report.result import GIB_BYTES, digits, gb_per_s, ns_per_page, ratio_of, result_of
+from ream.report.numbers import digits, ratio_of, rounded
+from ream.report.ran import Results
+from ream.report.result import GIB_BYTES, gb_per_s, ns_per_page, result_of
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds of the units of time that tables have."""
@@ -67,70 +68,32 @@ ALONE = (
 
 def summarise(
     experiment: Experiment,
-    rows: Iterable[Row],
-    samples: Iterable[Sample],
+    results: Results,
     tables: Iterable[Table],
     receipt: Receipt,
     *,
     run: str,
     stage: str,
     variants: Sequence[str] | None = None,
-    skipped: Mapping[str, str] = MappingProxyType({}),
-    unit: Unit = "ns",
-    units: Mapping[str, Unit] = MappingProxyType({}),
-    compacted: Iterable[Compacted] = (),
-    remarks: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
-    left_out: Mapping[str, LeftOut | str] = MappingProxyType({}),
-    wrong: Mapping[str, str] = MappingProxyType({}),
-    untouched: Mapping[str, str] = MappingProxyType({}),
-    beside: Iterable[tuple[str, Sample]] = (),
 ) -> Summary:
     """Everything that is said about a run.
 
-    experiment: as it was asked for; rows: as they ran, perhaps with a smaller device.
-    variants: their order, if the run had others than the experiment's own.
-    skipped: by row name, why a row has no samples. unit: of the samples' values; units: by row
-    name, where it is another. compacted: of compaction, what else every sample says.
-    remarks: by row name, what the stage has to say of it. left_out: by name of a row that is a part
-    of what was published, what is left out, or why it is not known. wrong: by variant that is left
-    out of all rows, what it did. beside: other quantities of the
-    same operations, by name.
-    Raises BadUsage if a row names a published table or line that is not there.
+    experiment: as it was asked for. variants: their order, if the run had others than the
+    experiment's own. Raises BadUsage if a row names a published table or line that is not there.
     """
     tables = tuple(tables)
-    by_row: dict[str, list[Sample]] = {}
-    for sample in samples:
-        by_row.setdefault(sample.row, []).append(sample)
     names = tuple(variants) if variants is not None else experiment.variant_names()
-    rows, compacted, beside = tuple(rows), tuple(compacted), tuple(beside)
+    by_row: dict[str, list[Sample]] = {}
+    for sample in results.samples:
+        by_row.setdefault(sample.row, []).append(sample)
+    given = receipt.kernel.compared_with
     measured = tuple(
-        _measured(
-            row,
-            experiment.row(row.name),
-            by_row.get(row.name, []),
-            skipped=skipped.get(row.name),
-            unit=units.get(row.name, unit),
-            compacted=tuple(one for one in compacted if one.row == row.name),
-            left_out=left_out.get(row.name),
-            given=receipt.kernel.compared_with,
-        )
-        for row in rows
+        _measured(experiment, row, by_row.get(row.name, ()), results, given) for row in results.rows
     )
     decided, over = decide(measured, names), decide_over_published(measured, names)
-    results = tuple(
-        _row(
-            one,
-            names,
-            decided,
-            over=over,
-            tables=tables,
-            receipt=receipt,
-            base_adds=experiment.base_adds,
-        ).model_copy(
-            update={
-                "remarks": remarks.get(one.row.name, ()),
-                "beside": tuple(_beside(one, names, beside)),
-            }
+    rows = tuple(
+        _row(one, names, decided, over=over, tables=tables, receipt=receipt).model_copy(
+            update={"remarks": results.remarks.get(one.row.name, ())}
         )
         for one in measured
     )
@@ -141,43 +104,40 @@ def summarise(
         question=experiment.question,
         limited_by=experiment.limited_by,
         found_live=experiment.found_live,
-        untouched=dict(untouched),
-        wrong={name: tuple(what.splitlines()) for name, what in wrong.items()},
-        rows=results,
+        untouched=dict(results.untouched),
+        wrong={name: tuple(what.splitlines()) for name, what in results.wrong.items()},
+        rows=rows,
         receipt=_lines(receipt),
-        grids=() if _emulated(receipt) else grid.grids(rows, results, tables, experiment.name),
-        tables=compaction.printed_tables(results, tables, experiment.name),
-        batches=compaction.batches(rows, results),
+        grids=() if _emulated(receipt) else grid.grids(results.rows, rows, tables, experiment.name),
+        tables=printed_tables(rows, tables, experiment.name),
+        batches=batches(experiment.columns.parts, results.rows, rows),
     )
 
 
 def _measured(
+    experiment: Experiment,
     row: Row,
-    asked: Row | None,
     samples: Sequence[Sample],
-    *,
-    skipped: str | None,
-    unit: Unit,
-    compacted: tuple[Compacted, ...],
-    left_out: LeftOut | str | None,
+    results: Results,
     given: Mapping[str, str],
 ) -> MeasuredRow:
+    unit, skipped = results.unit_of(row.name), results.skipped.get(row.name)
+    alike = experiment.columns.alike(samples)
     return MeasuredRow(
         row=row,
-        asked=asked,
+        asked=experiment.row(row.name),
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
         unit=unit,
         floors={
-            name: statistics.noise_floor(
-                compaction.alike(samples, compacted), name, counted=unit == "instructions"
-            )
+            name: statistics.noise_floor(alike, name, counted=unit == "instructions")
             for name in dict.fromkeys((BEFORE, *given.values()))
         },
         limits=statistics.limits(samples),
-        compacted=compacted,
-        left_out=left_out,
+        columns=experiment.columns,
+        left_out=results.left_out.get(row.name),
         given=given,
+        base_adds=experiment.base_adds,
     )
 
 
@@ -189,7 +149,6 @@ def _row(
     over: Decisions,
     tables: Sequence[Table],
     receipt: Receipt,
-    base_adds: str | None,
 ) -> RowResult:
     row = measured.row
     compared = tuple(_comparisons(measured, tables, receipt))
@@ -216,7 +175,8 @@ def _row(
         skipped=measured.skipped,
         bytes_of=row.bytes_of,
         whole=_whole(measured),
-        base_adds=base_adds,
+        base_adds=measured.base_adds,
+        beside=tuple(_beside(measured, names)),
         smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
         floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},
@@ -249,14 +209,12 @@ def _whole(measured: MeasuredRow) -> Whole | None:
     )
 
 
-def _beside(
-    measured: MeasuredRow, names: Sequence[str], beside: Sequence[tuple[str, Sample]]
-) -> Iterator[Beside]:
-    """The other quantities of a row, by the same estimator."""
+def _beside(measured: MeasuredRow, names: Sequence[str]) -> Iterator[Beside]:
+    """The other times of a row's operation, by the same estimator."""
     found: dict[str, list[Sample]] = {}
-    for quantity, sample in beside:
-        if sample.row == measured.row.name:
-            found.setdefault(quantity, []).append(sample)
+    for sample in measured.samples:
+        for quantity, time_ns in sample.times.items():
+            found.setdefault(quantity, []).append(replace(sample, time_ns=time_ns))
     for quantity, samples in found.items():
         ratios = {
             name: statistics.paired_ratio(
@@ -345,37 +303,32 @@ def _comparison(
 
 
 def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdict:
-    reason = measured.row.no_verdict or measured.skipped
-    if reason is None and RUNNING in receipt.kernel.variants:
-        reason = ALONE
-    if reason is None and _emulated(receipt):
-        reason = EMULATED
-    if reason is not None:
-        return not_run(reason)
-    if printed.ratio is None:
-        return not_run("the source printed no ratio for this row")
-    ours = measured.ratio(PUBLISHED)
-    if ours is None and measured.published and measured.value:
-        return not_run(f"{measured.value} was 0 or not measured here, so it has no ratio")
-    if ours is None:
-        return not_run(f"the variant {PUBLISHED} was not measured")
-    unequal = _unequal_threads(measured, printed) or measured.lacking
-    if unequal := unequal or _oversubscribed(measured.row, receipt):
-        return not_run(unequal)
-    return _judged(measured, ours, printed.ratio)
-
-
-def _judged(measured: MeasuredRow, ours: Estimate, theirs: float) -> Verdict:
     """By the ratio of what was published: of the whole, where the row is a part of it."""
-    if (part_of := measured.row.part_of) is None:
-        return judge(ours, measured.floor, theirs, stand_in=measured.row.stands_in)
-    whole = measured.whole_ratio(PUBLISHED)
-    if whole is None:
+    if measured.row.part_of is None:
+        ours, floor, stand_in = measured.ratio(PUBLISHED), measured.floor, measured.row.stands_in
+    else:
+        ours, floor = measured.whole_ratio(PUBLISHED), measured.whole_ratio(BEFORE_AGAIN)
+        stand_in = None
+    why_not = _why_not(measured, printed, receipt)
+    return verdict_of(why_not, ours, floor, printed.ratio, stand_in=stand_in)
+
+
+def _why_not(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Iterator[str | None]:
+    """What is in the way of a verdict, the most general first."""
+    yield measured.row.no_verdict or measured.skipped
+    yield ALONE if RUNNING in receipt.kernel.variants else None
+    yield EMULATED if _emulated(receipt) else None
+    if printed.ratio is None:
+        yield "the source printed no ratio for this row"
+    if measured.ratio(PUBLISHED) is None:
+        if measured.published and measured.value:
+            yield f"{measured.value} was 0 or not measured here, so it has no ratio"
+        yield f"the variant {PUBLISHED} was not measured"
+    yield _unequal_threads(measured, printed) or measured.lacking
+    yield _oversubscribed(measured.row, receipt)
+    if (part_of := measured.row.part_of) and measured.whole_ratio(PUBLISHED) is None:
         said = measured.left_out
-        return not_run(
-            said if isinstance(said, str) else f"what {part_of} takes besides was not measured"
-        )
-    return judge(whole, measured.whole_ratio(BEFORE_AGAIN), theirs)
+        yield said if isinstance(said, str) else f"what {part_of} takes besides was not measured"
 
 
 def _emulated(receipt: Receipt) -> bool:

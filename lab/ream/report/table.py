@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ream.counted import counted
 from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, named
 from ream.folders import names
-from ream.report import compaction_table, grid, sensitivity
+from ream.report import columns_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.numbers import fit, interval, scale_of
@@ -68,7 +68,7 @@ def render(summary: Summary) -> str:
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
     rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows)
     blocks: list[Iterable[str]] = [_head(plain), *rows, _in_short(plain), *map(_grid, plain.grids)]
-    blocks += compaction_table.blocks(plain)
+    blocks += columns_table.blocks(plain)
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 

@@ -110,7 +110,7 @@ def measure_live(
     visits = Visits(experiment.launches, request.seed, machine, work, reporter.step, memory.recall)
     with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
         for one in its.taken(rows, visits):
-            record.append(one.sample, one.in_record())
+            record.append(one.sample, one.extra)
             taken.append(one)
             with reporter.again() if memory.recalled else nullcontext():
                 where = f"launch {one.sample.launch + 1} of {experiment.launches}"
@@ -124,7 +124,6 @@ def measure_live(
         options=its.options(machine),
         remarks=its.remarks(experiment.rows, taken, tables),
         skipped=skipped,
-        compacted=tuple(one.compacted for one in taken if one.compacted),
     )
 
 

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ream.experiment import Experiment, Row, Stage
-from ream.measure.compaction import Compacted
-from ream.measure.sample import Sample
+from ream.experiment import Experiment, Stage
 from ream.measure.stable import Stable
-from ream.measure.whole import LeftOut
 from ream.record.machine import Conditions
 from ream.record.receipt import Guest
-from ream.report.contract import Unit
+from ream.report.ran import Results
 from ream.stage.qemu import Node
 from ream.values import Scalar
 from ream.variants import Variant
@@ -67,40 +64,17 @@ class Request:
     """Whether a given series is measured although no row executes what it changes."""
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass(frozen=True, kw_only=True)
+class Measured(Results):
     """What a stage brings back: its samples are in the record already."""
 
-    rows: tuple[Row, ...]
-    """As they ran, perhaps with a smaller device than asked for."""
-    samples: tuple[Sample, ...]
     conditions: Conditions
     launches: int
     config_sha256: str
     options: Mapping[str, Scalar | None]
     """What else it was asked with."""
     warnings: tuple[str, ...] = ()
-    unit: Unit = "ns"
-    units: Mapping[str, Unit] = field(default_factory=dict)
-    """By row, where it is not `unit`."""
     guest: Guest | None = None
     """What ran it, in the vm stage."""
-    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By row: what the stage knows of it besides samples."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    """By row: why it has no samples."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)
-    compacted: tuple[Compacted, ...] = ()
-    """Of compaction: one for every sample."""
-    left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
-    """By row that is a part of what was published: what is left out, or why it is not known."""
-    wrong: Mapping[str, str] = field(default_factory=dict)
-    """By variant of the user's that is wrong, what it did: it has no samples."""
-    untouched: Mapping[str, str] = field(default_factory=dict)
-    """By given series that changes nothing that is executed, why: it was not measured."""
-    beside: tuple[tuple[str, Sample], ...] = ()
-    """Other quantities that a sample's operation has, each with its name, as that sample."""
-
-    def unit_of(self, row: str) -> Unit:
-        return self.units.get(row, self.unit)

@@ -294,15 +294,7 @@ class Run:
 
     def ran(self, measured: Measured) -> dict[str, Any]:
         """For plan.json: what the summary is made of besides samples and receipt."""
-        return Ran.of(
-            self.request.experiment,
-            measured.rows,
-            unit=measured.unit,
-            units=measured.units,
-            skipped=measured.skipped,
-            remarks=measured.remarks,
-            left_out=measured.left_out,
-        ).model_dump(mode="json")
+        return Ran.of(self.request.experiment, measured).model_dump(mode="json")
 
     def so_far(self, measured: Measured) -> Summary:
         """What the record would say if it ended now."""
@@ -311,20 +303,10 @@ class Run:
     def summary(self, measured: Measured, receipt: Receipt) -> Summary:
         return summarise(
             self.request.experiment,
-            measured.rows,
-            measured.samples,
+            measured,
             self.tables,
             receipt,
             run=self.run_id,
             stage=self.request.stage,
             variants=tuple(receipt.kernel.variants),
-            skipped=measured.skipped,
-            unit=measured.unit,
-            units=measured.units,
-            compacted=measured.compacted,
-            remarks=measured.remarks,
-            left_out=measured.left_out,
-            wrong=measured.wrong,
-            untouched=measured.untouched,
-            beside=measured.beside,
         )

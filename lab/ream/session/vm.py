@@ -174,8 +174,6 @@ def measure_vm(
             for row in its.rows
         },
         skipped={**its.skipped, **its.not_timed()},
-        compacted=tuple(one.compacted for one in taken if one.compacted),
-        beside=tuple(pair for one in taken for pair in one.others()),
     )
 
 
@@ -238,7 +236,7 @@ def _measure(
                     record.keep(f"consoles/{boot.log.name}", boot.log)
                     continue
                 for one in its.taken(boot, said):
-                    record.append(one.sample, one.in_record())
+                    record.append(one.sample, one.extra)
                     yield one
 
 

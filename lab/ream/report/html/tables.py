@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of a page: of a row, of what was published beside it, of grids and compaction.
+"""The tables of a page: of a row, of what was published beside it, of grids and columns.
 
 Pure functions of the object of `--json`; every cell is text, which the template escapes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ream.counted import counted
-from ream.experiment import BEFORE, RUNNING, is_copy
-from ream.report import compaction_table as compacted
+from ream.experiment import BEFORE, RUNNING
+from ream.experiment.columns import Cell, Columns, Shown
+from ream.experiment.registry import columns_of
 from ream.report import grid
-from ream.report.contract import Compaction, Comparison, Grid, Result, RowResult, Summary
+from ream.report.columns_table import (
+    batch_values,
+    line_name,
+    numbers_of,
+    ratio_in,
+    tables_of,
+    with_columns,
+)
+from ream.report.contract import Comparison, Grid, Result, RowResult, Summary
 from ream.report.explain import entry
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.table import (
@@ -207,15 +216,14 @@ def published_ratio(one: Comparison) -> str:
 
 
 def others(summary: Summary) -> Iterator[Table]:
-    """Grids of rates, and what compaction did, beside the published tables of the same."""
+    """Grids of rates, columns that the experiment declares, and what was published of both."""
     for own in summary.grids:
         yield _grid(own)
-    rows = list(_rows_with(summary))
-    if rows:
-        yield _did(rows)
-        yield _each(rows)
-        if any(its.without_copies_over_before or its.hog_over_before for *_, its in rows):
-            yield _ratios(rows)
+    for shown in tables_of(summary):
+        table = _of_columns(shown, summary)
+        empty = all(set(line[2:]) == {NONE} for line in table.lines)
+        if shown.on_page and not (shown.sparse and empty):
+            yield table
     for printed in summary.tables:
         columns = tuple(dict.fromkeys(name for line in printed.lines for name in line.values))
         yield Table(
@@ -223,15 +231,15 @@ def others(summary: Summary) -> Iterator[Table]:
             head=("row", *columns),
             lines=tuple(
                 (
-                    ", ".join(str(value) for value in line.params.values()),
+                    line_name(line),
                     *(_printed(line.values.get(name), line.sd.get(name)) for name in columns),
                 )
                 for line in printed.lines
             ),
             notes=(printed.method,),
         )
-    if summary.batches:
-        yield _batches(summary)
+    if (declared := columns_of(summary.experiment)).parts and summary.batches:
+        yield _batches(declared, summary)
 
 
 def _sentence(text: str) -> str:
@@ -265,16 +273,6 @@ def _grid(own: Grid) -> Table:
     )
 
 
-_Row = tuple[RowResult, str, Result, Compaction]
-
-
-def _rows_with(summary: Summary) -> Iterator[_Row]:
-    for row in summary.rows:
-        for name, result in row.variants.items():
-            if result.compaction is not None and not is_copy(name):
-                yield row, name, result, result.compaction
-
-
 def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return NONE
@@ -282,86 +280,34 @@ def _with_unit(value: float | None, unit: str) -> str:
     return f"{number(value / scale)} {name}"
 
 
-def _did(rows: Sequence[_Row]) -> Table:
-    return _without_empty(
-        Table(
-            caption=_sentence(compacted.READ_DID),
-            head=("row", "variant", "asked", "got", *(one.head for one in compacted.DID)),
-            lines=tuple(
-                (
-                    row.row,
-                    name,
-                    f"{its.asked:,}",
-                    f"{its.allocated:,}",
-                    _with_unit(result.median, row.unit),
-                    number(its.migrated, 0),
-                    number(its.dma_copies, 0),
-                    NONE if its.hog_per_s is None else number(its.hog_per_s / 1e6, 1),
-                    number(its.user_pct),
-                    number(its.sys_pct),
-                    number(its.idle_pct),
-                )
-                for row, name, result, its in rows
-            ),
-        )
+def _of_columns(shown: Shown, summary: Summary) -> Table:
+    lines = tuple(
+        (row.row, name, *(_shown_cell(cell, result, row.unit) for cell in shown.cells))
+        for row, its in with_columns(summary)
+        for name, result in its.items()
     )
+    head = ("row", "variant", *(cell.head for cell in shown.cells))
+    table = Table(caption=_sentence(shown.read), head=head, lines=lines)
+    return table if shown.sparse else _without_empty(table)
 
 
-def _each(rows: Sequence[_Row]) -> Table:
-    def of_huge(value: int | None, its: Compaction) -> str:
-        return NONE if value is None or not its.allocated else number(value / its.allocated, 1)
-
-    return _without_empty(
-        Table(
-            caption=_sentence(compacted.READ_EACH),
-            head=("row", "variant", *(one.head for one in compacted.EACH)),
-            lines=tuple(
-                (
-                    row.row,
-                    name,
-                    number(its.migrated_per_huge, 1),
-                    of_huge(its.migrate_scanned, its),
-                    of_huge(its.free_scanned, its),
-                    _with_unit(its.per_huge, row.unit),
-                    _with_unit(its.per_huge_without_copies, row.unit),
-                    _with_unit(its.longest or None, row.unit),
-                )
-                for row, name, _, its in rows
-            ),
-        )
-    )
+def _shown_cell(cell: Cell, result: Result, unit: str) -> str:
+    if cell.ratio:
+        return NONE if (ratio := ratio_in(result, cell)) is None else interval(ratio)
+    value = cell.here(numbers_of(result))
+    if cell.digits is None:
+        return _with_unit(value, unit)
+    # A number that a text has no room for is a whole one: here it is as long as it is.
+    return f"{value:,.0f}" if value is not None and not cell.width else number(value, cell.digits)
 
 
-def _ratios(rows: Sequence[_Row]) -> Table:
+def _batches(declared: Columns, summary: Summary) -> Table:
+    parts = declared.parts
     return Table(
-        caption=_sentence(compacted.READ_RATIOS),
-        head=("row", "variant", *(one.head for one in compacted.RATIOS)),
+        caption=_sentence(declared.read_parts),
+        head=("variant", "pages of a call", *(part.head for part in parts)),
         lines=tuple(
-            (
-                row.row,
-                name,
-                *(
-                    NONE if ratio is None else interval(ratio)
-                    for ratio in (its.without_copies_over_before, its.hog_over_before)
-                ),
-            )
-            for row, name, _, its in rows
-        ),
-    )
-
-
-def _batches(summary: Summary) -> Table:
-    return Table(
-        caption=_sentence(compacted.READ_BATCHES),
-        head=("variant", "pages of a call", *(one.head for one in compacted.BATCH)),
-        lines=tuple(
-            (
-                one.subject,
-                str(one.batch_pages),
-                *map(number, (one.page_ns, one.copy_ns, one.flush_ns, one.rest_ns)),
-                number(one.dma_page_ns),
-                NONE if one.call_ns is None else number(one.call_ns / 1e3),
-            )
+            (one.subject, str(one.batch_pages), *map(number, batch_values(parts, one)))
             for one in summary.batches
         ),
     )

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the time of a batch goes, from rows that differ in one thing each."""
+
+from collections.abc import Iterable, Mapping
+
+from ream.experiment import Row, is_copy
+from ream.experiment.columns import Part
+from ream.report.contract import Batch, RowResult
+from ream.report.numbers import digits, rounded
+
+_Place = tuple[str, int]
+"""A variant, and the pages of a batch."""
+_Found = Mapping[str, Mapping[_Place, Mapping[bool, float | None]]]
+"""By kind of rows: what a page took, and a call."""
+
+
+def batches(
+    parts: Iterable[Part], rows: Iterable[Row], results: Iterable[RowResult]
+) -> tuple[Batch, ...]:
+    """Where the time of a page goes, by variant and pages of a batch.
+
+    What would need a row that did not run is None. rows and results: in lockstep.
+    """
+    parts = tuple(parts)
+    found: dict[str, dict[_Place, dict[bool, float | None]]] = {}
+    for row, result in zip(rows, results, strict=True):
+        if (of := row.batch_of) is None:
+            continue
+        by_place = found.setdefault(of.kind, {})
+        for name, its in result.variants.items():
+            if not is_copy(name) and its.ns_per_page is not None:
+                by_place[name, of.pages] = {False: its.ns_per_page, True: its.per_batch}
+    places = dict.fromkeys(place for by_place in found.values() for place in by_place)
+    names = list(dict.fromkeys(name for name, _ in places))
+    return tuple(
+        Batch.model_validate(
+            {"subject": place[0], "batch_pages": place[1]}
+            | {part.name: _value(part, place, found) for part in parts}
+        )
+        for place in sorted(places, key=lambda place: (names.index(place[0]), place[1]))
+    )
+
+
+def _value(part: Part, place: _Place, found: _Found) -> float | None:
+    """Noise may make a difference negative."""
+    if place[0] in part.without:
+        return None
+    own = next((its[place] for kind in part.of if place in (its := found.get(kind, {}))), None)
+    value = None if own is None else own[part.per_call]
+    if part.less is None:
+        return value if part.per_call else digits(value)
+    less = found.get(part.less, {}).get(place)
+    if value is None or less is None or (off := less[part.per_call]) is None:
+        return None
+    return rounded(value - off)

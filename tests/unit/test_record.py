@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,7 +49,7 @@ def test_a_record_holds_what_it_was_given(tmp_path: Path) -> None:
     ]
     record = Record.load(ID, path.parent)
     assert (record.run, record.receipt) == (RUN, RECEIPT)
-    assert list(record.samples()) == [SAMPLE]
+    assert list(record.samples()) == [replace(SAMPLE, beside={"slot": 2})]
     assert json.loads((path / "samples.jsonl").read_text())["slot"] == 2
 
 

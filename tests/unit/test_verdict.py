@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import judge, not_run
+from ream.measure.verdict import judge, judge_no_gain, not_run, verdict_of
 
 FLOOR = Estimate(1.0, 0.98, 1.01, ())
 
@@ -169,3 +169,14 @@ def test_the_table_of_the_method_gives_every_verdict() -> None:
 def test_what_was_not_run_says_why() -> None:
     verdict = not_run("needs a kernel")
     assert (verdict.word, verdict.reason) == ("not-run", "needs a kernel")
+
+
+def test_the_first_reason_against_a_verdict_is_told() -> None:
+    found = verdict_of((None, "no CPU", "no memory"), None, None, None)
+    assert (found.word, found.reason) == ("not-run", "no CPU")
+
+
+def test_where_nothing_is_in_the_way_it_is_judged() -> None:
+    ours, same = Estimate(0.5, 0.49, 0.51, (0.5,)), Estimate(1.0, 0.99, 1.01, (1.0,))
+    assert verdict_of((None,), ours, same, 0.5) == judge(ours, same, 0.5)
+    assert verdict_of((), ours, same, 1.0, no_gain=True) == judge_no_gain(ours)

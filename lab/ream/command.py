@@ -2,6 +2,7 @@
 """A command is a value: planned by pure functions, performed here."""
 
 import logging
+import math
 import os
 import select
 import shlex
@@ -12,10 +13,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ream.errors import CannotRunHere, ReamError
 
@@ -52,41 +53,52 @@ def require(program: str) -> None:
         raise CannotRunHere(f"{program}: not installed; `make setup` installs what ream drives")
 
 
-def run(command: Command) -> str:
-    """Run one program to its end; return its standard output.
+@contextmanager
+def spawn(
+    command: Command, *, stderr: int | IO[Any] = subprocess.PIPE, tied: bool = False
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run one program for as long as the `with` block, and never longer.
 
-    Raises CannotRunHere if it is not installed, ReamError with its last words if it fails
-    or outlives its deadline. Its children go with it: killing make alone leaves every cc1.
+    It has nothing to read, and its output is unbuffered pipes. Where the block is left by an
+    exception, its children go with it: killing make alone leaves every cc1.
+    stderr: a file, where nobody reads the pipe meanwhile. tied: the kernel ends it when we are
+    killed. Raises CannotRunHere if it is not installed.
     """
     log.debug("+ %s", command)
-    require(command.argv[0])
+    for program in (*(("setpriv",) if tied else ()), command.argv[0]):
+        require(program)
     with subprocess.Popen(
-        command.argv,
+        (*(_tied_to(os.getpid()) if tied else ()), *command.argv),
         cwd=command.cwd,
         env={**os.environ, "LC_ALL": "C", **command.env},
         stdin=subprocess.DEVNULL,
-        text=True,
-        errors="replace",
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
+        stderr=stderr,
+        bufsize=0,
+        start_new_session=True,  # Ctrl-C is ours: it ends the child only through us
         pass_fds=command.pass_fds,
     ) as process:
         try:
-            out, err = process.communicate(timeout=command.deadline_s)
-        except BaseException as cause:  # Ctrl-C too: the new session shields the child from it
-            kill_group(process)
-            if isinstance(cause, subprocess.TimeoutExpired):
-                raise ReamError(
-                    f"{command}: still running after {command.deadline_s:g} s"
-                ) from cause
+            yield process
+        except BaseException:
+            _kill_group(process)
+            process.wait()  # which Popen leaves out after a KeyboardInterrupt
             raise
-    if process.returncode != 0:
-        raise ReamError(f"{command}: exit {process.returncode}: {last_words(err or out)}")
-    return out
+        if process.poll() is None:
+            _kill_group(process)
 
 
-def kill_group(process: "subprocess.Popen[Any]") -> None:
+def _tied_to(pid: int) -> tuple[str, ...]:
+    """Words before a program that is to end with us.
+
+    The kernel sends the signal only for a death that comes after it was asked for. So the shell
+    looks, after that, whether we are still there.
+    """
+    orphan = '[ "$PPID" = "$0" ] && exec "$@"'
+    return "setpriv", "--pdeathsig=KILL", "sh", "-c", orphan, str(pid)
+
+
+def _kill_group(process: "subprocess.Popen[bytes]") -> None:
     """Kill a program that leads a session of its own, and all of its children.
 
     Of Ctrl-C Popen gives it a moment to see it, too, and may have reaped it by then: there is
@@ -96,57 +108,85 @@ def kill_group(process: "subprocess.Popen[Any]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def finished(command: Command, *, tied: bool = False) -> tuple[int, str, str]:
+    """Run one program to its end: its exit code, standard output and standard error.
+
+    Raises CannotRunHere if it is not installed, ReamError if it outlives its deadline.
+    """
+    with still_running(command), spawn(command, tied=tied) as process:
+        out, err = process.communicate(timeout=command.deadline_s)
+    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+
+
+@contextmanager
+def still_running(command: Command) -> Iterator[None]:
+    """Turn a deadline that has passed into a ReamError with the command."""
+    try:
+        yield
+    except (TimeoutError, subprocess.TimeoutExpired) as cause:
+        raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
+
+
+def run(command: Command) -> str:
+    """Run one program to its end; return its standard output.
+
+    Raises what `finished` raises, and ReamError with its last words if it fails.
+    """
+    code, out, err = finished(command)
+    if code != 0:
+        raise ReamError(f"{command}: exit {code}: {last_words(err or out)}")
+    return out
+
+
 def stream(command: Command) -> Generator[str, None, None]:
     """Run one program; yield each line of its standard output as it comes.
 
     Raises as `run` does. Close it (contextlib.closing) if it may not be read to its end: the
     program and its children go with it, and leave files half written.
     """
-    log.debug("+ %s", command)
-    require(command.argv[0])
+    last: deque[str] = deque(maxlen=LAST_WORDS)
+    ends_at = time.monotonic() + command.deadline_s
     with (
         tempfile.TemporaryFile("w+", errors="replace") as said,
-        subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env={**os.environ, "LC_ALL": "C", **command.env},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            start_new_session=True,
-        ) as process,
+        still_running(command),
+        spawn(command, stderr=said) as process,
     ):
-        assert process.stdout is not None
-        last: deque[str] = deque(maxlen=LAST_WORDS)
-        ends_at = time.monotonic() + command.deadline_s
-        try:
-            for line in _lines(process.stdout.fileno(), ends_at):
-                last.append(line)
-                yield line
-            process.wait(max(ends_at - time.monotonic(), 0))
-        except (TimeoutError, subprocess.TimeoutExpired) as cause:
-            kill_group(process)
-            raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
-        except BaseException:  # Ctrl-C too: the new session shields the child from it
-            kill_group(process)
-            raise
+        for line in lines(process, deadline_s=command.deadline_s):
+            last.append(line.removesuffix("\n"))
+            yield last[-1]
+        process.wait(max(ends_at - time.monotonic(), 0))
         if process.returncode != 0:
             said.seek(0)
             words = last_words(said.read() or "\n".join(last))
             raise ReamError(f"{command}: exit {process.returncode}: {words}")
 
 
-def _lines(descriptor: int, ends_at: float) -> Iterator[str]:
+def lines(
+    process: "subprocess.Popen[bytes]",
+    *,
+    deadline_s: float = math.inf,
+    silence_s: float = math.inf,
+) -> Iterator[str]:
+    """Each line of a program's standard output; the last may lack its end.
+
+    Raises TimeoutError if there is no end of it after deadline_s, or nothing for silence_s.
+    """
+    assert process.stdout is not None
+    descriptor = process.stdout.fileno()
     partial = b""
     output = select.poll()  # for which no descriptor is too large
     output.register(descriptor, select.POLLIN)
+    heard_at = time.monotonic()
+    ends_at = heard_at + deadline_s
     while True:
-        left_s = ends_at - time.monotonic()  # asked first: a chatty program is always readable
+        # Asked first: a program that prints without pause is always readable.
+        left_s = min(ends_at, heard_at + silence_s) - time.monotonic()
         if left_s <= 0 or not output.poll(left_s * 1000):
             raise TimeoutError
         chunk = os.read(descriptor, 65536)
+        heard_at = time.monotonic()
         *whole, partial = (partial + chunk).split(b"\n")
-        yield from (line.decode(errors="replace") for line in whole)
+        yield from (line.decode(errors="replace") + "\n" for line in whole)
         if not chunk:
             yield from [partial.decode(errors="replace")] if partial else []
             return

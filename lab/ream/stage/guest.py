@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ream.command import require
+from ream.command import Command, spawn
 from ream.errors import CannotRunHere, ReamError
 from ream.stage.console import LINES_SHOWN, Console
 from ream.stage.gdb import Debugger
@@ -422,23 +422,12 @@ def boot(
     QEMU dies with us even if we are killed: setpriv's death signal is QEMU's own.
     Raises CannotRunHere if QEMU is not installed; the rest comes from messages().
     """
-    for program in ("setpriv", argv[0]):
-        require(program)
     with ExitStack() as stack:
         sink = stack.enter_context(log.open("wb", buffering=0))
         listening = _Listening(port, qmp, gdb, log, stack)
         process = stack.enter_context(
-            subprocess.Popen(
-                ["setpriv", "--pdeathsig=KILL", *argv],
-                env={**os.environ, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,  # Ctrl-C is ours: QEMU is to die by it only through us
-            )
+            spawn(Command(tuple(argv), Path.cwd(), deadline_s), tied=True)
         )
-        stack.callback(process.kill)  # unwinds before Popen's own exit, which waits
         guest = Guest(process, sink, listening, deadline_s, silence_s)
         stack.callback(guest.close)
         stack.callback(process.kill)  # first of all: nothing is asked of a QEMU that hangs

@@ -3,12 +3,11 @@
 
 import hashlib
 import json
+import math
 import os
-import select
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ream.command import Command, kill_group, last_words, run
+from ream.command import Command, last_words, lines, run, spawn
 from ream.errors import (
     CannotRunHere,
     ReamError,
@@ -193,34 +192,23 @@ def launch_once(
     ended = False
     faults: list[Fault] = []
     wrong: str | None = None
+    command = Command(tuple(argv), program.path.parent, math.inf, pass_fds=tuple(descriptors))
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
         tempfile.TemporaryFile(dir=program.path.parent) as said,
-        subprocess.Popen(
-            argv,
-            cwd=program.path.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            pass_fds=descriptors,
-            start_new_session=True,
-        ) as process,
+        spawn(command, stderr=said) as process,
     ):
-        try:
-            for text in _lines(process):
-                if (fault := fault_of(text)) is not None:
-                    faults.append(fault)
-                    continue
-                if (subject := wrong_of(text)) is not None:
-                    wrong = subject
-                    continue
-                event = event_of(text, where=f"launch {launch.number}")
-                ended = isinstance(event, End)
-                heard(text)
-                yield event
-        except BaseException:
-            kill_group(process)
-            raise
+        for text in _whole_lines(process):
+            if (fault := fault_of(text)) is not None:
+                faults.append(fault)
+                continue
+            if (subject := wrong_of(text)) is not None:
+                wrong = subject
+                continue
+            event = event_of(text, where=f"launch {launch.number}")
+            ended = isinstance(event, End)
+            heard(text)
+            yield event
         code = process.wait()
         if code or not ended:
             said.seek(0)
@@ -230,24 +218,14 @@ def launch_once(
             raise _failure(code, words, launch.number, wrong, program)
 
 
-def _lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
-    """Whole lines of a process's output until its end; raises ReamError if it goes silent."""
-    assert process.stdout is not None
-    partial = b""
-    output = select.poll()  # for which no descriptor is too large
-    output.register(process.stdout, select.POLLIN)
-    deadline = time.monotonic() + SILENCE_S
-    while True:
-        left_s = deadline - time.monotonic()  # asked first: a chatty process is always readable
-        if left_s <= 0 or not output.poll(left_s * 1000):
-            raise ReamError(f"the native runner said nothing for {SILENCE_S:g} s")
-        chunk = os.read(process.stdout.fileno(), 65536)
-        if not chunk:
-            return  # what is left is a line cut short by its death
-        *whole, partial = (partial + chunk).split(b"\n")
-        for line in whole:
-            yield line.decode()
-        deadline = time.monotonic() + SILENCE_S
+def _whole_lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:
+    """Lines of a process's output until its end; raises ReamError if it goes silent."""
+    try:
+        for line in lines(process, silence_s=SILENCE_S):
+            if line.endswith("\n"):  # what is left is a line cut short by its death
+                yield line.removesuffix("\n")
+    except TimeoutError as cause:
+        raise ReamError(f"the native runner said nothing for {SILENCE_S:g} s") from cause
 
 
 def _fault(code: int, faults: Sequence[Fault], program: Program, said: str) -> ReamError:

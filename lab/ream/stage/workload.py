@@ -2,13 +2,12 @@
 """Programs in user space: compiled for this machine or a guest, and run on this machine."""
 
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ream.command import Command, kill_group, last_words, require, run
+from ream.command import Command, finished, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
 
@@ -59,27 +58,10 @@ def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
     Raises by its exit code, with its last words; ReamError if it outlives its deadline. It dies
     with us even if we are killed, and so do its children: their parent's end is theirs.
     """
-    require("setpriv")
-    with subprocess.Popen(
-        ("setpriv", "--pdeathsig", "KILL", *argv),
-        cwd=work,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            out, said = process.communicate(timeout=deadline_s)
-        except BaseException as cause:  # Ctrl-C too: the new session shields it from that
-            kill_group(process)
-            process.wait()  # which Popen leaves out after a KeyboardInterrupt
-            if isinstance(cause, subprocess.TimeoutExpired):
-                raise ReamError(f"{argv[0]}: still running after {deadline_s:g} s") from cause
-            raise
-    if process.returncode or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
-        raise _failure(Path(argv[0]).name, process.returncode, last_words(said))
+    command = Command(tuple(argv), work, deadline_s)
+    code, out, said = finished(command, tied=True)
+    if code or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
+        raise _failure(Path(argv[0]).name, code, last_words(said))
     return out
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from experiments.migrate.cases import cases
 from experiments.migrate.oracle.folios import Mode
+from experiments.migrate.oracle.uniform import Kind
 from experiments.migrate.plan import (
     FOLDER,
-    Kind,
     Timed,
     extent_bytes,
     halved,

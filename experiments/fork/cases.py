@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypedDict
 
 from ream.oracle.mapping import Mapping
 from ream.stage.hosted import Batch, some
@@ -22,6 +22,16 @@ MAPPINGS_A_LAUNCH = 8
 Who = Literal["parent", "child"]
 
 
+class _Details(TypedDict):
+    drop_markers: bool
+    even_cows: bool
+
+
+def _details(step: Step) -> _Details:
+    """What zap() is told of an act besides who does it."""
+    return {"drop_markers": step not in {"discard", "truncate"}, "even_cows": step != "truncate"}
+
+
 def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
     """Everything that can be done with a mapping, once in each state that it can be in.
 
@@ -34,15 +44,7 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
         return fork(mapping, state, facts, batched=batched)
 
     def without(step: Step, state: State, who: Who, *, batched: bool = True) -> State:
-        return zap(
-            mapping,
-            state,
-            who,
-            facts,
-            drop_markers=step not in {"discard", "truncate"},
-            even_cows=step != "truncate",
-            batched=batched,
-        )
+        return zap(mapping, state, who, facts, **_details(step), batched=batched)
 
     fresh = initial(mapping, facts, place_of(build))
     both = forked(fresh)

@@ -4,7 +4,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from ream.errors import BadUsage, CannotRunHere
@@ -15,9 +14,6 @@ from ream.published import Table, lookup
 from ream.record.machine import Machine
 from ream.session.live import Live, Visits
 from ream.stage.live import (
-    Recall,
-    Step,
-    do_anew,
     grouped,
     known_sizes,
     settings_lines,
@@ -51,21 +47,17 @@ class FolioSample:
 def measure_folios(
     folio_kib: Sequence[int],
     *,
+    visits: Visits,
     mapping_bytes: int,
     rounds: int,
-    launches: int,
-    seed: int,
-    work: Path,
-    step: Step,
     ops: Sequence[str] = OPS,
     displace_bytes: int = 0,
     scattered: bool = False,
     check_contents: bool = False,
-    recall: Recall = do_anew,
 ) -> Iterator[FolioSample]:
     """Time operations over anonymous memory in folios of each size; every sample is verified.
 
-    mapping_bytes: a multiple of 2 MiB. work: a folder of the caller's, where programs may run.
+    mapping_bytes: a multiple of 2 MiB. visits.work: a folder where programs may run.
     displace_bytes: other memory written before every operation, to empty the caches.
     scattered: folios are first touched in random order instead of by address.
     Every visit is a process of its own, and only during one are settings changed: none is while
@@ -91,11 +83,11 @@ def measure_folios(
         folio_kib,
         nr_bytes=mapping_bytes,
         rounds=rounds,
-        launches=launches,
-        seed=seed,
-        work=work,
-        step=step,
-        recall=recall,
+        launches=visits.launches,
+        seed=visits.seed,
+        work=visits.work,
+        step=visits.step,
+        recall=visits.recall,
     ):
         yield from read_samples(said, launch=launch, round_number=number)
 
@@ -131,13 +123,9 @@ def taken(rows: Sequence[ForkRow], visits: Visits) -> Iterator[Taken]:
         wanted = {(str(row.operation), row.folio_bytes >> 10): row for row in alike}
         for said in measure_folios(
             known_sizes(kib for _, kib in wanted),
+            visits=visits,
             mapping_bytes=alike[0].mapping_bytes,
             rounds=alike[0].rounds,
-            launches=visits.launches,
-            seed=visits.seed,
-            work=visits.work,
-            step=visits.step,
-            recall=visits.recall,
             ops=tuple(dict.fromkeys(op for op, _ in wanted)),
             displace_bytes=displaced_bytes(visits.machine),
         ):

@@ -4,7 +4,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -25,14 +25,12 @@ from .oracle.folios import (
     PAGE_PROT,
     REASONS,
     STOCK_BATCH_PAGES,
-    Mapped,
     Migration,
-    Mode,
     Place,
 )
 from .oracle.images import LIST_BYTES, State, before
 from .oracle.migrate import After, deferrable, migrate
-from .oracle.uniform import uniform, uniform_migration
+from .oracle.uniform import Kind, uniform, uniform_migration
 from .rows import PMD_BYTES, MigrateRow
 
 FOLDER = Path(__file__).parent / "native"
@@ -351,34 +349,6 @@ def place_of(build: Build) -> Place:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Buffers that are alike, before and after; ream.oracle.migrate_uniform says what is what.
-
-    one_node: targets are on the sources' own node; only of small folios, which wait in no queue.
-    """
-
-    order: int
-    total_bytes: int
-    mapped: Mapped = "ptes"
-    nr_mappings: int = 1
-    shuffled_seed: int | None = None
-    mode: Mode = "async"
-    reason: str = "SYSCALL"
-    spread: int = 1
-    folios_per_call: int | None = None
-    one_node: bool = False
-
-    @property
-    def nr_pages(self) -> int:
-        """Frames of the sources, those between folios included."""
-        return self.total_bytes // PAGE_BYTES * self.spread
-
-    def asked(self) -> dict[str, Any]:
-        """The oracle's own words for it."""
-        return {name: value for name, value in asdict(self).items() if name != "one_node"}
-
-
-@dataclass(frozen=True)
 class Timed:
     """A buffer that is moved again and again; words as Case has them."""
 
@@ -405,8 +375,8 @@ def timed_plan(
         there = place
         if kind.one_node:
             there = replace(place, dst_nid=place.src_nid, dst_queue=place.src_queue)
-        was, after = uniform(**kind.asked(), facts=facts, place=there)
-        migration = uniform_migration(**kind.asked())
+        was, after = uniform(kind, facts, there)
+        migration = uniform_migration(kind)
         heads = np.array(migration.order_of_list, np.uint64) << np.uint64(kind.order)
         return migration, was, after, heads * np.uint64(kind.spread)
 

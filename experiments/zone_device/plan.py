@@ -70,36 +70,24 @@ def fill_words(device: DeviceRange, facts: Facts) -> Mapping[str, int]:
     }
 
 
-def plan_line(
-    name: str,
-    device: DeviceRange,
-    facts: Facts,
-    *,
-    pre_state: str,
-    rounds: int,
-    threads: int,
-    image: Path,
-    usage: Path,
-    chunk_pages: int = 0,
-    also: Sequence[str] = (),
-    old_blocks: int = 0,
-) -> str:
+def plan_line(row: "NativeRow", facts: Facts, *, image: Path, usage: Path) -> str:
     """One line of the runner's plan; native/plan.c reads it."""
+    device = row.device
     words: dict[str, str | int] = {
-        "name": name,
-        "rounds": rounds,
-        "threads": threads,
-        "pre_state": pre_state,
+        "name": row.name,
+        "rounds": row.rounds,
+        "threads": row.threads,
+        "pre_state": row.pre_state,
         "start_pfn": device.start_pfn,
         "nr_pages": device.nr_pages,
         "skip_pages": device.skip_pages,
         "order": device.order,
         "type": facts[f"MEMORY_DEVICE_{device.type}"],
         "early_pages": device.early_pages,
-        "old_blocks": old_blocks,
+        "old_blocks": row.old_blocks,
         "nid": device.nid,
-        "chunk_pages": chunk_pages,
-        **{what: int(what in also) for what in ALSO},
+        "chunk_pages": row.chunk_pages,
+        **{what: int(what in row.also) for what in ALSO},
         "map_bytes": device.map_bytes(facts),
         **fill_words(device, facts),
         "image": str(image),
@@ -164,21 +152,7 @@ def predicted_plan(
             with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
                 write_map(row.device, build.facts, row.place(build.addresses), to)
             os.write(usage, usage_bytes(row.device, build.facts, row.old_blocks))
-            lines.append(
-                plan_line(
-                    row.name,
-                    row.device,
-                    build.facts,
-                    pre_state=row.pre_state,
-                    rounds=row.rounds,
-                    threads=row.threads,
-                    image=image_path,
-                    usage=usage_path,
-                    chunk_pages=row.chunk_pages,
-                    also=row.also,
-                    old_blocks=row.old_blocks,
-                )
-            )
+            lines.append(plan_line(row, build.facts, image=image_path, usage=usage_path))
         plan = work / "plan.txt"
         plan.write_text("".join(lines))
         yield plan, tuple(memory.descriptors)

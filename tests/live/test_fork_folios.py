@@ -16,8 +16,10 @@ from experiments.fork.programs import FORK_FOLIOS
 from ream.command import Command, run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
+from ream.record.machine import read_machine
+from ream.session.live import Visits
 from ream.settings import Door, Setting
-from ream.stage.live import FOLIO_KIB, THP, nr_redone, plan_settings, visits, why_not
+from ream.stage.live import FOLIO_KIB, THP, do_anew, nr_redone, plan_settings, visits, why_not
 from ream.stage.workload import COMPILER, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
@@ -201,6 +203,10 @@ def test_other_sizes_are_off_while_one_is_measured() -> None:
     assert str(planned[1]) == f"echo madvise > {THP}/hugepages-64kB/enabled"
 
 
+def visits_of(launches: int, work: Path) -> Visits:
+    return Visits(launches, seed=1, machine=read_machine(), work=work, step=print, recall=do_anew)
+
+
 def test_what_cannot_be_measured_here_is_said(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemAvailable:    2097152 kB\n")
@@ -220,9 +226,7 @@ def test_what_cannot_be_measured_here_is_said(tmp_path: Path) -> None:
 def test_what_cannot_be_asked_for_is_refused(
     tmp_path: Path, sizes: tuple[int, ...], nr_bytes: int
 ) -> None:
-    samples = measure_folios(
-        sizes, mapping_bytes=nr_bytes, rounds=1, launches=1, seed=1, work=tmp_path, step=print
-    )
+    samples = measure_folios(sizes, mapping_bytes=nr_bytes, rounds=1, visits=visits_of(1, tmp_path))
     with pytest.raises(BadUsage):
         next(samples)
 
@@ -233,9 +237,7 @@ def test_four_kib_need_no_root_and_no_settings(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     samples = list(
-        measure_folios(
-            [4], mapping_bytes=4 << 20, rounds=2, launches=1, seed=1, work=tmp_path, step=print
-        )
+        measure_folios([4], mapping_bytes=4 << 20, rounds=2, visits=visits_of(1, tmp_path))
     )
     assert [sample.round for sample in samples] == [0, 0, 0, 1, 1, 1]
 
@@ -244,9 +246,7 @@ def test_what_is_left_of_an_abandoned_measurement_is_nothing(
     settings_kept: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    samples = measure_folios(
-        [64], mapping_bytes=4 << 20, rounds=9, launches=9, seed=1, work=tmp_path, step=print
-    )
+    samples = measure_folios([64], mapping_bytes=4 << 20, rounds=9, visits=visits_of(9, tmp_path))
     next(samples)
     now = {path: Path(path).read_text() for path in settings_kept}
     assert now == settings_kept, "changed while the caller has a sample"

@@ -15,7 +15,7 @@ from experiments.migrate.oracle.folios import PMD_ORDER, Folio, Mapped, Migratio
 from experiments.migrate.oracle.images import LIST_BYTES, before
 from experiments.migrate.oracle.migrate import ANYTHING
 from experiments.migrate.oracle.mixture import mixture
-from experiments.migrate.oracle.uniform import uniform, uniform_migration
+from experiments.migrate.oracle.uniform import Kind, uniform, uniform_migration
 from experiments.migrate.plan import memory_of
 from experiments.migrate.rows import MigrateRow
 from experiments.migrate.tests.laws import check_laws, differing, mapped_frames, same
@@ -37,8 +37,8 @@ def row(**given) -> CompactRow:
 
 
 def test_a_row_moves_every_second_page_as_compaction_asks() -> None:
-    asked = compact.timed(row(batch_pages=64)).kind.asked()
-    move = uniform_migration(**asked)
+    asked = compact.timed(row(batch_pages=64)).kind
+    move = uniform_migration(asked)
     assert (move.mode, move.reason) == ("async", "COMPACTION")
     assert [len(call) for call in move.calls] == [64] * 8
     slots = {slot for _, slot, _ in mapped_frames(before(move, FACTS, PLACE))}
@@ -81,7 +81,7 @@ def test_a_row_is_halved_until_it_is_a_block() -> None:
 def test_rows_of_migrate_are_one_call_as_ever() -> None:
     one = MigrateRow(name="row", folio_bytes=4096, buffer_bytes=BLOCK_BYTES, rounds=1)
     asked = migrate._timed(one).kind
-    move = uniform_migration(**asked.asked())
+    move = uniform_migration(asked)
     assert (len(move.calls), move.spread, asked.one_node) == (1, 1, False)
     assert (move.mode, move.reason) == ("sync", "SYSCALL")
 
@@ -104,24 +104,25 @@ def test_what_is_spread_and_dealt_out_is_predicted_alike_folio_by_folio(
         "shuffled_seed": shuffled_seed,
         "reason": "COMPACTION",
     }
-    migration = uniform_migration(order, size, **given)
+    kind = Kind(order, size, **given)
+    migration = uniform_migration(kind)
     for batched in (False, True):
-        was, answer = uniform(order, size, FACTS, PLACE, **given, batched=batched)
+        was, answer = uniform(kind, FACTS, PLACE, batched=batched)
         assert same(was, before(migration, FACTS, PLACE))
         assert not differing(answer, after(migration, batched=batched))
 
 
 def test_on_one_node_nothing_is_counted_but_what_is_no_longer_isolated() -> None:
     for one in (
-        uniform(0, 8 << PAGE_SHIFT, FACTS, ONE_NODE)[1],
-        after(uniform_migration(0, 8 << PAGE_SHIFT), place=ONE_NODE),
+        uniform(Kind(0, 8 << PAGE_SHIFT), FACTS, ONE_NODE)[1],
+        after(uniform_migration(Kind(0, 8 << PAGE_SHIFT)), place=ONE_NODE),
     ):
         assert one.node_stats["NR_ISOLATED_ANON"] == (-8, 0)
         assert one.node_stats["NR_ANON_MAPPED"] == (0, 0)
 
 
 def test_each_call_has_a_list_and_a_flush_of_its_own() -> None:
-    move = uniform_migration(0, 10 << PAGE_SHIFT, spread=2, folios_per_call=4)
+    move = uniform_migration(Kind(0, 10 << PAGE_SHIFT, spread=2, folios_per_call=4))
     octets = {"src": before(move, FACTS, PLACE).src}
     found = [chain(octets, PLACE.list + call * LIST_BYTES, 8) for call in range(3)]
     pages = [[page for _, page in one] for one in found]
@@ -132,7 +133,7 @@ def test_each_call_has_a_list_and_a_flush_of_its_own() -> None:
 
 
 def test_holes_stay_nobodys() -> None:
-    move = uniform_migration(0, 4 << PAGE_SHIFT, spread=2)
+    move = uniform_migration(Kind(0, 4 << PAGE_SHIFT, spread=2))
     was, answer = before(move, FACTS, PLACE), after(move)
     assert move.nr_pages == 8
     for side in ("src", "dst"):

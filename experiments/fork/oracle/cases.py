@@ -256,12 +256,25 @@ def _uffd_wp() -> dict[str, Mapping]:
     }
 
 
+def _crowded() -> dict[str, Mapping]:
+    """Pages of so many references that they pass for pinned, or nearly so."""
+    crowd = _NO_PIN_BELOW - 1  # and the entry that maps it
+    folios = {
+        "many-references-not-yet": replace(owned(0), extra_refs=crowd - 1),
+        "many-references-as-a-pin": replace(owned(0), extra_refs=crowd),
+        "many-references-large": replace(owned(4), extra_refs=2 * crowd),
+    }
+    return {
+        name: Mapping(run(0, range(1 << folio.order)), placed(folio))
+        for name, folio in folios.items()
+    }
+
+
 def _pinned() -> dict[str, Mapping]:
     pages = range(16)
     one_of_16 = run(0, pages, *[READ_ONLY] * 6, WRITTEN, READ_ONLY)
     pinned = placed(owned(4, pins=1))
     uffd = PRIVATE | {"UFFD_WP"}
-    crowd = _NO_PIN_BELOW - 1  # and the entry that maps it
     cases = {
         "pinned-one-exclusive": Mapping(one_of_16, placed(owned(4, [6], pins=1))),
         "pinned-all-exclusive": Mapping(run(0, pages), pinned),
@@ -307,15 +320,7 @@ def _pinned() -> dict[str, Mapping]:
             placed(replace(cached(4), pins=1), owned(0, pins=1)),
             anonymous=False,
         ),
-        "many-references-not-yet": Mapping(
-            run(0, [0]), placed(replace(owned(0), extra_refs=crowd - 1))
-        ),
-        "many-references-as-a-pin": Mapping(
-            run(0, [0]), placed(replace(owned(0), extra_refs=crowd))
-        ),
-        "many-references-large": Mapping(
-            run(0, pages), placed(replace(owned(4), extra_refs=2 * crowd))
-        ),
+        **_crowded(),
     }
     cases = {name: with_spares(replace(case, has_pinned=True)) for name, case in cases.items()}
     return cases | {"pinned-by-nobody-here": Mapping(run(0, pages), pinned)}

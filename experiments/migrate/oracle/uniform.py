@@ -40,66 +40,76 @@ from .migrate import ANYTHING, After, node_stats_of
 ORDERS = range(PMD_ORDER + 1)
 
 
-def uniform_migration(
-    order: int,
-    total_bytes: int,
-    *,
-    mapped: Mapped = "ptes",
-    nr_mappings: int = 1,
-    shuffled_seed: int | None = None,
-    mode: Mode = "async",
-    reason: str = "SYSCALL",
-    batch_pages: int = STOCK_BATCH_PAGES,
-    spread: int = 1,
-    folios_per_call: int | None = None,
-) -> Migration:
-    """The migration that uniform() predicts; what it says is looked at folio by folio.
-
-    Raises ValueError as uniform() does.
-    """
-    listed = uniform_order_of_folios(order, total_bytes >> PAGE_SHIFT, shuffled_seed)
-    folio = _folio(order, mapped, nr_mappings)
-    order_of_list = tuple(listed.tolist())
-    return Migration(
-        *((folio,) * len(listed), mode, reason, batch_pages, order_of_list),
-        spread=spread,
-        folios_per_call=folios_per_call,
-    )
-
-
-def uniform(
-    order: int,
-    total_bytes: int,
-    facts: Facts,
-    place: Place,
-    *,
-    mapped: Mapped = "ptes",
-    nr_mappings: int = 1,
-    shuffled_seed: int | None = None,
-    mode: Mode = "async",
-    reason: str = "SYSCALL",
-    batch_pages: int = STOCK_BATCH_PAGES,
-    spread: int = 1,
-    folios_per_call: int | None = None,
-    batched: bool = False,
-) -> tuple[State, After]:
-    """Memory before, and all that must come of migrating a buffer of one order of folios.
+@dataclass(frozen=True)
+class Kind:
+    """A buffer of folios of one order, and how it is moved.
 
     Each page was written by its only process; with two mappings, by the parent before a fork.
     total_bytes: of all folios. shuffled_seed: for folios in another order on the list, and by
     address, than in memory. mode, reason, batch_pages, spread, folios_per_call: as Migration has
-    them. batched: as migrate() has it.
+    them. one_node: targets are on the sources' own node; only of small folios, which wait in no
+    queue.
+    """
+
+    order: int
+    total_bytes: int
+    mapped: Mapped = "ptes"
+    nr_mappings: int = 1
+    shuffled_seed: int | None = None
+    mode: Mode = "async"
+    reason: str = "SYSCALL"
+    batch_pages: int = STOCK_BATCH_PAGES
+    spread: int = 1
+    folios_per_call: int | None = None
+    one_node: bool = False
+
+    @property
+    def nr_pages(self) -> int:
+        """Frames of the sources, those between folios included."""
+        return (self.total_bytes >> PAGE_SHIFT) * self.spread
+
+    @property
+    def folio(self) -> Folio:
+        return _folio(self.order, self.mapped, self.nr_mappings)
+
+    def listed(self) -> NDArray[np.int64]:
+        """The folios' numbers in memory, in the order of the list."""
+        pages = self.total_bytes >> PAGE_SHIFT
+        return uniform_order_of_folios(self.order, pages, self.shuffled_seed)
+
+
+def uniform_migration(kind: Kind) -> Migration:
+    """The migration that uniform() predicts; what it says is looked at folio by folio.
+
+    Raises ValueError as uniform() does.
+    """
+    order_of_list = tuple(kind.listed().tolist())
+    return Migration(
+        *((kind.folio,) * len(order_of_list), kind.mode, kind.reason),
+        *(kind.batch_pages, order_of_list),
+        spread=kind.spread,
+        folios_per_call=kind.folios_per_call,
+    )
+
+
+def uniform(
+    kind: Kind, facts: Facts, place: Place, *, batched: bool = False
+) -> tuple[State, After]:
+    """Memory before, and all that must come of migrating a buffer of one order of folios.
+
+    batched: as migrate() has it.
     Raises ValueError unless total_bytes are whole folios, and as Migration does.
     """
-    folio = _folio(order, mapped, nr_mappings)
+    folio = kind.folio
     asked = Migration(
-        *((folio,), mode, reason, batch_pages), spread=spread, folios_per_call=folios_per_call
+        *((folio,), kind.mode, kind.reason, kind.batch_pages),
+        spread=kind.spread,
+        folios_per_call=kind.folios_per_call,
     )
-    listed = uniform_order_of_folios(order, total_bytes >> PAGE_SHIFT, shuffled_seed)
-    buffer = _Buffer(folio, (listed << order) * spread, asked, place, facts)
+    buffer = _Buffer(folio, (kind.listed() << kind.order) * kind.spread, asked, place, facts)
     before, memory = buffer.before()
     queues = folio.queues and not batched
-    buffer.move(memory, reason, queues=queues)
+    buffer.move(memory, kind.reason, queues=queues)
     state = State(memory.octets["src"], memory.octets["dst"], *buffer.tables(moved=True))
     return before, _after(buffer, state, queues=queues)
 

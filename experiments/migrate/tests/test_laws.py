@@ -19,7 +19,7 @@ from experiments.migrate.oracle.folios import (
 from experiments.migrate.oracle.images import before
 from experiments.migrate.oracle.migrate import deferrable
 from experiments.migrate.oracle.mixture import ORDERS, correctness_migrations, mixture
-from experiments.migrate.oracle.uniform import uniform, uniform_migration
+from experiments.migrate.oracle.uniform import Kind, uniform, uniform_migration
 from experiments.migrate.tests.laws import check_laws, differing, same
 from experiments.migrate.tests.world import FACTS, PLACE, after, chain
 from ream.oracle.mapping import PAGE_SHIFT
@@ -136,16 +136,7 @@ def test_what_is_timed_is_predicted_alike_folio_by_folio(
     for mode in modes:
         for batched in (False, True):
             size, batch_pages = 4 << 20, 512 if mode == "sync" else 1 << 18
-            was, answer = uniform(
-                *(order, size, FACTS, PLACE),
-                mapped=mapped,
-                nr_mappings=nr_mappings,
-                shuffled_seed=shuffled_seed,
-                mode=mode,
-                batch_pages=batch_pages,
-                batched=batched,
-            )
-            migration = uniform_migration(
+            kind = Kind(
                 *(order, size),
                 mapped=mapped,
                 nr_mappings=nr_mappings,
@@ -153,12 +144,14 @@ def test_what_is_timed_is_predicted_alike_folio_by_folio(
                 mode=mode,
                 batch_pages=batch_pages,
             )
+            was, answer = uniform(kind, FACTS, PLACE, batched=batched)
+            migration = uniform_migration(kind)
             assert same(was, before(migration, FACTS, PLACE))
             assert not differing(answer, after(migration, batched=batched))
 
 
 def test_half_a_folio_cannot_be_timed() -> None:
     with pytest.raises(ValueError, match="not folios of order 4"):
-        uniform(4, 24 << PAGE_SHIFT, FACTS, PLACE)
+        uniform(Kind(4, 24 << PAGE_SHIFT), FACTS, PLACE)
     with pytest.raises(ValueError, match="huge entry"):
-        uniform(4, 32 << PAGE_SHIFT, FACTS, PLACE, mapped="pmd")
+        uniform(Kind(4, 32 << PAGE_SHIFT, mapped="pmd"), FACTS, PLACE)

@@ -24,7 +24,7 @@ from ream.cli.app import (
     app,
     chosen_seed,
 )
-from ream.cli.guest import AccelOption, CpusOption, MemoryOption, guest_options
+from ream.cli.guest import AccelOption, CpusOption, MemoryOption, asked_for, guest_options
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.folders import given_file
@@ -139,8 +139,7 @@ def plan(
                 accel=accel,
                 cpus=cpus,
                 memory=memory,
-                keep_rounds=rounds is not None,
-                keep_launches=launches is not None,
+                keep=asked_for(rounds, launches),
             ),
         )
     )

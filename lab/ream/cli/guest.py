@@ -2,7 +2,7 @@
 """How the user wants guests: the words of `run` and `shell`, and what they mean."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -65,6 +65,15 @@ QemuOption = Annotated[
 ]
 
 
+Kept = Literal["rounds", "launches"]
+
+
+def asked_for(rounds: int | None, launches: int | None) -> tuple[Kept, ...]:
+    """Which counts the user gave: a guest then does as many, even where it only counts."""
+    given: dict[Kept, int | None] = {"rounds": rounds, "launches": launches}
+    return tuple(name for name, count in given.items() if count is not None)
+
+
 def guest_options(
     *,
     accel: Literal["auto", "kvm", "tcg"],
@@ -76,8 +85,7 @@ def guest_options(
     qemu_opts: str | None = None,
     icount: bool | None = None,
     full: bool = False,
-    keep_rounds: bool = False,
-    keep_launches: bool = False,
+    keep: Collection[Kept] = (),
 ) -> "GuestOptions":
     from ream.experiment import parse_size  # noqa: PLC0415
     from ream.session.request import GuestOptions  # noqa: PLC0415
@@ -87,8 +95,8 @@ def guest_options(
         accel=accel,
         icount=icount,
         full=full,
-        keep_rounds=keep_rounds,
-        keep_launches=keep_launches,
+        keep_rounds="rounds" in keep,
+        keep_launches="launches" in keep,
         cpus=cpus,
         memory_bytes=None if memory is None else parse_size(memory),
         nodes=tuple(parse_node(text) for text in numa or ()),

@@ -35,6 +35,7 @@ from ream.cli.guest import (
     MemoryOption,
     NumaOption,
     QemuOption,
+    asked_for,
     guest_options,
 )
 from ream.cli.helped import NATIVE, VM, HelpAllOption, Sectioned
@@ -191,8 +192,7 @@ def run(
         accel=accel,
         icount=icount,
         full=full,
-        keep_rounds=stage == "vm" and rounds is not None,
-        keep_launches=stage == "vm" and launches is not None,
+        keep=asked_for(rounds, launches) if stage == "vm" else (),
         cpus=cpus,
         memory=memory,
         numa=numa,

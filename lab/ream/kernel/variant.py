@@ -99,9 +99,7 @@ def assemble(
     _check_place(cache)
     with disk_faults(cache, "preparing a variant"):
         fragment = "\n".join(file.read_text(encoding="utf-8") for file in fragments)
-        # ccache is in every command that kbuild records; without it nothing is.
-        through = compiler().split()[:-1]
-        base_key = _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
+        base_key = _base_key(tree, fragment)
         names = _home_files(homes)
         content = [(name, _sha256(file)) for name, file in names.items()]
 
@@ -119,9 +117,7 @@ def assemble(
                 return entry / "linux"
             rehearse(patches, tree)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
-            sweep(entry.parent, step)
-            prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
-            need_space(entry.parent, room_bytes, "a variant of the kernel source")
+            _make_room(entry.parent, room_bytes, step)
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
@@ -132,12 +128,29 @@ def assemble(
                 apply(patches[applied or 0 :], variant)
                 _furnish(variant, names)
                 if late or _touches_configuration(patches):
-                    # Of two lines for one option the last counts, here as in merge_config.sh.
-                    _append(variant / BUILD / ".config", late)
-                    run(reconfigure(variant))
-                    _check_options(f"{fragment}\n{late}", variant)
+                    _configure_late(variant, fragment, late)
                 _relocate(variant / BUILD, variant, entry / "linux")
         return entry / "linux"
+
+
+def _base_key(tree: Tree, fragment: str) -> str:
+    # ccache is in every command that kbuild records; without it nothing is.
+    through = compiler().split()[:-1]
+    return _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
+
+
+def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
+    """Remove what is unfinished or was not used for long; raises CannotRunHere if that is short."""
+    sweep(variants, step)
+    prune(variants, unused_since=time.time() - UNUSED_DAYS * 86400)
+    need_space(variants, room_bytes, "a variant of the kernel source")
+
+
+def _configure_late(variant: Path, fragment: str, late: str) -> None:
+    """Add options that patches bring; of two lines for one the last counts, as in a merge."""
+    _append(variant / BUILD / ".config", late)
+    run(reconfigure(variant))
+    _check_options(f"{fragment}\n{late}", variant)
 
 
 # --- Applying patches ------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ream.errors import BadUsage, CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
 from ream.experiment import CONTROL, Row
@@ -70,6 +70,11 @@ class _Part:
     bench: Bench
     build: native.Build
     shrunk: tuple[str, ...]
+
+    def without(self, names: Collection[str]) -> Self:
+        """The same without some of the variants."""
+        launches = _without(names, self.plan.launches)
+        return replace(self, plan=replace(self.plan, launches=launches))
 
 
 def measure_native(
@@ -137,10 +142,7 @@ def _measure_right(
         reporter=reporter,
     )
     untouched = {} if request.measure_anyway else _untouched(its, request, parts, reporter)
-    parts = [
-        replace(part, plan=replace(part.plan, launches=_without(untouched, part.plan.launches)))
-        for part in parts
-    ]
+    parts = [part.without(untouched) for part in parts]
     nr_verified = _verified(request, parts, reporter)
     left_out = {
         name: left

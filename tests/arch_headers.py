@@ -40,7 +40,7 @@ from ream.kernel.cache import (
 from ream.kernel.source import Tree
 from ream.kernel.variant import UNUSED_DAYS
 from ream.oracle import pte
-from ream.oracle.pte import Layout
+from ream.oracle.pte import PteLayout
 from ream.paths import NATIVE
 
 FOLDER = NATIVE / "arch"
@@ -99,7 +99,7 @@ class Machine:
 class Subject:
     """One layout, the configuration that has it, and whether its processor's feature is on."""
 
-    layout: Layout
+    layout: PteLayout
     machine: Machine
     config: str
     feature: bool = False
@@ -260,7 +260,7 @@ def vectors(subject: Subject, seed: int) -> tuple[Vector, ...]:
     )
 
 
-def _facts(layout: Layout) -> Iterator[Vector]:
+def _facts(layout: PteLayout) -> Iterator[Vector]:
     yield Vector("word_bits", 0, 0, layout.word_bits)
     yield Vector("page_shift", 0, 0, layout.page_shift)
     if layout.advances_by_adding is not None and not _is_arm64(layout):
@@ -269,12 +269,12 @@ def _facts(layout: Layout) -> Iterator[Vector]:
     yield Vector("decode", layout.empty, 0, 0)
 
 
-def _is_arm64(layout: Layout) -> bool:
+def _is_arm64(layout: PteLayout) -> bool:
     """It never adds, whatever its configuration, and so names no PFN_PTE_SHIFT."""
     return layout.name.startswith("arm64")
 
 
-def _pages(layout: Layout, rng: random.Random) -> Iterator[tuple[int, int]]:
+def _pages(layout: PteLayout, rng: random.Random) -> Iterator[tuple[int, int]]:
     """PFNs with protections: every edge of the fields with all and no attributes, and random.
 
     None is of a group: no processor here has such, and headers then ignore the bit.
@@ -330,7 +330,7 @@ def _of_entry(subject: Subject, entry: int) -> Iterator[Vector]:
             continue
 
 
-def _to_edges(layout: Layout, entry: int) -> Iterator[int]:
+def _to_edges(layout: PteLayout, entry: int) -> Iterator[int]:
     """How far it is to where one piece of the PFN carries into the next."""
     for piece in layout.pieces[1:]:
         yield -layout.decode(entry) % (1 << piece.pfn_bit)

@@ -18,7 +18,7 @@ from ream.kernel.image import Image
 from ream.paths import CHECKOUT
 from ream.stage.guest import boot
 from ream.stage.initramfs import build_init, build_initramfs
-from ream.stage.qemu import Machine, qemu_command
+from ream.stage.qemu import GuestMachine, qemu_command
 
 SELFTESTS = CHECKOUT / "kernel" / "selftests"
 
@@ -331,7 +331,7 @@ def results(console: Iterable[str]) -> dict[str, str]:
 
 
 def run_selftests(
-    machine: Machine, image: Image, selftests: Selftests, *, work: Path, log: Path
+    machine: GuestMachine, image: Image, selftests: Selftests, *, work: Path, log: Path
 ) -> dict[str, str]:
     """Boot a kernel, run the tests of a list, and return every test's result.
 

@@ -10,7 +10,7 @@ from ream.experiment import Row, named
 from ream.measure.sample import Sample
 from ream.published import load_tables
 from ream.record.machine import Conditions, Machine
-from ream.record.receipt import Kernel, Ream, Receipt, Settings
+from ream.record.receipt import BuiltKernel, Ream, Receipt, Settings
 from ream.record.record import PLAN, Record, open_record, pretty
 from ream.record.sums import SUMS, sums_of
 from ream.report import letter, table
@@ -147,7 +147,7 @@ def _receipt(made_by: str) -> Receipt:
         conditions=Conditions(
             load_before=0.5, load_after=1.0, steal_pct=0.0, idle_pct=50.0, others_pct=1.0
         ),
-        kernel=Kernel.model_validate_json(
+        kernel=BuiltKernel.model_validate_json(
             json.dumps(
                 kernel | {"compiler": "gcc 12", "config_sha256": "cd" * 32, "variants": variants}
             )

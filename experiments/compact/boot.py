@@ -17,8 +17,8 @@ from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_messages, said_as
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel, boot_messages, said_as
 from ream.stage.workload import build_workload
 from ream.values import Value
 
@@ -165,9 +165,9 @@ def _copies_all(plan: CompactPlan, sample: CompactSample) -> bool:
     return plan.channels > 0 and not weighs and not may_fail
 
 
-def compact_nodes(cpus: int, plan: CompactPlan) -> tuple[Node, ...]:
+def compact_nodes(cpus: int, plan: CompactPlan) -> tuple[GuestNode, ...]:
     """Node 0 with all CPUs, and node 1 with what is fragmented."""
-    return Node(SYSTEM_BYTES, f"0-{cpus - 1}"), Node(plan.node_bytes)
+    return GuestNode(SYSTEM_BYTES, f"0-{cpus - 1}"), GuestNode(plan.node_bytes)
 
 
 def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
@@ -186,8 +186,8 @@ def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
 
 def run_compact_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     plan: CompactPlan,
     *,
     append: Sequence[str] = (),

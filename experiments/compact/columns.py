@@ -7,13 +7,13 @@ from ream.experiment.columns import (
     OF_ROW,
     Amount,
     Better,
-    Cell,
     Column,
     Columns,
     Numbers,
     Part,
     PrintedSource,
     Shown,
+    ShownColumn,
 )
 from ream.measure.sample import Sample
 from ream.values import Value
@@ -197,21 +197,21 @@ DID = Shown(
     read="what compaction did: pages migrated, those of them copied by DMA, millions of iterations"
     " of the hog a second, shares of the CPU that allocates",
     cells=(
-        Cell("asked", 0, _named(ASKED), digits=0),
-        Cell("got", 0, _named(ALLOCATED), digits=0),
-        Cell("took", 10, _named("median"), _named("wall_ms", 1 / NS_PER_MS)),
-        Cell("migrated", 10, _named("migrated"), _named("migrated"), digits=0),
-        Cell("DMA copies", 11, _named("dma_copies"), _named("dma_copies"), digits=0),
-        Cell(
+        ShownColumn("asked", 0, _named(ASKED), digits=0),
+        ShownColumn("got", 0, _named(ALLOCATED), digits=0),
+        ShownColumn("took", 10, _named("median"), _named("wall_ms", 1 / NS_PER_MS)),
+        ShownColumn("migrated", 10, _named("migrated"), _named("migrated"), digits=0),
+        ShownColumn("DMA copies", 11, _named("dma_copies"), _named("dma_copies"), digits=0),
+        ShownColumn(
             "hog M/s",
             9,
             _named("hog_per_s", MILLION),
             _of("hog_iterations", "wall_ms", 1e3 / MILLION),
             digits=1,
         ),
-        Cell("user%", 6, _named("user_pct"), _named("user_pct"), digits=2),
-        Cell("sys%", 6, _named("sys_pct"), _named("sys_pct"), digits=2),
-        Cell("idle%", 6, _named("idle_pct"), _named("idle_pct"), digits=2),
+        ShownColumn("user%", 6, _named("user_pct"), _named("user_pct"), digits=2),
+        ShownColumn("sys%", 6, _named("sys_pct"), _named("sys_pct"), digits=2),
+        ShownColumn("idle%", 6, _named("idle_pct"), _named("idle_pct"), digits=2),
     ),
     published=lambda table: f"in {table.id} ({table.source}; {table.machine})",
 )
@@ -219,12 +219,12 @@ EACH = Shown(
     read="of a huge page: pages moved (256 where half of memory is free), pages looked at to be"
     " moved and to be filled, what it took, that without copying pages, and the longest of any one",
     cells=(
-        Cell("moved", 8, _named("migrated_per_huge"), _of("migrated", "nr_huge"), digits=1),
-        Cell("scanned", 9, _of("migrate_scanned", ALLOCATED), digits=1),
-        Cell("for free", 9, _of("free_scanned", ALLOCATED), digits=1),
-        Cell("took", 10, _named("per_huge"), _of("wall_ms", "nr_huge", NS_PER_MS)),
-        Cell("not copying", 12, _named("per_huge_without_copies")),
-        Cell("longest", 10, _named("longest")),
+        ShownColumn("moved", 8, _named("migrated_per_huge"), _of("migrated", "nr_huge"), digits=1),
+        ShownColumn("scanned", 9, _of("migrate_scanned", ALLOCATED), digits=1),
+        ShownColumn("for free", 9, _of("free_scanned", ALLOCATED), digits=1),
+        ShownColumn("took", 10, _named("per_huge"), _of("wall_ms", "nr_huge", NS_PER_MS)),
+        ShownColumn("not copying", 12, _named("per_huge_without_copies")),
+        ShownColumn("longest", 10, _named("longest")),
     ),
     published=_above_lines,
 )
@@ -232,11 +232,11 @@ MACHINE = Shown(
     read="CPU time of all CPUs meanwhile, the engine's and the hog's among it, and what was used"
     " of it (user and system) for each GiB of huge pages",
     cells=(
-        Cell("user", 10, _named("machine.user_ns")),
-        Cell("system", 10, _named("machine.system_ns")),
-        Cell("idle", 10, _named("machine.idle_ns")),
-        Cell("steal", 10, _named("machine.steal_ns")),
-        Cell("used a GiB", 12, _used_per_gib),
+        ShownColumn("user", 10, _named("machine.user_ns")),
+        ShownColumn("system", 10, _named("machine.system_ns")),
+        ShownColumn("idle", 10, _named("machine.idle_ns")),
+        ShownColumn("steal", 10, _named("machine.steal_ns")),
+        ShownColumn("used a GiB", 12, _used_per_gib),
     ),
     sparse=True,
     on_page=False,
@@ -244,8 +244,8 @@ MACHINE = Shown(
 RATIOS = Shown(
     read="ratio to before: lower is better of what is not copying, higher of the hog",
     cells=(
-        Cell("not copying", 29, ratio="without_copies_over_before"),
-        Cell("hog iterations a second", 29, ratio="hog_over_before"),
+        ShownColumn("not copying", 29, ratio="without_copies_over_before"),
+        ShownColumn("hog iterations a second", 29, ratio="hog_over_before"),
     ),
     sparse=True,
 )

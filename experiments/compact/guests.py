@@ -13,12 +13,12 @@ from ream.measure.plan import Launch, drawn_order, plan_launches
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.report.contract import Unit
-from ream.session.guests import Setting, shown_boot
+from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 
 from .boot import (
     OWN_MODULES,
@@ -116,7 +116,7 @@ def refuse_options(rows: Iterable[CompactRow], options: GuestOptions) -> None:
         )
 
 
-def machine_of(plan: CompactPlan, setting: Setting) -> Machine:
+def machine_of(plan: CompactPlan, setting: GuestSetting) -> GuestMachine:
     """The guest's machine: a node for the system and all CPUs, and one that is fragmented."""
     machine = setting.machine_of(plan.least_bytes)
     return replace(machine, nodes=compact_nodes(machine.cpus, plan))
@@ -147,7 +147,7 @@ class CompactGuests(Guests[CompactRow]):
         self._last: dict[tuple[str, str], tuple[CompactSample, CompactPlan]] = {}
         """By row and variant."""
 
-    def setting_of(self, row: CompactRow) -> Setting:
+    def setting_of(self, row: CompactRow) -> GuestSetting:
         return replace(self.setting, icount=False) if row.timed else self.setting
 
     @staticmethod

@@ -22,9 +22,8 @@ from ream.kernel.image import Image
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.initramfs import build_initramfs
 from ream.stage.module_facts import read_facts
-from ream.stage.qemu import Accel, Machine, qemu_command
-from ream.stage.qemu import Node as MachineNode
-from ream.stage.vm import Kernel
+from ream.stage.qemu import Accel, GuestMachine, GuestNode, qemu_command
+from ream.stage.vm import BootableKernel
 from ream.values import Value, faults
 
 from .state import State, check, check_freed
@@ -65,9 +64,9 @@ class Shape:
         words += [f"{self.cpus}-of-{self.present}-cpus"] if self.present > 1 else []
         return "-".join(words)
 
-    def machine(self, accel: Accel, *, icount: bool, options: Sequence[str]) -> Machine:
+    def machine(self, accel: Accel, *, icount: bool, options: Sequence[str]) -> GuestMachine:
         """The guest's machine: memory and CPUs in equal parts, as far as they go round."""
-        return Machine(
+        return GuestMachine(
             accel=accel,
             icount=icount,
             cpus=self.present,
@@ -76,11 +75,11 @@ class Shape:
             options=tuple(options),
         )
 
-    def _machine_nodes(self) -> tuple[MachineNode, ...]:
+    def _machine_nodes(self) -> tuple[GuestNode, ...]:
         # In turns, so that the CPUs that are brought up, the first ones, are in all nodes.
         cpus = [range(number, self.present, self.nodes) for number in range(self.nodes)]
         return tuple(
-            MachineNode(self.memory_bytes // self.nodes, ",".join(map(str, its))) for its in cpus
+            GuestNode(self.memory_bytes // self.nodes, ",".join(map(str, its))) for its in cpus
         )
 
     def kernel_words(self) -> tuple[str, ...]:
@@ -147,7 +146,12 @@ def deferred_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
 
 def plan_deferred_boot(
-    machine: Machine, kernel: Kernel, shape: Shape, *, append: Sequence[str], work: Path
+    machine: GuestMachine,
+    kernel: BootableKernel,
+    shape: Shape,
+    *,
+    append: Sequence[str],
+    work: Path,
 ) -> tuple[str, ...]:
     """The QEMU command of one boot; append: the user's words for the kernel."""
     return qemu_command(
@@ -163,8 +167,8 @@ def plan_deferred_boot(
 
 
 def run_deferred_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     shape: Shape,
     layout: Layout,
     *,

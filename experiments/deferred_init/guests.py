@@ -15,16 +15,16 @@ from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
-from ream.session.guests import QEMU_BYTES, Setting
+from ream.session.guests import QEMU_BYTES, GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.memory import available_bytes
 from ream.stage.native import Suited
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 from ream.stage.suit import nr_cpus
-from ream.stage.vm import Kernel
+from ream.stage.vm import BootableKernel
 
 from .boot import (
     Booted,
@@ -74,7 +74,9 @@ class DeferredBoot(Boot):
         )
 
 
-def choose_of_rows(options: GuestOptions, setting_of: Callable[[GuestOptions], Setting]) -> Setting:
+def choose_of_rows(
+    options: GuestOptions, setting_of: Callable[[GuestOptions], GuestSetting]
+) -> GuestSetting:
     """The setting; whether instructions are counted, the CPUs of each row's guest decide.
 
     Raises BadUsage if the user says what is the rows' to say, and what setting_of() raises.
@@ -87,7 +89,7 @@ def choose_of_rows(options: GuestOptions, setting_of: Callable[[GuestOptions], S
     return replace(setting_of(replace(options, cpus=None)), options=options)
 
 
-def booted_rows(rows: Iterable[DeferredInitRow], setting: Setting) -> Suited:
+def booted_rows(rows: Iterable[DeferredInitRow], setting: GuestSetting) -> Suited:
     """The rows whose guests are booted here, with the CPUs that the user gives; why others not."""
     booted, skipped = [], {}
     for row in rows:
@@ -99,7 +101,7 @@ def booted_rows(rows: Iterable[DeferredInitRow], setting: Setting) -> Suited:
     return Suited(tuple(booted), skipped=skipped)
 
 
-def _why_no_boot(row: DeferredInitRow, setting: Setting) -> str | None:
+def _why_no_boot(row: DeferredInitRow, setting: GuestSetting) -> str | None:
     cpus, here, options = _cpus(row, setting), nr_cpus(), setting.options
     emulated = setting.accel == "tcg"
     if cpus > here and not options.full and options.cpus is None:
@@ -115,7 +117,7 @@ def _why_no_boot(row: DeferredInitRow, setting: Setting) -> str | None:
 
 
 def shapes(
-    rows: Iterable[DeferredInitRow], setting: Setting
+    rows: Iterable[DeferredInitRow], setting: GuestSetting
 ) -> dict[Shape, tuple[DeferredInitRow, ...]]:
     """Rows by the guest that their boots share.
 
@@ -143,11 +145,11 @@ def _memory(row: DeferredInitRow) -> tuple[int, int]:
     return row.memory_bytes, row.nodes
 
 
-def _cpus(row: DeferredInitRow, setting: Setting) -> int:
+def _cpus(row: DeferredInitRow, setting: GuestSetting) -> int:
     return row.threads or (1 if setting.accel == "tcg" else nr_cpus())
 
 
-def why_not(shape: Shape, setting: Setting) -> str | None:
+def why_not(shape: Shape, setting: GuestSetting) -> str | None:
     """Why the times of such a guest say nothing; None if they do."""
     if setting.accel == "tcg" and shape.cpus > 1:
         return "emulated CPUs take turns, so threads cannot make it faster"
@@ -156,7 +158,7 @@ def why_not(shape: Shape, setting: Setting) -> str | None:
     return None
 
 
-def machine_of(shape: Shape, setting: Setting) -> Machine:
+def machine_of(shape: Shape, setting: GuestSetting) -> GuestMachine:
     """The guest's machine; instructions are counted where one CPU does all."""
     return shape.machine(
         setting.accel,
@@ -165,11 +167,11 @@ def machine_of(shape: Shape, setting: Setting) -> Machine:
     )
 
 
-def shown_command(setting: Setting, shape: Shape) -> str:
+def shown_command(setting: GuestSetting, shape: Shape) -> str:
     """QEMU's command line of a shape's boots, for people: files without their directories."""
     argv = plan_deferred_boot(
         machine_of(shape, setting),
-        Kernel(Path("bzImage"), Path("deferred.cpio")),
+        BootableKernel(Path("bzImage"), Path("deferred.cpio")),
         shape,
         append=setting.options.append,
         work=Path(),
@@ -190,7 +192,7 @@ class DeferredInitGuests(Guests[DeferredInitRow]):
         suited = booted_rows(rows, self.setting)
         self.rows, self.skipped = suited.rows, suited.skipped
         self.by_shape = shapes(self.rows, self.setting)
-        self._layouts: dict[Kernel, Layout] = {}
+        self._layouts: dict[BootableKernel, Layout] = {}
         self._states = States()
         self._verified: list[tuple[Shape, Booted]] = []
         """Boots whose states are as predicted, and as those of all others with the same memory."""

@@ -18,8 +18,8 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel, boot_messages, said_as
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel, boot_messages, said_as
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, build_workload
 from ream.values import Value
 
@@ -107,8 +107,8 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
 
 def run_fork_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     plan: ForkPlan,
     *,
     append: Sequence[str] = (),

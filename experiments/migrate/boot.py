@@ -18,8 +18,8 @@ from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel, boot_messages, said_as
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel, boot_messages, said_as
 from ream.stage.workload import build_workload
 from ream.values import Value
 
@@ -136,12 +136,12 @@ class MigrateSample(Value):
     """CPU time of the caller, and where nobody else works of all processes; None: not known."""
 
 
-def two_nodes(cpus: int, plan: MigratePlan) -> tuple[Node, ...]:
+def two_nodes(cpus: int, plan: MigratePlan) -> tuple[GuestNode, ...]:
     """Nodes 0 and 1, both with CPUs if there are as many."""
     first, second = plan.node_bytes
     half = (cpus + 1) // 2
     others = _cpus(half, cpus - 1) if cpus > half else ""
-    return Node(first, _cpus(0, half - 1)), Node(second, others)
+    return GuestNode(first, _cpus(0, half - 1)), GuestNode(second, others)
 
 
 def _cpus(first: int, last: int) -> str:
@@ -172,8 +172,8 @@ def migrate_initramfs(
 
 
 def run_migrate_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     plan: MigratePlan,
     *,
     append: Sequence[str] = (),
@@ -208,8 +208,8 @@ def run_migrate_boot(
 
 
 def run_soak_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     words: Sequence[str],
     *,
     append: Sequence[str] = (),

@@ -13,12 +13,12 @@ from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
-from ream.session.guests import Setting, shown_boot
+from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 
 from .boot import (
     ENGINE,
@@ -105,7 +105,7 @@ def plan_of(
     )
 
 
-def machine_of(plan: MigratePlan, setting: Setting) -> Machine:
+def machine_of(plan: MigratePlan, setting: GuestSetting) -> GuestMachine:
     """The guest's machine: the user's nodes, or two. Raises BadUsage if those are too small."""
     machine = setting.machine(plan)
     if setting.options.nodes:
@@ -116,7 +116,7 @@ def machine_of(plan: MigratePlan, setting: Setting) -> Machine:
     return replace(machine, nodes=two_nodes(machine.cpus, plan))
 
 
-def _check_nodes(plan: MigratePlan, machine: Machine) -> None:
+def _check_nodes(plan: MigratePlan, machine: GuestMachine) -> None:
     if len(machine.nodes) < len(plan.node_bytes):
         raise BadUsage("--numa: memory is moved from node 0 to node 1, and there is one node only")
     for number, least in enumerate(plan.node_bytes):

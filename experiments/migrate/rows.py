@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ream.counted import counted
-from ream.experiment.shape import PAGE_BYTES, BytesOf, Cell, ExperimentBase
+from ream.experiment.shape import PAGE_BYTES, BytesOf, ExperimentBase, GridPlace
 from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
@@ -127,7 +127,7 @@ class MigrateRow(EngineRow):
         return "dma" if self.model else self.engine
 
     @property
-    def cell(self) -> Cell | None:
+    def cell(self) -> GridPlace | None:
         """Of the published table: its lines are numbers of channels, its columns are sizes.
 
         Threads that copy as fast as they can are no channels of that table.
@@ -135,7 +135,7 @@ class MigrateRow(EngineRow):
         asked = ("mapped", "mappings", "measure", "tlb_flush", "mode", "pre_state", "engine")
         if self.stands_in or any(getattr(self, name) != self._plain(name) for name in asked):
             return None
-        return Cell(self.channels, self.folio)
+        return GridPlace(self.channels, self.folio)
 
     @property
     def folio(self) -> str:

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES
-from ream.oracle.memmap import DeviceRange, Facts, Place, first_difference
+from ream.oracle.memmap import DeviceRange, Facts, MapPlace, first_difference
 from ream.stage.guest import Guest, boot_in_private
 from ream.stage.pmem import PMEM_SYSTEM_BYTES, pmem_word
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel, boot_command
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel, boot_command
 from ream.values import Value, faults
 
 from .rows import ZoneDeviceRow
@@ -162,8 +162,8 @@ class Checked:
 
 
 def plan_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     device: Device,
     binds: int,
     *,
@@ -176,8 +176,8 @@ def plan_boot(
 
 
 def run_boot(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     device: Device,
     binds: int,
     *,
@@ -255,7 +255,7 @@ def _check_call(guest: Guest, number: int, call: Call, device: Device, facts: Fa
         early_pages=call.nr_pages if call.early else 0,
         nid=call.nid,
     )
-    place = Place(map=call.map, pgmap=call.pgmap, poison=0, aliased=True)
+    place = MapPlace(map=call.map, pgmap=call.pgmap, poison=0, aliased=True)
     with guest.memory(call.map, pages.map_bytes(facts)) as image:
         wrong = first_difference(image, pages, facts, place, reserve=call.reserve)
     if wrong is not None:

@@ -17,14 +17,14 @@ from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
-from ream.session.guests import Setting
+from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.pmem import PMEM_DRIVERS
-from ream.stage.vm import Kernel
+from ream.stage.vm import BootableKernel
 
 from .boot import Checked, Device, plan_boot, run_boot
 from .rows import ZoneDeviceRow
@@ -70,7 +70,7 @@ class DeviceBoot(Boot):
         )
 
 
-def rows_as_run(rows: Iterable[ZoneDeviceRow], setting: Setting) -> tuple[ZoneDeviceRow, ...]:
+def rows_as_run(rows: Iterable[ZoneDeviceRow], setting: GuestSetting) -> tuple[ZoneDeviceRow, ...]:
     """The rows with as many rounds as are worth it."""
     return tuple(
         row.model_copy(update={"rounds": min(row.rounds, ICOUNT_ROUNDS)})
@@ -96,11 +96,11 @@ def nr_binds(rows: Iterable[ZoneDeviceRow]) -> int:
     return 1 + max((row.rounds for row in rows if not row.first_touch), default=0)
 
 
-def shown_command(setting: Setting, device: Device, rows: Iterable[ZoneDeviceRow]) -> str:
+def shown_command(setting: GuestSetting, device: Device, rows: Iterable[ZoneDeviceRow]) -> str:
     """QEMU's command line of a device's boots, for people: files without their directories."""
     argv = plan_boot(
         setting.machine(device),
-        Kernel(Path("bzImage"), Path("initramfs.cpio")),
+        BootableKernel(Path("bzImage"), Path("initramfs.cpio")),
         device,
         nr_binds(rows),
         append=setting.options.append,

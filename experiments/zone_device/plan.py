@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
-from ream.oracle.memmap import DeviceRange, Facts, Place, is_periodic, usage_bytes, write_map
+from ream.oracle.memmap import DeviceRange, Facts, MapPlace, is_periodic, usage_bytes, write_map
 from ream.stage.native import Build, Memory
 
 from .rows import ALSO, ZoneDeviceRow
@@ -110,11 +110,11 @@ class NativeRow:
     old_blocks: int = 0
     """What each byte of the pageblocks' bits held before."""
 
-    def place(self, addresses: Mapping[str, int]) -> Place:
+    def place(self, addresses: Mapping[str, int]) -> MapPlace:
         """Where its map lies, and what memory holds before it is written."""
         held = {"untouched": 0, "bound": addresses["pgmap"]}
         poison = held.get(self.pre_state, addresses["poison"])
-        return Place(addresses["map"], addresses["pgmap"], poison)
+        return MapPlace(addresses["map"], addresses["pgmap"], poison)
 
 
 def native_row(row: ZoneDeviceRow, threads: int | None = None) -> NativeRow:

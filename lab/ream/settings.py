@@ -64,7 +64,7 @@ def chosen(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SettingChange:
     """One change: what a file held, and what we write."""
 
     path: str
@@ -73,21 +73,21 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Journal:
+class SettingsJournal:
     """Everything that one process changes at a time."""
 
     boot_id: str
     pid: int
     started: int
     """In clock ticks after boot: with the pid, it names one process and no later one."""
-    entries: tuple[Entry, ...]
+    entries: tuple[SettingChange, ...]
 
     def to_json(self) -> str:
         """As it is kept on disk."""
         return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1)
 
     @classmethod
-    def load(cls, path: Path) -> "Journal | None":
+    def load(cls, path: Path) -> "SettingsJournal | None":
         """Read a journal; None if there is none.
 
         Raises ReamError for anything else that lies there: a change it does not tell of cannot
@@ -97,7 +97,7 @@ class Journal:
             said: dict[str, Any] = json.loads(path.read_text())
             if said.pop("schema") != SCHEMA:
                 raise ValueError("of another version of ream")
-            entries = tuple(Entry(**entry) for entry in said.pop("entries"))
+            entries = tuple(SettingChange(**entry) for entry in said.pop("entries"))
             return cls(entries=entries, **said)
         except FileNotFoundError:
             return None
@@ -166,7 +166,7 @@ class Door:
     say: Say
     wait_s: float = 0.0
     """How long to wait for the end of another run."""
-    _changed: tuple[Entry, ...] = field(default=(), init=False)
+    _changed: tuple[SettingChange, ...] = field(default=(), init=False)
 
     def read(self, path: str) -> str:
         """The value of a setting. Raises CannotRunHere if it cannot be read."""
@@ -205,7 +205,7 @@ class Door:
     def _apply(self, settings: tuple[Setting, ...]) -> None:
         old = {setting.path: self.read(setting.path) for setting in settings}
         changes = tuple(
-            Entry(setting.path, old[setting.path], setting.value)
+            SettingChange(setting.path, old[setting.path], setting.value)
             for setting in settings
             if old[setting.path] != setting.value
         )
@@ -213,7 +213,7 @@ class Door:
             return
         started = _started("self")
         assert started is not None
-        self._write_journal(Journal(_boot_id(self.root), os.getpid(), started, changes))
+        self._write_journal(SettingsJournal(_boot_id(self.root), os.getpid(), started, changes))
         self._changed = changes
         for change in changes:
             self._write(change.path, change.new)
@@ -236,7 +236,7 @@ class Door:
         Raises CannotRunHere if that run still goes on, ReamError as `put_back` and for a journal
         that cannot be read.
         """
-        left = Journal.load(self.journal)
+        left = SettingsJournal.load(self.journal)
         if left is None:
             return 0
         if left.boot_id != _boot_id(self.root):
@@ -251,7 +251,7 @@ class Door:
         self.say(f"pid {left.pid} was killed before it put its settings back; doing so now")
         return self._undo(left.entries, loudly=True)
 
-    def _undo(self, entries: tuple[Entry, ...], *, loudly: bool) -> int:
+    def _undo(self, entries: tuple[SettingChange, ...], *, loudly: bool) -> int:
         """Any number of times, by any number of processes: it only goes back."""
         nr_back = 0
         failed: list[str] = []
@@ -285,7 +285,7 @@ class Door:
                 f"{path}: {cause.strerror} (writing {value!r}); settings are root's to change"
             ) from cause
 
-    def _write_journal(self, journal: Journal) -> None:
+    def _write_journal(self, journal: SettingsJournal) -> None:
         partial = self.journal.with_suffix(".partial")
         try:
             with partial.open("w") as to:

@@ -14,7 +14,7 @@ import pytest
 from arch_headers import MACHINES, SUBJECTS, Machine, Subject, judge, missing
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.kernel.source import Tree
-from ream.oracle.pte import LAYOUTS, NIOS2, Layout
+from ream.oracle.pte import LAYOUTS, NIOS2, PteLayout
 
 Judge = Callable[[Subject], int]
 
@@ -46,7 +46,7 @@ def test_headers_and_oracle_agree_on_every_entry(judged: Judge, machine: Machine
         assert judged(subject) > 1000
 
 
-def off_by_one_bit(layout: Layout) -> Iterator[Layout]:
+def off_by_one_bit(layout: PteLayout) -> Iterator[PteLayout]:
     """Layouts that differ from the real one as little as they can."""
     *others, top = layout.pieces
     shorter = replace(top, nr_bits=top.nr_bits - 1)

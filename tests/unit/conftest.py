@@ -11,7 +11,7 @@ import pytest
 from ream.experiment import BYTES_PER_PAGE, Row
 from ream.measure.sample import Sample
 from ream.record.machine import Cache, Conditions, Machine, Node
-from ream.record.receipt import Kernel, PatchEntry, Ream, Receipt, SeriesEntry, Settings
+from ream.record.receipt import BuiltKernel, PatchEntry, Ream, Receipt, SeriesEntry, Settings
 
 # A shared machine stalls for longer than any deadline: that is not the code's fault.
 hypothesis.settings.register_profile("ream", deadline=None)
@@ -115,7 +115,7 @@ RECEIPT = Receipt(
     conditions=Conditions(
         load_before=0.42, load_after=1.01, steal_pct=0.3, idle_pct=40.0, others_pct=1.2
     ),
-    kernel=Kernel(
+    kernel=BuiltKernel(
         tree="linux-source-6.12 6.12.117-1~deb12u1",
         tree_key="0123456789abcdef" * 4,
         version="6.12.117",

@@ -15,7 +15,7 @@ from ream.errors import BadUsage
 from ream.experiment import load
 from ream.measure.sample import Sample
 from ream.published import check_references, load_tables
-from ream.record.receipt import Guest, Receipt
+from ream.record.receipt import GuestFacts, Receipt
 from ream.report import letter, table
 from ream.report.contract import Comparison, Summary
 from summary_world import summarise
@@ -237,7 +237,7 @@ def test_no_rate_is_made_of_a_time_that_is_not_the_maps(
 def test_an_emulated_guest_is_given_neither_verdict_nor_rate(
     experiment: DeferredInit, simulated: Simulated, receipt: Receipt
 ) -> None:
-    guest = Guest(
+    guest = GuestFacts(
         qemu="QEMU", accel="tcg", accel_reason="no KVM", icount=False, cpus=1,
         memory_bytes={}, commands={}, kernels={},
     )  # fmt: skip

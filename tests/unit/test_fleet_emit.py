@@ -15,7 +15,7 @@ import pytest
 from ream.errors import BadUsage
 from ream.experiment import named
 from ream.fleet.cell import Cell, read_cells
-from ream.fleet.emit import Form, Layout, again, emit, parse_hosts, title, write
+from ream.fleet.emit import Assignment, Form, again, emit, parse_hosts, title, write
 from ream.fleet.plan import Wish, plan_cells
 
 FORMS: tuple[Form, ...] = ("jsonl", "parallel", "tmt", "sbatch")
@@ -28,8 +28,8 @@ def cells() -> tuple[Cell, ...]:
 
 
 @pytest.fixture(scope="module")
-def layouts(cells: tuple[Cell, ...]) -> Mapping[str, Layout]:
-    plain = Layout(cells=cells, ream="~/my tools/it's ream")
+def layouts(cells: tuple[Cell, ...]) -> Mapping[str, Assignment]:
+    plain = Assignment(cells=cells, ream="~/my tools/it's ream")
     hosts = replace(plain, hosts=("alpha", "root@beta:2222"))
     return {"here": plain, "any": hosts, "each": replace(hosts, each=True)}
 
@@ -37,7 +37,7 @@ def layouts(cells: tuple[Cell, ...]) -> Mapping[str, Layout]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["here", "any", "each"])
 def test_every_form_has_the_cells_and_the_same_plan_the_same_bytes(
-    form: Form, name: str, layouts: Mapping[str, Layout], tmp_path: Path
+    form: Form, name: str, layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     files = emit(form, layouts[name])
     assert files == emit(form, layouts[name])
@@ -51,7 +51,7 @@ def test_every_form_has_the_cells_and_the_same_plan_the_same_bytes(
 @pytest.mark.parametrize("form", ["parallel", "tmt", "sbatch"])
 @pytest.mark.parametrize("name", ["here", "any", "each"])
 def test_every_script_obeys_shellcheck(
-    form: Form, name: str, layouts: Mapping[str, Layout], tmp_path: Path
+    form: Form, name: str, layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     if shutil.which("shellcheck") is None:
         reason = "shellcheck: not installed; `make setup` as root installs it"
@@ -70,7 +70,7 @@ def test_every_script_obeys_shellcheck(
 
 
 def test_the_script_of_a_host_finds_ream_and_cell_whatever_their_paths(
-    layouts: Mapping[str, Layout], tmp_path: Path
+    layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     directory, home = tmp_path / "a plan", tmp_path / "a home"
     write(emit("parallel", layouts["here"]), directory)
@@ -91,7 +91,7 @@ def test_the_script_of_a_host_finds_ream_and_cell_whatever_their_paths(
 
 
 def test_each_script_begins_with_how_to_run_rerun_and_merge(
-    layouts: Mapping[str, Layout],
+    layouts: Mapping[str, Assignment],
 ) -> None:
     for form, name in (("parallel", "run.sh"), ("sbatch", "run.sbatch"), ("tmt", "tests.fmf")):
         head = emit(form, layouts["any"])[name].partition("\n\n")[0]  # type: ignore[arg-type]
@@ -100,21 +100,21 @@ def test_each_script_begins_with_how_to_run_rerun_and_merge(
             assert words in head, name
 
 
-def test_the_script_says_on_which_hosts_a_cell_is_done(layouts: Mapping[str, Layout]) -> None:
+def test_the_script_says_on_which_hosts_a_cell_is_done(layouts: Mapping[str, Assignment]) -> None:
     heads = {name: emit("parallel", layout)["run.sh"] for name, layout in layouts.items()}
     assert ", each on one of 2 hosts." in heads["any"]
     assert ", each on every one of 2 hosts." in heads["each"]
     assert ", each on " not in heads["here"]
 
 
-def test_a_host_does_one_cell_at_a_time(layouts: Mapping[str, Layout]) -> None:
+def test_a_host_does_one_cell_at_a_time(layouts: Mapping[str, Assignment]) -> None:
     for name in ("here", "any", "each"):
         assert "parallel --jobs 1 " in emit("parallel", layouts[name])["run.sh"]
     assert "#SBATCH --exclusive" in emit("sbatch", layouts["here"])["run.sbatch"].splitlines()
 
 
 def test_tmt_has_a_plan_for_each_host_and_a_test_for_each_cell(
-    layouts: Mapping[str, Layout], tmp_path: Path
+    layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     for name, given in (("any", [2, 1]), ("each", [3, 3])):
         write(emit("tmt", layouts[name]), tmp_path / name)
@@ -135,7 +135,7 @@ def test_tmt_has_a_plan_for_each_host_and_a_test_for_each_cell(
 
 
 def test_what_is_missing_is_done_by_one_command_of_the_same_form(
-    layouts: Mapping[str, Layout], tmp_path: Path
+    layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     ids = [cell.id for cell in layouts["here"].cells]
     two = [ids[0], ids[2]]
@@ -153,7 +153,7 @@ def test_what_is_missing_is_done_by_one_command_of_the_same_form(
 
 
 def test_a_directory_that_holds_something_is_left_alone(
-    layouts: Mapping[str, Layout], tmp_path: Path
+    layouts: Mapping[str, Assignment], tmp_path: Path
 ) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(BadUsage, match="not empty"):

@@ -20,8 +20,8 @@ DESCRIBED = set(re.findall(r"`([a-z_0-9]+)`", TEXT))
 
 RECEIPT_PARTS = (
     receipt.Receipt,
-    receipt.Kernel,
-    receipt.Guest,
+    receipt.BuiltKernel,
+    receipt.GuestFacts,
     receipt.GuestKind,
     receipt.Ream,
     receipt.Settings,
@@ -32,7 +32,7 @@ RECEIPT_PARTS = (
     machine.Node,
     machine.Conditions,
     noise.Noise,
-    noise.Change,
+    noise.ForeignChange,
     moment.Moment,
 )
 RUN_PARTS = (

@@ -16,7 +16,7 @@ from history_world import kernel, written
 from ream.errors import BadUsage
 from ream.gate import words
 from ream.gate.gate import gate, judge, parse_percent
-from ream.measure.across import Change, change
+from ream.measure.across import RatioChange, change
 from ream.measure.statistics import Estimate, over_launches
 from ream.report import junit, ktap
 from ream.report.case import Case
@@ -62,7 +62,7 @@ def test_with_little_noise_no_change_passes_and_with_much_it_is_inconclusive() -
 @given(st.floats(0.2, 5), st.floats(0, 0.5), st.floats(0, 50))
 def test_a_verdict_is_what_the_interval_says(ratio: float, half: float, limit_pct: float) -> None:
     low, high = ratio * math.exp(-half), ratio * math.exp(half)
-    word, _ = judge(Change(ratio, low, high), limit_pct)
+    word, _ = judge(RatioChange(ratio, low, high), limit_pct)
     limit = 1 + limit_pct / 100
     if word == "fail":
         assert ratio > limit
@@ -75,11 +75,11 @@ def test_a_verdict_is_what_the_interval_says(ratio: float, half: float, limit_pc
 
 
 def test_exactly_the_limit_is_allowed() -> None:
-    assert judge(Change(1.05, 1.05, 1.05), LIMIT)[0] == "pass"
+    assert judge(RatioChange(1.05, 1.05, 1.05), LIMIT)[0] == "pass"
 
 
 def test_without_an_interval_nothing_is_decided() -> None:
-    word, reason = judge(Change(2.0, None, None), LIMIT)
+    word, reason = judge(RatioChange(2.0, None, None), LIMIT)
     assert word == "inconclusive"
     assert "two launches" in reason
 

@@ -17,7 +17,7 @@ from ream.errors import CannotRunHere, ReamError
 from ream.paths import CHECKOUT
 from ream.stage import guest as guest_module
 from ream.stage.guest import Guest, Message, boot
-from ream.stage.qemu import QEMU, Machine, qemu_command
+from ream.stage.qemu import QEMU, GuestMachine, qemu_command
 
 CONSOLES = CHECKOUT / "tests" / "console"
 HELLO = '{"hello": {"version": 1, "release": "6.12.117-ream"}}'
@@ -407,7 +407,7 @@ def real(tmp_path: Path, request: pytest.FixtureRequest) -> Play:
     ) -> Iterator[Guest]:
         port, qmp = tmp_path / "a,port", tmp_path / "qmp"
         argv = qemu_command(
-            Machine("tcg", memory_bytes=memory_bytes, options=options),
+            GuestMachine("tcg", memory_bytes=memory_bytes, options=options),
             kernel=kernel,
             initramfs=None,
             append=(),

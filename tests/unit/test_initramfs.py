@@ -9,7 +9,7 @@ import pytest
 from ream.errors import CannotRunHere, ReamError
 from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import (
-    Entry,
+    ArchiveEntry,
     archive_list,
     build_init,
     build_initramfs,
@@ -46,14 +46,14 @@ def init(tmp_path: Path) -> Path:
 
 
 def test_a_folder_comes_before_what_is_in_it() -> None:
-    lines = archive_list([Entry(PurePosixPath("/usr/bin/ndctl"), Path("anything"))])
+    lines = archive_list([ArchiveEntry(PurePosixPath("/usr/bin/ndctl"), Path("anything"))])
     assert lines.index("dir /usr 0755 0 0") < lines.index("dir /usr/bin 0755 0 0")
     assert lines.index("dir /usr/bin 0755 0 0") < lines.index("file /usr/bin/ndctl 0 0755 0 0")
     assert lines.index("dir /dev 0755 0 0") < lines.index("nod /dev/console 0600 0 0 c 5 1")
 
 
 def test_a_folder_is_made_once() -> None:
-    lines = archive_list(Entry(PurePosixPath(f"/usr/lib/{n}"), Path("x")) for n in "ab")
+    lines = archive_list(ArchiveEntry(PurePosixPath(f"/usr/lib/{n}"), Path("x")) for n in "ab")
     assert len(lines) == len(set(lines))
     assert not any(line.startswith("dir / ") for line in lines)
 

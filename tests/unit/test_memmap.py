@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ream.oracle.memmap import (
     DeviceRange,
-    Place,
+    MapPlace,
     altmap_pages_of,
     compound_chunks,
     first_difference,
@@ -48,7 +48,7 @@ FACTS: Mapping[str, int] = {
     "PAGE_SIZE": 4096,
     "VMEMMAP_RESERVE_NR": 2,
 }
-PLACE = Place(map=0xFFFFEA0000000000, pgmap=0xFFFF888001234000, poison=0, aliased=True)
+PLACE = MapPlace(map=0xFFFFEA0000000000, pgmap=0xFFFF888001234000, poison=0, aliased=True)
 RESERVE = 2
 
 
@@ -58,7 +58,7 @@ def device(order: int, *, skip_pages: int = 0, type_: str = "FS_DAX") -> DeviceR
     )
 
 
-def image(of: DeviceRange, place: Place = PLACE) -> NDArray[np.uint8]:
+def image(of: DeviceRange, place: MapPlace = PLACE) -> NDArray[np.uint8]:
     """The whole map as a kernel would leave it, what nobody writes being 0."""
     parts = [np.zeros(RESERVE * SIZE, np.uint8)] if of.skip_pages else []
     if of.skip_pages:
@@ -109,7 +109,7 @@ def test_shared_tails_read_as_the_last_page_of_map_that_is_kept() -> None:
 
 
 def test_where_nothing_is_aliased_shared_tails_hold_the_poison() -> None:
-    place = Place(PLACE.map, PLACE.pgmap, poison=0x5A5A5A5A5A5A5A5A)
+    place = MapPlace(PLACE.map, PLACE.pgmap, poison=0x5A5A5A5A5A5A5A5A)
     pages = image(device(9), place).reshape(-1, 512, SIZE)
     assert (pages[:, 128:] == 0x5A).all()
 

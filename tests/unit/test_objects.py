@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.objects import Difference, differences
+from ream.kernel.objects import ObjectDifference, differences
 
 SOURCE = """\
 static const char *const names[] = { "first", "second" };
@@ -41,7 +41,7 @@ def compiled(where: Path, text: str) -> Path:
     return where / "code.o"
 
 
-def change(tmp_path: Path, old: str, new: str) -> Difference:
+def change(tmp_path: Path, old: str, new: str) -> ObjectDifference:
     assert old in SOURCE
     before = compiled(tmp_path / "before", SOURCE)
     return differences(before, compiled(tmp_path / "after", SOURCE.replace(old, new)))
@@ -51,17 +51,17 @@ def test_lines_that_move_and_names_of_locals_change_nothing(tmp_path: Path) -> N
     text = "/* A comment\n * of three\n * lines. */\n" + SOURCE.replace("number", "nr")
     found = differences(compiled(tmp_path / "before", SOURCE), compiled(tmp_path / "after", text))
     assert not found
-    assert found == Difference()
+    assert found == ObjectDifference()
 
 
 def test_a_function_that_grows_changes_itself_and_none_of_those_behind_it(tmp_path: Path) -> None:
     found = change(tmp_path, "return outside(3) + 1;", "return outside(3) + outside(77) + 1;")
-    assert found == Difference(changed=("table", "table.cold"))
+    assert found == ObjectDifference(changed=("table", "table.cold"))
 
 
 def test_a_new_function_and_one_that_is_gone(tmp_path: Path) -> None:
     found = change(tmp_path, "int first(", "int added(void) { return outside(1); }\nint first(")
-    assert found == Difference(added=("added",))
+    assert found == ObjectDifference(added=("added",))
     there = compiled(tmp_path / "there", SOURCE + "int more(void) { return counter; }\n")
     assert differences(there, compiled(tmp_path / "gone", SOURCE)).removed == ("more",)
 

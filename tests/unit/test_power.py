@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ream.cli.onward import control_of
+from ream.cli.continued import control_of
 from ream.errors import BadUsage
 from ream.experiment import named
 from ream.measure.power import smallest_count, smallest_effect
@@ -19,7 +19,7 @@ from ream.paths import SERIES
 from ream.record.receipt import Receipt
 from ream.report import letter, sensitivity, table
 from ream.report.contract import RowResult, Summary
-from ream.report.html import holds
+from ream.report.html import findings
 from ream.variants import choose_variants
 from summary_world import summarise
 
@@ -126,7 +126,7 @@ def test_a_control_is_found_on_a_quiet_row(receipt: Receipt) -> None:
     said = "positive control, 3.00 % slower than before: found in 1 of 1 row"
     assert said in text
     assert said[1:] in " ".join(letter.render(summary).split())
-    assert any(said[1:] in one for one in holds.in_short(summary, ("published",)))
+    assert any(said[1:] in one for one in findings.in_short(summary, ("published",)))
     again = Summary.from_object(summary.to_object(), source="run.json")
     assert row_of(again).control == row.control
 

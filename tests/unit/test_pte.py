@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ream.oracle import pte
-from ream.oracle.pte import LAYOUTS, Layout
+from ream.oracle.pte import LAYOUTS, PteLayout
 
 U64 = (1 << 64) - 1
 ADDING = tuple(one for one in LAYOUTS if one.advances_by_adding is not None)
 
 
 @st.composite
-def pages(draw: st.DrawFn) -> tuple[Layout, int, int]:
+def pages(draw: st.DrawFn) -> tuple[PteLayout, int, int]:
     """A layout with a PFN and a protection of it."""
     layout = draw(st.sampled_from(LAYOUTS))
     last = (1 << layout.nr_pfn_bits) - 1
@@ -30,7 +30,7 @@ words = st.sampled_from([1 << bit for bit in range(64)]) | entries
 
 
 @given(pages())
-def test_an_entry_names_the_page_it_was_made_for(page: tuple[Layout, int, int]) -> None:
+def test_an_entry_names_the_page_it_was_made_for(page: tuple[PteLayout, int, int]) -> None:
     layout, pfn, prot = page
     entry = layout.encode(pfn, prot)
     assert layout.decode(entry) == pfn
@@ -38,14 +38,14 @@ def test_an_entry_names_the_page_it_was_made_for(page: tuple[Layout, int, int]) 
 
 
 @given(pages())
-def test_the_pfn_leaves_the_protection_alone(page: tuple[Layout, int, int]) -> None:
+def test_the_pfn_leaves_the_protection_alone(page: tuple[PteLayout, int, int]) -> None:
     layout, pfn, prot = page
     assert (layout.encode(pfn, prot) ^ layout.encode(0, prot)) & ~layout.pfn_mask == 0
 
 
 @given(pages(), st.integers(0, 1 << 52))
 def test_advancing_is_making_an_entry_of_the_later_page(
-    page: tuple[Layout, int, int], nr: int
+    page: tuple[PteLayout, int, int], nr: int
 ) -> None:
     layout, pfn, prot = page
     nr %= (1 << layout.nr_pfn_bits) - pfn
@@ -54,7 +54,7 @@ def test_advancing_is_making_an_entry_of_the_later_page(
 
 @given(pages(), st.integers(0, 600), st.integers(0, 600))
 def test_advancing_twice_is_advancing_by_the_sum(
-    page: tuple[Layout, int, int], first: int, second: int
+    page: tuple[PteLayout, int, int], first: int, second: int
 ) -> None:
     layout, pfn, prot = page
     entry = layout.encode(min(pfn, (1 << layout.nr_pfn_bits) - 1201), prot)
@@ -65,7 +65,9 @@ def test_advancing_twice_is_advancing_by_the_sum(
 
 @pytest.mark.parametrize("layout", ADDING, ids=lambda layout: layout.name)
 @given(data=st.data())
-def test_where_there_is_one_field_advancing_is_adding(layout: Layout, data: st.DataObject) -> None:
+def test_where_there_is_one_field_advancing_is_adding(
+    layout: PteLayout, data: st.DataObject
+) -> None:
     assert layout.advances_by_adding is not None
     pfn = data.draw(st.integers(0, (1 << layout.nr_pfn_bits) - 2))
     entry = layout.encode(pfn, 1 & layout.attributes or layout.attributes & ~layout.group)
@@ -74,7 +76,7 @@ def test_where_there_is_one_field_advancing_is_adding(layout: Layout, data: st.D
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_what_no_entry_can_name_is_refused(layout: Layout) -> None:
+def test_what_no_entry_can_name_is_refused(layout: PteLayout) -> None:
     prot = layout.attributes & ~layout.group
     last = (1 << layout.nr_pfn_bits) - 1
     with pytest.raises(ValueError, match=f"{layout.name}: no room for PFN"):
@@ -88,7 +90,7 @@ def test_what_no_entry_can_name_is_refused(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_the_pieces_of_a_pfn_make_all_of_it_and_share_no_bit(layout: Layout) -> None:
+def test_the_pieces_of_a_pfn_make_all_of_it_and_share_no_bit(layout: PteLayout) -> None:
     pieces = sorted(layout.pieces, key=lambda piece: piece.pfn_bit)
     assert [piece.pfn_bit for piece in pieces] == [
         sum(piece.nr_bits for piece in pieces[:n]) for n in range(len(pieces))
@@ -100,7 +102,7 @@ def test_the_pieces_of_a_pfn_make_all_of_it_and_share_no_bit(layout: Layout) -> 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-def test_the_entry_of_no_page_names_page_0(layout: Layout) -> None:
+def test_the_entry_of_no_page_names_page_0(layout: PteLayout) -> None:
     assert layout.decode(layout.empty) == 0
 
 
@@ -139,7 +141,7 @@ def test_arm64_splits_the_address_where_52_bits_begin() -> None:
 
 
 @pytest.mark.parametrize("layout", [pte.ARM64_4K_LPA2, pte.ARM64_16K_LPA2])
-def test_arm64_lpa2_carries_past_bit_49_into_bit_8(layout: Layout) -> None:
+def test_arm64_lpa2_carries_past_bit_49_into_bit_8(layout: PteLayout) -> None:
     guarded = 1 << 50
     below = layout.encode((1 << 50 - layout.page_shift) - 1, guarded | 3)
     assert below == guarded | (1 << 50) - (1 << layout.page_shift) | 3
@@ -164,7 +166,7 @@ def test_riscv_ends_at_bit_53_and_knows_no_next_group() -> None:
 
 
 @pytest.mark.parametrize("layout", [pte.BOOK3S64_4K, pte.BOOK3S64_64K])
-def test_book3s64_entries_are_marked_as_such_in_any_case(layout: Layout) -> None:
+def test_book3s64_entries_are_marked_as_such_in_any_case(layout: PteLayout) -> None:
     present = 1 << 63
     entry = layout.encode(7, present)
     assert entry == present | 1 << 62 | 7 << layout.page_shift

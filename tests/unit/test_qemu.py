@@ -12,7 +12,7 @@ import pytest
 
 from ream import doctor
 from ream.errors import BadUsage, CannotRunHere
-from ream.session.guests import Setting
+from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.stage import accel
 from ream.stage.accel import (
@@ -24,12 +24,20 @@ from ream.stage.accel import (
     kvm_fault,
     probe_guest,
 )
-from ream.stage.qemu import QEMU, TCG_CPU, Machine, Node, parse_distance, parse_node, qemu_command
+from ream.stage.qemu import (
+    QEMU,
+    TCG_CPU,
+    GuestMachine,
+    GuestNode,
+    parse_distance,
+    parse_node,
+    qemu_command,
+)
 
 GIB = 1 << 30
 
 
-def command(machine: Machine, **changed: object) -> str:
+def command(machine: GuestMachine, **changed: object) -> str:
     words = qemu_command(
         machine,
         **{
@@ -50,7 +58,7 @@ def needs_qemu() -> None:
         pytest.skip(f"{QEMU} is not installed")
 
 
-def starts(machine: Machine, tmp_path: Path) -> str:
+def starts(machine: GuestMachine, tmp_path: Path) -> str:
     """What QEMU complains of when it builds this machine; "" if it does not."""
     words = qemu_command(
         machine,
@@ -78,7 +86,7 @@ def starts(machine: Machine, tmp_path: Path) -> str:
 
 
 def test_a_repeatable_guest_counts_instructions_on_a_pinned_cpu() -> None:
-    line = command(Machine("tcg", icount=True, memory_bytes=106 * GIB))
+    line = command(GuestMachine("tcg", icount=True, memory_bytes=106 * GIB))
     assert " -accel tcg,thread=single -cpu Nehalem-v1,pdpe1gb=on -smp 1 " in line
     assert " -icount shift=0,sleep=off,align=off -rtc base=2026-01-01,clock=vm " in line
     assert " -seed 1 " in line
@@ -86,52 +94,52 @@ def test_a_repeatable_guest_counts_instructions_on_a_pinned_cpu() -> None:
 
 
 def test_memory_is_reserved_and_not_committed() -> None:
-    line = command(Machine("tcg", memory_bytes=106 * GIB))
+    line = command(GuestMachine("tcg", memory_bytes=106 * GIB))
     assert "-m 108544M -machine q35,memory-backend=ram" in line
     assert "memory-backend-ram,id=ram,size=108544M,reserve=off" in line
 
 
 def test_a_kvm_guest_has_the_hosts_cpu_and_clock() -> None:
-    line = command(Machine("kvm", cpus=4))
+    line = command(GuestMachine("kvm", cpus=4))
     assert " -accel kvm -cpu host -smp 4 " in line
     assert "icount" not in line
     assert "nokaslr" not in line
 
 
 def test_a_panic_ends_qemu() -> None:
-    line = command(Machine("tcg"))
+    line = command(GuestMachine("tcg"))
     assert " -no-reboot " in line
     assert " panic=-1 oops=panic " in line
 
 
 def test_the_users_words_come_last_and_win() -> None:
-    machine = Machine("tcg", options=("-cpu", "max"))
+    machine = GuestMachine("tcg", options=("-cpu", "max"))
     assert command(machine).endswith(" -cpu max")
     assert " panic=-1 oops=panic panic=5 --" in command(machine, append=("panic=5",))
 
 
 def test_a_comma_in_a_path_is_not_qemus() -> None:
-    assert "path=a,,b/port" in command(Machine("tcg"), port=Path("a,b/port"))
+    assert "path=a,,b/port" in command(GuestMachine("tcg"), port=Path("a,b/port"))
 
 
 def test_without_words_for_init_there_is_no_dash_dash() -> None:
-    assert "--" not in shlex.split(command(Machine("tcg"), init=()))[-1]
+    assert "--" not in shlex.split(command(GuestMachine("tcg"), init=()))[-1]
 
 
 @pytest.mark.parametrize("word", ["a b", "", 'a="b"', "a\nb"])
 def test_a_word_that_the_kernel_would_split_is_refused(word: str) -> None:
     with pytest.raises(BadUsage, match="no space or quote"):
-        command(Machine("tcg"), append=(word,))
+        command(GuestMachine("tcg"), append=(word,))
 
 
 # --- nodes -----------------------------------------------------------------------------------
 
 
 def test_nodes_are_written_as_virtme_ng_writes_them() -> None:
-    assert parse_node("2G,cpus=0-1,cpus=4") == Node(2 * GIB, "0-1,4")
-    assert parse_node("512M") == Node(512 << 20)
-    assert parse_node("0,cpus=2") == Node(0, "2")
-    assert parse_node("0G") == Node(0)
+    assert parse_node("2G,cpus=0-1,cpus=4") == GuestNode(2 * GIB, "0-1,4")
+    assert parse_node("512M") == GuestNode(512 << 20)
+    assert parse_node("0,cpus=2") == GuestNode(0, "2")
+    assert parse_node("0G") == GuestNode(0)
     assert parse_distance("0,1=20") == (0, 1, 20)
 
 
@@ -150,8 +158,10 @@ def test_what_is_no_distance_is_refused_by_name(text: str) -> None:
 
 
 def test_each_node_has_its_own_memory_and_distances_are_a_whole_matrix() -> None:
-    nodes = (Node(2 * GIB, "0"), Node(0, "1"), Node(2 * GIB))
-    machine = Machine("tcg", cpus=2, nodes=nodes, distances=((0, 2, 40), (2, 0, 50), (1, 2, 30)))
+    nodes = (GuestNode(2 * GIB, "0"), GuestNode(0, "1"), GuestNode(2 * GIB))
+    machine = GuestMachine(
+        "tcg", cpus=2, nodes=nodes, distances=((0, 2, 40), (2, 0, 50), (1, 2, 30))
+    )
     line = command(machine)
     assert "-machine q35 " in line
     assert "memory-backend-ram,id=ram0,size=2048M,reserve=off -numa" in line
@@ -173,10 +183,10 @@ def test_each_node_has_its_own_memory_and_distances_are_a_whole_matrix() -> None
         ({"memory_bytes": 1 << 20}, "--memory 1 MiB: a guest needs at least 256 MiB"),
         ({"memory_bytes": GIB + 1}, "--memory 1073741825: not a multiple"),
         ({"options": ("",)}, "--qemu-opts: holds an empty word"),
-        ({"nodes": (Node(GIB, "0"),)}, "adds up to 1 GiB, --memory is 4 GiB"),
-        ({"nodes": (Node(4 * GIB, "0-1"),)}, "node 0 has CPU 1, --cpus is 1"),
-        ({"nodes": (Node(4 * GIB, "0"), Node(0, "0"))}, "CPU 0 is in node 0 and node 1"),
-        ({"cpus": 2, "nodes": (Node(4 * GIB, "0"),)}, "CPU 1 is in no node; add cpus=1"),
+        ({"nodes": (GuestNode(GIB, "0"),)}, "adds up to 1 GiB, --memory is 4 GiB"),
+        ({"nodes": (GuestNode(4 * GIB, "0-1"),)}, "node 0 has CPU 1, --cpus is 1"),
+        ({"nodes": (GuestNode(4 * GIB, "0"), GuestNode(0, "0"))}, "CPU 0 is in node 0 and node 1"),
+        ({"cpus": 2, "nodes": (GuestNode(4 * GIB, "0"),)}, "CPU 1 is in no node; add cpus=1"),
         ({"distances": ((0, 1, 20),)}, "--numa-distance 0,1=20: there is no node 0"),
     ],
 )
@@ -184,7 +194,7 @@ def test_a_machine_that_cannot_be_is_refused_by_option(
     machine: dict[str, object], says: str
 ) -> None:
     with pytest.raises(BadUsage) as refused:
-        Machine(**{"accel": "tcg", **machine})
+        GuestMachine(**{"accel": "tcg", **machine})
     assert says in str(refused.value)
 
 
@@ -201,22 +211,22 @@ def test_a_distance_that_cannot_be_is_refused(
     distances: tuple[tuple[int, int, int], ...], says: str
 ) -> None:
     with pytest.raises(BadUsage, match=says):
-        Machine("tcg", nodes=(Node(4 * GIB, "0"), Node(0)), distances=distances)
+        GuestMachine("tcg", nodes=(GuestNode(4 * GIB, "0"), GuestNode(0)), distances=distances)
 
 
 @pytest.mark.parametrize(
     "machine",
     [
-        Machine("tcg", icount=True, memory_bytes=106 * GIB),
-        Machine(
+        GuestMachine("tcg", icount=True, memory_bytes=106 * GIB),
+        GuestMachine(
             "tcg",
             cpus=3,
-            nodes=(Node(2 * GIB, "0,2"), Node(0, "1"), Node(2 * GIB)),
+            nodes=(GuestNode(2 * GIB, "0,2"), GuestNode(0, "1"), GuestNode(2 * GIB)),
             distances=((0, 1, 30), (2, 0, 40), (0, 2, 50)),
         ),
     ],
 )
-def test_qemu_takes_such_a_machine_without_a_word(machine: Machine, tmp_path: Path) -> None:
+def test_qemu_takes_such_a_machine_without_a_word(machine: GuestMachine, tmp_path: Path) -> None:
     needs_qemu()
     assert starts(machine, tmp_path) == ""
 
@@ -254,7 +264,7 @@ def test_nobody_asks_kvm_when_tcg_is_wanted() -> None:
 
 
 def test_the_cpu_that_came_up_is_the_guests() -> None:
-    setting = Setting("kvm", "said", False, GuestOptions(), "EPYC-v1,enforce")
+    setting = GuestSetting("kvm", "said", False, GuestOptions(), "EPYC-v1,enforce")
     assert " -accel kvm -cpu EPYC-v1,enforce -smp 2 " in command(setting.machine_of(4 * GIB))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.history.recompute import Difference, compared, recompute
+from ream.history.recompute import FieldDifference, compared, recompute
 from ream.paths import CHECKOUT
 from ream.record.record import PLAN, RUN, SAMPLES, Record
 from ream.report import ran
@@ -103,8 +103,8 @@ def test_medians_of_the_records_that_documents_quote_are_their_samples(path: Pat
 
 def test_a_type_is_a_difference_and_a_missing_field_too() -> None:
     assert list(compared({"a": 1, "b": [True]}, {"a": 1.0, "b": [True], "c": None})) == [
-        Difference("a", "1", "1.0"),
-        Difference("c", "absent", "null"),
+        FieldDifference("a", "1", "1.0"),
+        FieldDifference("c", "absent", "null"),
     ]
 
 

@@ -20,7 +20,7 @@ from ream.paths import CHECKOUT
 from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
-from ream.replicate.outcome import Replication, Source, one_machine, replicate_all, totals
+from ream.replicate.outcome import JudgedRecord, Replication, one_machine, replicate_all, totals
 from ream.replicate.render import WORDS, line_label, render, verdict_words
 from ream.replicate.rule import control, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
@@ -38,10 +38,10 @@ def experiments() -> list[Experiment]:
 
 
 @pytest.fixture(scope="module")
-def sources() -> list[Source]:
+def sources() -> list[JudgedRecord]:
     # Of the machine that most kept records are of: those of several are never replicated together.
     found = sorted(path.parent for path in RECORDS.glob("*/run.json"))
-    every = [Source.of(Record.load(str(path), RECORDS)) for path in found]
+    every = [JudgedRecord.of(Record.load(str(path), RECORDS)) for path in found]
     kinds = [(one.machine.cpu, one.machine.nr_cpus) for one in every]
     ((most, _),) = Counter(kinds).most_common(1)
     return [one for one, kind in zip(every, kinds, strict=True) if kind == most]
@@ -298,7 +298,10 @@ def test_a_run_that_was_tried_and_failed_is_said_before_a_stage_that_is_absent(
 def test_records_of_two_machines_are_refused(sources) -> None:
     one_machine(sources)
     other = sources[1].machine.model_copy(update={"cpu": "another"})
-    mixed = [sources[0], Source(sources[1].summary, other, "6.12", emulated=False, guest=None)]
+    mixed = [
+        sources[0],
+        JudgedRecord(sources[1].summary, other, "6.12", emulated=False, guest=None),
+    ]
     with pytest.raises(BadUsage, match="records of several machines"):
         one_machine(mixed)
 
@@ -328,7 +331,7 @@ def test_a_receipt_without_a_machine_is_refused_by_name(machine, tmp_path) -> No
     good = Record.load(str(path), RECORDS)
     damaged = Record(tmp_path, good.run, {**good.receipt, "machine": machine})
     with pytest.raises(BadUsage, match="machine"):
-        Source.of(damaged)
+        JudgedRecord.of(damaged)
 
 
 def test_a_cpu_thread_is_never_said_to_contradict_a_device(experiments, sources) -> None:

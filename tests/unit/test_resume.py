@@ -36,7 +36,7 @@ from ream.record.record import (
 from ream.session.plan import Basis, check_basis, plan_object, resumed_request, series_text
 from ream.session.request import GuestOptions, Request
 from ream.session.run import _run_id, record_bytes
-from ream.stage.qemu import Node
+from ream.stage.qemu import GuestNode
 from ream.variants import Variant, choose_variants
 
 ID = "20261121T021500Z-zone-device-native-ab12"
@@ -283,7 +283,9 @@ def request_of(experiment: str, stage: Stage, runs: Path) -> Request:
         runs=runs,
         cache=runs / "cache",
         command=f"ream run -o {Path.home()}/x",
-        guest=GuestOptions(nodes=(Node(1 << 30, "0-1"),), distances=((0, 1, 20),), append=("a",)),
+        guest=GuestOptions(
+            nodes=(GuestNode(1 << 30, "0-1"),), distances=((0, 1, 20),), append=("a",)
+        ),
         stable=Stable(3.0, None, 2.5),
         cell="0123456789ab",
     )

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.cli.onward import stable_of, with_defaults
+from ream.cli.continued import stable_of, with_defaults
 from ream.errors import BadUsage
 from ream.measure.stable import STEP, Stable, half_width_pct, too_wide
 from ream.measure.statistics import Estimate, paired

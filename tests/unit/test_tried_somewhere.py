@@ -31,7 +31,7 @@ from ream.session.request import GuestOptions
 TABLES = load_tables()
 MANY = 256
 CPUS = sorted({MANY, *(table.cpus for table in TABLES if table.cpus)}, reverse=True)
-KVM = guests.Setting("kvm", "a guest runs", icount=False, options=GuestOptions())
+KVM = guests.GuestSetting("kvm", "a guest runs", icount=False, options=GuestOptions())
 
 
 @pytest.fixture(scope="module")

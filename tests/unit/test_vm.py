@@ -17,8 +17,7 @@ from ream.measure.plan import plan_launches
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.published import load_tables
-from ream.record.receipt import Guest as GuestReceipt
-from ream.record.receipt import Receipt
+from ream.record.receipt import GuestFacts, Receipt
 from ream.report import letter, table
 from ream.report.contract import Unit
 from ream.session import guests
@@ -28,8 +27,8 @@ from ream.session.vm import Places
 from ream.stage.accel import Kvm
 from ream.stage.bench import config_files
 from ream.stage.boots import run_boots
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel
 from summary_world import summarise
 
 WHOLE = named("zone-device")
@@ -37,9 +36,9 @@ EXPERIMENT = WHOLE.at("vm").unasked()
 WHY = WHOLE.at("vm").only(["why-*"])
 ROWS = EXPERIMENT.rows
 GIB = 1 << 30
-COUNTING = guests.Setting("tcg", "asked for", True, GuestOptions())
-TIMING = guests.Setting("kvm", "a guest boots under it", False, GuestOptions())
-KERNEL = Kernel(Path("bzImage"), Path("initramfs.cpio"))
+COUNTING = guests.GuestSetting("tcg", "asked for", True, GuestOptions())
+TIMING = guests.GuestSetting("kvm", "a guest boots under it", False, GuestOptions())
+KERNEL = BootableKernel(Path("bzImage"), Path("initramfs.cpio"))
 
 CALL = Call(
     start_pfn=1 << 20,
@@ -70,7 +69,7 @@ def checked(number: int, time_ns: int, bind_ns: int = 2_000_000_000) -> Checked:
 
 
 def boot(variant: str, device: Device, launch: int = 0) -> vm.DeviceBoot:
-    machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
+    machine = GuestMachine("tcg", icount=True, memory_bytes=device.least_bytes)
     log = Path(f"{variant}.log")
     return vm.DeviceBoot(variant, launch, machine, KERNEL, (), log, device, 4)
 
@@ -178,7 +177,9 @@ def test_what_a_reviewer_may_have_had_is_a_device_of_its_own_for_each() -> None:
 def test_a_row_with_a_configuration_of_its_own_boots_kernels_of_its_own() -> None:
     its = vm.ZoneDeviceGuests(WHY.rows, GuestOptions(), 7, lambda _: COUNTING)
     kernels: Any = {
-        config: {"before": (None, Kernel(Path("-".join(("bzImage", *config))), Path("x.cpio")))}
+        config: {
+            "before": (None, BootableKernel(Path("-".join(("bzImage", *config))), Path("x.cpio")))
+        }
         for config in its.configs()
     }
     (launch,) = plan_launches(["before"], launches=1, seed=7)
@@ -229,7 +230,7 @@ def test_a_guest_too_small_for_its_device_is_refused_before_anything_is_built() 
     small = dataclasses.replace(COUNTING, options=GuestOptions(memory_bytes=8 * GIB))
     with pytest.raises(BadUsage, match="a guest of 8 GiB cannot hold fsdax: it needs 106 GiB"):
         small.machine(fsdax)
-    nodes = GuestOptions(nodes=(Node(6 * GIB, "0"), Node(100 * GIB, "")))
+    nodes = GuestOptions(nodes=(GuestNode(6 * GIB, "0"), GuestNode(100 * GIB, "")))
     assert dataclasses.replace(COUNTING, options=nodes).machine(fsdax).memory_bytes == 106 * GIB
 
 
@@ -325,8 +326,8 @@ def guests_of_row(row: Row) -> vm.ZoneDeviceGuests:
     return vm.ZoneDeviceGuests([row], GuestOptions(), 7, lambda _: COUNTING)
 
 
-def guest() -> GuestReceipt:
-    return GuestReceipt(
+def guest() -> GuestFacts:
+    return GuestFacts(
         qemu="QEMU 7.2.22",
         accel="tcg",
         accel_reason="asked for",

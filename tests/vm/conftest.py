@@ -14,8 +14,8 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.paths import EXPERIMENTS, KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache_dir
 from ream.progress import Reporter
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 
@@ -55,28 +55,36 @@ def image(kernel: Tree) -> Builder:
 
 
 @pytest.fixture(scope="session")
-def kernel_of(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Kernel]:
+def kernel_of(
+    image: Builder, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., BootableKernel]:
     """A function that gives a kernel with its initramfs: kernel_of(("zone-device",))."""
-    made: dict[tuple[tuple[str, ...], str], Kernel] = {}
+    made: dict[tuple[tuple[str, ...], str], BootableKernel] = {}
     init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
-    def make(series: tuple[str, ...], config: str = "vm") -> Kernel:
+    def make(series: tuple[str, ...], config: str = "vm") -> BootableKernel:
         if (series, config) not in made:
             work = tmp_path_factory.mktemp("kernel")
             modules = [KERNEL_MODULES / name for name in MODULES]
             built = image(*series, config=config, modules=modules)
-            made[series, config] = Kernel(built.bzimage, initramfs_of(built, init=init, work=work))
+            made[series, config] = BootableKernel(
+                built.bzimage, initramfs_of(built, init=init, work=work)
+            )
         return made[series, config]
 
     return make
 
 
 @pytest.fixture
-def boots(kernel_of: Callable[..., Kernel], tmp_path: Path) -> Callable[..., list[Checked]]:
+def boots(kernel_of: Callable[..., BootableKernel], tmp_path: Path) -> Callable[..., list[Checked]]:
     """A function that boots a series, binds a device and compares its map as often as asked."""
 
     def run(
-        series: tuple[str, ...], machine: Machine, device: Device, binds: int, config: str = "vm"
+        series: tuple[str, ...],
+        machine: GuestMachine,
+        device: Device,
+        binds: int,
+        config: str = "vm",
     ) -> list[Checked]:
         log = tmp_path / "console.log"
         return list(run_boot(machine, kernel_of(series, config), device, binds, log=log))

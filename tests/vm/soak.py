@@ -25,7 +25,7 @@ from ream.progress import Reporter
 from ream.record.receipt import read_ream
 from ream.record.record import new_run_id
 from ream.session.guests import build_kernels
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 from ream.variants import choose_variants
 
 VARIANTS = tuple(
@@ -97,7 +97,7 @@ def soak(hours: float, seed: int, record: Path) -> int:
             now = draw(chance)
             print(f"boot {nr_boots + 1}, {left_s / 60:.0f} min left: {now}", file=sys.stderr)
             log = record / "console.log"
-            machine = Machine(
+            machine = GuestMachine(
                 "tcg", icount=now.icount, cpus=now.cpus, memory_bytes=now.device.least_bytes
             )
             try:

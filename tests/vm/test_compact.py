@@ -21,8 +21,8 @@ from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Boot = Callable[..., CompactSample]
@@ -62,15 +62,15 @@ def plan(mode: Mode, channels: int = 1, nr_huge: int = NR_HUGE, **other: object)
 def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
     """A function that boots a kernel of some series and gives the sample of a plan."""
     init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
-    made: dict[tuple[tuple[str, ...], str], Kernel] = {}
+    made: dict[tuple[tuple[str, ...], str], BootableKernel] = {}
 
-    def kernel(series: tuple[str, ...], config: str) -> Kernel:
+    def kernel(series: tuple[str, ...], config: str) -> BootableKernel:
         if (series, config) not in made:
             work = tmp_path_factory.mktemp("kernel")
             modules = [KERNEL_MODULES / name for name in OWN_MODULES]
             built = image(*series, config=config, modules=modules)
             archive = compact_initramfs(built, init=init, work=work)
-            made[series, config] = Kernel(built.bzimage, archive)
+            made[series, config] = BootableKernel(built.bzimage, archive)
         return made[series, config]
 
     def run(
@@ -80,7 +80,7 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
         begun: Callable[[Guest], None] = lambda _guest: None,
     ) -> CompactSample:
         cpus = 2 if plan.busy else 1
-        machine = Machine(
+        machine = GuestMachine(
             "tcg",
             icount=not plan.busy,
             cpus=cpus,

@@ -15,7 +15,7 @@ from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.paths import CHECKOUT, KERNEL_CONFIG, SERIES, cache_dir
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 
 Builder = Callable[..., Image]
 
@@ -81,7 +81,7 @@ def test_an_enabled_tracepoint_sees_every_reference_and_costs_nothing_afterwards
     )
     log = tmp_path / "console.log"
     # Instructions are counted: a nanosecond of guest time is one.
-    run_selftests(Machine("tcg", icount=True), built, tests, work=tmp_path, log=log)
+    run_selftests(GuestMachine("tcg", icount=True), built, tests, work=tmp_path, log=log)
     phases = re.findall(
         r"phase=(\S+) nr_pages=(\d+) time_ns=(\d+) page_refs=(\S+)", log.read_text()
     )

@@ -21,7 +21,7 @@ from ream.errors import VerificationFailed
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
-from ream.stage.vm import Kernel
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Boots = Callable[..., Booted]
@@ -43,15 +43,15 @@ EIGHT = [Shape(2 * GIB, nodes=nodes, cpus=8, present=8) for nodes in (1, 2)]
 @pytest.fixture(scope="module")
 def boots(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     """A function that boots a series in a guest of some shape, once for each of its tests."""
-    made: dict[tuple[str, ...], tuple[Kernel, Layout]] = {}
+    made: dict[tuple[str, ...], tuple[BootableKernel, Layout]] = {}
     known: dict[tuple[tuple[str, ...], Shape, tuple[str, ...]], Booted] = {}
     init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
 
-    def kernel_of(series: tuple[str, ...]) -> tuple[Kernel, Layout]:
+    def kernel_of(series: tuple[str, ...]) -> tuple[BootableKernel, Layout]:
         if series not in made:
             work = tmp_path_factory.mktemp("kernel")
             built = image(*series, modules=[KERNEL_MODULES / name for name in MODULES])
-            kernel = Kernel(built.bzimage, deferred_initramfs(built, init=init, work=work))
+            kernel = BootableKernel(built.bzimage, deferred_initramfs(built, init=init, work=work))
             made[series] = kernel, layout_of(built, work)
         return made[series]
 

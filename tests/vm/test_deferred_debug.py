@@ -40,8 +40,8 @@ from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Look = Callable[[Zones, Node, State], None]
@@ -85,7 +85,7 @@ class Lab:
     image: Builder
     init: Path
     new_folder: Callable[[str], Path]
-    made: dict[Any, tuple[Kernel, Layout]] = field(default_factory=dict)
+    made: dict[Any, tuple[BootableKernel, Layout]] = field(default_factory=dict)
     known: dict[Any, Booted] = field(default_factory=dict)
     log: Path = Path()
     """The console of the last boot that was verified, or failed to be."""
@@ -93,11 +93,13 @@ class Lab:
     def built(self, series: tuple[str, ...], config: str) -> Image:
         return self.image(*series, config=config, modules=[KERNEL_MODULES / it for it in MODULES])
 
-    def kernel(self, series: tuple[str, ...], config: str) -> tuple[Kernel, Layout]:
+    def kernel(self, series: tuple[str, ...], config: str) -> tuple[BootableKernel, Layout]:
         if (series, config) not in self.made:
             work = self.new_folder("kernel")
             built = self.built(series, config)
-            kernel = Kernel(built.bzimage, deferred_initramfs(built, init=self.init, work=work))
+            kernel = BootableKernel(
+                built.bzimage, deferred_initramfs(built, init=self.init, work=work)
+            )
             self.made[series, config] = kernel, layout_of(built, work)
         return self.made[series, config]
 
@@ -155,7 +157,7 @@ class Lab:
             return True
 
 
-def machine(shape: Shape) -> Machine:
+def machine(shape: Shape) -> GuestMachine:
     return shape.machine("tcg", icount=shape.present == 1, options=())
 
 

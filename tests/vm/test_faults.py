@@ -14,15 +14,15 @@ from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.stage import vm
 from ream.stage.guest import boot
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 GIB = 1 << 30
 DEVICE = Device(2 * GIB, 9, "GENERIC", altmap=True, in_namespace=True)
-MACHINE = Machine("tcg", icount=True, memory_bytes=DEVICE.least_bytes)
+MACHINE = GuestMachine("tcg", icount=True, memory_bytes=DEVICE.least_bytes)
 
 
-def bind(kernel: Kernel, machine: Machine, log: Path, device: Device = DEVICE) -> None:
+def bind(kernel: BootableKernel, machine: GuestMachine, log: Path, device: Device = DEVICE) -> None:
     for _ in run_boot(machine, kernel, device, 2, log=log):
         pass
 
@@ -70,7 +70,7 @@ def test_an_init_that_hangs_is_killed_in_time_and_its_last_lines_are_shown(
     monkeypatch.setattr(vm, "SILENCE_S", 15.0)
     began = time.monotonic()
     with pytest.raises(ReamError, match=r"(?s)said nothing for 15 s.*Run /init as init process"):
-        bind(Kernel(kernel_of(()).image, initramfs), MACHINE, tmp_path / "console.log")
+        bind(BootableKernel(kernel_of(()).image, initramfs), MACHINE, tmp_path / "console.log")
     assert time.monotonic() - began < 120
 
 
@@ -83,7 +83,7 @@ def test_a_kernel_cut_short_does_not_boot_and_says_so(
     short.write_bytes(content[: len(content) // 2])
     monkeypatch.setattr(vm, "SILENCE_S", 20.0)
     with pytest.raises(ReamError):
-        bind(Kernel(short, whole.initramfs), MACHINE, tmp_path / "console.log")
+        bind(BootableKernel(short, whole.initramfs), MACHINE, tmp_path / "console.log")
 
 
 def test_a_guest_with_too_little_memory_for_itself_says_what_it_died_of(
@@ -91,7 +91,7 @@ def test_a_guest_with_too_little_memory_for_itself_says_what_it_died_of(
 ) -> None:
     """The map of 64 GiB takes a GiB of a guest that has half of one; the kernel warns of that."""
     device = Device(64 * GIB, 0, "PRIVATE", altmap=False, in_namespace=False)
-    machine = Machine("tcg", icount=True, memory_bytes=GIB // 2)
+    machine = GuestMachine("tcg", icount=True, memory_bytes=GIB // 2)
     monkeypatch.setattr(vm, "SILENCE_S", 100.0)
     with pytest.raises(ReamError, match=r"(?s)alloc.*failure.*order:9.*memremap_pages"):
         bind(kernel_of(()), machine, tmp_path / "console.log", device)

@@ -13,8 +13,8 @@ from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
@@ -26,7 +26,7 @@ REAM = ("fork",)
 WRONG = Path(__file__).parent / "patches"
 
 LIST = read_selftests(SELFTESTS / "fork.list")
-MACHINE = Machine("tcg", cpus=2, memory_bytes=4 << 30)
+MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30)
 
 PLAN = ForkPlan(folio_kib=(4, 16, 64, 2048), mapping_bytes=64 << 20, rounds=2)
 
@@ -39,8 +39,8 @@ def forks(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     def run(*series: str, plan: ForkPlan = PLAN) -> list[ForkSample]:
         work = tmp_path_factory.mktemp("fork")
         built = image(*series)
-        kernel = Kernel(built.bzimage, fork_initramfs(built, init=init, work=work))
-        machine = Machine("tcg", icount=True, memory_bytes=plan.least_bytes)
+        kernel = BootableKernel(built.bzimage, fork_initramfs(built, init=init, work=work))
+        machine = GuestMachine("tcg", icount=True, memory_bytes=plan.least_bytes)
         return list(run_fork_boot(machine, kernel, plan, log=work / "console.log"))
 
     return run

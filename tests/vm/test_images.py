@@ -9,7 +9,7 @@ import pytest
 from experiments.zone_device.boot import Device, plan_boot
 from ream.experiment import parse_size
 from ream.stage.guest import boot
-from ream.stage.qemu import Machine, Node
+from ream.stage.qemu import GuestMachine, GuestNode
 
 GIB = 1 << 30
 VERIFICATION_FAILED = 5
@@ -45,20 +45,20 @@ WATCHED = (DEVICES[0], DEVICES[2], DEVICES[3], *DEVICES[6:8], DEVICES[-2])
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 @pytest.mark.parametrize("series", VARIANTS, ids=lambda names: "+".join(names) or "before")
 def test_a_map_is_as_predicted(boots, series: tuple[str, ...], device: Device) -> None:
-    machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
+    machine = GuestMachine("tcg", icount=True, memory_bytes=device.least_bytes)
     assert len(boots(series, machine, device, 2)) == 2
 
 
 @pytest.mark.parametrize("device", DEVICES[:5], ids=str)
 def test_a_map_that_several_cpus_write_is_as_predicted(boots, device: Device) -> None:
-    machine = Machine("tcg", cpus=4, memory_bytes=device.least_bytes)
+    machine = GuestMachine("tcg", cpus=4, memory_bytes=device.least_bytes)
     assert len(boots(VARIANTS[-1], machine, device, 4)) == 4
 
 
 @pytest.mark.parametrize("device", WATCHED, ids=str)
 def test_a_kernel_that_watches_itself_has_nothing_to_say(boots, device: Device) -> None:
     """KASAN, lockdep, DEBUG_VM, DEBUG_PAGE_REF: any report of theirs would end the boot."""
-    machine = Machine("tcg", cpus=2, memory_bytes=device.least_bytes)
+    machine = GuestMachine("tcg", cpus=2, memory_bytes=device.least_bytes)
     assert len(boots(VARIANTS[-1], machine, device, 2, "vm-debug")) == 2
 
 
@@ -66,12 +66,12 @@ def test_a_kernel_that_watches_itself_has_nothing_to_say(boots, device: Device) 
 def test_the_device_of_a_distant_node_says_so(boots, series: tuple[str, ...]) -> None:
     """Its node number is in every descriptor; this node has no CPUs and a distance of its own."""
     device = namespace("2GiB", 9, altmap=True)
-    machine = Machine(
+    machine = GuestMachine(
         "tcg",
         cpus=2,
         memory_bytes=8 * GIB,
         # Node 0 ends below 4 GiB: all of the pmem is node 1's.
-        nodes=(Node(2 * GIB, "0-1"), Node(6 * GIB, "")),
+        nodes=(GuestNode(2 * GIB, "0-1"), GuestNode(6 * GIB, "")),
         distances=((0, 1, 30),),
     )
     for checked in boots(series, machine, device, 2):
@@ -81,7 +81,7 @@ def test_the_device_of_a_distant_node_says_so(boots, series: tuple[str, ...]) ->
 def test_memory_read_in_place_is_what_qemu_saves(kernel_of, tmp_path: Path) -> None:
     """Of the compound optimisation, where most pages of map are one page: two ways to read it."""
     device = namespace("1GiB", 9, altmap=False)
-    machine = Machine("tcg", icount=True, memory_bytes=device.least_bytes)
+    machine = GuestMachine("tcg", icount=True, memory_bytes=device.least_bytes)
     argv = plan_boot(machine, kernel_of(()), device, 1, append=(), work=tmp_path)
     port, qmp, saved = tmp_path / "port", tmp_path / "qmp", tmp_path / "saved"
     log = tmp_path / "console.log"

@@ -23,8 +23,8 @@ from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.pmem import pmem_word
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[tuple[Step, MigrateSample]]]
@@ -56,24 +56,24 @@ TIERS = "vm-debug+vm-dma+vm-tiers"
 def moves(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     """A function that boots a kernel of some series and gives the samples of a plan."""
     init = build_init(tmp_path_factory.mktemp("init"), *EXPERIMENTS.glob("*"))
-    made: dict[tuple[tuple[str, ...], str], Kernel] = {}
+    made: dict[tuple[tuple[str, ...], str], BootableKernel] = {}
 
-    def kernel(series: tuple[str, ...], config: str) -> Kernel:
+    def kernel(series: tuple[str, ...], config: str) -> BootableKernel:
         if (series, config) not in made:
             work = tmp_path_factory.mktemp("kernel")
             built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
             archive = migrate_initramfs(built, init=init, work=work, namespaces=config == TIERS)
-            made[series, config] = Kernel(built.bzimage, archive)
+            made[series, config] = BootableKernel(built.bzimage, archive)
         return made[series, config]
 
     def run(
         *series: str,
         plan: MigratePlan = SERIAL,
         config: str = "vm",
-        machine: Machine | None = None,
+        machine: GuestMachine | None = None,
         append: tuple[str, ...] = (),
     ) -> list[tuple[Step, MigrateSample]]:
-        counting = Machine(
+        counting = GuestMachine(
             "tcg", icount=True, memory_bytes=plan.least_bytes, nodes=two_nodes(1, plan)
         )
         log = tmp_path_factory.mktemp("boot") / "console.log"
@@ -197,14 +197,14 @@ def test_an_engine_copies_for_those_it_is_told(path: str, copied: bool, moves: B
         assert (by_engine >= said.nr_folios) if copied else (by_engine == 0), step
 
 
-TWO_CPUS = (Node(GIB, "0"), Node(GIB, "1"))
+TWO_CPUS = (GuestNode(GIB, "0"), GuestNode(GIB, "1"))
 ALSO_BY_ENGINE = (*ONCE.steps, Step(4, "dcbm", 2), Step(64, "dcbm", 2))
 
 
 def test_numa_balancing_moves_memory_to_who_reads_it(moves: Boots) -> None:
     words = ("balancing=1", "reasons=numa_misplaced", "adaptive=0")
     plan = replace(ONCE, path="numa_balancing", steps=ALSO_BY_ENGINE, words=words)
-    machine = Machine("tcg", cpus=2, memory_bytes=2 * GIB, nodes=TWO_CPUS)
+    machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB, nodes=TWO_CPUS)
     for step, said in moves(*REAM, plan=plan, config=TIERS, machine=machine):
         assert said.counters["numa_pages_migrated"] > 0
         assert said.counters.get("dcbm_folios_migrated", 0) > 0 or step.provider == "none"
@@ -213,8 +213,8 @@ def test_numa_balancing_moves_memory_to_who_reads_it(moves: Boots) -> None:
 
 def test_reclaim_demotes_memory_to_a_lower_tier(moves: Boots) -> None:
     """Node 2 is pmem that kmem makes memory; all of it lies where pmem_word() says."""
-    nodes = (Node(GIB, "0"), Node(GIB), Node(TIER_BYTES))
-    machine = Machine("tcg", memory_bytes=2 * GIB + TIER_BYTES, nodes=nodes)
+    nodes = (GuestNode(GIB, "0"), GuestNode(GIB), GuestNode(TIER_BYTES))
+    machine = GuestMachine("tcg", memory_bytes=2 * GIB + TIER_BYTES, nodes=nodes)
     words = ("tier=1", "reasons=demotion", "adaptive=0")
     plan = replace(ONCE, path="demotion", steps=ALSO_BY_ENGINE, target=2, words=words)
     samples = moves(
@@ -241,8 +241,8 @@ def test_a_way_that_a_kernel_has_not_is_told(
 
 # --- The kernel's own tests ------------------------------------------------------------
 
-MACHINE = Machine(
-    "tcg", cpus=3, memory_bytes=8 * GIB, nodes=(Node(5 * GIB, "0-1"), Node(3 * GIB, "2"))
+MACHINE = GuestMachine(
+    "tcg", cpus=3, memory_bytes=8 * GIB, nodes=(GuestNode(5 * GIB, "0-1"), GuestNode(3 * GIB, "2"))
 )
 
 

@@ -12,7 +12,7 @@ from ream.kernel.image import Image
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init, build_initramfs
-from ream.stage.qemu import Machine, Node, qemu_command
+from ream.stage.qemu import GuestMachine, GuestNode, qemu_command
 from ream.stage.workload import build_workload
 
 Builder = Callable[..., Image]
@@ -20,7 +20,7 @@ Builder = Callable[..., Image]
 SCRIPT = Path(__file__).with_name("live_moves.py")
 LAB = CHECKOUT / "lab"
 GIB = 1 << 30
-MACHINE = Machine("tcg", memory_bytes=3 * GIB, nodes=(Node(2 * GIB, "0"), Node(GIB)))
+MACHINE = GuestMachine("tcg", memory_bytes=3 * GIB, nodes=(GuestNode(2 * GIB, "0"), GuestNode(GIB)))
 
 
 def python_files() -> dict[str, Path]:

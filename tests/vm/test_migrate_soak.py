@@ -17,8 +17,8 @@ from ream.experiment import named
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel
 
 Builder = Callable[..., Image]
 Soak = Callable[..., dict[str, int]]
@@ -41,7 +41,9 @@ MOST_FAULT = 64
 
 WRONG = Path(__file__).parent / "patches"
 
-MACHINE = Machine("tcg", cpus=2, memory_bytes=3 * GIB, nodes=(Node(2 * GIB, "0"), Node(GIB, "1")))
+MACHINE = GuestMachine(
+    "tcg", cpus=2, memory_bytes=3 * GIB, nodes=(GuestNode(2 * GIB, "0"), GuestNode(GIB, "1"))
+)
 
 
 RACE = "BUG: KCSAN: data-race in "
@@ -85,7 +87,9 @@ def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
     ) -> dict[str, int]:
         work = tmp_path_factory.mktemp("soak")
         built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
-        kernel = Kernel(built.bzimage, migrate_initramfs(built, init=init, work=work, soak=True))
+        kernel = BootableKernel(
+            built.bzimage, migrate_initramfs(built, init=init, work=work, soak=True)
+        )
         words = (f"size={nr_bytes}", f"seconds={seconds}", f"seed={seed}", f"step={step}")
         log = work / "console.log"
         totals = run_soak_boot(

@@ -9,11 +9,11 @@ import pytest
 
 from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.kernel.image import Image
-from ream.stage.qemu import Machine
+from ream.stage.qemu import GuestMachine
 
 Builder = Callable[..., Image]
 
-MACHINE = Machine("tcg", memory_bytes=6 << 30)
+MACHINE = GuestMachine("tcg", memory_bytes=6 << 30)
 
 LIST = read_selftests(SELFTESTS / "zone-device.list")
 

@@ -12,8 +12,8 @@ from experiments.deferred_init.boot import Shape, deferred_initramfs, layout_of,
 from experiments.zone_device.boot import Device
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 # Both boot one kernel: another worker would only wait until it is built.
 pytestmark = pytest.mark.xdist_group("smoke")
@@ -24,7 +24,7 @@ DEVDAX = Device(size_bytes=2 * GIB, order=9, type="GENERIC", altmap=True, in_nam
 
 
 def test_a_namespace_is_bound_and_its_map_is_as_predicted(boots, tmp_path: Path) -> None:
-    machine = Machine("tcg", icount=True, memory_bytes=DEVDAX.least_bytes)
+    machine = GuestMachine("tcg", icount=True, memory_bytes=DEVDAX.least_bytes)
     first, second = boots(SERIES, machine, DEVDAX, 2)
     assert first.bind.calls[0].order == second.bind.calls[0].order == 9
     assert first.nr_bytes == (DEVDAX.size_bytes // 4096 - first.bind.calls[0].skip_pages) * 64
@@ -45,7 +45,7 @@ def test_four_cpus_initialise_deferred_pages_as_predicted(image, tmp_path: Path)
     shape, log = Shape(GIB, cpus=4, present=4), tmp_path / "console.log"
     [booted] = run_deferred_boot(
         shape.machine("tcg", icount=False, options=()),
-        Kernel(built.bzimage, initramfs),
+        BootableKernel(built.bzimage, initramfs),
         shape,
         layout_of(built, tmp_path),
         log=log,

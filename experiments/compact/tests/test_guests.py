@@ -27,14 +27,16 @@ from experiments.compact.programs import FRAGMENT, HOG
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage import vm
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 from ream.stage.workload import build_workload
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
-KERNEL = Kernel(Path("bzImage"), Path("compact.cpio"))
+KERNEL = BootableKernel(Path("bzImage"), Path("compact.cpio"))
 PLAN = CompactPlan("dma", 64, buffer_bytes=0, node_bytes=512 << 20, channels=2, seed=9)
-MACHINE = Machine("tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=compact_nodes(1, PLAN))
+MACHINE = GuestMachine(
+    "tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=compact_nodes(1, PLAN)
+)
 COUNTERS = {
     "pgmigrate_success": 16400,
     "pgmigrate_fail": 2,
@@ -113,7 +115,7 @@ def test_one_node_has_all_cpus_and_the_other_one_the_memory(cpus: int) -> None:
     first, second = compact_nodes(cpus, PLAN)
     assert (first.memory_bytes, first.cpus) == (SYSTEM_BYTES, f"0-{cpus - 1}")
     assert (second.memory_bytes, second.cpus) == (512 << 20, "")
-    Machine("tcg", cpus=cpus, memory_bytes=PLAN.least_bytes, nodes=(first, second))
+    GuestMachine("tcg", cpus=cpus, memory_bytes=PLAN.least_bytes, nodes=(first, second))
 
 
 def test_the_modes_are_the_guests() -> None:

@@ -17,7 +17,7 @@ from ream.errors import BadUsage
 from ream.experiment import RUNNING
 from ream.measure.sample import Sample
 from ream.published import load_tables
-from ream.record.receipt import Guest, GuestKind, Receipt
+from ream.record.receipt import GuestFacts, GuestKind, Receipt
 from ream.report import letter, table
 from ream.report.columns import columns_of
 from ream.report.contract import RowResult, Summary
@@ -86,7 +86,7 @@ def columns(samples: Sequence[Sample], subject: str, *, counted: bool = False) -
     return columns_of(DECLARED, samples, subject, to="before", counted=counted)
 
 
-def guest(accel: Literal["kvm", "tcg"] = "tcg", **fields: Any) -> Guest:
+def guest(accel: Literal["kvm", "tcg"] = "tcg", **fields: Any) -> GuestFacts:
     whole: dict[str, Any] = {
         "qemu": "QEMU 7.2",
         "accel": accel,
@@ -97,7 +97,7 @@ def guest(accel: Literal["kvm", "tcg"] = "tcg", **fields: Any) -> Guest:
         "commands": {},
         "kernels": {},
     }
-    return Guest(**(whole | fields))
+    return GuestFacts(**(whole | fields))
 
 
 MIXED = guest(
@@ -108,7 +108,7 @@ MIXED = guest(
 )
 
 
-def summary_of(receipt: Receipt, its_guest: Guest = MIXED, launches: int = 3) -> Summary:
+def summary_of(receipt: Receipt, its_guest: GuestFacts = MIXED, launches: int = 3) -> Summary:
     asked = lines()
     counted = its_guest.accel == "tcg"
     samples = [

@@ -22,7 +22,7 @@ from ream.progress import Reporter
 from ream.published import check_references, load_tables
 from ream.record.record import open_record
 from ream.session import vm as driver
-from ream.session.guests import Setting
+from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions, Request
 from ream.session.vm import Places
 from ream.variants import choose_variants
@@ -193,7 +193,9 @@ def test_idle_rows_alone_may_be_counted_on_one_cpu() -> None:
 
 
 def guests(options: GuestOptions = USUAL, rows: Sequence[CompactRow] = VM) -> CompactGuests:
-    return CompactGuests(rows, options, 3, lambda asked: Setting("tcg", "for a test", True, asked))
+    return CompactGuests(
+        rows, options, 3, lambda asked: GuestSetting("tcg", "for a test", True, asked)
+    )
 
 
 def test_a_row_with_a_hog_has_two_cpus_and_a_clock() -> None:
@@ -354,7 +356,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             with open_record(request.runs, "run") as record:
                 yield record
 
-        setting = Setting("tcg", "for a test", True, request.guest)
+        setting = GuestSetting("tcg", "for a test", True, request.guest)
         monkeypatch.setattr(driver, "choose_setting", lambda *_: setting)
         monkeypatch.setattr(driver, "prepare", prepare)
         monkeypatch.setattr(vm_compact, "run_compact_boot", boot)

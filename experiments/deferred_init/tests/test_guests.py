@@ -23,18 +23,18 @@ from experiments.deferred_init.zones import Layout
 from ream.errors import BadUsage, ReamError
 from ream.experiment import named
 from ream.measure.plan import plan_launches
-from ream.session.guests import Setting
+from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Places
 from ream.stage.native import Suited
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel
 
 GIB = 1 << 30
 OPTIONS = GuestOptions()
-TCG = Setting("tcg", "said", True, OPTIONS)
-EMULATED = Setting("tcg", "said", False, OPTIONS)
-KVM = Setting("kvm", "said", False, OPTIONS)
+TCG = GuestSetting("tcg", "said", True, OPTIONS)
+EMULATED = GuestSetting("tcg", "said", False, OPTIONS)
+KVM = GuestSetting("kvm", "said", False, OPTIONS)
 
 LOG = (
     Record(time_us=231_144, text="smpboot: Total of 1 processors activated (1999.98 BogoMIPS)"),
@@ -92,9 +92,12 @@ def test_a_guest_is_named_by_what_it_has() -> None:
 
 def test_nodes_have_equal_parts_and_cpus_in_turns() -> None:
     machine = Shape(4 * GIB, 2, 4, 4).machine("tcg", icount=False, options=())
-    assert machine.nodes == (Node(2 * GIB, "0,2"), Node(2 * GIB, "1,3"))
-    assert Shape(4 * GIB, 2).machine("tcg", icount=True, options=()) == Machine(
-        "tcg", icount=True, memory_bytes=4 * GIB, nodes=(Node(2 * GIB, "0"), Node(2 * GIB, ""))
+    assert machine.nodes == (GuestNode(2 * GIB, "0,2"), GuestNode(2 * GIB, "1,3"))
+    assert Shape(4 * GIB, 2).machine("tcg", icount=True, options=()) == GuestMachine(
+        "tcg",
+        icount=True,
+        memory_bytes=4 * GIB,
+        nodes=(GuestNode(2 * GIB, "0"), GuestNode(2 * GIB, "")),
     )
 
 
@@ -102,7 +105,7 @@ def test_qemu_is_told_to_stand_and_the_kernel_how_many_cpus() -> None:
     shape = Shape(GIB, cpus=2, present=4)
     words = plan_deferred_boot(
         session.machine_of(shape, TCG),
-        Kernel(Path("bzImage"), Path("deferred.cpio")),
+        BootableKernel(Path("bzImage"), Path("deferred.cpio")),
         shape,
         append=("quiet",),
         work=Path("/run/x,y"),
@@ -159,7 +162,7 @@ def test_several_rounds_of_a_boot_are_refused() -> None:
         session.shapes([row("a", rounds=3)], TCG)
 
 
-@pytest.mark.parametrize("options", [{"memory_bytes": GIB}, {"nodes": (Node(GIB),)}])
+@pytest.mark.parametrize("options", [{"memory_bytes": GIB}, {"nodes": (GuestNode(GIB),)}])
 def test_what_the_rows_say_is_not_the_users_to_say(options: dict[str, Any]) -> None:
     with pytest.raises(BadUsage, match="choose rows with --row, or .* --set memory_bytes=SIZE"):
         session.choose_of_rows(GuestOptions(**options), setting_of)
@@ -168,7 +171,7 @@ def test_what_the_rows_say_is_not_the_users_to_say(options: dict[str, Any]) -> N
     )
 
 
-def setting_of(options: GuestOptions) -> Setting:
+def setting_of(options: GuestOptions) -> GuestSetting:
     """Counting, in guests of one CPU."""
     assert options.cpus is None
     return replace(TCG, options=options)
@@ -180,7 +183,7 @@ def test_a_user_gives_all_rows_their_cpus_and_more_than_the_host_has_are_booted(
     assert [one.threads for one in suited.rows] == [8, 8]
     (shape,) = session.shapes(suited.rows, setting)
     assert shape == Shape(GIB, 1, 8, 8)
-    assert session.machine_of(shape, setting) == Machine(
+    assert session.machine_of(shape, setting) == GuestMachine(
         "tcg", icount=False, cpus=8, memory_bytes=GIB
     )
     assert "take turns" in str(session.why_not(shape, setting))
@@ -231,14 +234,14 @@ def test_the_published_machine_boots_and_times_every_row(monkeypatch: pytest.Mon
 # --- Boots -------------------------------------------------------------------------------
 
 
-def guests(setting: Setting, *rows: DeferredInitRow) -> session.DeferredInitGuests:
+def guests(setting: GuestSetting, *rows: DeferredInitRow) -> session.DeferredInitGuests:
     return session.DeferredInitGuests(rows, GuestOptions(), 1, lambda _: setting)
 
 
 def test_what_is_only_verified_is_booted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = [Shape(GIB), Shape(GIB, 1, 2, 2)]
     names = ["before", "before-again", "published"]
-    kernels: Any = {(): {name: (None, Kernel(Path("b"), Path("i"))) for name in names}}
+    kernels: Any = {(): {name: (None, BootableKernel(Path("b"), Path("i"))) for name in names}}
     monkeypatch.setattr(session, "layout_of", lambda *_: Layout({}, {}))
     its = guests(TCG, row("a", threads=1), row("b", threads=2))
     assert list(its.by_shape) == shapes
@@ -265,8 +268,8 @@ def test_a_boot_gives_each_of_its_rows_a_sample() -> None:
     boot = session.DeferredBoot(
         variant="ream",
         launch=2,
-        machine=Machine("tcg"),
-        kernel=Kernel(Path("b"), Path("i")),
+        machine=GuestMachine("tcg"),
+        kernel=BootableKernel(Path("b"), Path("i")),
         append=(),
         log=Path("log"),
         shape=Shape(GIB),
@@ -284,8 +287,8 @@ def test_remarks_tell_the_kernels_own_message_and_what_was_compared() -> None:
     its = guests(TCG, one)
     boot: Any = replace(
         session.DeferredBoot(
-            "before", 0, Machine("tcg"), Kernel(Path("b"), Path("i")), (), Path("l"), shape,
-            Layout({}, {}),
+            *("before", 0, GuestMachine("tcg"), BootableKernel(Path("b"), Path("i")), ()),
+            *(Path("l"), shape, Layout({}, {})),
         )
     )  # fmt: skip
     (taken,) = its.taken(boot, BOOTED)

@@ -15,12 +15,12 @@ from experiments.fork.programs import FORK_FOLIOS
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.stage import vm
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
-KERNEL = Kernel(Path("bzImage"), Path("fork.cpio"))
-MACHINE = Machine("tcg", icount=True)
+KERNEL = BootableKernel(Path("bzImage"), Path("fork.cpio"))
+MACHINE = GuestMachine("tcg", icount=True)
 PLAN = ForkPlan(folio_kib=(16, 64), mapping_bytes=64 << 20, rounds=1, ops=("fork", "munmap"))
 
 Run = Callable[..., list[ForkSample]]

@@ -27,7 +27,7 @@ from ream.published import load_tables, lookup
 from ream.record.journal import JOURNAL, Journal
 from ream.record.receipt import Receipt, SeriesEntry
 from ream.record.record import Record
-from ream.replicate.outcome import Source, replicate
+from ream.replicate.outcome import JudgedRecord, replicate
 from ream.replicate.why import Bound
 from ream.report import letter, table
 from ream.report.contract import Summary
@@ -231,7 +231,7 @@ def test_share_and_whole_are_printed_beside_the_verdict(summary_of, tmp_path: Pa
 
 def test_replicating_a_record_judges_the_whole_too(summary_of, of_fork: Receipt) -> None:
     summary = summary_of("munmap-2m")
-    source = Source(summary, of_fork.machine, "6.12.1", emulated=False, guest=None)
+    source = JudgedRecord(summary, of_fork.machine, "6.12.1", emulated=False, guest=None)
     theirs = lookup(TABLES, "unmap-pte-batch-v1")
     found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, absent={}, failed={})
     (line,) = [one for one in found.lines if one.source is not None]
@@ -258,6 +258,7 @@ def test_the_rest_is_measured_on_the_running_kernel(tmp_path: Path) -> None:
     assert 0 <= munmap.share <= 1
 
 
+@pytest.mark.xdist_group("settings")  # a visit takes the machine's lock
 def test_fork_without_the_mapping_needs_no_folios_but_freeing_them_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,7 +328,7 @@ def test_a_record_of_a_part_without_the_rest_gets_no_verdict_on_the_whole(
     summary = summary_of("munmap-2m")
     (one,) = summary.rows
     alone = summary.model_copy(update={"rows": (one.model_copy(update={"whole": None}),)})
-    source = Source(alone, of_fork.machine, "6.12.1", emulated=False, guest=None)
+    source = JudgedRecord(alone, of_fork.machine, "6.12.1", emulated=False, guest=None)
     theirs = lookup(TABLES, "unmap-pte-batch-v1")
     found = replicate(theirs, [source], [EXPERIMENT], of_fork.machine, absent={}, failed={})
     (line,) = [one for one in found.lines if one.source is not None]

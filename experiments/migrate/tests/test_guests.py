@@ -23,17 +23,17 @@ from experiments.migrate.programs import MOVE_FOLIOS
 from experiments.migrate.rows import MigrateRow
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
-from ream.session.guests import Setting, shown_boot
+from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.stage import vm
-from ream.stage.qemu import Machine, Node
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
-KERNEL = Kernel(Path("bzImage"), Path("migrate.cpio"))
+KERNEL = BootableKernel(Path("bzImage"), Path("migrate.cpio"))
 PLAN = MigratePlan((Step(64), Step(2048, "dcbm", 2)), buffer_bytes=32 << 20, rounds=1)
-MACHINE = Machine("tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=two_nodes(1, PLAN))
-SETTING = Setting("tcg", "a test", True, GuestOptions())
+MACHINE = GuestMachine("tcg", icount=True, memory_bytes=PLAN.least_bytes, nodes=two_nodes(1, PLAN))
+SETTING = GuestSetting("tcg", "a test", True, GuestOptions())
 
 Run = Callable[..., list[tuple[int, MigrateSample]]]
 
@@ -165,7 +165,7 @@ def test_rows_that_differ_in_size_or_rounds_are_not_one_boot(fields: dict[str, A
 def test_both_nodes_have_cpus_if_there_are_as_many(cpus: int, expected: tuple[str, str]) -> None:
     nodes = two_nodes(cpus, PLAN)
     assert tuple(node.cpus for node in nodes) == expected
-    Machine("tcg", cpus=cpus, memory_bytes=PLAN.least_bytes, nodes=nodes)
+    GuestMachine("tcg", cpus=cpus, memory_bytes=PLAN.least_bytes, nodes=nodes)
 
 
 def test_the_machine_has_two_nodes_that_hold_the_buffer() -> None:
@@ -181,8 +181,8 @@ def test_the_machine_has_two_nodes_that_hold_the_buffer() -> None:
     ("options", "complaint"),
     [
         (GuestOptions(memory_bytes=4 << 30), "it does not say how much is in which node"),
-        (GuestOptions(nodes=(Node(4 << 30, "0"),)), "one node only"),
-        (GuestOptions(nodes=(Node(4 << 30, "0"), Node(64 << 20))), "node 1 needs 320M"),
+        (GuestOptions(nodes=(GuestNode(4 << 30, "0"),)), "one node only"),
+        (GuestOptions(nodes=(GuestNode(4 << 30, "0"), GuestNode(64 << 20))), "node 1 needs 320M"),
     ],
 )
 def test_nodes_that_are_too_small_are_told(options: GuestOptions, complaint: str) -> None:

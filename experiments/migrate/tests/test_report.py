@@ -13,7 +13,7 @@ from experiments.migrate.rows import MigrateRow
 from ream.experiment import named
 from ream.measure.sample import Sample
 from ream.published import load_tables
-from ream.record.receipt import Guest, Receipt
+from ream.record.receipt import GuestFacts, Receipt
 from ream.report import letter, table
 from ream.report.contract import RowResult, Summary
 from ream.stage.suit import suit_rows
@@ -85,8 +85,8 @@ def summary(simulated: Simulated, receipt: Receipt) -> Summary:
     return summary_of(simulated, receipt)
 
 
-def guest(accel: Literal["kvm", "tcg"]) -> Guest:
-    return Guest(
+def guest(accel: Literal["kvm", "tcg"]) -> GuestFacts:
+    return GuestFacts(
         qemu="7.2",
         accel=accel,
         accel_reason="for a test",

@@ -11,7 +11,7 @@ from experiments.migrate.engine import MODELS
 from experiments.migrate.plan import suit
 from experiments.migrate.rows import PMD_BYTES, Migrate, MigrateRow
 from ream.errors import BadUsage
-from ream.experiment import Cell, named
+from ream.experiment import GridPlace, named
 from ream.published import check_references, load_tables, lookup
 from ream.stage.suit import suit_rows
 
@@ -84,8 +84,8 @@ def test_what_cannot_be_moved_is_refused(fields: dict[str, Any], said: str) -> N
 
 
 def test_a_row_stands_in_the_grid_by_its_channels_and_size_alone() -> None:
-    assert row(channels=4, engine_model="ptdma-v4-grid").cell == Cell(4, "64K")
-    assert row(folio_bytes="2MiB").cell == Cell(0, "2M")
+    assert row(channels=4, engine_model="ptdma-v4-grid").cell == GridPlace(4, "64K")
+    assert row(folio_bytes="2MiB").cell == GridPlace(0, "2M")
     for other in (
         {"mappings": 2},
         {"measure": "metadata"},

@@ -10,9 +10,9 @@ from ream.cli import (  # noqa: I001
     check,  # noqa: F401
     export,  # noqa: F401
     fleet,  # noqa: F401
-    look,  # noqa: F401
+    show,  # noqa: F401
     shell,  # noqa: F401
-    comfort,  # noqa: F401
+    manual,  # noqa: F401
 )
 from ream.cli.app import app
 from ream.cli.main import main

@@ -32,7 +32,7 @@ from ream.paths import cache_dir
 
 if TYPE_CHECKING:
     from ream.fleet.cell import TreeWanted
-    from ream.fleet.emit import Layout
+    from ream.fleet.emit import Assignment
 
 
 @app.command()
@@ -110,7 +110,7 @@ def plan(
     Exit status: 0 planned, 2 usage.
     """
     from ream.experiment import load  # noqa: PLC0415
-    from ream.fleet.emit import TIMEOUT_S, Layout, parse_hosts  # noqa: PLC0415
+    from ream.fleet.emit import TIMEOUT_S, Assignment, parse_hosts  # noqa: PLC0415
     from ream.fleet.plan import Wish, plan_cells  # noqa: PLC0415
 
     names = () if hosts is None else parse_hosts(hosts)
@@ -143,7 +143,7 @@ def plan(
             ),
         )
     )
-    layout = Layout(
+    layout = Assignment(
         cells=cells, hosts=names, each=each_host, ream=ream, timeout_s=timeout or TIMEOUT_S
     )
     _put(emit, layout, directory, dry_run=dry_run)
@@ -151,7 +151,7 @@ def plan(
 
 def _put(
     form: Literal["jsonl", "parallel", "tmt", "sbatch"],
-    layout: "Layout",
+    layout: "Assignment",
     directory: Path | None,
     *,
     dry_run: bool,

@@ -22,7 +22,7 @@ from ream.width import width
 
 if TYPE_CHECKING:
     from ream.history.choose import Choice
-    from ream.history.entry import Entry
+    from ream.history.entry import HistoryEntry
 
 SLOW_S = 2.0
 """Work that takes longer says how far it is."""
@@ -141,7 +141,7 @@ def show(
     found = Record.load(record, runs)
     summary = Summary.from_object(found.run, source=str(found.path))
     own = entry.read(found.path)
-    like: list[Entry] = []
+    like: list[HistoryEntry] = []
     if own is not None and own.entry is not None:
         like = listing.alike(look(runs, note, Progress("read").say).entries, own.entry)
     files = listing.files_of(found.path)

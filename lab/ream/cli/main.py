@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 
 from ream.cli.app import app
-from ream.cli.onward import with_defaults
+from ream.cli.continued import with_defaults
 from ream.errors import CannotRunHere, ReamError
 from ream.width import as_wide_as, terminal_columns
 

@@ -21,8 +21,8 @@ from ream.cli.app import (
     chosen_seed,
     runs_dir,
 )
+from ream.cli.continued import QuietOption
 from ream.cli.helped import IMPORT, HelpAllOption, Sectioned
-from ream.cli.onward import QuietOption
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive
 from ream.folders import names
 from ream.paths import cache_dir
@@ -152,7 +152,7 @@ def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_js
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.record.machine import read_machine  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
-    from ream.replicate.outcome import Source, one_machine, replicate_all  # noqa: PLC0415
+    from ream.replicate.outcome import JudgedRecord, one_machine, replicate_all  # noqa: PLC0415
     from ream.replicate.perform import Performed, perform, plan_lines  # noqa: PLC0415
     from ream.replicate.plan import Plan, make_plan  # noqa: PLC0415
 
@@ -163,7 +163,7 @@ def _replicate(tables: Sequence["Table"], asked: _Asked, *, dry_run: bool, as_js
             raise BadUsage(f"{table.id}: no experiment {table.experiment!r}; there is {there}")
     if asked.records:
         plan, done = Plan((), {}), Performed()
-        done.sources += [Source.of(Record.load(name, asked.runs)) for name in asked.records]
+        done.sources += [JudgedRecord.of(Record.load(name, asked.runs)) for name in asked.records]
         one_machine(done.sources)
     else:
         plan = make_plan(

@@ -27,19 +27,7 @@ from ream.cli.app import (
     chosen_seed,
     runs_dir,
 )
-from ream.cli.guest import (
-    AccelOption,
-    AppendOption,
-    CpusOption,
-    DistanceOption,
-    MemoryOption,
-    NumaOption,
-    QemuOption,
-    asked_for,
-    guest_options,
-)
-from ream.cli.helped import NATIVE, VM, HelpAllOption, Sectioned
-from ream.cli.onward import (
+from ream.cli.continued import (
     CellOption,
     ControlOption,
     DiscardOption,
@@ -55,6 +43,18 @@ from ream.cli.onward import (
     show_more,
     stable_of,
 )
+from ream.cli.guest import (
+    AccelOption,
+    AppendOption,
+    CpusOption,
+    DistanceOption,
+    MemoryOption,
+    NumaOption,
+    QemuOption,
+    asked_for,
+    guest_options,
+)
+from ream.cli.helped import NATIVE, VM, HelpAllOption, Sectioned
 from ream.errors import BadUsage, VerificationFailed
 from ream.folders import given_file
 from ream.paths import cache_dir

@@ -79,7 +79,7 @@ def _not_there(_: Numbers) -> None:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShownColumn:
     """A column of a table that is shown."""
 
     head: str
@@ -114,7 +114,7 @@ class Shown:
 
     read: str
     """What it shows, in a sentence."""
-    cells: tuple[Cell, ...]
+    cells: tuple[ShownColumn, ...]
     sparse: bool = False
     """Whether only those lines are shown that have something, and nothing without any."""
     on_page: bool = True

@@ -74,7 +74,7 @@ BYTES_PER_PAGE: Mapping[BytesOf, int] = {"map": STRUCT_PAGE_BYTES, "memory": PAG
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridPlace:
     """Where a row stands in the grid of migration: a line for each number of channels."""
 
     channels: int
@@ -176,7 +176,7 @@ class RowBase(Value):
         return None
 
     @property
-    def cell(self) -> Cell | None:
+    def cell(self) -> GridPlace | None:
         """Its place in the experiment's grid; None: it has none."""
         return None
 

@@ -33,7 +33,7 @@ _HOST = re.compile(r"(?:(?P<user>[\w.][\w.-]*)@)?(?P<guest>\w[\w.-]*)(?::(?P<por
 
 
 @dataclass(frozen=True)
-class Layout:
+class Assignment:
     """How a plan is to be carried out."""
 
     cells: tuple[Cell, ...]
@@ -74,7 +74,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     return tuple(hosts)
 
 
-def emit(form: Form, layout: Layout) -> dict[str, str]:
+def emit(form: Form, layout: Assignment) -> dict[str, str]:
     """The files of a plan, by their paths in its directory."""
     files = {CELLS: "".join(f"{cell.to_line()}\n" for cell in layout.cells)}
     if form == "jsonl":
@@ -140,7 +140,7 @@ def title(cell: Cell) -> str:
     return f"{words}, repetition {cell.repeat + 1}" if cell.repeat else words
 
 
-def _words(layout: Layout) -> dict[str, Any]:
+def _words(layout: Assignment) -> dict[str, Any]:
     hosts = counted(len(layout.hosts), "host")
     which = "every one" if layout.each else "one"
     spread = f"each on {which} of {hosts}" if layout.hosts else ""
@@ -159,7 +159,7 @@ def _words(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _tmt(layout: Layout) -> Iterator[tuple[str, str]]:
+def _tmt(layout: Assignment) -> Iterator[tuple[str, str]]:
     yield ".fmf/version", "1\n"
     cells = [{"id": cell.id, "title": title(cell)} for cell in layout.cells]
     yield "tests.fmf", _fill("tests.fmf", {"cells": cells, "timeout_s": layout.timeout_s})

@@ -30,7 +30,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Damaged:
+class UnreadRecord:
     """A record that cannot be read."""
 
     path: str
@@ -44,11 +44,11 @@ class Found:
     records: tuple[Record, ...]
     ratios: Mapping[Key, Mapping[tuple[str, str], Estimate]]
     """By record, then by row and variant."""
-    damaged: tuple[Damaged, ...]
+    damaged: tuple[UnreadRecord, ...]
 
 
 @dataclass(frozen=True)
-class Machine:
+class MergedMachine:
     """One of the machines, under a letter for the table."""
 
     letter: str
@@ -109,11 +109,11 @@ class Missing:
 class Merge:
     """What `ream merge` says."""
 
-    machines: tuple[Machine, ...]
+    machines: tuple[MergedMachine, ...]
     rows: tuple[MergedRow, ...]
     notes: tuple[str, ...]
     """What differs between records that are pooled all the same."""
-    damaged: tuple[Damaged, ...]
+    damaged: tuple[UnreadRecord, ...]
     missing: tuple[Missing, ...]
     planned: int | None
     """Cells of the plan; None: no plan was given."""
@@ -148,13 +148,13 @@ def read_records(directories: Sequence[Path]) -> Found:
     """
     records: dict[Key, Record] = {}
     ratios: dict[Key, Mapping[tuple[str, str], Estimate]] = {}
-    damaged: list[Damaged] = []
+    damaged: list[UnreadRecord] = []
     for path in _places(directories):
         try:
             record = Record.load(str(path), path.parent)
             found = ratios_of(record)
         except ReamError as cause:
-            damaged.append(Damaged(str(path), str(cause)))
+            damaged.append(UnreadRecord(str(path), str(cause)))
             continue
         # Fetched twice it is the same record.
         records.setdefault(_key(record), record)
@@ -205,13 +205,13 @@ def _places(directories: Sequence[Path]) -> Iterator[Path]:
                 yield path.parent
 
 
-def _machines(records: Iterable[Record]) -> tuple[Machine, ...]:
+def _machines(records: Iterable[Record]) -> tuple[MergedMachine, ...]:
     """In the order of their keys, so that the same records give the same letters."""
     by_key: dict[str, list[Record]] = {}
     for record in records:
         by_key.setdefault(machine_key(record), []).append(record)
     return tuple(
-        Machine(
+        MergedMachine(
             letter=_letter(number),
             key=key,
             line=machine_line(by_key[key][0]),

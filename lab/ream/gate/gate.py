@@ -19,7 +19,7 @@ from ream.errors import BadUsage
 from ream.experiment import is_copy
 from ream.history.ratios import Place, ratios_of, units
 from ream.measure import across
-from ream.measure.across import Change
+from ream.measure.across import RatioChange
 from ream.measure.statistics import Estimate, t_quantile
 from ream.record.parts import machine_line, rows_of, run_id
 from ream.record.record import Record
@@ -34,7 +34,7 @@ _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
 
 @dataclass(frozen=True)
-class Case:
+class JudgedRow:
     """One row and variant: by what its ratio to `before` has changed, and the word on it."""
 
     row: str
@@ -44,7 +44,7 @@ class Case:
     reason: str
     now: Estimate | None = None
     base: Estimate | None = None
-    change: Change | None = None
+    change: RatioChange | None = None
     chance: float = 0.0
     """How often it would fail though nothing had changed, with the spread that it has."""
 
@@ -63,7 +63,7 @@ class Gate:
     stage: str
     machine: str
     limit_pct: float
-    cases: tuple[Case, ...]
+    cases: tuple[JudgedRow, ...]
     unlike: tuple[Difference, ...]
     """In what the baseline (a) and the run (b) differ."""
 
@@ -156,15 +156,15 @@ def _case(
     ours: Mapping[Place, Estimate],
     theirs: Mapping[Place, Estimate],
     limit_pct: float,
-) -> Case:
+) -> JudgedRow:
     row, variant = place
     now, base = ours.get(place), theirs.get(place)
     if now is None or base is None:
         where = "this run" if now is None else "the baseline"
-        return Case(row, variant, unit, "skip", f"not in {where}", now=now, base=base)
+        return JudgedRow(row, variant, unit, "skip", f"not in {where}", now=now, base=base)
     change = across.change(now, base)
     word, reason = judge(change, limit_pct)
-    return Case(
+    return JudgedRow(
         row,
         variant,
         unit,
@@ -177,14 +177,14 @@ def _case(
     )
 
 
-def _lost(place: Place, unit: str, base: Estimate, row: Mapping[str, Any]) -> Case:
+def _lost(place: Place, unit: str, base: Estimate, row: Mapping[str, Any]) -> JudgedRow:
     """What this run was to measure, as the baseline did, and has not: that is no pass."""
     reason = row.get("skipped") or "it has no such variant"
     said = f"not measured in this run: {reason}"
-    return Case(*place, unit=unit, word="inconclusive", reason=said, base=base)
+    return JudgedRow(*place, unit=unit, word="inconclusive", reason=said, base=base)
 
 
-def judge(change: Change, limit_pct: float) -> tuple[Word, str]:
+def judge(change: RatioChange, limit_pct: float) -> tuple[Word, str]:
     """The word on a change of a ratio, lower being better, and why."""
     limit = 1 + limit_pct / 100
     by = percent(change.ratio)
@@ -202,17 +202,17 @@ def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.3g} %"
 
 
-def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Iterator[Case]:
+def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Iterator[JudgedRow]:
     """Rows of which neither run has a ratio, named all the same: nothing vanishes from a gate."""
     having = set(having)
     rows = rows_of(baseline) | rows_of(now)
     for name, row in rows.items():
         if name not in having:
             reason = row.get("skipped") or "no ratio to before in either run"
-            yield Case(name, "-", str(row.get("unit")), "skip", str(reason))
+            yield JudgedRow(name, "-", str(row.get("unit")), "skip", str(reason))
 
 
-def _chance(change: Change, limit_pct: float) -> float:
+def _chance(change: RatioChange, limit_pct: float) -> float:
     """How often a case of this spread fails though nothing has changed."""
     if change.low is None or change.high is None or change.degrees is None:
         return 0.0

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ream.gate.gate import Case, Gate, Word, percent
+from ream.gate.gate import Gate, JudgedRow, Word, percent
 from ream.history.comparison import estimate_object, rounded
 from ream.record.record import SCHEMA
 from ream.report import case, junit, ktap
@@ -140,7 +140,7 @@ def to_junit(gate: Gate) -> str:
     )
 
 
-def _case(one: Case) -> case.Case:
+def _case(one: JudgedRow) -> case.Case:
     """As CI systems know it: they have no word for inconclusive, so it is skipped, with why."""
     reason = f"inconclusive: {one.reason}" if one.word == "inconclusive" else one.reason
     return case.Case(
@@ -152,7 +152,7 @@ def _case(one: Case) -> case.Case:
     )
 
 
-def _numbers(one: Case) -> Iterator[tuple[str, Scalar]]:
+def _numbers(one: JudgedRow) -> Iterator[tuple[str, Scalar]]:
     for name, estimate in (("run", one.now), ("baseline", one.base)):
         if estimate is not None:
             yield f"{name}_ratio", f"{estimate.ratio:.5g}"

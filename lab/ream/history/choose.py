@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ream.errors import BadUsage, CannotRunHere
-from ream.history.entry import Entry, started
+from ream.history.entry import HistoryEntry, started
 from ream.record.identity import machine_id
 
 THIS = "this"
@@ -29,7 +29,7 @@ class Choice:
     variant: str | None = None
     row: str | None = None
 
-    def takes(self, entry: Entry) -> bool:
+    def takes(self, entry: HistoryEntry) -> bool:
         return (
             self.experiment in (None, entry.experiment)
             and self.stage in (None, entry.stage)
@@ -38,7 +38,7 @@ class Choice:
             and bool(self.rows(entry) or (self.row is None and self.variant is None))
         )
 
-    def rows(self, entry: Entry) -> tuple[str, ...]:
+    def rows(self, entry: HistoryEntry) -> tuple[str, ...]:
         """Those of a run's rows that are meant."""
         return tuple(
             name
@@ -46,14 +46,16 @@ class Choice:
             if self.row in (None, name) and (self.variant is None or self.variant in row.variants)
         )
 
-    def _is_recent(self, entry: Entry) -> bool:
+    def _is_recent(self, entry: HistoryEntry) -> bool:
         if self.since is None:
             return True
         began = started(entry.run)
         return began is not None and began >= self.since
 
 
-def chosen(entries: Iterable[Entry], choice: Choice, limit: int | None = None) -> list[Entry]:
+def chosen(
+    entries: Iterable[HistoryEntry], choice: Choice, limit: int | None = None
+) -> list[HistoryEntry]:
     """Those that are meant, in their order; limit: no more than so many of the first."""
     found = [entry for entry in entries if choice.takes(entry)]
     return found if limit is None else found[:limit]

@@ -31,7 +31,7 @@ class OfRun:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedLine:
     """One row and variant over all runs that have it."""
 
     row: str
@@ -66,7 +66,7 @@ class Compared:
     machines: Mapping[str, str]
     """By key, each machine in a few words."""
     unlike: tuple[Unlike, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedLine, ...]
     missing: Mapping[str, tuple[str, ...]]
     """By run, rows that others have and it has not."""
 
@@ -103,7 +103,9 @@ def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
     )
 
 
-def _lines(records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]) -> Iterator[Line]:
+def _lines(
+    records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]
+) -> Iterator[ComparedLine]:
     places = dict.fromkeys(place for its in ratios for place in its)
     unit = {row: its for record in reversed(records) for row, its in units(record).items()}
     for row, variant in places:
@@ -115,7 +117,7 @@ def _lines(records: Sequence[Record], ratios: Sequence[Mapping[Place, Estimate]]
         yield _line((row, variant), unit.get(row, "ns"), having)
 
 
-def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) -> Line:
+def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) -> ComparedLine:
     row, variant = place
     estimates = [estimate for _, estimate in having]
     records = [record for record, _ in having]
@@ -125,7 +127,7 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
     other_code = pool.why_not_pooled(records, variant)
     why_not = other_code or pool.unknown_machine(records)
     several = not other_code and len(estimates) >= LEAST
-    return Line(
+    return ComparedLine(
         row=row,
         variant=variant,
         unit=unit,
@@ -138,7 +140,7 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
     )
 
 
-def _judged(lines: Iterable[Line]) -> Iterator[Line]:
+def _judged(lines: Iterable[ComparedLine]) -> Iterator[ComparedLine]:
     """Whether runs differ, with as many lines as there are: one in twenty would by chance."""
     lines = tuple(lines)
     stand = iter(outstanding([line.chance for line in lines if line.chance is not None]))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ream.counted import counted
-from ream.history.compare import Compared, Line
+from ream.history.compare import Compared, ComparedLine
 from ream.measure.statistics import Estimate
 from ream.record.record import SCHEMA
 from ream.report.case import plain
@@ -60,7 +60,7 @@ def _in_short(compared: Compared, differing: int) -> str:
     )
 
 
-def _line(line: Line, compared: Compared) -> Iterator[str]:
+def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
     # A tag tells runs apart in as few columns as it can.
     each = [f"[{compared.runs.index(one.run) + 1}] {_interval(one.estimate)}" for one in line.runs]
     if line.pooled is not None and len(line.runs) > 1:
@@ -119,7 +119,7 @@ def to_object(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _line_object(line: Line) -> dict[str, Any]:
+def _line_object(line: ComparedLine) -> dict[str, Any]:
     return {
         "row": line.row,
         "variant": line.variant,

@@ -53,7 +53,7 @@ class Headline(Value):
     nr_rows: int
 
 
-class Entry(Value):
+class HistoryEntry(Value):
     run: str
     experiment: str
     stage: str
@@ -104,7 +104,7 @@ class Damaged(Value):
 class Listed(Value):
     """What the history keeps of a directory: an entry, or why there is none."""
 
-    entry: Entry | None = None
+    entry: HistoryEntry | None = None
     damaged: Damaged | None = None
 
 
@@ -184,9 +184,9 @@ def _missing_texts(path: Path) -> list[str]:
     return [name for name in _MADE_AGAIN if not place_of(path / name).is_file()]
 
 
-def _entry(record: Record) -> Entry:
+def _entry(record: Record) -> HistoryEntry:
     summary = Summary.from_object(record.run, source=str(record.path / RUN))
-    return Entry(
+    return HistoryEntry(
         run=record.path.name,
         experiment=summary.experiment,
         stage=summary.stage,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.history.entry import Damaged, Entry, Listed, Stamp, read, stamps, started
+from ream.history.entry import Damaged, HistoryEntry, Listed, Stamp, read, stamps, started
 from ream.paths import cache_dir
 
 VERSION = 1
@@ -40,7 +40,7 @@ _EMPTY = (
 class History:
     """What a directory of records holds: entries and damaged ones, each newest first."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[HistoryEntry, ...]
     damaged: tuple[Damaged, ...]
 
 

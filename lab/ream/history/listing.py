@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.history.choose import Choice
-from ream.history.entry import Damaged, Entry, started
+from ream.history.entry import Damaged, HistoryEntry, started
 from ream.record.packed import place_of
 from ream.record.record import (
     CONSOLES,
@@ -33,7 +33,7 @@ MOST_NAMED = 4
 FILES = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, CONSOLES, SUMS)
 
 
-def listing(entries: Iterable[Entry], choice: Choice) -> Iterator[str]:
+def listing(entries: Iterable[HistoryEntry], choice: Choice) -> Iterator[str]:
     """Two lines for each run: its id, which begins with its time, and what it found."""
     for entry in entries:
         yield entry.run
@@ -46,7 +46,7 @@ def listing(entries: Iterable[Entry], choice: Choice) -> Iterator[str]:
         )
 
 
-def _words(entry: Entry, choice: Choice) -> Iterator[str]:
+def _words(entry: HistoryEntry, choice: Choice) -> Iterator[str]:
     rows = choice.rows(entry)
     yield _number(len(rows), "row")
     yield _headline(entry, choice)
@@ -58,7 +58,7 @@ def _words(entry: Entry, choice: Choice) -> Iterator[str]:
         yield f"DAMAGED: {entry.fault}"
 
 
-def _headline(entry: Entry, choice: Choice) -> str:
+def _headline(entry: HistoryEntry, choice: Choice) -> str:
     found = [
         f"{one.variant} {fit(one.ratio, RATIO_COLUMNS, DIGITS)}"
         + (f" ({one.unit})" if one.unit != "ns" else "")
@@ -76,7 +76,7 @@ def damaged_lines(damaged: Iterable[Damaged]) -> Iterator[str]:
         yield f"    DAMAGED: {one.fault}"
 
 
-def entry_object(entry: Entry, choice: Choice, runs: Path) -> dict[str, Any]:
+def entry_object(entry: HistoryEntry, choice: Choice, runs: Path) -> dict[str, Any]:
     """What `--json` says of a run; docs/format.md has the fields."""
     began = started(entry.run)
     rows = choice.rows(entry)
@@ -104,7 +104,7 @@ def entry_object(entry: Entry, choice: Choice, runs: Path) -> dict[str, Any]:
     }
 
 
-def _row_object(entry: Entry, name: str, choice: Choice) -> dict[str, Any]:
+def _row_object(entry: HistoryEntry, name: str, choice: Choice) -> dict[str, Any]:
     row = entry.rows[name]
     return {
         "unit": row.unit,
@@ -118,7 +118,7 @@ def _row_object(entry: Entry, name: str, choice: Choice) -> dict[str, Any]:
 
 
 def history_object(
-    entries: Sequence[Entry],
+    entries: Sequence[HistoryEntry],
     damaged: Iterable[Damaged],
     interrupted: Iterable[Mapping[str, Any]],
     *,
@@ -141,7 +141,7 @@ def files_of(path: Path) -> dict[str, str]:
     return {name: str(place) for name, place in places.items() if place.exists()}
 
 
-def alike(entries: Iterable[Entry], entry: Entry) -> list[Entry]:
+def alike(entries: Iterable[HistoryEntry], entry: HistoryEntry) -> list[HistoryEntry]:
     """Other runs of the same experiment, at the same stage, on the same machine."""
     return [
         other

@@ -27,14 +27,14 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Line:
+class SampleLine:
     """One line of samples.jsonl: the sample, and the keys of its stage beside it."""
 
     sample: Sample
     extra: Mapping[str, Any]
 
 
-def lines(record: Record) -> Iterator[Line]:
+def lines(record: Record) -> Iterator[SampleLine]:
     """A record's samples in the order taken.
 
     Raises ReamError naming the first that is none, and at the end if there are not as many of a
@@ -49,7 +49,7 @@ def lines(record: Record) -> Iterator[Line]:
             if sample.role == "variant":
                 seen[sample.row, sample.subject] += 1
             fields = json.loads(text).items()
-            yield Line(sample, {key: value for key, value in fields if key not in OWN})
+            yield SampleLine(sample, {key: value for key, value in fields if key not in OWN})
     except OSError as cause:
         raise ReamError(f"{path}: {cause.strerror}") from cause
     for place, number in _numbers(record).items():

@@ -14,7 +14,7 @@ from typing import Any
 from ream.errors import ReamError
 from ream.experiment.registry import revived
 from ream.folders import TABLES
-from ream.history.ratios import Line, folder_of, lines, ratios_of
+from ream.history.ratios import SampleLine, folder_of, lines, ratios_of
 from ream.measure import statistics
 from ream.published import load_tables
 from ream.record.parts import part, rows_of
@@ -37,7 +37,7 @@ _WORDS = ("limited_by", "found_live")
 
 
 @dataclass(frozen=True)
-class Difference:
+class FieldDifference:
     """A field of run.json that is not what the samples give."""
 
     path: str
@@ -78,7 +78,7 @@ def recompute(record: Record) -> Recomputed:
     return Recomputed(other_version=f"{RUN}: {found[0]}{rest}")
 
 
-def _differences(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
+def _differences(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldDifference]:
     if SUMMED not in record.receipt:  # of a ream that did not keep what it was made of
         return _of_parts(record, taken)
     made = json.loads(json.dumps(_summary(record, taken).to_object()))
@@ -86,7 +86,7 @@ def _differences(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
     return compared({**anonymous(record.run), **words}, anonymous(made))
 
 
-def _summary(record: Record, taken: Sequence[Line]) -> Summary:
+def _summary(record: Record, taken: Sequence[SampleLine]) -> Summary:
     """What this version says of the record's samples.
 
     Raises what reading plan.json and receipt.json raises, ValueError among others.
@@ -109,7 +109,7 @@ def _summary(record: Record, taken: Sequence[Line]) -> Summary:
     )
 
 
-def compared(stored: object, computed: object, path: str = "") -> Iterator[Difference]:
+def compared(stored: object, computed: object, path: str = "") -> Iterator[FieldDifference]:
     """Every field, down to the last number, in which two objects of JSON differ."""
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
         for name in {**stored, **computed}:
@@ -119,7 +119,7 @@ def compared(stored: object, computed: object, path: str = "") -> Iterator[Diffe
         for number, (old, new) in enumerate(zip(stored, computed, strict=True)):
             yield from compared(old, new, f"{path}[{_name(new, number)}]")
     elif stored != computed or type(stored) is not type(computed):
-        yield Difference(path, _short(stored), _short(computed))
+        yield FieldDifference(path, _short(stored), _short(computed))
 
 
 def _name(value: object, number: int) -> str:
@@ -132,7 +132,7 @@ def _short(value: object) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
-def _of_parts(record: Record, taken: Sequence[Line]) -> Iterator[Difference]:
+def _of_parts(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldDifference]:
     """What can be made of samples alone: the medians, numbers and ratios of every variant."""
     ratios = ratios_of(record)
     for row, its in rows_of(record).items():

@@ -50,7 +50,7 @@ _FIELD_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Difference:
+class ObjectDifference:
     """What one object has that another has not, by name."""
 
     changed: tuple[str, ...] = ()
@@ -64,21 +64,21 @@ class Difference:
         return any((self.changed, self.added, self.removed, self.data))
 
 
-def differences(theirs: Path, ours: Path) -> Difference:
+def differences(theirs: Path, ours: Path) -> ObjectDifference:
     """What `ours` differs from `theirs` by, of two objects for the same architecture.
 
     Raises ReamError if one is no object that objdump reads. What is said to differ may mean the
     same; what is said to be the same is.
     """
     if theirs.read_bytes() == ours.read_bytes():
-        return Difference()
+        return ObjectDifference()
     before, after = contents(theirs), contents(ours)
     functions = [
         {name: its for name, its in one.items() if name.startswith("f ")} for one in (before, after)
     ]
     data = [{n: its for n, its in one.items() if n.startswith("d ")} for one in (before, after)]
     changed = (n for n, its in functions[0].items() if n in functions[1] and functions[1][n] != its)
-    return Difference(
+    return ObjectDifference(
         changed=_names(changed),
         added=_names(functions[1].keys() - functions[0].keys()),
         removed=_names(functions[0].keys() - functions[1].keys()),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from ream.mail.text import Line, place_of
+from ream.mail.text import MailLine, place_of
 from ream.values import Scalar
 
 _MAKER = r"(?:Intel|AMD|Arm|ARM|Ampere|IBM|Apple|Qualcomm|NVIDIA|Fujitsu)\b"
@@ -31,7 +31,7 @@ _FAR = 200
 """Lines above a table that may be about its machine."""
 
 
-def machine(lines: Sequence[Line], first: int) -> Mapping[str, Scalar]:
+def machine(lines: Sequence[MailLine], first: int) -> Mapping[str, Scalar]:
     """machine, and cpus where it says them: the nearest above line number `first`, or nothing."""
     for paragraph in _paragraphs_above(lines, first):
         if (told := _told(paragraph)) is not None:
@@ -39,17 +39,17 @@ def machine(lines: Sequence[Line], first: int) -> Mapping[str, Scalar]:
     return {}
 
 
-def says_same(lines: Sequence[Line], first: int) -> bool:
+def says_same(lines: Sequence[MailLine], first: int) -> bool:
     """Whether these words refer to a machine that is named elsewhere: in what they quote."""
     return any(_SAME.search(" ".join(one)) for one in _paragraphs_above(lines, first))
 
 
-def _paragraphs_above(lines: Sequence[Line], first: int) -> Iterator[list[str]]:
+def _paragraphs_above(lines: Sequence[MailLine], first: int) -> Iterator[list[str]]:
     """From the last one up."""
     paragraph: list[str] = []
     end = place_of(lines, first)
     for line in chain(
-        (lines[place] for place in range(end - 1, max(0, end - _FAR) - 1, -1)), (Line(0, ""),)
+        (lines[place] for place in range(end - 1, max(0, end - _FAR) - 1, -1)), (MailLine(0, ""),)
     ):
         if line.text:
             paragraph.append(line.text)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ream.errors import BadUsage
 from ream.mail.layout import Parsed, distinct, places
-from ream.mail.text import NUMBER, Line, cells, number
+from ream.mail.text import NUMBER, MailLine, cells, number
 from ream.published import TableRow
 
 _SIZE = re.compile(rf"({NUMBER}) ?(K|KB|KiB|M|MB|MiB)", re.IGNORECASE)
@@ -25,11 +25,11 @@ _FEW = 8
 """Lines above the head that may say which call was timed."""
 
 
-def folio_starts(lines: Sequence[Line]) -> Sequence[int]:
+def folio_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     return places(lines, lambda line: _is_folio_head(cells(line)))
 
 
-def read_by_folio(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_by_folio(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """A line for each folio size: before, after, and the change in per cent."""
     rows, understood = [], {lines[start].number}
     for line in lines[start + 1 : end]:
@@ -55,7 +55,7 @@ def read_by_folio(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     )
 
 
-def _paragraph_above(lines: Sequence[Line]) -> str:
+def _paragraph_above(lines: Sequence[MailLine]) -> str:
     blocks = "\n".join(line.text for line in lines).strip().split("\n\n")
     return blocks[-1]
 
@@ -84,7 +84,7 @@ def _folio_row(parts: Sequence[str]) -> TableRow | None:
     return TableRow(params={"folio_kib": int(kib)}, values=told)
 
 
-def channels_starts(lines: Sequence[Line]) -> Sequence[int]:
+def channels_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     """Its two grids are one table: the second one's head names the channels."""
     starts: list[int] = []
     has_channels = False
@@ -101,13 +101,13 @@ def channels_starts(lines: Sequence[Line]) -> Sequence[int]:
     ]
 
 
-def _with_base(lines: Sequence[Line], head: int, above: int) -> int:
+def _with_base(lines: Sequence[MailLine], head: int, above: int) -> int:
     """Where the text that names the kernel before stands, a few lines above the head; or there."""
     near = range(head - 1, max(above, head - _FEW - 1), -1)
     return next((place for place in near if _BASELINE.search(lines[place].text)), head)
 
 
-def read_by_channels(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_by_channels(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """Two grids with the same sizes of folios: the kernel before, and one line per channels."""
     sizes: tuple[str, ...] = ()
     facts: dict[str, str] = {}

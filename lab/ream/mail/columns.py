@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ream.mail.layout import Parsed, distinct, places
-from ream.mail.text import NUMBER, Line, number
+from ream.mail.text import NUMBER, MailLine, number
 from ream.published import AS_NAMED, TableRow
 from ream.values import Scalar
 
@@ -25,11 +25,11 @@ _FEW = 8
 """Lines above the head that may be about its machine."""
 
 
-def threads_starts(lines: Sequence[Line]) -> Sequence[int]:
+def threads_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     return places(lines, lambda line: _THREADS_HEAD.fullmatch(line.text) is not None)
 
 
-def read_by_threads(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_by_threads(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """Boot and deferred initialisation by threads; a mail has such a table for each machine."""
     above = _above(lines[max(0, start - _FEW) : start])
     rows, understood = [], {lines[start].number, *(line.number for line in above)}
@@ -63,7 +63,7 @@ def _threads_row(found: re.Match[str]) -> TableRow:
     )
 
 
-def _above(lines: Sequence[Line]) -> list[Line]:
+def _above(lines: Sequence[MailLine]) -> list[MailLine]:
     """The last lines before a head, without the rows of the table before them."""
     last_row = max(
         (n for n, line in enumerate(lines) if _THREADS_ROW.fullmatch(line.text)), default=-1
@@ -100,11 +100,11 @@ _MODE = re.compile(r"(?:[0-9]{1,3} )?((?:busy-)?(?:baseline|dma)) (.+)")
 _LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations", "idle_pct", "user_pct")
 
 
-def mode_starts(lines: Sequence[Line]) -> Sequence[int]:
+def mode_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     return places(lines, lambda line: bool(_columns(line.text)))
 
 
-def read_by_mode(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_by_mode(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """A line for each mode, a column for each quantity; a dash where there was none."""
     names = _columns(lines[start].text)
     rows, understood = [], {lines[start].number}

@@ -7,7 +7,7 @@ from functools import cache
 
 from ream.errors import BadUsage
 from ream.folders import file_of, names
-from ream.mail.text import Line
+from ream.mail.text import MailLine
 from ream.published import TableRow
 from ream.values import Scalar, read_toml
 
@@ -34,14 +34,14 @@ class Parsed:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableFamily:
     """One family of printed tables."""
 
     name: str
     looks_like: str
-    starts: Callable[[Sequence[Line]], Sequence[int]]
+    starts: Callable[[Sequence[MailLine]], Sequence[int]]
     """Where in these lines its tables begin."""
-    read: Callable[[Sequence[Line], int, int], Parsed | None]
+    read: Callable[[Sequence[MailLine], int, int], Parsed | None]
     """The table that begins at the first place and ends before the second.
 
     None: this is not its table. Raises BadUsage if it is, but is damaged."""
@@ -58,7 +58,7 @@ def _named() -> tuple[tuple[str, Sequence[str]], ...]:
     return tuple((name, read_toml(file_of(name)).get("layouts", ())) for name in names())
 
 
-def places(lines: Sequence[Line], is_head: Callable[[Line], bool]) -> tuple[int, ...]:
+def places(lines: Sequence[MailLine], is_head: Callable[[MailLine], bool]) -> tuple[int, ...]:
     """Of the lines that are heads of tables."""
     return tuple(place for place, line in enumerate(lines) if is_head(line))
 

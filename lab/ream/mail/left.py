@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ream.mail.prose import sentences
-from ream.mail.text import NUMBER, Line
+from ream.mail.text import NUMBER, MailLine
 
 LONGEST_LINE = 70
 """Characters of a line worth repeating to who pasted it."""
@@ -44,12 +44,12 @@ class Left:
         return self.said
 
 
-def quoted(line: Line) -> str:
+def quoted(line: MailLine) -> str:
     text = line.text if len(line.text) <= LONGEST_LINE else line.text[:LONGEST_LINE] + "..."
     return f"line {line.number}: {text!r}"
 
 
-def unread(lines: Sequence[Line], taken: frozenset[int]) -> Iterator[Left]:
+def unread(lines: Sequence[MailLine], taken: frozenset[int]) -> Iterator[Left]:
     """Of one mail: what looks like rows of a table, and the sentences that compare."""
     text = [line for line in _without_patches(lines) if line.number not in taken]
     rows = [line for line in text if _is_row(line.text)]
@@ -62,14 +62,14 @@ def unread(lines: Sequence[Line], taken: frozenset[int]) -> Iterator[Left]:
             yield Left(line.number, f"{quoted(line)}{more}: {NO_LAYOUT}")
     by_number = {line.number: line for line in text}
     kept = [line if line.number in by_number and line.number not in numbers
-            else Line(line.number, "") for line in lines]  # fmt: skip
+            else MailLine(line.number, "") for line in lines]  # fmt: skip
     for sentence in sentences(kept):
         if sentence.is_result:
             first = min(sentence.lines)
-            yield Left(first, f"{quoted(Line(first, sentence.text))}: {BY_HAND}", by_hand=True)
+            yield Left(first, f"{quoted(MailLine(first, sentence.text))}: {BY_HAND}", by_hand=True)
 
 
-def _block_end(rows: Sequence[Line], place: int) -> int:
+def _block_end(rows: Sequence[MailLine], place: int) -> int:
     last = rows[place].number
     for line in rows[place + 1 :]:
         if line.number - last > 1:
@@ -88,7 +88,7 @@ def _is_row(text: str) -> bool:
     return figures >= _LEAST_FIGURES and 2 * figures >= len(parts)
 
 
-def _without_patches(lines: Sequence[Line]) -> Iterator[Line]:
+def _without_patches(lines: Sequence[MailLine]) -> Iterator[MailLine]:
     """The lines that are not a patch's, which has numbers, too."""
     inside = blank = False
     for line in lines:

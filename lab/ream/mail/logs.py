@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ream.errors import BadUsage
 from ream.mail.layout import Parsed
-from ream.mail.text import NUMBER, Line, number
+from ream.mail.text import NUMBER, MailLine, number
 from ream.published import TableRow
 from ream.values import Scalar
 
@@ -39,7 +39,7 @@ class _Pairs:
     def __init__(self) -> None:
         self._values: dict[_Key, dict[str, int | float]] = {}
 
-    def add(self, params: Mapping[str, Scalar], variant: str, value: str, line: Line) -> None:
+    def add(self, params: Mapping[str, Scalar], variant: str, value: str, line: MailLine) -> None:
         """Raises BadUsage if there is such a number already."""
         told = self._values.setdefault(tuple(params.items()), {})
         if variant in told:
@@ -64,7 +64,7 @@ class _Pairs:
         return None
 
 
-def binding_starts(lines: Sequence[Line]) -> Sequence[int]:
+def binding_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     """A second table begins where a device, or a base without a device, comes again."""
     starts: list[int] = []
     devices, after = set[str](), False
@@ -87,7 +87,7 @@ def binding_starts(lines: Sequence[Line]) -> Sequence[int]:
     return starts
 
 
-def read_bindings(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_bindings(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """First binding and rebinds, of the base and of the series, for each of two devices."""
     pairs, understood = _Pairs(), set[int]()
     variant = config = base = None
@@ -126,13 +126,13 @@ def read_bindings(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
     )
 
 
-def _variant(line: Line) -> str | None:
+def _variant(line: MailLine) -> str | None:
     if _WITHOUT.fullmatch(line.text):
         return "before"
     return "published" if _WITH.fullmatch(line.text) else None
 
 
-def boot_starts(lines: Sequence[Line]) -> Sequence[int]:
+def boot_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     """A second log begins where the same kernel comes again."""
     starts: list[int] = []
     seen = set[str]()
@@ -148,7 +148,7 @@ def boot_starts(lines: Sequence[Line]) -> Sequence[int]:
     return starts
 
 
-def read_boot_log(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_boot_log(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """What the kernel printed of each node, without the series and with it."""
     pairs, understood, variant = _Pairs(), set[int](), None
     for line in lines[start:end]:

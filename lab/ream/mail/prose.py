@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ream.mail.layout import Parsed
-from ream.mail.text import NUMBER, Line, number
+from ream.mail.text import NUMBER, MailLine, number
 from ream.published import RATIO_UNIT, TableRow
 
 PRIVATE = "about 3% worse ... ZONE_DEVICE_PRIVATE ... memremap_pages() ... 64GB memremaps"
@@ -39,10 +39,10 @@ class Sentence:
         return bool(_AMOUNT.search(self.text) and _COMPARED.search(self.text))
 
 
-def sentences(lines: Sequence[Line]) -> Iterator[Sentence]:
+def sentences(lines: Sequence[MailLine]) -> Iterator[Sentence]:
     """Of every paragraph."""
-    paragraph: list[Line] = []
-    for line in (*lines, Line(0, "")):
+    paragraph: list[MailLine] = []
+    for line in (*lines, MailLine(0, "")):
         if line.text:
             paragraph.append(line)
             continue
@@ -50,7 +50,7 @@ def sentences(lines: Sequence[Line]) -> Iterator[Sentence]:
         paragraph = []
 
 
-def _of_paragraph(paragraph: Sequence[Line]) -> Iterator[Sentence]:
+def _of_paragraph(paragraph: Sequence[MailLine]) -> Iterator[Sentence]:
     parts: list[str] = []
     numbers: list[int] = []
     for line in paragraph:
@@ -64,7 +64,7 @@ def _of_paragraph(paragraph: Sequence[Line]) -> Iterator[Sentence]:
         yield Sentence(" ".join(parts), frozenset(numbers))
 
 
-def private_starts(lines: Sequence[Line]) -> Sequence[int]:
+def private_starts(lines: Sequence[MailLine]) -> Sequence[int]:
     numbers = [min(one.lines) for one in sentences(lines) if _is_private(one)]
     return [next(n for n, line in enumerate(lines) if line.number == number) for number in numbers]
 
@@ -73,7 +73,7 @@ def _is_private(sentence: Sentence) -> bool:
     return "ZONE_DEVICE_PRIVATE" in sentence.text and _WORSE.search(sentence.text) is not None
 
 
-def read_private(lines: Sequence[Line], start: int, end: int) -> Parsed | None:
+def read_private(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
     """A whole memremap_pages() of private memory, so many per cent slower with the series."""
     sentence = next((one for one in sentences(lines[start:]) if _is_private(one)), None)
     near = " ".join(line.text for line in lines[start:end])

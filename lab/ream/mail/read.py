@@ -12,21 +12,21 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.folders import default
 from ream.mail import about, bars, columns, logs, prose
-from ream.mail.layout import Layout, Parsed
+from ream.mail.layout import Parsed, TableFamily
 from ream.mail.left import Left, quoted, unread
-from ream.mail.text import Line, lines_of, place_of
-from ream.mail.thread import Source, sources_of
+from ream.mail.text import MailLine, lines_of, place_of
+from ream.mail.thread import MailSource, sources_of
 from ream.published import Table
 from ream.values import faults
 
 LAYOUTS = (
-    Layout("bindings", logs.BINDINGS, logs.binding_starts, logs.read_bindings),
-    Layout("private", prose.PRIVATE, prose.private_starts, prose.read_private),
-    Layout("threads", columns.THREADS, columns.threads_starts, columns.read_by_threads),
-    Layout("boot-log", logs.BOOT_LOG, logs.boot_starts, logs.read_boot_log),
-    Layout("folio-size", bars.FOLIO_KIB, bars.folio_starts, bars.read_by_folio),
-    Layout("channels", bars.CHANNELS, bars.channels_starts, bars.read_by_channels),
-    Layout("modes", columns.MODES, columns.mode_starts, columns.read_by_mode),
+    TableFamily("bindings", logs.BINDINGS, logs.binding_starts, logs.read_bindings),
+    TableFamily("private", prose.PRIVATE, prose.private_starts, prose.read_private),
+    TableFamily("threads", columns.THREADS, columns.threads_starts, columns.read_by_threads),
+    TableFamily("boot-log", logs.BOOT_LOG, logs.boot_starts, logs.read_boot_log),
+    TableFamily("folio-size", bars.FOLIO_KIB, bars.folio_starts, bars.read_by_folio),
+    TableFamily("channels", bars.CHANNELS, bars.channels_starts, bars.read_by_channels),
+    TableFamily("modes", columns.MODES, columns.mode_starts, columns.read_by_mode),
 )
 """Every layout that is known; experiments name theirs."""
 
@@ -58,9 +58,9 @@ class Imported:
 
 @dataclass(frozen=True)
 class _One:
-    layout: Layout
+    layout: TableFamily
     parsed: Parsed
-    source: Source
+    source: MailSource
 
     @property
     def first(self) -> int:
@@ -96,7 +96,7 @@ def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
     return Imported(tuple(_named(reading.tables, facts)), tuple(sorted(left, key=left.__getitem__)))
 
 
-def _read(source: Source, reading: _Reading) -> None:
+def _read(source: MailSource, reading: _Reading) -> None:
     """Add the tables of one mail: of two that share a line, the larger; a damaged one is named."""
     candidates, damaged = _candidates(source)
     taken, named = set[int](), set[int]()
@@ -123,10 +123,10 @@ def _read(source: Source, reading: _Reading) -> None:
     reading.others += unread(source.lines, frozenset(taken | named))
 
 
-def _candidates(source: Source) -> tuple[list[_One], list[tuple[Sequence[Line], str]]]:
+def _candidates(source: MailSource) -> tuple[list[_One], list[tuple[Sequence[MailLine], str]]]:
     """What each layout takes for a table of its own, and the lines of those that are damaged."""
     found: list[_One] = []
-    damaged: list[tuple[Sequence[Line], str]] = []
+    damaged: list[tuple[Sequence[MailLine], str]] = []
     for layout in LAYOUTS:
         for start, end in pairwise([*layout.starts(source.lines), len(source.lines)]):
             try:
@@ -139,11 +139,11 @@ def _candidates(source: Source) -> tuple[list[_One], list[tuple[Sequence[Line], 
     return found, damaged
 
 
-def _fault(head: Line, said: str) -> Left:
+def _fault(head: MailLine, said: str) -> Left:
     return Left(head.number, said if said.startswith("line ") else f"{quoted(head)}: {said}")
 
 
-def _paragraph(lines: Sequence[Line], first: int, last: int, taken: set[int]) -> set[int]:
+def _paragraph(lines: Sequence[MailLine], first: int, last: int, taken: set[int]) -> set[int]:
     """The lines of a damaged table, as far as they can be told: to a blank one after its last."""
     found: set[int] = set()
     for place in range(place_of(lines, first), len(lines)):
@@ -154,7 +154,7 @@ def _paragraph(lines: Sequence[Line], first: int, last: int, taken: set[int]) ->
     return found
 
 
-def _left_out(lines: Sequence[Line], one: _One, taken: frozenset[int]) -> str | None:
+def _left_out(lines: Sequence[MailLine], one: _One, taken: frozenset[int]) -> str | None:
     """Why the table is not whole: a line that may be its own, but was not understood.
 
     Text around a table is nobody's business; what stands between its lines, or follows the last
@@ -215,7 +215,7 @@ def _only_of(experiment: str | None, reading: _Reading) -> None:
             raise BadUsage(f"--experiment {experiment}: {said}")
 
 
-def _nothing(lines: Sequence[Line], sources: Sequence[Source], reading: _Reading) -> str:
+def _nothing(lines: Sequence[MailLine], sources: Sequence[MailSource], reading: _Reading) -> str:
     """What to say of a text without a table: all that is in it and could be one."""
     told = [line for line in lines if line.text]
     if not told:

@@ -42,7 +42,7 @@ _TRAILER = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*-by: .+|(?:Cc|Fixes|Link|Closes):
 
 
 @dataclass(frozen=True)
-class Line:
+class MailLine:
     """One line that is no rule: where it was, and its words without quote marks."""
 
     number: int
@@ -72,7 +72,7 @@ class Line:
         return _DATA.search(self.text) is not None
 
 
-def lines_of(mail: bytes) -> tuple[Line, ...]:
+def lines_of(mail: bytes) -> tuple[MailLine, ...]:
     """All lines but rules; quote marks at their beginning are gone, as no layout needs a bar there.
 
     Raises BadUsage if it is longer than any mail with a table.
@@ -91,7 +91,7 @@ def lines_of(mail: bytes) -> tuple[Line, ...]:
             continue
         indent = len(marks) - len(marks.rstrip())
         plain = " ".join(_PLUS_MINUS.sub("±", plain).split())
-        found.append(Line(number, plain, marks.count(">"), indent))
+        found.append(MailLine(number, plain, marks.count(">"), indent))
     return tuple(found)
 
 
@@ -119,12 +119,12 @@ def _body(mail: bytes) -> str | None:
         return None
 
 
-def place_of(lines: Sequence[Line], number: int) -> int:
+def place_of(lines: Sequence[MailLine], number: int) -> int:
     """Where the line of that number is, or would be; a file's lines are in its order."""
     return bisect_left(lines, number, key=lambda line: line.number)
 
 
-def cells(line: Line) -> tuple[str, ...]:
+def cells(line: MailLine) -> tuple[str, ...]:
     """What stands between bars; a bar at the end begins no cell."""
     parts = [part.strip() for part in line.text.split("|")]
     while parts and not parts[-1]:

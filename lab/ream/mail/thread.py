@@ -9,7 +9,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.utils import parsedate_to_datetime
 
-from ream.mail.text import Line
+from ream.mail.text import MailLine
 
 _HEADER = re.compile(r"([A-Za-z][A-Za-z-]{1,30}) ?:(?: (.*))?")
 _KNOWN = {"from": "from", "author": "from", "subject": "subject", "date": "date",
@@ -58,22 +58,22 @@ _LINK = re.compile(
 
 
 @dataclass
-class Source:
+class MailSource:
     """One mail, or what a mail quotes of another one."""
 
     facts: dict[str, str] = field(default_factory=dict)
     """title, author, date, message_id and commit, where the text says them."""
     quoted: bool = False
-    lines: list[Line] = field(default_factory=list)
+    lines: list[MailLine] = field(default_factory=list)
     parent: str | None = None
     """Message id of what it answers."""
     known: bool = False
     """Whether a header or an attribution is of it: what it quotes is then somebody else's."""
-    quotes: list["Source"] = field(default_factory=list)
+    quotes: list["MailSource"] = field(default_factory=list)
     """What it says that it quotes."""
 
 
-def sources_of(lines: Sequence[Line]) -> tuple[Source, ...]:
+def sources_of(lines: Sequence[MailLine]) -> tuple[MailSource, ...]:
     """Every line with the one who wrote it; a blank line is where other lines stood between."""
     thread = _Thread(lines)
     place = 0
@@ -84,9 +84,9 @@ def sources_of(lines: Sequence[Line]) -> tuple[Source, ...]:
 
 
 class _Thread:
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[MailLine]) -> None:
         self._lines = lines
-        page = Source()
+        page = MailSource()
         if (first := next((line for line in lines if line.text), None)) is not None:
             page.facts |= _title_in(first)
         self.found = [page]
@@ -104,7 +104,7 @@ class _Thread:
             end = place + 1
         source = self._writer(line.depth)
         if source is not self._last and source.lines:
-            source.lines.append(Line(line.number, ""))
+            source.lines.append(MailLine(line.number, ""))
         source.lines += self._lines[place:end]
         self._last = source
         return end
@@ -123,7 +123,7 @@ class _Thread:
         above = next((one for one in self._lines[max(0, place - 1) : place]), None)
         if "title" not in facts and above is not None:
             facts |= _title_in(above)
-        source = Source(facts, parent=_message_id(headers.get("in-reply-to", "")), known=True)
+        source = MailSource(facts, parent=_message_id(headers.get("in-reply-to", "")), known=True)
         self._levels = {level: one for level, one in self._levels.items() if level < depth}
         self._levels[depth] = source
         self.found.append(source)
@@ -141,7 +141,7 @@ class _Thread:
             if "title" in by.facts:
                 facts["title"] = _REPLY.sub("", by.facts["title"], count=1)
             facts["message_id"] = by.parent
-        source = Source(facts, quoted=True, known=True)
+        source = MailSource(facts, quoted=True, known=True)
         by.quotes.append(source)
         if len(by.quotes) > 1:  # which of them it answers is not said
             for one in by.quotes:
@@ -150,19 +150,19 @@ class _Thread:
         self._levels[depth + 1] = source
         self.found.append(source)
 
-    def _writer(self, depth: int) -> Source:
+    def _writer(self, depth: int) -> MailSource:
         """Whose a line of that depth is; a mail's own words are never those that it quotes."""
         level = max((level for level in self._levels if level <= depth), default=0)
         source = self._levels[level]
         if level == depth or not source.known:
             return source
-        unknown = Source(quoted=True, known=True)
+        unknown = MailSource(quoted=True, known=True)
         self._levels[depth] = unknown
         self.found.append(unknown)
         return unknown
 
 
-def _headers_at(lines: Sequence[Line], place: int) -> tuple[int, dict[str, str]]:
+def _headers_at(lines: Sequence[MailLine], place: int) -> tuple[int, dict[str, str]]:
     """What a run of header lines says, by known name, and where it ends; nothing if it is none."""
     told: dict[str, str] = {}
     first, end, name = lines[place], place, None
@@ -196,7 +196,7 @@ def _facts(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in said() if value}
 
 
-def _title_in(line: Line) -> dict[str, str]:
+def _title_in(line: MailLine) -> dict[str, str]:
     found = _TITLE.fullmatch(line.text)
     return {"title": found[1]} if found is not None else {}
 
@@ -247,7 +247,7 @@ def _calendar(parts: Mapping[str, str]) -> date | None:
         return None
 
 
-def _attribution(lines: Sequence[Line], place: int) -> tuple[str | None, str] | None:
+def _attribution(lines: Sequence[MailLine], place: int) -> tuple[str | None, str] | None:
     """Who is quoted below, and when they wrote: "On ..., X wrote:", over up to three lines."""
     line = lines[place]
     if not line.text:
@@ -268,7 +268,7 @@ def _attribution(lines: Sequence[Line], place: int) -> tuple[str | None, str] | 
     return None
 
 
-def _is_quoted_next(lines: Sequence[Line], place: int) -> bool:
+def _is_quoted_next(lines: Sequence[MailLine], place: int) -> bool:
     after = next((line for line in lines[place + 1 :] if line.text), None)
     return after is not None and after.depth > lines[place].depth
 
@@ -283,7 +283,7 @@ def _when_and_who(told: str) -> tuple[str, str | None]:
     return "", None
 
 
-def _commit_page(page: Source) -> None:
+def _commit_page(page: MailSource) -> None:
     """A page that shows a commit has no header lines: its first lines and its trailers say it."""
     if "author" in page.facts:
         return

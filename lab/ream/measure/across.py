@@ -24,7 +24,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True)
-class Change:
+class RatioChange:
     """How a ratio has changed: now/base, with its 95 % interval; None where there is none."""
 
     ratio: float
@@ -66,7 +66,7 @@ def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
     return found
 
 
-def change(now: Estimate, base: Estimate) -> Change:
+def change(now: Estimate, base: Estimate) -> RatioChange:
     """By what factor a ratio has changed: the means of the log ratios of both runs' launches.
 
     The interval is Welch's, which does not ask for as many launches or as much spread in both;
@@ -76,20 +76,20 @@ def change(now: Estimate, base: Estimate) -> Change:
     ratio = now.ratio / base.ratio
     if now.exact and base.exact:
         if now.low and now.high and base.low and base.high:
-            return Change(ratio, now.low / base.high, now.high / base.low)
-        return Change(ratio, None, None)
+            return RatioChange(ratio, now.low / base.high, now.high / base.low)
+        return RatioChange(ratio, None, None)
     ours, theirs = _logs(now), _logs(base)
     if min(len(ours), len(theirs)) < LEAST_LAUNCHES:
-        return Change(ratio, None, None)
+        return RatioChange(ratio, None, None)
     errors = [statistics.variance(logs) / len(logs) for logs in (ours, theirs)]
     if sum(errors) <= 0:
-        return Change(ratio, ratio, ratio)
+        return RatioChange(ratio, ratio, ratio)
     degrees = sum(errors) ** 2 / sum(
         error**2 / (len(logs) - 1) for error, logs in zip(errors, (ours, theirs), strict=True)
     )
     half = t_quantile(degrees) * math.sqrt(sum(errors))
     middle = statistics.fmean(ours) - statistics.fmean(theirs)
-    return Change(math.exp(middle), math.exp(middle - half), math.exp(middle + half), degrees)
+    return RatioChange(math.exp(middle), math.exp(middle - half), math.exp(middle + half), degrees)
 
 
 def chance_of_alike(estimates: Iterable[Estimate]) -> float | None:

@@ -30,7 +30,7 @@ class Stable:
         return self.max_launches or MOST_TIMES * planned
 
 
-class Ratio(Protocol):
+class HasRatio(Protocol):
     """What is asked of a variant's result."""
 
     @property
@@ -41,7 +41,7 @@ class Ratio(Protocol):
     def high(self) -> float | None: ...
 
 
-def half_width_pct(result: Ratio) -> float | None:
+def half_width_pct(result: HasRatio) -> float | None:
     """How far the interval reaches from the ratio, at its wider side; None if there is none."""
     if not result.ratio or not result.low or result.high is None:
         return None
@@ -62,7 +62,7 @@ class Wide:
         return f"{self.row} ({self.variant}: {self.half_width_pct:.1f} %)"
 
 
-def too_wide(results: Iterable[tuple[str, str, Ratio]], within_pct: float) -> Iterator[Wide]:
+def too_wide(results: Iterable[tuple[str, str, HasRatio]], within_pct: float) -> Iterator[Wide]:
     """Of (row, variant, result): what is not stable, the widest of each row."""
     worst: dict[str, Wide] = {}
     for row, variant, result in results:

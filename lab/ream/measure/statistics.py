@@ -54,7 +54,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LaunchSpread:
     """What launches differ by, each with its own layout of code and data."""
 
     p_value: float
@@ -221,7 +221,7 @@ def effects(
     return {test: stand[test] and tests[test][1] if test in tests else None for test in found}
 
 
-def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Layout | None:
+def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> LaunchSpread | None:
     """Whether launches differ by more than their rounds explain: one-way analysis of variance.
 
     Of the paired log ratios subject/to, as `paired_ratio` has them; None unless two launches and
@@ -241,9 +241,9 @@ def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Layo
         abs(log - statistics.median(rounds)) for rounds in launches for log in rounds
     )
     if left == 0:
-        return Layout(p_value=0.0 if explained > 0 else 1.0, within=math.exp(typical))
+        return LaunchSpread(p_value=0.0 if explained > 0 else 1.0, within=math.exp(typical))
     p = float(special().fdtrc(between, within, explained / left))
-    return Layout(p_value=p, within=math.exp(typical))
+    return LaunchSpread(p_value=p, within=math.exp(typical))
 
 
 def matters(estimate: Estimate, floor: Estimate | None) -> bool:

@@ -85,7 +85,7 @@ class DeviceRange:
 
 
 @dataclass(frozen=True)
-class Place:
+class MapPlace:
     """Addresses that descriptors hold: of the map and of the pagemap; and what memory held."""
 
     map: int
@@ -184,11 +184,11 @@ def is_periodic(device: DeviceRange) -> bool:
     return device.order == 0 and device.skip_pages == 0
 
 
-def _poisoned(nr_bytes: int, place: Place) -> NDArray[np.uint8]:
+def _poisoned(nr_bytes: int, place: MapPlace) -> NDArray[np.uint8]:
     return np.full(nr_bytes // 8, place.poison, "<u8").view(np.uint8)
 
 
-def map_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
+def map_chunks(device: DeviceRange, facts: Facts, place: MapPlace) -> Iterator[NDArray[np.uint8]]:
     """The map's bytes in address order: first what is skipped, then every compound.
 
     Chunks may be the same array again, so they are only read, and before the next is asked for.
@@ -201,7 +201,9 @@ def map_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDAr
         place = replace(place, map=place.map + part.nr_pages * size)
 
 
-def compound_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator[NDArray[np.uint8]]:
+def compound_chunks(
+    device: DeviceRange, facts: Facts, place: MapPlace
+) -> Iterator[NDArray[np.uint8]]:
     """The map's bytes in address order, from the first page that is not skipped on.
 
     device: one of its parts().
@@ -232,7 +234,7 @@ def compound_chunks(device: DeviceRange, facts: Facts, place: Place) -> Iterator
         left -= octets.size
 
 
-def write_map(device: DeviceRange, facts: Facts, place: Place, to: IO[bytes]) -> int:
+def write_map(device: DeviceRange, facts: Facts, place: MapPlace, to: IO[bytes]) -> int:
     """Write the predicted map; return its bytes (one chunk, if it is periodic)."""
     chunks = map_chunks(device, facts, place)
     if is_periodic(device):
@@ -240,7 +242,9 @@ def write_map(device: DeviceRange, facts: Facts, place: Place, to: IO[bytes]) ->
     return sum(to.write(chunk.data) for chunk in chunks)
 
 
-def altmap_pages_of(device: DeviceRange, facts: Facts, place: Place, reserve: int) -> NDArray[Any]:
+def altmap_pages_of(
+    device: DeviceRange, facts: Facts, place: MapPlace, reserve: int
+) -> NDArray[Any]:
     """Descriptors of the pages that hold the map itself, from `reserve` to skip_pages.
 
     Plain pages that nobody may use, each list head linked to itself; the first `reserve` ones,
@@ -267,7 +271,7 @@ class Bytes(Protocol):
 
 
 def first_difference(
-    image: Bytes, device: DeviceRange, facts: Facts, place: Place, *, reserve: int = 0
+    image: Bytes, device: DeviceRange, facts: Facts, place: MapPlace, *, reserve: int = 0
 ) -> int | None:
     """The first byte of a map, from its first descriptor on, that is not as predicted; or None.
 

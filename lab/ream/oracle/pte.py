@@ -189,7 +189,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PteLayout:
     """How a last-level entry of one architecture, of one page size, names its page.
 
     word_bits: of an entry. page_shift: log2 of the page's bytes. source: where 6.12 names it.
@@ -269,7 +269,7 @@ class Layout:
         return entry
 
 
-class _Inverted(Layout):
+class _Inverted(PteLayout):
     """x86-64: a PFN that must not be used is stored complemented, out of reach of speculation.
 
     Source: arch/x86/include/asm/pgtable-invert.h (the L1 terminal fault).
@@ -291,7 +291,7 @@ class _Inverted(Layout):
         return entry ^ self.pfn_mask if by and not by & PRESENT else entry
 
 
-class _BornYoung(Layout):
+class _BornYoung(PteLayout):
     """s390: a new entry is young, and one that is young and may be read is valid.
 
     Source: mk_pte_phys(), pte_mkyoung() in arch/s390/include/asm/pgtable.h.
@@ -306,7 +306,7 @@ class _BornYoung(Layout):
         return entry & ~self.INVALID if entry & self.READ else entry
 
 
-class _Napot(Layout):
+class _Napot(PteLayout):
     """riscv: an entry of a group is of naturally aligned pages, sized by the PFN's lowest 1.
 
     Source: the Svnapot extension; pte_napot() in arch/riscv/include/asm/pgtable.h.
@@ -325,8 +325,8 @@ class _Napot(Layout):
 X86_64 = _Inverted(
     "x86_64", 64, 12, (Piece(0, 40, 12),), "arch/x86/include/asm/pgtable_types.h: PTE_PFN_MASK"
 )
-ARM = Layout("arm", 32, 12, (Piece(0, 20, 12),), "arch/arm/include/asm/pgtable-2level.h")
-ARM_LPAE = Layout(
+ARM = PteLayout("arm", 32, 12, (Piece(0, 20, 12),), "arch/arm/include/asm/pgtable-2level.h")
+ARM_LPAE = PteLayout(
     "arm-lpae",
     *(64, 12, (Piece(0, 28, 12),)),
     "arch/arm/include/asm/pgtable-3level-hwdef.h: PHYS_MASK_SHIFT",
@@ -334,18 +334,18 @@ ARM_LPAE = Layout(
 
 _ARM64 = "arch/arm64/include/asm/pgtable-hwdef.h: PTE_ADDR_LOW, PTE_ADDR_HIGH"
 _ABOVE_48 = 3 << 48
-ARM64_4K = Layout("arm64-4k", 64, 12, (Piece(0, 36, 12),), _ARM64, reserved=_ABOVE_48)
-ARM64_16K = Layout("arm64-16k", 64, 14, (Piece(0, 34, 14),), _ARM64, reserved=_ABOVE_48)
+ARM64_4K = PteLayout("arm64-4k", 64, 12, (Piece(0, 36, 12),), _ARM64, reserved=_ABOVE_48)
+ARM64_16K = PteLayout("arm64-16k", 64, 14, (Piece(0, 34, 14),), _ARM64, reserved=_ABOVE_48)
 # FEAT_LPA: address bits [51:48] go where a 64K page's own low bits would be.
-ARM64_64K_LPA = Layout(
+ARM64_64K_LPA = PteLayout(
     "arm64-64k-lpa",
     *(64, 16, (Piece(0, 32, 16), Piece(32, 4, 12))),
     _ARM64,
     copies=(Piece(32, 2, 48),),
 )
 # FEAT_LPA2 (TCR_EL1.DS): address bits [51:50] go where the shareability was.
-ARM64_4K_LPA2 = Layout("arm64-4k-lpa2", 64, 12, (Piece(0, 38, 12), Piece(38, 2, 8)), _ARM64)
-ARM64_16K_LPA2 = Layout("arm64-16k-lpa2", 64, 14, (Piece(0, 36, 14), Piece(36, 2, 8)), _ARM64)
+ARM64_4K_LPA2 = PteLayout("arm64-4k-lpa2", 64, 12, (Piece(0, 38, 12), Piece(38, 2, 8)), _ARM64)
+ARM64_16K_LPA2 = PteLayout("arm64-16k-lpa2", 64, 14, (Piece(0, 36, 14), Piece(36, 2, 8)), _ARM64)
 
 RISCV64 = _Napot(
     "riscv64",
@@ -356,10 +356,10 @@ RISCV64 = _Napot(
 
 _BOOK3S64 = "arch/powerpc/include/asm/book3s/64/pgtable.h: PTE_RPN_MASK, _PAGE_PTE"
 _PAGE_PTE = 1 << 62
-BOOK3S64_4K = Layout(
+BOOK3S64_4K = PteLayout(
     "book3s64-4k", 64, 12, (Piece(0, 41, 12),), _BOOK3S64, stored="big", always=_PAGE_PTE
 )
-BOOK3S64_64K = Layout(
+BOOK3S64_64K = PteLayout(
     "book3s64-64k", 64, 16, (Piece(0, 37, 16),), _BOOK3S64, stored="big", always=_PAGE_PTE
 )
 S390X = _BornYoung(
@@ -371,11 +371,13 @@ S390X = _BornYoung(
 )
 
 _SPARC64 = "arch/sparc/include/asm/pgtable_64.h: _PAGE_PADDR_4U, _PAGE_PADDR_4V"
-SPARC64_SUN4U = Layout("sparc64-sun4u", 64, 13, (Piece(0, 30, 13),), _SPARC64, stored="big")
-SPARC64_SUN4V = Layout("sparc64-sun4v", 64, 13, (Piece(0, 43, 13),), _SPARC64, stored="big")
-NIOS2 = Layout("nios2", 32, 12, (Piece(0, 20, 0),), "arch/nios2/include/asm/pgtable.h: pte_pfn()")
+SPARC64_SUN4U = PteLayout("sparc64-sun4u", 64, 13, (Piece(0, 30, 13),), _SPARC64, stored="big")
+SPARC64_SUN4V = PteLayout("sparc64-sun4v", 64, 13, (Piece(0, 43, 13),), _SPARC64, stored="big")
+NIOS2 = PteLayout(
+    "nios2", 32, 12, (Piece(0, 20, 0),), "arch/nios2/include/asm/pgtable.h: pte_pfn()"
+)
 
-LAYOUTS: tuple[Layout, ...] = (
+LAYOUTS: tuple[PteLayout, ...] = (
     *(X86_64, ARM, ARM_LPAE),
     *(ARM64_4K, ARM64_16K, ARM64_64K_LPA, ARM64_4K_LPA2, ARM64_16K_LPA2),
     *(RISCV64, BOOK3S64_4K, BOOK3S64_64K, S390X, SPARC64_SUN4U, SPARC64_SUN4V, NIOS2),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ream.errors import ReamError
 from ream.record.machine import Snapshot, boost_of, conditions, take_snapshot, text_of, whole
-from ream.settings import JOURNAL, Journal, chosen, state_dir
+from ream.settings import JOURNAL, SettingsJournal, chosen, state_dir
 from ream.values import Value
 
 SETTINGS = {
@@ -177,7 +177,7 @@ def settings_now(root: Path, journal: Path | None = None) -> dict[str, str | Non
 def _ours(journal: Path) -> dict[str, tuple[str, str]]:
     """By path, the old value and the new one of what ream has changed at this moment."""
     with suppress(ReamError):
-        if (told := Journal.load(journal)) is not None:
+        if (told := SettingsJournal.load(journal)) is not None:
             return {entry.path: (entry.old, entry.new) for entry in told.entries}
     return {}
 

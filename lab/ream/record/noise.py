@@ -37,7 +37,7 @@ NICEST = 19
 """The thread waits for a CPU that nobody else wants, rather than taking one from a sample."""
 
 
-class Change(Value):
+class ForeignChange(Value):
     """A setting that somebody else changed while we measured."""
 
     t_s: float
@@ -76,7 +76,7 @@ class Noise(Value):
     """Times that a CPU slowed itself down for heat, during the run."""
     numa_balancing: str | None
     """At the start."""
-    changes: Tuple[Change] = ()
+    changes: Tuple[ForeignChange] = ()
     wall_jump_s: float = 0.0
     """The furthest that the wall clock went from the monotonic one."""
     slept_s: float = 0.0
@@ -278,9 +278,9 @@ def _bursts(shares_pct: Sequence[float]) -> int | None:
     return sum(share > BURST_PCT for share in shares_pct) if shares_pct else None
 
 
-def _changes(moments: Sequence[Moment]) -> Iterator[Change]:
+def _changes(moments: Sequence[Moment]) -> Iterator[ForeignChange]:
     for early, late in pairwise(moments):
         for name in (*SETTINGS, BOOST):
             old, new = getattr(early, name), getattr(late, name)
             if old != new:
-                yield Change(t_s=late.t_s, setting=name, old=old, new=new)
+                yield ForeignChange(t_s=late.t_s, setting=name, old=old, new=new)

@@ -85,7 +85,7 @@ class SeriesEntry(Value):
         )
 
 
-class Kernel(Value):
+class BuiltKernel(Value):
     """What was built, from what, with what."""
 
     tree: str
@@ -114,7 +114,7 @@ class GuestKind(Value):
         return f"{how}, {counted(self.cpus, 'CPU')}"
 
 
-class Guest(Value):
+class GuestFacts(Value):
     """What ran the kernels of the vm stage."""
 
     qemu: str
@@ -178,14 +178,14 @@ class Settings(Value):
 class Receipt(Value):
     machine: Machine
     conditions: Conditions
-    kernel: Kernel
+    kernel: BuiltKernel
     ream: Ream
     settings: Settings
     benchmark: str | None = None
     """Digest of the sources that measure; numbers of another one are of another benchmark."""
     summary_id: str | None = None
     """Digest of the sources and tables that made run.json of the samples."""
-    guest: Guest | None = None
+    guest: GuestFacts | None = None
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Which object each timed function came from: the native stage's own."""
     stubs: Sealed[str, Any] = Field(default={}, validate_default=True)

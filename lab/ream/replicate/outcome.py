@@ -33,7 +33,7 @@ _STAGE_RANK: Mapping[str, int] = {"vm": 3, "native": 2, "live": 1}
 
 
 @dataclass(frozen=True)
-class Source:
+class JudgedRecord:
     """A record as a replication reads it."""
 
     summary: Summary
@@ -88,7 +88,7 @@ class Line:
     claim: Claim
     verdict: Verdict | None
     """None: the line is only what others are compared with."""
-    source: Source | None = None
+    source: JudgedRecord | None = None
     row: RowResult | None = None
     differs: tuple[str, ...] = ()
     would_try: str | None = None
@@ -181,7 +181,7 @@ class Replication:
     """Of the records; with no record, the one this is said on."""
 
     @cached_property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[JudgedRecord, ...]:
         """The records that lines are from, in order of time."""
         used = {line.source.name: line.source for line in self.lines if line.source is not None}
         return tuple(used[name] for name in sorted(used))
@@ -249,7 +249,7 @@ def totals(replications: Iterable[Replication]) -> Totals:
     )
 
 
-def one_machine(sources: Sequence[Source]) -> None:
+def one_machine(sources: Sequence[JudgedRecord]) -> None:
     """Raise BadUsage if records are of several machines: a verdict is about one."""
     seen: dict[tuple[str | None, str | None, int], str] = {}
     for source in sources:
@@ -265,7 +265,7 @@ def one_machine(sources: Sequence[Source]) -> None:
 
 def replicate_all(
     tables: Iterable[Table],
-    sources: Sequence[Source],
+    sources: Sequence[JudgedRecord],
     experiments: Sequence[Experiment],
     machine: Machine,
     *,
@@ -294,7 +294,7 @@ def replicate_all(
 
 def replicate(
     table: Table,
-    sources: Iterable[Source],
+    sources: Iterable[JudgedRecord],
     experiments: Iterable[Experiment],
     machine: Machine,
     *,
@@ -342,7 +342,7 @@ def _not_run(line: Line, why: Untried) -> Line:
     return replace(line, verdict=not_run(reason), would_try=why.row)
 
 
-def _no_kvm(sources: Iterable[Source]) -> Mapping[Stage, str]:
+def _no_kvm(sources: Iterable[JudgedRecord]) -> Mapping[Stage, str]:
     """What the records themselves say the vm stage lacks, if all of its guests were emulated."""
     guests = [one for one in sources if one.guest is not None]
     if not guests or any(not one.emulated for one in guests):
@@ -366,7 +366,7 @@ def _rank(one: Line, claim: Claim) -> tuple[bool, bool, int, str]:
     )
 
 
-def _candidates(table: Table, its: Sequence[Fit], source: Source) -> Iterator[Line]:
+def _candidates(table: Table, its: Sequence[Fit], source: JudgedRecord) -> Iterator[Line]:
     """What each row of a record says about each claim that it measures."""
     every = claims(table)
     for row in source.summary.rows:

@@ -10,7 +10,7 @@ from ream.experiment import Stage
 from ream.paths import cache_dir
 from ream.progress import Reporter
 from ream.record.record import Record
-from ream.replicate.outcome import Source
+from ream.replicate.outcome import JudgedRecord
 from ream.replicate.plan import Planned
 from ream.session.dry_run import plan_text, wrapped
 from ream.session.request import Request
@@ -25,7 +25,7 @@ _TOLD = ("time", "launches", "guest", "not run")
 class Performed:
     """What came of the runs, so far."""
 
-    sources: list[Source] = field(default_factory=list)
+    sources: list[JudgedRecord] = field(default_factory=list)
     absent: dict[tuple[str, Stage], str] = field(default_factory=dict)
     """By experiment and stage, why there is no record."""
     failure: ReamError | None = None
@@ -87,5 +87,5 @@ def perform(
             raise
         else:
             reporter.step(f"record: {outcome.path}")
-            done.sources.append(Source.of(Record.load(outcome.path.name, directory)))
+            done.sources.append(JudgedRecord.of(Record.load(outcome.path.name, directory)))
     return done

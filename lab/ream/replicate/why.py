@@ -20,7 +20,7 @@ _OF_A_LINE = re.compile(
 
 
 @dataclass(frozen=True)
-class Difference:
+class Deviation:
     """One thing that is, or may be, another one there than here."""
 
     what: str
@@ -59,35 +59,35 @@ class Bound:
         return max(1.0, (1 + self.rest) / (of_limit + self.rest))
 
 
-def differences(replication: Replication) -> tuple[Difference, ...]:
+def differences(replication: Replication) -> tuple[Deviation, ...]:
     """The machine, the kernel, the clock and what the experiment says; alike things are left out,
     but where the source does not say.
     """
     return tuple(one for one in _differences(replication) if one.there != one.here)
 
 
-def _differences(replication: Replication) -> Iterator[Difference]:
+def _differences(replication: Replication) -> Iterator[Deviation]:
     table, machine = replication.table, replication.machine
-    yield Difference("machine", table.machine, machine.line())
-    yield Difference("host", _host(table.machine), _host_here(replication))
-    yield Difference("caches", NOT_SAID, _caches(machine))
+    yield Deviation("machine", table.machine, machine.line())
+    yield Deviation("host", _host(table.machine), _host_here(replication))
+    yield Deviation("caches", NOT_SAID, _caches(machine))
     if table.cpus is not None:
-        yield Difference("CPUs", str(table.cpus), str(machine.nr_cpus))
+        yield Deviation("CPUs", str(table.cpus), str(machine.nr_cpus))
     if table.node_gib is not None or _nodes_matter(replication):
         there = NOT_SAID if table.node_gib is None else f"{table.node_gib} GiB a node"
-        yield Difference("memory", there, _sizes(replication))
-    yield Difference("base", table.base or NOT_SAID, _base(replication))
+        yield Deviation("memory", there, _sizes(replication))
+    yield Deviation("base", table.base or NOT_SAID, _base(replication))
     clock = (
         f"{machine.clock_source or 'unknown clock'}, steps of {machine.timer_step_ns} ns or less"
     )
-    yield Difference("timer", _timer(replication), clock)
-    yield Difference("method", f"there: {table.method}", "")
+    yield Deviation("timer", _timer(replication), clock)
+    yield Deviation("method", f"there: {table.method}", "")
     for row in {line.row.row: line.row for line in replication.lines if line.row}.values():
         if row.whole is not None:
-            yield Difference("part", f"{row.row}: {whole_words(row.whole)}", "")
+            yield Deviation("part", f"{row.row}: {whole_words(row.whole)}", "")
     for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
         if not _OURS.match(said) and not _OF_A_LINE.match(said):
-            yield Difference("method", said, "")
+            yield Deviation("method", said, "")
 
 
 def _host(machine: str) -> str:

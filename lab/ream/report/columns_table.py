@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ream.experiment import is_copy
-from ream.experiment.columns import Cell, Numbers, Part, Shown
+from ream.experiment.columns import Numbers, Part, Shown, ShownColumn
 from ream.experiment.registry import columns_of
 from ream.report.contract import Batch, PrintedLine, PrintedTable, Ratio, Result, RowResult, Summary
 from ream.report.numbers import fit, interval, scale_of
@@ -61,7 +61,7 @@ def numbers_there(line: PrintedLine, table: PrintedTable) -> Numbers:
     return {**line.values, **({"nr_huge": table.nr_huge} if table.nr_huge else {})}
 
 
-def ratio_in(result: Result, cell: Cell) -> Ratio | None:
+def ratio_in(result: Result, cell: ShownColumn) -> Ratio | None:
     """The ratio that a cell shows."""
     found = (result.columns or {}).get(cell.ratio or "")
     return found if isinstance(found, Ratio) else None
@@ -100,7 +100,9 @@ def _lines(shown: Shown, summary: Summary) -> Iterator[str]:
             yield from _line(line_name(line), values, cells)
 
 
-def _own(shown: Shown, cells: Sequence[Cell], summary: Summary, *, timed: bool) -> Iterator[str]:
+def _own(
+    shown: Shown, cells: Sequence[ShownColumn], summary: Summary, *, timed: bool
+) -> Iterator[str]:
     for row, its in with_columns(summary):
         heading = f"{row.row}, {row.unit}" if timed else row.row
         for name, result in its.items():
@@ -119,7 +121,7 @@ def _own(shown: Shown, cells: Sequence[Cell], summary: Summary, *, timed: bool) 
 
 
 def _batches(parts: Sequence[Part], summary: Summary) -> Iterator[str]:
-    cells = [Cell(part.head, part.width, digits=1) for part in parts]
+    cells = [ShownColumn(part.head, part.width, digits=1) for part in parts]
     yield from _line("", [cell.head for cell in cells], cells)
     said = None
     for one in summary.batches:
@@ -133,7 +135,7 @@ def _batches(parts: Sequence[Part], summary: Summary) -> Iterator[str]:
 # --- Cells -------------------------------------------------------------------------------
 
 
-def _line(label: str, cells: Sequence[str], columns: Sequence[Cell]) -> Iterator[str]:
+def _line(label: str, cells: Sequence[str], columns: Sequence[ShownColumn]) -> Iterator[str]:
     """One line; a label too long for its column has lines of its own rather than being cut."""
     if len(label) > LABEL - 2:
         yield from textwrap.wrap(
@@ -150,7 +152,7 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, min(WIDTH, width()), break_on_hyphens=False)
 
 
-def _value(cell: Cell, value: float | None, unit: str) -> str:
+def _value(cell: ShownColumn, value: float | None, unit: str) -> str:
     """A time has its unit; of instructions the prefix alone: the row's heading has the word."""
     if value is None:
         return NONE

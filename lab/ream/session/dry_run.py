@@ -12,7 +12,7 @@ from ream.kernel.series import Patch
 from ream.kernel.source import LATEST
 from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_programs
-from ream.session.guests import QEMU_BYTES, Setting, choose_setting, launches_as_run
+from ream.session.guests import QEMU_BYTES, GuestSetting, choose_setting, launches_as_run
 from ream.session.live import live_of
 from ream.session.native import suited_rows
 from ream.session.request import Request
@@ -150,7 +150,7 @@ def _guests(request: Request) -> Iterator[str]:
         yield f"{name:<11} {kind.command}"
 
 
-def _setting(request: Request) -> Setting:
+def _setting(request: Request) -> GuestSetting:
     """As a run would have it; where that cannot be told yet, as it is on most machines."""
     try:
         return choose_setting(request.guest, request.cache)

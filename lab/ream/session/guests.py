@@ -23,15 +23,15 @@ from ream.measure.sample import Sample
 from ream.measure.statistics import SAME
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
 from ream.progress import Reporter
-from ream.record.receipt import Guest, GuestKind
+from ream.record.receipt import GuestFacts, GuestKind
 from ream.report.contract import Unit
 from ream.session.request import GuestOptions, Request
 from ream.stage.accel import ask_kvm, choose_accel
 from ream.stage.bench import config_files
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
-from ream.stage.qemu import HOST_CPU, QEMU, Accel, Machine, qemu_version
-from ream.stage.vm import Kernel, boot_command
+from ream.stage.qemu import HOST_CPU, QEMU, Accel, GuestMachine, qemu_version
+from ream.stage.vm import BootableKernel, boot_command
 from ream.variants import Variant
 
 VM_CONFIG = KERNEL_CONFIG / "vm.config"
@@ -56,7 +56,7 @@ class Load(Protocol):
 
 
 @dataclass(frozen=True)
-class Setting:
+class GuestSetting:
     """What the guests of a run have in common."""
 
     accel: Accel
@@ -75,7 +75,7 @@ class Setting:
         """Memory that the user gave a guest, in one number or by nodes; 0 leaves it to us."""
         return self.options.memory_bytes or sum(node.memory_bytes for node in self.options.nodes)
 
-    def machine(self, load: Load) -> Machine:
+    def machine(self, load: Load) -> GuestMachine:
         """The machine for what it is to do; raises BadUsage if the user's is too small for it."""
         given = self.given_bytes
         if given and given < load.least_bytes:
@@ -90,10 +90,10 @@ class Setting:
         """Of what is measured in such a guest."""
         return "instructions" if self.icount else "ns"
 
-    def machine_of(self, memory_bytes: int) -> Machine:
+    def machine_of(self, memory_bytes: int) -> GuestMachine:
         """The machine as the user wants it, with so much memory."""
         asked = self.options
-        return Machine(
+        return GuestMachine(
             accel=self.accel,
             icount=self.icount,
             cpus=asked.cpus or (1 if self.icount else 2),
@@ -105,7 +105,7 @@ class Setting:
         )
 
 
-def choose_setting(options: GuestOptions, cache: Path) -> Setting:
+def choose_setting(options: GuestOptions, cache: Path) -> GuestSetting:
     """KVM where a guest really boots under it, else TCG counting instructions.
 
     Raises CannotRunHere if what was asked for is not to be had, BadUsage if it cannot be meant.
@@ -119,10 +119,10 @@ def choose_setting(options: GuestOptions, cache: Path) -> Setting:
             f"--cpus {options.cpus}: where instructions are counted there is one CPU; "
             "--no-icount runs more, with times that are only emulated"
         )
-    return Setting(accel, reason, icount, options, cpu)
+    return GuestSetting(accel, reason, icount, options, cpu)
 
 
-def launches_as_run(launches: int, setting: Setting) -> int:
+def launches_as_run(launches: int, setting: GuestSetting) -> int:
     """The number of launches that is worth it."""
     keep = setting.options.full or setting.options.keep_launches
     return ICOUNT_LAUNCHES if setting.icount and not keep else launches
@@ -163,7 +163,7 @@ def build_kernels(
     work: Path,
     reporter: Reporter,
     config: Sequence[str] = (),
-) -> dict[str, tuple[Image, Kernel]]:
+) -> dict[str, tuple[Image, BootableKernel]]:
     """Every variant's kernel, each distinct list of patches once, with what it boots into.
 
     folder: the experiment's. modules: of kernel/modules. config: fragments of kernel/config over
@@ -172,7 +172,7 @@ def build_kernels(
     require(QEMU)
     init = build_init(work, folder)
     variants = tuple(variants)
-    built: dict[object, tuple[Image, Kernel]] = {}
+    built: dict[object, tuple[Image, BootableKernel]] = {}
     found = {}
     # What has fewer patches first: others begin with what that has built, wherever they can.
     for variant in sorted(variants, key=lambda one: len(one.patches)):
@@ -188,7 +188,7 @@ def build_kernels(
             )
             place = work / f"kernel-{len(built)}"
             place.mkdir()
-            built[key] = (image, Kernel(image.bzimage, initramfs(image, init, place)))
+            built[key] = (image, BootableKernel(image.bzimage, initramfs(image, init, place)))
         found[variant.name] = built[key]
     return {variant.name: found[variant.name] for variant in variants}
 
@@ -196,7 +196,7 @@ def build_kernels(
 def prepare(
     request: Request,
     tree: Tree,
-    setting: Setting,
+    setting: GuestSetting,
     *,
     initramfs: MakeInitramfs,
     modules: Sequence[str],
@@ -204,7 +204,7 @@ def prepare(
     reporter: Reporter,
     config: Sequence[str] = (),
     counts_repeat: bool = True,
-) -> tuple[dict[str, tuple[Image, Kernel]], tuple[Launch, ...]]:
+) -> tuple[dict[str, tuple[Image, BootableKernel]], tuple[Launch, ...]]:
     """Every variant's kernel, built, and the launches in which they are booted.
 
     counts_repeat: so that one launch is enough where instructions are counted.
@@ -253,7 +253,7 @@ def consoles(place: Path) -> Iterator[Path]:
         shutil.rmtree(place)
 
 
-def boots_at_once(setting: Setting, touched_bytes: int) -> int:
+def boots_at_once(setting: GuestSetting, touched_bytes: int) -> int:
     """How many guests the host has CPUs and memory for; one where times are taken.
 
     touched_bytes: of each guest's memory, what it will have written.
@@ -271,15 +271,15 @@ def boots_at_once(setting: Setting, touched_bytes: int) -> int:
 
 
 def guest_of(
-    setting: Setting,
-    machines: Mapping[str, Machine],
+    setting: GuestSetting,
+    machines: Mapping[str, GuestMachine],
     commands: Mapping[str, str],
-    kernels: Mapping[str, tuple[Image, Kernel]],
-) -> Guest:
+    kernels: Mapping[str, tuple[Image, BootableKernel]],
+) -> GuestFacts:
     """For the receipt; machines and commands by what the guests are for."""
     some = next(iter(machines.values()))
     kinds = {name: GuestKind(icount=it.icount, cpus=it.cpus) for name, it in machines.items()}
-    return Guest(
+    return GuestFacts(
         qemu=qemu_version(),
         accel=some.accel,
         accel_reason=setting.reason,
@@ -295,18 +295,20 @@ def guest_of(
     )
 
 
-def shown_boot(setting: Setting, machine: Machine, words: Sequence[str], *, archive: str) -> str:
+def shown_boot(
+    setting: GuestSetting, machine: GuestMachine, words: Sequence[str], *, archive: str
+) -> str:
     """QEMU's command line of a boot, for people: files without their directories.
 
     words: for PID 1. archive: what it boots into.
     """
-    kernel = Kernel(Path("bzImage"), Path(archive))
+    kernel = BootableKernel(Path("bzImage"), Path(archive))
     return shlex.join(
         boot_command(machine, kernel, words, append=setting.options.append, work=Path())
     )
 
 
-def config_sha256(kernels: Mapping[str, tuple[Image, Kernel]]) -> str:
+def config_sha256(kernels: Mapping[str, tuple[Image, BootableKernel]]) -> str:
     """Digest of the configuration of the first kernel, which the others share."""
     image = next(iter(kernels.values()))[0]
     return hashlib.sha256(image.config.read_bytes()).hexdigest()

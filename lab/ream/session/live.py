@@ -21,9 +21,9 @@ from ream.progress import Reporter
 from ream.published import Table
 from ream.record.journal import Journal
 from ream.record.machine import Machine, conditions, take_snapshot
-from ream.record.receipt import Kernel
+from ream.record.receipt import BuiltKernel
 from ream.record.record import RecordWriter
-from ream.session.kept import Memory
+from ream.session.replay import Replayed
 from ream.session.request import Measured, Request
 from ream.session.vm import by_reason
 from ream.stage.live import Recall, Step
@@ -106,7 +106,7 @@ def measure_live(
         reporter.step(f"{counted(len(names), 'row')} not run: {reason}")
     start = take_snapshot()
     taken: list[Taken] = []
-    memory = Memory(record.journal)
+    memory = Replayed(record.journal)
     visits = Visits(experiment.launches, request.seed, machine, work, reporter.step, memory.recall)
     with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
         for one in its.taken(rows, visits):
@@ -140,11 +140,11 @@ def rows_left_out(its: Live[Row], rows: Iterable[Row], journal: Journal) -> dict
     return began
 
 
-def running_kernel(machine: Machine) -> Kernel:
+def running_kernel(machine: Machine) -> BuiltKernel:
     """For the receipt: the kernel that was measured, which nobody built for us."""
     version = Path("/proc/version").read_text(encoding="utf-8", errors="replace")
     release = machine.kernel or "unknown"
-    return Kernel(
+    return BuiltKernel(
         tree=f"the running kernel, {release}",
         tree_key=hashlib.sha256(version.encode()).hexdigest(),
         version=release,

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from ream.experiment import Experiment, Stage
 from ream.measure.stable import Stable
 from ream.record.machine import Conditions
-from ream.record.receipt import Guest
+from ream.record.receipt import GuestFacts
 from ream.report.ran import Results
-from ream.stage.qemu import Node
+from ream.stage.qemu import GuestNode
 from ream.values import Scalar
 from ream.variants import Variant
 
@@ -28,7 +28,7 @@ class GuestOptions:
     """Whether the user gave these numbers: then they hold where instructions are counted, too."""
     cpus: int | None = None
     memory_bytes: int | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[GuestNode, ...] = ()
     distances: tuple[tuple[int, int, int], ...] = ()
     append: tuple[str, ...] = ()
     """More words for the kernel."""
@@ -74,7 +74,7 @@ class Measured(Results):
     options: Mapping[str, Scalar | None]
     """What else it was asked with."""
     warnings: tuple[str, ...] = ()
-    guest: Guest | None = None
+    guest: GuestFacts | None = None
     """What ran it, in the vm stage."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator
 
-from ream.settings import JOURNAL, Journal, Say, Setting, sole_door, state_dir
+from ream.settings import JOURNAL, Say, Setting, SettingsJournal, sole_door, state_dir
 
 WAIT_S = 10.0
 """For a run that was killed: it may have gigabytes to give back before it is gone."""
@@ -14,7 +14,7 @@ def plan_restore() -> Iterator[str]:
 
     Raises ReamError if the journal cannot be read.
     """
-    left = Journal.load(state_dir() / JOURNAL)
+    left = SettingsJournal.load(state_dir() / JOURNAL)
     if left is None:
         yield "no run left settings changed"
         return

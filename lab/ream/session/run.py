@@ -18,7 +18,7 @@ from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine, warnings
 from ream.record.noise import Noise, watch
 from ream.record.partial import Interrupted, interrupted, read_plan, run_of
-from ream.record.receipt import Kernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
+from ream.record.receipt import BuiltKernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
 from ream.record.record import (
     CONSOLE_BYTES,
     LEAST_BYTES,
@@ -227,11 +227,11 @@ class Run:
         measure: Measure = measure_vm if request.stage == "vm" else measure_native
         return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
 
-    def kernel(self, measured: Measured) -> Kernel:
+    def kernel(self, measured: Measured) -> BuiltKernel:
         """What kernels were measured."""
         if self.tree is None:
             return running_kernel(self.machine)
-        return Kernel(
+        return BuiltKernel(
             tree=self.tree.label,
             tree_key=self.tree.key,
             version=self.tree.version,

@@ -13,13 +13,13 @@ from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import fetch_tree
 from ream.progress import Reporter
 from ream.record.record import new_run_id
-from ream.session.guests import Setting, build_kernels, choose_setting
+from ream.session.guests import GuestSetting, build_kernels, choose_setting
 from ream.session.request import Request
 from ream.session.vm import guests_of
 from ream.stage.initramfs import build_initramfs, namespace_programs, shell_programs
 from ream.stage.pmem import PMEM_DRIVERS, PMEM_START_BYTES, PMEM_SYSTEM_BYTES, pmem_word
 from ream.stage.qemu import qemu_command
-from ream.stage.vm import Kernel
+from ream.stage.vm import BootableKernel
 
 PMEM = parse_size("16GiB")
 """Of emulated pmem, to make namespaces on with ndctl."""
@@ -71,11 +71,11 @@ def run_shell(request: Request, reporter: Reporter) -> int:
 def shown_shell(request: Request) -> str:
     """QEMU's command line of such a boot, for people: files without their directories."""
     setting = choose_setting(replace(request.guest, icount=False), request.cache)
-    kernel = Kernel(Path("bzImage"), Path("shell.cpio"))
+    kernel = BootableKernel(Path("bzImage"), Path("shell.cpio"))
     return shlex.join(_command(request, setting, _memory_bytes(setting), kernel))
 
 
-def _memory_bytes(setting: Setting) -> int:
+def _memory_bytes(setting: GuestSetting) -> int:
     """Of the guest; raises BadUsage if the user gave it too little."""
     given = setting.given_bytes
     if given and given < PMEM_START_BYTES + PMEM:
@@ -87,7 +87,7 @@ def _memory_bytes(setting: Setting) -> int:
 
 
 def _command(
-    request: Request, setting: Setting, memory_bytes: int, kernel: Kernel
+    request: Request, setting: GuestSetting, memory_bytes: int, kernel: BootableKernel
 ) -> tuple[str, ...]:
     return qemu_command(
         setting.machine_of(memory_bytes),

@@ -25,7 +25,7 @@ MOST_NAMED = 6
 """Rows in one line; the table has all of them."""
 
 
-class Run(Protocol):
+class Repeatable(Protocol):
     """What can be measured again with more launches: what it has done it does not do again."""
 
     @property
@@ -36,7 +36,7 @@ class Run(Protocol):
     def so_far(self, measured: Measured) -> Summary: ...
 
 
-def until_stable(run: Run, work: Path) -> tuple[Measured, str | None]:
+def until_stable(run: Repeatable, work: Path) -> tuple[Measured, str | None]:
     """Measure what was planned and, if it is asked for, more until intervals are narrow enough.
 
     With all that was measured, how it ended; None where the plan was all.

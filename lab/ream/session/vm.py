@@ -16,11 +16,11 @@ from ream.measure.plan import Launch
 from ream.measure.taken import Taken
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
-from ream.record.receipt import Guest
+from ream.record.receipt import GuestFacts
 from ream.record.record import RecordWriter
 from ream.report.contract import Unit
 from ream.session.guests import (
-    Setting,
+    GuestSetting,
     boots_at_once,
     choose_setting,
     config_sha256,
@@ -28,27 +28,27 @@ from ream.session.guests import (
     guest_of,
     prepare,
 )
-from ream.session.kept import kept_boots
 from ream.session.plan import check_guests
+from ream.session.replay import replayed_boots
 from ream.session.request import GuestOptions, Measured, Request
 from ream.stage.boots import Boot
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 from ream.stage.workload import Workload
 
 R = TypeVar("R", bound=Row)
 
-Built = tuple[Image, Kernel]
+Built = tuple[Image, BootableKernel]
 Kernels = Mapping[tuple[str, ...], Mapping[str, Built]]
 """By what their configuration has over the stage's own, then by variant."""
-Choose = Callable[[GuestOptions], Setting]
+Choose = Callable[[GuestOptions], GuestSetting]
 
 
 @dataclass(frozen=True)
 class Kind:
     """Guests that are for the same: their machine, and QEMU's command line for people."""
 
-    machine: Machine
+    machine: GuestMachine
     command: str
 
 
@@ -71,7 +71,7 @@ class Guests(ABC, Generic[R]):
     counts_repeat: ClassVar[bool] = True
     """Whether instructions of two launches are the same, so that one is enough."""
 
-    setting: Setting
+    setting: GuestSetting
     rows: tuple[R, ...]
     """As they are booted."""
     skipped: Mapping[str, str]
@@ -228,7 +228,7 @@ def _measure(
     with reporter.measuring(total) as advance:
         for icount, together in sorted(at_once.items(), reverse=True):
             alike = [boot for boot in boots if boot.machine.icount == icount]
-            for boot, said in kept_boots(
+            for boot, said in replayed_boots(
                 alike, at_once=together, journal=record.journal, reporter=reporter
             ):
                 advance(boot.weight, boot.title)
@@ -240,7 +240,7 @@ def _measure(
                     yield one
 
 
-def _guest(its: Guests[Row], kernels: Kernels) -> Guest:
+def _guest(its: Guests[Row], kernels: Kernels) -> GuestFacts:
     kinds = its.kinds()
     return guest_of(
         its.setting,

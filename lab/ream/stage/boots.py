@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ream.errors import ReamError
 from ream.stage.guest import Guest
-from ream.stage.qemu import Machine
-from ream.stage.vm import Kernel
+from ream.stage.qemu import GuestMachine
+from ream.stage.vm import BootableKernel
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Boot(ABC):
 
     variant: str
     launch: int
-    machine: Machine
-    kernel: Kernel
+    machine: GuestMachine
+    kernel: BootableKernel
     append: tuple[str, ...]
     log: Path
 

@@ -92,7 +92,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """Where an address is in the code."""
 
     frames: tuple[Frame, ...]
@@ -222,7 +222,7 @@ class Code:
         self._maps: dict[Path, tuple[_Piece, ...]] = {}
         self._with_lines: dict[Path, Path | None] = {}
 
-    def at(self, address: int, *, lines: bool = False) -> Place | None:
+    def at(self, address: int, *, lines: bool = False) -> CodePlace | None:
         """Where an address is; None if there is no code. lines: whether to find out the line."""
         piece = _holding(self._pieces(self._program.path), address)
         if piece is None:
@@ -254,23 +254,25 @@ class Code:
             self._maps[linked] = tuple(pieces(map_of(linked).read_text(errors="replace")))
         return self._maps[linked]
 
-    def _ours(self, address: int) -> Place | None:
+    def _ours(self, address: int) -> CodePlace | None:
         """In the program around the kernels, or in a library."""
         found = _addr2line(self._program.path, f"{address:#x}", CHECKOUT)
-        return Place(found) if found else None
+        return CodePlace(found) if found else None
 
-    def _kernels(self, path: Path, section: str, offset: int, *, lines: bool) -> Place | None:
+    def _kernels(self, path: Path, section: str, offset: int, *, lines: bool) -> CodePlace | None:
         held = [its for its in functions(path) if its.section == section and its.start <= offset]
         if not held:
             return None
         last = max(held, key=lambda its: its.start)
         root = _build_of(path)
-        place = Place((Frame(last.name, None),), offset - last.start, str(path.relative_to(root)))
+        place = CodePlace(
+            (Frame(last.name, None),), offset - last.start, str(path.relative_to(root))
+        )
         again = self._compiled_again(path, root) if lines else None
         if again is None:
             return place
         frames = _addr2line(again, f"{offset:#x}", root.parent, "-j", section)
-        return Place(frames, place.offset, place.file) if frames else place
+        return CodePlace(frames, place.offset, place.file) if frames else place
 
     def _compiled_again(self, path: Path, root: Path) -> Path | None:
         if path not in self._with_lines:

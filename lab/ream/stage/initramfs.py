@@ -28,7 +28,7 @@ NOT_DYNAMIC = "not a dynamic executable"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """One file of the guest; source: the host's file with its contents."""
 
     path: PurePosixPath
@@ -85,13 +85,14 @@ def build_initramfs(
     Raises CannotRunHere without ldd, ReamError naming a file that is not there, a library that
     is not found, or what gen_init_cpio objects to.
     """
-    entries = [Entry(PurePosixPath("/init"), init)]
+    entries = [ArchiveEntry(PurePosixPath("/init"), init)]
     entries += [
-        Entry(PurePosixPath(f"/modules/{name}.ko"), path, 0o644) for name, path in modules.items()
+        ArchiveEntry(PurePosixPath(f"/modules/{name}.ko"), path, 0o644)
+        for name, path in modules.items()
     ]
-    entries += [Entry(PurePosixPath(name), path) for name, path in programs.items()]
+    entries += [ArchiveEntry(PurePosixPath(name), path) for name, path in programs.items()]
     for library in sorted({path for program in programs.values() for path in libraries(program)}):
-        entries.append(Entry(PurePosixPath(library), library))
+        entries.append(ArchiveEntry(PurePosixPath(library), library))
     for entry in entries:
         if not entry.source.is_file():
             raise ReamError(f"{entry.source}: no such file, and the guest needs it: {entry.path}")
@@ -112,7 +113,7 @@ def build_initramfs(
     return to
 
 
-def archive_list(entries: Iterable[Entry]) -> tuple[str, ...]:
+def archive_list(entries: Iterable[ArchiveEntry]) -> tuple[str, ...]:
     """The lines for usr/gen_init_cpio; the source of entry n is named n.
 
     Format: usage() in usr/gen_init_cpio.c. Folders come before what is in them: the kernel

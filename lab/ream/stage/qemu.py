@@ -46,7 +46,7 @@ _DISTANCE = re.compile(r"([0-9]{1,3}),([0-9]{1,3})=([0-9]{1,3})")
 
 
 @dataclass(frozen=True)
-class Node:
+class GuestNode:
     """A NUMA node: bytes of memory, 0 for none; its CPUs as "0-1,4", "" for none."""
 
     memory_bytes: int
@@ -58,7 +58,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Machine:
+class GuestMachine:
     """What the guest has. Raises BadUsage naming the option whose value cannot be.
 
     distances: (from node, to node, SLIT distance); pairs not named are 20 apart, and the way
@@ -69,7 +69,7 @@ class Machine:
     icount: bool = False
     cpus: int = 1
     memory_bytes: int = 4 << 30
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[GuestNode, ...] = ()
     distances: tuple[tuple[int, int, int], ...] = ()
     options: tuple[str, ...] = field(default=())
     kvm_cpu: str = HOST_CPU
@@ -136,7 +136,7 @@ class Machine:
             seen.add((source, target))
 
 
-def parse_node(text: str) -> Node:
+def parse_node(text: str) -> GuestNode:
     """`--numa` as virtme-ng has it: "2G,cpus=0-1,cpus=4"; "0" has no memory, no cpus no CPU.
 
     Raises BadUsage naming the text.
@@ -150,7 +150,7 @@ def parse_node(text: str) -> Node:
         cpus.append(value)
     # 0 is no size of anything to measure, but it is one of a node.
     memory_bytes = 0 if re.fullmatch(r"0+[KMGT]?", size, re.IGNORECASE) else _size(text, size)
-    node = Node(memory_bytes, ",".join(cpus))
+    node = GuestNode(memory_bytes, ",".join(cpus))
     node.cpu_ranges()
     return node
 
@@ -188,7 +188,7 @@ def qemu_version() -> str:
 
 
 def qemu_command(
-    machine: Machine,
+    machine: GuestMachine,
     *,
     kernel: Path,
     initramfs: Path | None,
@@ -236,7 +236,7 @@ def _debugger(gdb: Path) -> Iterable[str]:
     yield from ("-gdb", "chardev:gdb")
 
 
-def kernel_command_line(machine: Machine, append: Sequence[str], init: Sequence[str]) -> str:
+def kernel_command_line(machine: GuestMachine, append: Sequence[str], init: Sequence[str]) -> str:
     """The kernel's words, then those of PID 1. Raises BadUsage if one of them holds a space."""
     words = ["console=ttyS0", "ignore_loglevel", "printk.devkmsg=on", "panic=-1", "oops=panic"]
     if machine.icount:
@@ -250,7 +250,7 @@ def kernel_command_line(machine: Machine, append: Sequence[str], init: Sequence[
     return " ".join(words)
 
 
-def _processor(machine: Machine) -> Iterable[str]:
+def _processor(machine: GuestMachine) -> Iterable[str]:
     if machine.accel == "kvm":
         yield from ("-accel", "kvm", "-cpu", machine.kvm_cpu)
     else:
@@ -266,7 +266,7 @@ def _processor(machine: Machine) -> Iterable[str]:
         yield from ("-seed", "1")  # of the randomness that QEMU hands to the kernel
 
 
-def _memory(machine: Machine) -> Iterable[str]:
+def _memory(machine: GuestMachine) -> Iterable[str]:
     """Memory is reserved, not committed: a guest takes from the host what it touches."""
     yield from ("-m", f"{machine.memory_bytes // MIB}M")
     if not machine.nodes:
@@ -289,7 +289,7 @@ def _backend(name: str, nr_bytes: int) -> tuple[str, str]:
     return "-object", f"memory-backend-ram,id={name},size={nr_bytes // MIB}M,reserve=off"
 
 
-def _distances(machine: Machine) -> Iterable[str]:
+def _distances(machine: GuestMachine) -> Iterable[str]:
     """Every pair both ways: QEMU takes a matrix that is whole."""
     given = {(source, target): distance for source, target, distance in machine.distances}
     nodes = range(len(machine.nodes))

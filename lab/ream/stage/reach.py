@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, run
-from ream.kernel.objects import Difference, differences, plain
+from ream.kernel.objects import ObjectDifference, differences, plain
 from ream.kernel.variant import HOME
 from ream.measure.plan import Launch
 from ream.stage.bench import Bench
@@ -34,7 +34,7 @@ Entered = Mapping[str, frozenset[str]]
 class Changes:
     """What the objects of one variant have that those of its tree have not."""
 
-    by_object: Mapping[str, Difference]
+    by_object: Mapping[str, ObjectDifference]
     nr_objects: int
 
     def functions(self) -> tuple[str, ...]:
@@ -78,10 +78,12 @@ def changes(bench: Bench, name: str, tree: str) -> Changes:
         for one in (name, tree)
     )
     found = {
-        where: differences(theirs[where], path) if where in theirs else Difference(added=(where,))
+        where: differences(theirs[where], path)
+        if where in theirs
+        else ObjectDifference(added=(where,))
         for where, path in its.items()
     }
-    gone = {where: Difference(removed=(where,)) for where in theirs.keys() - its.keys()}
+    gone = {where: ObjectDifference(removed=(where,)) for where in theirs.keys() - its.keys()}
     return Changes({**found, **gone}, len(its))
 
 

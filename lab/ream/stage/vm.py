@@ -10,14 +10,14 @@ from pydantic import ValidationError
 
 from ream.errors import ReamError
 from ream.stage.guest import Guest, Message, boot_in_private
-from ream.stage.qemu import Machine, qemu_command
+from ream.stage.qemu import GuestMachine, qemu_command
 from ream.values import Value, faults
 
 Said = TypeVar("Said", bound=Value)
 
 
 @dataclass(frozen=True)
-class Kernel:
+class BootableKernel:
     """A bootable variant: its kernel and the initramfs with its modules."""
 
     image: Path
@@ -25,7 +25,12 @@ class Kernel:
 
 
 def boot_command(
-    machine: Machine, kernel: Kernel, words: Sequence[str], *, append: Sequence[str], work: Path
+    machine: GuestMachine,
+    kernel: BootableKernel,
+    words: Sequence[str],
+    *,
+    append: Sequence[str],
+    work: Path,
 ) -> tuple[str, ...]:
     """The QEMU command of one boot, its sockets in work.
 
@@ -43,8 +48,8 @@ def boot_command(
 
 
 def boot_messages(
-    machine: Machine,
-    kernel: Kernel,
+    machine: GuestMachine,
+    kernel: BootableKernel,
     words: Sequence[str],
     *,
     append: Sequence[str] = (),

@@ -8,7 +8,7 @@ from typing import Any
 
 from ream.report.html.charts import Chart, Point, chart
 from ream.report.html.points import MOST_SAMPLES
-from ream.report.html.tables import NONE, Table, number
+from ream.report.html.tables import NONE, HtmlTable, number
 from ream.report.numbers import fit
 
 TOO_MUCH = 1e99
@@ -56,7 +56,7 @@ def moments(lines: Iterable[str]) -> tuple[list[Mapping[str, Any]], int]:
     return found[::every], faulty
 
 
-def plots(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Chart, Table]]:
+def plots(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Chart, HtmlTable]]:
     """A plot for each kind of noise that somebody looked at, with its points as a table."""
     for ident, title, fields in _KINDS:
         points: list[Point] = [
@@ -84,7 +84,7 @@ def plots(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Chart, Table]]:
             (number(t_s, 1), *(cells.get(name, NONE) for name in names))
             for t_s, cells in sorted(by_time.items())
         )
-        yield made, Table(caption=title, head=("second", *names), lines=lines)
+        yield made, HtmlTable(caption=title, head=("second", *names), lines=lines)
 
 
 def _number(value: object) -> float | None:

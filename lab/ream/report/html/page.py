@@ -16,9 +16,9 @@ from ream.measure.sample import Sample
 from ream.record.packed import lines_of
 from ream.record.record import Record
 from ream.report.contract import Result, RowResult, Summary
-from ream.report.html import charts, holds, noise, points, tables
+from ream.report.html import charts, findings, noise, points, tables
 from ream.report.html.charts import Chart
-from ream.report.html.tables import Table
+from ream.report.html.tables import HtmlTable
 from ream.report.table import (
     beside_words,
     effect_words,
@@ -41,7 +41,7 @@ class Samples(Value):
     """The samples of one row, as plots and as a table."""
 
     charts: Tuple[Chart]
-    table: Table
+    table: HtmlTable
     every: int
     long: bool
 
@@ -52,8 +52,8 @@ class RowPart(Value):
     row: RowResult
     ident: str
     sentence: str
-    table: Table | None
-    published: Table | None
+    table: HtmlTable | None
+    published: HtmlTable | None
     charts: Tuple[Chart]
     samples: Samples | None
     beside: Texts = ()
@@ -69,16 +69,16 @@ class Folded(Value):
 
 class Noisy(Value):
     chart: Chart
-    table: Table
+    table: HtmlTable
     long: bool
 
 
 def render(record: Record) -> str:
     """The whole page. Raises BadUsage or ReamError if the record's files are damaged."""
     summary = Summary.from_object(record.run, source=str(record.path))
-    names = holds.main_variants(summary.rows)
+    names = findings.main_variants(summary.rows)
     taken = _taken(record)
-    verdicts = list(holds.verdicts(summary, names, taken))
+    verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
     overview = list(points.overviews(summary.rows, names))
     found, faulty = _moments(record.path / NOISE)
@@ -98,7 +98,7 @@ def render(record: Record) -> str:
         .render(
             summary=summary,
             receipt=summary.receipt,
-            in_short=list(holds.in_short(summary, names)),
+            in_short=list(findings.in_short(summary, names)),
             names=names,
             has_share=any(line.shares for line in verdicts),
             has_floor=RUNNING not in names,
@@ -196,7 +196,7 @@ def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
 
 
 def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
-    names = holds.main_variants(summary.rows)
+    names = findings.main_variants(summary.rows)
     return [
         RowPart(
             row=row,
@@ -226,9 +226,9 @@ def _sentence(row: RowResult, names: Sequence[str]) -> str:
         return f"not run: {row.skipped or 'no reason recorded'}"
     said = [_one(name, result) for name in names if (result := row.variants.get(name)) is not None]
     if names == [RUNNING]:
-        said = [holds.cell_of(row, RUNNING).words]
+        said = [findings.cell_of(row, RUNNING).words]
     if row.comparisons:
-        said.append(f"published: {verdict_words(row.comparisons, holds.ROOM).upper()}")
+        said.append(f"published: {verdict_words(row.comparisons, findings.ROOM).upper()}")
     return "; ".join(said)
 
 

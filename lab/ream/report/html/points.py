@@ -8,7 +8,7 @@ from ream.experiment import BEFORE, RUNNING
 from ream.measure.sample import Sample
 from ream.report.contract import Ratio, RowResult
 from ream.report.html.charts import SHAPES, Chart, Point, chart
-from ream.report.html.tables import NONE, Table, number, unit_of
+from ream.report.html.tables import NONE, HtmlTable, number, unit_of
 from ream.report.numbers import fit, interval
 from ream.report.table import best_fills, effect_words
 
@@ -198,7 +198,7 @@ def thinned(samples: Sequence[Sample]) -> tuple[list[tuple[int, Sample]], int]:
 
 def drift(
     row: RowResult, samples: Sequence[Sample], ident: str
-) -> tuple[list[Chart], Table | None, int]:
+) -> tuple[list[Chart], HtmlTable | None, int]:
     """Every sample in its order, some variants a plot; the same as a table; every how manieth."""
     if not samples or not row.variants:
         return [], None, 1
@@ -262,14 +262,14 @@ def _drift_table(
     row: RowResult,
     kept: Sequence[tuple[int, Sample]],
     names: Sequence[str],
-) -> Table:
+) -> HtmlTable:
     scale, unit = unit_of(row)
     by_round: dict[tuple[int, int], dict[str, str]] = {}
     for _, one in kept:
         cells = by_round.setdefault((one.launch, one.round), {})
         value = number(one.time_ns / scale)
         cells[one.subject] = f"{cells[one.subject]}, {value}" if one.subject in cells else value
-    return Table(
+    return HtmlTable(
         caption=f"{row.row}: samples, {unit}",
         head=("launch, round", *names),
         lines=tuple(

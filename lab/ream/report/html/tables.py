@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ream.counted import counted
 from ream.experiment import BEFORE, RUNNING
-from ream.experiment.columns import Cell, Columns, Shown
+from ream.experiment.columns import Columns, Shown, ShownColumn
 from ream.experiment.registry import columns_of
 from ream.report import grid
 from ream.report.columns_table import (
@@ -38,7 +38,7 @@ LONGEST_NUMBER = 30
 """Characters; with its interval."""
 
 
-class Table(Value):
+class HtmlTable(Value):
     """A table with a heading over each column; the first cell of a line is the line's own."""
 
     caption: str
@@ -77,7 +77,7 @@ def unit_of(row: RowResult) -> tuple[float, str]:
     return scale_of([result.median for result in row.variants.values()], row.unit)
 
 
-def of_row(row: RowResult) -> Table:
+def of_row(row: RowResult) -> HtmlTable:
     """Everything measured: a line for each variant, then one for each limit."""
     scale, unit = unit_of(row)
     fills = best_fills(row.limits or ((row.limit,) if row.limit else ()))
@@ -100,7 +100,7 @@ def of_row(row: RowResult) -> Table:
     ]
     of_each = f"{each_unit} for each {entry(row) if by_entry else 'page'}"
     return _without_empty(
-        Table(
+        HtmlTable(
             caption=f"{row.row}: what was measured",
             head=(
                 "variant",
@@ -154,7 +154,7 @@ def _variant(name: str, result: Result, scale: float, each_scale: float) -> tupl
     )
 
 
-def _without_empty(table: Table) -> Table:
+def _without_empty(table: HtmlTable) -> HtmlTable:
     """The same without columns that nobody has anything in."""
     used = [
         column
@@ -169,7 +169,7 @@ def _without_empty(table: Table) -> Table:
     )
 
 
-def published(row: RowResult) -> Table | None:
+def published(row: RowResult) -> HtmlTable | None:
     """A line for each published counterpart, with why its verdict is what it is."""
     if not row.comparisons:
         return None
@@ -177,7 +177,7 @@ def published(row: RowResult) -> Table | None:
     for one in row.comparisons:
         if one.differs:
             differing.setdefault("; ".join(one.differs), []).append(one.id)
-    table = Table(
+    table = HtmlTable(
         caption=f"{row.row}: what was published",
         head=("table", "source", "printed", "ratio", "verdict", "why"),
         lines=tuple(map(_counterpart, row.comparisons)),
@@ -215,7 +215,7 @@ def published_ratio(one: Comparison) -> str:
 # --- Of all rows -------------------------------------------------------------------------
 
 
-def others(summary: Summary) -> Iterator[Table]:
+def others(summary: Summary) -> Iterator[HtmlTable]:
     """Grids of rates, columns that the experiment declares, and what was published of both."""
     for own in summary.grids:
         yield _grid(own)
@@ -226,7 +226,7 @@ def others(summary: Summary) -> Iterator[Table]:
             yield table
     for printed in summary.tables:
         columns = tuple(dict.fromkeys(name for line in printed.lines for name in line.values))
-        yield Table(
+        yield HtmlTable(
             caption=f"{printed.id}, as printed ({printed.source}; {printed.machine})",
             head=("row", *columns),
             lines=tuple(
@@ -252,11 +252,11 @@ def _printed(value: float | None, sd: float | None) -> str:
     return f"{value:,}" if sd is None else f"{value:,} ({sd:,})"
 
 
-def _grid(own: Grid) -> Table:
+def _grid(own: Grid) -> HtmlTable:
     def cell(value: float | None, sd: float | None) -> str:
         return number(value) if sd is None else f"{number(value)} ({number(sd)})"
 
-    return Table(
+    return HtmlTable(
         caption=_sentence(grid_title(own)),
         head=("subject", *own.columns),
         lines=tuple(
@@ -280,18 +280,18 @@ def _with_unit(value: float | None, unit: str) -> str:
     return f"{number(value / scale)} {name}"
 
 
-def _of_columns(shown: Shown, summary: Summary) -> Table:
+def _of_columns(shown: Shown, summary: Summary) -> HtmlTable:
     lines = tuple(
         (row.row, name, *(_shown_cell(cell, result, row.unit) for cell in shown.cells))
         for row, its in with_columns(summary)
         for name, result in its.items()
     )
     head = ("row", "variant", *(cell.head for cell in shown.cells))
-    table = Table(caption=_sentence(shown.read), head=head, lines=lines)
+    table = HtmlTable(caption=_sentence(shown.read), head=head, lines=lines)
     return table if shown.sparse else _without_empty(table)
 
 
-def _shown_cell(cell: Cell, result: Result, unit: str) -> str:
+def _shown_cell(cell: ShownColumn, result: Result, unit: str) -> str:
     if cell.ratio:
         return NONE if (ratio := ratio_in(result, cell)) is None else interval(ratio)
     value = cell.here(numbers_of(result))
@@ -301,9 +301,9 @@ def _shown_cell(cell: Cell, result: Result, unit: str) -> str:
     return f"{value:,.0f}" if value is not None and not cell.width else number(value, cell.digits)
 
 
-def _batches(declared: Columns, summary: Summary) -> Table:
+def _batches(declared: Columns, summary: Summary) -> HtmlTable:
     parts = declared.parts
-    return Table(
+    return HtmlTable(
         caption=_sentence(declared.read_parts),
         head=("variant", "pages of a call", *(part.head for part in parts)),
         lines=tuple(

@@ -30,7 +30,7 @@ from ream.progress import Reporter
 from ream.record.journal import JOURNAL, Journal
 from ream.session import live
 from ream.session import native as native_session
-from ream.session.kept import Memory, kept_boots
+from ream.session.replay import Replayed, replayed_boots
 from ream.stage import native
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
@@ -128,7 +128,9 @@ def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path, kind: type[
         passes.append(
             [
                 (one.variant, said)
-                for one, said in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter())
+                for one, said in replayed_boots(
+                    boots, at_once=1, journal=journal, reporter=Reporter()
+                )
             ]
         )
         journal.close()
@@ -143,7 +145,7 @@ def test_a_boot_whose_last_event_was_refused_is_booted_again(tmp_path: Path) -> 
     journal = Journal(tmp_path / JOURNAL)
 
     def measure() -> None:
-        for one, event in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
+        for one, event in replayed_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
             if event is None and one.variant == "b":
                 raise VerificationFailed("not the same with a and b")
 
@@ -151,7 +153,7 @@ def test_a_boot_whose_last_event_was_refused_is_booted_again(tmp_path: Path) -> 
         measure()
     journal.close()
     journal = Journal(tmp_path / JOURNAL)
-    for _ in kept_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
+    for _ in replayed_boots(boots, at_once=1, journal=journal, reporter=Reporter()):
         pass
     journal.close()
     assert booted == ["a", "b", "b"]
@@ -164,12 +166,12 @@ def test_a_visit_that_was_made_is_not_made_again(tmp_path: Path) -> None:
         return lambda: made.append(text) or text
 
     journal = Journal(tmp_path / JOURNAL)
-    memory = Memory(journal)
+    memory = Replayed(journal)
     assert memory.recall("a", do('one "line"\nand another')) == 'one "line"\nand another'
     assert not memory.recalled
     journal.close()
     journal = Journal(tmp_path / JOURNAL)
-    memory = Memory(journal)
+    memory = Replayed(journal)
     assert memory.recall("a", do("other")) == 'one "line"\nand another'
     assert memory.recalled
     assert memory.recall("b", do("other")) == "other"
@@ -181,7 +183,7 @@ def test_two_rows_that_ask_for_the_same_are_both_measured(tmp_path: Path) -> Non
     said: list[tuple[str, bool]] = []
     for start in ("first", "second"):
         journal = Journal(tmp_path / JOURNAL)
-        memory = Memory(journal)
+        memory = Replayed(journal)
         for row in ("a", "its copy"):
             text = memory.recall("visit 0.0", lambda row=row, start=start: f"{row}, {start}")
             said.append((text, memory.recalled))

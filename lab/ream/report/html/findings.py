@@ -23,7 +23,7 @@ SHORT_REASON = 100
 """Characters of a reason that is read at a glance; a longer one is unfolded by who asks."""
 
 
-class Cell(Value):
+class VerdictCell(Value):
     """What one variant did in one row, in few words, then in numbers."""
 
     words: str
@@ -39,13 +39,13 @@ class Judged(Value):
     reason: str
 
 
-class Line(Value):
+class VerdictLine(Value):
     """One row of the verdict table."""
 
     row: str
     ident: str
     there: str
-    cells: Tuple[Cell]
+    cells: Tuple[VerdictCell]
     floor: str
     shares: Texts
     verdict: str
@@ -108,10 +108,10 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
 
 def verdicts(
     summary: Summary, names: Sequence[str], taken: Mapping[str, Sequence[Sample]]
-) -> Iterator[Line]:
+) -> Iterator[VerdictLine]:
     """taken: samples by row, of which a kernel that runs alone has no ratio, but a range."""
     for number, row in enumerate(summary.rows, start=1):
-        yield Line(
+        yield VerdictLine(
             row=row.row,
             ident=f"row-{number}",
             there=_there(row),
@@ -153,18 +153,18 @@ def _there(row: RowResult) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> Cell:
+def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> VerdictCell:
     result = row.variants.get(name)
     if result is None:
-        return Cell(words="not run")
+        return VerdictCell(words="not run")
     if name == RUNNING:
         scale, unit = tables.unit_of(row)
-        return Cell(
+        return VerdictCell(
             words=f"{fit(result.median / scale, 9)} {unit}",
             numbers=_range([one.time_ns / scale for one in taken if one.subject == name]),
             verified=result.verified,
         )
-    return Cell(
+    return VerdictCell(
         words=effect_words(result) or "no interval",
         numbers=tables.ratio_words(result),
         verified=result.verified,

@@ -15,7 +15,7 @@ from ream.stage.boots import Boot, run_boots
 B = TypeVar("B", bound=Boot)
 
 
-def kept_boots(
+def replayed_boots(
     boots: Sequence[B], *, at_once: int, journal: Journal, reporter: Reporter
 ) -> Iterator[tuple[B, object]]:
     """What `run_boots` yields; of boots in the journal what they said then, and those are first.
@@ -45,7 +45,7 @@ def _piece(boot: Boot) -> str:
     return f"boot {boot.log.stem}"
 
 
-class Memory:
+class Replayed:
     """Of pieces that say all they have to say at once, at their end."""
 
     def __init__(self, journal: Journal) -> None:

@@ -6,7 +6,6 @@ their lists and targets are known before the clock runs. The rest is migrate_pag
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from experiments.migrate.cases import cases
@@ -21,7 +20,7 @@ from experiments.migrate.plan import (
     suit,
     timed_plan,
 )
-from ream.stage.hosted import Hosted
+from ream.stage.hosted import Hosted, Planned
 from ream.stage.native import Build
 
 from .rows import HOLE_EVERY, CompactRow
@@ -59,9 +58,7 @@ def timed(row: CompactRow) -> Timed:
     )
 
 
-def plan_of(
-    rows: Sequence[CompactRow], threads: int | None, build: Build, work: Path
-) -> AbstractContextManager[tuple[Path, tuple[int, ...]]]:
+def plan_of(rows: Sequence[CompactRow], threads: int | None, build: Build, work: Path) -> Planned:
     """The plan of an experiment's rows. threads: a row says how many channels copy."""
     del threads
     return timed_plan([timed(row) for row in rows], build, work)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A deferred-init row, as the native runner and the oracle need it."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -17,7 +15,9 @@ from ream.errors import BadUsage
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES
 from ream.oracle.memmap import Facts, page_links
-from ream.stage.native import Build, Memory, Suited
+from ream.stage.hosted import Planned
+from ream.stage.native import Build, Suited
+from ream.stage.runner_plan import Memory, Value, plan_file
 from ream.stage.suit import nr_cpus, nr_nodes, suit_rows
 
 from .buddy import (
@@ -38,6 +38,9 @@ FOLDER = Path(__file__).parent / "native"
 
 LEAST_SECTIONS = 2
 """Of a row; experiment/deferred_init.py."""
+
+MOST_NODES = 2
+"""DEFERRED_MOST_NODES; native/deferred_init.h."""
 
 NO_GROWTH = 255
 """In a plan, where an order would be."""
@@ -200,23 +203,15 @@ class _Files:
     def __init__(self, memory: Memory, build: Build) -> None:
         self._memory = memory
         self._build = build
-        self._made: dict[tuple[NodeLayout, ...], Mapping[str, str | int]] = {}
+        self._made: dict[tuple[NodeLayout, ...], Mapping[str, Value]] = {}
 
-    def words(self, nodes: tuple[NodeLayout, ...]) -> Mapping[str, str | int]:
+    def words(self, nodes: tuple[NodeLayout, ...]) -> Mapping[str, Value]:
         """What a plan's line says of these nodes."""
         if nodes not in self._made:
             self._made[nodes] = self._make(nodes, len(self._made) + 1)
         return self._made[nodes]
 
-    def _write(self, name: str, chunks: Iterable[bytes | memoryview]) -> str:
-        descriptor, path = self._memory.file(name)
-        nr_bytes = 0
-        with os.fdopen(descriptor, "wb", closefd=False) as to:
-            for chunk in chunks:
-                nr_bytes += to.write(chunk)
-        return str(path) if nr_bytes else ""
-
-    def _make(self, layouts: tuple[NodeLayout, ...], number: int) -> Mapping[str, str | int]:
+    def _make(self, layouts: tuple[NodeLayout, ...], number: int) -> Mapping[str, Value]:
         facts = self._build.facts
         nodes = [layout.node(nid, facts) for nid, layout in enumerate(layouts)]
         # Descriptors begin with what is deferred; those of later nodes, with the node.
@@ -226,18 +221,20 @@ class _Files:
         early = [block for one in layouts for block in one.early_blocks]
         return {
             "layout": number,
-            "ranges": self._write("ranges", (plan_ranges(layouts).tobytes(),)),
-            "held": self._write(
+            "ranges": self._memory.write("ranges", (plan_ranges(layouts).tobytes(),)),
+            "held": self._memory.write(
                 "held",
                 (
                     np.array(list(_held_ranges(node, first, last)), "<u8").tobytes()
                     for node, first, last in parts
                 ),
             ),
-            "blocks": self._write("blocks", (_blocks(node, facts).tobytes() for node in nodes)),
-            "image": self._write("image", self._image(parts, early)),
-            "usage": self._write("usage", self._usage(parts)),
-            "managed": ",".join(str(n) for n in _padded(map(managed_pages, nodes), 2)),
+            "blocks": self._memory.write(
+                "blocks", (_blocks(node, facts).tobytes() for node in nodes)
+            ),
+            "image": self._memory.write("image", self._image(parts, early)),
+            "usage": self._memory.write("usage", self._usage(parts)),
+            "managed": _padded(map(managed_pages, nodes), MOST_NODES),
         }
 
     def _image(
@@ -293,46 +290,40 @@ def _blocks(node: DeferredNode, facts: Facts) -> NDArray[np.void]:
     return blocks(node, facts).astype(wanted)
 
 
-def _plan_line(row: NativeRow, facts: Facts, files: _Files) -> str:
+def _words(row: NativeRow, facts: Facts, files: _Files) -> Mapping[str, Value]:
     spans = ((one.start_pfn, one.first_deferred_pfn, one.end_pfn) for one in row.nodes)
-    words: dict[str, str | int] = {
+    first_pfn, grown_pages = 0, 0
+    if row.grow_order is not None:
+        after = grown(row.nodes[0].node(0, facts), row.grow_order, facts)
+        first_pfn, grown_pages = after.first_deferred_pfn, managed_pages(after.freed)
+    return {
         "name": row.name,
         "rounds": row.rounds,
         "pre_state": row.pre_state,
-        "limits": int(row.limits),
-        "nodes": len(row.nodes),
-        "cpus": row.threads,
+        "limits": row.limits,
+        "nr_nodes": len(row.nodes),
+        "nr_cpus": row.threads,
         "map_pfn": row.map_pfn,
         "nr_pages": row.nr_map_pages,
-        "spans": ",".join(str(n) for n in _padded(chain.from_iterable(spans), 6)),
+        "spans": _padded(chain.from_iterable(spans), 3 * MOST_NODES),
         "zone": row.nodes[0].node(0, facts).zone_index(facts),
-        "watched": int(row.watched),
-        "init_on_free": int(row.init_on_free),
-        "grow_order": NO_GROWTH,
+        "is_watched": row.watched,
+        "init_on_free": row.init_on_free,
+        "grow_order": NO_GROWTH if row.grow_order is None else row.grow_order,
+        "grown_first_pfn": first_pfn,
+        "grown_pages": grown_pages,
         **files.words(row.nodes),
     }
-    if row.grow_order is not None:
-        after = grown(row.nodes[0].node(0, facts), row.grow_order, facts)
-        words["grow_order"] = row.grow_order
-        words["grown_first_pfn"] = after.first_deferred_pfn
-        words["grown_pages"] = managed_pages(after.freed)
-    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
 
 
-@contextmanager
-def predicted_plan(
-    rows: Iterable[NativeRow], build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The runner's plan, and the descriptors of all it names, for as long as the block.
+def predicted_plan(rows: Iterable[NativeRow], build: Build, work: Path) -> Planned:
+    """The plan of rows, with what the oracle predicts of each geometry."""
 
-    Predictions lie in anonymous memory, shared with the runners: nothing is left on any death.
-    """
-    with ExitStack() as stack:
-        memory = Memory(stack)
+    def words(memory: Memory) -> Iterator[Mapping[str, Value]]:
         files = _Files(memory, build)
-        plan = work / "plan.txt"
-        plan.write_text("".join(_plan_line(row, build.facts, files) for row in rows))
-        yield plan, tuple(memory.descriptors)
+        return (_words(row, build.facts, files) for row in rows)
+
+    return plan_file(FOLDER / "row.def", work, words)
 
 
 def _left_by_growing(row: NativeRow, facts: Facts) -> int:
@@ -342,10 +333,9 @@ def _left_by_growing(row: NativeRow, facts: Facts) -> int:
     return sum(map(managed_pages, nodes)) - gone
 
 
-@contextmanager
 def plan_of(
     rows: Sequence[DeferredInitRow], threads: int | None, build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
+) -> Planned:
     """predicted_plan() of an experiment's rows.
 
     Raises BadUsage for a row that growing leaves nothing to time of.
@@ -357,8 +347,7 @@ def plan_of(
                 f"row {row.name}: an allocation of order {row.grow_order} initialises all of its"
                 " memory, and nothing is left to time; give it more memory_bytes"
             )
-    with predicted_plan(native, build, work) as planned:
-        yield planned
+    return predicted_plan(native, build, work)
 
 
 def needed_bytes(rows: Sequence[DeferredInitRow], build: Build) -> int:

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A fork row, as the native runner and the oracle need it."""
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +13,9 @@ from numpy.typing import NDArray
 from ream.experiment.shape import STRUCT_PAGE_BYTES
 from ream.oracle.mapping import PRIVATE, Mapping, Place
 from ream.oracle.memmap import Facts
-from ream.stage.native import Build, Memory
+from ream.stage.hosted import Planned
+from ream.stage.native import Build
+from ream.stage.runner_plan import Memory, Value, plan_file
 
 from .oracle.fork import DEVICE_FLAGS, needs_entries
 from .oracle.images import (
@@ -52,9 +52,6 @@ WRITE_PROTECTS = 2
 """Steps of mm->write_protect_seq: odd while entries are protected, even again afterwards.
 
 Source: copy_page_range(), mm/memory.c."""
-
-NONE = "-"
-"""Instead of the path of a file that there is none of."""
 
 
 @dataclass(frozen=True)
@@ -128,104 +125,73 @@ def case_of(
     )
 
 
-def _numbers(values: Iterable[int]) -> str:
-    return ",".join(str(int(value)) for value in values)
-
-
-def _counts(calls: Calls, ret: int) -> str:
+def _counts(calls: Calls, ret: int) -> list[int]:
     """As struct fork_result has them, nr_freed to error."""
-    return _numbers(
-        (
-            calls.freed.sum(),
-            calls.deferred.sum(),
-            calls.swap_duplicates,
-            calls.swap_frees,
-            calls.dirtied.sum(),
-            calls.accessed.sum(),
-            ret,
-        )
-    )
+    return [
+        int(calls.freed.sum()),
+        int(calls.deferred.sum()),
+        calls.swap_duplicates,
+        calls.swap_frees,
+        int(calls.dirtied.sum()),
+        int(calls.accessed.sum()),
+        ret,
+    ]
 
 
-class _Files:
-    """Arrays as files, each array once, however many cases need it."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._paths: dict[int, tuple[Any, Path]] = {}
-
-    def path(self, array: NDArray[Any] | None) -> str:
-        if array is None or not array.size:
-            return NONE
-        if id(array) not in self._paths:
-            descriptor, path = self._memory.file("fork")
-            with os.fdopen(descriptor, "wb", buffering=0, closefd=False) as file:
-                file.write(np.ascontiguousarray(array).data)
-            # The array is kept, so that no other gets its id.
-            self._paths[id(array)] = (array, path)
-        return str(self._paths[id(array)][1])
-
-
-def _line(case: Case, files: _Files) -> str:
+def _words(case: Case, memory: Memory) -> dict[str, Value]:
     before, after = case.before, case.after
     single = case.single or after
     same_child = np.array_equal(_or_none(single.child), _or_none(after.child))
     first_spare = before.place.first_pfn + len(before.descriptors) - case.nr_spare
-    copies = np.array(after.calls.copies, np.uint64).reshape(-1)
-    words: dict[str, str | int] = {
+    return {
         "name": case.name,
         "rounds": case.rounds,
-        "limits": int(case.uniform),
+        "limits": case.uniform,
         "operation": case.step,
         "pre_state": case.pre_state,
         "address": case.address,
         "nr_slots": len(before.parent),
         "vm_flags": case.vm_flags,
         "page_prot": case.page_prot,
-        "has_anon_vma": int(case.has_anon_vma),
-        "child_uffd_wp": int(case.child_uffd_wp),
-        "anonymous": int(case.anonymous),
-        "has_pinned": int(case.has_pinned),
+        "has_anon_vma": case.has_anon_vma,
+        "child_uffd_wp": case.child_uffd_wp,
+        "anonymous": case.anonymous,
+        "has_pinned": case.has_pinned,
         "mm_users": case.mm_users,
-        "busy": int(case.busy),
-        "overlapped": int(case.overlapped),
+        "busy": case.busy,
+        "overlapped": case.overlapped,
         "write_protects": WRITE_PROTECTS if case.step == "copy" and case.protects else 0,
-        "mixed": int(case.mixed),
+        "mixed": case.mixed,
         "spare_pfn": first_spare + before.taken,
         "nr_spare": case.nr_spare - before.taken,
         "nr_pages": len(before.descriptors),
-        "parent_rss": _numbers(before.parent_rss),
-        "child_rss": _numbers(before.child_rss),
-        "parent_rss_after": _numbers(after.parent_rss),
-        "child_rss_after": _numbers(after.child_rss),
+        "parent_rss": before.parent_rss,
+        "child_rss": before.child_rss,
+        "parent_rss_after": after.parent_rss,
+        "child_rss_after": after.child_rss,
         "counts": _counts(after.calls, after.ret),
         "counts_single": _counts(single.calls, single.ret),
-        "parent": files.path(before.parent),
-        "child": NONE if case.step == "copy" else files.path(before.child),
-        "parent_after": files.path(after.parent),
-        "child_after": files.path(after.child),
-        "child_single": NONE if same_child else files.path(single.child),
-        "pages": files.path(before.descriptors),
-        "pages_after": files.path(after.descriptors),
-        "seconds": files.path(case.seconds),
-        "copies": files.path(copies),
+        "parent": memory.array(before.parent),
+        "child": None if case.step == "copy" else memory.array(before.child),
+        "parent_after": memory.array(after.parent),
+        "child_after": memory.array(after.child),
+        "child_single": None if same_child else memory.array(single.child),
+        "pages": memory.array(before.descriptors),
+        "pages_after": memory.array(after.descriptors),
+        "seconds": memory.array(case.seconds),
+        "copies": memory.array(np.array(after.calls.copies, np.uint64).reshape(-1)),
     }
-    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
 
 
 def _or_none(entries: NDArray[Any] | None) -> NDArray[Any]:
     return np.zeros(0, np.uint64) if entries is None else entries
 
 
-@contextmanager
-def written_plan(cases: Iterable[Case], work: Path) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The plan of some cases; yields its file and the descriptors a runner needs open."""
-    with ExitStack() as stack:
-        memory = Memory(stack)
-        files = _Files(memory)
-        plan = work / "plan.txt"
-        plan.write_text("".join(_line(case, files) for case in cases))
-        yield plan, tuple(memory.descriptors)
+def written_plan(cases: Iterable[Case], work: Path) -> Planned:
+    """The plan of some cases."""
+    return plan_file(
+        FOLDER / "row.def", work, lambda memory: (_words(case, memory) for case in cases)
+    )
 
 
 def place_of(build: Build) -> Place:
@@ -234,10 +200,7 @@ def place_of(build: Build) -> Place:
     return Place(at["map"], at["first_pfn"], at["anon_vma"], at["mapping"])
 
 
-@contextmanager
-def plan_of(
-    rows: Sequence[ForkRow], threads: int | None, build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
+def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Path) -> Planned:
     """The plan of an experiment's rows. threads: copying page tables is for one CPU anyway."""
     del threads
     facts, place = build.facts, place_of(build)
@@ -272,8 +235,7 @@ def plan_of(
             uniform=True,
         )
 
-    with written_plan((case(row) for row in rows), work) as planned:
-        yield planned
+    return written_plan(map(case, rows), work)
 
 
 def needed_bytes(rows: Sequence[ForkRow], build: Build) -> int:

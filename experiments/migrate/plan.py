@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A row of migrate, or of another experiment that moves folios, for native runner and oracle."""
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -17,7 +15,9 @@ from experiments.compact.rows import CompactRow
 from ream.errors import ReamError
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import Facts
-from ream.stage.native import Build, Memory, Suited
+from ream.stage.hosted import Planned
+from ream.stage.native import Build, Suited
+from ream.stage.runner_plan import Memory, Value, line, plan_file
 from ream.stage.suit import suit_rows
 
 from .engine import EngineModel
@@ -66,8 +66,8 @@ LRU_OFFSET = 8
 QUEUE_OFFSET = 16
 """Of _deferred_list in the third descriptor; native/queue.c."""
 
-NONE = "-"
-"""Instead of the path of a file that there is none of."""
+MOST_MAPPINGS = 2
+"""MIGRATE_MOST_MAPPINGS; native/migrate.h."""
 
 Engine = Literal["serial", "threads", "dma"]
 
@@ -164,39 +164,6 @@ def _numbers_of(after: After) -> Iterator[int]:
 # --- What the runner is given ----------------------------------------------------------
 
 
-class _Files:
-    """Arrays as files, each array once, however many cases need it."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._paths: dict[int, tuple[Any, Path]] = {}
-
-    def path(self, array: NDArray[Any] | None) -> str:
-        if array is None or not array.size:
-            return NONE
-        if id(array) not in self._paths:
-            # The array is kept, so that no other gets its id.
-            written = self.write(np.ascontiguousarray(array).view(np.uint8).reshape(-1).data)
-            self._paths[id(array)] = (array, written)
-        return str(self._paths[id(array)][1])
-
-    def write(self, octets: bytes | memoryview) -> Path:
-        descriptor, path = self._memory.file("migrate")
-        with os.fdopen(descriptor, "wb", buffering=0, closefd=False) as file:
-            rest = memoryview(octets)
-            while rest:
-                rest = rest[file.write(rest) :]
-        return path
-
-
-def _commas(values: Iterable[int]) -> str:
-    return ",".join(str(int(value)) for value in values)
-
-
-def _words(words: dict[str, str | int]) -> str:
-    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
-
-
 def _list_words(head: int, links: Sequence[int]) -> list[int]:
     """Pairs of address and word of a list's head, whose members' links lie there."""
     first, last = (links[0], links[-1]) if links else (head, head)
@@ -211,28 +178,30 @@ def _queue_links(pages: Sequence[int], map_address: int, facts: Facts) -> list[i
 class _Writer:
     """What the lines of a plan say."""
 
-    def __init__(self, files: _Files, facts: Facts, place: Place) -> None:
-        self._files = files
+    def __init__(self, memory: Memory, facts: Facts, place: Place) -> None:
+        self._memory = memory
         self._facts = facts
         self._place = place
         self._lists: dict[tuple[int, ...], NDArray[np.uint64]] = {}
 
-    def line(self, case: Case) -> str:
-        """The line of a case."""
-        migration, facts, files = case.migration, self._facts, self._files
+    def words(self, case: Case) -> Mapping[str, Value]:
+        """The words of a case's line."""
+        migration, facts, array = case.migration, self._facts, self._memory.array
         ends = ((listed[0], listed[-1]) for listed in migration.calls)
-        words: dict[str, str | int] = {
+        answers = (line(FOLDER / "answer.def", self._answer(case, one)) for one in case.after)
+        after = self._memory.write("answers", ("".join(answers).encode(),))
+        return {
             "name": case.name,
             "rounds": case.rounds,
-            "limits": int(case.heads is not None),
+            "limits": case.heads is not None,
             "moved_bytes": sum(folio.nr_pages for folio in migration.folios) * PAGE_BYTES,
             "folio_bytes": case.folio_bytes,
             "lists": self._numbers(
                 migration.first_page(number) for pair in ends for number in pair
             ),
-            "heads": files.path(case.heads),
+            "heads": array(case.heads),
             "pre_state": case.pre_state,
-            "flush": int(case.flush),
+            "flush": case.flush,
             "mode": facts[f"MIGRATE_{migration.mode.upper()}"],
             "reason": REASONS.index(migration.reason),
             "nr_pages": len(case.before.src),
@@ -240,31 +209,29 @@ class _Writer:
             "vm_flags": sum(facts[f"VM_{flag}"] for flag in VM_FLAGS)
             + facts["VM_LOCKED"] * migration.mlocked,
             "page_prot": PAGE_PROT,
-            "rss": _commas((*case.after[0].rss, 0)[:2]),
+            "rss": (*case.after[0].rss, 0)[:MOST_MAPPINGS],
             "nr_mappings": migration.nr_mappings,
-            "no_copy": int(not case.copies),
-            "watched": int(case.watched),
+            "no_copy": not case.copies,
+            "watched": case.watched,
             "engine": case.engine,
             "channels": case.channels,
             "setup_ns": case.model.setup_ns if case.model else 0,
             "mb_per_s": case.model.mb_per_s if case.model else 0,
-            "faults": _commas(case.faults.get(name, 0) for name in FAULTS),
-            "src": files.path(case.before.src),
-            "dst": files.path(case.before.dst),
+            "faults": [case.faults.get(name, 0) for name in FAULTS],
+            "src": array(case.before.src),
+            "dst": array(case.before.dst),
             **self._tables(case.before),
             "no_target": self._numbers(migration.no_target),
             "no_large_target": self._numbers(migration.no_large_target),
             "queued": self._numbers(migration.waiting),
             "poisoned": self._numbers(migration.poisoned_pages),
-            "deferrable": files.path(case.deferrable),
+            "deferrable": array(case.deferrable),
             "deferrable_flag": 1 << facts["PG_partially_mapped"],
+            "after": str(after),
         }
-        answers = "".join(self._answer(case, after) for after in case.after)
-        words["after"] = str(files.write(answers.encode()))
-        return _words(words)
 
-    def _answer(self, case: Case, after: After) -> str:
-        facts, place, files = self._facts, self._place, self._files
+    def _answer(self, case: Case, after: After) -> Mapping[str, Value]:
+        facts, place, array = self._facts, self._place, self._memory.array
         lru = [
             place.src_map + page * facts["sizeof.page"] + facts["page.lru"] for page in after.left
         ]
@@ -274,43 +241,39 @@ class _Writer:
             *_list_words(place.src_queue, _queue_links(after.src_queued, place.src_map, facts)),
             *_list_words(place.dst_queue, _queue_links(after.dst_queued, place.dst_map, facts)),
         ]
-        return _words(
-            {
-                "numbers": _commas(_numbers_of(after)),
-                "src": files.path(after.state.src),
-                "dst": files.path(after.state.dst),
-                **self._tables(after.state),
-                "left": self._numbers(after.left),
-                "words": self._numbers(lists),
-                "queue_words": self._numbers(queues),
-                "contents": files.path(after.contents) if case.copies else NONE,
-            }
-        )
-
-    def _tables(self, state: State) -> dict[str, str]:
-        path = self._files.path
         return {
-            **{f"ptes{space}": path(words) for space, words in enumerate(state.entries)},
-            **{f"pmds{space}": path(words) for space, words in enumerate(state.pmds)},
+            "numbers": list(_numbers_of(after)),
+            "src": array(after.state.src),
+            "dst": array(after.state.dst),
+            **self._tables(after.state),
+            "left": self._numbers(after.left),
+            "words": self._numbers(lists),
+            "queue_words": self._numbers(queues),
+            "contents": array(after.contents) if case.copies else None,
         }
 
-    def _numbers(self, numbers: Iterable[int]) -> str:
+    def _tables(self, state: State) -> Mapping[str, Value]:
+        none = [None] * (MOST_MAPPINGS - len(state.entries))
+        array = self._memory.array
+        return {
+            "ptes": [*map(array, state.entries), *none],
+            "pmds": [*map(array, state.pmds), *none],
+        }
+
+    def _numbers(self, numbers: Iterable[int]) -> Path | None:
         key = tuple(numbers)
-        return self._files.path(self._lists.setdefault(key, np.array(key, np.uint64)))
+        return self._memory.array(self._lists.setdefault(key, np.array(key, np.uint64)))
 
 
-@contextmanager
-def written_plan(
-    cases: Iterable[Case], facts: Facts, place: Place, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """The plan of some cases; yields its file and the descriptors a runner needs open."""
+def written_plan(cases: Iterable[Case], facts: Facts, place: Place, work: Path) -> Planned:
+    """The plan of some cases."""
     _check(facts)
-    with ExitStack() as stack:
-        memory = Memory(stack)
-        writer = _Writer(_Files(memory), facts, place)
-        plan = work / "plan.txt"
-        plan.write_text("".join(writer.line(case) for case in cases))
-        yield plan, tuple(memory.descriptors)
+
+    def words(memory: Memory) -> Iterator[Mapping[str, Value]]:
+        writer = _Writer(memory, facts, place)
+        return map(writer.words, cases)
+
+    return plan_file(FOLDER / "row.def", work, words)
 
 
 def _check(facts: Facts) -> None:
@@ -363,10 +326,7 @@ class Timed:
     model: EngineModel | None = None
 
 
-@contextmanager
-def timed_plan(
-    buffers: Sequence[Timed], build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
+def timed_plan(buffers: Sequence[Timed], build: Build, work: Path) -> Planned:
     """The plan of buffers; what is alike is predicted once."""
     facts, place = build.facts, place_of(build)
 
@@ -401,8 +361,7 @@ def timed_plan(
             model=buffer.model,
         )
 
-    with written_plan(map(case, buffers), facts, place, work) as planned:
-        yield planned
+    return written_plan(map(case, buffers), facts, place, work)
 
 
 def memory_of(buffers: Sequence[Timed]) -> int:
@@ -436,9 +395,7 @@ def _timed(row: MigrateRow) -> Timed:
     )
 
 
-def plan_of(
-    rows: Sequence[MigrateRow], threads: int | None, build: Build, work: Path
-) -> AbstractContextManager[tuple[Path, tuple[int, ...]]]:
+def plan_of(rows: Sequence[MigrateRow], threads: int | None, build: Build, work: Path) -> Planned:
     """The plan of an experiment's rows. threads: a row says how many channels copy."""
     del threads
     return timed_plan([_timed(row) for row in rows], build, work)

@@ -1,37 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the native stage asks of null: plans, images of the oracle's, and cases."""
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from ream.stage.hosted import Batch, Hosted, drawn
-from ream.stage.native import Build, Memory
+from ream.stage.hosted import Batch, Hosted, Planned, drawn
+from ream.stage.native import Build
+from ream.stage.runner_plan import Memory, Value, plan_file
 
 from .rows import BITS_PER_LONG, NullRow
 
 MOST_CASE_BITS = 1 << 16
 
 
-@contextmanager
-def plan_of(
-    rows: Sequence[NullRow], threads: int | None, build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
+FOLDER = Path(__file__).parent / "native"
+
+
+def plan_of(rows: Sequence[NullRow], threads: int | None, build: Build, work: Path) -> Planned:
     """A line for each row, with the image of what memory holds afterwards."""
     del threads
-    with ExitStack() as stack:
-        memory, lines = Memory(stack), []
+
+    def words(memory: Memory) -> Iterator[Mapping[str, Value]]:
         for row in rows:
-            image, path = memory.file(row.name)
-            with os.fdopen(image, "wb", closefd=False) as to:
-                to.write(expected(row.size, build.addresses["poison"]))
-            lines.append(f"rounds={row.rounds} name={row.name} bits={row.size} image={path}\n")
-        plan = work / "plan.txt"
-        plan.write_text("".join(lines))
-        yield plan, tuple(memory.descriptors)
+            image = memory.write(row.name, [expected(row.size, build.addresses["poison"])])
+            yield {"name": row.name, "rounds": row.rounds, "bits": row.size, "image": image}
+
+    return plan_file(FOLDER / "row.def", work, words)
 
 
 def expected(nr_bits: int, poison: int) -> bytes:
@@ -53,7 +49,7 @@ def halved(row: NullRow) -> NullRow | None:
 
 
 HOSTED: Hosted[NullRow] = Hosted(
-    folder=Path(__file__).parent / "native",
+    folder=FOLDER,
     plan_of=plan_of,
     needed_bytes=lambda rows, _build: 3 * sum(row.size // 8 for row in rows),
     extent_bytes=lambda row: row.size // 8,

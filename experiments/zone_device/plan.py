@@ -2,15 +2,16 @@
 """A zone-device row, as the native runner and the oracle need it."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import DeviceRange, Facts, MapPlace, is_periodic, usage_bytes, write_map
-from ream.stage.native import Build, Memory
+from ream.stage.hosted import Planned
+from ream.stage.native import Build
+from ream.stage.runner_plan import Memory, Value, plan_file
 
 from .rows import ALSO, ZoneDeviceRow
 
@@ -70,32 +71,6 @@ def fill_words(device: DeviceRange, facts: Facts) -> Mapping[str, int]:
     }
 
 
-def plan_line(row: "NativeRow", facts: Facts, *, image: Path, usage: Path) -> str:
-    """One line of the runner's plan; native/plan.c reads it."""
-    device = row.device
-    words: dict[str, str | int] = {
-        "name": row.name,
-        "rounds": row.rounds,
-        "threads": row.threads,
-        "pre_state": row.pre_state,
-        "start_pfn": device.start_pfn,
-        "nr_pages": device.nr_pages,
-        "skip_pages": device.skip_pages,
-        "order": device.order,
-        "type": facts[f"MEMORY_DEVICE_{device.type}"],
-        "early_pages": device.early_pages,
-        "old_blocks": row.old_blocks,
-        "nid": device.nid,
-        "chunk_pages": row.chunk_pages,
-        **{what: int(what in row.also) for what in ALSO},
-        "map_bytes": device.map_bytes(facts),
-        **fill_words(device, facts),
-        "image": str(image),
-        "usage": str(usage),
-    }
-    return " ".join(f"{key}={value}" for key, value in words.items()) + "\n"
-
-
 @dataclass(frozen=True)
 class NativeRow:
     """One row as the runner does it."""
@@ -135,37 +110,46 @@ def image_bytes(row: NativeRow, facts: Facts) -> int:
     return 2 << 20 if is_periodic(row.device) else row.device.map_bytes(facts)
 
 
-@contextmanager
-def predicted_plan(
-    rows: Iterable[NativeRow], build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
-    """Predict every row's image; yield the plan file and the descriptors a runner needs open.
+def _words(row: NativeRow, build: Build, memory: Memory) -> Mapping[str, Value]:
+    device, facts = row.device, build.facts
+    image, image_path = memory.file(row.name)
+    with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
+        write_map(device, facts, row.place(build.addresses), to)
+    usage = usage_bytes(device, facts, row.old_blocks)
+    return {
+        "name": row.name,
+        "rounds": row.rounds,
+        "threads": row.threads,
+        "pre_state": row.pre_state,
+        "start_pfn": device.start_pfn,
+        "nr_pages": device.nr_pages,
+        "skip_pages": device.skip_pages,
+        "order": device.order,
+        "type": facts[f"MEMORY_DEVICE_{device.type}"],
+        "early_pages": device.early_pages,
+        "old_blocks": row.old_blocks,
+        "nid": device.nid,
+        "chunk_pages": row.chunk_pages,
+        **{what: what in row.also for what in ALSO},
+        "map_bytes": device.map_bytes(facts),
+        **fill_words(device, facts),
+        "image": image_path,
+        "usage": memory.write(f"{row.name}-usage", (usage,)),
+    }
 
-    Images are anonymous memory, shared with the runners: nothing is left on any death.
-    """
-    with ExitStack() as stack:
-        memory = Memory(stack)
-        lines = []
-        for row in rows:
-            image, image_path = memory.file(row.name)
-            usage, usage_path = memory.file(f"{row.name}-usage")
-            with os.fdopen(image, "wb", buffering=0, closefd=False) as to:
-                write_map(row.device, build.facts, row.place(build.addresses), to)
-            os.write(usage, usage_bytes(row.device, build.facts, row.old_blocks))
-            lines.append(plan_line(row, build.facts, image=image_path, usage=usage_path))
-        plan = work / "plan.txt"
-        plan.write_text("".join(lines))
-        yield plan, tuple(memory.descriptors)
+
+def predicted_plan(rows: Iterable[NativeRow], build: Build, work: Path) -> Planned:
+    """The plan of rows, with the image that the oracle predicts of each."""
+    return plan_file(
+        FOLDER / "row.def", work, lambda memory: (_words(row, build, memory) for row in rows)
+    )
 
 
-@contextmanager
 def plan_of(
     rows: Sequence[ZoneDeviceRow], threads: int | None, build: Build, work: Path
-) -> Iterator[tuple[Path, tuple[int, ...]]]:
+) -> Planned:
     """predicted_plan() of an experiment's rows."""
-    native = [native_row(row, threads) for row in rows]
-    with predicted_plan(native, build, work) as planned:
-        yield planned
+    return predicted_plan([native_row(row, threads) for row in rows], build, work)
 
 
 def needed_bytes(rows: Sequence[ZoneDeviceRow], build: Build) -> int:

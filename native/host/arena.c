@@ -87,33 +87,6 @@ void arena_set_pre_state(const struct arena *arena, size_t bytes,
 	}
 }
 
-struct image image_map(const char *path)
-{
-	struct image image;
-	struct stat status;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || fstat(fd, &status) || status.st_size <= 0)
-		die(RUNNER_USAGE, "%s: not an image: %s", path, strerror(errno));
-	image.bytes = (size_t)status.st_size;
-	image.start = mmap(NULL, image.bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
-	if (image.start == MAP_FAILED)
-		die(RUNNER_NO_RESOURCE, "%s: %s", path, strerror(errno));
-	close(fd);
-	return image;
-}
-
-struct image image_map_if_any(const char *path)
-{
-	return *path && strcmp(path, "-") ? image_map(path) : (struct image){ 0 };
-}
-
-void image_unmap(struct image *image)
-{
-	if (image->start)
-		munmap((void *)image->start, image->bytes);
-}
-
 struct compare_job {
 	const unsigned char *start;
 	size_t bytes;

@@ -8,6 +8,8 @@
 #ifndef REAM_HOST_H
 #define REAM_HOST_H
 
+#include "plan.def"
+
 #define HOST_MOST_CPUS 512	/* NR_CPUS of native.config, checked at boot */
 #define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12, checked at boot */
 

@@ -312,6 +312,23 @@ static struct options read_options(int argc, char **argv, const struct experimen
 	return options;
 }
 
+static bool run_plan(const struct experiment *experiment, const char *path)
+{
+	size_t nr_rows, row_bytes = experiment->row_bytes;
+	char *rows = plan_read(path, experiment->fields, row_bytes, &nr_rows);
+	bool verified = true;
+
+	experiment->map(rows, nr_rows);
+	for (char *row = rows; verified && row < rows + nr_rows * row_bytes; row += row_bytes) {
+		plan_map_images(experiment->fields, row);
+		verified = experiment->run_row(row);
+		plan_unmap_images(experiment->fields, row);
+	}
+	if (verified && experiment->end)
+		experiment->end();
+	return verified;
+}
+
 int launch_main(int argc, char **argv, const struct experiment *experiment)
 {
 	const struct host_machine *machine;
@@ -328,14 +345,15 @@ int launch_main(int argc, char **argv, const struct experiment *experiment)
 	launch.nr_cpus = cpu_nr_real();
 	launch.nr_hosted_cpus = machine->nr_cpus;
 	traps_install(options.forbidden_path);
-	experiment->prepare();
+	if (experiment->prepare)
+		experiment->prepare();
 	kernel_boot_all(machine);
 	pool_start(machine->nr_cpus);
 	if (options.reach_path) {
 		reach_read(options.reach_path);
 		launch.reaches = true;
 	}
-	if (!experiment->run(options.plan_path)) {
+	if (!run_plan(experiment, options.plan_path)) {
 		print_wrong();
 		return RUNNER_NOT_VERIFIED;
 	}

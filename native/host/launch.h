@@ -6,6 +6,7 @@
 #ifndef REAM_LAUNCH_H
 #define REAM_LAUNCH_H
 
+#include "plan.h"
 #include "program.h"
 
 #define MOST_VARIANTS 32	/* plan.py makes several programs of more */
@@ -42,15 +43,23 @@ extern struct launch launch;
  * @name: As `ream run` has it.
  * @addresses: Where it puts what descriptors point to, for the oracle; ended
  *	by a NULL name.
- * @prepare: Map memory before any kernel is booted.
- * @run: Do what the plan says. Returns false if a sample was not what it
- *	must be; that has been said then.
+ * @fields: What a line of its plan may say.
+ * @row_bytes: Size of what that is read into, which is given as a row below.
+ * @prepare: Map memory before any kernel is booted; may be NULL.
+ * @map: Map what all rows together need.
+ * @run_row: Do what a row says; its images are mapped. Returns false if a
+ *	sample was not what it must be; that has been said then.
+ * @end: Say what is of the whole launch; may be NULL.
  */
 struct experiment {
 	const char *name;
 	const struct host_fact *addresses;
+	const struct plan_field *fields;
+	size_t row_bytes;
 	void (*prepare)(void);
-	bool (*run)(const char *plan_path);
+	void (*map)(const void *rows, size_t nr_rows);
+	bool (*run_row)(void *row);
+	void (*end)(void);
 };
 
 /* A runner's whole main(). */

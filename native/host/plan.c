@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reads a launch's plan, as stage/native.py's experiments write it. */
+/* Reads a launch's plan, as lab/ream/stage/plan.py writes it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "plan.h"
 #include "program.h"
 
@@ -32,6 +37,19 @@ static bool set_longs(long *to, size_t nr, const char *value)
 	return true;
 }
 
+static bool set_images(struct image *to, size_t nr, const char *value)
+{
+	for (size_t i = 0; i < nr; i++) {
+		size_t length = strcspn(value, ",");
+
+		if (!length || (value[length] == ',') != (i + 1 < nr))
+			return false;
+		to[i].path = length == 1 && *value == '-' ? NULL : strndup(value, length);
+		value += length + 1;
+	}
+	return true;
+}
+
 static bool set_member(const struct plan_field *field, void *row, const char *value)
 {
 	void *to = (char *)row + field->offset;
@@ -45,6 +63,10 @@ static bool set_member(const struct plan_field *field, void *row, const char *va
 		return set_choice(to, field->choices, value);
 	case PLAN_LONGS:
 		return set_longs(to, field->bytes / sizeof(long), value);
+	case PLAN_IMAGE:
+	case PLAN_IMAGE_OR_NONE:
+	case PLAN_IMAGES:
+		return set_images(to, field->bytes / sizeof(struct image), value);
 	case PLAN_UINT:
 	case PLAN_ULONG:
 		break;
@@ -101,4 +123,57 @@ void *plan_read(const char *path, const struct plan_field *fields, size_t row_by
 	}
 	fclose(file);
 	return rows;
+}
+
+static void map_image(const char *key, struct image *image)
+{
+	int fd = open(image->path, O_RDONLY | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) || status.st_size <= 0)
+		die(RUNNER_USAGE, "%s=%s: not an image: %s", key, image->path, strerror(errno));
+	image->bytes = (size_t)status.st_size;
+	image->start = mmap(NULL, image->bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
+	if (image->start == MAP_FAILED)
+		die(RUNNER_NO_RESOURCE, "%s=%s: %s", key, image->path, strerror(errno));
+	close(fd);
+}
+
+/* The images of a field, and how many: none, if it is of another kind. */
+static struct image *images_of(const struct plan_field *field, void *row, size_t *nr)
+{
+	bool is_image = field->kind == PLAN_IMAGE || field->kind == PLAN_IMAGE_OR_NONE ||
+			field->kind == PLAN_IMAGES;
+
+	*nr = is_image ? field->bytes / sizeof(struct image) : 0;
+	return (struct image *)((char *)row + field->offset);
+}
+
+void plan_map_images(const struct plan_field *fields, void *row)
+{
+	for (; fields->key; fields++) {
+		size_t nr;
+		struct image *image = images_of(fields, row, &nr);
+
+		for (; nr--; image++)
+			if (image->path)
+				map_image(fields->key, image);
+			else if (fields->kind == PLAN_IMAGE)
+				die(RUNNER_USAGE, "%s: the plan names no file", fields->key);
+	}
+}
+
+void plan_unmap_images(const struct plan_field *fields, void *row)
+{
+	for (; fields->key; fields++) {
+		size_t nr;
+		struct image *image = images_of(fields, row, &nr);
+
+		for (; nr--; image++) {
+			if (image->start)
+				munmap((void *)image->start, image->bytes);
+			free(image->path);
+			*image = (struct image){ 0 };
+		}
+	}
 }

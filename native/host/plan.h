@@ -11,6 +11,9 @@ enum plan_kind {
 	PLAN_ULONG,	/* unsigned long, and size_t */
 	PLAN_CHOICE,	/* unsigned int: which of some words */
 	PLAN_LONGS,	/* long[]: numbers separated by commas, exactly as many */
+	PLAN_IMAGE,	/* struct image: the path of a file */
+	PLAN_IMAGE_OR_NONE,	/* the same; "-" or no word: no file */
+	PLAN_IMAGES,	/* struct image[]: paths separated by commas, each may be "-" */
 };
 
 /**
@@ -29,19 +32,6 @@ struct plan_field {
 	const char *const *choices;
 };
 
-#define PLAN_MEMBER_BYTES(type, member) sizeof((*(type *)0).member)
-
-/* What follows @kind_ and @choices_: the row's type, and the member of it. */
-#define PLAN_FIELD(key_, kind_, ...)					\
-	{ .key = (key_), .kind = (kind_),				\
-	  .offset = offsetof(__VA_ARGS__),				\
-	  .bytes = PLAN_MEMBER_BYTES(__VA_ARGS__) }
-
-#define PLAN_FIELD_CHOICE(key_, choices_, ...)				\
-	{ .key = (key_), .kind = PLAN_CHOICE, .choices = (choices_),	\
-	  .offset = offsetof(__VA_ARGS__),				\
-	  .bytes = PLAN_MEMBER_BYTES(__VA_ARGS__) }
-
 /**
  * plan_read() - read the rows of a launch
  * @path: The plan.
@@ -56,5 +46,9 @@ struct plan_field {
  */
 void *plan_read(const char *path, const struct plan_field *fields, size_t row_bytes,
 		size_t *nr_rows);
+
+/* Map all images of a row; ends the program with the name of one it cannot. */
+void plan_map_images(const struct plan_field *fields, void *row);
+void plan_unmap_images(const struct plan_field *fields, void *row);
 
 #endif

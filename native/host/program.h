@@ -35,6 +35,11 @@ static inline size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
+static inline size_t max_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
 static inline uint64_t now_ns(void)
 {
 	struct timespec now;
@@ -274,20 +279,25 @@ void arena_set_pre_state(const struct arena *arena, size_t bytes,
 			 enum pre_state state, unsigned int nr_threads);
 
 /**
- * struct image - what memory must hold
- * @start: Mapped read-only from the oracle's file.
+ * struct image - what memory holds, or must hold
+ * @start: Mapped read-only from the oracle's file; NULL if there is none.
+ * @words: The same, of numbers.
  * @bytes: Its length; the image repeats after that.
+ * @path: Of the file.
  */
 struct image {
-	const unsigned char *start;
+	union {
+		const unsigned char *start;
+		const unsigned long *words;
+	};
 	size_t bytes;
+	char *path;
 };
 
-struct image image_map(const char *path);
-
-/* The same; of an empty path, or of "-", an image of no bytes. */
-struct image image_map_if_any(const char *path);
-void image_unmap(struct image *image);
+static inline size_t image_nr_words(const struct image *image)
+{
+	return image->bytes / sizeof(*image->words);
+}
 
 #define ARENA_NO_DIFFERENCE SIZE_MAX
 

@@ -1,104 +1,131 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The rounds of a row: variants and fills in turn, in random order. */
+/* The rounds of a row: variants and limits in turn, in random order. */
 #include "rounds.h"
 
-#define MOST_SLOTS 64
-
-static bool is_evicted;	/* the arena is known to be in PRE_EVICTED */
-
-void rounds_set_pre_state(const struct rounds *rounds)
+void rounds_set_pre_state(struct rounds *rounds)
 {
-	if (rounds->pre_state == PRE_EVICTED && is_evicted)
+	if (rounds->pre_state == PRE_EVICTED && rounds->is_evicted)
 		return;
 	arena_set_pre_state(rounds->arena, rounds->map_bytes, rounds->pre_state,
 			    launch.nr_cpus);
-	is_evicted = rounds->pre_state == PRE_EVICTED;
+	rounds->is_evicted = rounds->pre_state == PRE_EVICTED;
 }
 
-void rounds_arena_written(void)
+void rounds_arena_written(struct rounds *rounds)
 {
-	is_evicted = false;
+	rounds->is_evicted = false;
 }
 
-static const char *subject_of(const struct slot *slot)
-{
-	return slot->fill ? slot->fill->name : launch.variant_names[slot->variant];
-}
-
-void rounds_print_sample(const struct rounds *rounds, unsigned int round,
-			 const struct slot *slot, unsigned int nr_threads,
-			 struct span span, bool verified)
+bool rounds_print_sample(const struct rounds *rounds, const struct slot *slot,
+			 unsigned int nr_threads, struct span span, bool verified)
 {
 	const struct sample sample = {
 		.row = rounds->row,
-		.round = round,
-		.is_limit = slot->fill,
-		.subject = subject_of(slot),
+		.round = rounds->round,
+		.is_limit = slot->limit,
+		.subject = slot->subject,
 		.nr_threads = nr_threads,
 		.span = span,
-		.nr_bytes = rounds->fill.block_bytes * rounds->fill.nr_blocks,
+		.nr_bytes = rounds->nr_bytes,
 		.verified = verified,
 	};
 
-	launch_print_sample(&sample);
+	if (!rounds->is_warm_up || !verified)
+		launch_print_sample(&sample);
+	return verified;
 }
 
-static void sample_fill(const struct rounds *rounds, unsigned int round,
-			const struct slot *slot)
+static bool sample_fill(struct rounds *rounds, const struct slot *slot)
 {
+	const struct fill_kind *kind = slot->limit;
 	struct span span;
 
 	if (!rounds->fill.nr_blocks || !rounds->fill.block_bytes)
-		return;
+		return true;
 	rounds_set_pre_state(rounds);
 	pool_use(slot->nr_threads);
 	span = span_begin();
-	fill_range(slot->fill, &rounds->fill, ARENA_POISON, slot->nr_threads);
+	fill_range(kind, &rounds->fill, ARENA_POISON, slot->nr_threads);
 	span = span_end(span);
 	pool_use(launch.nr_cpus);
-	is_evicted = is_evicted && slot->fill->streams;
-	rounds_print_sample(rounds, round, slot, slot->nr_threads, span, true);
+	rounds->is_evicted = rounds->is_evicted && kind->streams;
+	return rounds_print_sample(rounds, slot, slot->nr_threads, span, true);
 }
 
-static unsigned int plan_slots(const struct rounds *rounds, struct slot *slots)
+static void add(struct rounds *rounds, struct slot slot)
 {
-	unsigned int nr = 0;
+	if (rounds->nr_slots == MOST_SLOTS)
+		die(RUNNER_USAGE, "%s: more than %d variants and limits", rounds->row,
+		    MOST_SLOTS);
+	rounds->slots[rounds->nr_slots++] = slot;
+}
 
+void rounds_add_variants(struct rounds *rounds,
+			 bool (*sample)(struct rounds *rounds, const struct slot *slot))
+{
 	for (unsigned int i = 0; i < launch.nr_variants; i++)
-		slots[nr++] = (struct slot){ .variant = i, .nr_threads = rounds->nr_threads };
-	for (const struct fill_kind *kind = fill_kinds; rounds->limits && kind->name; kind++) {
-		if (!kind->available())
-			continue;
-		slots[nr++] = (struct slot){ .fill = kind, .nr_threads = 1 };
-		if (rounds->nr_threads > 1)
-			slots[nr++] = (struct slot){
-				.fill = kind, .nr_threads = rounds->nr_threads,
-			};
-	}
-	return nr;
+		add(rounds, (struct slot){
+			.subject = launch.variant_names[i], .variant = i,
+			.nr_threads = rounds->nr_threads, .sample = sample,
+		});
 }
 
-bool rounds_run(const struct rounds *rounds)
+void rounds_add_limit(struct rounds *rounds, const char *name, const void *limit,
+		      bool (*sample)(struct rounds *rounds, const struct slot *slot))
 {
-	struct slot slots[MOST_SLOTS];
+	struct slot slot = {
+		.subject = name, .limit = limit, .nr_threads = 1, .sample = sample,
+	};
+
+	add(rounds, slot);
+	slot.nr_threads = rounds->nr_threads;
+	if (slot.nr_threads > 1)
+		add(rounds, slot);
+}
+
+void rounds_add_fills(struct rounds *rounds)
+{
+	for (const struct fill_kind *kind = fill_kinds; kind->name; kind++)
+		if (kind->available())
+			rounds_add_limit(rounds, kind->name, kind, sample_fill);
+}
+
+static bool take_sample(struct rounds *rounds, const struct slot *slot)
+{
+	watch_begin(rounds->row, slot->subject);
+	return slot->sample(rounds, slot);
+}
+
+/*
+ * The first call of a kernel in a launch, and in a row, meets page tables, code
+ * and buffers that no call has been at, and may take twice as long.
+ */
+static bool warm_up(struct rounds *rounds)
+{
+	bool verified = true;
+
+	rounds->is_warm_up = true;
+	for (unsigned int i = 0; verified && i < launch.nr_variants; i++)
+		verified = take_sample(rounds, &rounds->slots[i]);
+	rounds->is_warm_up = false;
+	rounds->warms_up = false;
+	return verified;
+}
+
+bool rounds_run(struct rounds *rounds)
+{
 	unsigned int order[MOST_SLOTS];
-	unsigned int nr = plan_slots(rounds, slots);
 
-	is_evicted = false;
-	for (unsigned int round = 0; round < rounds->nr_rounds; round++) {
-		random_order(order, nr, &launch.seed);
-		if (launch_has_done(rounds->row, round))
+	for (rounds->round = 0; rounds->round < rounds->nr_rounds; rounds->round++) {
+		random_order(order, rounds->nr_slots, &launch.seed);
+		if (launch_has_done(rounds->row, rounds->round))
 			continue;
-		for (unsigned int i = 0; i < nr; i++) {
-			const struct slot *slot = &slots[order[i]];
-
-			watch_begin(rounds->row, subject_of(slot));
-			if (slot->fill)
-				sample_fill(rounds, round, slot);
-			else if (!rounds->sample_variant(rounds, round, slot))
+		if (rounds->warms_up && !warm_up(rounds))
+			return false;
+		for (unsigned int i = 0; i < rounds->nr_slots; i++)
+			if (!take_sample(rounds, &rounds->slots[order[i]]))
 				return false;
-		}
-		launch_end_round(rounds->row, round);
+		launch_end_round(rounds->row, rounds->round);
 	}
 	return true;
 }

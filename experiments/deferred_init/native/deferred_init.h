@@ -37,35 +37,27 @@ struct deferred_span {
 
 /**
  * struct deferred_request - one or two nodes, and where their map lies
- * @layout: Not 0; another number, other ranges. memblock is filled anew then.
- * @nr_nodes: How many; the first is node 0.
- * @nr_cpus: CPUs of each of them.
  * @shares_cpus: Whether several of all these CPUs share a real one.
- * @zone: Which of their zones it is that has memory: an index in node_zones.
  * @node: By node.
  * @ranges: Of all nodes, each kind in ascending order.
  * @nr_ranges: How many.
- * @map_pfn: The frame whose descriptor lies at @map; section aligned.
- * @map: The descriptors of all frames up to the end of the last section.
+ * @map: The descriptors of all frames from @map_pfn up to the end of the last
+ *	section.
  * @usage: Room for the pageblock bits of those sections.
  * @ram: The contents of @map_pfn and of all frames behind it: free pages are
  *	to be zeroed, as with init_on_free=1. NULL = contents are left alone.
- * @is_watched: Whether each lock taken is looked at.
  */
 struct deferred_request {
-	unsigned long layout;
-	unsigned int nr_nodes;
-	unsigned int nr_cpus;
+#define REQUEST PLAN_MEMBER
+#define ROW(...)
+#include "row.def"
 	unsigned int shares_cpus;
-	unsigned int zone;
 	struct deferred_span node[DEFERRED_MOST_NODES];
 	const struct deferred_range *ranges;
 	unsigned long nr_ranges;
-	unsigned long map_pfn;
 	void *map;
 	void *usage;
 	void *ram;
-	unsigned int is_watched;
 };
 
 /**

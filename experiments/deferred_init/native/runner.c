@@ -8,11 +8,8 @@
 #include <string.h>
 #include "buddy.h"
 #include "deferred_init.h"
-#include "launch.h"
-#include "plan.h"
 #include "rounds.h"
 
-#define PATH_BYTES 64
 #define NO_GROWTH 255	/* in the plan, where an order would be */
 
 /* Beside enum pre_state: as PRE_DIRTY, but it holds what could be free blocks. */
@@ -28,45 +25,12 @@
 #define RAM_ADDRESS 0x300000000000UL
 #define FRAME_BYTES 4096UL
 
-/**
- * struct row - one point of the experiment's parameters
- * @name: As the record spells it.
- * @rounds: How often everything is measured.
- * @pre_state: enum pre_state or PRE_LOOKALIKE; set before every sample.
- * @limits: Whether the fills are measured, too.
- * @request: What the kernel is asked; addresses are filled in later.
- * @init_on_free: Whether free pages are zeroed; then there is memory behind all
- *	frames, for rows of little.
- * @grow_order: Of an allocation before the threads run, or NO_GROWTH.
- * @grown_first_pfn: Node 0's first deferred frame after it.
- * @grown_pages: Frames of node 0 that it frees.
- * @nr_pages: Frames up to the end of the last section; their map is checked.
- * @managed: By node, frames that are free in the end; 0 = no such node.
- * @ranges_path: struct deferred_range, all of them.
- * @held_path: Pairs of frames: descriptors from the first on and up to the
- *	second are in place before, as the image has them.
- * @blocks_path: struct block, of all nodes, ascending.
- * @image_path: The oracle's map.
- * @usage_path: The oracle's pageblock bits.
- */
+/* One point of the experiment's parameters, as its line has it. */
 struct row {
-	char name[64];
-	unsigned int rounds;
-	unsigned int pre_state;
-	unsigned int limits;
+#define ROW PLAN_MEMBER
+#define REQUEST(...)
+#include "row.def"
 	struct deferred_request request;
-	unsigned int init_on_free;
-	unsigned int grow_order;
-	unsigned long grown_first_pfn;
-	unsigned long grown_pages;
-	unsigned long nr_pages;
-	long spans[DEFERRED_MOST_NODES * 3];
-	long managed[DEFERRED_MOST_NODES];
-	char ranges_path[PATH_BYTES];
-	char held_path[PATH_BYTES];
-	char blocks_path[PATH_BYTES];
-	char image_path[PATH_BYTES];
-	char usage_path[PATH_BYTES];
 };
 
 static const char *const pre_states[] = {
@@ -77,37 +41,13 @@ static const char *const pre_states[] = {
 };
 
 static const struct plan_field fields[] = {
-	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
-	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
-	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
-	PLAN_FIELD("limits", PLAN_UINT, struct row, limits),
-	PLAN_FIELD("layout", PLAN_ULONG, struct row, request.layout),
-	PLAN_FIELD("nodes", PLAN_UINT, struct row, request.nr_nodes),
-	PLAN_FIELD("cpus", PLAN_UINT, struct row, request.nr_cpus),
-	PLAN_FIELD("map_pfn", PLAN_ULONG, struct row, request.map_pfn),
-	PLAN_FIELD("zone", PLAN_UINT, struct row, request.zone),
-	PLAN_FIELD("watched", PLAN_UINT, struct row, request.is_watched),
-	PLAN_FIELD("init_on_free", PLAN_UINT, struct row, init_on_free),
-	PLAN_FIELD("grow_order", PLAN_UINT, struct row, grow_order),
-	PLAN_FIELD("grown_first_pfn", PLAN_ULONG, struct row, grown_first_pfn),
-	PLAN_FIELD("grown_pages", PLAN_ULONG, struct row, grown_pages),
-	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, nr_pages),
-	PLAN_FIELD("spans", PLAN_LONGS, struct row, spans),
-	PLAN_FIELD("managed", PLAN_LONGS, struct row, managed),
-	PLAN_FIELD("ranges", PLAN_TEXT, struct row, ranges_path),
-	PLAN_FIELD("held", PLAN_TEXT, struct row, held_path),
-	PLAN_FIELD("blocks", PLAN_TEXT, struct row, blocks_path),
-	PLAN_FIELD("image", PLAN_TEXT, struct row, image_path),
-	PLAN_FIELD("usage", PLAN_TEXT, struct row, usage_path),
+#define ROW PLAN_ROW
+#define REQUEST PLAN_REQUEST
+#include "row.def"
 	{ .key = NULL },
 };
 
 static struct arena arena;
-
-/* The row's files, mapped while it runs. */
-static struct {
-	struct image ranges, held, blocks, image, usage;
-} now;
 
 static size_t map_bytes(const struct row *row)
 {
@@ -144,16 +84,11 @@ static unsigned int nr_cpus_of(const struct row *row)
 
 static void open_row(struct row *row)
 {
-	now.ranges = image_map_if_any(row->ranges_path);
-	now.held = image_map_if_any(row->held_path);
-	now.blocks = image_map_if_any(row->blocks_path);
-	now.image = image_map_if_any(row->image_path);
-	now.usage = image_map_if_any(row->usage_path);
 	if (!row->request.nr_nodes || row->request.nr_nodes > DEFERRED_MOST_NODES ||
 	    !row->request.nr_cpus || nr_cpus_of(row) > launch.nr_hosted_cpus)
 		die(RUNNER_USAGE, "%s: %u nodes of %u CPUs: there are %u CPUs", row->name,
 		    row->request.nr_nodes, row->request.nr_cpus, launch.nr_hosted_cpus);
-	if (now.image.bytes != map_bytes(row) || now.usage.bytes > USAGE_BYTES)
+	if (row->image.bytes != map_bytes(row) || row->usage.bytes > USAGE_BYTES)
 		die(RUNNER_USAGE, "%s: files of wrong sizes", row->name);
 	for (unsigned int nid = 0; nid < row->request.nr_nodes; nid++) {
 		const long *span = &row->spans[nid * 3];
@@ -165,20 +100,11 @@ static void open_row(struct row *row)
 		};
 	}
 	row->request.shares_cpus = nr_cpus_of(row) > launch.nr_cpus;
-	row->request.ranges = (const struct deferred_range *)now.ranges.start;
-	row->request.nr_ranges = now.ranges.bytes / sizeof(struct deferred_range);
+	row->request.ranges = (const struct deferred_range *)row->ranges.start;
+	row->request.nr_ranges = row->ranges.bytes / sizeof(struct deferred_range);
 	row->request.map = arena.start;
 	row->request.usage = (void *)USAGE_ADDRESS;
 	row->request.ram = row->init_on_free ? (void *)RAM_ADDRESS : NULL;
-}
-
-static void close_row(void)
-{
-	image_unmap(&now.ranges);
-	image_unmap(&now.held);
-	image_unmap(&now.blocks);
-	image_unmap(&now.image);
-	image_unmap(&now.usage);
 }
 
 /* No line of the copy stays in a cache: those of a booted kernel are long gone. */
@@ -193,16 +119,16 @@ static void copy_evicted(unsigned char *to, const unsigned char *from, size_t by
 /* Reserved memory and holes have descriptors before deferred initialisation. */
 static void put_held(const struct row *row)
 {
-	const uint64_t *pair = (const uint64_t *)now.held.start;
+	const unsigned long *pair = row->held.words;
 
-	for (size_t i = 0; i < now.held.bytes / sizeof(*pair); i += 2) {
+	for (size_t i = 0; i < image_nr_words(&row->held); i += 2) {
 		size_t from = (pair[i] - row->request.map_pfn) * DESCRIPTOR_BYTES;
 		size_t bytes = (pair[i + 1] - pair[i]) * DESCRIPTOR_BYTES;
 
 		if (row->pre_state == PRE_EVICTED)
-			copy_evicted(arena.start + from, now.image.start + from, bytes);
+			copy_evicted(arena.start + from, row->image.start + from, bytes);
 		else
-			memcpy(arena.start + from, now.image.start + from, bytes);
+			memcpy(arena.start + from, row->image.start + from, bytes);
 	}
 	asm volatile("sfence" : : : "memory");
 }
@@ -223,8 +149,8 @@ static bool same_lists(const struct row *row, const char *subject, unsigned int 
 		arena.start, row->request.map_pfn, row->nr_pages,
 	};
 	const struct deferred_span *span = &row->request.node[nid];
-	const struct block *first = (const struct block *)now.blocks.start;
-	const struct block *end = first + now.blocks.bytes / sizeof(*first);
+	const struct block *first = (const struct block *)row->blocks.start;
+	const struct block *end = first + row->blocks.bytes / sizeof(*first);
 	const struct block *last;
 	char who[256];
 
@@ -300,8 +226,8 @@ static bool page_holds(const struct row *row, const char *subject, unsigned long
 /* Who frees pages zeroes them, and no others. */
 static bool contents_are_right(const struct row *row, const char *subject)
 {
-	const struct block *block = (const struct block *)now.blocks.start;
-	const struct block *end = block + now.blocks.bytes / sizeof(*block);
+	const struct block *block = (const struct block *)row->blocks.start;
+	const struct block *end = block + row->blocks.bytes / sizeof(*block);
 	unsigned long pfn = row->request.map_pfn;
 	unsigned long end_pfn = pfn + ram_bytes(row) / FRAME_BYTES;
 
@@ -344,9 +270,9 @@ static bool verify(const struct row *row, unsigned int variant, unsigned int nr_
 	    !same_sum(row, variant) || !contents_are_right(row, subject))
 		return false;
 	return arena_is(row->name, subject, "the memory map", "page", arena.start,
-			map_bytes(row), &now.image, launch.nr_cpus) &&
+			map_bytes(row), &row->image, launch.nr_cpus) &&
 	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
-			now.usage.bytes, &now.usage, 1) &&
+			row->usage.bytes, &row->usage, 1) &&
 	       arena_guard_is_whole(row->name, arena.start + map_bytes(row),
 				    (unsigned char)ARENA_POISON);
 }
@@ -371,8 +297,7 @@ static bool grow(const struct row *row, const struct deferred_ops *ops, const ch
 	return true;
 }
 
-static bool sample_variant(const struct rounds *rounds, unsigned int round,
-			   const struct slot *slot)
+static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
 	const struct row *row = rounds->context;
 	const struct deferred_ops *ops = launch_ops(slot->variant);
@@ -381,7 +306,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	struct span span;
 	bool verified;
 
-	memset((void *)USAGE_ADDRESS, 0, now.usage.bytes);
+	memset((void *)USAGE_ADDRESS, 0, row->usage.bytes);
 	memset((void *)RAM_ADDRESS, (unsigned char)ARENA_POISON, ram_bytes(row));
 	ops->prepare(&row->request);
 	arena_set_guard(arena.start + map_bytes(row));
@@ -389,7 +314,7 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	if (row->pre_state == PRE_LOOKALIKE)
 		ops->look_free(&row->request);
 	put_held(row);
-	rounds_arena_written();
+	rounds_arena_written(rounds);
 	if (!grow(row, ops, subject))
 		return false;
 	pool_use(slot->nr_threads);
@@ -402,19 +327,20 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	nr_threads = pool_nr_participants();
 	pool_use(launch.nr_cpus);
 	verified = verify(row, slot->variant, nr_threads);
-	rounds_print_sample(rounds, round, slot, nr_threads, span, verified);
-	return verified;
+	return rounds_print_sample(rounds, slot, nr_threads, span, verified);
 }
 
-static bool run_row(struct row *row)
+static bool run_row(void *context)
 {
+	struct row *row = context;
 	/* A fill writes as many bytes as there are descriptors, in one piece. */
 	size_t bytes = written_bytes(row);
-	const struct rounds rounds = {
+	struct rounds rounds = {
 		.row = row->name,
 		.nr_rounds = row->rounds,
 		.nr_threads = nr_cpus_of(row),
-		.limits = row->limits,
+		.nr_bytes = bytes,
+		.context = row,
 		.arena = &arena,
 		.map_bytes = map_bytes(row),
 		.pre_state = row->pre_state == PRE_EVICTED ? PRE_EVICTED : PRE_DIRTY,
@@ -424,15 +350,13 @@ static bool run_row(struct row *row)
 			.stride_bytes = bytes,
 			.nr_blocks = 1,
 		},
-		.sample_variant = sample_variant,
-		.context = row,
 	};
-	bool verified;
 
 	open_row(row);
-	verified = rounds_run(&rounds);
-	close_row();
-	return verified;
+	rounds_add_variants(&rounds, sample_variant);
+	if (row->limits)
+		rounds_add_fills(&rounds);
+	return rounds_run(&rounds);
 }
 
 static void prepare(void)
@@ -440,25 +364,19 @@ static void prepare(void)
 	launch_map_small(USAGE_ADDRESS, USAGE_BYTES);
 }
 
-static bool run_plan(const char *path)
+static void map(const void *context, size_t nr_rows)
 {
-	size_t nr_rows, most_bytes = 0, most_ram = 0;
-	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
+	size_t most_bytes = 0, most_ram = 0;
+	const struct row *row = context;
 
-	for (size_t i = 0; i < nr_rows; i++)
-		if (map_bytes(&rows[i]) > most_bytes)
-			most_bytes = map_bytes(&rows[i]);
-	for (size_t i = 0; i < nr_rows; i++)
-		if (ram_bytes(&rows[i]) > most_ram)
-			most_ram = ram_bytes(&rows[i]);
+	for (const struct row *end = row + nr_rows; row < end; row++) {
+		most_bytes = max_size(most_bytes, map_bytes(row));
+		most_ram = max_size(most_ram, ram_bytes(row));
+	}
 	if (most_ram)
 		launch_map_small(RAM_ADDRESS, most_ram);
 	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
 	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
-	for (size_t i = 0; i < nr_rows; i++)
-		if (!run_row(&rows[i]))
-			return false;
-	return true;
 }
 
 static const struct host_fact addresses[] = {
@@ -471,8 +389,11 @@ int main(int argc, char **argv)
 	static const struct experiment deferred_init = {
 		.name = "deferred-init",
 		.addresses = addresses,
+		.fields = fields,
+		.row_bytes = sizeof(struct row),
 		.prepare = prepare,
-		.run = run_plan,
+		.map = map,
+		.run_row = run_row,
 	};
 
 	return launch_main(argc, argv, &deferred_init);

@@ -36,7 +36,7 @@ static bool say(const struct row *row, const char *subject, const char *what, si
 static bool same_entries(const struct row *row, const char *subject, const char *what,
 			 const unsigned long *is, const struct image *expected)
 {
-	const unsigned long *entry = (const unsigned long *)expected->start;
+	const unsigned long *entry = expected->words;
 
 	for (unsigned long i = 0; i < row->request.nr_slots; i++) {
 		unsigned long wanted = entry ? entry[i] : 0;
@@ -53,16 +53,16 @@ static bool same_entries(const struct row *row, const char *subject, const char 
  */
 static bool supply_large_mapcounts(const struct row *row, const char *subject)
 {
-	const unsigned int *second = (const unsigned int *)now.seconds.start;
+	const unsigned int *second = (const unsigned int *)row->seconds.start;
 
-	for (size_t i = 0; i < now.seconds.bytes / sizeof(*second); i++) {
+	for (size_t i = 0; i < row->seconds.bytes / sizeof(*second); i++) {
 		size_t at = second[i] * DESCRIPTOR_BYTES + MAPCOUNT_OFFSET;
 		unsigned int *word = (unsigned int *)(descriptor(FORK_DATA_PFN) + at);
-		unsigned int was = *(const unsigned int *)(now.pages.start + at);
+		unsigned int was = *(const unsigned int *)(row->pages.start + at);
 
 		if (*word != was)
 			return say(row, subject, "unused large mapcount", second[i], *word, was);
-		*word = *(const unsigned int *)(now.pages_after.start + at);
+		*word = *(const unsigned int *)(row->pages_after.start + at);
 	}
 	return true;
 }
@@ -70,7 +70,7 @@ static bool supply_large_mapcounts(const struct row *row, const char *subject)
 static bool same_pages(const struct row *row, const char *subject)
 {
 	const unsigned char *is = descriptor(FORK_DATA_PFN);
-	size_t at = arena_first_difference(is, now.pages.bytes, &now.pages_after, launch.nr_cpus);
+	size_t at = arena_first_difference(is, row->pages.bytes, &row->pages_after, launch.nr_cpus);
 	char who[256], of[64];
 
 	if (at == ARENA_NO_DIFFERENCE)
@@ -79,16 +79,16 @@ static bool same_pages(const struct row *row, const char *subject)
 	snprintf(of, sizeof(of), " of descriptor %zu", at / DESCRIPTOR_BYTES);
 	at -= at % DESCRIPTOR_BYTES;
 	return area_is_as_expected(who, of, &(struct host_area){
-		"page", is + at, now.pages_after.start + at, DESCRIPTOR_BYTES,
+		"page", is + at, row->pages_after.start + at, DESCRIPTOR_BYTES,
 		__start_ream_kernels[0]->facts,
 	});
 }
 
 static bool same_copies(const struct row *row, const char *subject)
 {
-	const unsigned long *pair = (const unsigned long *)now.copies.start;
+	const unsigned long *pair = row->copies.words;
 
-	for (size_t i = 0; i < now.copies.bytes / sizeof(*pair); i += 2) {
+	for (size_t i = 0; i < image_nr_words(&row->copies); i += 2) {
 		const unsigned char *is = contents(pair[i + 1]);
 		const unsigned char *expected = contents(pair[i]);
 		size_t at = 0;
@@ -150,11 +150,11 @@ static const unsigned long *entries_unmapped(const struct row *row, const unsign
 		return NULL;
 	case FORK_UNMAP_CHILD:
 	case FORK_EXIT_CHILD:
-		*left = now.child_is;
-		return (const unsigned long *)now.child.start;
+		*left = row->child_is;
+		return row->child.words;
 	default:
-		*left = now.parent_is;
-		return (const unsigned long *)now.parent.start;
+		*left = row->parent_is;
+		return row->parent.words;
 	}
 }
 
@@ -203,8 +203,8 @@ static bool same_mm(const struct row *row, const char *subject, const struct for
 
 static bool is_single(const struct row *row, const struct fork_result *result)
 {
-	if (now.child_single.start)
-		return !memcmp(result->child, now.child_single.start, now.child_single.bytes);
+	if (row->child_single.start)
+		return !memcmp(result->child, row->child_single.start, row->child_single.bytes);
 	return (long)result->nr_deferred == row->counts_single[1] &&
 	       (long)result->nr_marked_dirty == row->counts_single[4] &&
 	       (long)result->nr_accessed == row->counts_single[5];
@@ -215,7 +215,7 @@ static enum batching expected_batching(const struct row *row, unsigned int varia
 				       const struct fork_result *result)
 {
 	enum batching *known = &batching[variant][row->operation != FORK_COPY];
-	bool tells = now.child_single.start ||
+	bool tells = row->child_single.start ||
 		     memcmp(row->counts, row->counts_single, sizeof(row->counts));
 
 	if (!tells)
@@ -227,20 +227,20 @@ static enum batching expected_batching(const struct row *row, unsigned int varia
 
 bool expect_verify(const struct row *row, unsigned int variant)
 {
-	struct fork_result result = { .parent = now.parent_is, .child = now.child_is };
+	struct fork_result result = { .parent = row->parent_is, .child = row->child_is };
 	const char *subject = launch.variant_names[variant];
 	const struct fork_ops *ops = launch_ops(variant);
-	const struct image *child = &now.child_after;
+	const struct image *child = &row->child_after;
 	const long *counts = row->counts;
 
 	ops->read(&result);
 	if (expected_batching(row, variant, &result) == BATCHING_NO) {
-		child = now.child_single.start ? &now.child_single : child;
+		child = row->child_single.start ? &row->child_single : child;
 		counts = row->counts_single;
 	}
-	return same_entries(row, subject, "the parent's entry", now.parent_is,
-			    &now.parent_after) &&
-	       same_entries(row, subject, "the child's entry", now.child_is, child) &&
+	return same_entries(row, subject, "the parent's entry", row->parent_is,
+			    &row->parent_after) &&
+	       same_entries(row, subject, "the child's entry", row->child_is, child) &&
 	       same_counters(row, subject, &result) &&
 	       same_counts(row, subject, &result, counts) &&
 	       same_mm(row, subject, &result) && no_translation_stays(row, subject, &result) &&

@@ -3,6 +3,8 @@
 #ifndef REAM_FORK_H
 #define REAM_FORK_H
 
+#include "host.h"
+
 /*
  * Where things lie, the same for every variant, since descriptors and page
  * table entries hold addresses and frame numbers. Frames from
@@ -20,43 +22,15 @@
 
 /**
  * struct fork_request - a parent, perhaps its child, and one VMA of theirs
- * @address: Where the VMA begins.
- * @nr_slots: Its pages, one entry of the arrays below each.
- * @vm_flags: The parent's, by value.
- * @page_prot: Bits of a new entry of the VMA (vm_page_prot).
- * @has_anon_vma: Without one fork() copies nothing of most VMAs.
- * @child_uffd_wp: Whether the child's VMA keeps VM_UFFD_WP.
- * @anonymous: Else it is file-like.
- * @has_pinned: Whether the parent ever pinned pages (MMF_HAS_PINNED).
- * @mm_users: Of the parent.
- * @busy: Whether another task waits for this CPU all the time.
- * @overlapped: Whether another CPU is at unmapping pages of the same mm, and
- *	reclaim has put off a flush of its translations.
- * @spare_pfn: First of the frames that new pages are taken from, in order.
- * @nr_spare: How many there are.
  * @parent: Page table entries to begin with.
  * @child: The child's; NULL if it has no page tables yet.
- * @parent_rss: Counters to begin with, in the kernel's order.
- * @child_rss: Likewise.
  */
 struct fork_request {
-	unsigned long address;
-	unsigned long nr_slots;
-	unsigned long vm_flags;
-	unsigned long page_prot;
-	unsigned int has_anon_vma;
-	unsigned int child_uffd_wp;
-	unsigned int anonymous;
-	unsigned int has_pinned;
-	unsigned int mm_users;
-	unsigned int busy;
-	unsigned int overlapped;
-	unsigned long spare_pfn;
-	unsigned long nr_spare;
+#define REQUEST PLAN_MEMBER
+#define ROW(...)
+#include "row.def"
 	const unsigned long *parent;
 	const unsigned long *child;
-	const long *parent_rss;
-	const long *child_rss;
 };
 
 /**

@@ -45,45 +45,15 @@ enum number {
 	NR_NUMBERS
 };
 
-/**
- * struct answer - one of the ways in which memory may be left
- * @numbers: By enum number; events and statistics in their own order, those of
- *	one statistic by node.
- * @src: Descriptors of the sources.
- * @dst: Of the targets.
- * @ptes: Entries, by address space.
- * @pmds: Middle entries that are not tables, by address space.
- * @left: Page numbers of heads on the caller's list, in order.
- * @words: Pairs of an address and the 8 bytes that must be there: the lists'
- *	heads.
- * @queue_words: Likewise, the heads of the queues of folios to split.
- * @contents: int64_t of every frame of the sources, then of the targets: the
- *	page whose contents it must hold; absent: nothing has been copied.
- */
+/* One of the ways in which memory may be left. */
 struct answer {
-	long numbers[NR_NUMBERS];
-	char src[PATH_BYTES];
-	char dst[PATH_BYTES];
-	char ptes[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
-	char pmds[MIGRATE_MOST_MAPPINGS][PATH_BYTES];
-	char left[PATH_BYTES];
-	char words[PATH_BYTES];
-	char queue_words[PATH_BYTES];
-	char contents[PATH_BYTES];
+#define ROW PLAN_MEMBER
+#include "answer.def"
 };
 
 static const struct plan_field fields[] = {
-	PLAN_FIELD("numbers", PLAN_LONGS, struct answer, numbers),
-	PLAN_FIELD("src", PLAN_TEXT, struct answer, src),
-	PLAN_FIELD("dst", PLAN_TEXT, struct answer, dst),
-	PLAN_FIELD("ptes0", PLAN_TEXT, struct answer, ptes[0]),
-	PLAN_FIELD("ptes1", PLAN_TEXT, struct answer, ptes[1]),
-	PLAN_FIELD("pmds0", PLAN_TEXT, struct answer, pmds[0]),
-	PLAN_FIELD("pmds1", PLAN_TEXT, struct answer, pmds[1]),
-	PLAN_FIELD("left", PLAN_TEXT, struct answer, left),
-	PLAN_FIELD("words", PLAN_TEXT, struct answer, words),
-	PLAN_FIELD("queue_words", PLAN_TEXT, struct answer, queue_words),
-	PLAN_FIELD("contents", PLAN_TEXT, struct answer, contents),
+#define ROW(...) PLAN_ENTRY(struct answer, __VA_ARGS__)
+#include "answer.def"
 	{ .key = NULL },
 };
 
@@ -91,18 +61,9 @@ static const struct plan_field fields[] = {
 #define LRU_OFFSET 8UL
 #define LINK_BYTES 16UL
 
-/* An answer's files, mapped while the row runs. */
-struct mapped {
-	const struct answer *answer;
-	struct image src, dst, left, words, queue_words, contents;
-	struct image ptes[MIGRATE_MOST_MAPPINGS], pmds[MIGRATE_MOST_MAPPINGS];
-};
-
 static struct {
 	struct answer *answers;
 	size_t nr;
-	struct mapped mapped[MOST_ANSWERS];
-	const struct image *deferrable;
 	unsigned char *kept;	/* descriptors of both sides, as the kernel left them */
 } now;
 
@@ -128,50 +89,22 @@ unsigned long expect_nr_not_left(unsigned int variant)
 	return known[variant].nr_not_left;
 }
 
-void expect_open(const struct row *row, const struct image *deferrable)
+void expect_open(const struct row *row)
 {
 	now.answers = plan_read(row->after, fields, sizeof(*now.answers), &now.nr);
-	now.deferrable = deferrable;
 	now.kept = malloc(2 * row->request.nr_pages * DESCRIPTOR_BYTES);
 	if (!now.nr || now.nr > MOST_ANSWERS)
 		die(RUNNER_USAGE, "%s: %zu answers", row->name, now.nr);
 	if (!now.kept)
 		die(RUNNER_NO_RESOURCE, "no memory for a copy of descriptors");
-	for (size_t i = 0; i < now.nr; i++) {
-		const struct answer *answer = &now.answers[i];
-		struct mapped *mapped = &now.mapped[i];
-
-		mapped->answer = answer;
-		mapped->src = image_map(answer->src);
-		mapped->dst = image_map(answer->dst);
-		mapped->left = image_map_if_any(answer->left);
-		mapped->words = image_map_if_any(answer->words);
-		mapped->queue_words = image_map_if_any(answer->queue_words);
-		mapped->contents = image_map_if_any(answer->contents);
-		for (unsigned int j = 0; j < row->request.nr_mappings; j++) {
-			mapped->ptes[j] = image_map(answer->ptes[j]);
-			mapped->pmds[j] = image_map(answer->pmds[j]);
-		}
-	}
+	for (size_t i = 0; i < now.nr; i++)
+		plan_map_images(fields, &now.answers[i]);
 }
 
 void expect_close(void)
 {
-	for (size_t i = 0; i < now.nr; i++) {
-		struct mapped *mapped = &now.mapped[i];
-
-		image_unmap(&mapped->src);
-		image_unmap(&mapped->dst);
-		image_unmap(&mapped->left);
-		image_unmap(&mapped->words);
-		image_unmap(&mapped->queue_words);
-		image_unmap(&mapped->contents);
-		for (unsigned int j = 0; j < MIGRATE_MOST_MAPPINGS; j++) {
-			image_unmap(&mapped->ptes[j]);
-			image_unmap(&mapped->pmds[j]);
-		}
-		*mapped = (struct mapped){ 0 };
-	}
+	for (size_t i = 0; i < now.nr; i++)
+		plan_unmap_images(fields, &now.answers[i]);
 	free(now.answers);
 	free(now.kept);
 	now.answers = NULL;
@@ -199,7 +132,7 @@ struct look {
 	const struct row *row;
 	const char *subject;
 	const struct migrate_result *result;
-	const struct mapped *expected;
+	const struct answer *expected;
 	bool quiet;
 	bool any_order;
 	struct affairs *seen;
@@ -217,7 +150,7 @@ static bool say(const struct look *look, const char *what, size_t at, unsigned l
 static bool same_number(const struct look *look, const char *what, size_t at, long is,
 			enum number number)
 {
-	long expected = look->expected->answer->numbers[number + at];
+	long expected = look->expected->numbers[number + at];
 
 	return is == expected ||
 	       say(look, what, at, (unsigned long)is, (unsigned long)expected);
@@ -226,7 +159,7 @@ static bool same_number(const struct look *look, const char *what, size_t at, lo
 static bool within(const struct look *look, const char *what, long is, enum number least,
 		   enum number most)
 {
-	const long *numbers = look->expected->answer->numbers;
+	const long *numbers = look->expected->numbers;
 
 	if (is < numbers[least])
 		return say(look, what, 0, (unsigned long)is, (unsigned long)numbers[least]);
@@ -271,15 +204,15 @@ static bool same_counts(const struct look *look)
 			   (unsigned long)result->anon_vma_refs, 1);
 	/* That it is told once more than it needs to be costs it a flush, and no more. */
 	for (size_t i = 0; same && i < look->row->request.nr_mappings; i++)
-		if (look->expected->answer->numbers[NUMBER_NOTED + i] && !result->noted[i])
+		if (look->expected->numbers[NUMBER_NOTED + i] && !result->noted[i])
 			same = say(look, "tlb_flush_batched of address space", i, 0, 1);
 	return same &&
 	       (result->nr_failed_reads >=
-			look->expected->answer->numbers[NUMBER_LEAST_FAILED_READS] ||
+			look->expected->numbers[NUMBER_LEAST_FAILED_READS] ||
 		say(look, "calls of memory_failure_queue():", 0,
 		    (unsigned long)result->nr_failed_reads,
 		    (unsigned long)
-			look->expected->answer->numbers[NUMBER_LEAST_FAILED_READS])) &&
+			look->expected->numbers[NUMBER_LEAST_FAILED_READS])) &&
 	       within(look, "calls of arch_tlbbatch_flush(), bound", result->nr_batch_flushes,
 		      NUMBER_LEAST_BATCH_FLUSHES, NUMBER_MOST_BATCH_FLUSHES) &&
 	       within(look, "calls of flush_tlb_mm_range(), bound", result->nr_single_flushes,
@@ -289,11 +222,11 @@ static bool same_counts(const struct look *look)
 static bool same_entries(const struct look *look, const char *what, const unsigned long *is,
 			 const struct image *expected)
 {
-	const unsigned long *entry = (const unsigned long *)expected->start;
+	const unsigned long *entry = expected->words;
 
 	if (!memcmp(is, entry, expected->bytes))
 		return true;
-	for (size_t i = 0; i < expected->bytes / sizeof(*entry); i++)
+	for (size_t i = 0; i < image_nr_words(expected); i++)
 		if (is[i] != entry[i])
 			return say(look, what, i, is[i], entry[i]);
 	return true;
@@ -312,9 +245,9 @@ static bool same_tables(const struct look *look)
 
 static bool same_words(const struct look *look, const struct image *pairs)
 {
-	const unsigned long *pair = (const unsigned long *)pairs->start;
+	const unsigned long *pair = pairs->words;
 
-	for (size_t i = 0; i < pairs->bytes / sizeof(*pair); i += 2) {
+	for (size_t i = 0; i < image_nr_words(pairs); i += 2) {
 		unsigned long is = *(const unsigned long *)pair[i];
 
 		if (is != pair[i + 1])
@@ -371,19 +304,19 @@ static bool settle(const struct look *look)
 	const struct row *row = look->row;
 	long nr_src, nr_dst;
 
-	if (!now.deferrable->bytes)
+	if (!row->deferrable.bytes)
 		return same_words(look, &look->expected->queue_words);
 	/* Links are looked at before any is changed. */
-	nr_src = queue_settle(row, now.deferrable, MIGRATE_SRC_PFN, src, false);
-	nr_dst = queue_settle(row, now.deferrable, MIGRATE_DST_PFN, dst, false);
+	nr_src = queue_settle(row, MIGRATE_SRC_PFN, src, false);
+	nr_dst = queue_settle(row, MIGRATE_DST_PFN, dst, false);
 	if (nr_src < 0 || nr_dst < 0 ||
 	    !queue_settle_waiting(row, MIGRATE_SRC_PFN, src, false) ||
 	    !queue_settle_waiting(row, MIGRATE_DST_PFN, dst, false))
 		return say(look, "a broken link of the queue of folios to split", 0, 0, 0);
 	if (!nr_src && !nr_dst)
 		return same_words(look, &look->expected->queue_words);
-	queue_settle(row, now.deferrable, MIGRATE_SRC_PFN, src, true);
-	queue_settle(row, now.deferrable, MIGRATE_DST_PFN, dst, true);
+	queue_settle(row, MIGRATE_SRC_PFN, src, true);
+	queue_settle(row, MIGRATE_DST_PFN, dst, true);
 	queue_settle_waiting(row, MIGRATE_SRC_PFN, src, true);
 	queue_settle_waiting(row, MIGRATE_DST_PFN, dst, true);
 	look->seen->nr_not_left = (unsigned long)(nr_src + nr_dst);
@@ -420,9 +353,9 @@ static bool is_among(size_t page, const unsigned long *pages, size_t nr)
 static bool settle_list(const struct look *look)
 {
 	const struct image *left = &look->expected->left;
-	const unsigned long *page = (const unsigned long *)left->start;
+	const unsigned long *page = left->words;
 	const unsigned long *link = (const unsigned long *)list_head()[0];
-	size_t nr = left->bytes / sizeof(*page), nr_found = 0;
+	size_t nr = image_nr_words(left), nr_found = 0;
 	bool in_order = true;
 
 	for (; link != list_head(); link = (const unsigned long *)link[0], nr_found++) {
@@ -479,14 +412,14 @@ static bool is_as(const struct look *look)
 /* Which answers memory is as, a bit each; what was seen with the last of them. */
 static unsigned int fitting(struct look *look, unsigned char *kept, struct affairs *seen)
 {
-	size_t bytes = now.mapped[0].src.bytes;
+	size_t bytes = now.answers[0].src.bytes;
 	unsigned int fit = 0;
 
 	for (unsigned int i = 0; i < now.nr; i++) {
 		struct affairs own = { 0 };
 
 		keep_descriptors(kept, bytes, true);
-		look->expected = &now.mapped[i];
+		look->expected = &now.answers[i];
 		look->seen = &own;
 		/* All that is said is of the answer that is looked at last. */
 		look->quiet = !look->any_order || i + 1 < now.nr || fit;
@@ -505,7 +438,7 @@ bool expect_verify(const struct row *row, unsigned int variant, enum migrate_eng
 	struct look look = {
 		.row = row, .subject = launch.variant_names[variant], .result = result,
 	};
-	size_t bytes = now.mapped[0].src.bytes;
+	size_t bytes = now.answers[0].src.bytes;
 	struct affairs seen = { 0 };
 	unsigned int fit;
 

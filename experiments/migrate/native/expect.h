@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include "row.h"
 
-/* Map the files of a row's answers. */
-void expect_open(const struct row *row, const struct image *deferrable);
+/* Read a row's answers. */
+void expect_open(const struct row *row);
 void expect_close(void);
 
 /**

@@ -3,6 +3,8 @@
 #ifndef REAM_MIGRATE_H
 #define REAM_MIGRATE_H
 
+#include "host.h"
+
 /*
  * Where things lie, the same for every variant, since descriptors and page
  * table entries hold addresses and frame numbers. Frames from
@@ -86,16 +88,7 @@ struct migrate_list {
 
 /**
  * struct migrate_request - folios, who maps them, and where they go
- * @mode: enum migrate_mode, by value.
- * @reason: enum migrate_reason, by value.
- * @nr_pages: Frames from MIGRATE_SRC_PFN on that hold folios. The target of
- *	what lies in one of them is as far from MIGRATE_DST_PFN.
- * @nr_pmds: Length of each VMA, in middle entries.
- * @vm_flags: Of every VMA, by value.
- * @page_prot: Bits of a new entry of a VMA (vm_page_prot).
- * @rss: Pages that each address space counts as its own.
- * @nr_mappings: Address spaces.
- * @mapping: What each has to begin with.
+ * @mapping: What each address space has to begin with.
  * @lists: What each call is given, one call after the other.
  * @nr_lists: Calls, most MIGRATE_MOST_LISTS.
  * @no_target: Page numbers of heads for which there is no new folio,
@@ -107,28 +100,14 @@ struct migrate_list {
  * @nr_queued: How many.
  * @poisoned: Page numbers that a CPU cannot read, ascending.
  * @nr_poisoned: How many.
- * @no_copy: Pages are not copied at all.
  * @flush_ticks: How long a flush of other CPUs' TLBs takes, by the CPU's
  *	time stamp counter; 0: no time at all.
- * @watched: Nobody believes its time: it is looked at, folio by folio, that
- *	nothing is copied before a flush of its entries, and folios may be split.
- * @engine: enum migrate_engine.
- * @channels: How many of them copy.
- * @setup_ns: Of a descriptor, by an engine that is a model.
- * @mb_per_s: Of a channel of the model, 10^6 bytes a second; 0: the engine is
- *	no model but threads that copy as fast as they can.
- * @faults: By enum migrate_fault.
  * @shares_cpus: There are more CPUs than real ones.
  */
 struct migrate_request {
-	unsigned int mode;
-	unsigned int reason;
-	unsigned long nr_pages;
-	unsigned long nr_pmds;
-	unsigned long vm_flags;
-	unsigned long page_prot;
-	long rss[MIGRATE_MOST_MAPPINGS];
-	unsigned int nr_mappings;
+#define REQUEST PLAN_MEMBER
+#define ROW(...)
+#include "row.def"
 	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
 	const struct migrate_list *lists;
 	unsigned long nr_lists;
@@ -140,14 +119,7 @@ struct migrate_request {
 	unsigned long nr_queued;
 	const unsigned long *poisoned;
 	unsigned long nr_poisoned;
-	unsigned int no_copy;
 	unsigned long flush_ticks;
-	unsigned int watched;
-	unsigned int engine;
-	unsigned int channels;
-	unsigned int setup_ns;
-	unsigned int mb_per_s;
-	long faults[MIGRATE_NR_FAULTS];
 	unsigned int shares_cpus;
 };
 

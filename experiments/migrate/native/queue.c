@@ -38,14 +38,14 @@ static unsigned long *link_of(unsigned long pfn, unsigned long head)
 	return (unsigned long *)(memory_descriptor(pfn + head + 2) + QUEUE_OFFSET);
 }
 
-long queue_settle(const struct row *row, const struct image *deferrable, unsigned long pfn,
-		  const struct image *expected, bool write)
+long queue_settle(const struct row *row, unsigned long pfn, const struct image *expected,
+		  bool write)
 {
-	const unsigned int *head = (const unsigned int *)deferrable->start;
+	const unsigned int *head = (const unsigned int *)row->deferrable.start;
 	unsigned long mask = row->deferrable_flag;
 	long nr = 0;
 
-	for (size_t i = 0; i < deferrable->bytes / sizeof(*head); i++) {
+	for (size_t i = 0; i < row->deferrable.bytes / sizeof(*head); i++) {
 		size_t at = (head[i] + 1) * DESCRIPTOR_BYTES + FLAGS_OFFSET;
 		size_t queue_at = (head[i] + 2) * DESCRIPTOR_BYTES + QUEUE_OFFSET;
 		unsigned long *flags = flags_of(pfn, head[i]);

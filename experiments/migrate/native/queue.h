@@ -12,8 +12,7 @@ bool queue_in_memory(const struct row *row, unsigned long address);
 
 /**
  * queue_settle() - make queued what the answer says is queued, or the other way round
- * @row: The row.
- * @deferrable: Page numbers of heads, uint32_t, for which either will do.
+ * @row: The row; its deferrable heads are those for which either will do.
  * @pfn: The first frame of a side.
  * @expected: Descriptors of that side, as the answer has them.
  * @write: Give the folios' words the answer's; else links are looked at alone.
@@ -23,8 +22,8 @@ bool queue_in_memory(const struct row *row, unsigned long address);
  * Return: how many are not as the answer says, or a negative number if one is
  * neither.
  */
-long queue_settle(const struct row *row, const struct image *deferrable, unsigned long pfn,
-		  const struct image *expected, bool write);
+long queue_settle(const struct row *row, unsigned long pfn, const struct image *expected,
+		  bool write);
 
 /**
  * queue_settle_waiting() - the same of links of folios that waited before

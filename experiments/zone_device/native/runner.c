@@ -5,37 +5,15 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include "launch.h"
-#include "plan.h"
 #include "rounds.h"
 #include "zone_device.h"
 
-/**
- * struct row - one point of the experiment's parameters
- * @name: As the record spells it.
- * @rounds: How often everything is measured.
- * @threads: Most CPUs to use; 0 = all.
- * @pre_state: enum pre_state; set before every sample.
- * @request: What the kernel is asked; the addresses are filled in later.
- * @map_bytes: Bytes of the map to check, the last compound's overhang included.
- * @fill: What the kernel writes of them, for the limit; without an address.
- * @fill_offset: Where that begins in the map.
- * @image: The oracle's map.
- * @usage_image: The oracle's pageblock bits.
- */
+/* One point of the experiment's parameters, as its line has it. */
 struct row {
-	char name[64];
-	unsigned int rounds;
-	unsigned int threads;
-	unsigned int pre_state;
+#define ROW PLAN_MEMBER
+#define REQUEST(...)
+#include "row.def"
 	struct zone_device_request request;
-	size_t map_bytes;
-	struct fill_range fill;
-	size_t fill_offset;
-	char image_path[256];
-	char usage_path[256];
-	struct image image;
-	struct image usage_image;
 };
 
 /*
@@ -53,29 +31,9 @@ static const char *const pre_states[] = {
 };
 
 static const struct plan_field fields[] = {
-	PLAN_FIELD("name", PLAN_TEXT, struct row, name),
-	PLAN_FIELD("rounds", PLAN_UINT, struct row, rounds),
-	PLAN_FIELD("threads", PLAN_UINT, struct row, threads),
-	PLAN_FIELD_CHOICE("pre_state", pre_states, struct row, pre_state),
-	PLAN_FIELD("start_pfn", PLAN_ULONG, struct row, request.start_pfn),
-	PLAN_FIELD("nr_pages", PLAN_ULONG, struct row, request.nr_pages),
-	PLAN_FIELD("skip_pages", PLAN_ULONG, struct row, request.skip_pages),
-	PLAN_FIELD("order", PLAN_UINT, struct row, request.order),
-	PLAN_FIELD("type", PLAN_UINT, struct row, request.type),
-	PLAN_FIELD("early_pages", PLAN_ULONG, struct row, request.early_pages),
-	PLAN_FIELD("old_blocks", PLAN_UINT, struct row, request.old_blocks),
-	PLAN_FIELD("nid", PLAN_UINT, struct row, request.nid),
-	PLAN_FIELD("chunk_pages", PLAN_ULONG, struct row, request.chunk_pages),
-	PLAN_FIELD("zero", PLAN_UINT, struct row, request.zero),
-	PLAN_FIELD("poison", PLAN_UINT, struct row, request.poison),
-	PLAN_FIELD("list", PLAN_UINT, struct row, request.list),
-	PLAN_FIELD("map_bytes", PLAN_ULONG, struct row, map_bytes),
-	PLAN_FIELD("fill_offset", PLAN_ULONG, struct row, fill_offset),
-	PLAN_FIELD("block_bytes", PLAN_ULONG, struct row, fill.block_bytes),
-	PLAN_FIELD("stride_bytes", PLAN_ULONG, struct row, fill.stride_bytes),
-	PLAN_FIELD("nr_blocks", PLAN_ULONG, struct row, fill.nr_blocks),
-	PLAN_FIELD("image", PLAN_TEXT, struct row, image_path),
-	PLAN_FIELD("usage", PLAN_TEXT, struct row, usage_path),
+#define ROW PLAN_ROW
+#define REQUEST PLAN_REQUEST
+#include "row.def"
 	{ .key = NULL },
 };
 
@@ -123,15 +81,14 @@ static bool verify(const struct row *row, const char *subject)
 	return arena_is(row->name, subject, "the memory map", "page", arena.start,
 			row->map_bytes, &row->image, launch.nr_cpus) &&
 	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
-			row->usage_image.bytes, &row->usage_image, 1) &&
+			row->usage.bytes, &row->usage, 1) &&
 	       arena_guard_is_whole(row->name, guard_of(row), untouched ? 0 : ARENA_POISON & 0xff);
 }
 
-static bool sample_variant(const struct rounds *rounds, unsigned int round,
-			   const struct slot *slot)
+static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
 	const struct row *row = rounds->context;
-	const char *subject = launch.variant_names[slot->variant];
+	const char *subject = slot->subject;
 	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;
 	unsigned int nr_threads;
@@ -156,34 +113,41 @@ static bool sample_variant(const struct rounds *rounds, unsigned int round,
 	span = launch_stop_clock(slot->variant, span);
 
 	nr_threads = pool_nr_participants();
-	rounds_arena_written();
+	rounds_arena_written(rounds);
 	linked = ops->unlink();
 	if (!linked)
 		fprintf(stderr, "%s, %s: the list is not of every page in turn\n",
 			row->name, subject);
 	verified = linked && is_left_alone(row, subject, ops->left_alone()) &&
 		   verify(row, subject);
-	rounds_print_sample(rounds, round, slot, nr_threads, span, verified);
-	return verified;
+	return rounds_print_sample(rounds, slot, nr_threads, span, verified);
 }
 
-static bool run_row(const struct row *row)
+static bool run_row(void *context)
 {
+	const struct row *row = context;
 	struct rounds rounds = {
 		.row = row->name,
 		.nr_rounds = row->rounds,
 		.nr_threads = row->threads && row->threads < launch.nr_cpus ?
 			      row->threads : launch.nr_cpus,
-		.limits = true,
+		.nr_bytes = row->block_bytes * row->nr_blocks,
+		.context = context,
 		.arena = &arena,
 		.map_bytes = row->map_bytes,
 		.pre_state = row->pre_state == PRE_BOUND ? PRE_DIRTY : row->pre_state,
-		.fill = row->fill,	/* none, if an altmap takes the whole range */
-		.sample_variant = sample_variant,
-		.context = row,
+		.fill = {
+			.start = arena.start + row->fill_offset,
+			.block_bytes = row->block_bytes,
+			.stride_bytes = row->stride_bytes,
+			.nr_blocks = row->nr_blocks,	/* 0, if an altmap takes all */
+		},
 	};
 
-	rounds.fill.start = arena.start + row->fill_offset;
+	if (row->usage.bytes > USAGE_BYTES)
+		die(RUNNER_USAGE, "%s: too many sections", row->name);
+	rounds_add_variants(&rounds, sample_variant);
+	rounds_add_fills(&rounds);
 	return rounds_run(&rounds);
 }
 
@@ -193,25 +157,15 @@ static void prepare(void)
 	launch_map_small(PGMAP_ADDRESS, PGMAP_BYTES);
 }
 
-static bool run_plan(const char *path)
+static void map(const void *context, size_t nr_rows)
 {
-	size_t nr_rows, most_bytes = 0;
-	struct row *rows = plan_read(path, fields, sizeof(*rows), &nr_rows);
+	const struct row *row = context;
+	size_t most_bytes = 0;
 
 	for (size_t i = 0; i < nr_rows; i++)
-		if (rows[i].map_bytes > most_bytes)
-			most_bytes = rows[i].map_bytes;
+		most_bytes = max_size(most_bytes, row[i].map_bytes);
 	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
 	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
-	for (size_t i = 0; i < nr_rows; i++) {
-		rows[i].image = image_map(rows[i].image_path);
-		rows[i].usage_image = image_map(rows[i].usage_path);
-		if (rows[i].usage_image.bytes > USAGE_BYTES)
-			die(RUNNER_USAGE, "%s: too many sections", rows[i].name);
-		if (!run_row(&rows[i]))
-			return false;
-	}
-	return true;
 }
 
 static const struct host_fact addresses[] = {
@@ -226,8 +180,11 @@ int main(int argc, char **argv)
 	static const struct experiment zone_device = {
 		.name = "zone-device",
 		.addresses = addresses,
+		.fields = fields,
+		.row_bytes = sizeof(struct row),
 		.prepare = prepare,
-		.run = run_plan,
+		.map = map,
+		.run_row = run_row,
 	};
 
 	return launch_main(argc, argv, &zone_device);

@@ -3,45 +3,21 @@
 #ifndef REAM_ZONE_DEVICE_H
 #define REAM_ZONE_DEVICE_H
 
+#include "host.h"
+
 /**
  * struct zone_device_request - one device range and where its map lies
- * @start_pfn: First frame; section aligned.
- * @nr_pages: Frames of the device.
- * @skip_pages: Frames at its start that hold the map itself (altmap); 0 = the
- *	map is in RAM and there is no altmap.
- * @order: vmemmap_shift of the pagemap.
- * @type: enum memory_type, by value.
- * @early_pages: Frames at the start whose sections count as present since
- *	boot; there compound pages get all their descriptors even without an
- *	altmap.
- * @old_blocks: What each byte of the pageblocks' bits held before.
- * @nid: Node of the device.
  * @nr_cpus: CPUs of that node; 0 = none, all CPUs are on node 0.
- * @chunk_pages: Frames of each call; 0 = all of the device in one.
- * @zero: Whether each section's map is cleared first, a page at a time, as
- *	init_on_alloc has the allocator do it.
- * @poison: Whether it is then filled, as page_init_poison() does it.
- * @list: Whether each call is followed by linking all its pages to a list,
- *	as the test_hmm module does it.
  * @map: Where the descriptor of @start_pfn lies.
  * @pgmap: Room for a struct dev_pagemap, the same for every variant, since
  *	each descriptor holds its address.
  * @usage: Room for the pageblock bits of every section.
  */
 struct zone_device_request {
-	unsigned long start_pfn;
-	unsigned long nr_pages;
-	unsigned long skip_pages;
-	unsigned int order;
-	unsigned int type;
-	unsigned long early_pages;
-	unsigned int old_blocks;
-	unsigned int nid;
+#define REQUEST PLAN_MEMBER
+#define ROW(...)
+#include "row.def"
 	unsigned int nr_cpus;
-	unsigned long chunk_pages;
-	unsigned int zero;
-	unsigned int poison;
-	unsigned int list;
 	void *map;
 	void *pgmap;
 	void *usage;

@@ -354,7 +354,7 @@ def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
     for home in homes:
         inside = sorted(home.iterdir()) if home.is_dir() else [home]
         for file in inside:
-            if file.suffix not in (".c", ".h", ".S") and file.name != "Makefile":
+            if file.suffix not in (".c", ".h", ".S", ".def") and file.name != "Makefile":
                 continue
             if file.name in found:
                 raise ReamError(f"{file} and {found[file.name]} cannot both be {HOME}/{file.name}")
@@ -373,7 +373,7 @@ def _furnish(variant: Path, names: dict[str, Path]) -> None:
     for name, file in names.items():
         shutil.copyfile(file, home / name)
     if "Makefile" not in names:
-        sources = [Path(name) for name in names if not name.endswith(".h")]
+        sources = [Path(name) for name in names if not name.endswith((".h", ".def"))]
         objects = " ".join(f"{source.stem}.o" for source in sources)
         (home / "Makefile").write_text(
             f"# SPDX-License-Identifier: GPL-2.0-only\nobj-y := {objects}\n"

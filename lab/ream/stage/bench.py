@@ -98,8 +98,8 @@ def _glue(folder: Path) -> list[Path]:
 
 def kernel_side(folder: Path, shared: Sequence[Path] = MEMMAP_FACTS) -> tuple[Path, ...]:
     """All of ours that kbuild compiles in each variant's tree; folders stand for what they hold."""
-    homes = (KERNEL_SIDE, NATIVE / "host" / "host.h", *_glue(folder), *_headers(folder, shared))
-    return (*homes, *_optional_homes(objects(folder)))
+    ours = (KERNEL_SIDE, *(NATIVE / "host" / name for name in ("host.h", "plan.def")))
+    return (*ours, *_glue(folder), *_headers(folder, shared), *_optional_homes(objects(folder)))
 
 
 def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:
@@ -109,7 +109,7 @@ def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:
 
 def _headers(folder: Path, shared: Sequence[Path]) -> tuple[Path, ...]:
     """The experiment's headers; those that others share only where it has none of that name."""
-    own = sorted(folder.glob("*.h"))
+    own = sorted((*folder.glob("*.h"), *folder.glob("*.def")))
     return (*own, *(path for path in shared if path.name not in {one.name for one in own}))
 
 

@@ -4,12 +4,10 @@
 import hashlib
 import json
 import math
-import os
 import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -143,21 +141,6 @@ def read_build(program: Program) -> Build:
                 " images byte by byte and cannot run variants that lay out struct page differently"
             )
     return Build(said["addresses"], first)
-
-
-class Memory:
-    """Files without a name, which runners open by descriptor: nothing is left on any death."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self.descriptors: list[int] = []
-
-    def file(self, name: str) -> tuple[int, Path]:
-        """An empty file; its descriptor, and the path by which a runner that has it opens it."""
-        descriptor = os.memfd_create(name)
-        self._stack.callback(os.close, descriptor)
-        self.descriptors.append(descriptor)
-        return descriptor, Path(f"/proc/self/fd/{descriptor}")
 
 
 def launch_once(

@@ -54,6 +54,31 @@ unsigned long number_of(const char *option, const char *text)
 	return number;
 }
 
+static bool *flag_of(const struct flag *flags, const char *word)
+{
+	for (; flags->name; flags++)
+		if (!strcmp(word, flags->name))
+			return flags->set;
+	return NULL;
+}
+
+void read_words(char **argv, const struct flag *flags,
+		void (*option)(void *options, const char *name, char *value), void *options)
+{
+	for (argv++; *argv; argv++) {
+		bool *set = flag_of(flags, *argv);
+
+		if (set) {
+			*set = true;
+			continue;
+		}
+		if (!argv[1])
+			die(EXIT_USAGE, "%s: unknown, or lacks its value", *argv);
+		option(options, argv[0], argv[1]);
+		argv++;
+	}
+}
+
 const char *first_line(const char *path)
 {
 	static char line[LINE_ROOM];

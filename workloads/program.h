@@ -3,6 +3,7 @@
 #ifndef REAM_PROGRAM_H
 #define REAM_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,19 @@ uint64_t mixed(uint64_t value);
 
 /* The number in @text, or an exit that names @option. */
 unsigned long number_of(const char *option, const char *text);
+
+/* An option without a value, and what it sets. */
+struct flag {
+	const char *name;
+	bool *set;
+};
+
+/*
+ * Read a program's words. @flags end with a NULL name; what is none of them is
+ * an option with a value, and given to @option. Exits if one has no value.
+ */
+void read_words(char **argv, const struct flag *flags,
+		void (*option)(void *options, const char *name, char *value), void *options);
 
 /* Run on @cpu only, from now on, or exit with EXIT_CANNOT_RUN. */
 void run_on_cpu(unsigned long cpu);

@@ -21,6 +21,7 @@ from experiments.migrate.plan import (
     timed_plan,
 )
 from ream.stage.hosted import Hosted, Planned
+from ream.stage.memory import Sized
 from ream.stage.native import Build
 
 from .rows import HOLE_EVERY, CompactRow
@@ -70,12 +71,5 @@ def needed_bytes(rows: Sequence[CompactRow], build: Build) -> int:
     return memory_of([timed(row) for row in rows])
 
 
-HOSTED: Hosted[CompactRow] = Hosted(
-    folder=FOLDER,
-    plan_of=plan_of,
-    needed_bytes=needed_bytes,
-    extent_bytes=extent_bytes,
-    halved=halved,
-    cases=cases,
-    suit=suit,
-)
+SIZED: Sized[CompactRow] = Sized(needed_bytes, extent_bytes, halved)
+HOSTED: Hosted[CompactRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit)

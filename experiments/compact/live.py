@@ -22,11 +22,10 @@ from ream.experiment import RUNNING
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.published import Table
-from ream.session.live import Live, Visits
+from ream.session.live import Live
 from ream.settings import Door, Setting, chosen, sole_door
 from ream.size import format_size
-from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Recall, Step, do_anew, grouped
-from ream.stage.live import visits as visits_of
+from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Step, Visits, grouped, visit_order
 from ream.stage.memory import available_bytes
 from ream.stage.workload import build_workload, run_workload
 from ream.values import Value, faults
@@ -273,22 +272,18 @@ class Visit:
 def measure_compactions(
     modes: Sequence[Mode],
     *,
+    visits: Visits,
     nr_huge: int,
     buffer_bytes: int,
     reserve: int | None,
     rounds: int,
-    launches: int,
-    seed: int,
-    work: Path,
-    step: Step,
-    recall: Recall = do_anew,
 ) -> Iterator[Visit]:
     """Have page faults compact for `nr_huge` huge pages in each mode; every sample is verified.
 
     buffer_bytes: to be full of holes, a multiple of 2 MiB; more where `plan_memory` says so.
-    reserve: bytes that stay available; None: `reserve_bytes`. step: is told how much is taken,
-    before it is. Every sample is a process of its own, in a new order in every round: what
-    compaction leaves behind is no memory to measure the next in.
+    reserve: bytes that stay available; None: `reserve_bytes`. visits.step: is told how much
+    is taken, before it is. Every sample is a process of its own, in a new order in every round:
+    what compaction leaves behind is no memory to measure the next in.
     Only during one are settings changed: none is while the caller has a sample. Call it from the
     main thread, for that handles signals.
 
@@ -303,11 +298,12 @@ def measure_compactions(
         )
     if reason := why_not_compact(nr_huge, buffer_bytes, reserve):
         raise CannotRunHere(reason)
+    launches, seed, work, step = visits.launches, visits.seed, visits.work, visits.step
     step(f"compiling {COMPACT_THP}.c")
     program, hog = build_workload(COMPACT_THP, work), build_workload(HOG, work)
     cpu = max(os.sched_getaffinity(0))  # the first is where interrupts go
     with sole_door(say=step) as door:
-        for launch, number, which in visits_of(
+        for launch, number, which in visit_order(
             range(len(modes)), rounds=rounds, launches=launches, seed=seed
         ):
             mode = modes[which]
@@ -328,7 +324,7 @@ def measure_compactions(
                 ).model_dump_json()
 
             name = f"compact {nr_huge} {buffer_bytes} {reserve} {mode}, {launch}.{number}"
-            said = recall(name, visit)
+            said = visits.recall(name, visit)
             yield Visit(mode, launch, number, LiveCompactSample.model_validate_json(said))
 
 
@@ -423,15 +419,11 @@ def taken(rows: Sequence[CompactRow], visits: Visits) -> Iterator[Taken]:
             some = next(iter(wanted.values()))
             for visit in measure_compactions(
                 [mode for mode in MODES if mode in wanted],
+                visits=visits,
                 nr_huge=some.nr_huge,
                 buffer_bytes=some.buffer_bytes,
                 reserve=some.reserve_bytes,
                 rounds=some.rounds,
-                launches=visits.launches,
-                seed=visits.seed,
-                work=visits.work,
-                step=visits.step,
-                recall=visits.recall,
             ):
                 row = wanted[visit.mode]
                 yield taken_of(visit.sample, row, launch=visit.launch, round_number=visit.round)

@@ -16,6 +16,7 @@ from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES
 from ream.oracle.memmap import Facts, page_links
 from ream.stage.hosted import Planned
+from ream.stage.memory import Sized
 from ream.stage.native import Build, Suited
 from ream.stage.runner_plan import Memory, Value, plan_file
 from ream.stage.suit import nr_cpus, nr_nodes, suit_rows
@@ -367,3 +368,6 @@ def halved(row: DeferredInitRow) -> DeferredInitRow | None:
     nr_sections = row.memory_bytes // SECTION_BYTES // 2
     smaller = {"memory_bytes": nr_sections * SECTION_BYTES}
     return row.model_copy(update=smaller) if nr_sections >= LEAST_SECTIONS else None
+
+
+SIZED: Sized[DeferredInitRow] = Sized(needed_bytes, extent_bytes, halved)

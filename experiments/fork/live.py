@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fork in the live stage: fork() and munmap() of anonymous memory in folios of each size."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from ream.errors import BadUsage, CannotRunHere
-from ream.experiment import RUNNING, STRUCT_PAGE_BYTES
-from ream.measure.sample import Sample
+from ream.experiment import STRUCT_PAGE_BYTES
 from ream.measure.taken import Taken
 from ream.published import Table, lookup
-from ream.record.machine import Machine
-from ream.session.live import Live, Visits
+from ream.record.machine import Machine, read_machine
+from ream.session.live import Live
 from ream.stage.live import (
+    Visits,
     grouped,
     known_sizes,
+    operations,
+    sample_of,
     settings_lines,
     visited,
     why_not,
@@ -78,34 +79,23 @@ def measure_folios(
     options += ["--map-order", "scattered" if scattered else "contiguous"]
     options += ["--check-contents"] if check_contents else []
     for launch, number, said in visited(
-        FORK_FOLIOS,
-        options,
-        folio_kib,
-        nr_bytes=mapping_bytes,
-        rounds=rounds,
-        launches=visits.launches,
-        seed=visits.seed,
-        work=visits.work,
-        step=visits.step,
-        recall=visits.recall,
+        FORK_FOLIOS, options, folio_kib, nr_bytes=mapping_bytes, rounds=rounds, visits=visits
     ):
         yield from read_samples(said, launch=launch, round_number=number)
 
 
 def read_samples(said: str, *, launch: int, round_number: int) -> Iterator[FolioSample]:
     """The samples in what a workload of one round printed."""
-    for line in said.splitlines():
-        fields = json.loads(line)
-        if "op" in fields:
-            yield FolioSample(
-                folio_kib=fields["folio_kib"],
-                launch=launch,
-                round=round_number,
-                op=fields["op"],
-                time_ns=fields["time_ns"],
-                nr_ptes=fields["nr_ptes"],
-                verified=fields["verified"],
-            )
+    for its in operations(said):
+        yield FolioSample(
+            its["folio_kib"],
+            launch,
+            round_number,
+            its["op"],
+            its["time_ns"],
+            its["nr_ptes"],
+            its["verified"],
+        )
 
 
 def displaced_bytes(machine: Machine) -> int:
@@ -127,25 +117,10 @@ def taken(rows: Sequence[ForkRow], visits: Visits) -> Iterator[Taken]:
             mapping_bytes=alike[0].mapping_bytes,
             rounds=alike[0].rounds,
             ops=tuple(dict.fromkeys(op for op, _ in wanted)),
-            displace_bytes=displaced_bytes(visits.machine),
+            displace_bytes=displaced_bytes(read_machine()),
         ):
             if row := wanted.get((said.op, said.folio_kib)):
-                yield Taken(sample_of(said, row))
-
-
-def sample_of(said: FolioSample, row: ForkRow) -> Sample:
-    """What a workload said of one operation, as a record has it."""
-    return Sample(
-        row=row.name,
-        launch=said.launch,
-        round=said.round,
-        role="variant",
-        subject=RUNNING,
-        threads=1,
-        time_ns=said.time_ns,
-        nr_bytes=said.nr_ptes * STRUCT_PAGE_BYTES,
-        verified=said.verified,
-    )
+                yield Taken(sample_of(said, row.name, said.nr_ptes * STRUCT_PAGE_BYTES))
 
 
 def remarks(

@@ -14,6 +14,7 @@ from ream.experiment.shape import STRUCT_PAGE_BYTES
 from ream.oracle.mapping import PRIVATE, Mapping, Place
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Planned
+from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
 
@@ -256,3 +257,6 @@ def halved(row: ForkRow) -> ForkRow | None:
     """The row with half its mapping; None if that is no whole page table."""
     half = row.mapping_bytes // 2 // PMD_BYTES * PMD_BYTES
     return row.model_copy(update={"mapping_bytes": half}) if half else None
+
+
+SIZED: Sized[ForkRow] = Sized(needed_bytes, extent_bytes, halved)

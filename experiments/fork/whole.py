@@ -11,7 +11,7 @@ from pathlib import Path
 from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.measure.whole import LeftOut, left_out
-from ream.stage.live import FOLIO_KIB, Step, visited, why_not
+from ream.stage.live import FOLIO_KIB, Step, Visits, visited, why_not
 
 from .live import read_samples
 from .programs import FORK_FOLIOS
@@ -96,12 +96,9 @@ def _visits(
         FORK_FOLIOS,
         options,
         sizes,
+        visits=Visits(1, seed, work, step),
         nr_bytes=nr_bytes,
         rounds=ROUNDS,
-        launches=1,
-        seed=seed,
-        work=work,
-        step=step,
     ):
         yield json.loads(said.splitlines()[0])["hello"]["folio_kib"], said
 

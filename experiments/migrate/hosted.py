@@ -4,15 +4,7 @@
 from ream.stage.hosted import Hosted
 
 from .cases import cases
-from .plan import FOLDER, extent_bytes, halved, needed_bytes, plan_of, suit
+from .plan import FOLDER, SIZED, plan_of, suit
 from .rows import MigrateRow
 
-HOSTED: Hosted[MigrateRow] = Hosted(
-    folder=FOLDER,
-    plan_of=plan_of,
-    needed_bytes=needed_bytes,
-    extent_bytes=extent_bytes,
-    halved=halved,
-    cases=cases,
-    suit=suit,
-)
+HOSTED: Hosted[MigrateRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit)

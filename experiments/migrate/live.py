@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """move_pages(2) of the kernel this machine runs, where it has two nodes with memory."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ream.errors import BadUsage, CannotRunHere
-from ream.experiment import RUNNING
-from ream.measure.sample import Sample
 from ream.measure.taken import Taken
-from ream.session.live import Live, Visits
+from ream.session.live import Live
 from ream.size import format_size
 from ream.stage.live import (
-    Recall,
-    Step,
-    do_anew,
+    Visits,
     grouped,
     known_sizes,
+    operations,
+    sample_of,
     settings_lines,
     visited,
     why_not,
@@ -93,13 +90,9 @@ def free_bytes(node: int, root: Path = Path("/")) -> int:
 def measure_moves(
     folio_kib: Sequence[int],
     *,
+    visits: Visits,
     buffer_bytes: int,
     rounds: int,
-    launches: int,
-    seed: int,
-    work: Path,
-    step: Step,
-    recall: Recall = do_anew,
 ) -> Iterator[MoveSample]:
     """Time move_pages(2) of a buffer in folios of each size, between the first two nodes.
 
@@ -114,33 +107,23 @@ def measure_moves(
     options = ["--bytes", str(buffer_bytes), "--rounds", "1"]
     options += ["--from", str(source), "--to", str(target)]
     for launch, number, said in visited(
-        MOVE_FOLIOS,
-        options,
-        folio_kib,
-        nr_bytes=buffer_bytes,
-        rounds=rounds,
-        launches=launches,
-        seed=seed,
-        work=work,
-        step=step,
-        recall=recall,
+        MOVE_FOLIOS, options, folio_kib, nr_bytes=buffer_bytes, rounds=rounds, visits=visits
     ):
         yield from read_moves(said, launch=launch, round_number=number)
 
 
 def read_moves(said: str, *, launch: int, round_number: int) -> Iterator[MoveSample]:
     """The samples in what a workload of one round printed."""
-    for line in said.splitlines():
-        fields = json.loads(line)
-        if "op" in fields and fields["round"] != WARM_UP:
+    for its in operations(said):
+        if its["round"] != WARM_UP:
             yield MoveSample(
-                folio_kib=fields["folio_kib"],
-                launch=launch,
-                round=round_number,
-                time_ns=fields["time_ns"],
-                nr_bytes=fields["nr_bytes"],
-                verified=fields["verified"],
-                cpu_ns=fields.get("cpu_ns"),
+                its["folio_kib"],
+                launch,
+                round_number,
+                its["time_ns"],
+                its["nr_bytes"],
+                its["verified"],
+                its.get("cpu_ns"),
             )
 
 
@@ -150,31 +133,12 @@ def taken(rows: Sequence[MigrateRow], visits: Visits) -> Iterator[Taken]:
         wanted = {row.folio_bytes >> 10: row for row in alike}
         for said in measure_moves(
             known_sizes(wanted),
+            visits=visits,
             buffer_bytes=alike[0].buffer_bytes,
             rounds=alike[0].rounds,
-            launches=visits.launches,
-            seed=visits.seed,
-            work=visits.work,
-            step=visits.step,
-            recall=visits.recall,
         ):
-            yield Taken(sample_of(said, wanted[said.folio_kib]))
-
-
-def sample_of(said: MoveSample, row: MigrateRow) -> Sample:
-    """What a workload said of one move, as a record has it."""
-    return Sample(
-        row=row.name,
-        launch=said.launch,
-        round=said.round,
-        role="variant",
-        subject=RUNNING,
-        threads=1,
-        time_ns=said.time_ns,
-        nr_bytes=said.nr_bytes,
-        verified=said.verified,
-        cpu_ns=said.cpu_ns,
-    )
+            row = wanted[said.folio_kib]
+            yield Taken(sample_of(said, row.name, said.nr_bytes, said.cpu_ns))
 
 
 LIVE: Live[MigrateRow] = Live(

@@ -16,6 +16,7 @@ from ream.errors import ReamError
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Planned
+from ream.stage.memory import Sized
 from ream.stage.native import Build, Suited
 from ream.stage.runner_plan import Memory, Value, line, plan_file
 from ream.stage.suit import suit_rows
@@ -429,3 +430,6 @@ def halved(row: R) -> R | None:
     """The row with half its buffer; None if that is no whole page table."""
     half = row.buffer_bytes // 2 // PMD_BYTES * PMD_BYTES
     return row.model_copy(update={"buffer_bytes": half}) if half else None
+
+
+SIZED: Sized[MigrateRow] = Sized(needed_bytes, extent_bytes, halved)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ream.stage.hosted import Batch, Hosted, Planned, drawn
+from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
 
@@ -51,8 +52,10 @@ def halved(row: NullRow) -> NullRow | None:
 HOSTED: Hosted[NullRow] = Hosted(
     folder=FOLDER,
     plan_of=plan_of,
-    needed_bytes=lambda rows, _build: 3 * sum(row.size // 8 for row in rows),
-    extent_bytes=lambda row: row.size // 8,
-    halved=halved,
+    sized=Sized(
+        needed_bytes=lambda rows, _build: 3 * sum(row.size // 8 for row in rows),
+        extent_bytes=lambda row: row.size // 8,
+        halved=halved,
+    ),
     cases=cases,
 )

@@ -9,7 +9,8 @@ from ream.errors import VerificationFailed
 from ream.experiment import RUNNING
 from ream.measure.sample import Sample
 from ream.measure.taken import Taken
-from ream.session.live import Live, Visits
+from ream.session.live import Live
+from ream.stage.live import Visits
 from ream.stage.workload import Workload, build_workload, run_workload
 
 from .rows import NullRow

@@ -10,6 +10,7 @@ from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import DeviceRange, Facts, MapPlace, is_periodic, usage_bytes, write_map
 from ream.stage.hosted import Planned
+from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
 
@@ -171,3 +172,6 @@ def halved(row: ZoneDeviceRow) -> ZoneDeviceRow | None:
     half = row.device_bytes // 2 // unit * unit
     least = compound if row.altmap else 0  # which the map itself takes
     return row.model_copy(update={"device_bytes": half}) if half > least else None
+
+
+SIZED: Sized[ZoneDeviceRow] = Sized(needed_bytes, extent_bytes, halved)

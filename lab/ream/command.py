@@ -55,14 +55,18 @@ def require(program: str) -> None:
 
 @contextmanager
 def spawn(
-    command: Command, *, stderr: int | IO[Any] = subprocess.PIPE, tied: bool = False
+    command: Command,
+    *,
+    stdout: int | IO[Any] = subprocess.PIPE,
+    stderr: int | IO[Any] = subprocess.PIPE,
+    tied: bool = False,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run one program for as long as the `with` block, and never longer.
 
     It has nothing to read, and its output is unbuffered pipes. Where the block is left by an
     exception, its children go with it: killing make alone leaves every cc1.
-    stderr: a file, where nobody reads the pipe meanwhile. tied: the kernel ends it when we are
-    killed. Raises CannotRunHere if it is not installed.
+    stdout, stderr: files, where nobody reads the pipe meanwhile. tied: the kernel ends it when we
+    are killed. Raises CannotRunHere if it is not installed.
     """
     log.debug("+ %s", command)
     for program in (*(("setpriv",) if tied else ()), command.argv[0]):
@@ -72,7 +76,7 @@ def spawn(
         cwd=command.cwd,
         env={**os.environ, "LC_ALL": "C", **command.env},
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=stderr,
         bufsize=0,
         start_new_session=True,  # Ctrl-C is ours: it ends the child only through us

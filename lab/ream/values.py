@@ -69,7 +69,7 @@ def _inside(folder: str) -> str:
 
 
 Folder = Annotated[str, AfterValidator(_inside)]
-"""Below kernel/series, and nowhere else: a name that leads out of it is none."""
+"""Below kernel/series, or `series` of an experiment: a name that leads out of it is none."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:

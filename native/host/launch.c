@@ -33,6 +33,21 @@ static struct done {
 } done[MOST_DONE];
 static unsigned int nr_done;
 
+struct arena launch_map(uintptr_t address, size_t bytes, size_t guard_bytes)
+{
+	struct arena arena = arena_map(address, bytes + guard_bytes, launch.nr_cpus);
+
+	launch.mapped_bytes += bytes;
+	launch.huge_bytes += arena_huge_bytes(&arena);
+	return arena;
+}
+
+/* An experiment that maps nothing that way does not care for its pages' size. */
+static double huge_ratio(void)
+{
+	return launch.mapped_bytes ? (double)launch.huge_bytes / (double)launch.mapped_bytes : 1;
+}
+
 void *launch_map_small(uintptr_t address, size_t bytes)
 {
 	void *start = mmap((void *)address, bytes, PROT_READ | PROT_WRITE,
@@ -98,13 +113,13 @@ void launch_tell(const char *name, unsigned long value)
 	told[nr_told++] = (struct host_fact){ name, value };
 }
 
-static void print_facts(const struct experiment *experiment)
+static void print_facts(void)
 {
-	const struct host_fact *address = experiment->addresses;
+	const struct host_fact *address = experiment.addresses;
 
 	printf("{\"addresses\": {");
 	for (; address->name; address++)
-		printf("%s\"%s\": %lu", address == experiment->addresses ? "" : ", ",
+		printf("%s\"%s\": %lu", address == experiment.addresses ? "" : ", ",
 		       address->name, address->value);
 	printf("}, \"variants\": {");
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
@@ -131,7 +146,7 @@ static void print_reached(void)
 {
 	bool first = true;
 
-	printf("\"huge_ratio\": %.3f, \"stubs\": [", launch.huge_ratio);
+	printf("\"huge_ratio\": %.3f, \"stubs\": [", huge_ratio());
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		struct host_stub *const *stub = __start_ream_kernels[i]->stubs;
 
@@ -241,7 +256,7 @@ struct options {
 };
 
 /* Ends the program where there is nothing to run. */
-static struct options read_options(int argc, char **argv, const struct experiment *experiment)
+static struct options read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
 		{ "variants", required_argument, NULL, 'v' },
@@ -297,63 +312,63 @@ static struct options read_options(int argc, char **argv, const struct experimen
 			options.reach_path = optarg;
 			break;
 		case 'h':
-			printf(usage, experiment->name);
+			printf(usage, experiment.name);
 			exit(RUNNER_OK);
 		default:
-			fprintf(stderr, usage, experiment->name);
+			fprintf(stderr, usage, experiment.name);
 			exit(RUNNER_USAGE);
 		}
 	}
 	if (!options.forbidden_path || !launch.nr_variants ||
 	    (!options.facts && !options.plan_path)) {
-		fprintf(stderr, usage, experiment->name);
+		fprintf(stderr, usage, experiment.name);
 		exit(RUNNER_USAGE);
 	}
 	return options;
 }
 
-static bool run_plan(const struct experiment *experiment, const char *path)
+static bool run_plan(const char *path)
 {
-	size_t nr_rows, row_bytes = experiment->row_bytes;
-	char *rows = plan_read(path, experiment->fields, row_bytes, &nr_rows);
+	size_t nr_rows, row_bytes = experiment.row_bytes;
+	char *rows = plan_read(path, experiment.fields, row_bytes, &nr_rows);
 	bool verified = true;
 
-	experiment->map(rows, nr_rows);
+	experiment.map(rows, nr_rows);
 	for (char *row = rows; verified && row < rows + nr_rows * row_bytes; row += row_bytes) {
-		plan_map_images(experiment->fields, row);
-		verified = experiment->run_row(row);
-		plan_unmap_images(experiment->fields, row);
+		plan_map_images(experiment.fields, row);
+		verified = experiment.run_row(row);
+		plan_unmap_images(experiment.fields, row);
 	}
-	if (verified && experiment->end)
-		experiment->end();
+	if (verified && experiment.end)
+		experiment.end();
 	return verified;
 }
 
-int launch_main(int argc, char **argv, const struct experiment *experiment)
+int main(int argc, char **argv)
 {
 	const struct host_machine *machine;
 	struct options options;
 
 	/* A kernel may stop us at any time: each finished sample is out by then. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	options = read_options(argc, argv, experiment);
+	options = read_options(argc, argv);
 	if (options.facts) {
-		print_facts(experiment);
+		print_facts();
 		return RUNNER_OK;
 	}
 	machine = cpu_machine(options.nr_cpus);
 	launch.nr_cpus = cpu_nr_real();
 	launch.nr_hosted_cpus = machine->nr_cpus;
 	traps_install(options.forbidden_path);
-	if (experiment->prepare)
-		experiment->prepare();
+	if (experiment.prepare)
+		experiment.prepare();
 	kernel_boot_all(machine);
 	pool_start(machine->nr_cpus);
 	if (options.reach_path) {
 		reach_read(options.reach_path);
 		launch.reaches = true;
 	}
-	if (!run_plan(experiment, options.plan_path)) {
+	if (!run_plan(options.plan_path)) {
 		print_wrong();
 		return RUNNER_NOT_VERIFIED;
 	}

@@ -18,7 +18,8 @@
  * @nr_hosted_cpus: CPUs that run kernel code; more than real ones share those.
  * @nr_variants: Kernels linked into this program.
  * @variant_names: In link order.
- * @huge_ratio: How much of the memory measured in lay in huge pages.
+ * @mapped_bytes: Memory measured in.
+ * @huge_bytes: How much of that lay in huge pages.
  * @seed: State of the generator that orders rounds.
  * @reaches: Whether functions that are entered are noted, and nothing is timed.
  * @control_ppm: Millionths of its time by which the variant "control" is slowed;
@@ -30,7 +31,8 @@ struct launch {
 	unsigned int nr_hosted_cpus;
 	unsigned int nr_variants;
 	char *variant_names[MOST_VARIANTS];
-	double huge_ratio;
+	size_t mapped_bytes;
+	size_t huge_bytes;
 	uint64_t seed;
 	uint64_t control_ppm;
 	bool reaches;
@@ -62,8 +64,8 @@ struct experiment {
 	void (*end)(void);
 };
 
-/* A runner's whole main(). */
-int launch_main(int argc, char **argv, const struct experiment *experiment);
+/* Each runner defines it; main() is in launch.c. */
+extern const struct experiment experiment;
 
 /* The experiment's operations of one variant's kernel. */
 static inline const void *launch_ops(unsigned int variant)
@@ -157,6 +159,9 @@ void launch_end_round(const char *row, unsigned int round);
 
 /* Have a number of the whole launch told at its end; @name has to last. */
 void launch_tell(const char *name, unsigned long value);
+
+/* Memory at a fixed address that is measured in; @guard_bytes behind it are not. */
+struct arena launch_map(uintptr_t address, size_t bytes, size_t guard_bytes);
 
 /* Memory at a fixed address, small enough not to care for its pages' size. */
 void *launch_map_small(uintptr_t address, size_t bytes);

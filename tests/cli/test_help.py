@@ -26,7 +26,7 @@ def test_every_command_explains_itself(ream, command: str) -> None:
     assert said.out.startswith("Usage:")
 
 
-@pytest.mark.parametrize("command", ["run", "replicate"])
+@pytest.mark.parametrize("command", ["run", "replicate", "plan"])
 def test_the_help_of_a_large_command_is_one_screen_and_another_has_all(ream, command: str) -> None:
     screen = ream(command, "--help", COLUMNS="80").out.splitlines()
     assert len(screen) <= 24

@@ -75,7 +75,7 @@ print(os.getpid(), flush=True)
 while os.getppid() == starter:
     for _ in live_compact.measure_compactions(
         live_compact.MODES, nr_huge=int(nr_huge), buffer_bytes=int(holes), reserve=1 << 28,
-        rounds=9, launches=9, seed=1, work=Path(work), step=lambda _: None,
+        rounds=9, visits=live_compact.Visits(9, 1, Path(work), lambda _: None),
     ):
         pass
 """

@@ -16,10 +16,8 @@ from experiments.fork.programs import FORK_FOLIOS
 from ream.command import Command, run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.paths import WORKLOADS
-from ream.record.machine import read_machine
-from ream.session.live import Visits
 from ream.settings import Door, Setting
-from ream.stage.live import FOLIO_KIB, THP, do_anew, nr_redone, plan_settings, visits, why_not
+from ream.stage.live import FOLIO_KIB, THP, Visits, nr_redone, plan_settings, visit_order, why_not
 from ream.stage.workload import COMPILER, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
@@ -189,8 +187,8 @@ def test_a_workload_without_an_end_has_failed(tmp_path: Path) -> None:
 
 
 def test_every_size_comes_once_in_every_round() -> None:
-    planned = list(visits(FOLIO_KIB, rounds=2, launches=3, seed=9))
-    assert planned == list(visits(FOLIO_KIB, rounds=2, launches=3, seed=9))
+    planned = list(visit_order(FOLIO_KIB, rounds=2, launches=3, seed=9))
+    assert planned == list(visit_order(FOLIO_KIB, rounds=2, launches=3, seed=9))
     assert len(planned) == 2 * 3 * len(FOLIO_KIB)
     orders = [planned[at : at + len(FOLIO_KIB)] for at in range(0, len(planned), len(FOLIO_KIB))]
     assert all(sorted(kib for _, _, kib in order) == list(FOLIO_KIB) for order in orders)
@@ -204,7 +202,7 @@ def test_other_sizes_are_off_while_one_is_measured() -> None:
 
 
 def visits_of(launches: int, work: Path) -> Visits:
-    return Visits(launches, seed=1, machine=read_machine(), work=work, step=print, recall=do_anew)
+    return Visits(launches, seed=1, work=work, step=print)
 
 
 def test_what_cannot_be_measured_here_is_said(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from experiments.migrate.live import (
 )
 from experiments.migrate.programs import MOVE_FOLIOS
 from ream.errors import BadUsage, CannotRunHere
-from ream.stage.live import visits
+from ream.stage.live import Visits, visit_order
 from ream.stage.workload import build_workload, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
@@ -76,7 +76,7 @@ def test_two_nodes_with_room_are_enough(tmp_path: Path) -> None:
 @pytest.mark.skipif(not ONE_NODE, reason="this machine has two nodes")
 def test_here_it_cannot_be_measured(tmp_path: Path) -> None:
     samples = measure_moves(
-        [4], buffer_bytes=BUFFER, rounds=1, launches=1, seed=1, work=tmp_path, step=print
+        [4], buffer_bytes=BUFFER, rounds=1, visits=Visits(1, 1, tmp_path, print)
     )
     with pytest.raises(CannotRunHere, match="one NUMA node|no NUMA nodes"):
         next(samples)
@@ -87,7 +87,7 @@ def test_here_it_cannot_be_measured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kib", "nr_bytes"), [(8, BUFFER), (4, 4096), (4, 0)])
 def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, kib: int, nr_bytes: int) -> None:
     samples = measure_moves(
-        [kib], buffer_bytes=nr_bytes, rounds=1, launches=1, seed=1, work=tmp_path, step=print
+        [kib], buffer_bytes=nr_bytes, rounds=1, visits=Visits(1, 1, tmp_path, print)
     )
     with pytest.raises(BadUsage):
         next(samples)
@@ -96,9 +96,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, kib: int, nr_bytes:
 @pytest.mark.skipif(ONE_NODE, reason="move_pages(2) needs two nodes")
 def test_folios_are_moved_and_verified(tmp_path: Path) -> None:
     samples = list(
-        measure_moves(
-            [4], buffer_bytes=BUFFER, rounds=2, launches=2, seed=1, work=tmp_path, step=print
-        )
+        measure_moves([4], buffer_bytes=BUFFER, rounds=2, visits=Visits(2, 1, tmp_path, print))
     )
     assert [(it.launch, it.round) for it in samples] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(it.verified and it.nr_bytes == BUFFER for it in samples)
@@ -114,7 +112,7 @@ def test_the_first_move_of_a_process_is_no_sample() -> None:
 
 
 def test_every_size_comes_once_in_every_round() -> None:
-    planned = list(visits((4, 64), rounds=2, launches=2, seed=9))
+    planned = list(visit_order((4, 64), rounds=2, launches=2, seed=9))
     assert sorted(planned) == [(a, b, kib) for a in (0, 1) for b in (0, 1) for kib in (4, 64)]
 
 

@@ -53,6 +53,8 @@ def test_nothing_set_changes_nothing() -> None:
         (["threads=1", "threads=2"], "--set threads: given twice"),
         (["stage=vm"], "--set stage: is what a row is known by"),
         (["published=x"], "--set published: is what a row is known by"),
+        (["part_of=x"], "--set part_of: is what a row is known by"),
+        (["on_request=true"], "--set on_request: is what a row is known by"),
         (["=1"], "--set : no field of a row"),
     ],
 )

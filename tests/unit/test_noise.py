@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from ream.errors import CannotRunHere
 from ream.record import moment
-from ream.record.machine import Conditions, Machine, read_machine, take_snapshot, warnings
+from ream.record.machine import Conditions, Machine, read_machine, take_snapshot
 from ream.record.moment import Looks, Moment, clocks_mhz, settings_now
-from ream.record.noise import Noise, pause_s, sum_up, watch
+from ream.record.noise import Noise, all_warnings, pause_s, sum_up, watch
 
 THP = "sys/kernel/mm/transparent_hugepage"
 CPU = "sys/devices/system/cpu"
@@ -351,6 +351,6 @@ def test_a_clock_that_jumps_and_a_machine_that_sleeps_are_noticed(
 
 def test_the_warnings_of_a_machine_include_those_of_its_noise(tmp_path: Path) -> None:
     quiet = Conditions(load_before=0, load_after=0, steal_pct=0, idle_pct=50, others_pct=0)
-    said = warnings(machine(tmp_path), quiet, noise_of(throttled=2))
+    said = all_warnings(machine(tmp_path), quiet, noise_of(throttled=2))
     assert len(said) == 1
-    assert warnings(machine(tmp_path), quiet) == ()
+    assert all_warnings(machine(tmp_path), quiet, None) == ()

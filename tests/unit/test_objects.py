@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.objects import ObjectDifference, differences
+from ream.kernel.objects import ObjectDifference, differences, is_same_code, kernel_objects
 
 SOURCE = """\
 static const char *const names[] = { "first", "second" };
@@ -95,3 +95,22 @@ def test_two_cases_that_change_places_are_seen_though_all_instructions_are_the_s
         "case 1: return outside(10);\n    case 0:",
     )
     assert "table" in found.changed
+
+
+def test_of_a_whole_build_what_is_linked_and_what_never_is_kernel_are_left_out(
+    tmp_path: Path,
+) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for build, text in ((theirs, SOURCE), (ours, "/* moved */\n" + SOURCE)):
+        build.mkdir()
+        made = compiled(build / "mm", text)
+        for other in ("vmlinux.o", ".tmp_vmlinux1.o", "drivers/a.mod.o", "scripts/b.o"):
+            (build / other).parent.mkdir(exist_ok=True)
+            (build / other).write_bytes(build.name.encode())
+        made.rename(build / "mm/memory.o")
+    before, after = kernel_objects(theirs), kernel_objects(ours)
+    assert before.keys() == after.keys() == {"mm/memory.o"}
+    assert before["mm/memory.o"].read_bytes() != after["mm/memory.o"].read_bytes()
+    assert is_same_code(before["mm/memory.o"], after["mm/memory.o"])
+    other = compiled(tmp_path / "other", SOURCE.replace("outside(23)", "outside(24)"))
+    assert not is_same_code(before["mm/memory.o"], other)

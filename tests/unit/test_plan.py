@@ -9,7 +9,7 @@ from device_rows import make_row
 from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
-from ream.stage.live import visits
+from ream.stage.live import visit_order
 
 VARIANTS = ("before", "before-again", "published", "ream")
 
@@ -46,7 +46,7 @@ def test_this_seed_plans_this_launch_in_every_version() -> None:
 
 
 def test_this_seed_plans_these_visits_in_every_version() -> None:
-    planned = list(visits((4, 16, 64, 2048), rounds=2, launches=2, seed=42))
+    planned = list(visit_order((4, 16, 64, 2048), rounds=2, launches=2, seed=42))
     orders = ((16, 2048, 64, 4), (64, 2048, 16, 4), (64, 4, 16, 2048), (4, 16, 64, 2048))
     places = ((0, 0), (0, 1), (1, 0), (1, 1))
     assert planned == [

@@ -134,9 +134,13 @@ def test_a_control_is_found_on_a_quiet_row(receipt: Receipt) -> None:
 def test_a_control_that_a_noisy_row_hides_is_not_found_and_the_row_says_why(
     receipt: Receipt,
 ) -> None:
-    row = row_of(controlled(NOISY, receipt))
+    summary = controlled(NOISY, receipt)
+    row = row_of(summary)
     assert row.control is not None
     assert row.control.found is False
+    said = f"found in 0 of 1 row, not in {ROW.name}"
+    assert said in " ".join(letter.render(summary).split())
+    assert any(said in one for one in findings.in_short(summary, ("published",)))
     assert row.smallest_effect is not None
     assert row.smallest_effect > 1 + ASKED
     said = str(sensitivity.control(row))

@@ -385,7 +385,7 @@ def test_a_probe_guest_that_does_not_come_up_is_a_fault(monkeypatch: pytest.Monk
     monkeypatch.setattr(accel, "PROBE_DEADLINE_S", 0.01)
     assert probe_guest("tcg") == "no sign of life within 0.01 s"
     monkeypatch.undo()
-    monkeypatch.setattr(accel, "PROBE_MARK", b"another mark\n")
+    monkeypatch.setattr(accel, "PROBE_MARK", "another mark\n")
     assert probe_guest("tcg") is not None
 
 

@@ -4,7 +4,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -34,6 +33,7 @@ from ream.session.replay import Replayed, replayed_boots
 from ream.stage import native
 from ream.stage.boots import Boot
 from ream.stage.guest import Guest
+from ream.stage.memory import Sized
 
 CALL = Call(
     start_pfn=1,
@@ -216,7 +216,7 @@ def test_rows_that_were_made_smaller_stay_so(
 ) -> None:
     rows = named("zone-device").at("native").rows
     build = native.Build({}, {"sizeof_page": 64})
-    its = SimpleNamespace(
+    its = Sized(
         needed_bytes=lambda rows, _: sum(row.device_bytes for row in rows) // 64,
         extent_bytes=zone_device.extent_bytes,
         halved=zone_device.halved,

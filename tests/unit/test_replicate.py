@@ -366,7 +366,7 @@ def test_a_published_gain_above_what_the_limit_allows_is_said(replications) -> N
     text = " ".join(render([v4]).split())
     said = (
         "beyond fsdax, map=dev, rebind: 2.42x is published; before is at "
-        f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x is to be had with"
+        f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x can be gained with"
     )
     assert (said in text) == (1 / (its.of_limit_low or 0) < 262.12 / 108.36)
 

@@ -19,6 +19,7 @@ KIB = (4, 64, 2048)
 BUFFER_BYTES = 16 << 20
 ROUNDS = 2
 LAUNCHES = 2
+WORK = Path("/tmp")  # noqa: S108 -- nobody else is in this guest
 
 
 def files() -> list[str]:
@@ -38,10 +39,7 @@ def main() -> None:
             KIB,
             buffer_bytes=BUFFER_BYTES,
             rounds=ROUNDS,
-            launches=LAUNCHES,
-            seed=1,
-            work=Path("/tmp"),  # noqa: S108
-            step=print,
+            visits=live.Visits(LAUNCHES, 1, WORK, print),
         )
     )
     assert len(samples) == len(KIB) * ROUNDS * LAUNCHES
@@ -53,10 +51,7 @@ def main() -> None:
                 [4],
                 buffer_bytes=64 << 30,
                 rounds=1,
-                launches=1,
-                seed=1,
-                work=Path("/tmp"),  # noqa: S108
-                step=print,
+                visits=live.Visits(1, 1, WORK, print),
             )
         )
     except CannotRunHere as cause:

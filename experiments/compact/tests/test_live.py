@@ -34,7 +34,7 @@ from experiments.compact.live import (
 )
 from experiments.compact.rows import CompactRow
 from ream.errors import BadUsage, CannotRunHere, ReamError
-from ream.stage.live import THP
+from ream.stage.live import THP, Visits
 
 GIB = 1 << 30
 BUDDYINFO = """\
@@ -229,10 +229,7 @@ def test_what_cannot_be_asked_for_is_refused(tmp_path: Path, nr_huge: int, nr_by
         buffer_bytes=nr_bytes,
         reserve=None,
         rounds=1,
-        launches=1,
-        seed=1,
-        work=tmp_path,
-        step=print,
+        visits=Visits(1, 1, tmp_path, print),
     )
     with pytest.raises(BadUsage, match="more than 0"):
         next(samples)

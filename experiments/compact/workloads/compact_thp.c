@@ -272,9 +272,10 @@ static void print_sample(const struct sample *sample,
 
 /* --- Words --- */
 
-static void parse_option(struct options *options, const char *option,
-			 const char *value)
+static void parse_option(void *context, const char *option, char *value)
 {
+	struct options *options = context;
+
 	if (!strcmp(option, "--huge"))
 		options->nr_huge = number_of(option, value);
 	else if (!strcmp(option, "--bytes"))
@@ -293,12 +294,11 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv += 2) {
-		if (!argv[1])
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		parse_option(options, argv[0], argv[1]);
-	}
+	const struct flag flags[] = {
+		{ }
+	};
+
+	read_words(argv, flags, parse_option, options);
 	if (!options->nr_huge || options->nr_huge > 1UL << 24)
 		die(EXIT_USAGE, "--huge %lu: 1 to %lu", options->nr_huge,
 		    1UL << 24);

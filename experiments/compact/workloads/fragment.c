@@ -139,9 +139,10 @@ static long oom_score_of(const char *option, const char *text)
 	return is_negative ? -score : score;
 }
 
-static void parse_option(struct options *options, const char *option,
-			 const char *value)
+static void parse_option(void *context, const char *option, char *value)
 {
+	struct options *options = context;
+
 	if (!strcmp(option, "--bytes"))
 		options->nr_bytes = number_of(option, value);
 	else if (!strcmp(option, "--node"))
@@ -158,17 +159,12 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv++) {
-		if (!strcmp(*argv, "--scattered")) {
-			options->scattered = true;
-		} else if (!argv[1]) {
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		} else {
-			parse_option(options, argv[0], argv[1]);
-			argv++;
-		}
-	}
+	const struct flag flags[] = {
+		{ "--scattered", &options->scattered },
+		{ }
+	};
+
+	read_words(argv, flags, parse_option, options);
 	if (options->nr_bytes % BLOCK_BYTES)
 		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
 		    options->nr_bytes);

@@ -375,8 +375,7 @@ static void map(const void *context, size_t nr_rows)
 	}
 	if (most_ram)
 		launch_map_small(RAM_ADDRESS, most_ram);
-	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
+	arena = launch_map(MAP_ADDRESS, most_bytes, ARENA_GUARD_BYTES);
 }
 
 static const struct host_fact addresses[] = {
@@ -384,17 +383,12 @@ static const struct host_fact addresses[] = {
 	{ }
 };
 
-int main(int argc, char **argv)
-{
-	static const struct experiment deferred_init = {
-		.name = "deferred-init",
-		.addresses = addresses,
-		.fields = fields,
-		.row_bytes = sizeof(struct row),
-		.prepare = prepare,
-		.map = map,
-		.run_row = run_row,
-	};
-
-	return launch_main(argc, argv, &deferred_init);
-}
+const struct experiment experiment = {
+	.name = "deferred-init",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.prepare = prepare,
+	.map = map,
+	.run_row = run_row,
+};

@@ -21,6 +21,7 @@
 #include "kernel.h"
 #include "fork.h"
 #include "fork_kernel.h"
+#include "page_tables.h"
 
 static struct {
 	struct mm_struct *parent_mm;
@@ -89,21 +90,9 @@ static pte_t *table_of(struct mm_struct *mm, unsigned long address)
 /* The table of @address, or NULL; for looking at what came of it. */
 static pte_t *look_up_table(struct mm_struct *mm, unsigned long address)
 {
-	pgd_t *pgd = pgd_offset(mm, address);
-	p4d_t *p4d;
-	pud_t *pud;
-	pmd_t *pmd;
+	pmd_t *pmd = host_look_up_pmd(mm, address);
 
-	if (pgd_none(*pgd))
-		return NULL;
-	p4d = p4d_offset(pgd, address);
-	if (p4d_none(*p4d))
-		return NULL;
-	pud = pud_offset(p4d, address);
-	if (pud_none(*pud))
-		return NULL;
-	pmd = pmd_offset(pud, address);
-	return pmd_none(*pmd) ? NULL : (pte_t *)pmd_page_vaddr(*pmd);
+	return pmd && !pmd_none(*pmd) ? (pte_t *)pmd_page_vaddr(*pmd) : NULL;
 }
 
 static void fill_tables(struct mm_struct *mm, const struct fork_request *request,

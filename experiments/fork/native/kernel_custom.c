@@ -7,7 +7,6 @@
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
-#include <linux/percpu_counter.h>
 #include <linux/rmap.h>
 #include <linux/sched.h>
 #include <linux/swap.h>
@@ -16,9 +15,9 @@
 #include "kernel.h"
 #include "fork.h"
 #include "fork_kernel.h"
+#include "page_tables.h"
 
 static struct {
-	unsigned long next_table_pfn;
 	unsigned long first_spare_pfn;
 	unsigned long next_spare_pfn;
 	unsigned long end_spare_pfn;
@@ -29,7 +28,7 @@ static struct {
 void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
 {
 	memset(&state, 0, sizeof(state));
-	state.next_table_pfn = FORK_TABLE_PFN;
+	host_reset_tables(FORK_TABLE_PFN);
 	state.first_spare_pfn = spare_pfn;
 	state.next_spare_pfn = spare_pfn;
 	state.end_spare_pfn = spare_pfn + nr_spare;
@@ -52,48 +51,6 @@ void fork_read_counts(struct fork_result *result)
 	result->nr_swap_freed = state.counts.nr_swap_freed;
 	result->nr_marked_dirty = state.counts.nr_marked_dirty;
 	result->nr_accessed = state.counts.nr_accessed;
-}
-
-/*
- * Page tables and pages of the gather come one frame after the other, and
- * are all taken back before the next sample; a free list that the CPU has
- * in its cache is what the kernel's own allocator gives a fork of this size.
- */
-static struct page *take_table(gfp_t flags)
-{
-	struct page *page = pfn_to_page(state.next_table_pfn++);
-
-	memset(page, 0, sizeof(*page));
-	init_page_count(page);
-	atomic_set(&page->_mapcount, -1);
-	if (flags & __GFP_ZERO)
-		clear_page(page_address(page));
-	return page;
-}
-
-struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
-{
-	HOST_STUB("custom");
-	return order ? NULL : take_table(flags);
-}
-
-struct page *__alloc_pages_noprof(gfp_t flags, unsigned int order, int nid,
-				  nodemask_t *nodes)
-{
-	HOST_STUB("custom");
-	return order ? NULL : take_table(flags);
-}
-
-unsigned long get_free_pages_noprof(gfp_t flags, unsigned int order)
-{
-	HOST_STUB("custom");
-	return order ? 0 : (unsigned long)page_address(take_table(flags));
-}
-
-unsigned long get_zeroed_page_noprof(gfp_t flags)
-{
-	HOST_STUB("custom");
-	return (unsigned long)page_address(take_table(flags | __GFP_ZERO));
 }
 
 /* fork_reset() takes everything back at once. */
@@ -130,16 +87,6 @@ struct folio *folio_alloc_noprof(gfp_t flags, unsigned int order)
 {
 	HOST_STUB("custom");
 	return vma_alloc_folio_noprof(flags, order, NULL, 0, false);
-}
-
-/*
- * As the kernel's, but without turning interrupts off: a program has none.
- * The count is exact at once; nothing here reads the per-CPU parts.
- */
-void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
-			      s32 batch)
-{
-	counter->count += amount;
 }
 
 /*

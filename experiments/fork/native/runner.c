@@ -166,7 +166,6 @@ static void map(const void *context, size_t nr_rows)
 	const struct row *row = context;
 	size_t most_pages = 0, ram_bytes;
 	size_t data_offset = (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
-	struct arena descriptors;
 	void *ram = (void *)FORK_RAM_ADDRESS;
 
 	for (size_t i = 0; i < nr_rows; i++)
@@ -178,9 +177,7 @@ static void map(const void *context, size_t nr_rows)
 		die(RUNNER_NO_RESOURCE, "cannot reserve %zu bytes", ram_bytes);
 	if (madvise(ram, TABLE_RAM_BYTES, MADV_HUGEPAGE))
 		die(RUNNER_NO_RESOURCE, "transparent huge pages are not available");
-	descriptors = arena_map(FORK_MAP_ADDRESS, data_offset + most_pages * DESCRIPTOR_BYTES,
-				launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&descriptors) / (double)descriptors.bytes;
+	launch_map(FORK_MAP_ADDRESS, data_offset + most_pages * DESCRIPTOR_BYTES, 0);
 }
 
 static const struct host_fact addresses[] = {
@@ -191,17 +188,12 @@ static const struct host_fact addresses[] = {
 	{ }
 };
 
-int main(int argc, char **argv)
-{
-	static const struct experiment fork_experiment = {
-		.name = "fork",
-		.addresses = addresses,
-		.fields = fields,
-		.row_bytes = sizeof(struct row),
-		.prepare = prepare,
-		.map = map,
-		.run_row = run_row,
-	};
-
-	return launch_main(argc, argv, &fork_experiment);
-}
+const struct experiment experiment = {
+	.name = "fork",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.prepare = prepare,
+	.map = map,
+	.run_row = run_row,
+};

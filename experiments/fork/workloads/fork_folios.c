@@ -377,9 +377,9 @@ static bool parse_map_order(const char *order)
 	return *order == 's';
 }
 
-static void parse_option(struct options *options, const char *option,
-			 char *value)
+static void parse_option(void *context, const char *option, char *value)
 {
+	struct options *options = context;
 	struct folios *folios = &options->folios;
 
 	if (!strcmp(option, "--folio-kib"))
@@ -402,19 +402,13 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv++) {
-		if (!strcmp(*argv, "--check-contents")) {
-			options->check_contents = true;
-		} else if (!strcmp(*argv, "--digest")) {
-			options->digest = true;
-		} else if (!argv[1]) {
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		} else {
-			parse_option(options, argv[0], argv[1]);
-			argv++;
-		}
-	}
+	const struct flag flags[] = {
+		{ "--check-contents", &options->check_contents },
+		{ "--digest", &options->digest },
+		{ }
+	};
+
+	read_words(argv, flags, parse_option, options);
 	folios_check_options(&options->folios);
 	if (options->displace_bytes % PAGE_BYTES)
 		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",

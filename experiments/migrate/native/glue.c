@@ -26,6 +26,7 @@
 #include "kernel.h"
 #include "migrate.h"
 #include "migrate_kernel.h"
+#include "page_tables.h"
 
 /* What an address space still has to know of, in mm->tlb_flush_batched. mm/rmap.c */
 #define PENDING_FLUSHES 0x7fff
@@ -284,28 +285,12 @@ static void run(void)
 
 /* --- After -------------------------------------------------------------- */
 
-/* The middle entry of @address, or NULL; for looking at what came of it. */
-static pmd_t *look_up_pmd(struct mm_struct *mm, unsigned long address)
-{
-	pgd_t *pgd = pgd_offset(mm, address);
-	p4d_t *p4d;
-	pud_t *pud;
-
-	if (pgd_none(*pgd))
-		return NULL;
-	p4d = p4d_offset(pgd, address);
-	if (p4d_none(*p4d))
-		return NULL;
-	pud = pud_offset(p4d, address);
-	return pud_none(*pud) ? NULL : pmd_offset(pud, address);
-}
-
 static void read_tables(struct mm_struct *mm, struct migrate_mapping *to)
 {
 	unsigned long i;
 
 	for (i = 0; i < world.request.nr_pmds; i++) {
-		pmd_t *pmd = look_up_pmd(mm, MIGRATE_VMA_ADDRESS + i * PMD_SIZE);
+		pmd_t *pmd = host_look_up_pmd(mm, MIGRATE_VMA_ADDRESS + i * PMD_SIZE);
 		unsigned long *ptes = to->ptes + i * PTRS_PER_PTE;
 
 		to->pmds[i] = 0;

@@ -8,7 +8,6 @@
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
-#include <linux/percpu_counter.h>
 #include <linux/swap.h>
 #include <asm/page.h>
 #include <asm/tlbflush.h>
@@ -17,10 +16,10 @@
 #include "kernel.h"
 #include "migrate.h"
 #include "migrate_kernel.h"
+#include "page_tables.h"
 
 static struct {
 	const struct migrate_request *request;
-	unsigned long next_table_pfn;
 	struct migrate_result counts;
 	const struct task_struct *task;	/* who asks for it, whoever copies */
 	atomic_long_t nr_failed_reads;	/* several threads may meet poison */
@@ -32,7 +31,7 @@ void migrate_reset(const struct migrate_request *request)
 	memset(&state, 0, sizeof(state));
 	state.request = request;
 	state.task = current;
-	state.next_table_pfn = MIGRATE_TABLE_PFN;
+	host_reset_tables(MIGRATE_TABLE_PFN);
 }
 
 void migrate_read_counts(struct migrate_result *result)
@@ -61,50 +60,6 @@ bool migrate_among(unsigned long number, const unsigned long *numbers, unsigned 
 			nr = middle;
 	}
 	return false;
-}
-
-/*
- * Page tables come one frame after the other, and are all taken back before
- * the next sample. None is asked for while the clock runs.
- */
-static struct page *take_table(gfp_t flags)
-{
-	struct page *page = pfn_to_page(state.next_table_pfn++);
-
-	memset(page, 0, sizeof(*page));
-	init_page_count(page);
-	atomic_set(&page->_mapcount, -1);
-	if (flags & __GFP_ZERO)
-		clear_page(page_address(page));
-	return page;
-}
-
-struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
-{
-	HOST_STUB("custom");
-	return order ? NULL : take_table(flags);
-}
-
-unsigned long get_free_pages_noprof(gfp_t flags, unsigned int order)
-{
-	HOST_STUB("custom");
-	return order ? 0 : (unsigned long)page_address(take_table(flags));
-}
-
-unsigned long get_zeroed_page_noprof(gfp_t flags)
-{
-	HOST_STUB("custom");
-	return (unsigned long)page_address(take_table(flags | __GFP_ZERO));
-}
-
-/*
- * As the kernel's, but without turning interrupts off: a program has none.
- * The count is exact at once; nothing here reads the per-CPU parts.
- */
-void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
-			      s32 batch)
-{
-	counter->count += amount;
 }
 
 /* What would be freed is counted, and keeps its contents. */

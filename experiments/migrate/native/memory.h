@@ -13,9 +13,6 @@ void memory_map_small(void);
 /* Descriptors and contents of @nr_pages sources, as many targets, and tables. */
 void memory_map(size_t nr_pages, size_t nr_tables);
 
-/* How much of it lies in huge pages. */
-double memory_huge_ratio(void);
-
 /* Where the descriptor or the contents of a frame are. */
 unsigned char *memory_descriptor(unsigned long pfn);
 unsigned char *memory_contents(unsigned long pfn);

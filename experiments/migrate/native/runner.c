@@ -284,7 +284,6 @@ static void map(const void *context, size_t nr_rows)
 			wake_ns = wake_measure_ns();
 	}
 	memory_map(most_pages, most_tables);
-	launch.huge_ratio = memory_huge_ratio();
 }
 
 static const struct host_fact addresses[] = {
@@ -302,18 +301,13 @@ static const struct host_fact addresses[] = {
 	{ }
 };
 
-int main(int argc, char **argv)
-{
-	static const struct experiment migrate = {
-		.name = "migrate",
-		.addresses = addresses,
-		.fields = fields,
-		.row_bytes = sizeof(struct row),
-		.prepare = memory_map_small,
-		.map = map,
-		.run_row = run_row,
-		.end = tell,
-	};
-
-	return launch_main(argc, argv, &migrate);
-}
+const struct experiment experiment = {
+	.name = "migrate",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.prepare = memory_map_small,
+	.map = map,
+	.run_row = run_row,
+	.end = tell,
+};

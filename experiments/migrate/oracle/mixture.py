@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Migrations on which a kernel is judged: the edge of every rule by name, and mixtures by seed."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
-import numpy as np
+from ream.oracle.dice import Dice
 
 from .folios import (
     PMD_ORDER,
@@ -22,8 +20,6 @@ MAX_PAGES = 2500  # more than four batches
 
 _SMALL = (0, 0, 0, 2, 2, 3, 4, 4, 5)
 _MODES: tuple[Mode, ...] = ("async", "async", "sync_light", "sync")
-_Any = TypeVar("_Any")
-
 ORDERS = (0, *range(2, PMD_ORDER + 1))
 """Of anonymous folios: none has two pages."""
 
@@ -263,27 +259,26 @@ def mixture(
     nr_folios: how many, if it does not matter 1 to 60; fewer if most_pages are full before.
     faults: whether some cannot be moved. splits: whether some are split before.
     """
-    rng = np.random.default_rng(seed)
-    return _Mixture(rng, faults=faults, splits=splits).migration(nr_folios, most_pages)
+    return _Mixture(Dice(seed), faults=faults, splits=splits).migration(nr_folios, most_pages)
 
 
 class _Mixture:
     """Draws a migration folio by folio."""
 
-    def __init__(self, rng: np.random.Generator, *, faults: bool, splits: bool) -> None:
-        self._rng = rng
+    def __init__(self, dice: Dice, *, faults: bool, splits: bool) -> None:
+        self._dice = dice
         self._splits = splits
-        self._mode = self._one_of(_MODES)
-        self._reason = self._one_of(REASONS)
-        self._fault_ratio = self._one_of((0.0, 0.1, 0.4)) if faults else 0.0
-        self._ends = faults and self._happens(0.2)
-        self._two_spaces = self._happens(0.5)
-        self._uniform_bits = self._happens(0.5)
+        self._mode = self._dice.one_of(_MODES)
+        self._reason = self._dice.one_of(REASONS)
+        self._fault_ratio = self._dice.one_of((0.0, 0.1, 0.4)) if faults else 0.0
+        self._ends = faults and self._dice.happens(0.2)
+        self._two_spaces = self._dice.happens(0.5)
+        self._uniform_bits = self._dice.happens(0.5)
 
     def migration(self, nr_folios: int | None, most_pages: int) -> Migration:
         """Draw it all."""
         if nr_folios is None:
-            nr_folios = self._number(1, MAX_FOLIOS)
+            nr_folios = self._dice.number(1, MAX_FOLIOS)
         folios: list[Folio] = []
         nr_pages = 0
         while len(folios) < nr_folios:
@@ -294,11 +289,11 @@ class _Mixture:
                 break
             folios.append(folio)
         if self._ends:
-            at = self._number(0, len(folios) - 1)
+            at = self._dice.number(0, len(folios) - 1)
             folios[at] = Folio(fault="no-target")
         listed = None
-        if self._happens(0.5):
-            listed = tuple(self._rng.permutation(len(folios)).tolist())
+        if self._dice.happens(0.5):
+            listed = tuple(self._dice.rng.permutation(len(folios)).tolist())
         return Migration(
             tuple(folios),
             self._mode,
@@ -306,84 +301,79 @@ class _Mixture:
             listed=listed,
         )
 
-    def _happens(self, probability: float) -> bool:
-        return bool(self._rng.random() < probability)
-
-    def _number(self, low: int, high: int) -> int:
-        return int(self._rng.integers(low, high, endpoint=True))
-
-    def _one_of(self, values: Sequence[_Any]) -> _Any:
-        return values[self._number(0, len(values) - 1)]
-
     def _folio(self, most_pages: int) -> Folio:
-        order = self._one_of(_SMALL)
-        if self._happens(0.1) and most_pages >= 2 << PMD_ORDER:
-            order = self._one_of((6, 7, 8, PMD_ORDER, PMD_ORDER))
-        is_huge = order == PMD_ORDER and self._happens(0.6)
-        nr_mappings = 2 if self._two_spaces and self._happens(0.4) else 1
+        order = self._dice.one_of(_SMALL)
+        if self._dice.happens(0.1) and most_pages >= 2 << PMD_ORDER:
+            order = self._dice.one_of((6, 7, 8, PMD_ORDER, PMD_ORDER))
+        is_huge = order == PMD_ORDER and self._dice.happens(0.6)
+        nr_mappings = 2 if self._two_spaces and self._dice.happens(0.4) else 1
         folio = Folio(
             order,
             self._bits(1 if is_huge else 1 << order, nr_mappings),
             "pmd" if is_huge else "ptes",
             self._flags(),
-            swapbacked=not self._happens(0.1),
+            swapbacked=not self._dice.happens(0.1),
             nr_mappings=nr_mappings,
-            aligned=is_huge or not self._happens(0.2),
-            underused=is_huge and nr_mappings == 1 and self._happens(0.3),
+            aligned=is_huge or not self._dice.happens(0.2),
+            underused=is_huge and nr_mappings == 1 and self._dice.happens(0.3),
         )
         if nr_mappings > 1:
             folio = self._mapped_unlike(folio)
-        if self._splits and folio.queues and self._happens(0.3):
+        if self._splits and folio.queues and self._dice.happens(0.3):
             return self._to_be_split(folio)
-        return self._hindered(folio) if self._happens(self._fault_ratio) else folio
+        return self._hindered(folio) if self._dice.happens(self._fault_ratio) else folio
 
     def _mapped_unlike(self, folio: Folio) -> Folio:
         """The second address space may have huge entries of its own, or holes."""
-        if folio.mapped == "pmd" and self._happens(0.5):
+        if folio.mapped == "pmd" and self._dice.happens(0.5):
             return replace(folio, mapped="both")
-        if folio.mapped == "ptes" and folio.order and self._happens(0.3):
-            first = self._number(0, folio.nr_pages - 1)
-            last = self._number(first, folio.nr_pages - 1)
+        if folio.mapped == "ptes" and folio.order and self._dice.happens(0.3):
+            first = self._dice.number(0, folio.nr_pages - 1)
+            last = self._dice.number(first, folio.nr_pages - 1)
             holes = frozenset(range(first, last + 1))
             return replace(folio, holes=holes - {0} if len(holes) == folio.nr_pages else holes)
         return folio
 
     def _to_be_split(self, folio: Folio) -> Folio:
-        if self._happens(0.4):
+        if self._dice.happens(0.4):
             return replace(folio, fault="no-target")
-        pages = [bits if self._happens(0.6) else None for bits in folio.bits]
-        pages[self._number(0, folio.nr_pages // 2 - 1)] = None
+        pages = [bits if self._dice.happens(0.6) else None for bits in folio.bits]
+        pages[self._dice.number(0, folio.nr_pages // 2 - 1)] = None
         pages[-1] = folio.bits[-1]
         return replace(folio, ptes=tuple(pages), fault="partially-mapped")
 
     def _bits(self, nr: int, nr_mappings: int) -> tuple[PteBits, ...]:
         known = [bits for bits in EVERY_BITS if nr_mappings == 1 or not bits.exclusive]
         if self._uniform_bits:
-            return (self._one_of(known),)
-        return tuple(self._one_of(known) for _ in range(nr))
+            return (self._dice.one_of(known),)
+        return tuple(self._dice.one_of(known) for _ in range(nr))
 
     def _flags(self) -> frozenset[str]:
         flags = {
-            name for name in ("referenced", "dirty", "workingset", "mlocked") if self._happens(0.2)
+            name
+            for name in ("referenced", "dirty", "workingset", "mlocked")
+            if self._dice.happens(0.2)
         }
-        flags |= {self._one_of(("active", "unevictable"))} if self._happens(0.3) else set()
-        return frozenset(flags | ({"uptodate"} if self._happens(0.9) else set()))
+        flags |= (
+            {self._dice.one_of(("active", "unevictable"))} if self._dice.happens(0.3) else set()
+        )
+        return frozenset(flags | ({"uptodate"} if self._dice.happens(0.9) else set()))
 
     def _hindered(self, folio: Folio) -> Folio:
         """Something in its way that can be in this mode."""
-        if self._happens(0.15):
+        if self._dice.happens(0.15):
             return replace(
                 folio, mapped="unmapped", ptes=(PteBits(),), nr_mappings=1,
                 holes=frozenset(), underused=False,
-                fault=self._one_of(("freed", "freed", "extra-ref")),
+                fault=self._dice.one_of(("freed", "freed", "extra-ref")),
             )  # fmt: skip
-        if folio.nr_mappings == 1 and self._happens(0.15):
+        if folio.nr_mappings == 1 and self._dice.happens(0.15):
             return replace(folio, ptes=(CLEAN,), fault="pinned")
         faults = ["extra-ref"]
         if self._mode == "async" or not folio.may_queue:
-            faults.append(f"poison:{self._number(0, folio.nr_pages - 1)}")
+            faults.append(f"poison:{self._dice.number(0, folio.nr_pages - 1)}")
         if self._mode != "sync":
             faults.append("writeback")
         if self._mode == "async" or (self._mode == "sync_light" and "uptodate" not in folio.flags):
             faults.append("locked")
-        return replace(folio, fault=self._one_of(faults))
+        return replace(folio, fault=self._dice.one_of(faults))

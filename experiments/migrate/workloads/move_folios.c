@@ -388,9 +388,9 @@ static void run_round(struct options *options, unsigned long round)
 
 /* --- Words --- */
 
-static void parse_option(struct options *options, const char *option,
-			 const char *value)
+static void parse_option(void *context, const char *option, char *value)
 {
+	struct options *options = context;
 	struct folios *folios = &options->folios;
 
 	if (!strcmp(option, "--folio-kib")) {
@@ -422,19 +422,13 @@ static void parse_option(struct options *options, const char *option,
 
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv++) {
-		if (!strcmp(*argv, "--back")) {
-			options->back = true;
-		} else if (!strcmp(*argv, "--alone")) {
-			options->alone = true;
-		} else if (!argv[1]) {
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		} else {
-			parse_option(options, argv[0], argv[1]);
-			argv++;
-		}
-	}
+	const struct flag flags[] = {
+		{ "--back", &options->back },
+		{ "--alone", &options->alone },
+		{ }
+	};
+
+	read_words(argv, flags, parse_option, options);
 	folios_check_options(&options->folios);
 	if (options->from == options->to)
 		die(EXIT_USAGE, "--to %u: the same node as --from",

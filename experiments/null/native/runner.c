@@ -69,26 +69,21 @@ static void map(const void *context, size_t nr_rows)
 	for (size_t i = 0; i < nr_rows; i++)
 		bytes = max_size(bytes, (row[i].bits + 63) / 64 * 8 + 8);	/* its image's */
 	arena = arena_map(ADDRESS, 2 * bytes, 1);
-	launch.huge_ratio = 1;	/* that its pages are small disturbs nobody */
 	source = (unsigned long *)(arena.start + bytes);
 	for (size_t i = 0; i < bytes / sizeof(*source); i++)
 		source[i] = i;
 }
 
-int main(int argc, char **argv)
-{
-	static const struct host_fact addresses[] = {
-		{ "poison", ARENA_POISON },
-		{ }
-	};
-	static const struct experiment null = {
-		.name = "null",
-		.addresses = addresses,
-		.fields = fields,
-		.row_bytes = sizeof(struct row),
-		.map = map,
-		.run_row = run_row,
-	};
+static const struct host_fact addresses[] = {
+	{ "poison", ARENA_POISON },
+	{ }
+};
 
-	return launch_main(argc, argv, &null);
-}
+const struct experiment experiment = {
+	.name = "null",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.map = map,
+	.run_row = run_row,
+};

@@ -164,8 +164,7 @@ static void map(const void *context, size_t nr_rows)
 
 	for (size_t i = 0; i < nr_rows; i++)
 		most_bytes = max_size(most_bytes, row[i].map_bytes);
-	arena = arena_map(MAP_ADDRESS, most_bytes + ARENA_GUARD_BYTES, launch.nr_cpus);
-	launch.huge_ratio = (double)arena_huge_bytes(&arena) / (double)most_bytes;
+	arena = launch_map(MAP_ADDRESS, most_bytes, ARENA_GUARD_BYTES);
 }
 
 static const struct host_fact addresses[] = {
@@ -175,17 +174,12 @@ static const struct host_fact addresses[] = {
 	{ }
 };
 
-int main(int argc, char **argv)
-{
-	static const struct experiment zone_device = {
-		.name = "zone-device",
-		.addresses = addresses,
-		.fields = fields,
-		.row_bytes = sizeof(struct row),
-		.prepare = prepare,
-		.map = map,
-		.run_row = run_row,
-	};
-
-	return launch_main(argc, argv, &zone_device);
-}
+const struct experiment experiment = {
+	.name = "zone-device",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.prepare = prepare,
+	.map = map,
+	.run_row = run_row,
+};

@@ -190,7 +190,7 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
             quiet=given["quiet"],
         )
         return
-    from ream.cli.run import run_request  # noqa: PLC0415 # that module has the options from here
+    from ream.cli.measure import run_request  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.record.partial import discard, find_partial, run_of  # noqa: PLC0415
     from ream.session.plan import resumed_request  # noqa: PLC0415
@@ -217,7 +217,7 @@ def go_on(chosen: str, *, output: Path | None, **given: Any) -> None:
 
 
 def _do_cell(cell: str, output: Path | None, *, as_json: bool, dry_run: bool, quiet: bool) -> None:
-    from ream.cli.run import print_summary, run_request  # noqa: PLC0415
+    from ream.cli.measure import print_summary, run_request  # noqa: PLC0415
     from ream.fleet.run import asked  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415

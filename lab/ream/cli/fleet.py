@@ -25,6 +25,7 @@ from ream.cli.app import (
     chosen_seed,
 )
 from ream.cli.guest import AccelOption, CpusOption, MemoryOption, asked_for, guest_options
+from ream.cli.helped import HOSTS, HelpAllOption, Sectioned
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.folders import given_file
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ream.fleet.emit import Assignment
 
 
-@app.command()
+@app.command(cls=Sectioned)
 def plan(
     experiments: Annotated[
         list[str],
@@ -83,23 +84,36 @@ def plan(
     memory: MemoryOption = None,
     hosts: Annotated[
         str | None,
-        typer.Option(metavar="A,B|FILE", help="parallel, tmt: [user@]host[:port] of each machine."),
+        typer.Option(
+            metavar="A,B|FILE",
+            rich_help_panel=HOSTS,
+            help="parallel, tmt: [user@]host[:port] of each machine.",
+        ),
     ] = None,
     each_host: Annotated[
         bool,
         typer.Option(
-            "--each-host", help="Every host does every cell; else each cell goes to one of them."
+            "--each-host",
+            rich_help_panel=HOSTS,
+            help="Every host does every cell; else each cell goes to one of them.",
         ),
     ] = False,
     ream: Annotated[
-        str, typer.Option(metavar="PATH", help="The command on a host; ~/ is the home there.")
+        str,
+        typer.Option(
+            metavar="PATH",
+            rich_help_panel=HOSTS,
+            help="The command on a host; ~/ is the home there.",
+        ),
     ] = "ream",
     timeout: Annotated[
-        int | None, typer.Option(min=1, metavar="SECONDS", help="Of one cell; 6 hours.")
+        int | None,
+        typer.Option(min=1, metavar="SECONDS", rich_help_panel=HOSTS, help="Of one cell; 6 hours."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be planned, and write nothing.")
     ] = False,
+    _help_all: HelpAllOption = False,
 ) -> None:
     """Divide a run into cells that any machine can do: a row with all of its variants each.
 

@@ -12,6 +12,7 @@ VM = "Options of the vm stage"
 NATIVE = "Options of the native stage"
 CONTINUE = "How long a run goes on, and how it is continued"
 IMPORT = "Options of --import"
+HOSTS = "Options of a plan for several hosts"
 OTHER = "Other options"
 
 
@@ -60,6 +61,8 @@ class Sectioned(TyperCommand):
 
 def _shortened(text: str, room: int) -> str:
     """As many whole clauses of a text as there is room for, or its first words."""
+    if len(text) > room:
+        text = text.partition("  [")[0]  # its default and its bounds
     if len(text) <= room:
         return text
     heads = [text.partition(end)[0] for end in (". ", "; ", ": ", ", ")]
@@ -79,6 +82,6 @@ def _show_all(context: typer.Context, wanted: bool) -> None:
 HelpAllOption = Annotated[
     bool,
     typer.Option(
-        ALL, callback=_show_all, is_eager=True, help="Show every option, by stage, and exit."
+        ALL, callback=_show_all, is_eager=True, help="Show every option, by section, and exit."
     ),
 ]

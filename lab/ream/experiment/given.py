@@ -17,7 +17,7 @@ R = TypeVar("R", bound=RowBase)
 
 OPTION = "--set"
 
-_FIXED = ("name", "stage", "published", "differs", "no_verdict")
+_FIXED = ("name", "stage", "published", "differs", "no_verdict", "part_of", "on_request")
 """Which row it is, and what it is compared with: with another of these it is another row."""
 
 

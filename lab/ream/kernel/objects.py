@@ -64,6 +64,30 @@ class ObjectDifference:
         return any((self.changed, self.added, self.removed, self.data))
 
 
+NO_KERNEL = ("arch/x86/boot", "scripts", "tools", "usr")
+"""Folders of a build whose objects run before the kernel or on the host, or hold a whole kernel."""
+
+
+def kernel_objects(build: Path) -> dict[str, Path]:
+    """By its name, each object that a whole kernel or a module of it was linked from."""
+    found = {str(path.relative_to(build)): path for path in build.rglob("*.o")}
+    return {
+        name: path
+        for name, path in sorted(found.items())
+        if not (name.startswith(tuple(f"{folder}/" for folder in NO_KERNEL)) or _is_linked(path))
+    }
+
+
+def _is_linked(path: Path) -> bool:
+    """Whether kbuild makes it of other objects, or of their symbols."""
+    return path.name.startswith((".", "vmlinux")) or path.name.endswith(".mod.o")
+
+
+def is_same_code(theirs: Path, ours: Path) -> bool:
+    """Whether two builds of an object do the same, whatever differs besides."""
+    return theirs.samefile(ours) or not differences(theirs, ours)
+
+
 def differences(theirs: Path, ours: Path) -> ObjectDifference:
     """What `ours` differs from `theirs` by, of two objects for the same architecture.
 

@@ -2,7 +2,7 @@
 """What each launch draws by lot, from the user's seed alone: the same seed plans the same run."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -114,3 +114,11 @@ def estimated_seconds(rows: Iterable[Row], *, nr_variants: int, launches: int) -
     """A guess at the run's length on a slow machine, to be replaced as soon as samples arrive."""
     nr_bytes = bytes_gone_by(rows, nr_variants=nr_variants, launches=launches)
     return nr_bytes / ASSUMED_BYTES_PER_S + launches * LAUNCH_S
+
+
+def without(names: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
+    """The same launches with some of the variants left out; what they draw stays as it was."""
+    return tuple(
+        replace(launch, link_order=tuple(one for one in launch.link_order if one not in names))
+        for launch in launches
+    )

@@ -12,14 +12,10 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ream.counted import counted
 from ream.record.identity import machine_id
 from ream.values import Texts, Tuple, Value
-
-if TYPE_CHECKING:
-    from ream.record.noise import Noise
 
 FLAGS_OF_INTEREST = (
     "avx", "avx2", "avx512f", "clflushopt", "clwb", "clzero", "constant_tsc", "erms", "fsrm",
@@ -228,11 +224,8 @@ def conditions(before: Snapshot, after: Snapshot) -> Conditions:
     )
 
 
-def warnings(machine: Machine, during: Conditions, noise: "Noise | None" = None) -> tuple[str, ...]:
-    """What may bias the run: the number, the threshold, and what to do about it.
-
-    noise: what a watch over the run saw, if there was one.
-    """
+def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
+    """What may bias the run: the number, the threshold, and what to do about it."""
     said = []
     if during.others_pct is not None and during.others_pct > MAX_OTHERS_PCT:
         said.append(
@@ -264,7 +257,7 @@ def warnings(machine: Machine, during: Conditions, noise: "Noise | None" = None)
             f"a control group limits our CPU time (cpu.max is {machine.cpu_quota!r}): "
             "a sample may contain a pause; run outside of it"
         )
-    return tuple(said) if noise is None else (*said, *noise.warnings(machine))
+    return tuple(said)
 
 
 def text_of(path: Path) -> str | None:

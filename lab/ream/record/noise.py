@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ream.counted import counted
 from ream.errors import ReamError
-from ream.record.machine import Machine
+from ream.record.machine import Conditions, Machine, warnings
 from ream.record.moment import BOOST, SETTINGS, Looks, Moment
 from ream.values import Tuple, Value
 
@@ -284,3 +284,8 @@ def _changes(moments: Sequence[Moment]) -> Iterator[ForeignChange]:
             old, new = getattr(early, name), getattr(late, name)
             if old != new:
                 yield ForeignChange(t_s=late.t_s, setting=name, old=old, new=new)
+
+
+def all_warnings(machine: Machine, during: Conditions, noise: Noise | None) -> tuple[str, ...]:
+    """What may bias the run, of the machine, and of what a watch over the run saw, if any did."""
+    return (*warnings(machine, during), *(noise.warnings(machine) if noise else ()))

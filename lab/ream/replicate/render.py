@@ -231,8 +231,8 @@ def _why(replication: Replication) -> Iterator[str]:
             yield from _said(
                 "  beyond",
                 f"{line_label(line.claim)}: {gain:.2f}x is published; before is at "
-                f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x is to be "
-                f"had with {_cpus(its.threads)}",
+                f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x can be "
+                f"gained with {_cpus(its.threads)}",
             )
 
 

@@ -61,11 +61,12 @@ def control(row: RowResult) -> str | None:
 
 
 def controls(summary: Summary) -> str | None:
-    """In how many rows the positive control was found."""
-    told = [row.control for row in summary.rows if row.control is not None]
+    """In how many rows the positive control was found, and in which it was not."""
+    told = {row.row: row.control for row in summary.rows if row.control is not None}
     if not told:
         return None
-    asked = " or ".join(sorted({per_cent(one.asked) for one in told}))
-    found = sum(one.found is True for one in told)
-    rows = counted(len(told), "row")
-    return f"positive control, {asked} slower than before: found in {found} of {rows}"
+    asked = " or ".join(sorted({per_cent(one.asked) for one in told.values()}))
+    missed = [name for name, one in told.items() if one.found is not True]
+    found = f"found in {len(told) - len(missed)} of {counted(len(told), 'row')}"
+    where = f", not in {', '.join(missed)}" if missed else ""
+    return f"positive control, {asked} slower than before: {found}{where}"

@@ -26,23 +26,11 @@ from ream.record.record import RecordWriter
 from ream.session.replay import Replayed
 from ream.session.request import Measured, Request
 from ream.session.vm import by_reason
-from ream.stage.live import Recall, Step
+from ream.stage.live import Visits
 from ream.stage.workload import Workload
 from ream.values import Scalar
 
 R = TypeVar("R", bound=Row)
-
-
-@dataclass(frozen=True)
-class Visits:
-    """What every visit of a run has in common."""
-
-    launches: int
-    seed: int
-    machine: Machine
-    work: Path
-    step: Step
-    recall: Recall
 
 
 def _no_options(_machine: Machine) -> Mapping[str, Scalar]:
@@ -107,7 +95,7 @@ def measure_live(
     start = take_snapshot()
     taken: list[Taken] = []
     memory = Replayed(record.journal)
-    visits = Visits(experiment.launches, request.seed, machine, work, reporter.step, memory.recall)
+    visits = Visits(experiment.launches, request.seed, work, reporter.step, memory.recall)
     with reporter.measuring(float(experiment.launches * sum(it.rounds for it in rows))) as advance:
         for one in its.taken(rows, visits):
             record.append(one.sample, one.extra)

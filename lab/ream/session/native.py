@@ -9,10 +9,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ream.errors import BadUsage, CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
+from ream.errors import CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
-from ream.measure.plan import LIMIT_KINDS, PASSES, Launch, bytes_gone_by, plan_programs
+from ream.measure.plan import (
+    LIMIT_KINDS,
+    PASSES,
+    Launch,
+    bytes_gone_by,
+    plan_programs,
+    without,
+)
 from ream.measure.sample import Sample
 from ream.measure.whole import LeftOut
 from ream.progress import Reporter
@@ -20,11 +27,12 @@ from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.correctness import verify
+from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.stage import native
 from ream.stage.bench import Bench, build_bench, config_files
 from ream.stage.hosted import Hosted, hosted_of
-from ream.stage.memory import available_bytes, fit_rows
+from ream.stage.memory import Sized, available_bytes, fit_rows
 from ream.stage.native import Suited
 from ream.stage.reach import Entered, changes, entered
 
@@ -73,7 +81,7 @@ class _Part:
 
     def without(self, names: Collection[str]) -> Self:
         """The same without some of the variants."""
-        launches = _without(names, self.plan.launches)
+        launches = without(names, self.plan.launches)
         return replace(self, plan=replace(self.plan, launches=launches))
 
 
@@ -144,7 +152,7 @@ def _measure_right(
     untouched = {} if request.measure_anyway else _untouched(its, request, parts, reporter)
     parts = [part.without(untouched) for part in parts]
     nr_verified = _verified(request, parts, reporter)
-    left_out = {
+    not_hosted = {
         name: left
         for part in parts
         for name, left in _left_out(request, part, record.journal, reporter).items()
@@ -180,7 +188,7 @@ def _measure_right(
         skipped=suited.skipped,
         symbols=native.symbol_map(bench.kernels.values(), bench.roots),
         stubs=reached.stubs(),
-        left_out=left_out,
+        left_out=not_hosted,
     )
 
 
@@ -202,7 +210,7 @@ def _parts(
         launches=request.experiment.launches,
         seed=request.seed,
     )
-    launches = _without(failed, planned)
+    launches = without(failed, planned)
     return [
         _part(
             request,
@@ -218,13 +226,6 @@ def _parts(
     ]
 
 
-def _without(names: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
-    return tuple(
-        replace(launch, link_order=tuple(one for one in launch.link_order if one not in names))
-        for launch in launches
-    )
-
-
 def _first_line(text: str) -> str:
     return text.splitlines()[0]
 
@@ -236,7 +237,7 @@ def _untouched(
 
     Raises BadUsage if there is no other.
     """
-    trees = {one.name: one.compared_with for one in request.variants if one.compared_with}
+    trees = trees_of(request)
     if not trees:
         return {}
     reporter.step("comparing objects, and finding what each row executes")
@@ -244,12 +245,7 @@ def _untouched(
     untouched = {
         name: found[0][name] for name in trees if all(name in reasons for reasons in found)
     }
-    if untouched.keys() == trees.keys():
-        said = "\n".join(f"{name}: not measured: {why}" for name, why in untouched.items())
-        raise BadUsage(f"{said}; --measure-anyway measures it all the same")
-    for name, why in untouched.items():
-        reporter.step(f"{name}: not measured: {why}")
-    return untouched
+    return left_out(untouched, trees, reporter)
 
 
 def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> int:
@@ -305,7 +301,7 @@ def _part(
     # Each program compares the layout of its variants with that of `before`, which all have.
     nr_programs = len(launches) // request.experiment.launches
     build, *_ = [native.read_build(bench.link(launch)) for launch in launches[:nr_programs]]
-    rows, shrunk = rows_that_fit(suited.rows, build, its, journal, name)
+    rows, shrunk = rows_that_fit(suited.rows, build, its.sized, journal, name)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, suited.cpus, name, request.control)
@@ -313,7 +309,11 @@ def _part(
 
 
 def rows_that_fit(
-    rows: tuple[Row, ...], build: native.Build, its: Hosted[Row], journal: Journal, config: str = ""
+    rows: tuple[Row, ...],
+    build: native.Build,
+    sized: Sized[Row],
+    journal: Journal,
+    config: str = "",
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows as they fit into memory when the run begins: later launches do as the first.
 
@@ -322,7 +322,7 @@ def rows_that_fit(
     name = f"rows {config}".rstrip()
     kept = journal.settled(name)
     if kept is None:
-        fitted, shrunk = fit_rows(rows, available_bytes(), build, its)
+        fitted, shrunk = fit_rows(rows, available_bytes(), build, sized)
         as_run = [row.model_dump(mode="json", exclude_unset=True) for row in fitted]
         journal.settle(name, {"as_run": as_run, "shrunk": shrunk})
         return fitted, shrunk
@@ -330,9 +330,9 @@ def rows_that_fit(
         type(row).model_validate_json(json.dumps(fields))
         for row, fields in zip(rows, kept["as_run"], strict=True)
     )
-    if its.needed_bytes(as_began, build) > (available := available_bytes()):
+    if sized.needed_bytes(as_began, build) > (available := available_bytes()):
         raise CannotRunHere(
-            f"the run needs {its.needed_bytes(as_began, build) >> 20} MiB of memory, as it began;"
+            f"the run needs {sized.needed_bytes(as_began, build) >> 20} MiB of memory, as it began;"
             f" {available >> 20} MiB are available: free some"
         )
     return as_began, tuple(kept["shrunk"])

@@ -15,8 +15,8 @@ from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.paths import CHECKOUT
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
-from ream.record.machine import Conditions, Machine, read_machine, warnings
-from ream.record.noise import Noise, watch
+from ream.record.machine import Conditions, Machine, read_machine
+from ream.record.noise import Noise, all_warnings, watch
 from ream.record.partial import Interrupted, interrupted, read_plan, run_of
 from ream.record.receipt import BuiltKernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
 from ream.record.record import (
@@ -252,7 +252,7 @@ class Run:
         request = self.request
         # What disturbs a clock does not disturb a count.
         timed = any(measured.unit_of(row.name) == "ns" for row in measured.rows)
-        disturbed = warnings(self.machine, measured.conditions, noise) if timed else ()
+        disturbed = all_warnings(self.machine, measured.conditions, noise) if timed else ()
         return Receipt(
             machine=self.machine,
             conditions=measured.conditions,

@@ -12,7 +12,7 @@ from ream.experiment import Experiment, Row
 from ream.experiment.registry import part
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
-from ream.measure.plan import Launch
+from ream.measure.plan import Launch, without
 from ream.measure.taken import Taken
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
@@ -29,6 +29,7 @@ from ream.session.guests import (
     prepare,
 )
 from ream.session.plan import check_guests
+from ream.session.pointless import left_out, same_kernels, trees_of
 from ream.session.replay import replayed_boots
 from ream.session.request import GuestOptions, Measured, Request
 from ream.stage.boots import Boot
@@ -154,6 +155,8 @@ def measure_vm(
         for icount, nr_bytes in its.touched_bytes().items()
     }
     kernels, launches = _kernels(request, tree, its, work=work, reporter=reporter)
+    untouched = {} if request.measure_anyway else _untouched(request, kernels, reporter)
+    launches = without(untouched, launches)
     start = take_snapshot()
     with consoles(request.cache / "console" / record.path.name) as logs:
         places = Places(logs, work)
@@ -174,7 +177,19 @@ def measure_vm(
             for row in its.rows
         },
         skipped={**its.skipped, **its.not_timed()},
+        untouched=untouched,
     )
+
+
+def _untouched(request: Request, kernels: Kernels, reporter: Reporter) -> dict[str, str]:
+    """Given series that change no object of any of the kernels, and the reason to give."""
+    trees = trees_of(request)
+    found = [
+        same_kernels({name: image for name, (image, _) in built.items()}, trees, reporter)
+        for built in kernels.values()
+    ]
+    same = {name: found[0][name] for name in trees if all(name in one for one in found)}
+    return left_out(same, trees, reporter)
 
 
 def by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:

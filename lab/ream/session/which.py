@@ -84,7 +84,7 @@ def _reach(
     reporter.step(f"{name}: finding what each row executes")
     build = read_build(bench.link(Launch(NUMBER, 1, 0, (base.name,))))
     suited = its.suit(rows, None)
-    fitted, _ = fit_rows(suited.rows, available_bytes(), build, its)
+    fitted, _ = fit_rows(suited.rows, available_bytes(), build, its.sized)
     once = tuple(row.model_copy(update={"rounds": 1}) for row in fitted)
     with its.plan_of(once, None, build, work) as planned:
         reached = entered(bench, base.name, planned, cpus=suited.cpus)

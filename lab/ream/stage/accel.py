@@ -4,7 +4,6 @@ proves nothing.
 """
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ream.command import Command, last_words, require, run
-from ream.errors import CannotRunHere
+from ream.command import Command, finished, last_words, require, run
+from ream.errors import CannotRunHere, ReamError
 from ream.paths import CHECKOUT
 from ream.stage.qemu import HOST_CPU, QEMU, TCG_CPU, Accel
 
 PROBE_SOURCE = CHECKOUT / "guest" / "probe.S"
-PROBE_MARK = b"ream\n"
+PROBE_MARK = "ream\n"
 PROBE_EXIT = 33
 """guest/probe.S: what it says, and what it makes QEMU exit with."""
 
@@ -148,25 +147,17 @@ def probe_guest(accel: Accel, cpu: str = TCG_CPU) -> str | None:
     Raises CannotRunHere if QEMU or the compiler is missing.
     """
     require(QEMU)
-    require("setpriv")
     with tempfile.TemporaryDirectory(prefix="ream-probe-") as work:
         argv = _probe_command(accel, cpu, _build_probe(Path(work)))
         try:
-            ended = subprocess.run(
-                argv,
-                cwd=work,
-                env={**os.environ, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PROBE_DEADLINE_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            code, out, err = finished(Command(argv, Path(work), PROBE_DEADLINE_S), tied=True)
+        except CannotRunHere:
+            raise
+        except ReamError:
             return f"{NOT_IN_TIME} {PROBE_DEADLINE_S:g} s"
-    if ended.returncode == PROBE_EXIT and PROBE_MARK in ended.stdout:
+    if code == PROBE_EXIT and PROBE_MARK in out:
         return None
-    said = ended.stderr.decode(errors="replace")
-    errors = [line for line in said.splitlines() if ": warning: " not in line]
+    errors = [line for line in err.splitlines() if ": warning: " not in line]
     return last_words("\n".join(errors)).splitlines()[0].removeprefix(f"{QEMU}: ")
 
 
@@ -182,7 +173,7 @@ def _build_probe(work: Path) -> Path:
 
 def _probe_command(accel: Accel, cpu: str, image: Path) -> tuple[str, ...]:
     return (
-        *("setpriv", "--pdeathsig=KILL", QEMU, "-nodefaults", "-no-user-config"),
+        *(QEMU, "-nodefaults", "-no-user-config"),
         *("-display", "none", "-no-reboot", "-serial", "stdio", "-machine", "pc", "-m", "256M"),
         *("-accel", accel, "-cpu", cpu),
         *("-drive", f"file={image.name},format=raw,if=ide,snapshot=on"),

@@ -13,6 +13,7 @@ from ream.errors import BadUsage
 from ream.experiment.registry import Experiment, part
 from ream.experiment.shape import RowBase
 from ream.measure.whole import LeftOut
+from ream.stage.memory import Sized
 from ream.stage.native import Build, Suited
 from ream.stage.workload import Workload
 
@@ -59,12 +60,7 @@ class Hosted(Generic[R]):
     """Of glue.c, the runner's sources and the list of kernel objects."""
     plan_of: Callable[[Sequence[R], int | None, Build, Path], Planned]
     """Of rows, with at most so many threads; None: as many as there are CPUs."""
-    needed_bytes: Callable[[Sequence[R], Build], int]
-    """Memory that a run of rows takes."""
-    extent_bytes: Callable[[R], int]
-    """What makes a row large."""
-    halved: Callable[[R], R | None]
-    """The row with half of that; None if there is none."""
+    sized: Sized[R]
     cases: Cases
     suit: Callable[[Sequence[R], int | None], Suited] = as_they_are
     """Which rows can be run on how many CPUs."""

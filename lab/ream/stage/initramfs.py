@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a guest boots into: PID 1, the modules it loads, the programs it runs."""
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ream.command import Command, last_words, require, run
+from ream.command import Command, last_words, require, run, spawn, still_running
 from ream.errors import ReamError
 from ream.paths import GUEST
 
@@ -169,20 +167,13 @@ def _installed(program: str) -> Path:
 def _archive(gen_init_cpio: Path, listing: Path, to: Path) -> None:
     """Not by command.run(): it takes a program's output for text."""
     argv = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
-    try:
-        with to.open("wb") as archive:
-            done = subprocess.run(
-                argv,
-                cwd=listing.parent,
-                env={**os.environ, "LC_ALL": "C"},
-                stdin=subprocess.DEVNULL,
-                stdout=archive,
-                stderr=subprocess.PIPE,
-                timeout=ARCHIVE_DEADLINE_S,
-                check=False,
-            )
-    except (OSError, subprocess.TimeoutExpired) as cause:
-        raise ReamError(f"{gen_init_cpio}: {cause}") from cause
-    if done.returncode != 0 or done.stderr:
-        words = last_words(done.stderr.decode(errors="replace"))
-        raise ReamError(f"{gen_init_cpio}: exit {done.returncode}: {words}")
+    command = Command(argv, listing.parent, ARCHIVE_DEADLINE_S)
+    with (
+        to.open("wb") as archive,
+        still_running(command),
+        spawn(command, stdout=archive) as process,
+    ):
+        _, said = process.communicate(timeout=command.deadline_s)
+    if process.returncode != 0 or said:
+        words = last_words(said.decode(errors="replace"))
+        raise ReamError(f"{gen_init_cpio}: exit {process.returncode}: {words}")

@@ -3,13 +3,16 @@
 
 import json
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ream.counted import counted
 from ream.errors import BadUsage
+from ream.experiment.shape import RUNNING
 from ream.measure.plan import drawn_order
+from ream.measure.sample import Sample
 from ream.settings import Setting, sole_door
 from ream.size import format_size
 from ream.stage.memory import available_bytes
@@ -39,6 +42,47 @@ Recall = Callable[[str, Callable[[], str]], str]
 def do_anew(_visit: str, do: Callable[[], str]) -> str:
     """A Recall that remembers nothing."""
     return do()
+
+
+@dataclass(frozen=True)
+class Visits:
+    """What every visit of a run has in common."""
+
+    launches: int
+    seed: int
+    work: Path
+    """A folder where programs may run."""
+    step: Step
+    recall: Recall = do_anew
+
+
+class Said(Protocol):
+    """What a workload says of one operation."""
+
+    @property
+    def launch(self) -> int: ...
+    @property
+    def round(self) -> int: ...
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def verified(self) -> bool: ...
+
+
+def sample_of(said: Said, row: str, nr_bytes: int, cpu_ns: int | None = None) -> Sample:
+    """The sample of the running kernel that a record has of an operation on `nr_bytes`."""
+    return Sample(
+        row=row,
+        launch=said.launch,
+        round=said.round,
+        role="variant",
+        subject=RUNNING,
+        threads=1,
+        time_ns=said.time_ns,
+        nr_bytes=nr_bytes,
+        verified=said.verified,
+        cpu_ns=cpu_ns,
+    )
 
 
 def offered_kib(root: Path = Path("/")) -> tuple[int, ...]:
@@ -112,7 +156,7 @@ def grouped(rows: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
     return list(groups.values())
 
 
-def visits(
+def visit_order(
     folio_kib: Sequence[int], *, rounds: int, launches: int, seed: int
 ) -> Iterator[tuple[int, int, int]]:
     """Every size once in every round of every launch, each time in a new order.
@@ -130,26 +174,24 @@ def visited(
     options: Sequence[str],
     folio_kib: Sequence[int],
     *,
+    visits: Visits,
     nr_bytes: int,
     rounds: int,
-    launches: int,
-    seed: int,
-    work: Path,
-    step: Step,
-    recall: Recall = do_anew,
 ) -> Iterator[tuple[int, int, str]]:
     """Launch, round and what it said of every run of a program, a process for each size and round.
 
     Only during one are settings changed: none is while the caller has what it said. Raises what
     building and running it raise. It never outlives this iterator.
     """
+    launches, seed, work, step = visits.launches, visits.seed, visits.work, visits.step
     step(f"compiling {workload}.c")
     program = build_workload(workload, work)
     deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
     # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
     offered = offered_kib() if os.geteuid() == 0 else ()
     with sole_door(say=step) as door:
-        for launch, number, kib in visits(folio_kib, rounds=rounds, launches=launches, seed=seed):
+        order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
+        for launch, number, kib in order:
             # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
             drawn = (seed * launches + launch) * rounds + number
             argv = [str(program), "--folio-kib", str(kib), "--seed", str(drawn % (1 << 63))]
@@ -159,13 +201,20 @@ def visited(
                     return run_workload((*argv, *options), work, deadline_s)
 
             name_of_visit = " ".join((workload.name, *options, f"{kib} KiB, {launch}.{number}"))
-            said = recall(name_of_visit, visit)
+            said = visits.recall(name_of_visit, visit)
             if redone := nr_redone(said):
                 step(
                     f"folios of {kib} KiB: {counted(redone, 'mapping')} not as wanted, and made"
                     " again"
                 )
             yield launch, number, said
+
+
+def operations(said: str) -> Iterator[Mapping[str, Any]]:
+    """What a workload that came to its end said of its operations, in order."""
+    for line in said.splitlines():
+        if "op" in (fields := json.loads(line)):
+            yield fields
 
 
 def nr_redone(said: str) -> int:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Whether a run fits into this machine's memory, and smaller rows where it does not."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from ream.errors import CannotRunHere
 from ream.experiment.shape import RowBase
@@ -32,12 +33,16 @@ def available_bytes(root: Path = Path("/")) -> int:
     return min(bounds)
 
 
-class Sized(Protocol[R]):
-    """What an experiment says of the memory its rows take."""
+@dataclass(frozen=True)
+class Sized(Generic[R]):
+    """What an experiment says of the memory that its rows take."""
 
-    def needed_bytes(self, rows: Sequence[R], build: Build, /) -> int: ...
-    def extent_bytes(self, row: R, /) -> int: ...
-    def halved(self, row: R, /) -> R | None: ...
+    needed_bytes: Callable[[Sequence[R], Build], int]
+    """Memory that a run of rows takes."""
+    extent_bytes: Callable[[R], int]
+    """What makes a row large."""
+    halved: Callable[[R], R | None]
+    """The row with half of that; None if there is none."""
 
 
 def fit_rows(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Runs the checks of glue.c for the one kernel linked; "name result" lines. */
 #include <stdio.h>
-#include "program.h"
+#include "launch.h"
 
 struct helper_checks {
 	int (*streaming)(void);
@@ -9,19 +9,43 @@ struct helper_checks {
 	int (*section)(void);
 };
 
-int main(int argc, char **argv)
-{
-	const struct host_kernel *kernel = __start_ream_kernels[0];
-	const struct helper_checks *checks;
+struct row {
+	char name[64];
+};
 
-	if (argc != 2)
-		die(RUNNER_USAGE, "usage: %s FORBIDDEN", argv[0]);
-	traps_install(argv[1]);
-	kernel_boot_all(cpu_machine(1));
-	checks = kernel->ops;
-	printf("%s %lu\n", kernel->facts[0].name, kernel->facts[0].value);
+static const struct plan_field fields[] = {
+	PLAN_FIELD(struct row, name, TEXT, name, 64)
+	{ .key = NULL },
+};
+
+static const struct host_fact addresses[] = {
+	{ }
+};
+
+static void map(const void *rows, size_t nr_rows)
+{
+	(void)rows;
+	(void)nr_rows;
+}
+
+static bool run_row(void *row)
+{
+	const struct helper_checks *checks = launch_ops(0);
+	const struct host_fact *fact = __start_ream_kernels[0]->facts;
+
+	(void)row;
+	printf("%s %lu\n", fact->name, fact->value);
 	printf("streaming %d\n", checks->streaming());
 	printf("flushcache %d\n", checks->flushcache());
 	printf("section %d\n", checks->section());
-	return RUNNER_OK;
+	return true;
 }
+
+const struct experiment experiment = {
+	.name = "helpers",
+	.addresses = addresses,
+	.fields = fields,
+	.row_bytes = sizeof(struct row),
+	.map = map,
+	.run_row = run_row,
+};

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a random mixture is drawn with."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Dice:
+    """Lots that are the same for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def happens(self, probability: float) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def number(self, low: int, high: int) -> int:
+        """One of `low` to `high`, both included."""
+        return int(self.rng.integers(low, high, endpoint=True))
+
+    def one_of(self, values: Sequence[T]) -> T:
+        return values[self.number(0, len(values) - 1)]

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Inside a hosted kernel that has ream/page_tables.o. */
+#ifndef REAM_PAGE_TABLES_H
+#define REAM_PAGE_TABLES_H
+
+#include <linux/pgtable.h>
+
+/* Take all page tables back; the next one is frame @pfn, then those behind it. */
+void host_reset_tables(unsigned long pfn);
+
+/* The middle entry of @address, or NULL; for looking at what came of it. */
+static inline pmd_t *host_look_up_pmd(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+
+	if (pgd_none(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (p4d_none(*p4d))
+		return NULL;
+	pud = pud_offset(p4d, address);
+	return pud_none(*pud) ? NULL : pmd_offset(pud, address);
+}
+
+#endif

@@ -200,5 +200,6 @@ const void *const host_experiment_ops = &ops;
 
 const struct host_fact host_experiment_facts[] = {
 #include "facts.h"
+	{ "DEBUG_VM", IS_ENABLED(CONFIG_DEBUG_VM) },
 	{ }
 };

@@ -15,7 +15,6 @@ from ream.report.table import (
     beside_words,
     blocks_of,
     cpu_times,
-    effect_words,
     grid_lines,
     grid_notes,
     grid_title,
@@ -24,6 +23,7 @@ from ream.report.table import (
     spread,
     whose_published,
 )
+from ream.report.words import effect_words
 from ream.width import as_wide_as
 
 WIDTH = 74

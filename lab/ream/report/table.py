@@ -10,8 +10,11 @@ from ream.folders import names
 from ream.report import columns_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
+from ream.report.not_run import not_run
 from ream.report.numbers import fit, interval, scale_of
-from ream.width import WIDEST, table_line, width
+from ream.report.short import in_short
+from ream.report.words import effect_words
+from ream.width import table_line, width
 
 LIVE = "live"
 LABEL = 10
@@ -23,16 +26,9 @@ FIRST = 54
 """Columns of median, ratio and effect."""
 VALUES = 32
 """Columns of two published values with their spreads."""
-SHORT = 20
-MAX_IN_SHORT = 3
-LEAST_ROOM = 12
-"""Columns of the longest verdict."""
 GRID_LABEL = 28
 GRID_CELL = 8
 GB = 10**9
-EQUAL = "equal"
-LEAST_PER_CENT = 0.1
-"""What is less is said to be within this."""
 OTHER_TIME = 0.05
 """From here on CPU time and time differ by more than a thread that was woken up."""
 
@@ -66,8 +62,12 @@ def render(summary: Summary) -> str:
     plain = summary.plain()
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
-    rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows)
-    blocks: list[Iterable[str]] = [_head(plain), *rows, _in_short(plain), *map(_grid, plain.grids)]
+    folded = [one for one in not_run(plain.rows) if len(one.rows) > 1]
+    apart = {name for one in folded for name in one.rows}
+    rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows if row.row not in apart)
+    blocks: list[Iterable[str]] = [_head(plain), *rows]
+    blocks.append(_all("not run", map(str, folded), indent=0))
+    blocks += [in_short(plain), *map(_grid, plain.grids)]
     blocks += columns_table.blocks(plain)
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
@@ -373,25 +373,6 @@ def _line(*cells: str) -> Iterator[str]:
     yield from table_line(f"  {name:<{room}}", [*first, *rest])
 
 
-def effect_words(result: Result) -> str:
-    """By what factor, as in 2.23x faster, or within what there is no effect, or undecided."""
-    if result.effect is None or result.ratio is None:
-        return ""
-    if result.effect == "equal":
-        return f"{EQUAL}{_within(result)}"
-    if result.effect in ("undecided", "no difference"):
-        return result.effect
-    factor = 1 / result.ratio if result.ratio < 1 else result.ratio
-    return f"{fit(factor, 5)}x {result.effect}"
-
-
-def _within(result: Result) -> str:
-    """As in within 0.8 %; nothing for counts that are the same."""
-    if result.within is None or result.within == 1:
-        return ""
-    return f" within {max(100 * (result.within - 1), LEAST_PER_CENT):.1f} %"
-
-
 def best_fills(limits: Iterable[Fill]) -> list[Fill]:
     """The fastest fill of each number of CPUs."""
     best: dict[int, Fill] = {}
@@ -490,89 +471,6 @@ def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) 
         name = ""
     cells = (f" {threads:>4}", f"  {values:<{VALUES}}", f" {ratio:>6}  {verdict}")
     yield from table_line(f"  {name:<{THEIR_NAME}}", cells)
-
-
-def _in_short(summary: Summary) -> Iterator[str]:
-    """One line a row, where names fit beside each other: the last lines of a long table."""
-    names = [
-        name
-        for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
-        if name not in (BEFORE, CONTROL) and not is_copy(name)
-    ]
-    if not names or len(names) > MAX_IN_SHORT or max(map(len, names)) >= SHORT:
-        return
-    if names == [RUNNING]:
-        yield from _times(summary)
-        return
-    compared = any(row.comparisons for row in summary.rows)
-    room = width() - SHORT - len(names) * (SHORT + 2)
-    if room < LEAST_ROOM:  # it goes on in the next line
-        room = width() - SHORT - (SHORT + 2)
-    yield from textwrap.wrap(
-        "".join(
-            (
-                "in short: effect against " + _against(summary),
-                "" if summary.receipt.guest else ", share of the hardware's limit",
-                ", verdict on the published table" if compared else "",
-            )
-        ),
-        width(),
-    )
-    yield from _short_line("", [*names, "verdict"] if compared else names)
-    for row in summary.rows:
-        cells = [_in_few_words(row.variants.get(name)) for name in names]
-        yield from _short_line(row.row, [*cells, verdict_words(row.comparisons, room)])
-
-
-def _against(summary: Summary) -> str:
-    """What ratios are to, in words."""
-    trees = sorted({to for row in summary.rows for to in row.floors})
-    return ", of given series against ".join((BEFORE, *trees))
-
-
-def verdict_words(tables: Sequence[Comparison], room: int) -> str:
-    """The verdict, or how many of each there are; those that are none only where all are."""
-    words = [table.verdict for table in tables]
-    judged = [word for word in words if word != "not-run"]
-    if len(words) == 1 or (words and not judged):
-        return words[0]
-    counts = [f"{word} {judged.count(word)}" for word in dict.fromkeys(judged)]
-    text = f"{', '.join(counts)} of {len(words)}" if words else ""
-    if len(text) <= room:
-        return text
-    return judged[0] if len(counts) == 1 else "mixed"
-
-
-def _times(summary: Summary) -> Iterator[str]:
-    """What there is to say where nothing is compared: each row's time, and its first remark."""
-    yield "in short: median time"
-    for row in summary.rows:
-        result = row.variants.get(RUNNING)
-        if result is None:
-            yield from _short_line(row.row, [f"not run: {row.skipped}"])
-            continue
-        scale, unit = scale_of([result.median], row.unit)
-        yield from _short_line(
-            row.row, [f"{fit(result.median / scale, 9)} {unit}", *row.remarks[:1]]
-        )
-
-
-def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
-    if len(row) >= SHORT:
-        yield from textwrap.wrap(row, width())
-        row = ""
-    for line in table_line(f"{row:<{SHORT}}", [f"{cell:<{SHORT + 2}}" for cell in cells]):
-        # A remark may be long; a record's table keeps it in one line, as ever.
-        most = width() if width() < WIDEST else max(WIDEST, len(line))
-        yield from textwrap.wrap(line, most, subsequent_indent=" " * SHORT)
-
-
-def _in_few_words(result: Result | None) -> str:
-    """The effect and the share of the limit, as in 2.23x faster, 0.90."""
-    if result is None:
-        return "not run"
-    near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
-    return (effect_words(result).removeprefix(f"{EQUAL} ") or "?") + near
 
 
 def decimal_bytes(nr_bytes: int) -> str:

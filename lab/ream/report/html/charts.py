@@ -70,6 +70,7 @@ def kinds() -> Mapping[str, Mapping[str, Any]]:
         "value": _bars("value", "kind:N"),
         "share": _share(),
         "drift": _drift(),
+        "sweep": _sweep(),
         "noise": _noise(),
     }
     return {name: _finished(one) for name, one in made.items()}
@@ -293,6 +294,44 @@ def _drift() -> _Layers:
         **_marked("name"),
     )  # fmt: skip
     return alt.layer(starts, points).properties(height=200)
+
+
+def _sweep() -> _Layers:
+    """A curve for each variant with the band of its interval; the limit and what is published."""
+    across = alt.X("x:O", sort=None, title=None, axis=alt.Axis(labelAngle=0))
+    up = alt.Y(
+        "y:Q",
+        title=None,
+        scale=alt.Scale(type="log", nice=False, padding=10),
+        axis=alt.Axis(**_log_ticks("y")),
+    )
+    # What is first, `before`, has no interval.
+    fill = alt.Fill("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES[1:]))
+    stroke = alt.Stroke("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES))
+    base = alt.Chart(_POINTS)
+    band = (
+        base.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_area(opacity=0.2)
+        .encode(x=across, y=alt.Y("low:Q"), y2="high:Q", fill=fill)
+    )
+    lines = base.mark_line(strokeWidth=1.5).encode(x=across, y=up, stroke=stroke)
+    points = base.mark_point(size=40, filled=True, opacity=1).encode(
+        x=across,
+        y=up,
+        tooltip=["name:N", "x:O", "y:Q", "low:Q", "high:Q"],
+        **_marked("name"),
+    )
+    limit = (
+        alt.Chart(alt.NamedData(name="limit"))
+        .mark_line(stroke=MUTED, strokeDash=[4, 3], strokeWidth=1.5)
+        .encode(x=across, y=up)
+    )
+    there = (
+        alt.Chart(alt.NamedData(name="there"))
+        .mark_point(shape="diamond", size=110, stroke=INK, filled=False, strokeWidth=1.5)
+        .encode(x=across, y=up)
+    )
+    return alt.layer(band, limit, lines, points, there).properties(height=210)
 
 
 def _noise() -> _Layers:

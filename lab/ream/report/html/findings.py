@@ -10,8 +10,9 @@ from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
 from ream.report.html import tables
 from ream.report.html.tables import NONE
+from ream.report.not_run import not_run
 from ream.report.numbers import fit, interval
-from ream.report.table import effect_words, verdict_words
+from ream.report.words import effect_words, verdict_words
 from ream.values import Texts, Tuple, Value
 
 SUBJECT = "ream"
@@ -109,8 +110,14 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
 def verdicts(
     summary: Summary, names: Sequence[str], taken: Mapping[str, Sequence[Sample]]
 ) -> Iterator[VerdictLine]:
-    """taken: samples by row, of which a kernel that runs alone has no ratio, but a range."""
+    """taken: samples by row, of which a kernel that runs alone has no ratio, but a range.
+
+    Rows that were not run are in none if others were not for the same reason.
+    """
+    apart = {name for one in not_run(summary.rows) if len(one.rows) > 1 for name in one.rows}
     for number, row in enumerate(summary.rows, start=1):
+        if row.row in apart:
+            continue
         yield VerdictLine(
             row=row.row,
             ident=f"row-{number}",

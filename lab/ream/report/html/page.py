@@ -16,16 +16,16 @@ from ream.measure.sample import Sample
 from ream.record.packed import lines_of
 from ream.record.record import Record
 from ream.report.contract import Result, RowResult, Summary
-from ream.report.html import charts, findings, noise, points, tables
+from ream.report.html import charts, curves, findings, noise, points, tables
 from ream.report.html.charts import Chart
 from ream.report.html.tables import HtmlTable
+from ream.report.not_run import not_run
 from ream.report.table import (
     beside_words,
-    effect_words,
     how_to_read,
-    verdict_words,
     whose_published,
 )
+from ream.report.words import effect_words, verdict_words
 from ream.values import Texts, Tuple, Value
 
 HERE = Path(__file__).parent
@@ -81,12 +81,14 @@ def render(record: Record) -> str:
     verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
     overview = list(points.overviews(summary.rows, names))
+    pictures = list(curves.curves(summary.rows))
     found, faulty = _moments(record.path / NOISE)
     noisy = [
         Noisy(chart=chart, table=table, long=len(table.lines) > LONG_LINES)
         for chart, table in noise.plots(found)
     ]
     plots = [
+        *pictures,
         *overview,
         *(chart for part in parts for chart in part.charts),
         *(chart for part in parts if part.samples for chart in part.samples.charts),
@@ -105,6 +107,8 @@ def render(record: Record) -> str:
             has_published=any(row.comparisons for row in summary.rows),
             verdicts=verdicts,
             overview=overview,
+            pictures=pictures,
+            folded=[str(one) for one in not_run(summary.rows) if len(one.rows) > 1],
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,
             others=list(tables.others(summary)),
@@ -119,7 +123,7 @@ def render(record: Record) -> str:
             series=list(_series(record.receipt)),
             tree_key=_at(record.receipt, "kernel", "tree_key"),
             benchmark=_at(record.receipt, "benchmark"),
-            folded=list(_folded(record.receipt)),
+            parts_of_receipt=list(_folded(record.receipt)),
             style=Markup(_own("style.css")),  # noqa: S704 - files of ours, not texts of a record
             script=Markup(_own("page.js")),  # noqa: S704
             library=Markup(charts.library()),  # noqa: S704

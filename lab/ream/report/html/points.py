@@ -10,7 +10,8 @@ from ream.report.contract import Ratio, RowResult
 from ream.report.html.charts import SHAPES, Chart, Point, chart
 from ream.report.html.tables import NONE, HtmlTable, number, unit_of
 from ream.report.numbers import fit, interval
-from ream.report.table import best_fills, effect_words
+from ream.report.table import best_fills
+from ream.report.words import effect_words
 
 MOST_SAMPLES = 3000
 """Points that a plot takes, of a row or of a run: more of them hide each other."""

@@ -24,11 +24,11 @@ from ream.report.explain import entry
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.table import (
     best_fills,
-    effect_words,
     grid_notes,
     grid_title,
     printed_values,
 )
+from ream.report.words import effect_words
 from ream.values import Texts, Tuple, Value
 
 WIDE = 12

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows that were not run, folded: those with the same reason, but for its numbers, are one line."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ream.counted import counted
+from ream.report.contract import RowResult
+
+_NUMBER = re.compile(r"\d+")
+MOST_NAMED = 3
+"""Of a line: of more, the first and the last are named."""
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """Rows that have a reason in common."""
+
+    rows: tuple[str, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        if len(self.rows) <= MOST_NAMED:
+            return f"{', '.join(self.rows)}: {self.reason}"
+        ends = f"{self.rows[0]} to {self.rows[-1]}"
+        return f"{ends} ({counted(len(self.rows), 'row')}): {self.reason}"
+
+
+def not_run(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
+    """Every row that has no numbers, in the order of the first of each line."""
+    by_form: dict[str, list[tuple[str, str]]] = {}
+    for row in rows:
+        if not row.variants or row.skipped is not None:
+            reason = row.skipped or "no reason recorded"
+            by_form.setdefault(_NUMBER.sub("#", reason), []).append((row.row, reason))
+    return tuple(
+        NotRun(tuple(name for name, _ in its), _together([reason for _, reason in its]))
+        for its in by_form.values()
+    )
+
+
+def _together(reasons: list[str]) -> str:
+    """One sentence: a number that differs is said from its least to its greatest."""
+    columns = zip(*(map(int, _NUMBER.findall(reason)) for reason in reasons), strict=True)
+    said = iter(
+        str(its[0]) if len(set(its)) == 1 else f"{min(its)} to {max(its)}" for its in columns
+    )
+    return _NUMBER.sub(lambda _: next(said), reasons[0])

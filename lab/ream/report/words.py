@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An effect and a verdict in a few words, the same in tables, letters and pages."""
+
+from collections.abc import Sequence
+
+from ream.report.contract import Comparison, Result
+from ream.report.numbers import fit
+
+EQUAL = "equal"
+LEAST_PER_CENT = 0.1
+"""What is less is said to be within this."""
+
+
+def effect_words(result: Result) -> str:
+    """By what factor, as in 2.23x faster, or within what there is no effect, or undecided."""
+    if result.effect is None or result.ratio is None:
+        return ""
+    if result.effect == "equal":
+        return f"{EQUAL}{_within(result)}"
+    if result.effect in ("undecided", "no difference"):
+        return result.effect
+    factor = 1 / result.ratio if result.ratio < 1 else result.ratio
+    return f"{fit(factor, 5)}x {result.effect}"
+
+
+def _within(result: Result) -> str:
+    """As in within 0.8 %; nothing for counts that are the same."""
+    if result.within is None or result.within == 1:
+        return ""
+    return f" within {max(100 * (result.within - 1), LEAST_PER_CENT):.1f} %"
+
+
+def verdict_words(tables: Sequence[Comparison], room: int) -> str:
+    """The verdict, or how many of each there are; those that are none only where all are."""
+    words = [table.verdict for table in tables]
+    judged = [word for word in words if word != "not-run"]
+    if len(words) == 1 or (words and not judged):
+        return words[0]
+    counts = [f"{word} {judged.count(word)}" for word in dict.fromkeys(judged)]
+    text = f"{', '.join(counts)} of {len(words)}" if words else ""
+    if len(text) <= room:
+        return text
+    return judged[0] if len(counts) == 1 else "mixed"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
-from ream.kernel.series import Options, Patch, Series, load_series, prefixes
-from ream.paths import SERIES
+from ream.kernel.series import Options, Patch, Series, load_series, named_series, prefixes
 
 
 @dataclass(frozen=True)
@@ -56,11 +55,7 @@ def choose_variants(
         Raises BadUsage for a series that cannot be read or a name that is taken.
     """
     own = [
-        Variant(
-            name,
-            # A folder in a folder is one word: the name of a variant may come of it.
-            tuple(load_series(SERIES / one, name=one.replace("/", "-")) for one in folders),
-        )
+        Variant(name, tuple(named_series(one, experiment.folder) for one in folders))
         for name, folders in experiment.variants.items()
     ]
     if version is not None and not user_series:

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ream.errors import BadUsage
 from ream.experiment import IMPLIED, Stage
 from ream.experiment.shape import MAX_LAUNCHES
-from ream.kernel.series import Patch, Series, load_series
+from ream.kernel.series import Patch, Series, load_series, own_series
 from ream.paths import SERIES
 from ream.session.request import GuestOptions
 from ream.values import Folder, Name, Scalar, Sealed, Tuple, Value, faults
@@ -194,19 +194,20 @@ def read_text(path: Path) -> str:
     return text
 
 
-def wanted(variant: Variant, folders: Sequence[str] | None) -> tuple[SeriesWanted, ...]:
+def wanted(
+    variant: Variant, folders: Sequence[str] | None, experiment: Path
+) -> tuple[SeriesWanted, ...]:
     """A variant's series as a cell has them; folders: theirs, None of a variant of the user's.
 
-    Raises BadUsage for a patch that no cell can hold.
+    experiment: its folder; series in it are told with their patches, as the user's are. Raises
+    BadUsage for a patch that no cell can hold.
     """
-    if folders is None:
-        return tuple(
-            SeriesWanted(
-                name=series.name, id=series.id, patches=tuple(map(PatchText.of, series.patches))
-            )
-            for series in variant.series
-        )
+    known: Sequence[str | None] = folders if folders is not None else [None] * len(variant.series)
     return tuple(
         SeriesWanted(name=series.name, id=series.id, folder=folder)
-        for series, folder in zip(variant.series, folders, strict=True)
+        if folder is not None and own_series(folder, experiment) is None
+        else SeriesWanted(
+            name=series.name, id=series.id, patches=tuple(map(PatchText.of, series.patches))
+        )
+        for series, folder in zip(variant.series, known, strict=True)
     )

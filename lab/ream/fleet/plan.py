@@ -101,7 +101,7 @@ def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
     variants = choose_variants(
         asked, user_series=wish.series, version=wish.series_version, repository=tree
     )
-    series = {one.name: wanted(one, _folders(asked, one.name)) for one in variants}
+    series = {one.name: wanted(one, _folders(asked, one.name), asked.folder) for one in variants}
     for row in asked.rows:
         for repeat in range(wish.repeat):
             yield _cell(asked, row, stage, wish, series=series, repeat=repeat)

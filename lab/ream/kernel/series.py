@@ -17,6 +17,7 @@ from ream.errors import BadUsage
 from ream.kernel.bundle import is_bundle, unbundle
 from ream.kernel.diff import changed_files, essence
 from ream.kernel.mailbox import Mail, base_commit, mails, of_folder, of_mailbox
+from ream.paths import SERIES
 
 LARGEST_BYTES = 64 << 20
 """No series is that long; a disk image given by mistake is not read to its end."""
@@ -84,6 +85,22 @@ class Series:
     def diff_id(self) -> str:
         """The same over the SHA-256s of their diffs: which series it is, however it was sent."""
         return _digest(patch.diff_sha256 for patch in self.patches)
+
+
+def named_series(folder: str, experiment: Path) -> Series:
+    """The series that an experiment's file names by its folder.
+
+    It lies in the folder `series` of the experiment or, where that has none of the name, in
+    kernel/series. A folder in a folder is one word: the name of a variant may come of it.
+    """
+    own = own_series(folder, experiment)
+    return load_series(own or SERIES / folder, name=folder.replace("/", "-"))
+
+
+def own_series(folder: str, experiment: Path) -> Path | None:
+    """Where it lies, if that is in the experiment's folder."""
+    own = experiment / "series" / folder
+    return own if own.is_dir() else None
 
 
 def load_series(

@@ -19,11 +19,10 @@ from ream.compare.alike import Facts, Thing, check, differences
 from ream.errors import BadUsage
 from ream.experiment import Experiment
 from ream.experiment.registry import revived
-from ream.kernel.series import Patch, Series, load_series
+from ream.kernel.series import Patch, Series, named_series
 from ream.kernel.source import LATEST
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
-from ream.paths import SERIES as SHIPPED
 from ream.record.journal import Journal
 from ream.record.packed import content_of
 from ream.record.partial import read_plan, run_of
@@ -209,7 +208,7 @@ def _check_series(plan: Mapping[str, Any], request: Request) -> None:
         kept.update(facts.series(variant.name, variant.series))
     _check(planned, kept)
     for folder in (one for its in request.experiment.variants.values() for one in its):
-        here = load_series(SHIPPED / folder, name=folder.replace("/", "-"))
+        here = named_series(folder, request.experiment.folder)
         # Variants of single patches have others of that name: one of them has to be it.
         then = [
             facts.series(here.name, [one])

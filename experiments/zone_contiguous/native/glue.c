@@ -160,6 +160,7 @@ const void *const host_experiment_ops = &ops;
 
 const struct host_fact host_experiment_facts[] = {
 #include "facts.h"
+	{ "ZONE_NORMAL", ZONE_NORMAL },
 	{ "ZONE_MOVABLE", ZONE_MOVABLE },
 	{ "pageblock_nr_pages", pageblock_nr_pages },
 	{ }

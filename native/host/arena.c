@@ -185,12 +185,13 @@ void arena_set_guard(unsigned char *start)
 	memset(start, (unsigned char)ARENA_POISON, ARENA_GUARD_BYTES);
 }
 
-bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected)
+bool arena_guard_is_whole(const char *row, const char *subject, const unsigned char *start,
+			  unsigned char expected)
 {
 	for (size_t i = 0; i < ARENA_GUARD_BYTES; i++) {
 		if (start[i] != expected) {
-			fprintf(stderr, "%s: byte %zu behind the memory map was written\n",
-				row, i);
+			fprintf(stderr, "%s: %s: byte %zu behind the memory map was written\n",
+				row, subject, i);
 			return false;
 		}
 	}

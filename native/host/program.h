@@ -321,7 +321,8 @@ bool arena_is(const char *row, const char *subject, const char *where,
 void arena_set_guard(unsigned char *start);
 
 /* Whether all of it still holds @expected; if not, that is said. */
-bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned char expected);
+bool arena_guard_is_whole(const char *row, const char *subject, const unsigned char *start,
+			  unsigned char expected);
 
 /* say.c */
 
@@ -330,6 +331,10 @@ bool arena_guard_is_whole(const char *row, const unsigned char *start, unsigned 
  * which field does not, and after the field's name @of: which one it is.
  */
 bool area_is_as_expected(const char *who, const char *of, const struct host_area *area);
+
+/* The same of @areas, until one without a type; @subject of @row wrote them. */
+bool areas_are_as_expected(const char *row, const char *subject, const char *of,
+			   const struct host_area *areas);
 
 /* caches.c */
 

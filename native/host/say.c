@@ -105,3 +105,14 @@ bool area_is_as_expected(const char *who, const char *of, const struct host_area
 		field.names, of, value_of(&field, is), value_of(&field, expected));
 	return false;
 }
+
+bool areas_are_as_expected(const char *row, const char *subject, const char *of,
+			   const struct host_area *areas)
+{
+	char who[256];
+
+	snprintf(who, sizeof(who), "%s: %s", row, subject);
+	while (areas->type && area_is_as_expected(who, of, areas))
+		areas++;
+	return !areas->type;
+}

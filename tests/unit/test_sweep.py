@@ -13,7 +13,13 @@ from ream.values import Scalar
 
 
 def result(ratio: float, **more: float | str) -> Result:
-    fields = {"median": int(100 * ratio), "rounds": 3, "nr_bytes": 64, "ratio": ratio, "verified": True}
+    fields = {
+        "median": int(100 * ratio),
+        "rounds": 3,
+        "nr_bytes": 64,
+        "ratio": ratio,
+        "verified": True,
+    }
     return Result.model_validate({**fields, "ns_per_page": 10 * ratio, **more})
 
 

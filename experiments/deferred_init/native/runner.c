@@ -165,13 +165,10 @@ static bool same_lists(const struct row *row, const char *subject, unsigned int 
 static bool is_left_alone(const struct row *row, const char *subject, unsigned int nid,
 			  const struct host_area *area)
 {
-	char who[256], of[64];
+	char of[64];
 
-	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
 	snprintf(of, sizeof(of), " of node %u", nid);
-	while (area->type && area_is_as_expected(who, of, area))
-		area++;
-	return !area->type;
+	return areas_are_as_expected(row->name, subject, of, area);
 }
 
 static bool same_zone(const struct row *row, unsigned int variant, unsigned int nid,
@@ -273,7 +270,7 @@ static bool verify(const struct row *row, unsigned int variant, unsigned int nr_
 			map_bytes(row), &row->image, launch.nr_cpus) &&
 	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
 			row->usage.bytes, &row->usage, 1) &&
-	       arena_guard_is_whole(row->name, arena.start + map_bytes(row),
+	       arena_guard_is_whole(row->name, subject, arena.start + map_bytes(row),
 				    (unsigned char)ARENA_POISON);
 }
 

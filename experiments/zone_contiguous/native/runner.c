@@ -27,17 +27,6 @@ static const struct plan_field fields[] = {
 
 static struct arena arena;
 
-static bool is_left_alone(const struct row *row, const char *subject,
-			  const struct host_area *area)
-{
-	char who[256];
-
-	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
-	while (area->type && area_is_as_expected(who, "", area))
-		area++;
-	return !area->type;
-}
-
 static bool is_right(const struct row *row, const char *subject, unsigned long nr_contiguous)
 {
 	if (nr_contiguous == row->nr_contiguous)
@@ -66,7 +55,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	span = launch_stop_clock(slot->variant, span);
 
 	verified = is_right(row, slot->subject, nr_contiguous) &&
-		   is_left_alone(row, slot->subject, ops->left_alone()) &&
+		   areas_are_as_expected(row->name, slot->subject, "", ops->left_alone()) &&
 		   arena_is(row->name, slot->subject, "the memory map", "page", arena.start,
 			    row->map_bytes, &row->map, launch.nr_cpus);
 	return rounds_print_sample(rounds, slot, 1, span, verified);

@@ -63,17 +63,6 @@ static unsigned char *guard_of(const struct row *row)
 	return arena.start + row->map_bytes;
 }
 
-static bool is_left_alone(const struct row *row, const char *subject,
-			  const struct host_area *area)
-{
-	char who[256];
-
-	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
-	while (area->type && area_is_as_expected(who, "", area))
-		area++;
-	return !area->type;
-}
-
 static bool verify(const struct row *row, const char *subject)
 {
 	bool untouched = row->pre_state == PRE_UNTOUCHED;
@@ -82,7 +71,8 @@ static bool verify(const struct row *row, const char *subject)
 			row->map_bytes, &row->image, launch.nr_cpus) &&
 	       arena_is(row->name, subject, "the pageblock map", NULL, (void *)USAGE_ADDRESS,
 			row->usage.bytes, &row->usage, 1) &&
-	       arena_guard_is_whole(row->name, guard_of(row), untouched ? 0 : ARENA_POISON & 0xff);
+	       arena_guard_is_whole(row->name, subject, guard_of(row),
+				    untouched ? 0 : ARENA_POISON & 0xff);
 }
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
@@ -118,7 +108,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	if (!linked)
 		fprintf(stderr, "%s, %s: the list is not of every page in turn\n",
 			row->name, subject);
-	verified = linked && is_left_alone(row, subject, ops->left_alone()) &&
+	verified = linked && areas_are_as_expected(row->name, subject, "", ops->left_alone()) &&
 		   verify(row, subject);
 	return rounds_print_sample(rounds, slot, nr_threads, span, verified);
 }

@@ -211,7 +211,7 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     before = row.variants.get(BEFORE)
     # Bytes moved are in the title; those of a map are not.
     amount = ""
-    if before is not None and row.bytes_of == "map":
+    if before is not None and before.nr_bytes and row.bytes_of == "map":
         amount = f"; {decimal_bytes(before.nr_bytes)} of map a sample"
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}{amount}",

@@ -40,10 +40,12 @@ def _can_be_looked_at(device: DeviceRange, facts: Facts) -> bool:
     """Whether a kernel with DEBUG_VM finds the zone of every pageblock's first page.
 
     A kernel maps all tails that a compound page shares to the same page, so each has a descriptor.
-    Here those beyond the first page are memory that nothing was written to.
+    Here those beyond the first page are memory that nothing was written to: no first page of a
+    pageblock may be among them.
     """
     shares = any(part.written_per_compound(facts) < 1 << part.order for part in device.parts())
-    return not (facts["DEBUG_VM"] and shares and device.order > PAGEBLOCK_ORDER)
+    heads_alone = device.order <= PAGEBLOCK_ORDER and not device.start_pfn % (1 << PAGEBLOCK_ORDER)
+    return heads_alone or not (facts["DEBUG_VM"] and shares)
 
 
 def _held_before(words: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from ream.report.contract import Result, RowResult
+from ream.report.html.charts import kinds
 from ream.report.html.curves import curves
 from ream.report.not_run import NotRun, not_run
 from ream.report.sweep import ends_of, sweeps
@@ -95,13 +96,21 @@ def test_a_curve_has_its_band_the_limit_and_the_published_ratio() -> None:
     table = {"id": "there", "ratio": 0.7, "verdict": "agrees"}
     rows = [row(f"fork-{n}k", {"kib": n}, published_table=table) for n in (4, 16, 64)]
     (picture,) = curves(rows)
-    assert picture.kind == "sweep"
+    assert picture.kind == "sweep-limit-published"
     by_name = {point["name"]: point for point in picture.data["points"] if point["x"] == "4k"}
     assert (by_name["before"]["y"], by_name["before"]["low"]) == (10, None)
     assert (by_name["ream"]["y"], by_name["ream"]["low"], by_name["ream"]["high"]) == (5, 4, 6)
     assert [point["y"] for point in picture.data["limit"]] == [5, 5, 5]
     assert [point["y"] for point in picture.data["there"]] == [7, 7, 7]
     assert "ream 4k 5" in picture.alt
+
+
+def test_what_nothing_is_known_of_is_no_layer_of_a_curve() -> None:
+    unlimited = {"before": result(1), "ream": result(0.5, low=0.4, high=0.6, effect="faster")}
+    rows = [row(f"fork-{n}k", {"kib": n}, variants=unlimited) for n in (4, 16, 64)]
+    (picture,) = curves(rows)
+    assert (picture.kind, set(picture.data)) == ("sweep", {"points"})
+    assert picture.kind in kinds()
 
 
 def test_a_given_series_is_drawn_against_the_tree_that_it_stands_on() -> None:

@@ -7,6 +7,7 @@ paper. No colour says anything that a shape or a word does not say as well.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
 import altair as alt
@@ -70,7 +71,10 @@ def kinds() -> Mapping[str, Mapping[str, Any]]:
         "value": _bars("value", "kind:N"),
         "share": _share(),
         "drift": _drift(),
-        "sweep": _sweep(),
+        **{
+            sweep_kind(limit, there): _sweep(has_limit=limit, has_published=there)
+            for limit, there in product((False, True), repeat=2)
+        },
         "noise": _noise(),
     }
     return {name: _finished(one) for name, one in made.items()}
@@ -296,7 +300,12 @@ def _drift() -> _Layers:
     return alt.layer(starts, points).properties(height=200)
 
 
-def _sweep() -> _Layers:
+def sweep_kind(limit: object, there: object) -> str:
+    """Which kind of sweep has these data sets: Vega warns of a layer that has no points."""
+    return "sweep" + "-limit" * bool(limit) + "-published" * bool(there)
+
+
+def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
     """A curve for each variant with the band of its interval; the limit and what is published."""
     across = alt.X("x:O", sort=None, title=None, axis=alt.Axis(labelAngle=0))
     up = alt.Y(
@@ -331,7 +340,8 @@ def _sweep() -> _Layers:
         .mark_point(shape="diamond", size=110, stroke=INK, filled=False, strokeWidth=1.5)
         .encode(x=across, y=up)
     )
-    return alt.layer(band, limit, lines, points, there).properties(height=210)
+    layers = [band, *[limit] * has_limit, lines, points, *[there] * has_published]
+    return alt.layer(*layers).properties(height=210)
 
 
 def _noise() -> _Layers:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from ream.experiment import BEFORE, CONTROL, is_copy
 from ream.report.contract import RowResult
-from ream.report.html.charts import SHAPES, Chart, Point, chart
+from ream.report.html.charts import SHAPES, Chart, Point, chart, sweep_kind
 from ream.report.numbers import fit
 from ream.report.sweep import Sweep, each_of, ends_of, sweeps
 
@@ -21,14 +21,14 @@ def curves(rows: Iterable[RowResult]) -> Iterator[Chart]:
         points = [point for name in names[: len(SHAPES)] for point in _of_variant(one, name)]
         if not points:
             continue
+        more = {"limit": list(_limit(one)), "there": list(_published(one))}
         yield chart(
             f"sweep-{number}",
-            "sweep",
+            sweep_kind(**more),
             title=f"{one.name}: {_unit(one)} a page, over {one.field}",
             alt=f"{one.name}: {'; '.join(_words(one, name) for name in names[: len(SHAPES)])}.",
             points=points,
-            limit=list(_limit(one)),
-            there=list(_published(one)),
+            **{name: its for name, its in more.items() if its},
         )
 
 

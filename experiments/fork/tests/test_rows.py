@@ -244,6 +244,7 @@ def test_replicating_a_record_judges_the_whole_too(summary_of, of_fork: Receipt)
 # --- How the rest is measured ------------------------------------------------------------
 
 
+@pytest.mark.xdist_group("settings")  # a visit takes the machine's lock
 def test_the_rest_is_measured_on_the_running_kernel(tmp_path: Path) -> None:
     """For real, with 8 MiB in base pages, which everybody has."""
     rows = [
@@ -258,7 +259,7 @@ def test_the_rest_is_measured_on_the_running_kernel(tmp_path: Path) -> None:
     assert 0 <= munmap.share <= 1
 
 
-@pytest.mark.xdist_group("settings")  # a visit takes the machine's lock
+@pytest.mark.xdist_group("settings")
 def test_fork_without_the_mapping_needs_no_folios_but_freeing_them_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,11 +11,10 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from page_world import Opener, draw_all
-from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report.html.page import render
+from shipped import RECORDS
 
-RECORDS = CHECKOUT / "docs" / "records"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 Opened = Callable[..., Page]

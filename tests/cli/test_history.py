@@ -18,9 +18,7 @@ from history_world import RUN_ID, machine, written
 from ream.paths import CHECKOUT
 from record_world import RUN_ID as RECORD_ID
 from record_world import digit_changed, first_median, made, sums_made_again
-
-RECORDS = CHECKOUT / "docs/records"
-
+from shipped import RECORDS
 
 Ream = Callable[..., Any]
 

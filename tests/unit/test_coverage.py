@@ -26,10 +26,8 @@ from ream.measure.statistics import (
     p_value,
     paired_ratio,
 )
-from ream.paths import CHECKOUT
 from ream.record.record import Record
-
-RECORDS = CHECKOUT / "docs" / "records"
+from shipped import RECORDS, SHIPPED
 
 Floats = NDArray[np.float64]
 
@@ -243,8 +241,8 @@ def test_the_correction_alone_holds_where_the_floor_does_not_help() -> None:
 def test_second_copies_of_before_in_the_kept_records_differ_by_chance_only() -> None:
     # Real machines' A/A: what they say is decided as effects are, all of a record together.
     p_values, standing = [], []
-    for run_id in sorted(path.parent.name for path in RECORDS.glob("*/run.json")):
-        record = Record.load(run_id, RECORDS)
+    for path in SHIPPED:
+        record = Record.load(str(path), RECORDS)
         timed = {row["row"] for row in record.run["rows"] if row["unit"] == "ns"}
         its: dict[str, list[Sample]] = {}
         for sample in record.samples():

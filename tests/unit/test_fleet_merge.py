@@ -17,8 +17,8 @@ from ream.fleet.cell import Cell
 from ream.fleet.merge import Merge, merge_records, read_records
 from ream.fleet.plan import Wish, plan_cells
 from ream.fleet.render import render
-from ream.paths import CHECKOUT
 from ream.width import WIDEST
+from shipped import SHIPPED
 
 
 def on(name: str, **changes: Any) -> dict[str, Any]:
@@ -240,7 +240,6 @@ def test_json_has_what_the_table_has_and_unknown_is_null(tmp_path: Path) -> None
 
 def test_the_shipped_records_can_be_merged() -> None:
     # Each by itself: a series that was mended between two of them forbids more.
-    paths = [path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json")]
-    merges = [merge_records(read_records([path])) for path in paths]
+    merges = [merge_records(read_records([path])) for path in SHIPPED]
     assert all(merge.damaged == () and render(merge, again="") for merge in merges)
     assert sum(len(merge.rows) for merge in merges) > 100

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Like with like: what is refused, what is flagged, and what is pooled."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,13 +11,10 @@ from ream.errors import BadUsage, ReamError
 from ream.history import comparison
 from ream.history.compare import compare
 from ream.history.ratios import ratios_of
-from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.width import WIDEST
-
-RECORDS = CHECKOUT / "docs/records"
-SHIPPED = sorted(path.parent for path in RECORDS.glob("*/run.json"))
+from shipped import RECORDS, SHIPPED, unpacked
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.name))
@@ -164,11 +160,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare([one, one])
     live = [RECORDS / name for name in ("20261121T101155Z-fork-live-5179",)]
     copy = tmp_path / "20261121T101156Z-fork-live-5180"
-    shutil.copytree(live[0], copy)
-    run = (copy / "run.json").read_text()
-    (copy / "run.json").write_text(
-        run.replace("T101155Z-fork-live-5179", "T101156Z-fork-live-5180")
-    )
+    unpacked(live[0], copy, lambda run: run.update(run=copy.name))
     with pytest.raises(BadUsage, match="has a ratio to before: nothing to compare"):
         compare([Record.load(str(live[0]), tmp_path), Record.load(str(copy), tmp_path)])
 

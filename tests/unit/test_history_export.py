@@ -25,10 +25,10 @@ from ream.kernel.series import load_series
 from ream.paths import CHECKOUT, SERIES
 from ream.record.record import Record
 from ream.report.contract import Result, Summary
+from shipped import RECORDS, SHIPPED
 
-RECORDS = CHECKOUT / "docs/records"
-SHIPPED = [Record.load(str(path.parent), RECORDS) for path in sorted(RECORDS.glob("*/run.json"))]
-RESULTS = [line for record in SHIPPED for line in flat.results(record)]
+LOADED = [Record.load(str(path), RECORDS) for path in SHIPPED]
+RESULTS = [line for record in LOADED for line in flat.results(record)]
 
 
 def of(record: Record) -> Summary:
@@ -38,7 +38,7 @@ def of(record: Record) -> Summary:
 def test_there_is_a_line_for_every_run_row_and_variant() -> None:
     wanted = [
         (record.run["run"], row.row, name)
-        for record in SHIPPED
+        for record in LOADED
         for row in of(record).rows
         for name in row.variants
     ]
@@ -47,9 +47,9 @@ def test_there_is_a_line_for_every_run_row_and_variant() -> None:
 
 def test_a_line_has_every_column_and_nothing_else() -> None:
     assert {tuple(line) for line in RESULTS} == {tuple(flat.RESULTS)}
-    samples = [line for record in SHIPPED[:3] for line in flat.samples(record)]
+    samples = [line for record in LOADED[:3] for line in flat.samples(record)]
     assert {tuple(line) for line in samples} == {tuple(flat.SAMPLES)}
-    assert len(samples) == sum(len(list(record.samples())) for record in SHIPPED[:3])
+    assert len(samples) == sum(len(list(record.samples())) for record in LOADED[:3])
 
 
 def test_every_flat_field_of_the_contract_is_in_a_column() -> None:
@@ -123,7 +123,7 @@ def test_parquet_has_a_type_for_each_column_even_an_empty_one() -> None:
 def test_the_same_records_give_the_same_bytes() -> None:
     for write in (export.to_csv, export.to_jsonl, export.to_parquet):
         assert write(RESULTS, flat.RESULTS) == write(RESULTS, flat.RESULTS)
-    assert to_kcidb(SHIPPED, "ream") == to_kcidb(SHIPPED, "ream")
+    assert to_kcidb(LOADED, "ream") == to_kcidb(LOADED, "ream")
 
 
 # --- KCIDB -------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def report(*records: Record, origin: str = "ream") -> dict[str, Any]:
 
 
 def test_a_report_is_valid_by_the_newest_schema() -> None:
-    value = report(*SHIPPED)
+    value = report(*LOADED)
     LATEST.validate(value)
     assert (value["version"]["major"], value["version"]["minor"]) == (LATEST.major, LATEST.minor)
     assert LATEST.is_compatible_exactly(value)
@@ -150,7 +150,7 @@ def test_a_report_is_valid_by_the_newest_schema() -> None:
 
 
 def test_nothing_in_a_report_is_null() -> None:
-    assert "null" not in to_kcidb(SHIPPED, "ream").decode()
+    assert "null" not in to_kcidb(LOADED, "ream").decode()
 
 
 def test_a_test_says_how_long_it_took_and_that_it_was_verified(tmp_path: Path) -> None:
@@ -193,14 +193,14 @@ def test_a_patchset_hash_is_the_id_of_the_series(tmp_path: Path) -> None:
 
 
 def test_a_running_kernel_has_no_patchset() -> None:
-    live = [record for record in SHIPPED if record.run["stage"] == "live"]
+    live = [record for record in LOADED if record.run["stage"] == "live"]
     assert all("patchset_hash" not in one for one in report(*live)["checkouts"])
 
 
 def test_an_origin_that_kcidb_refuses_is_refused() -> None:
     for name in ("", "Ream", "my-ci", "a:b"):
         with pytest.raises(BadUsage, match="--origin"):
-            to_kcidb(SHIPPED[:1], name)
+            to_kcidb(LOADED[:1], name)
 
 
 # --- A record that somebody has written into -----------------------------------------------

@@ -2,10 +2,8 @@
 """The page of a record: the same bytes each time, nothing run that a record says, every plot read
 out. What a browser makes of it is in tests/browser."""
 
-import gzip
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,17 +16,15 @@ from hypothesis import strategies as st
 from ream.cli.report import html_joined, write_page
 from ream.errors import BadUsage, ReamError
 from ream.measure.sample import Sample
-from ream.paths import CHECKOUT
 from ream.record.record import Record
-from ream.record.sums import SUMS
 from ream.report.contract import Ratio, RowResult, Summary
 from ream.report.html import noise, page, points
 from ream.report.html.page import HERE, render
+from shipped import RECORDS, SHIPPED, unpacked
 
 Ream = Callable[..., Any]
 
-RECORDS = CHECKOUT / "docs" / "records"
-ALL = sorted(path.parent.name for path in RECORDS.glob("*/run.json"))
+ALL = [path.name for path in SHIPPED]
 SMALL = "20261121T195445Z-compact-live-0d61"
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror='alert(2)'> {{ 7*7 }} \" '"
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -69,16 +65,7 @@ def copied(tmp_path: Path) -> Callable[..., Path]:
     """A copy of a record whose run.json is changed."""
 
     def copy(record: str, change: Callable[[Any], None] = lambda _: None) -> Path:
-        place = tmp_path / "copied" / record
-        shutil.copytree(RECORDS / record, place)
-        for packed in place.rglob("*.gz"):
-            packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
-            packed.unlink()
-        value = json.loads((place / "run.json").read_text())
-        change(value)
-        (place / "run.json").write_text(json.dumps(value))
-        (place / SUMS).unlink(missing_ok=True)  # it is another record now
-        return place
+        return unpacked(RECORDS / record, tmp_path / "copied" / record, change)
 
     return copy
 

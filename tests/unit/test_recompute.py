@@ -13,8 +13,7 @@ from ream.paths import CHECKOUT
 from ream.record.record import PLAN, RUN, SAMPLES, Record
 from ream.report import ran
 from record_world import digit_changed, first_median, made, sums_made_again
-
-RECORDS = CHECKOUT / "docs/records"
+from shipped import SHIPPED
 
 
 def again(record: Record) -> Record:
@@ -93,7 +92,7 @@ def test_a_plan_that_has_lost_what_came_of_it_is_a_fault(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in RECORDS.iterdir() if (path / RUN).exists()],
+    SHIPPED,
     ids=lambda path: path.name,
 )
 def test_medians_of_the_records_that_documents_quote_are_their_samples(path: Path) -> None:

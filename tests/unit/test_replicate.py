@@ -16,7 +16,6 @@ from ream.experiment import BEFORE, Experiment, named
 from ream.folders import names
 from ream.measure.statistics import Estimate
 from ream.measure.verdict import Verdict, judge, judge_no_gain
-from ream.paths import CHECKOUT
 from ream.published import Table, load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
@@ -25,8 +24,8 @@ from ream.replicate.render import WORDS, line_label, render, verdict_words
 from ream.replicate.rule import control, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
+from shipped import RECORDS, SHIPPED
 
-RECORDS = CHECKOUT / "docs/records"
 TABLES = load_tables()
 NO_KVM = "there is no /dev/kvm"
 NO_GUESTS = f"guests under KVM are needed, and do not run here: {NO_KVM}"
@@ -40,8 +39,7 @@ def experiments() -> list[Experiment]:
 @pytest.fixture(scope="module")
 def sources() -> list[JudgedRecord]:
     # Of the machine that most kept records are of: those of several are never replicated together.
-    found = sorted(path.parent for path in RECORDS.glob("*/run.json"))
-    every = [JudgedRecord.of(Record.load(str(path), RECORDS)) for path in found]
+    every = [JudgedRecord.of(Record.load(str(path), RECORDS)) for path in SHIPPED]
     kinds = [(one.machine.cpu, one.machine.nr_cpus) for one in every]
     ((most, _),) = Counter(kinds).most_common(1)
     return [one for one, kind in zip(every, kinds, strict=True) if kind == most]
@@ -327,7 +325,7 @@ def test_what_holds_as_far_as_it_could_be_tried_ends_well(words) -> None:
 
 @pytest.mark.parametrize("machine", [None, 7, {}, {"cpu": 3}])
 def test_a_receipt_without_a_machine_is_refused_by_name(machine, tmp_path) -> None:
-    path = next(RECORDS.glob("*/run.json")).parent
+    path = SHIPPED[0]
     good = Record.load(str(path), RECORDS)
     damaged = Record(tmp_path, good.run, {**good.receipt, "machine": machine})
     with pytest.raises(BadUsage, match="machine"):

@@ -10,14 +10,13 @@ from ream.errors import BadUsage, CannotRunHere, VerificationFailed
 from ream.experiment import Experiment, named
 from ream.folders import mails, names
 from ream.mail.read import import_text
-from ream.paths import CHECKOUT
 from ream.progress import Reporter
 from ream.published import load_tables, lookup
 from ream.replicate import perform as performing
 from ream.replicate.claims import base_of, claims, fits
 from ream.replicate.plan import make_plan
+from shipped import RECORDS, SHIPPED
 
-RECORDS = CHECKOUT / "docs/records"
 TABLES = load_tables()
 NO_KVM = "there is no /dev/kvm"
 NO_GUESTS = f"guests under KVM are needed, and do not run here: {NO_KVM}"
@@ -159,7 +158,7 @@ def test_a_run_that_cannot_be_done_does_not_keep_the_next_from_being_done(
 
 def test_an_interruption_names_the_records_that_are_whole(experiments, monkeypatch) -> None:
     plan = planned(TABLES, experiments)
-    path = next(RECORDS.glob("*/run.json")).parent
+    path = SHIPPED[0]
     outcomes = iter([SimpleNamespace(path=path), KeyboardInterrupt()])
 
     def run_session(*_request):

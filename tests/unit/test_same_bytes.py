@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ream.paths import CHECKOUT
+from shipped import RECORDS
 
 DIGESTS = """\
 import hashlib, json, sys
@@ -26,7 +27,7 @@ def digest(text):
     return hashlib.sha256(text.encode()).hexdigest()
 
 runs = Path(sys.argv[1])
-for run in sorted(path.parent for path in runs.glob("*/run.json")):
+for run in sorted(path.parent for path in runs.glob("*/run.json*")):
     record = Record.load(run.name, runs)
     summary = Summary.from_object(record.run, source=run.name)
     print(run.name, digest(table.render(summary)), digest(letter.render(summary)))
@@ -45,7 +46,6 @@ for _ in range(2):
 """
 """Of every kept record as it is, and of one made twice anew from its samples."""
 
-RECORDS = CHECKOUT / "docs" / "records"
 FROM_SAMPLES = "20261122T201047Z-fork-native-70df"
 
 PLACES = (

@@ -12,13 +12,12 @@ import pytest
 from ream.errors import BadUsage
 from ream.history import entry, index
 from ream.history.index import History
-from ream.paths import CHECKOUT
 from ream.record.packed import pack, place_of
 from ream.record.record import RUN, SAMPLES, Record, open_record
 from ream.record.sums import SUMS, has_sums
 from record_world import RUN_ID, digit_changed, made, sums_made_again
+from shipped import SHIPPED
 
-RECORDS = CHECKOUT / "docs/records"
 FILES = (
     "letter.txt",
     "noise.jsonl",
@@ -140,7 +139,7 @@ def test_a_damaged_list_of_checksums_is_named(record: Record, line: str) -> None
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in RECORDS.iterdir() if (path / RUN).exists() and not has_sums(path)],
+    [path for path in SHIPPED if not has_sums(path)],
     ids=lambda path: path.name,
 )
 def test_records_of_before_checksums_are_read_as_ever(path: Path, tmp_path: Path) -> None:

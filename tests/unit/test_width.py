@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.width import NARROWEST, WIDEST, as_wide_as, table_line, terminal_columns, width
+from shipped import RECORDS, SHIPPED
 
-RECORDS = CHECKOUT / "docs" / "records"
-ALL = sorted(path.parent.name for path in RECORDS.glob("*/run.json"))
+ALL = [path.name for path in SHIPPED]
 COLUMNS = (NARROWEST, 72, 80, 99)
 
 

@@ -17,7 +17,7 @@ from ream.history.ratios import ratios_of
 from ream.measure.across import DIFFER_BELOW, chance_of_alike
 from ream.measure.statistics import Estimate
 from ream.record.parts import cell_of, machine_key, machine_line, part, rows_of, run_id
-from ream.record.record import RUN, Record
+from ream.record.record import RUN, Record, is_record
 
 SCHEMA = 1
 """Of the object that `ream merge --json` prints; docs/format.md says what it means."""
@@ -199,10 +199,11 @@ def _places(directories: Sequence[Path]) -> Iterator[Path]:
     for directory in directories:
         if not directory.is_dir():
             raise BadUsage(f"{directory}: no such directory")
-        for path in sorted(directory.rglob(RUN)):
+        for path in sorted({path.parent for path in directory.rglob(f"{RUN}*")}):
             # An unfinished record is in a hidden directory.
-            if not any(part.startswith(".") for part in path.relative_to(directory).parts):
-                yield path.parent
+            hidden = any(part.startswith(".") for part in path.relative_to(directory).parts)
+            if is_record(path) and not hidden:
+                yield path
 
 
 def _machines(records: Iterable[Record]) -> tuple[MergedMachine, ...]:

@@ -22,7 +22,7 @@ from ream.paths import cache_dir, data_dir
 from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
 from ream.record.parts import cell_of, part
-from ream.record.record import RUN, Record
+from ream.record.record import Record, is_record
 from ream.session.benchmark import benchmark_id
 from ream.session.plan import resumed_request
 from ream.session.request import GuestOptions, Request
@@ -84,9 +84,9 @@ def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
     """
     if machine is None:
         return None
-    for path in sorted(runs.glob(f"[0-9]*/{RUN}")):
+    for path in filter(is_record, sorted(runs.glob("[0-9]*"))):
         try:
-            record = Record.load(str(path.parent), runs)
+            record = Record.load(str(path), runs)
         except ReamError:  # a damaged record is nobody's; `ream merge` names it
             continue
         if cell_of(record) == cell.id and part(record.receipt, "machine").get("id") == machine:

@@ -20,7 +20,7 @@ from ream.record.sums import SUMS, sums_of
 
 SUFFIX = ".gz"
 _LONG = (".jsonl", ".log", ".txt")
-_RECEIPT = "receipt.json"
+_LONG_TOO = ("receipt.json", "run.json")
 
 
 def place_of(path: Path) -> Path:
@@ -99,7 +99,7 @@ def _copy(file: Path, to: Path) -> None:
             content = whole(opened, MOST_LONG_BYTES)
     except OSError as cause:
         raise BadUsage(f"{file}: {cause.strerror}; the record is not packed") from cause
-    if file.suffix in _LONG or file.name == _RECEIPT:
+    if file.suffix in _LONG or file.name in _LONG_TOO:
         # Without name and time in its head, so that packing again changes nothing.
         to, content = to.with_name(to.name + SUFFIX), gzip.compress(content, mtime=0)
     to.parent.mkdir(exist_ok=True)

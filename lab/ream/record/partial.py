@@ -17,10 +17,10 @@ from ream.record.packed import lines_of
 from ream.record.record import (
     PARTIAL,
     PLAN,
-    RUN,
     SAMPLES,
     elsewhere,
     is_ours,
+    is_record,
     read_object,
     remove_if_dead,
     resume_line,
@@ -100,7 +100,7 @@ def find_partial(asked: str, runs: Path) -> Path:
     """
     there = interrupted(runs)
     with suppress(OSError):  # a name too long for a file
-        if (runs / asked / RUN).is_file():
+        if is_record(runs / asked):
             raise BadUsage(f"{asked} is finished; `ream report {asked}` shows it")
     if asked == "last":
         found = [one for one in there if not one.running][-1:] or there[-1:]

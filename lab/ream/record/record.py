@@ -20,7 +20,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
 from ream.paths import data_dir
 from ream.record.journal import JOURNAL, Journal, holds_a_round, told
-from ream.record.packed import SUFFIX, content_of, lines_of
+from ream.record.packed import SUFFIX, content_of, lines_of, place_of
 from ream.record.sums import SUMS, differing, has_sums, sums_of
 
 SCHEMA = 1
@@ -385,19 +385,19 @@ def find_record(asked: str, runs: Path) -> Path:
     if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
         # One that has lost its run.json is the last all the same: it is no other that was meant.
-        found = sorted({path.parent for name in _OWN for path in runs.glob(f"[0-9]*/{name}")})
+        found = sorted({path.parent for name in _OWN for path in runs.glob(f"[0-9]*/{name}*")})
         if not found:
             raise BadUsage(f"no record in {runs} yet; `ream run` makes one")
         if (number := int(back[1] or 0)) >= len(found):
             raise BadUsage(f"no record {asked!r}: there are {len(found)} in {runs}")
         path = found[-1 - number]
-        if not (path / RUN).is_file():
+        if not is_record(path):
             raise BadUsage(f"{path}: no {RUN}; the record is damaged, name another")
         return path
     candidates = (runs / asked, Path(asked)) if "/" not in asked else (Path(asked),)
     for path in candidates:
         with suppress(OSError, ValueError):  # a name too long, or with a zero byte in it
-            if (path / RUN).is_file():
+            if is_record(path):
                 return path
     alike = _alike(asked, runs)
     if len(alike) > 1:
@@ -412,10 +412,15 @@ def find_record(asked: str, runs: Path) -> Path:
 def _alike(asked: str, runs: Path) -> list[Path]:
     """Records whose names begin or end so; nothing begins with nothing."""
     return [
-        path.parent
-        for path in sorted(runs.glob(f"[0-9]*/{RUN}"))
-        if asked and (path.parent.name.startswith(asked) or path.parent.name.endswith(asked))
+        path
+        for path in sorted(runs.glob("[0-9]*"))
+        if asked and (path.name.startswith(asked) or path.name.endswith(asked)) and is_record(path)
     ]
+
+
+def is_record(path: Path) -> bool:
+    """Whether this is the directory of a record that ended, packed or not."""
+    return place_of(path / RUN).is_file()
 
 
 def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:

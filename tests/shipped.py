@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The records that documents quote, as `ream pack` left them."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ream.paths import CHECKOUT
+from ream.record.record import RUN, is_record
+from ream.record.sums import SUMS
+
+RECORDS = CHECKOUT / "docs" / "records"
+SHIPPED = sorted(path for path in RECORDS.iterdir() if is_record(path))
+
+
+def unpacked(record: Path, to: Path, change: Callable[[Any], None] = lambda _: None) -> Path:
+    """A copy of a record without compression or checksums, its run.json changed in place."""
+    shutil.copytree(record, to)
+    for packed in to.rglob("*.gz"):
+        packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+        packed.unlink()
+    (to / SUMS).unlink(missing_ok=True)  # it is another record now
+    value = json.loads((to / RUN).read_text())
+    change(value)
+    (to / RUN).write_text(json.dumps(value))
+    return to

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ream.experiment import named
 from ream.folders import names
 from ream.paths import CHECKOUT, cache_dir
+from ream.variants import choose_variants
 
 SMALL = ("run", "--row", "small-256MB", "--launches", "2", "--rounds", "2", "--seed", "7")
 PATCHES = CHECKOUT / "tests/native/patches"
@@ -140,7 +142,13 @@ def test_per_patch_measures_every_prefix_of_a_series(ream, tmp_path: Path) -> No
     assert all(variant["verified"] for variant in variants.values())
 
 
-@pytest.mark.parametrize("experiment", [one for one in names() if one != "null"])
+STEPPED = [
+    one for one in names() if any(len(its.patches) > 1 for its in choose_variants(named(one)))
+]
+"""Experiments of which a variant is made of several patches."""
+
+
+@pytest.mark.parametrize("experiment", STEPPED)
 @pytest.mark.parametrize("stage", [("native",), ("vm", "--accel", "tcg")])
 def test_every_experiment_can_be_measured_patch_by_patch(ream, experiment: str, stage) -> None:
     words = ("run", experiment, "--stage", *stage, "--seed", "1")

@@ -16,7 +16,7 @@ A_LAUNCH = 20
 CPUS = 4
 """Of the machine that kernels see: three channels, and who waits for them."""
 ENGINES: tuple[tuple[Engine, int], ...] = (("serial", 0), ("dma", 2))
-FAULTS = ("fail_at", "short_at", "stall_at", "vanish_at")
+FAULTS = ("fail_at", "short_at", "silent_at", "stall_at", "vanish_at")
 
 
 def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Iterator[Batch]:

@@ -58,7 +58,16 @@ EVENTS = (
 STATS = ("NR_ISOLATED_ANON", "NR_ISOLATED_FILE", "NR_ANON_MAPPED", "NR_ANON_THPS")
 """In the order of enum migrate_stat."""
 
-FAULTS = ("fail_at", "short_at", "stall_at", "vanish_at", "stall_ms", "reorder", "timeout_ms")
+FAULTS = (
+    "fail_at",
+    "short_at",
+    "silent_at",
+    "stall_at",
+    "vanish_at",
+    "stall_ms",
+    "reorder",
+    "timeout_ms",
+)
 """In the order of enum migrate_fault."""
 
 LRU_OFFSET = 8

@@ -15,6 +15,7 @@ from statistics import median
 
 import pytest
 
+from experiments.migrate.cases import FAULTS
 from experiments.migrate.oracle.folios import Migration
 from experiments.migrate.oracle.mixture import correctness_migrations, mixture
 from experiments.migrate.plan import Case, Engine, case_of, place_of, plan_of, suit, written_plan
@@ -169,7 +170,7 @@ def random_cases(rig, seeds: Iterable[int]) -> Iterator[Case]:
         engine: Engine = draw.choice(("serial", "threads", "dma"))
         faults = {}
         if engine == "dma" and draw.random() < 0.7:
-            kind = draw.choice(("fail_at", "short_at", "stall_at", "vanish_at"))
+            kind = draw.choice(FAULTS)
             faults = {kind: draw.randint(1, 64), "timeout_ms": 30, "reorder": draw.randint(0, 1)}
             faults["stall_ms"] = draw.choice((0, 5))
         yield case(
@@ -199,7 +200,7 @@ def test_nothing_is_reordered_where_nothing_is_tried_again(migrate_rig) -> None:
     assert not any("reordered.ream" in end.told for end in ends)
 
 
-@pytest.mark.parametrize("kind", ["fail_at", "short_at", "stall_at", "vanish_at"])
+@pytest.mark.parametrize("kind", FAULTS)
 def test_a_fault_of_the_engine_costs_time_and_nothing_else(migrate_rig, kind: str) -> None:
     move = replace(mixture(7, faults=False), reason="SYSCALL")
     cases = (

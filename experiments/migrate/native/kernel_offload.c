@@ -125,6 +125,7 @@ static bool set_faults(const long *wanted)
 	static const char *const names[MIGRATE_NR_FAULTS] = {
 		[MIGRATE_FAIL_AT] = "swdma.fail_at",
 		[MIGRATE_SHORT_AT] = "swdma.short_at",
+		[MIGRATE_SILENT_AT] = "swdma.silent_at",
 		[MIGRATE_STALL_AT] = "swdma.stall_at",
 		[MIGRATE_VANISH_AT] = "swdma.vanish_at",
 		[MIGRATE_STALL_MS] = "swdma.stall_ms",

@@ -57,6 +57,7 @@ enum migrate_engine {
 enum migrate_fault {
 	MIGRATE_FAIL_AT,
 	MIGRATE_SHORT_AT,
+	MIGRATE_SILENT_AT,
 	MIGRATE_STALL_AT,
 	MIGRATE_VANISH_AT,
 	MIGRATE_STALL_MS,

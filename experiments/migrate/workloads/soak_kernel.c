@@ -25,6 +25,7 @@
 const struct fault faults[NR_FAULTS] = {
 	{ "fail_at", true },
 	{ "short_at", true },
+	{ "silent_at", true },
 	{ "stall_at", true },
 	{ "vanish_at", true },
 	{ "reorder", false },

@@ -48,6 +48,10 @@ static unsigned int short_at;
 module_param_cb(short_at, &fault_ops, &short_at, 0644);
 MODULE_PARM_DESC(short_at, "the descriptor that leaves a residue; 0: none");
 
+static unsigned int silent_at;
+module_param_cb(silent_at, &fault_ops, &silent_at, 0644);
+MODULE_PARM_DESC(silent_at, "the descriptor that fails without a word; 0: none");
+
 static unsigned int stall_at;
 module_param_cb(stall_at, &fault_ops, &stall_at, 0644);
 MODULE_PARM_DESC(stall_at, "the descriptor that stalls; 0: none");

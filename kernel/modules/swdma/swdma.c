@@ -15,12 +15,14 @@
  *
  *   fail_at=k    copies one half and reports DMA_TRANS_WRITE_FAILED
  *   short_at=k   copies one half and reports success with a residue
+ *   silent_at=k  copies one half and reports nothing, as drivers do that have
+ *                no results to give
  *   stall_at=k   copies one half and stops for stall_ms (0: for good), then
  *                does the rest, late; terminated meanwhile, it never does
  *   vanish_at=k  takes its channel away
  *
  * and with reorder=1 a channel completes what was issued in reverse order. A
- * write to one of the four, whatever the value, starts the numbers anew and
+ * write to one of the five, whatever the value, starts the numbers anew and
  * lets a stalled descriptor go on.
  *
  * With mb_per_s it is no faster than a model of a device: a channel takes
@@ -95,6 +97,7 @@ struct descriptor {
 	struct list_head node;		/* on a list of the channel, if any */
 	enum descriptor_state state;
 	bool terminated;		/* active, and to be dropped */
+	bool silent;			/* its callback gets no result */
 	unsigned int number;
 	dma_addr_t dst;
 	dma_addr_t src;
@@ -201,6 +204,11 @@ static void carry_out(struct channel *channel, struct descriptor *descriptor)
 		copy_until(channel, descriptor, half);
 		return;
 	}
+	descriptor->silent = is_chosen(&silent_at, descriptor->number);
+	if (descriptor->silent) {
+		copy_until(channel, descriptor, half);
+		return;
+	}
 	if (is_chosen(&stall_at, descriptor->number)) {
 		copy_until(channel, descriptor, half);
 		stall(channel);
@@ -239,9 +247,10 @@ static void complete_descriptor(struct channel *channel,
 {
 	struct dma_async_tx_descriptor tx = descriptor->tx;
 	struct dmaengine_result result;
+	bool terminated, silent = descriptor->silent;
 	unsigned long flags;
-	bool terminated;
 
+	descriptor->silent = false;
 	atomic_long_inc(&descriptors);
 	atomic_long_add(descriptor->copied, &bytes);
 
@@ -262,7 +271,7 @@ static void complete_descriptor(struct channel *channel,
 	if (terminated || !(tx.flags & DMA_PREP_INTERRUPT))
 		return;
 	if (tx.callback_result)
-		tx.callback_result(tx.callback_param, &result);
+		tx.callback_result(tx.callback_param, silent ? NULL : &result);
 	else if (tx.callback)
 		tx.callback(tx.callback_param);
 }

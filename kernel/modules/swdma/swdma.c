@@ -15,8 +15,7 @@
  *
  *   fail_at=k    copies one half and reports DMA_TRANS_WRITE_FAILED
  *   short_at=k   copies one half and reports success with a residue
- *   silent_at=k  copies one half and reports nothing, as drivers do that have
- *                no results to give
+ *   silent_at=k  copies one half and gives no result, as some drivers always
  *   stall_at=k   copies one half and stops for stall_ms (0: for good), then
  *                does the rest, late; terminated meanwhile, it never does
  *   vanish_at=k  takes its channel away
@@ -31,10 +30,9 @@
  * same; how often it was slower is counted.
  *
  * A channel that vanished aborts what it has (DMA_TRANS_ABORTED) and refuses
- * all else for as long as its client holds it; requested again, it is a new
- * one. It is not unregistered under its client: dmaengine would free what
- * dma_chan_name() reads, and, with device_release(), touch the channel after
- * it was to be freed. Removable engines, too, first abort and refuse.
+ * all else while its client holds it, as removable engines do. It is not
+ * unregistered under its client: dmaengine would free what dma_chan_name()
+ * reads, and, with device_release(), touch the channel after it was freed.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -200,12 +198,8 @@ static void carry_out(struct channel *channel, struct descriptor *descriptor)
 		descriptor->result = DMA_TRANS_WRITE_FAILED;
 		return;
 	}
-	if (is_chosen(&short_at, descriptor->number)) {
-		copy_until(channel, descriptor, half);
-		return;
-	}
 	descriptor->silent = is_chosen(&silent_at, descriptor->number);
-	if (descriptor->silent) {
+	if (descriptor->silent || is_chosen(&short_at, descriptor->number)) {
 		copy_until(channel, descriptor, half);
 		return;
 	}

@@ -13,7 +13,10 @@ import json
 import os
 import shlex
 import signal
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
@@ -32,6 +35,9 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 LOOK_S = 0.1
 """Between two looks whether another run has ended."""
+
+AGAIN_S = 0.05
+"""Before a signal is sent again that came where Python ignores what it raises."""
 
 Say = Callable[[str], None]
 
@@ -112,7 +118,8 @@ class _Signals:
     """The signals that end us, held back while settings are neither the old nor the new.
 
     At most one of them raises, as the handler before us would have; those after it are dropped.
-    So what unwinds from it is not interrupted by a second Ctrl-C.
+    So what unwinds from it is not interrupted by a second Ctrl-C. Nothing unwinds where Python
+    ignores exceptions, as in a `__del__`: there the signal comes again a moment later.
     """
 
     def __init__(self) -> None:
@@ -120,9 +127,12 @@ class _Signals:
         self._raised = False
         self._noted: list[int] = []
         self._before: dict[int, Any] = {}
+        self._number = 0
+        self._hook_before = sys.unraisablehook
 
     def install(self) -> None:
         """Take the signals over, held. Main thread only, as Python wants it."""
+        self._hook_before, sys.unraisablehook = sys.unraisablehook, self._ignored
         for number in ENDING:
             before = signal.getsignal(number)
             if before not in (signal.SIG_IGN, None):  # nohup stays nohup
@@ -141,6 +151,7 @@ class _Signals:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         for number, before in self._before.items():
             signal.signal(number, before)
+        sys.unraisablehook = self._hook_before
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         if self._noted and not self._raised:
             signal.raise_signal(signal.Signals(self._noted[0]))
@@ -151,10 +162,20 @@ class _Signals:
             self._noted.append(number)
             return
         self._raised = True
+        self._number = number
         if not callable(before):
             raise SystemExit(128 + number)
         before(number, frame)
         self._raised = False  # it came back: that was no end
+
+    def _ignored(self, unraisable: "sys.UnraisableHookArgs", /) -> None:
+        # Kept, the exception would keep what was interrupted from being closed: its frames are.
+        raised_in = [frame.f_code for frame, _ in traceback.walk_tb(unraisable.exc_traceback)]
+        if _Signals._handle.__code__ not in raised_in:
+            self._hook_before(unraisable)
+            return
+        self._raised = False
+        threading.Timer(AGAIN_S, os.kill, (os.getpid(), self._number)).start()
 
 
 @dataclass

@@ -396,6 +396,28 @@ def test_a_signal_amid_putting_back_comes_after_it(
         assert values(root) == UNTOUCHED
 
 
+class _Dying:
+    """Sends us a signal as it goes, where Python ignores whatever is raised."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self._number)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_as_an_object_goes_is_not_lost(root: Path, number: signal.Signals) -> None:
+    hook = sys.unraisablehook
+    with door_of(root) as door:
+        with pytest.raises((KeyboardInterrupt, SystemExit)), door.applied(WANTED):  # noqa: PT012
+            _Dying(number)
+            time.sleep(10)
+            pytest.fail("the signal was lost")
+        assert values(root) == UNTOUCHED
+    assert sys.unraisablehook == hook
+
+
 class _Interrupter:
     """Sends SIGINT as the n-th line runs, counted in settings.py and contextlib.py."""
 

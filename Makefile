@@ -27,9 +27,10 @@ setup-test:
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
 # others spread. xdist would begin with the largest group: tests/conftest.py knows the longest.
+# None takes a third of the timeout, in seconds; one that waits for ever fails and is named.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(TESTS)
+	@$(PYTHON) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder --timeout 1500 $(TESTS)
 
 # In one process: a guest takes gigabytes, and a build both CPUs.
 .PHONY: test-vm

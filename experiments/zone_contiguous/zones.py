@@ -51,9 +51,9 @@ class Zone:
     foreign: frozenset[int] = frozenset()
     """Frames, counted in the same way, whose pages are of another zone."""
 
-    def is_contiguous(self, nr_pages: int | None = None) -> bool:
-        """Whether every page of the first `nr_pages` of the span is there, online and its own."""
-        end = self.skip + (self.nr_pages if nr_pages is None else nr_pages)
+    def is_contiguous(self) -> bool:
+        """Whether every page of the span is there, online and its own."""
+        end = self.skip + self.nr_pages
         if any(self.skip <= page < end for page in self.foreign):
             return False
         # Within a subsection all pages are alike.

@@ -43,15 +43,15 @@ def test_a_comment_makes_the_same_kernel(found: dict[str, str]) -> None:
 
 
 def test_it_is_left_out_where_another_series_is_measured(found: dict[str, str]) -> None:
-    assert left_out(found, TREES, REPORTER) == found
+    assert left_out([found], TREES, REPORTER) == found
     launches = (Launch(0, 1, 0, ("comment", "base", "other")),)
     assert without(found, launches)[0].link_order == ("base", "other")
 
 
 def test_nothing_is_measured_where_no_other_is_given(found: dict[str, str]) -> None:
     with pytest.raises(BadUsage, match="comment: not measured: the same .* --measure-anyway"):
-        left_out(found, {"comment": "base"}, REPORTER)
-    assert left_out({}, {}, REPORTER) == {}
+        left_out([found], {"comment": "base"}, REPORTER)
+    assert left_out([{}], {}, REPORTER) == {}
 
 
 def test_what_a_series_is_compared_with_is_the_tree_it_stands_on() -> None:

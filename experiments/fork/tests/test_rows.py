@@ -4,7 +4,6 @@
 import dataclasses
 import html
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -22,7 +21,6 @@ from ream.experiment import named
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
 from ream.measure.whole import LeftOut, left_out, whole_ratio
-from ream.paths import CHECKOUT
 from ream.published import load_tables, lookup
 from ream.record.journal import JOURNAL, Journal
 from ream.record.receipt import Receipt, SeriesEntry
@@ -34,11 +32,11 @@ from ream.report.contract import Summary
 from ream.report.html import page
 from ream.session import native as native_session
 from ream.variants import choose_variants
+from shipped import RECORDS, unpacked
 from summary_world import summarise
 
 EXPERIMENT = named("fork")
 TABLES = load_tables()
-RECORDS = CHECKOUT / "docs/records"
 REST = LeftOut(17e6, 2.9e6, 2.8e6, 3.0e6, "fork() without the mapping")
 TRUTH = {"before": 50.0, "before-again": 50.0, "published": 35.0, "base": 37.0, "ream": 20.0}
 
@@ -218,8 +216,7 @@ def test_share_and_whole_are_printed_beside_the_verdict(summary_of, tmp_path: Pa
     whole = one["whole"]["ratio"]["ratio"]
     said = "share of the whole: 82.9 % of fork() here (14.10 of 17.00 ms; left out: "
     said += f"2.90 ms, {REST.how});"
-    place = tmp_path / summary.run
-    shutil.copytree(min(RECORDS.glob("*-fork-native-*")), place)
+    place = unpacked(min(RECORDS.glob("*-fork-native-*")), tmp_path / summary.run)
     (place / "run.json").write_text(json.dumps(summary.to_object()))
     on_page = html.unescape(page.render(Record.load(str(place), tmp_path)))
     for text in (table.render(summary), letter.render(summary), on_page):

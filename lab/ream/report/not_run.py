@@ -40,6 +40,16 @@ def not_run(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
     )
 
 
+def folded(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
+    """Those lines that stand for several rows; of one row its own place tells the reason."""
+    return tuple(one for one in not_run(rows) if len(one.rows) > 1)
+
+
+def folded_names(rows: Iterable[RowResult]) -> frozenset[str]:
+    """The rows that such lines stand for."""
+    return frozenset(name for one in folded(rows) for name in one.rows)
+
+
 def _together(reasons: list[str]) -> str:
     """One sentence: a number that differs is said from its least to its greatest."""
     columns = zip(*(map(int, _NUMBER.findall(reason)) for reason in reasons), strict=True)

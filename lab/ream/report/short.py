@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, CONTROL, RUNNING, is_copy
-from ream.report.contract import Result, RowResult, Summary
-from ream.report.not_run import not_run
+from ream.report.contract import Result, Summary
+from ream.report.not_run import folded_names
 from ream.report.numbers import fit, scale_of
 from ream.report.sweep import Sweep, sweeps
 from ream.report.words import EQUAL, effect_words, verdict_words
@@ -50,8 +50,8 @@ def in_short(summary: Summary) -> Iterator[str]:
         width(),
     )
     curves = sweeps(summary.rows)
-    swept = {row.row for curve in curves for row in curve.rows}
-    rest = [row for row in summary.rows if row.row not in swept and _is_alone(row, summary)]
+    told = folded_names(summary.rows) | {row.row for curve in curves for row in curve.rows}
+    rest = [row for row in summary.rows if row.row not in told]
     if rest:
         yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in rest:
@@ -63,11 +63,6 @@ def in_short(summary: Summary) -> Iterator[str]:
         yield from textwrap.wrap(HOW_GRIDS_READ, width())
     for curve in curves:
         yield from _grid_of(curve, names, compared=compared)
-
-
-def _is_alone(row: RowResult, summary: Summary) -> bool:
-    """Whether it has a line of its own: not if others were not run for the same reason."""
-    return not any(row.row in one.rows and len(one.rows) > 1 for one in not_run(summary.rows))
 
 
 def _against(summary: Summary) -> str:

@@ -10,7 +10,7 @@ from ream.folders import names
 from ream.report import columns_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
-from ream.report.not_run import not_run
+from ream.report.not_run import folded, folded_names
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.short import in_short
 from ream.report.words import effect_words
@@ -62,11 +62,10 @@ def render(summary: Summary) -> str:
     plain = summary.plain()
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
-    folded = [one for one in not_run(plain.rows) if len(one.rows) > 1]
-    apart = {name for one in folded for name in one.rows}
+    apart = folded_names(plain.rows)
     rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows if row.row not in apart)
     blocks: list[Iterable[str]] = [_head(plain), *rows]
-    blocks.append(_all("not run", map(str, folded), indent=0))
+    blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
     blocks += [in_short(plain), *map(_grid, plain.grids)]
     blocks += columns_table.blocks(plain)
     blocks.append(_all("doubt", plain.receipt.warnings, indent=0))

@@ -242,10 +242,7 @@ def _untouched(
         return {}
     reporter.step("comparing objects, and finding what each row executes")
     found = [_pointless(its, part, trees) for part in parts]
-    untouched = {
-        name: found[0][name] for name in trees if all(name in reasons for reasons in found)
-    }
-    return left_out(untouched, trees, reporter)
+    return left_out(found, trees, reporter)
 
 
 def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Series of the user's that change nothing of what is run: that is said, and they are not timed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ream.errors import BadUsage
 from ream.kernel.build import BUILD
@@ -17,18 +17,20 @@ def trees_of(request: Request) -> dict[str, str]:
 
 
 def left_out(
-    found: Mapping[str, str], trees: Mapping[str, str], reporter: Reporter
+    reasons: Sequence[Mapping[str, str]], trees: Mapping[str, str], reporter: Reporter
 ) -> dict[str, str]:
     """Say which series are not measured and why; raises BadUsage if no other is given.
 
-    found: by such a series, the reason.
+    reasons: of each configuration, by series that change nothing of it. Measured is what changes
+    something in any.
     """
+    found = {name: reasons[0][name] for name in trees if all(name in one for one in reasons)}
     if found and found.keys() == trees.keys():
         said = "\n".join(f"{name}: not measured: {why}" for name, why in found.items())
         raise BadUsage(f"{said}; --measure-anyway measures it all the same")
     for name, why in found.items():
         reporter.step(f"{name}: not measured: {why}")
-    return dict(found)
+    return found
 
 
 def same_kernels(

@@ -188,8 +188,7 @@ def _untouched(request: Request, kernels: Kernels, reporter: Reporter) -> dict[s
         same_kernels({name: image for name, (image, _) in built.items()}, trees, reporter)
         for built in kernels.values()
     ]
-    same = {name: found[0][name] for name in trees if all(name in one for one in found)}
-    return left_out(same, trees, reporter)
+    return left_out(found, trees, reporter)
 
 
 def by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from ream.report import sensitivity
 from ream.report.contract import RowResult, Summary
 from ream.report.html import tables
 from ream.report.html.tables import NONE
-from ream.report.not_run import not_run
+from ream.report.not_run import folded_names
 from ream.report.numbers import fit, interval
 from ream.report.words import effect_words, verdict_words
 from ream.values import Texts, Tuple, Value
@@ -114,7 +114,7 @@ def verdicts(
 
     Rows that were not run are in none if others were not for the same reason.
     """
-    apart = {name for one in not_run(summary.rows) if len(one.rows) > 1 for name in one.rows}
+    apart = folded_names(summary.rows)
     for number, row in enumerate(summary.rows, start=1):
         if row.row in apart:
             continue

@@ -19,7 +19,7 @@ from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, curves, findings, noise, points, tables
 from ream.report.html.charts import Chart
 from ream.report.html.tables import HtmlTable
-from ream.report.not_run import not_run
+from ream.report.not_run import folded
 from ream.report.table import (
     beside_words,
     how_to_read,
@@ -108,7 +108,7 @@ def render(record: Record) -> str:
             verdicts=verdicts,
             overview=overview,
             pictures=pictures,
-            folded=[str(one) for one in not_run(summary.rows) if len(one.rows) > 1],
+            folded=list(map(str, folded(summary.rows))),
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,
             others=list(tables.others(summary)),

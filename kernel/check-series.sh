@@ -7,10 +7,10 @@
 # SERIES folders are applied to a copy of it one after another, in the order given: series
 # that do not build on each other are checked by calls of their own. Each patch has to pass
 # `checkpatch.pl --strict`, and after each one the objects that the series are about have to
-# build, in six configurations, with no warning of the compiler (W=1), of sparse or of
+# build, in nine configurations, with no warning of the compiler (W=1), of sparse or of
 # kernel-doc that TREE itself does not have.
 #
-# CONFIGS in the environment names some of the six. Prints one TAP line for each patch.
+# CONFIGS in the environment names some of the nine. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
 # does not build.
 #
@@ -22,7 +22,7 @@ exec </dev/null
 
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
-readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan uniprocessor i386}
+readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan xen uniprocessor i386 arm64 sparc64}
 readonly HEADERS="include/linux/migrate.h include/linux/migrate_copy_offload.h \
 	mm/migrate_copy_offload.c mm/internal.h include/linux/mm.h include/linux/string.h \
 	include/linux/cacheinfo.h include/linux/mm_types.h include/linux/rmap.h \
@@ -34,7 +34,18 @@ die() { # EXIT-CODE MESSAGE
 }
 
 arch() { # CONFIG
-	[ "$1" = i386 ] && echo i386 || echo x86_64
+	case $1 in
+	i386 | arm64) echo "$1" ;;
+	sparc64) echo sparc ;;
+	*) echo x86_64 ;;
+	esac
+}
+
+compilers() { # CONFIG
+	case $1 in
+	arm64) echo aarch64-linux-gnu- ;;
+	sparc64) echo sparc64-linux-gnu- ;;
+	esac
 }
 
 # Is an option on in a configuration, as the patches so far have it?
@@ -52,7 +63,7 @@ objects() { # CONFIG
 	if changes mm/mm_init.c; then
 		echo mm/mm_init.o
 		# users of memcpy_flushcache()
-		[ "$1" = i386 ] || echo arch/x86/lib/usercopy_64.o
+		case $1 in i386 | arm64 | sparc64) ;; *) echo arch/x86/lib/usercopy_64.o ;; esac
 		[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
 		[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
 			drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
@@ -125,6 +136,14 @@ fragment() { # CONFIG
 		sed '/SMP\|NR_CPUS\|NUMA\|DEFERRED_STRUCT_PAGE_INIT/d' "$native"
 		printf '# CONFIG_%s is not set\n' SMP NUMA
 		;;
+	xen) # each PTE is read and written by a call that is patched
+		cat "$native"
+		printf 'CONFIG_%s=y\n' PCI ACPI HYPERVISOR_GUEST PARAVIRT XEN XEN_PV
+		;;
+	arm64 | sparc64) # pages have more than their bytes
+		printf 'CONFIG_%s=y\n' SMP MIGRATION COMPACTION TRANSPARENT_HUGEPAGE MODULES
+		[ "$1" = sparc64 ] && printf 'CONFIG_%s=y\n' 64BIT || printf 'CONFIG_%s=y\n' ARM64_PAN ARM64_TAGGED_ADDR_ABI ARM64_MTE
+		;;
 	i386) # keeps the section number in page->flags; has no ZONE_DEVICE
 		printf 'CONFIG_%s=y\n' SMP SPARSEMEM_MANUAL SPARSEMEM
 		;;
@@ -137,7 +156,8 @@ fragment() { # CONFIG
 # One job only: asked for single objects, parallel jobs meet in arch/x86/lib and delete each
 # other's files. The configurations are built side by side instead.
 make_in() { # CONFIG ARGUMENTS...
-	make -s -C "$WORK/linux" O="$WORK/$1" ARCH="$(arch "$1")" -j1 "${@:2}"
+	make -s -C "$WORK/linux" O="$WORK/$1" ARCH="$(arch "$1")" \
+		CROSS_COMPILE="$(compilers "$1")" -j1 "${@:2}"
 }
 
 configure() { # CONFIG
@@ -158,6 +178,15 @@ configure() { # CONFIG
 	done <"$WORK/$1.fragment"
 }
 
+# Where pages have tags, what copies pages copies no bytes itself: copy_highpage() does.
+tags_are_lost() { # CONFIG
+	local object="$WORK/$1/drivers/migrate_offload/mtcopy/mtcopy.o"
+
+	case $1 in arm64 | sparc64) ;; *) return ;; esac
+	[ ! -f "$object" ] || ! nm -u "$object" | grep -qw 'memcpy\|__memcpy' ||
+		echo "mtcopy.o: warning: copies pages without their tags"
+}
+
 # One line for each warning, without line numbers: these move with every patch. Make builds,
 # and sparse looks at, only what has changed since the last time.
 warnings() { # CONFIG
@@ -173,6 +202,7 @@ warnings() { # CONFIG
 		cat "$log" >&2
 		return 1
 	}
+	tags_are_lost "$1" >>"$log"
 	if [ "$1" = native ]; then
 		for header in $HEADERS; do
 			[ -f "$WORK/linux/$header" ] || continue

@@ -14,7 +14,8 @@
  *	-DCOUNT_FIRST	a piece is counted off before it has its state
  *	-DTRUST_WAKEUP	who is woken up takes it that everything is done
  *	-DFALL_BACK	the CPU copies as soon as the time is over
- *	-DNO_SYNCHRONIZE the engine is told to stop, and not waited for
+ *	-DSETTLE_EARLY	who loses a channel does not count himself
+ *	-DLOST_FLAG	that a channel is lost is told beside the count
  *
  * A channel copies two folios, one in each turn, in two pieces. The engine works
  * on both pieces at once. It may take as long as it likes, for ever, too, and it
@@ -22,23 +23,22 @@
  *
  * What is claimed:
  *   - A folio is marked only if all of it is there.
- *   - Nobody writes to a folio once it is handed back, marked or not: from then
- *     on the CPU may copy it, and it may be mapped or freed.
+ *   - Nobody writes to a folio once it is handed back and has no reference of
+ *     ours, marked or not: the CPU may copy it then, and it may be mapped or
+ *     freed.
+ *   - What a channel that is lost keeps is given back at most once, and only when
+ *     the engine has nothing of it.
  *
- * What is taken for granted: dmaengine_terminate_sync() does what dmaengine
- * promises. When it has returned, no descriptor runs, and no callback either. A
- * driver that cannot do it is waited for, for ever if need be: that is a valid
- * end here. An atomic operation orders what comes before and after it.
+ * What is taken for granted: an atomic operation orders what comes before and
+ * after it. Nothing is: that an engine can be stopped.
  */
 
 #define NR_FOLIOS	2
 #define NR_PIECES	2
+#define LOST		8	/* DCBM_LOST; more than there are pieces */
 
 mtype = { IDLE, QUEUED, RUNNING };
 mtype descriptor[NR_PIECES] = IDLE;
-bool in_callback[NR_PIECES];
-bool terminated = false;
-bool can_stop;			/* device_terminate_all, device_synchronize */
 
 mtype = { WAITING, COPIED, FAILED };
 mtype state[NR_PIECES] = WAITING;	/* struct dcbm_piece */
@@ -46,6 +46,8 @@ mtype state[NR_PIECES] = WAITING;	/* struct dcbm_piece */
 byte nr_waiting = 0;
 bool done = false;		/* the completion */
 byte folio = 0;
+byte lost_folio = 0;
+bool is_lost = false;
 
 /* Not in the kernel: what is in memory, and whose it is. */
 typedef contents {
@@ -53,13 +55,35 @@ typedef contents {
 };
 contents dst[NR_FOLIOS];
 bool handed_back[NR_FOLIOS];
+bool kept[NR_FOLIOS];		/* by a reference of ours */
+bool settled = false;
 byte about[NR_PIECES];		/* the folio that a descriptor is about */
+
+/* dcbm_settle(): the folio of the last turn that has begun is the lost one */
+inline settle()
+{
+	d_step {
+		assert(!settled && kept[lost_folio]);
+		assert(descriptor[0] == IDLE && descriptor[1] == IDLE);
+		settled = true;
+		kept[lost_folio] = false
+	}
+}
 
 inline count_off()
 {
-	d_step { nr_waiting--; last = nr_waiting == 0 };
+	d_step { nr_waiting--; now = nr_waiting };
 	if
-	:: last -> done = true
+#ifdef LOST_FLAG
+	:: now == 0 ->
+	   if
+	   :: is_lost -> settle()
+	   :: else -> done = true
+	   fi
+#else
+	:: now == 0 -> done = true
+	:: now == LOST -> settle()
+#endif
 	:: else
 	fi
 }
@@ -83,36 +107,24 @@ inline piece_done()
 #endif
 }
 
-/*
- * What works on one descriptor. It looks whether it is to stop when it begins
- * and when it has ended; in between it may take any time, or for ever.
- */
+/* What works on one descriptor; at any time it may take as long as it likes. */
 proctype engine(byte p)
 {
 	mtype result;
-	bool last;
+	byte now;
 
 end:	do
 	:: atomic { descriptor[p] == QUEUED -> descriptor[p] = RUNNING };
 	   if
 	   :: d_step {
-		assert(!handed_back[about[p]]);
+		assert(!handed_back[about[p]] || kept[about[p]]);
 		dst[about[p]].there[p] = true
 	      };
 	      result = COPIED
 	   :: result = FAILED
-	   :: terminated		/* it would not have ended by itself */
 	   fi;
-	   d_step {
-		descriptor[p] = IDLE;
-		in_callback[p] = !terminated
-	   };
-	   if
-	   :: in_callback[p] ->
-	      piece_done();
-	      in_callback[p] = false
-	   :: else
-	   fi
+	   descriptor[p] = IDLE;
+	   piece_done()
 	od
 }
 
@@ -139,41 +151,51 @@ inline start_turn()
 	nr_waiting--
 }
 
-/* dmaengine_terminate_sync() */
-inline terminate_sync()
+/* dcbm_lose(); came_back if there was nothing to lose any more */
+inline lose()
 {
+#ifdef FALL_BACK
+	is_lost = true
+#elif defined(LOST_FLAG)
 	d_step {
-		terminated = true;
-		do
-		:: p < NR_PIECES ->
-		   if
-		   :: descriptor[p] == QUEUED -> descriptor[p] = IDLE
-		   :: else
-		   fi;
-		   p++
-		:: else -> break
-		od;
-		p = 0
+		came_back = nr_waiting == 0;
+		nr_waiting = nr_waiting + !came_back
 	};
-#ifndef NO_SYNCHRONIZE
-	descriptor[0] == IDLE && !in_callback[0];
-	descriptor[1] == IDLE && !in_callback[1]
-#endif
-}
-
-/* dcbm_stop() */
-inline stop()
-{
-#ifndef FALL_BACK
 	if
-	:: can_stop ->
-	   terminate_sync();
-	   nr_waiting = 0
-	:: !can_stop ->
-end_wait:  nr_waiting == 0
-	fi;
+	:: !came_back ->
+	   lost_folio = folio;
+	   kept[folio] = true;
+	   is_lost = true;
+	   count_off()
+	:: else
+	fi
+#else
+	d_step {
+		came_back = nr_waiting == 0;
+		if
+		:: came_back
+# ifdef SETTLE_EARLY
+		:: else -> nr_waiting = nr_waiting + LOST
+# else
+		:: else -> nr_waiting = nr_waiting + LOST + 1
+# endif
+		fi
+	};
+	if
+	:: !came_back ->
+	   lost_folio = folio;
+	   kept[folio] = true;
+	   is_lost = true;
+# ifndef SETTLE_EARLY
+	   d_step { nr_waiting--; now = nr_waiting };
+	   if
+	   :: now == LOST -> settle()
+	   :: else
+	   fi
+# endif
+	:: else
+	fi
 #endif
-	out_of_use = true
 }
 
 /* dcbm_wait(): the time may be over at any time */
@@ -186,18 +208,19 @@ inline wait()
 #ifdef TRUST_WAKEUP
 	   ; break
 #endif
-	:: stop() -> break
+	:: !is_lost -> lose()
+	:: is_lost -> break
 	od
 }
 
-/* dcbm_end_turn(): the caller may do with the folio what he likes */
+/* dcbm_end_turn(), and the caller then does with the folio what he likes */
 inline end_turn()
 {
 	d_step {
 #ifdef ANY_RESULT
-		marked = state[0] != WAITING && state[1] != WAITING;
+		marked = !is_lost && state[0] != WAITING && state[1] != WAITING;
 #else
-		marked = state[0] == COPIED && state[1] == COPIED;
+		marked = !is_lost && state[0] == COPIED && state[1] == COPIED;
 #endif
 		assert(!marked ||
 		       (dst[folio].there[0] && dst[folio].there[1]));
@@ -207,19 +230,15 @@ inline end_turn()
 
 active proctype copier()
 {
-	bool marked, out_of_use;
-	byte p;
+	bool marked, came_back;
+	byte p, now;
 
 	atomic {
-		if
-		:: can_stop = true
-		:: can_stop = false
-		fi;
 		run engine(0);
 		run engine(1)
 	};
 	do
-	:: folio < NR_FOLIOS && !out_of_use ->
+	:: folio < NR_FOLIOS && !is_lost ->
 	   start_turn();
 	   wait();
 	   end_turn();

@@ -8,17 +8,22 @@ from collections.abc import Sequence
 
 import pytest
 
+from ream.kernel.series import load_series
 from ream.kernel.source import Tree
+from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT, EXPERIMENTS, SERIES
 
 STACKS = (
     ("zone-device", "zone-device-parallel"),
     # What these change is included everywhere: minutes for each, so for `make test-vm`.
     pytest.param(("before/large-mapcount", "before/fork"), marks=pytest.mark.vm),
-    pytest.param(("fork",), marks=pytest.mark.vm),
+    pytest.param(("rmap-exclusive", "fork"), marks=pytest.mark.vm),
     pytest.param(("before/deferred-init",), marks=pytest.mark.vm),
     pytest.param(("zone-device", "deferred-init"), marks=pytest.mark.vm),
-    pytest.param(("migrate-offload", "migrate-beyond", "migrate-faster"), marks=pytest.mark.vm),
+    pytest.param(
+        ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
+        marks=pytest.mark.vm,
+    ),
     pytest.param(("compact",), marks=pytest.mark.vm),
     # Of an experiment's own folder.
     *(
@@ -27,6 +32,16 @@ STACKS = (
     ),
 )
 """Series that are applied one after another."""
+
+
+def test_all_of_ream_applies_on_one_base(kernel: Tree) -> None:
+    """In the order of kernel/series/all: each series but those that take something out."""
+    every = load_series(SERIES / "all")
+    rehearse(every.patches, kernel)
+    folders = {path.name for path in SERIES.iterdir()} - {"all", "before"}
+    ours = {one.diff_sha256 for name in folders for one in load_series(SERIES / name).patches}
+    assert {one.diff_sha256 for one in every.patches} == ours
+    assert len(every.patches) == len(ours)
 
 
 @pytest.mark.parametrize("stack", STACKS, ids="+".join)

@@ -237,17 +237,19 @@ def test_no_order_of_events_has_an_engine_write_too_late(tmp_path: Path) -> None
 
 MARKED = r"!\(marked\)"
 HANDED_BACK = r"!\(handed_back\["
+SETTLED = r"\(descriptor\[0\]=="
 
 
 @pytest.mark.parametrize(
     ("mutation", "error"),
     [
-        pytest.param("LAST_ONLY", MARKED, id="the last descriptor stands for all"),
+        pytest.param("LAST_ONLY", SETTLED, id="the last descriptor stands for all"),
         pytest.param("ANY_RESULT", MARKED, id="a descriptor that failed counts"),
         pytest.param("COUNT_FIRST", MARKED, id="a piece is counted off before it has its state"),
         pytest.param("TRUST_WAKEUP", HANDED_BACK, id="a late wake-up is trusted"),
         pytest.param("FALL_BACK", HANDED_BACK, id="the CPU copies when the time is over"),
-        pytest.param("NO_SYNCHRONIZE", HANDED_BACK, id="what still runs is not waited for"),
+        pytest.param("SETTLE_EARLY", r"kept\[", id="who loses a channel does not count himself"),
+        pytest.param("LOST_FLAG", SETTLED, id="that a channel is lost is told beside the count"),
     ],
 )
 def test_the_model_of_an_engine_tells_when(mutation: str, error: str, tmp_path: Path) -> None:

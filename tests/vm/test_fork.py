@@ -21,7 +21,7 @@ Boots = Callable[..., list[ForkSample]]
 
 PUBLISHED = ("before/large-mapcount",)
 BEFORE = (*PUBLISHED, "before/fork")
-REAM = ("fork",)
+REAM = ("rmap-exclusive", "fork")
 
 WRONG = Path(__file__).parent / "patches"
 

@@ -80,11 +80,13 @@ static void complete_order(struct channel *channel, struct order *order)
 	struct dma_async_tx_descriptor tx = order->tx;
 	const struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 
-	if (WARN_ON(model.nr_copies == model.most_copies))
-		return;
-	model.copies[model.nr_copies++] = (struct copy) {
-		order->dst, order->src, order->len,
-	};
+	/* Only what migrates is moved after the clock has stopped. */
+	if (PHYS_PFN(order->src) < MIGRATE_SRC_PFN)
+		memcpy(phys_to_virt(order->dst), phys_to_virt(order->src), order->len);
+	else if (!WARN_ON(model.nr_copies == model.most_copies))
+		model.copies[model.nr_copies++] = (struct copy) {
+			order->dst, order->src, order->len,
+		};
 	channel->chan.completed_cookie = tx.cookie;
 	list_move_tail(&order->node, &channel->free);
 	if (tx.callback_result)

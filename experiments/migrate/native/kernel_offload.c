@@ -99,6 +99,7 @@ enum { PARAM_CHANNELS, PARAM_ON, PARAM_COUNT };
 static enum migrate_engine engine;
 static unsigned int nr_channels;
 static bool is_model;
+static const long no_faults[MIGRATE_NR_FAULTS];
 static long faults[MIGRATE_NR_FAULTS];
 
 static void switch_off(void)
@@ -108,15 +109,18 @@ static void switch_off(void)
 	engine = MIGRATE_SERIAL;
 }
 
-static void switch_on(enum migrate_engine wanted, unsigned int channels)
+static void switch_on(enum migrate_engine wanted,
+		      const struct migrate_request *request)
 {
 	const char *reasons = wanted == MIGRATE_DMA ? "dcbm.reasons" : "mtcopy.reasons";
 
-	set(provider_params[wanted][PARAM_CHANNELS], channels);
+	/* Each channel copies a page first, from one frame to the next. */
+	migrate_reset(request);
+	set(provider_params[wanted][PARAM_CHANNELS], request->channels);
 	WARN_ON(host_set_param(reasons, "all"));
 	set(provider_params[wanted][PARAM_ON], 1);
 	engine = wanted;
-	nr_channels = channels;
+	nr_channels = request->channels;
 }
 
 /* Which channel vanishes, and that it is there again, needs new channels. */
@@ -162,7 +166,7 @@ void migrate_choose(const struct migrate_request *request)
 	is_model = request->mb_per_s;
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		migrate_choose_device(request);
-	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(request->faults))
+	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(no_faults))
 		switch_off();
 	/* A copy past the caches does not ask custom.c what cannot be read. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
@@ -170,7 +174,10 @@ void migrate_choose(const struct migrate_request *request)
 	if (host_param("mtcopy.streaming"))
 		set("mtcopy.streaming", !request->nr_poisoned);
 	if (wanted != engine)
-		switch_on(wanted, request->channels);
+		switch_on(wanted, request);
+	/* Not in what a channel copies for a trial. */
+	if (IS_ENABLED(CONFIG_DCBM_DMA))
+		set_faults(request->faults);
 	if (engine != MIGRATE_SERIAL)
 		set(provider_params[engine][PARAM_COUNT], 0);
 }

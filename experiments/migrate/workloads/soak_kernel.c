@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include "program.h"
 #include "soak.h"
@@ -21,6 +22,7 @@
 #define MOST_THREADS 32
 #define SHORT_STALL_MS "5"
 #define TIMEOUT_MS "100"
+#define SETTLE_NS (10 * 1000000000ULL)
 
 const struct fault faults[NR_FAULTS] = {
 	{ "fail_at", true },
@@ -200,14 +202,20 @@ void use_engine(uint64_t *chance)
 	set("dcbm", "offloading", "0");
 	need(set_number("dcbm", "nr_dma_chan",
 			1 + below(chance, MOST_CHANNELS)), "nr_dma_chan");
+	/* One that does not say what became of a copy is of no use. */
+	need(set("swdma", "results", "0"), "results");
+	if (set("dcbm", "offloading", "1") || errno != EIO)
+		die(EXIT_FAILED, "dcbm uses an engine that gives no results");
+	need(set("swdma", "results", "1"), "results");
 	need(set("dcbm", "offloading", "1"), "dcbm's offloading");
 }
 
 void begin_fault(size_t kind, unsigned int k)
 {
-	/* Every third stalls until it is terminated. */
+	/* Every third stalls until the fault ends, and some do not stop then. */
 	need(set("swdma", "stall_ms", k % 3 ? SHORT_STALL_MS : "0"),
 	     "stall_ms");
+	need(set_number("swdma", "keeps_writing", k % 2), "keeps_writing");
 	need(set_number("swdma", faults[kind].name,
 			faults[kind].counted ? k : 1), faults[kind].name);
 }
@@ -248,27 +256,13 @@ static void change_reasons(uint64_t *chance)
 	    reasons[below(chance, NR_REASONS)]);
 }
 
-/*
- * An engine that cannot be stopped and stalls for good is waited for, for good:
- * by who migrates, and so by who has dcbm give the engine back, which is us.
- */
-static bool may_stall_for_good(void)
-{
-	char path[PATH_ROOM];
-	const char *line;
-
-	parameter_path(path, "swdma", "can_terminate");
-	line = first_line(path);
-	return line && *line == 'Y';
-}
-
 static void change_fault(uint64_t *chance)
 {
 	size_t kind = below(chance, NR_FAULTS);
 	unsigned long k = below(chance, 4) ? below(chance, 65) : 0;
-	bool for_good = !below(chance, 4) && may_stall_for_good();
 
-	set("swdma", "stall_ms", for_good ? "0" : SHORT_STALL_MS);
+	set("swdma", "stall_ms", below(chance, 4) ? SHORT_STALL_MS : "0");
+	set_number("swdma", "keeps_writing", below(chance, 2));
 	set_number("swdma", faults[kind].name,
 		   faults[kind].counted ? k : k % 2);
 }
@@ -310,6 +304,24 @@ void change_something(uint64_t *chance)
 	changes[below(chance, sizeof(changes) / sizeof(changes[0]))](chance);
 }
 
+/* What a channel that was late has kept is given back soon after it stalls no more. */
+static bool leave(const struct provider *provider)
+{
+	const struct timespec pause = { .tv_nsec = 10000000 };
+	uint64_t end_ns = now_ns() + SETTLE_NS;
+
+	for (;;) {
+		need(set(provider->name, "offloading", "0"), "offloading");
+		if (unload_provider(provider))
+			return true;
+		if (errno != EWOULDBLOCK)
+			return false;
+		if (now_ns() > end_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+}
+
 void leave_off(void)
 {
 	for (size_t i = 0; i < NR_FAULTS && is_loaded("swdma"); i++)
@@ -317,8 +329,7 @@ void leave_off(void)
 	for (size_t i = 0; i < NR_PROVIDERS; i++) {
 		if (!is_loaded(providers[i].name))
 			continue;
-		need(set(providers[i].name, "offloading", "0"), "offloading");
-		need(unload_provider(&providers[i]), providers[i].name);
+		need(leave(&providers[i]), providers[i].name);
 	}
 	if (is_loaded("swdma"))
 		need(unload("swdma"), "unload swdma");

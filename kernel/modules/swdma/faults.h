@@ -2,6 +2,23 @@
 /*
  * The parameters of swdma that may change while it runs, and its counters.
  * Only swdma.c includes this, once.
+ *
+ * Descriptors are numbered from 1 in the order of submission, over all channels,
+ * and the k-th
+ *
+ *   fail_at=k    copies one half and reports DMA_TRANS_WRITE_FAILED
+ *   short_at=k   copies one half and reports success with a residue
+ *   silent_at=k  copies one half and gives no result, as some drivers always
+ *   stall_at=k   copies one half and stops for stall_ms (0: for good), then
+ *                does the rest, late; terminated meanwhile, it never does,
+ *                unless keeps_writing=1: then terminating returns 0 and drops
+ *                the callback, and that is all
+ *   vanish_at=k  takes its channel away
+ *
+ * and with reorder=1 a channel completes what was issued in reverse order. With
+ * results=0 no descriptor tells how it ended, as with the driver of PTDMA. A
+ * write to one of the five, whatever the value, starts the numbers anew and
+ * lets a stalled descriptor go on.
  */
 #ifndef SWDMA_FAULTS_H
 #define SWDMA_FAULTS_H
@@ -17,6 +34,14 @@ MODULE_PARM_DESC(reorder, "1: complete what was issued in reverse order");
 static unsigned int stall_ms;
 module_param(stall_ms, uint, 0644);
 MODULE_PARM_DESC(stall_ms, "length of a stall; 0: until terminated");
+
+static bool results = true;
+module_param(results, bool, 0644);
+MODULE_PARM_DESC(results, "0: no callback gets a result, as of some drivers");
+
+static bool keeps_writing;
+module_param(keeps_writing, bool, 0644);
+MODULE_PARM_DESC(keeps_writing, "1: terminated, it forgets what it then goes on with");
 
 /* The number of the last descriptor that was submitted. */
 static atomic_t last_number;

@@ -10,19 +10,7 @@
  * breaks its alignment or its largest segment is refused and counted, and
  * without DMA_PREP_INTERRUPT there is no callback.
  *
- * It can fail as hardware fails. Descriptors are numbered from 1 in the order
- * of submission, over all channels, and the k-th
- *
- *   fail_at=k    copies one half and reports DMA_TRANS_WRITE_FAILED
- *   short_at=k   copies one half and reports success with a residue
- *   silent_at=k  copies one half and gives no result, as some drivers always
- *   stall_at=k   copies one half and stops for stall_ms (0: for good), then
- *                does the rest, late; terminated meanwhile, it never does
- *   vanish_at=k  takes its channel away
- *
- * and with reorder=1 a channel completes what was issued in reverse order. A
- * write to one of the five, whatever the value, starts the numbers anew and
- * lets a stalled descriptor go on.
+ * It can fail as hardware fails; faults.h says how.
  *
  * With mb_per_s it is no faster than a model of a device: a channel takes
  * setup_ns for each descriptor, and its bytes at that bandwidth, and the last
@@ -118,6 +106,7 @@ struct channel {
 	struct list_head issued;
 	struct descriptor *active;
 	bool gone;			/* until the client lets go */
+	bool forgetful;			/* the active one gets no callback */
 	u64 due_ns;			/* of what is issued, by the model */
 	struct completion go_on;	/* ends a stall */
 	struct kthread_worker *worker;
@@ -241,7 +230,7 @@ static void complete_descriptor(struct channel *channel,
 {
 	struct dma_async_tx_descriptor tx = descriptor->tx;
 	struct dmaengine_result result;
-	bool terminated, silent = descriptor->silent;
+	bool terminated, silent = descriptor->silent || !READ_ONCE(results);
 	unsigned long flags;
 
 	descriptor->silent = false;
@@ -250,7 +239,8 @@ static void complete_descriptor(struct channel *channel,
 
 	spin_lock_irqsave(&channel->lock, flags);
 	channel->active = NULL;
-	terminated = descriptor->terminated;
+	terminated = descriptor->terminated || channel->forgetful;
+	channel->forgetful = false;
 	if (channel->gone || terminated)
 		descriptor->result = DMA_TRANS_ABORTED;
 	if (!terminated && channel->chan.completed_cookie < tx.cookie)
@@ -407,9 +397,8 @@ static enum dma_status tx_status(struct dma_chan *chan, dma_cookie_t cookie,
 	return status;
 }
 
-static int terminate_all(struct dma_chan *chan)
+static void drop_all(struct channel *channel, bool stop)
 {
-	struct channel *channel = to_channel(chan);
 	struct descriptor *descriptor, *next;
 	LIST_HEAD(dropped);
 	unsigned long flags;
@@ -424,17 +413,28 @@ static int terminate_all(struct dma_chan *chan)
 		release(channel, descriptor);
 	}
 	channel->due_ns = 0;
-	if (channel->active) {
+	if (channel->active && !stop) {
+		channel->forgetful = true;
+	} else if (channel->active) {
 		WRITE_ONCE(channel->active->terminated, true);
 		complete(&channel->go_on);
 	}
 	spin_unlock_irqrestore(&channel->lock, flags);
+}
+
+static int terminate_all(struct dma_chan *chan)
+{
+	drop_all(to_channel(chan), !READ_ONCE(keeps_writing));
 	return 0;
 }
 
 static void synchronize(struct dma_chan *chan)
 {
-	kthread_flush_worker(to_channel(chan)->worker);
+	struct channel *channel = to_channel(chan);
+
+	/* What is forgotten is not waited for either. */
+	if (!READ_ONCE(channel->forgetful))
+		kthread_flush_worker(channel->worker);
 }
 
 static int alloc_chan_resources(struct dma_chan *chan)
@@ -466,7 +466,7 @@ static void free_chan_resources(struct dma_chan *chan)
 {
 	struct channel *channel = to_channel(chan);
 
-	terminate_all(chan);
+	drop_all(channel, true);
 	kthread_destroy_worker(channel->worker);
 	INIT_LIST_HEAD(&channel->free);
 	kvfree(channel->table);

@@ -115,8 +115,9 @@ def load_series(
     *.config beside the patches of a folder are options that these bring; see Patch.options.
 
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
-    name, or in the order of quilt's `series` file if it has one. MBOX: its mails with a diff,
-    by their numbers ("[PATCH 2/7]") if they have any. Each may be compressed by gzip or xz.
+    name, or in the order of quilt's `series` file if it has one, where a folder stands for all
+    that is in it. MBOX: its mails with a diff, by their numbers ("[PATCH 2/7]") if they have
+    any. Each may be compressed by gzip or xz.
     version: which of several to take, as the 3 of "[PATCH v3 2/7]".
     repository: a git tree in which the commits may be that a bundle continues from.
     Raises BadUsage with one line if there is nothing to apply, or if a patch is missing.
@@ -155,8 +156,7 @@ def files(patch: Patch) -> frozenset[str]:
 def _from_directory(directory: Path, version: int | None) -> list[Patch]:
     quilt = directory / "series"
     if quilt.is_file():
-        listed = [_only_mail(directory / name) for name in _quilt_names(quilt)]
-        return _patches(listed, base_commit(listed, listed))
+        return _listed(directory, quilt)
     inside = sorted(file for file in directory.iterdir() if _unpacked(file).suffix in _SUFFIXES)
     if not inside:
         raise BadUsage(f"{directory}: no *.patch, *.diff or *.eml, and no quilt series file")
@@ -172,6 +172,18 @@ def _from_directory(directory: Path, version: int | None) -> list[Patch]:
     fragments = sorted(directory.glob("*.config"))
     options = tuple((file.name, file.read_text(encoding="utf-8")) for file in fragments)
     return [*patches[:-1], *(replace(last, options=options) for last in patches[-1:])]
+
+
+def _listed(directory: Path, quilt: Path) -> list[Patch]:
+    """What quilt's file lists: patches and, as no other tool has it, folders of them."""
+    places = [directory / name for name in _quilt_names(quilt)]
+    mailed = [_only_mail(place) for place in places if not place.is_dir()]
+    patches = iter(_patches(mailed, base_commit(mailed, mailed)))
+    return [
+        patch
+        for place in places
+        for patch in (_from_directory(place, None) if place.is_dir() else [next(patches)])
+    ]
 
 
 def _quilt_names(quilt: Path) -> Iterator[str]:

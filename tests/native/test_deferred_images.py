@@ -70,8 +70,10 @@ def test_the_nodes_are_the_same_with_any_number_of_threads(base, layout: Layout)
 
 @GROUP
 def test_as_many_threads_take_part_as_the_node_has_cpus(base) -> None:
-    rows = [row(threads=threads, sections=64) for threads in (1, 2, 4)]
-    assert [sample.threads for sample in run(base, rows, cpus=4)] == [1, 2, 4]
+    for threads in (1, 2, 4):
+        # One that the host lets begin late finds nothing left to do; not each time.
+        samples = run(base, [row(threads=threads, sections=64, rounds=5)], cpus=4)
+        assert max(sample.threads for sample in samples) == threads
 
 
 @GROUP

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Like with like: what is refused, what is flagged, and what is pooled."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +39,20 @@ def test_the_ratios_of_a_record_are_those_that_it_printed(path: Path) -> None:
         if result.low is not None and not as_exact:
             assert found[place].low == pytest.approx(result.low, rel=1e-4)
             assert found[place].high == pytest.approx(result.high, rel=1e-4)
+
+
+def test_the_ratio_of_a_given_series_is_to_the_tree_it_stands_on(tmp_path: Path) -> None:
+    record = written(tmp_path, launches=2, rounds=1, sd=0, rows=("row",))
+    to_before = {name: found.ratio for (_, name), found in ratios_of(record).items()}
+    path = record.path / "run.json"
+    run = json.loads(path.read_text())
+    [row] = run["rows"]
+    row["variants"]["ream"]["compared_with"] = "published"
+    path.write_text(json.dumps(run))
+    given = ratios_of(Record.load(str(record.path), tmp_path))
+    expected = to_before["ream"] / to_before["published"]
+    assert given["row", "ream"].ratio == pytest.approx(expected)
+    assert given["row", "published"].ratio == pytest.approx(to_before["published"])
 
 
 def test_where_a_kernel_gave_up_the_ratio_is_of_the_time_for_all_of_it(tmp_path: Path) -> None:

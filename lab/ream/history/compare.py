@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Several runs side by side: each one's ratios, all of them pooled, and whether runs differ.
 
-Only ratios to `before` of the same round are compared: a time belongs to its run.
+Only ratios within a round are compared, to `before` or, of a series that somebody gave, to the
+tree it stands on: a time belongs to its run.
 """
 
 import math

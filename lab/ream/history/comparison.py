@@ -17,9 +17,10 @@ DIGITS = 5
 NAME = 20
 
 HOW_TO_READ = (
-    "ratio = variant / before with its 95 % interval over launches, lower is better; pooled: the "
-    "launches of all runs of a machine together, and over machines with machines as the replicates;"
-    " of counted instructions, from the least to the greatest round."
+    "ratio = variant / before, or of a given series / the tree it stands on, with its 95 % "
+    "interval over launches, lower is better; pooled: the launches of all runs of a machine "
+    "together, and over machines with machines as the replicates; of counted instructions, from "
+    "the least to the greatest round."
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ream.counted import counted
 from ream.errors import ReamError
-from ream.experiment import BEFORE
+from ream.experiment import AGAIN, BEFORE, is_copy
 from ream.experiment.registry import columns_of
 from ream.measure import statistics
 from ream.measure.sample import OWN, Sample
@@ -85,11 +85,13 @@ def folder_of(record: Record) -> Path | None:
 
 
 def ratios_of(record: Record) -> Mapping[Place, Estimate]:
-    """Of each row and variant the ratio to `before`, from paired rounds of the samples.
+    """Of each row and variant the ratio to what it is compared with, from paired rounds.
 
-    Where less was done than asked for, as fewer huge pages given, of the time as if all had been.
-    `before` itself is not among them, its second copy is. Empty of the live stage, where there is
-    no `before`. Raises what lines() does, and ReamError if memory was wrong after any sample.
+    That is `before`, of a series that somebody gave the tree it stands on, and of a second copy
+    the first. Where less was done than asked for, as fewer huge pages given, the ratio is of the
+    time as if all had been. `before` itself is not among them. Empty of the live stage, where
+    there is no `before`.
+    Raises what lines() does, and ReamError if memory was wrong after any sample.
     """
     by_row: dict[str, list[Sample]] = {}
     for line in lines(record):
@@ -106,10 +108,20 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
             counted = unit.get(row) == COUNTED
-            estimate = statistics.paired_ratio(samples, name, counted=counted)
+            to = _compared_with(record, row, name)
+            estimate = statistics.paired_ratio(samples, name, to=to, counted=counted)
             if estimate is not None:
                 found[row, name] = estimate
     return found
+
+
+def _compared_with(record: Record, row: str, name: str) -> str:
+    """What the record has this variant's ratio to."""
+    if is_copy(name):
+        return name.removesuffix(AGAIN)
+    its = part(rows_of(record).get(row, {}), "variants").get(name)
+    to = its.get("compared_with") if isinstance(its, Mapping) else None
+    return to if isinstance(to, str) else BEFORE
 
 
 def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:

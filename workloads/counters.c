@@ -34,6 +34,7 @@ static const struct {
 	{ "thp_fault_alloc", NULL },
 	{ "thp_fault_fallback", NULL },
 	{ "thp_split_page", NULL },
+	{ "pgfree", NULL },
 	PARAMETER(dcbm, folios_migrated),
 	PARAMETER(dcbm, folios_failures),
 	PARAMETER(dcbm, batches_declined),

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#define NR_COUNTERS 29
+#define NR_COUNTERS 30
 
 struct counters {
 	unsigned long value[NR_COUNTERS];

@@ -136,6 +136,7 @@ def wrong_counters(sample: CompactSample, plan: CompactPlan) -> str | None:
     CPU, as its batch was declined, or to help. What the engine has copied may still not be moved,
     and is then counted as that, too (pgmigrate_fail). An engine that is told to copy all there is,
     and does not fail, leaves nothing to the CPU. What dcbm says of it, swdma has counted as well.
+    And each page that was moved has become free where it was (pgfree).
     Source: migrate_pages_batch() in mm/migrate.c, dcbm_end() of the series.
     """
     count = {**dict.fromkeys(_OF_MODULES, 0), **sample.counters}
@@ -145,6 +146,8 @@ def wrong_counters(sample: CompactSample, plan: CompactPlan) -> str | None:
     stalls, ended = count["compact_stall"], count["compact_success"] + count["compact_fail"]
     if stalls != ended:
         return f"compact_stall is {stalls}, compact_success and compact_fail are {ended} together"
+    if count.get("pgfree", moved) < moved:
+        return f"{moved} pages were moved, and pgfree has grown by only {count['pgfree']}"
     if tried > moved + failed:
         return f"{tried} pages were given to the engine, {moved} were moved, {failed} were not"
     if tried < moved and _copies_all(plan, sample):

@@ -185,6 +185,7 @@ def test_a_counter_that_is_not_as_it_must_be_is_no_sample(run: Run) -> None:
         ({"pgmigrate_success": 17000, "dcbm_batches_declined": 3}, (), None),
         ({"pgmigrate_success": 17000, "dcbm_batches_declined": 3}, ("adaptive=0",), "only 16400"),
         ({"pgmigrate_success": 17000, "swdma_faults": 1}, ("fault=vanish_at:9",), None),
+        ({"pgfree": 16000}, (), "moved, and pgfree has grown by only 16000"),
         ({"swdma_bytes": 4096}, (), "copied 16400 pages, and swdma 4096 bytes"),
         ({"swdma_bytes": 4096, "swdma_faults": 1}, (), None),
     ],

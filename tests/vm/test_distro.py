@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All of ream on one base, in a kernel as distributions configure it.
+
+It has what vm.config leaves out: memcg, MGLRU, mitigations, paravirtual page tables, machine
+checks and what handles poisoned memory, tracing, preemption that is chosen at boot.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
+from ream.kernel.image import Image
+from ream.stage.qemu import GuestMachine, GuestNode
+
+Builder = Callable[..., Image]
+
+DISTRO = "vm-distro"
+ALL = "all"
+GIB = 1 << 30
+
+MACHINES = {
+    "zone-device": GuestMachine("tcg", memory_bytes=6 * GIB),
+    "fork": GuestMachine("tcg", cpus=2, memory_bytes=4 * GIB),
+    "migrate": GuestMachine(
+        "tcg",
+        cpus=3,
+        memory_bytes=8 * GIB,
+        nodes=(GuestNode(5 * GIB, "0-1"), GuestNode(3 * GIB, "2")),
+    ),
+}
+"""By list of tests: what guest they need."""
+
+
+@pytest.fixture(scope="module", params=sorted(MACHINES))
+def on_base(
+    request: pytest.FixtureRequest, image: Builder, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Mapping[str, str]]:
+    name = str(request.param)
+    work = tmp_path_factory.mktemp("base")
+    tests = read_selftests(SELFTESTS / f"{name}.list")
+    built = image(config=DISTRO)
+    return name, run_selftests(MACHINES[name], built, tests, work=work, log=work / "console.log")
+
+
+def test_the_kernels_own_tests_give_the_same_results(
+    on_base: tuple[str, Mapping[str, str]], image: Builder, tmp_path: Path
+) -> None:
+    name, expected = on_base
+    tests = read_selftests(SELFTESTS / f"{name}.list")
+    built = image(ALL, config=DISTRO)
+    log = tmp_path / "console.log"
+    found = run_selftests(MACHINES[name], built, tests, work=tmp_path, log=log)
+    assert differences(expected, found, tests) == ()
+    assert "pass" in found.values()

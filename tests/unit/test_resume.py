@@ -342,9 +342,9 @@ def test_patches_are_those_of_then_whatever_their_file_holds_now(tmp_path: Path)
 
 def test_another_basis_or_series_is_refused_with_all_values(tmp_path: Path) -> None:
     request = request_of("fork", "native", tmp_path)
-    series = request.variants[-1].series[0]
+    *others, series = request.variants[-1].series
     changed = replace(series, patches=series.patches[:-1])
-    other = replace(request.variants[-1], series=(changed,))
+    other = replace(request.variants[-1], series=(*others, changed))
     partial = planned(replace(request, variants=(*request.variants[:-1], other)))
     head = "the run cannot go on, begin a new one: "
     with pytest.raises(BadUsage) as refused:

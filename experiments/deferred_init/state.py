@@ -166,12 +166,12 @@ def _check_taken(zones: Zones, node: Node, taken: NDArray[np.uint64]) -> None:
         )
     if not len(taken):
         return
-    waiting = np.isin(taken, zones.cpu_lists(node))
-    lost = ~waiting & ~_in_use(zones, taken)
-    if lost.any():
+    held = np.setdiff1d(taken, zones.cpu_lists(node))
+    lost = held[~_in_use(zones, held)]
+    if len(lost):
         raise VerificationFailed(
-            f"node {nid}: {counted(int(lost.sum()), 'page')} neither free nor in use, the first at"
-            f" pfn {taken[lost][0]:#x}"
+            f"node {nid}: {counted(len(lost), 'page')} neither free nor in use, the first at"
+            f" pfn {lost[0]:#x}"
         )
 
 
@@ -190,7 +190,21 @@ def _in_use(zones: Zones, pfns: NDArray[np.uint64]) -> NDArray[np.bool_]:
     in_use: NDArray[np.bool_] = (zones.pages_at(heads)["_refcount"] > 0) & (
         pages["lru_next"] != lru
     )
-    return in_use
+    return in_use | _in_stacks(zones, pfns, pages["_refcount"], in_use)
+
+
+def _in_stacks(
+    zones: Zones, pfns: NDArray[np.uint64], counts: NDArray[np.int32], in_use: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether each page is one of a thread's stack: only the first of these has a reference.
+
+    Source: alloc_thread_stack_node(), kernel/fork.c, which asks for no compound page.
+    """
+    each = zones.facts["THREAD_SIZE"] // zones.facts["PAGE_SIZE"]
+    firsts = pfns[in_use & (counts == 1) & (pfns % np.uint64(each) == 0)]
+    rest = (firsts[:, None] + np.arange(1, each, dtype=np.uint64)).reshape(-1, each - 1)
+    unreferenced = np.isin(rest, pfns[counts == 0]).all(axis=1)
+    return np.isin(pfns, rest[unreferenced])
 
 
 def _check_pageblocks(zones: Zones, node: Node) -> bytes:

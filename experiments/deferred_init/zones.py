@@ -297,16 +297,24 @@ class Zones:
         """
         size, offset = self.facts["sizeof.page"], self.facts["page.lru"]
         base, most = self.page(0), node.deferred.end_pfn
-        pfns = []
+        pfns: list[int] = []
         for pages in self._of_each_cpu(self.member(node.zone, "zone.per_cpu_pageset")):
             lists = pages + self.facts["per_cpu_pages.lists"]
             for number in range(self.facts["NR_PCP_LISTS"]):
                 lru = head = lists + number * self.facts["sizeof.list_head"]
+                nr_pages = 1 << self._order_of_list(number)
                 while (lru := self.member(lru, "list_head.next")) != head:
-                    pfns.append((lru - offset - base) // size)
+                    first = (lru - offset - base) // size
+                    pfns.extend(range(first, first + nr_pages))
                     if len(pfns) > most:
                         raise VerificationFailed(f"the list of a CPU at {head:#x} has no end")
         return np.array(pfns, np.uint64)
+
+    def _order_of_list(self, number: int) -> int:
+        """Of all pages on a CPU's list. Source: pindex_to_order(), mm/page_alloc.c."""
+        if number >= self.facts["NR_LOWORDER_PCP_LISTS"]:
+            return self.facts["HPAGE_PMD_ORDER"]
+        return number // self.facts["MIGRATE_PCPTYPES"]
 
     def pages_at(self, pfns: NDArray[np.uint64]) -> NDArray[Any]:
         """Descriptors of some frames; dtype page_dtype()."""

@@ -88,7 +88,10 @@ FACTS: Mapping[str, int] = {
     "zone.free_area": 128,
     "per_cpu_zonestat.vm_stat_diff": 2,
     "per_cpu_pages.lists": 16,
-    "NR_PCP_LISTS": 2,
+    "NR_PCP_LISTS": 4,
+    "NR_LOWORDER_PCP_LISTS": 4,
+    "MIGRATE_PCPTYPES": 2,
+    "THREAD_SIZE": 4 * 4096,
     "vm_event_state.event": 8,
     "PGFREE": 3,
     "sizeof.free_area": 88,
@@ -389,6 +392,42 @@ def test_a_tail_of_a_page_in_use_is_in_use(made: MadeUp) -> None:
     made.link([made.cpu_list(1, 1)])
     made.page(145, next=MAP + 144 * SIZE + 1)
     assert check(zones, node).taken == (144, 145)
+
+
+def test_all_pages_of_a_block_on_a_list_of_a_cpu_are_accounted_for(made: MadeUp) -> None:
+    zones, node = initialised(made, BROKEN)
+    made.page(144, page_type=0xFFFFFFFF, next=0xDEAD000000000100)
+    made.link([made.cpu_list(1, 3), made.lru(144)])
+    assert check(zones, node).taken == (144, 145)
+
+
+def stack(made: MadeUp) -> tuple[Zones, Node]:
+    """Four pages from 144 on, of which the first has a reference."""
+    zones, node = initialised(made, without((144, 4, 1), (148, 2, 1), (152, 3, 1)))
+    made.page(144, page_type=0xFFFFFFFF, next=0xDEAD000000000100, count=1)
+    return zones, node
+
+
+def test_a_stack_is_in_use_of_which_only_the_first_page_has_a_reference(made: MadeUp) -> None:
+    assert check(*stack(made)).taken == (144, 145, 146, 147)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "nr_lost"),
+    [
+        pytest.param(lambda m: m.page(144, count=2), 3, id="of-two-owners"),
+        pytest.param(lambda m: m.page(144, next=m.lru(144)), 4, id="it-was-never-freed"),
+        pytest.param(lambda m: m.page(146, count=1), 3, id="with-another-in-it"),
+        pytest.param(lambda m: m.link([m.cpu_list(0, 1), m.lru(147)]), 2, id="with-a-free-one"),
+    ],
+)
+def test_what_is_no_stack_is_lost(
+    made: MadeUp, spoil: Callable[[MadeUp], None], nr_lost: int
+) -> None:
+    zones, node = stack(made)
+    spoil(made)
+    with pytest.raises(VerificationFailed, match=f"{nr_lost} pages neither free nor in use"):
+        check(zones, node)
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,20 @@ static const struct fact {
 #include "facts.h"
 #include "buddy_facts.h"
 	/*
-	 * Only a guest has these: a zone that may be in use, and pages that a
-	 * CPU has taken off the lists to hand them out later.
+	 * Only a guest has these: a zone that may be in use, pages that a
+	 * CPU has taken off the lists to hand them out later, and those of
+	 * a thread's stack.
 	 */
 	{ "zone.lock", offsetof(struct zone, lock) },
 	{ "zone.per_cpu_pageset", offsetof(struct zone, per_cpu_pageset) },
 	{ "per_cpu_pages.lists", offsetof(struct per_cpu_pages, lists) },
 	{ "NR_PCP_LISTS", NR_PCP_LISTS },
+	{ "NR_LOWORDER_PCP_LISTS", NR_LOWORDER_PCP_LISTS },
+	{ "MIGRATE_PCPTYPES", MIGRATE_PCPTYPES },
+#ifdef CONFIG_TRANSPARENT_HUGEPAGE
+	{ "HPAGE_PMD_ORDER", HPAGE_PMD_ORDER },
+#endif
+	{ "THREAD_SIZE", THREAD_SIZE },
 };
 
 static int facts_show(struct seq_file *to, void *unused)

@@ -6,7 +6,7 @@
  *
  * A channel carries out one descriptor after the other. Each takes the time
  * that the experiment declares: its set-up, and its bytes at the channel's
- * bandwidth. The channel interrupts when all that it was given is done.
+ * bandwidth. The channel interrupts when all that was issued together is done.
  *
  * It has no thread. The CPU that waits takes the interrupts, as soon as it
  * looks at the clock or sleeps; how late it wakes up is the host's affair, and
@@ -29,7 +29,7 @@
 #include "migrate_kernel.h"
 
 #define NR_CHANNELS 16		/* as many as dcbm can use */
-#define NR_DESCRIPTORS 1024	/* of a channel; dcbm has half as many in flight */
+#define NR_DESCRIPTORS 1024	/* of a channel; dcbm has at most as many in flight */
 
 struct order {
 	struct dma_async_tx_descriptor tx;
@@ -37,6 +37,7 @@ struct order {
 	dma_addr_t dst;
 	dma_addr_t src;
 	size_t len;
+	unsigned long done_ns;		/* with all that was issued with it */
 };
 
 struct channel {
@@ -104,14 +105,13 @@ static unsigned long take_interrupts(void)
 		struct channel *channel = &model.channels[i];
 		struct order *order, *next;
 
-		if (list_empty(&channel->issued))
-			continue;
-		if (channel->done_ns > now_ns) {
-			next_ns = min(next_ns, channel->done_ns);
-			continue;
-		}
-		list_for_each_entry_safe(order, next, &channel->issued, node)
+		list_for_each_entry_safe(order, next, &channel->issued, node) {
+			if (order->done_ns > now_ns) {
+				next_ns = min(next_ns, order->done_ns);
+				break;
+			}
 			complete_order(channel, order);
+		}
 	}
 	return next_ns;
 }
@@ -145,6 +145,8 @@ static void issue_pending(struct dma_chan *chan)
 	channel->done_ns = max(channel->done_ns, host_now_ns());
 	list_for_each_entry(order, &channel->submitted, node)
 		channel->done_ns += time_of(order);
+	list_for_each_entry(order, &channel->submitted, node)
+		order->done_ns = channel->done_ns;
 	list_splice_tail_init(&channel->submitted, &channel->issued);
 }
 

@@ -89,6 +89,7 @@ struct descriptor {
 	dma_addr_t src;
 	size_t len;
 	size_t copied;
+	u64 due_ns;			/* by the model; 0: not the last issued */
 	/* These outlive the completion, for tx_status(). */
 	dma_cookie_t cookie;
 	enum dmaengine_tx_result result;
@@ -124,11 +125,6 @@ static struct engine *engine;
 static struct channel *to_channel(struct dma_chan *chan)
 {
 	return container_of(chan, struct channel, chan);
-}
-
-static struct descriptor *to_descriptor(struct dma_async_tx_descriptor *tx)
-{
-	return container_of(tx, struct descriptor, tx);
 }
 
 /* --- Carrying out --- */
@@ -269,9 +265,8 @@ static void work(struct kthread_work *kthread_work)
 	while ((descriptor = take(channel))) {
 		if (!READ_ONCE(channel->gone))
 			carry_out(channel, descriptor);
-		if (READ_ONCE(mb_per_s) && !is_stopped(channel, descriptor) &&
-		    list_empty(&channel->issued))
-			model_wait(READ_ONCE(channel->due_ns));
+		if (descriptor->due_ns && !is_stopped(channel, descriptor))
+			model_wait(descriptor->due_ns);
 		complete_descriptor(channel, descriptor);
 		cond_resched();
 	}
@@ -295,7 +290,8 @@ static void end_stalls(void)
 
 static dma_cookie_t submit(struct dma_async_tx_descriptor *tx)
 {
-	struct descriptor *descriptor = to_descriptor(tx);
+	struct descriptor *descriptor =
+		container_of(tx, struct descriptor, tx);
 	struct channel *channel = to_channel(tx->chan);
 	dma_cookie_t cookie;
 	unsigned long flags;
@@ -326,6 +322,9 @@ static void issue_pending(struct dma_chan *chan)
 	channel->due_ns = max(channel->due_ns, ktime_get_ns());
 	list_for_each_entry(descriptor, &channel->submitted, node)
 		channel->due_ns += model_time_ns(descriptor->len);
+	if (READ_ONCE(mb_per_s) && !list_empty(&channel->submitted))
+		list_last_entry(&channel->submitted, struct descriptor,
+				node)->due_ns = channel->due_ns;
 	list_splice_tail_init(&channel->submitted, &channel->issued);
 	if (!list_empty(&channel->issued))
 		kthread_queue_work(channel->worker, &channel->work);

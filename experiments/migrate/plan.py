@@ -89,9 +89,10 @@ class Case:
     after: what a kernel may answer, by the number of pages that it unmaps before it moves them;
     more than one where that makes a difference. deferrable: heads that a kernel may or may not
     leave to be split. heads: where each folio begins, in the order of the list, for plain copies
-    of them; None: they are not measured. copies: whether pages are copied at all. faults: what the
-    software engine does wrong, by parameter. watched: whether it is looked at that nothing is
-    copied before a flush of its entries, and folios may be split; its time says nothing then.
+    of them; None: they are not measured. copies: whether pages are copied at all. reads: whether
+    the clock stops only when all of it has been read in its new place. faults: what the software
+    engine does wrong, by parameter. watched: whether it is looked at that nothing is copied before
+    a flush of its entries, and folios may be split; its time says nothing then.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Case:
     pre_state: str = "warm"
     rounds: int = 1
     copies: bool = True
+    reads: bool = False
     flush: bool = False
     watched: bool = False
     folio_bytes: int = PAGE_BYTES
@@ -211,6 +213,7 @@ class _Writer:
             ),
             "heads": array(case.heads),
             "pre_state": case.pre_state,
+            "reads": case.reads,
             "flush": case.flush,
             "mode": facts[f"MIGRATE_{migration.mode.upper()}"],
             "reason": REASONS.index(migration.reason),
@@ -332,6 +335,7 @@ class Timed:
     channels: int = 0
     pre_state: str = "warm"
     copies: bool = True
+    reads: bool = False
     flush: bool = False
     model: EngineModel | None = None
 
@@ -364,6 +368,7 @@ def timed_plan(buffers: Sequence[Timed], build: Build, work: Path) -> Planned:
             pre_state=buffer.pre_state,
             rounds=buffer.rounds,
             copies=buffer.copies,
+            reads=buffer.reads,
             flush=buffer.flush,
             folio_bytes=PAGE_BYTES << buffer.kind.order,
             # What a CPU can copy is no limit of an engine that takes none.
@@ -400,7 +405,8 @@ def _timed(row: MigrateRow) -> Timed:
         channels=row.channels,
         model=row.model,
         pre_state=row.pre_state,
-        copies=row.measure == "move",
+        copies=row.measure != "metadata",
+        reads=row.measure == "move-and-read",
         flush=row.tlb_flush == "measured",
     )
 

@@ -19,6 +19,9 @@ FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10) if order != 1)
 
 MAX_BUFFER_BYTES = 64 << 30
 
+VERBS = {"move": "move", "move-and-read": "move and read", "metadata": "unmap and remap"}
+"""What a row's title says of what it measures."""
+
 
 class MigrateRow(EngineRow):
     """migrate_pages() of one buffer of anonymous folios, all of one size.
@@ -26,9 +29,10 @@ class MigrateRow(EngineRow):
     channels: that copy at once; 0 is the kernel's own copy, folio by folio, whatever the variant.
     engine: what has the channels in a variant with more than one kind of them; `published` always
     copies by dma. mapped: by single entries or by a PMD. mappings: address spaces that map every
-    folio. measure: metadata copies nothing, so that the time is of all the rest. tlb_flush:
-    measured stands for a flush of other CPUs as long as one takes here; none leaves it out.
-    mode: MIGRATE_SYNC is what move_pages(2) asks for. pre_state: as in the fork experiment.
+    folio. measure: move-and-read is as if whoever migrates reads all of it as soon as it is there;
+    metadata copies nothing, so that the time is of all the rest. tlb_flush: measured stands for a
+    flush of other CPUs as long as one takes here; none leaves it out. mode: MIGRATE_SYNC is what
+    move_pages(2) asks for. pre_state: as in the fork experiment.
     """
 
     folio_bytes: Size
@@ -39,7 +43,7 @@ class MigrateRow(EngineRow):
         default_factory=lambda fields: "pmd" if fields.get("folio_bytes") == PMD_BYTES else "ptes"
     )
     mappings: int = Field(default=1, ge=1, le=2)
-    measure: Literal["move", "metadata"] = "move"
+    measure: Literal["move", "move-and-read", "metadata"] = "move"
     tlb_flush: Literal["none", "measured"] = "none"
     mode: Literal["sync", "async"] = "sync"
     pre_state: Literal["warm", "cold"] = "warm"
@@ -160,7 +164,7 @@ class MigrateRow(EngineRow):
         }
 
     def title(self) -> str:
-        what = "unmap and remap" if self.measure == "metadata" else "move"
+        what = VERBS[self.measure]
         words = [
             f"{what} {format_size(self.buffer_bytes)}",
             f"folios of {format_size(self.folio_bytes)}",

@@ -232,6 +232,7 @@ def wrong(series: Iterable[str], name: str, says: str, *, quick: bool = False):
 
 
 OFFLOAD = ("migrate-offload",)
+ALL_OF_IT = (*OFFLOAD, "migrate-beyond", "rmap-exclusive", "migrate-faster")
 
 
 @pytest.mark.parametrize(
@@ -241,6 +242,7 @@ OFFLOAD = ("migrate-offload",)
         wrong((), "migrate-half-a-folio", "byte of a target's frame"),
         wrong((), "migrate-reference-left", "folios freed|descriptor"),
         wrong(OFFLOAD, "migrate-marked-not-copied", "byte of a target's frame"),
+        wrong(ALL_OF_IT, "migrate-stream-first-page", "byte of a target's frame"),
     ],
 )
 def test_a_wrong_kernel_is_found_out(
@@ -250,6 +252,21 @@ def test_a_wrong_kernel_is_found_out(
     rows = [row(size, channels=channels) for size in (4 << 10, 64 << 10) for channels in (0, 1)]
     with pytest.raises(VerificationFailed, match=says):
         check_rows(rig, rows)
+
+
+@BUILDS
+def test_what_cannot_be_read_is_not_taken_for_copied_past_the_caches(
+    wrong_migrate: Callable[..., object],
+) -> None:
+    rig = wrong_migrate("migrate-stream-unreadable", ALL_OF_IT)
+    check_rows(rig, [row(size) for size in (4 << 10, 64 << 10, PMD_BYTES)])
+    poisoned = [
+        case(rig, name, migration)
+        for name, migration in correctness_migrations().items()
+        if name.startswith("huge-poison")
+    ]
+    with pytest.raises(VerificationFailed, match="poison"):
+        launch(rig, poisoned)
 
 
 # --- Much of it ------------------------------------------------------------------------------

@@ -171,27 +171,47 @@ unsigned long copy_mc_enhanced_fast_string(void *to, const void *from,
 					   unsigned int bytes);
 
 /*
- * What the kernel's does on a CPU without need for a careful copy, and three
- * things more: pages that the experiment calls poisoned fail, with half of
+ * For all copies: pages that the experiment calls poisoned fail, with half of
  * them copied; and where only the rest is to be measured, nothing is copied.
+ * Returns whether that is all, and then how many bytes are left.
  */
-unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
+static bool copied(void *to, const void *from, unsigned int bytes, unsigned long *left)
 {
 	const struct migrate_request *request = state.request;
 
 	migrate_check_flushed(virt_to_page(from));
+	*left = 0;
 	if (request->no_copy)
-		return 0;
-	if (request->nr_poisoned &&
-	    migrate_among((__pa(from) >> PAGE_SHIFT) - MIGRATE_SRC_PFN,
-			  request->poisoned, request->nr_poisoned)) {
-		memcpy(to, from, bytes / 2);
-		return bytes - bytes / 2;
-	}
+		return true;
+	if (!request->nr_poisoned ||
+	    !migrate_among((__pa(from) >> PAGE_SHIFT) - MIGRATE_SRC_PFN, request->poisoned,
+			   request->nr_poisoned))
+		return false;
+	memcpy(to, from, bytes / 2);
+	*left = bytes - bytes / 2;
+	return true;
+}
+
+/* What the kernel's does on a CPU without need for a careful copy. */
+unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
+{
+	unsigned long left;
+
+	if (copied(to, from, bytes, &left))
+		return left;
 	if (static_cpu_has(X86_FEATURE_ERMS))
 		return copy_mc_enhanced_fast_string(to, from, bytes);
 	memcpy(to, from, bytes);
 	return 0;
+}
+
+unsigned long __wrap___copy_mc_page_streaming(void *to, const void *from)
+{
+	unsigned long left;
+
+	if (copied(to, from, PAGE_SIZE, &left))
+		return left;
+	return __real___copy_mc_page_streaming(to, from);
 }
 
 void memory_failure_queue(unsigned long pfn, int flags)

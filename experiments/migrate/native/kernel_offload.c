@@ -168,11 +168,9 @@ void migrate_choose(const struct migrate_request *request)
 		migrate_choose_device(request);
 	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(no_faults))
 		switch_off();
-	/* A copy past the caches does not ask custom.c what cannot be read. */
+	/* Its copy past the caches does not ask kernel_custom.c what cannot be read. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		set("swdma.streaming", !request->nr_poisoned);
-	if (host_param("mtcopy.streaming"))
-		set("mtcopy.streaming", !request->nr_poisoned);
 	if (wanted != engine)
 		switch_on(wanted, request);
 	/* Not in what a channel copies for a trial. */

@@ -48,4 +48,11 @@ int mtcopy_init(void);
 /* Whether @number is one of @nr ascending ones. */
 bool migrate_among(unsigned long number, const unsigned long *numbers, unsigned long nr);
 
+/*
+ * A series' own, where there is one: linked with --wrap, so that a copy asks
+ * kernel_custom.c, too.
+ */
+unsigned long __real___copy_mc_page_streaming(void *to, const void *from);
+unsigned long __wrap___copy_mc_page_streaming(void *to, const void *from);
+
 #endif

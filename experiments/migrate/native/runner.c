@@ -168,6 +168,13 @@ static unsigned int nr_copying(enum migrate_engine engine, unsigned int nr)
 	return nr < launch.nr_cpus ? nr : launch.nr_cpus;
 }
 
+/* As who waited for it would, on the CPU that has migrated it. */
+static void read_targets(const struct row *row)
+{
+	if (row->reads)
+		cache_touch(memory_contents(MIGRATE_DST_PFN), row->request.nr_pages * PAGE_BYTES);
+}
+
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
 	const struct row *row = rounds->context;
@@ -188,6 +195,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 
 	span = span_begin();
 	ops->run();
+	read_targets(row);
 	span = launch_stop_clock(slot->variant, span);
 
 	nr_threads = pool_nr_participants();
@@ -216,6 +224,7 @@ static bool sample_copy(struct rounds *rounds, const struct slot *slot)
 	pool_use(slot->nr_threads);
 	span = span_begin();
 	copy_folios(&job, slot->nr_threads);
+	read_targets(row);
 	span = span_end(span);
 	pool_use(0);
 	return rounds_print_sample(rounds, slot, slot->nr_threads, span, true);

@@ -31,6 +31,9 @@ FORBIDDEN_BASE = 0x60000000
 FORBIDDEN_BYTES = 4096
 """Room for each, so that a member or element of a variable that is not there faults too."""
 
+WRAP = "__wrap_"
+"""Begins the name of what glue.c has called in the place of a kernel's function, see ld(1)."""
+
 COMPILER_FLAGS = (
     *("-std=gnu11", "-O2", "-g", "-fno-pie", "-pthread", "-Wall", "-Wextra", "-Wshadow"),
     # A fill is a loop of a few stores: on some CPUs its place in a line is worth a quarter.
@@ -76,9 +79,13 @@ def _tool(argv: Sequence[str], cwd: Path) -> str:
 def _relocatable(
     objects: Sequence[Path], out: Path, *, pad_bytes: int, addresses: Mapping[str, int]
 ) -> None:
+    """Link objects into one; __wrap_NAME of one of them is called in the place of NAME."""
     arguments = out.with_suffix(".args")
+    defined = _tool(["nm", "-g", "--defined-only", *map(str, objects)], out.parent)
+    wrapped = [n.removeprefix(WRAP) for n in _names(defined) if n.startswith(WRAP)]
     arguments.write_text(
-        "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
+        "".join(f"--wrap={name}\n" for name in wrapped)
+        + "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
     )
     _tool(
         ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", f"--defsym=ream_pad={pad_bytes}"]

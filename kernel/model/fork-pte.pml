@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What fork() and unmap change by plain loads and stores, for spin to try every
- * order of events. The code is series/fork, patches 1, 4, 5 and 7. There are
+ * order of events. The code is series/fork, patches 1, 4, 5, 7 and 11. There are
  * three models, and one is checked at a time:
  *
  *	-DENTRY		a page table entry, ptep_set_wrprotect()
@@ -27,6 +27,7 @@
  *		-DREUSE_SHARED	 it is set although others map the page, too
  *		-DPUT_FIRST	 the reference is put before the mapping goes
  *		-DNO_LOCK	 rmap unmaps without the page table lock
+ *		-DLOOK_ONCE	 who drops both counts at once does not look again
  *
  * What is taken for granted:
  *   - A store of one byte, or of an aligned word, is one step. So is a locked
@@ -404,9 +405,29 @@ inline fork(i)
 	fi
 }
 
+/* zap_shared_folio(), at exit: the cmpxchg fails if either count has changed. */
+inline unmap_at_once(i)
+{
+	entry[i] = NONE;
+	if
+#ifdef LOOK_ONCE
+	:: mapcount >= 1 ->
+	   count = mapcount - 1;
+	   mapcount = count;
+	   nr_refs--
+#else
+	:: atomic { mapcount >= 1 -> mapcount--; nr_refs-- }
+#endif
+	:: else ->
+	   remove_rmap();
+	   nr_refs--
+	fi
+}
+
 inline unmap(i)
 {
 	if
+	:: entry[i] == MAPPED -> unmap_at_once(i)
 	:: entry[i] == MAPPED ->
 #ifdef PUT_FIRST
 	   nr_refs--;

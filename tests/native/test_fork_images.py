@@ -295,6 +295,7 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
             marks=BUILDS,
         ),
         ("fork-mapcount-unasked", "anon-order-4", r"second-child: .*: page->\S+ of descriptor 0 "),
+        ("fork-last-mapping-dropped", "anon-order-0", "never-forked-exit: .*: folios freed"),
     ],
 )
 def test_what_timed_rows_cannot_tell_is_found_where_the_edge_is(

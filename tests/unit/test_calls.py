@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Calls that leave no trace in memory are counted case by case, against the tree of a series."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 
 from ream.errors import WrongVariant
 from ream.stage.calls import Calls
 from ream.stage.native import Round
 
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
-def a_round(row: str, **calls: int) -> Round:
+
+def a_round(row: str, freed: Mapping[str, int] = NOTHING, **calls: int) -> Round:
     """What a runner says after a row: all calls of this launch so far."""
+    by_name = {"__cond_resched": calls, "free_pages_and_swap_cache": freed}
     return Round(
         row,
         tuple(
-            {"variant": variant, "name": "__cond_resched", "honesty": "stubbed", "calls": nr}
-            for variant, nr in calls.items()
+            {"variant": variant, "name": name, "honesty": "stubbed", "calls": nr}
+            for name, of in by_name.items()
+            for variant, nr in of.items()
         ),
         1.0,
     )
@@ -39,6 +46,15 @@ def test_one_call_less_in_one_case_is_wrong_however_many_there_are_in_others() -
 def test_a_series_that_makes_none_at_all_is_wrong() -> None:
     with pytest.raises(WrongVariant, match="is called 0 times, by base 2 times"):
         heard(a_round("only", base=2)).check()
+
+
+def test_who_frees_in_fewer_calls_owes_two_less_for_each_and_no_more() -> None:
+    freed = {"base": 3, "mine": 1}
+    heard(a_round("row", freed, base=6, mine=2)).check()
+    with pytest.raises(WrongVariant, match="is called 1 times, by base 6 times"):
+        heard(a_round("row", freed, base=6, mine=1)).check()
+    with pytest.raises(WrongVariant, match="is called 5 times, by base 6 times"):
+        heard(a_round("row", {"base": 1, "mine": 3}, base=6, mine=5)).check()
 
 
 def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None:

@@ -97,6 +97,7 @@ void free_pages_and_swap_cache(struct encoded_page **pages, int nr)
 {
 	int i;
 
+	HOST_STUB("custom");
 	for (i = 0; i < nr; i++) {
 		struct folio *folio = page_folio(encoded_page_ptr(pages[i]));
 		int refs = 1;

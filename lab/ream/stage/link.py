@@ -55,6 +55,8 @@ class Kernel:
     linked: tuple[Path, ...]
     """The same; copies, where a static function was made global."""
     undefined: tuple[str, ...]
+    wrapped: tuple[str, ...]
+    """Functions in whose place one of the objects has another."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,15 @@ def _tool(argv: Sequence[str], cwd: Path) -> str:
 
 
 def _relocatable(
-    objects: Sequence[Path], out: Path, *, pad_bytes: int, addresses: Mapping[str, int]
+    objects: Sequence[Path],
+    out: Path,
+    *,
+    wrapped: Sequence[str],
+    pad_bytes: int,
+    addresses: Mapping[str, int],
 ) -> None:
-    """Link objects into one; __wrap_NAME of one of them is called in the place of NAME."""
+    """Link objects into one; __wrap_NAME is called in the place of each wrapped NAME."""
     arguments = out.with_suffix(".args")
-    defined = _tool(["nm", "-g", "--defined-only", *map(str, objects)], out.parent)
-    wrapped = [n.removeprefix(WRAP) for n in _names(defined) if n.startswith(WRAP)]
     arguments.write_text(
         "".join(f"--wrap={name}\n" for name in wrapped)
         + "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
@@ -115,11 +120,13 @@ def examine_kernel(
     """
     linked = tuple(_expose(name, path, exposed.get(path, ()), work) for path in objects)
     probe = work / f"{name}.probe.o"
-    _relocatable(linked, probe, pad_bytes=0, addresses={})
+    defined = _names(_tool(["nm", "-g", "--defined-only", *map(str, linked)], work))
+    wrapped = tuple(n.removeprefix(WRAP) for n in defined if n.startswith(WRAP))
+    _relocatable(linked, probe, wrapped=wrapped, pad_bytes=0, addresses={})
     undefined = tuple(n for n in _names(_tool(["nm", "-u", str(probe)], work)) if n)
     _check_alternatives(name, probe, work)
     undefined = tuple(n for n in undefined if n not in HOST_FUNCTIONS)
-    return Kernel(name, tuple(objects), linked, undefined)
+    return Kernel(name, tuple(objects), linked, undefined, wrapped)
 
 
 def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Path:
@@ -188,7 +195,9 @@ def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, first_address: int) -
         symbol: first_address + index * FORBIDDEN_BYTES
         for index, symbol in enumerate(kernel.undefined)
     }
-    _relocatable(kernel.linked, out, pad_bytes=pad_bytes, addresses=addresses)
+    _relocatable(
+        kernel.linked, out, wrapped=kernel.wrapped, pad_bytes=pad_bytes, addresses=addresses
+    )
     # Local symbols of several copies do not clash, and no libc function meets the kernel's.
     _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(out)], out.parent)
     exported = _names(_tool(["nm", "-g", "--defined-only", str(out)], out.parent))

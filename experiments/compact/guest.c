@@ -18,6 +18,7 @@
  *   node=N cpu=N    whose memory, and who allocates; 1 and 0, if not given
  *   ballast=0       free huge pages are not taken away before
  *   hole=N          one page of N is a hole; 2, if not given
+ *   few_used=1      the other way round: all but every Nth are
  *   scattered=1     any of them, not the last; fragment.c tells the difference
  *   held=N          so many large folios are in the way, that can neither be
  *                   moved nor split
@@ -372,18 +373,25 @@ static bool run_compact(void)
 	const char *held = word("held"), *model = word("model");
 	bool poke = word("poke");
 	const char *node = word("node"), *cpu = word("cpu");
-	bool scattered = word("scattered");
+	bool few_used = word("few_used"), scattered = word("scattered");
 	const struct mode *mode = mode_named(needed_word("mode"));
 	struct sample sample = { .asked = mode->law ? 0 : number_word("huge") };
 	char bytes[NUMBER_BYTES], seed[NUMBER_BYTES], text[TEXT_BYTES];
-	const char *const argv[] = {
+	const char *argv[] = {
 		FRAGMENT, "--bytes", bytes, "--seed", seed, "--node",
 		node = node ? node : "1", "--hole-every", hole ? hole : "2",
 		"--oom-score", "-1000",
-		scattered ? "--scattered" : NULL, NULL
+		NULL, NULL, NULL
 	};
+	const char **more = argv;
 	int status;
 
+	while (*more)
+		more++;
+	if (few_used)
+		*more++ = "--few-used";
+	if (scattered)
+		*more++ = "--scattered";
 	cpu = cpu ? cpu : "0";
 	snprintf(bytes, sizeof(bytes), "%lu", number_word("size"));
 	snprintf(seed, sizeof(seed), "%lu", number_word("seed"));

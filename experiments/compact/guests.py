@@ -30,7 +30,7 @@ from .boot import (
     run_compact_boot,
 )
 from .columns import known, unknown
-from .rows import IDEAL_PAGES, CompactRow
+from .rows import HOLE_EVERY, CompactRow
 
 PROVIDER = "dcbm"
 """What copies by DMA; a module of kernels with the published series."""
@@ -84,8 +84,15 @@ def plan_of(
         channels=row.channels if offloads else 0,
         model=row.model if offloads and not icount else None,
         seed=seed,
-        words=("scattered=1",) if row.holes == "scattered" else (),
+        words=tuple(_holes(row)),
     )
+
+
+def _holes(row: CompactRow) -> Iterator[str]:
+    if row.holes == "scattered":
+        yield "scattered=1"
+    if row.used_every != HOLE_EVERY:
+        yield from (f"hole={row.used_every}", "few_used=1")
 
 
 def seed_of(launch: Launch) -> int:
@@ -219,7 +226,7 @@ class CompactGuests(Guests[CompactRow]):
                 yield NOT_COUNTED
             yield (
                 "instructions are the whole guest's, of its one CPU: page copies are among them,"
-                f" whoever copies; with the best of luck {row.nr_huge * IDEAL_PAGES:,} pages are"
+                f" whoever copies; with the best of luck {row.nr_huge * row.ideal_pages:,} pages are"
                 " moved"
             )
 

@@ -28,8 +28,8 @@ HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 HOLE_EVERY = 2
 """Of the pages of each block, every second is given back: as the published workload does."""
 
-IDEAL_PAGES = (HUGE_BYTES // PAGE_BYTES) // HOLE_EVERY
-"""Pages that have to move for one huge page where half of each block is free."""
+MAX_USED_EVERY = 64
+"""Fewer pages in use than one of so many leave huge pages free."""
 
 LIVE_SPARE = 2
 """Times the memory that would do if nobody else had a page of any block."""
@@ -48,7 +48,10 @@ Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma"]
 """As the published table has them. busy: a loop that only counts has the same CPU."""
 
 _OF_STAGE: dict[str, tuple[str, ...]] = {
-    "vm": ("nr_huge", "node_bytes", "buffer_bytes", "holes", "channels", "two_cpus"),
+    "vm": (
+        *("nr_huge", "node_bytes", "buffer_bytes", "holes", "used_every"),
+        *("channels", "two_cpus"),
+    ),
     "live": ("nr_huge", "buffer_bytes", "reserve_bytes"),
     "native": ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush"),
 }
@@ -74,7 +77,8 @@ class CompactRow(EngineRow):
     buffer_bytes: memory with holes; in a guest 0, nearly all that is free in the node; natively
     the pages that are moved, without the holes. holes: even, every second page; scattered, one of
     each two, drawn: even ones may all lie in frames of one parity, and a scanner that looks at
-    every 32nd frame sees all of them or none. reserve_bytes: memory of a live machine that
+    every 32nd frame sees all of them or none. used_every: of how many pages one is in use, and the
+    others are holes. reserve_bytes: memory of a live machine that
     stays free; None leaves the choice to the stage. channels: of the DMA engine, which `published`
     and `ream` have; `before` copies by itself. One, unless given: compaction moves 32 pages at a
     time, and what is so small gains nothing by being shared out. batch_pages: of one
@@ -105,6 +109,7 @@ class CompactRow(EngineRow):
         le=MAX_BATCH_PAGES,
     )
     holes: Literal["scattered", "even"] = "scattered"
+    used_every: int = Field(default=HOLE_EVERY, ge=HOLE_EVERY, le=MAX_USED_EVERY)
     measure: Literal["move", "metadata"] = "move"
     tlb_flush: Literal["none", "measured"] = "none"
     two_cpus: bool = False
@@ -148,10 +153,12 @@ class CompactRow(EngineRow):
         if self.stage == "vm" and self.buffer_bytes >= self.node_bytes:
             raise ValueError("buffer_bytes must be less than node_bytes")
         memory = self.buffer_bytes or self.node_bytes
-        if (needed := self.nr_huge * HUGE_BYTES * HOLE_EVERY) > memory:
+        used = -(-self.nr_huge * HUGE_BYTES // (self.used_every - 1))
+        if (needed := self.nr_huge * HUGE_BYTES + used) > memory:
             raise ValueError(
                 f"{self.nr_huge} huge page{' needs' if self.nr_huge == 1 else 's need'}"
-                f" {format_size(needed)} of which half is free, there are {format_size(memory)}"
+                f" {format_size(needed)} of which {self._free()} is free, there are"
+                f" {format_size(memory)}"
             )
         return self
 
@@ -169,6 +176,15 @@ class CompactRow(EngineRow):
     def uses_dma(self) -> bool:
         """Whether kernels that can copy by DMA."""
         return self.mode.endswith("dma")
+
+    @property
+    def ideal_pages(self) -> int:
+        """Pages that have to move for one huge page, wherever it is made."""
+        return (HUGE_BYTES // PAGE_BYTES) // self.used_every
+
+    def _free(self) -> str:
+        every = self.used_every
+        return "half" if every == HOLE_EVERY else f"{every - 1} of {every}"
 
     @property
     def order(self) -> int:
@@ -234,6 +250,7 @@ class CompactRow(EngineRow):
             "buffer_bytes": self.buffer_bytes or None,
             "reserve_bytes": self.reserve_bytes,
             "holes": self.holes if vm else None,
+            **({"used_every": self.used_every} if self.used_every != HOLE_EVERY else {}),
             "channels": self.channels,
             "batch_pages": self.batch_pages,
             "measure": self.measure if native else None,
@@ -261,6 +278,8 @@ class CompactRow(EngineRow):
         where = "a node" if self.stage == "vm" else "memory"
         huge = counted(self.nr_huge, "huge page")
         said = f"{huge} out of {where} of {format_size(memory)} full of holes"
+        if self.used_every != HOLE_EVERY:
+            return f"{said}, {self._free()} pages free"
         return said + (", every second page" if self.stage == "vm" and self.holes == "even" else "")
 
     def _who_copies(self) -> str:

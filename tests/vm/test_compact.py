@@ -174,18 +174,28 @@ def test_two_boots_count_the_same(boot: Boot) -> None:
 # --- The law ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hole", [2, 4])
+@pytest.mark.parametrize(
+    ("words", "free"),
+    [(("hole=2",), 1 / 2), (("hole=4",), 1 / 4), (("hole=4", "few_used=1"), 3 / 4)],
+)
 @pytest.mark.parametrize("series", VARIANTS, ids="+".join)
 def test_a_whole_pass_moves_what_lies_below_the_point_where_scanners_meet(
-    series: tuple[str, ...], hole: int, boot: Boot
+    series: tuple[str, ...], words: tuple[str, ...], free: float, boot: Boot
 ) -> None:
-    """Every hole-th page of a zone of Z pages is free. Pages below some point x fill the holes
-    above it, so that x (1 - 1/hole) = (Z - x) / hole, and x = Z / hole: of R pages in use,
-    R / hole are moved."""
-    said = boot(*series, plan=plan("law", nr_huge=0, words=(f"hole={hole}",)))
-    assert said.counters["pgmigrate_success"] == pytest.approx(said.resident_pages / hole, rel=0.03)
+    """A share of the pages of a zone of Z pages is free. Pages in use below some point x fill the
+    free ones above it, so that x (1 - free) = (Z - x) free, and x = Z free: of R pages in use,
+    R free are moved."""
+    said = boot(*series, plan=plan("law", nr_huge=0, words=words))
+    assert said.counters["pgmigrate_success"] == pytest.approx(said.resident_pages * free, rel=0.03)
     assert said.allocated == said.asked == said.counters["compact_stall"] == 0
     assert said.time_ns > 0
+
+
+def test_a_huge_page_of_memory_that_is_used_to_a_quarter_moves_a_quarter(boot: Boot) -> None:
+    asked = plan("baseline", words=("hole=4", "few_used=1", "scattered=1"))
+    assert boot(*REAM, plan=asked).counters["pgmigrate_success"] == pytest.approx(
+        asked.nr_huge * 512 / 4, rel=0.03
+    )
 
 
 # --- What must not be -------------------------------------------------------------------

@@ -260,6 +260,14 @@ def test_scattered_holes_are_as_many(every: str, programs: Path) -> None:
     assert lines[1]["verify"]["wrong_words"] == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--scattered",)])
+def test_of_few_used_pages_one_of_so_many_stays(options: tuple[str, ...], programs: Path) -> None:
+    said = ("--bytes", str(2 << 20), "--hole-every", "5", "--few-used", *options)
+    _, lines, _ = fragment(programs, *said, words="verify\npoke\nverify")
+    assert lines[0]["ready"]["resident_pages"] == 512 // 5
+    assert [line["verify"]["wrong_words"] for line in lines if "verify" in line] == [0, 1]
+
+
 def test_fragment_sees_a_word_that_is_changed(programs: Path) -> None:
     code, lines, errors = fragment(programs, "--bytes", str(2 << 20), words="poke\nverify\n")
     assert code == 5

@@ -4,14 +4,15 @@
  * is free in it, and many can be made by moving pages. Compiled with counters.c,
  * holes.c, nodes.c and program.c, statically.
  *
- *   fragment --bytes N [--node N] [--seed N] [--hole-every N] [--scattered]
- *            [--oom-score N]
+ *   fragment --bytes N [--node N] [--seed N] [--hole-every N] [--few-used]
+ *            [--scattered] [--oom-score N]
  *
  *   --bytes N        of the buffer, touched whole, a multiple of 2 MiB; 0:
  *                    nearly all that is free in the node
  *   --node N         where it lies; without it, anywhere
  *   --seed N         of the contents, and of where holes are: 1
  *   --hole-every N   every Nth page is given back: 2
+ *   --few-used       the other way round: all but every Nth page are
  *   --scattered      not the Nth, but any one of each N. Else all holes may come
  *                    to lie in frames of one parity, whichever it is, and a
  *                    scanner that looks at every 32nd frame sees all or none
@@ -65,6 +66,7 @@ struct options {
 	unsigned int node;
 	uint64_t seed;
 	unsigned long hole_every;
+	bool few_used;
 	bool scattered;
 	long oom_score;
 };
@@ -113,6 +115,7 @@ static void make(struct holes *holes, const struct options *options)
 		.at = holes_map(nr_bytes),
 		.nr_pages = nr_bytes / PAGE_BYTES,
 		.hole_every = options->hole_every,
+		.few_used = options->few_used,
 		.scattered = options->scattered,
 		.seed = options->seed,
 	};
@@ -160,6 +163,7 @@ static void parse_option(void *context, const char *option, char *value)
 static void parse_options(struct options *options, char **argv)
 {
 	const struct flag flags[] = {
+		{ "--few-used", &options->few_used },
 		{ "--scattered", &options->scattered },
 		{ }
 	};
@@ -224,7 +228,8 @@ static void change_word(const struct holes *holes)
 {
 	size_t page = holes->nr_pages - 1;
 
-	page -= holes_is_hole(holes, page);
+	while (holes_is_hole(holes, page))
+		page--;
 	holes->at[page * PAGE_WORDS + PAGE_WORDS / 2]++;
 	puts("{\"poke\":{\"words\":1}}");
 	fflush(stdout);

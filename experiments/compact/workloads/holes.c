@@ -25,15 +25,17 @@ bool holes_is_hole(const struct holes *holes, size_t page)
 	size_t which = holes->hole_every - 1;
 
 	if (group == holes->nr_pages / holes->hole_every)
-		return false;	/* the rest, which is no group */
+		return holes->few_used;	/* the rest, which is no group */
 	if (holes->scattered)
 		which = mixed(mixed(holes->seed) + group) % holes->hole_every;
-	return page % holes->hole_every == which;
+	return (page % holes->hole_every == which) != holes->few_used;
 }
 
 size_t holes_nr_resident(const struct holes *holes)
 {
-	return holes->nr_pages - holes->nr_pages / holes->hole_every;
+	size_t nr_groups = holes->nr_pages / holes->hole_every;
+
+	return holes->few_used ? nr_groups : holes->nr_pages - nr_groups;
 }
 
 static uint64_t first_word(const struct holes *holes, size_t page)

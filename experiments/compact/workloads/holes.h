@@ -16,6 +16,7 @@ struct holes {
 	uint64_t *at;		/* begins with a block */
 	size_t nr_pages;	/* with the holes; whole blocks */
 	unsigned long hole_every;	/* of how many pages one is a hole */
+	bool few_used;		/* the other way round: one of so many is none */
 	bool scattered;		/* any of them, by the seed; else the last */
 	uint64_t seed;		/* of what the others hold */
 };

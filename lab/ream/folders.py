@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where experiments are: a folder each, found by listing. A shell waits for this."""
+"""Where experiments and bases are, found by listing. A shell waits for this."""
 
 import re
 from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.nearest import hint
-from ream.paths import EXPERIMENTS
+from ream.paths import EXPERIMENTS, KERNEL_BASE
 
 EXPERIMENT = "experiment.toml"
 TABLES = "published.toml"
@@ -53,6 +53,17 @@ def given_file(words: str | None) -> Path:
         if path.suffix == ".toml":
             return path
     return file_of(words)
+
+
+def base_names() -> list[str]:
+    """Versions of the kernels that kernel/base has a file of, the newest first."""
+    found = (file.stem for file in KERNEL_BASE.glob("*.toml"))
+    return sorted(found, key=version_numbers, reverse=True)
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """By which versions of the kernel are compared."""
+    return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def table_files() -> list[Path]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = CHECKOUT / "experiments"
+KERNEL_BASE = CHECKOUT / "kernel" / "base"
 KERNEL_CONFIG = CHECKOUT / "kernel" / "config"
 SERIES = CHECKOUT / "kernel" / "series"
 KERNEL_MODULES = CHECKOUT / "kernel" / "modules"

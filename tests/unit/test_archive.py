@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import CannotRunHere
-from ream.kernel.archive import Offer, candidate, download, size
+from ream.kernel import archive
+from ream.kernel.archive import Offer, candidate, download, mirror_of, size
+from ream.kernel.base import Base
 
 POLICY = """\
 linux-source-6.12:
@@ -19,6 +21,12 @@ linux-source-6.12:
      6.12.115-2~deb12u1 500
 """
 
+TARGETS = """\
+http://elsewhere/apt/ tools Tools
+http://archive/debian-security/ bookworm-security Debian
+http://archive/debian/ bookworm-updates Debian
+http://archive/debian/ bookworm Debian
+"""
 # An apt whose archive is three files: offer, updated-offer, and what a download leaves.
 APT_CACHE = r"""
 offer=$HERE/offer
@@ -32,6 +40,7 @@ APT_GET = r"""
 echo "$*" >>"$HERE/calls"
 last=; for last; do :; done
 case "$*" in
+*indextargets*) cat "$HERE/targets" ;;
 *update) [ -e "$HERE/updated-offer" ] || { echo "E: Failed to fetch lists" >&2; exit 100; } ;;
 *download*)
 	version=${last#*=}
@@ -40,6 +49,9 @@ case "$*" in
 	echo deb >"linux-source-6.12_${version}_all.deb" ;;
 esac
 """
+
+
+BASE = Base("6.12", "linux-source-6.12")
 
 
 class Apt:
@@ -65,12 +77,14 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.setenv("HERE", str(tmp_path))
+    (tmp_path / "targets").write_text(TARGETS)
     return Apt(tmp_path)
 
 
-def fetch(into: Path, have: str | None = None) -> tuple[Offer, Path | None]:
+def fetch(into: Path, have: str | None = None, base: Base = BASE) -> tuple[Offer, Path | None]:
     (into / "room").mkdir()
-    return download("linux-source-6.12", into=into / "room", have=have, step=lambda _: None)
+    have = f"linux-source-6.12 {have}" if have else None
+    return download(base, into=into / "room", have=have, step=lambda _: None)
 
 
 def test_the_candidate_is_read_from_apts_policy() -> None:
@@ -142,3 +156,43 @@ def test_a_machine_without_apt_is_told_to_give_a_tree(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(CannotRunHere, match="no apt-get here.*--tree PATH"):
         fetch(tmp_path)
+
+
+# --- Other suites than the machine's ---------------------------------------------------
+
+NEWER = Base("7.3", "linux-source-6.12", ("later-backports", "unstable"))
+
+
+def test_suites_of_a_base_are_asked_of_the_machines_own_mirror(
+    apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "keys.gpg").touch()
+    monkeypatch.setattr(archive, "KEYRING", tmp_path / "keys.gpg")
+    apt.offers(known="6.12.115-1", after_update="6.12.117-1", downloadable="6.12.117-1")
+    offer, package = fetch(tmp_path, base=NEWER)
+    assert (offer.version, package is not None) == ("6.12.117-1", True)
+    assert (tmp_path / "room" / "apt" / "sources.list").read_text() == (
+        f"deb [signed-by={tmp_path}/keys.gpg] http://archive/debian/ later-backports main\n"
+        f"deb [signed-by={tmp_path}/keys.gpg] http://archive/debian/ unstable main\n"
+    )
+    asked = [line for line in (apt.here / "calls").read_text().splitlines() if "update" in line]
+    assert len(asked) == 1
+    assert f"Dir::Etc::SourceList={tmp_path}/room/apt/sources.list" in asked[0]
+    assert "Dir::Etc::SourceParts=/dev/null" in asked[0]
+
+
+def test_a_machine_without_the_keys_of_other_suites_is_told_so(
+    apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apt.offers(known=None, after_update="6.12.117-1", downloadable="6.12.117-1")
+    monkeypatch.setattr(archive, "KEYRING", tmp_path / "none.gpg")
+    with pytest.raises(CannotRunHere, match="in later-backports, unstable of .* no keys of it; gi"):
+        fetch(tmp_path, base=NEWER)
+
+
+def test_a_mirror_is_one_of_a_plain_release_of_debian() -> None:
+    assert mirror_of(TARGETS) == "http://archive/debian/"
+    assert mirror_of("http://archive/debian/ bookworm \n") == "http://archive/debian/"
+    assert mirror_of("http://archive/debian-security/ bookworm-security Debian\n") is None
+    assert mirror_of("http://archive/ubuntu/ noble Ubuntu\n") is None
+    assert mirror_of("") is None

@@ -10,7 +10,6 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import named
-from ream.kernel import source
 from ream.kernel.cache import appearing
 from ream.kernel.series import Patch, Series, load_series
 from ream.kernel.source import LATEST, fetch_tree
@@ -59,7 +58,8 @@ def commit(tree: Path) -> str:
 def as_from_the_archive(kernel: Path, cache: Path) -> None:
     (cache / "tree").mkdir(parents=True)
     with appearing(
-        cache / "tree" / "ab12", lambda: {"label": "linux-source 6.12.1", "origin": source.PACKAGE}
+        cache / "tree" / "ab12",
+        lambda: {"label": "linux-source 6.12.1", "origin": "linux-source-6.12"},
     ) as partial:
         subprocess.run(("cp", "-a", str(kernel), str(partial / "linux")), check=True)
 

@@ -16,8 +16,9 @@ import pytest
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.kernel import archive, source
 from ream.kernel.archive import Offer
+from ream.kernel.base import Base, base_named
 from ream.kernel.cache import PARTIAL, Step
-from ream.kernel.source import LATEST, Tree, fetch_tree, kernel_version
+from ream.kernel.source import LATEST, Tree, cached_tree, fetch_tree, kernel_version
 from ream.paths import CHECKOUT
 
 MAKEFILE = """\
@@ -309,14 +310,15 @@ class FakeArchive:
     def __init__(self, kernel: Path) -> None:
         self.kernel = kernel
         self.version = "6.12.117-1"
+        self.newest = "linux-source-7.3"
         self.nr_downloads = 0
 
     def download(
-        self, package: str, *, into: Path, have: str | None, step: Step
+        self, base: Base, *, into: Path, have: str | None, step: Step
     ) -> tuple[Offer, Path | None]:
-        assert package == "linux-source-6.12"
+        package = base.package or self.newest
         offer = Offer(package, self.version, None)
-        if have == self.version:
+        if have == str(offer):
             return offer, None
         step(f"downloading {offer}")
         self.nr_downloads += 1
@@ -363,6 +365,38 @@ def test_latest_asks_again_and_fetches_only_what_is_new(
     second = fetch(LATEST, tmp_path / "cache")
     assert (second.label, offered.nr_downloads) == ("linux-source-6.12 6.12.118-1", 2)
     assert fetch(None, tmp_path / "cache") == second
+
+
+def test_each_base_has_a_tree_of_its_own(
+    offered: FakeArchive, kernel: Path, tmp_path: Path
+) -> None:
+    """Even where an archive offers the same source under two names, as this one does not."""
+    first = fetch(None, tmp_path / "cache")
+    (kernel / "mm" / "other.c").touch()
+    offered.version = "7.3.4-1"
+    other = fetch(base_named("7.3"), tmp_path / "cache")
+    assert (other.label, offered.nr_downloads) == ("linux-source-7.3 7.3.4-1", 2)
+    assert fetch(base_named("6.12"), tmp_path / "cache") == first
+    assert fetch(base_named("7.3"), tmp_path / "cache") == other
+    assert fetch(None, tmp_path / "cache") == first
+    assert offered.nr_downloads == 2
+    assert cached_tree(tmp_path / "cache", base_named("7.2")) is None
+
+
+def test_the_newest_kernel_of_all_is_asked_for_again(
+    offered: FakeArchive, kernel: Path, tmp_path: Path
+) -> None:
+    newest = base_named("latest")
+    offered.newest, offered.version = "linux-source-7.9", "7.9.1-1"
+    first = fetch(newest, tmp_path / "cache")
+    assert fetch(newest, tmp_path / "cache") == first
+    assert offered.nr_downloads == 1
+    (kernel / "mm" / "other.c").touch()
+    offered.newest, offered.version = "linux-source-7.10", "7.10.1-1"
+    assert fetch(newest, tmp_path / "cache").label == "linux-source-7.10 7.10.1-1"
+    found = cached_tree(tmp_path / "cache", newest)
+    assert found is not None
+    assert found.label == "linux-source-7.10 7.10.1-1"
 
 
 def test_a_tree_that_was_given_is_not_taken_for_the_archives(

@@ -5,7 +5,7 @@ import logging
 import os
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import _completion_classes as typer_shells
@@ -13,7 +13,11 @@ from typer import _completion_classes as typer_shells
 from ream import __version__
 from ream.cli import complete
 from ream.cli.helped import NATIVE, OTHER
+from ream.errors import BadUsage
 from ream.paths import data_dir
+
+if TYPE_CHECKING:
+    from ream.kernel.source import Wanted
 
 SEED_BITS = 32
 
@@ -59,6 +63,16 @@ def options(
 def chosen_seed(seed: int | None) -> int:
     """The user's, or one drawn now; the record has it either way."""
     return secrets.randbits(SEED_BITS) if seed is None else seed
+
+
+def wanted_tree(base: str | None, tree: Path | None) -> "Wanted":
+    """The kernel source that --base or --tree names; raises BadUsage if both do."""
+    # Imported here: a shell that waits for completions needs none of it.
+    from ream.kernel.base import base_named  # noqa: PLC0415
+
+    if base is not None and tree is not None:
+        raise BadUsage(f"--base {base} --tree {tree}: each names the kernel source; leave one out")
+    return tree if base is None else base_named(base)
 
 
 def runs_dir(output: Path | None) -> Path:
@@ -151,6 +165,14 @@ TreeOption = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="Kernel tree to use instead of Debian's: a directory, a tar ball, a git tree.",
+        help="Kernel tree to use instead of a base: a directory, a tar ball, a git tree.",
+    ),
+]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VERSION",
+        help="Kernel to use instead of 6.12, by its version, as 7.3, or latest: Debian's.",
+        autocompletion=complete.bases,
     ),
 ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.errors import BadUsage
-from ream.folders import file_of, names, table_files
+from ream.folders import base_names, file_of, names, table_files
 from ream.grid import expanded
 from ream.paths import data_dir
 
@@ -21,6 +21,11 @@ VARIABLE = "_REAM_COMPLETE"
 
 def experiments(incomplete: str) -> list[str]:
     return [name for name in names() if name.startswith(incomplete)]
+
+
+def bases(incomplete: str) -> list[str]:
+    """Versions of the kernel that --base knows."""
+    return [name for name in ("latest", *base_names()) if name.startswith(incomplete)]
 
 
 def tables(incomplete: str) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from ream.cli.app import (
+    BaseOption,
     DryRunOption,
     ExperimentArgument,
     JsonOption,
@@ -22,6 +23,7 @@ from ream.cli.app import (
     app,
     chosen_seed,
     runs_dir,
+    wanted_tree,
 )
 from ream.cli.continued import (
     CellOption,
@@ -96,6 +98,7 @@ def run(
             help="Also measure a series that changes nothing that a row executes.",
         ),
     ] = False,
+    base: BaseOption = None,
     tree: TreeOption = None,
     threads: ThreadsOption = None,
     rounds: RoundsOption = None,
@@ -170,8 +173,10 @@ def run(
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "native" and (series or control) and launches is None and rounds is None:
         asked = asked.finer(whole.at(stage).unasked())
-    if stage == "live" and (series or per_patch or tree):
-        raise BadUsage("--series, --per-patch and --tree: the live stage runs no other kernel")
+    if stage == "live" and (series or per_patch or base or tree):
+        raise BadUsage(
+            "--series, --per-patch, --base and --tree: the live stage runs no other kernel"
+        )
     slowed = control_of(control, stage)
     variants = choose_variants(
         asked,
@@ -201,7 +206,7 @@ def run(
         experiment=asked,
         stage=stage,
         variants=variants,
-        tree=tree,
+        tree=wanted_tree(base, tree),
         threads=threads,
         seed=chosen_seed(seed),
         runs=runs_dir(output),

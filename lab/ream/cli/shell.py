@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from ream.cli.app import (
+    BaseOption,
     ExperimentArgument,
     SeriesOption,
     SeriesVersionOption,
     TreeOption,
     app,
+    wanted_tree,
 )
 from ream.cli.guest import (
     AccelOption,
@@ -37,6 +39,7 @@ def shell(
     experiment: ExperimentArgument = None,
     series: SeriesOption = None,
     series_version: SeriesVersionOption = None,
+    base: BaseOption = None,
     tree: TreeOption = None,
     accel: AccelOption = "auto",
     cpus: CpusOption = None,
@@ -70,7 +73,7 @@ def shell(
         experiment=asked,
         stage="vm",
         variants=chosen,
-        tree=tree,
+        tree=wanted_tree(base, tree),
         threads=None,
         seed=0,
         runs=data_dir() / "runs",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import JsonOption, TreeOption, app
+from ream.cli.app import BaseOption, JsonOption, TreeOption, app, wanted_tree
 from ream.folders import given_file, names
 from ream.width import width
 
@@ -74,6 +74,7 @@ def which(
         typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
     ],
     *,
+    base: BaseOption = None,
     tree: TreeOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,7 +90,7 @@ def which(
     from ream.session.which import which as reach_of  # noqa: PLC0415
 
     found = []
-    for one in reach_of(series, tree, cache=cache_dir(), reporter=Reporter()):
+    for one in reach_of(series, wanted_tree(base, tree), cache=cache_dir(), reporter=Reporter()):
         found.append(one)
         if not as_json:
             _print(f"{one.experiment:14} {one.words()}", 15)

@@ -2,8 +2,8 @@
 """The Debian package archive, asked for one package by its name.
 
 Through apt, so that this machine's own sources, proxies and signatures hold. Nothing on the
-system changes: if the package lists are missing or out of date, newer ones are fetched into a
-temporary directory of ours, which needs no root.
+system changes: if the package lists are missing or out of date, or of other suites than the
+machine has, newer ones are fetched into a temporary directory of ours, which needs no root.
 """
 
 import re
@@ -14,10 +14,16 @@ from pathlib import Path
 
 from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.base import Base, newest_package
 
 QUERY_S = 60.0
 UPDATE_S = 180.0
 DOWNLOAD_S = 900.0
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+"""On every Debian: the keys of all of its suites."""
+
+_ORIGIN = "Debian"
 
 _PATIENCE = ("-o", "Acquire::Retries=2", "-o", "Acquire::http::Timeout=30")
 
@@ -40,50 +46,67 @@ class Lists:
     """Which package lists apt goes by: the system's (None), or our own in a directory."""
 
     directory: Path | None = None
+    has_sources: bool = False
+    """Whether they are of suites of their own, in the directory's file `sources.list`."""
 
     @property
     def options(self) -> tuple[str, ...]:
         if self.directory is None:
             return ()
+        sources = (
+            *("-o", f"Dir::Etc::SourceList={self.directory / 'sources.list'}"),
+            *("-o", "Dir::Etc::SourceParts=/dev/null"),
+        )
         return (
             *("-o", f"Dir::State::Lists={self.directory / 'lists'}"),
             *("-o", f"Dir::Cache={self.directory / 'cache'}"),
+            *(sources if self.has_sources else ()),
         )
 
 
 def download(
-    package: str, *, into: Path, have: str | None = None, step: Callable[[str], None]
+    base: Base, *, into: Path, have: str | None = None, step: Callable[[str], None]
 ) -> tuple[Offer, Path | None]:
-    """Fetch the newest version of a package into a directory that the caller removes.
+    """Fetch the newest version of a base's package into a directory that the caller removes.
 
-    have: a version that need not be fetched again; then the path is None.
+    have: what of it, as "PACKAGE VERSION", need not be fetched again; then the path is None.
     Raises CannotRunHere if there is no apt, no archive in reach, or no such package in it.
     """
     if shutil.which("apt-get") is None:
         raise CannotRunHere(
-            f"no apt-get here to fetch {package} with (not a Debian system); "
+            f"no apt-get here to fetch {base} with (not a Debian system); "
             "give a kernel source with --tree PATH"
         )
-    offer = newest(package, Lists())
-    if offer is not None and have is None:
-        try:
-            return offer, _fetch(offer, Lists(), into, step)
-        except ReamError:
-            # What the system's lists promise may have left the archive since; newer ones tell.
-            pass
-    lists = _update(package, into, step)
-    offer = newest(package, lists)
+    if base.package is not None and not base.suites:
+        offer = newest(base.package, Lists())
+        if offer is not None and have is None:
+            try:
+                return offer, _fetch(offer, Lists(), into, step)
+            except ReamError:
+                # What the system's lists promise may have left the archive since; newer ones tell.
+                pass
+    lists = _update(base, into, step)
+    offer = _offer(base, lists)
     if offer is None:
+        where = f"{', '.join(base.suites)} of " if base.suites else ""
         raise CannotRunHere(
-            f"the package archives of this machine do not offer {package}; "
+            f"{where}the package archives of this machine do not offer {base}; "
             "give a kernel source with --tree PATH"
         )
-    if offer.version == have:
+    if str(offer) == have:
         return offer, None
     try:
         return offer, _fetch(offer, lists, into, step)
     except ReamError as cause:
-        raise _unreachable(package, cause) from cause
+        raise _unreachable(base, cause) from cause
+
+
+def _offer(base: Base, lists: Lists) -> Offer | None:
+    package = base.package
+    if package is None:
+        names = run(Command(("apt-cache", *lists.options, "pkgnames"), Path("/"), QUERY_S))
+        package = newest_package(names.split())
+    return None if package is None else newest(package, lists)
 
 
 def newest(package: str, lists: Lists) -> Offer | None:
@@ -114,11 +137,14 @@ def size(show: str) -> int | None:
     return None
 
 
-def _update(package: str, into: Path, step: Callable[[str], None]) -> Lists:
-    step("fetching package lists")
-    lists = Lists(into / "apt")
+def _update(base: Base, into: Path, step: Callable[[str], None]) -> Lists:
+    of = f" of {', '.join(base.suites)}" if base.suites else ""
+    step(f"fetching package lists{of}")
+    lists = Lists(into / "apt", has_sources=bool(base.suites))
     for directory in ("lists/partial", "cache/archives/partial"):
         (into / "apt" / directory).mkdir(parents=True)
+    if base.suites:
+        (into / "apt" / "sources.list").write_text(_sources(base))
     strictly = ("-o", "APT::Update::Error-Mode=any")  # else no network at all is a success
     update = ("apt-get", "-qq", *_sandbox(), *_PATIENCE, *strictly, *lists.options, "update")
     try:
@@ -126,9 +152,35 @@ def _update(package: str, into: Path, step: Callable[[str], None]) -> Lists:
     except ReamError as cause:
         # Another archive may be broken, or a hook meant for the system's lists: what counts is
         # whether ours name the package.
-        if newest(package, lists) is None:
-            raise _unreachable(package, cause) from cause
+        if _offer(base, lists) is None:
+            raise _unreachable(base, cause) from cause
     return lists
+
+
+def _sources(base: Base) -> str:
+    """A list of sources with the base's suites, from the mirror that this machine uses."""
+    words = ("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(ORIGIN)")
+    said = run(Command((*words, "Created-By: Packages"), Path("/"), QUERY_S))
+    mirror = mirror_of(said)
+    if mirror is None or not KEYRING.is_file():
+        raise CannotRunHere(
+            f"{base} is in {', '.join(base.suites)} of Debian's archive, and this machine has no"
+            f" {'keys of it' if mirror else 'mirror of it among its sources'}; give a kernel source"
+            " with --tree PATH"
+        )
+    return "".join(f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in base.suites)
+
+
+def mirror_of(targets: str) -> str | None:
+    """The address of Debian's archive among apt's own, each with its suite and origin, a line each.
+
+    One of a plain release: updates for security are elsewhere, and have no other suites. The
+    origin is known only of what was fetched before.
+    """
+    for uri, release, origin in re.findall(r"(?m)^(\S+) (\S+) (\S*)$", targets):
+        if "-" not in release and origin in ("", _ORIGIN) and uri.rstrip("/").endswith("/debian"):
+            return str(uri)
+    return None
 
 
 def _fetch(offer: Offer, lists: Lists, into: Path, step: Callable[[str], None]) -> Path:
@@ -146,10 +198,10 @@ def _sandbox() -> tuple[str, ...]:
     return ("-o", "APT::Sandbox::User=root")
 
 
-def _unreachable(package: str, cause: ReamError) -> CannotRunHere:
+def _unreachable(base: Base, cause: ReamError) -> CannotRunHere:
     found = re.search(r"(?m)(?:^|exit \d+: )((?:E|Err): .*)$", str(cause))
     said = found[1] if found else str(cause).splitlines()[-1]
     return CannotRunHere(
-        f"cannot fetch {package}: {said}; is a package archive reachable? "
+        f"cannot fetch {base}: {said}; is a package archive reachable? "
         "If not, give a kernel source with --tree PATH"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel source: Debian's newest, or what --tree names; unpacked once, cached by content."""
+"""Kernel source: of a base, or what --tree names; unpacked once, cached by content."""
 
 import hashlib
 import logging
@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from ream.command import Command, require, run
 from ream.errors import BadUsage, ReamError
 from ream.kernel import archive
+from ream.kernel.base import LATEST_BASE, Base, default_base, newest_package
 from ream.kernel.cache import (
     STAMP,
     Step,
@@ -30,13 +32,11 @@ from ream.kernel.cache import (
 
 log = logging.getLogger(__name__)
 
-PACKAGE = "linux-source-6.12"
-
 LATEST = Path("latest")
 """As --tree: ask the archive again, though a tree of it is in the cache."""
 
 TREE_BYTES = 1_800_000_000
-"""What an unpacked 6.12 takes on disk (1.64 GB in 92,000 files), with some room."""
+"""What an unpacked 7.3 takes on disk (1.64 GB of 6.12 in 92,000 files), with some room."""
 
 PACKAGE_BYTES = 320_000_000
 """The package and the tar ball in it, there until the tree is unpacked."""
@@ -60,6 +60,10 @@ _BUILT_IN_PLACE = (".config", "include/config", "arch/x86/include/generated")
 """What makes kbuild refuse to build such a tree in another directory (its outputmakefile)."""
 
 
+Wanted: TypeAlias = "Path | Base | None"
+"""A kernel source that is asked for: by --tree, by --base, or by neither."""
+
+
 @dataclass(frozen=True)
 class Tree:
     """A pristine kernel tree in the cache; never written to after it appears.
@@ -76,13 +80,14 @@ class Tree:
     """From the top Makefile: "6.12.117"."""
 
 
-def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
+def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
     """A pristine tree in the cache, unpacked now if it is not there yet.
 
-    tree: None is the newest linux-source-6.12 in the cache or, if there is none, the newest the
-        archive offers: a second run needs no network. `latest` asks the archive again (give a
-        directory of that name by its absolute path). Else a directory, taken as it is; or a
-        git work tree, of which HEAD is taken; or a tar ball.
+    tree: a base, or None for the default one: its newest in the cache or, if there is none, the
+        newest that the archive offers: a second run needs no network. The path `latest` asks the
+        archive for the default one again (give a directory of that name by its absolute path),
+        and so does the base `latest` for the newest kernel of all. Else a directory, taken as it
+        is; or a git work tree, of which HEAD is taken; or a tar ball.
     step: told what is being done, one line each time.
     Raises BadUsage if --tree is not usable, CannotRunHere if the archive cannot be reached or
     the disk is full; the cache then holds what it held before.
@@ -91,8 +96,10 @@ def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
     with disk_faults(cache, "unpacking the kernel source"):
         trees.mkdir(parents=True, exist_ok=True)
         sweep(trees, step)
-        if tree is None or tree == LATEST:
-            return _from_archive(trees, refresh=tree is not None, step=step)
+        if (base := base_of(tree)) is not None:
+            fresh = tree == LATEST or base.package is None
+            return _from_archive(base, trees, refresh=fresh, step=step)
+        assert isinstance(tree, Path)  # or it was a base
         if not tree.exists():
             raise BadUsage(f"{tree}: no such file or directory")
         if not tree.is_dir():
@@ -103,28 +110,36 @@ def fetch_tree(tree: Path | None, *, cache: Path, step: Step) -> Tree:
         return _from_directory(tree, trees, step)
 
 
-def cached_tree(cache: Path) -> Tree | None:
-    """What fetch_tree() gives without --tree, if the cache has it already; nothing is fetched."""
+def base_of(tree: Wanted) -> Base | None:
+    """The base that is meant, if one is: by --base, or because nothing else was named."""
+    if isinstance(tree, Base):
+        return tree
+    return default_base() if tree is None or tree == LATEST else None
+
+
+def cached_tree(cache: Path, tree: Base | None = None) -> Tree | None:
+    """What fetch_tree() gives of a base, if the cache has it already; nothing is fetched."""
     trees = cache.resolve() / "tree"
-    return _newest_cached(trees) if trees.is_dir() else None
+    return _newest_cached(trees, tree or default_base()) if trees.is_dir() else None
 
 
-def peek(tree: Path | None, names: Sequence[str], *, into: Path, cache: Path) -> str | None:
+def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str | None:
     """Copy these files of what fetch_tree() would give, if they can be had without unpacking it.
 
     Return its label; None if it would have to be fetched or unpacked first. What it does not have
     is left out. Raises BadUsage if --tree is not usable.
     """
-    if tree is not None and tree != LATEST and tree.is_dir():
+    base = base_of(tree)
+    if isinstance(tree, Path) and base is None and tree.is_dir():
         kernel_version(tree, named=tree)
         if (tree / ".git").exists():
             return _peek_git(tree, names, into)
         _refuse_built_in_place(tree)
         copy_files(tree, names, into=into)
         return str(tree)
-    if tree is None or tree == LATEST:
-        found = cached_tree(cache)
-    elif tree.exists():
+    if base is not None:
+        found = cached_tree(cache, base)
+    elif isinstance(tree, Path) and tree.exists():
         found = kept_tree(cache, _sha256(tree))
     else:
         raise BadUsage(f"{tree}: no such file or directory")
@@ -172,15 +187,16 @@ def kernel_version(tree: Path, *, named: Path) -> str:
 # --- From the package archive ----------------------------------------------------------
 
 
-def _from_archive(trees: Path, *, refresh: bool, step: Step) -> Tree:
-    with locked(trees / PACKAGE, step):
-        cached = _newest_cached(trees)
+def _from_archive(base: Base, trees: Path, *, refresh: bool, step: Step) -> Tree:
+    place = trees / (base.package or LATEST_BASE)
+    with locked(place, step):
+        cached = _newest_cached(trees, base)
         if cached is not None and not refresh:
             return cached
-        need_space(trees, TREE_BYTES + PACKAGE_BYTES, f"unpacking {PACKAGE}")
-        with workroom(trees / PACKAGE) as room:
-            have = cached.label.partition(" ")[2] if cached else None
-            offer, package = archive.download(PACKAGE, into=room, have=have, step=step)
+        need_space(trees, TREE_BYTES + PACKAGE_BYTES, f"unpacking {base}")
+        with workroom(place) as room:
+            have = cached.label if cached else None
+            offer, package = archive.download(base, into=room, have=have, step=step)
             if package is None:
                 assert cached is not None  # only a version we have is not fetched
                 return cached
@@ -188,16 +204,22 @@ def _from_archive(trees: Path, *, refresh: bool, step: Step) -> Tree:
             entry = trees / _sha256(package)
             _unpack(("dpkg-deb", "--extract", str(package), str(room)), trees, str(offer))
             package.unlink()
-            tarball = room / "usr" / "src" / f"{PACKAGE}.tar.xz"
-            return _from_opened(tarball, entry, named=str(offer), step=step, origin=PACKAGE)
+            name = offer.package
+            tarball = room / "usr" / "src" / f"{name}.tar.xz"
+            return _from_opened(tarball, entry, named=str(offer), step=step, origin=name)
 
 
-def _newest_cached(trees: Path) -> Tree | None:
-    """Of the trees from the archive the one that came last: an archive only goes forward."""
+def _newest_cached(trees: Path, base: Base) -> Tree | None:
+    """Of a base's trees the one that came last: an archive only goes forward.
+
+    Of the newest kernel of all it is that of the newest package.
+    """
     found: list[tuple[float, Path, str]] = []
-    for entry in trees.iterdir():
-        stamp = _stamp(entry)
-        if stamp is not None and stamp.get("origin") == PACKAGE:
+    stamps = {entry: stamp for entry in trees.iterdir() if (stamp := _stamp(entry)) is not None}
+    packages = [str(stamp["origin"]) for stamp in stamps.values() if stamp.get("origin")]
+    wanted = base.package or newest_package(packages)
+    for entry, stamp in stamps.items():
+        if wanted is not None and stamp.get("origin") == wanted:
             found.append(((entry / STAMP).stat().st_mtime, entry, str(stamp.get("label"))))
     if not found:
         return None

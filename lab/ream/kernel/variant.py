@@ -42,7 +42,7 @@ from ream.kernel.cache import (
 )
 from ream.kernel.diff import hunks
 from ream.kernel.series import Patch, files
-from ream.kernel.source import Tree, copy_files, peek
+from ream.kernel.source import Tree, Wanted, copy_files, peek
 
 VARIANT_BYTES = 120_000_000
 """What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
@@ -200,7 +200,7 @@ def rehearse(patches: Sequence[Patch], tree: Tree) -> None:
         _apply_copies(patches, Path(scratch), tree.label)
 
 
-def try_to_apply(patches: Sequence[Patch], tree: Path | None, *, cache: Path) -> str | None:
+def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str | None:
     """Rehearse patches on what `fetch_tree` would give, if it is here already; its label.
 
     None if it would have to be fetched or unpacked first. Raises as `rehearse` does, and BadUsage

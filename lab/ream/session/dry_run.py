@@ -9,7 +9,7 @@ from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import Row
 from ream.kernel.series import Patch
-from ream.kernel.source import LATEST
+from ream.kernel.source import base_of
 from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_programs
 from ream.session.guests import QEMU_BYTES, GuestSetting, choose_setting, launches_as_run
@@ -34,10 +34,10 @@ def plan_text(request: Request) -> str:
     Raises DoesNotApply if a patch does not, and for the vm stage what choosing an accelerator
     raises.
     """
-    experiment = request.experiment
+    experiment, base = request.experiment, base_of(request.tree)
     head = [
         f"experiment  {experiment.name}, {request.stage} stage: {experiment.question}",
-        f"tree        {request.tree or 'the newest linux-source-6.12 of the package archive'}",
+        f"tree        {f'{base} of the package archive' if base else request.tree}",
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
         *_tried(request),
     ]
@@ -72,7 +72,7 @@ def _tried(request: Request) -> Iterator[str]:
         yield f"not tried   whether the patches apply: {cause}"
         return
     if labels[-1] is None:
-        way = "downloaded" if request.tree in (None, LATEST) else "unpacked"
+        way = "downloaded" if base_of(request.tree) else "unpacked"
         yield f"not tried   whether the patches apply: the kernel source has to be {way} first"
     else:
         yield f"applies     every patch of every variant, to {labels[-1]}"

@@ -19,8 +19,9 @@ from ream.compare.alike import Facts, Thing, check, differences
 from ream.errors import BadUsage
 from ream.experiment import Experiment
 from ream.experiment.registry import revived
+from ream.kernel.base import base_named
 from ream.kernel.series import Patch, Series, named_series
-from ream.kernel.source import LATEST
+from ream.kernel.source import base_of
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
 from ream.record.journal import Journal
@@ -70,7 +71,8 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "seed": request.seed,
         "threads": request.threads,
         # What the archive offers latest may be another when the run goes on.
-        "tree_path": None if request.tree in (None, LATEST) else _short(request.tree),
+        "base": base.name if (base := base_of(request.tree)) else None,
+        "tree_path": None if base or not isinstance(request.tree, Path) else _short(request.tree),
         "guest": _GUEST.dump_python(request.guest, mode="json"),
         "stable": _STABLE.dump_python(request.stable, mode="json"),
         "cell": request.cell,
@@ -127,11 +129,12 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
     way_out = f"`ream run --discard {run_of(partial)}` removes the run"
     try:
         tree = plan["tree_path"]
+        base = plan.get("base")
         request = Request(
             experiment=revived(plan["experiment"], plan.get("experiment_folder")),
             stage=plan["stage"],
             variants=_variants(partial),
-            tree=None if tree is None else Path(tree).expanduser(),
+            tree=Path(tree).expanduser() if tree else base_named(base) if base else None,
             threads=plan["threads"],
             seed=plan["seed"],
             runs=partial.parent,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.experiment import Experiment, Stage
+from ream.kernel.source import Wanted
 from ream.measure.stable import Stable
 from ream.record.machine import Conditions
 from ream.record.receipt import GuestFacts
@@ -42,7 +43,7 @@ class Request:
     experiment: Experiment
     stage: Stage
     variants: tuple[Variant, ...]
-    tree: Path | None
+    tree: Wanted
     threads: int | None
     seed: int
     runs: Path

@@ -10,7 +10,7 @@ from ream.counted import counted
 from ream.experiment import BASE, Experiment, named
 from ream.folders import names
 from ream.kernel.series import load_series
-from ream.kernel.source import Tree, fetch_tree
+from ream.kernel.source import Tree, Wanted, fetch_tree
 from ream.measure.plan import Launch
 from ream.progress import Reporter
 from ream.session.native import by_config
@@ -47,7 +47,7 @@ class Reach:
 
 
 def which(
-    series: Sequence[Path], tree: Path | None, *, cache: Path, reporter: Reporter
+    series: Sequence[Path], tree: Wanted, *, cache: Path, reporter: Reporter
 ) -> Iterator[Reach]:
     """For each experiment of the native stage, what the series together change of it.
 

@@ -377,21 +377,15 @@ static bool run_compact(void)
 	const struct mode *mode = mode_named(needed_word("mode"));
 	struct sample sample = { .asked = mode->law ? 0 : number_word("huge") };
 	char bytes[NUMBER_BYTES], seed[NUMBER_BYTES], text[TEXT_BYTES];
-	const char *argv[] = {
+	const char *const argv[] = {
 		FRAGMENT, "--bytes", bytes, "--seed", seed, "--node",
-		node = node ? node : "1", "--hole-every", hole ? hole : "2",
+		node = node ? node : "1",
+		few_used ? "--used-every" : "--hole-every", hole ? hole : "2",
 		"--oom-score", "-1000",
-		NULL, NULL, NULL
+		scattered ? "--scattered" : NULL, NULL
 	};
-	const char **more = argv;
 	int status;
 
-	while (*more)
-		more++;
-	if (few_used)
-		*more++ = "--few-used";
-	if (scattered)
-		*more++ = "--scattered";
 	cpu = cpu ? cpu : "0";
 	snprintf(bytes, sizeof(bytes), "%lu", number_word("size"));
 	snprintf(seed, sizeof(seed), "%lu", number_word("seed"));

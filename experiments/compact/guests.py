@@ -226,8 +226,8 @@ class CompactGuests(Guests[CompactRow]):
                 yield NOT_COUNTED
             yield (
                 "instructions are the whole guest's, of its one CPU: page copies are among them,"
-                f" whoever copies; with the best of luck {row.nr_huge * row.ideal_pages:,} pages are"
-                " moved"
+                " whoever copies; with the best of luck"
+                f" {row.nr_huge * row.ideal_pages:,} pages are moved"
             )
 
 

@@ -262,7 +262,7 @@ def test_scattered_holes_are_as_many(every: str, programs: Path) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--scattered",)])
 def test_of_few_used_pages_one_of_so_many_stays(options: tuple[str, ...], programs: Path) -> None:
-    said = ("--bytes", str(2 << 20), "--hole-every", "5", "--few-used", *options)
+    said = ("--bytes", str(2 << 20), "--used-every", "5", *options)
     _, lines, _ = fragment(programs, *said, words="verify\npoke\nverify")
     assert lines[0]["ready"]["resident_pages"] == 512 // 5
     assert [line["verify"]["wrong_words"] for line in lines if "verify" in line] == [0, 1]
@@ -293,6 +293,7 @@ def test_fragment_says_how_counters_grow(programs: Path) -> None:
         (("--bytes", "0"), "", 2, "--bytes 0: of which node"),
         (("--node", "65"), "", 2, "--node 65: nodes are below 64"),
         (("--hole-every", "1", "--bytes", "2097152"), "", 2, "--hole-every 1: at least 2"),
+        (("--used-every", "1", "--bytes", "2097152"), "", 2, "--used-every 1: at least 2"),
         (("--oom-score", "-1001"), "", 2, "--oom-score -1001: -1000 to 1000"),
         (("--oom-score", "soon"), "", 2, "--oom-score soon: not a number"),
         (("--bytes",), "", 2, "--bytes: unknown, or lacks its value"),

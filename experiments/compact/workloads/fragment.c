@@ -4,7 +4,7 @@
  * is free in it, and many can be made by moving pages. Compiled with counters.c,
  * holes.c, nodes.c and program.c, statically.
  *
- *   fragment --bytes N [--node N] [--seed N] [--hole-every N] [--few-used]
+ *   fragment --bytes N [--node N] [--seed N] [--hole-every N | --used-every N]
  *            [--scattered] [--oom-score N]
  *
  *   --bytes N        of the buffer, touched whole, a multiple of 2 MiB; 0:
@@ -12,7 +12,7 @@
  *   --node N         where it lies; without it, anywhere
  *   --seed N         of the contents, and of where holes are: 1
  *   --hole-every N   every Nth page is given back: 2
- *   --few-used       the other way round: all but every Nth page are
+ *   --used-every N   the other way round: all but every Nth page are
  *   --scattered      not the Nth, but any one of each N. Else all holes may come
  *                    to lie in frames of one parity, whichever it is, and a
  *                    scanner that looks at every 32nd frame sees all or none
@@ -66,7 +66,7 @@ struct options {
 	unsigned int node;
 	uint64_t seed;
 	unsigned long hole_every;
-	bool few_used;
+	unsigned long used_every;
 	bool scattered;
 	long oom_score;
 };
@@ -114,8 +114,9 @@ static void make(struct holes *holes, const struct options *options)
 	*holes = (struct holes){
 		.at = holes_map(nr_bytes),
 		.nr_pages = nr_bytes / PAGE_BYTES,
-		.hole_every = options->hole_every,
-		.few_used = options->few_used,
+		.hole_every = options->used_every ? options->used_every :
+						    options->hole_every,
+		.few_used = options->used_every,
 		.scattered = options->scattered,
 		.seed = options->seed,
 	};
@@ -154,6 +155,8 @@ static void parse_option(void *context, const char *option, char *value)
 		options->seed = number_of(option, value);
 	else if (!strcmp(option, "--hole-every"))
 		options->hole_every = number_of(option, value);
+	else if (!strcmp(option, "--used-every"))
+		options->used_every = number_of(option, value);
 	else if (!strcmp(option, "--oom-score"))
 		options->oom_score = oom_score_of(option, value);
 	else
@@ -163,7 +166,6 @@ static void parse_option(void *context, const char *option, char *value)
 static void parse_options(struct options *options, char **argv)
 {
 	const struct flag flags[] = {
-		{ "--few-used", &options->few_used },
 		{ "--scattered", &options->scattered },
 		{ }
 	};
@@ -178,6 +180,8 @@ static void parse_options(struct options *options, char **argv)
 	if (options->hole_every < 2)
 		die(EXIT_USAGE, "--hole-every %lu: at least 2",
 		    options->hole_every);
+	if (options->used_every == 1)
+		die(EXIT_USAGE, "--used-every 1: at least 2");
 	if (options->nr_bytes)
 		return;
 	if (options->node == NO_NODE)

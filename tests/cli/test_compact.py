@@ -14,7 +14,7 @@ TCG = ("run", "compact", "--accel", "tcg")
     [
         (
             ["--row", "quux"],
-            "compact has no row quux; it has baseline-1gib, dma-1gib, baseline, dma",
+            "compact has no row quux; it has baseline-1gib, dma-1gib, quarter-1gib, baseline",
         ),
         (["--row", "batch-32"], "compact has no row batch-32 (--stage native has it)"),
         (["--stage", "native", "--row", "dma"], "no row dma (--stage vm has it)"),
@@ -58,14 +58,14 @@ def test_it_means_the_guests_of_the_published_table(ream) -> None:
     for text in (
         "6.18 GB/s a channel); 1 round row",
         "a hog on the same CPU; 1 round, in ns row",
-        "launches 4, seed 5: 128 boots in all",
+        "launches 4, seed 5: 144 boots in all",
         "memory 4,096 MiB of the host, and 1,024, for each guest",
     ):
         assert text in " ".join(said.out.split())
     commands = {
         line.split()[0]: line for line in said.out.splitlines() if "qemu-system-x86_64" in line
     }
-    assert list(commands)[2:6] == ["baseline", "dma", "busy-baseline", "busy-dma"]
+    assert list(commands)[3:7] == ["baseline", "dma", "busy-baseline", "busy-dma"]
     assert "-icount" in commands["dma"]
     assert "-smp 1" in commands["dma"]
     assert "mode=dma" in commands["dma"]

@@ -162,7 +162,7 @@ make_in() { # CONFIG ARGUMENTS...
 
 configure() { # CONFIG
 	make_in "$1" tinyconfig &&
-	fragment "$1" >"$WORK/$1.fragment" &&
+	fragment "$1" | suited >"$WORK/$1.fragment" &&
 	"$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O "$WORK/$1" \
 		"$WORK/$1/.config" "$WORK/$1.fragment" &&
 	make_in "$1" olddefconfig || return
@@ -229,6 +229,23 @@ news() { # CONFIG
 	else
 		echo "does not build"
 	fi
+}
+
+# Of what a fragment says, what is for kernels like this: lines may end in `# with OPTION`, of
+# the tree's Kconfig files, or `# without OPTION`.
+suited() {
+	local line
+	while IFS= read -r line; do
+		case $line in
+		*' # with '*) has_option "${line##* }" || continue ;;
+		*' # without '*) ! has_option "${line##* }" || continue ;;
+		esac
+		printf '%s\n' "${line%% # with*}"
+	done
+}
+
+has_option() { # OPTION
+	grep -rqE --include='Kconfig*' "^[[:space:]]*(menu)?config $1\$" "$WORK/linux"
 }
 
 # Runs a function for each configuration, side by side. Its output ends up in CONFIG.said.

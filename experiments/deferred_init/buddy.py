@@ -113,11 +113,14 @@ def grown(node: DeferredNode, order: int, facts: Facts) -> Grown:
 
     All free pages of whole sections, until they are as many as asked for, rounded up to a
     section. It stops where the next free page lies in another section, so the node's
-    first_deferred_pfn is that page, not the section.
+    first_deferred_pfn is that page, not the section; in kernels since 6.18 it is the section that
+    comes next, free or not, as long as the zone has one.
     Source: deferred_grow_zone(), mm/mm_init.c.
     """
     per_section = facts["PAGES_PER_SECTION"]
     needed = -(-(1 << order) // per_section) * per_section
+    if facts["FREES_BY_RANGE"]:
+        return _grown_by_sections(node, needed, per_section)
     pages = 0
     section = 0
     until = ULONG_MAX
@@ -128,6 +131,16 @@ def grown(node: DeferredNode, order: int, facts: Facts) -> Grown:
         pages += end - start
         section = start // per_section
     return Grown(replace(node, free=clipped(node.free, node.first_deferred_pfn, until)), until)
+
+
+def _grown_by_sections(node: DeferredNode, needed: int, per_section: int) -> Grown:
+    at, pages = node.first_deferred_pfn, 0
+    while pages < needed and at < node.end_pfn:
+        end = (at // per_section + 1) * per_section
+        pages += sum(high - low for low, high in clipped(node.free, at, end))
+        at = end
+    until = at if at < node.end_pfn else ULONG_MAX
+    return Grown(replace(node, free=clipped(node.free, node.first_deferred_pfn, at)), until)
 
 
 def _section_pieces(ranges: Iterable[Range], per_section: int) -> Iterator[Range]:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which versions of the kernel code a run compares, each an ordered list of patches on one base."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
 from ream.kernel.series import Options, Patch, Series, load_series, named_series, prefixes
+from ream.kernel.variant import DoesNotApply
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,46 @@ def choose_variants(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
     return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class Suited:
+    """Of a run's variants, those that there can be of a tree, and a line on each other one."""
+
+    variants: tuple[Variant, ...]
+    notes: tuple[str, ...] = ()
+
+
+def suited_to(variants: Sequence[Variant], attempt: Callable[[Sequence[Patch]], object]) -> Suited:
+    """Leave out what is ours and does not apply to a tree; a kernel may have moved on.
+
+    attempt: raises DoesNotApply if these patches do not; it goes on to the caller for a series
+    that somebody gave. If `before` does not apply the tree itself stands in its place, and our
+    variants that are the tree itself are left out: they would be compared with themselves.
+    """
+    why: dict[str, DoesNotApply] = {}
+    for variant in variants:
+        try:
+            attempt(variant.patches)
+        except DoesNotApply as cause:
+            if variant.given:
+                raise
+            why[variant.name] = cause
+    notes = [
+        f"{name} is left out: {cause.short}" for name, cause in why.items() if name not in _BEFORES
+    ]
+    if BEFORE not in why:
+        return Suited(tuple(one for one in variants if one.name not in why), tuple(notes))
+    suited = []
+    for one in variants:
+        if one.name in _BEFORES:
+            suited.append(replace(one, series=()))
+        elif one.patches and one.name not in why:
+            suited.append(replace(one, compared_with=BEFORE if one.given else None))
+    return Suited(tuple(suited), (f"before is the tree itself: {why[BEFORE].short}", *notes))
+
+
+_BEFORES = frozenset({*IMPLIED, CONTROL})
 
 
 def _prefixes(variant: Variant, others: Sequence[Variant]) -> Iterator[Variant]:

@@ -11,7 +11,7 @@
 #include "plan.def"
 
 #define HOST_MOST_CPUS 512	/* NR_CPUS of native.config, checked at boot */
-#define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12, checked at boot */
+#define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12 to 7.3, checked at boot */
 
 /**
  * struct host_machine - what a kernel learns of the CPU it runs on
@@ -67,6 +67,21 @@ struct host_area {
 };
 
 /**
+ * struct host_bugs - where a kernel's own BUG()s and WARN()s are
+ * @first: Of its table of struct bug_entry, whose layout is the kernel's.
+ * @end: Of that table.
+ * @entry_bytes: Of an entry, which begins with the distance of the place.
+ * @file_at: Where in it the distance of the file's name is.
+ * @line_at: Where its line is, two bytes.
+ * @flags_at: Where its flags are, two bytes.
+ */
+struct host_bugs {
+	const void *first, *end;
+	unsigned int entry_bytes;
+	unsigned int file_at, line_at, flags_at;
+};
+
+/**
  * struct host_kernel - the one entry into a variant's copy of the kernel
  * @boot: Tell it the machine; called once, before anything else. Returns the
  *	capability words it will use: a subset, see custom.c.
@@ -74,6 +89,7 @@ struct host_area {
  * @ops: The experiment's own operations.
  * @facts: Ended by a NULL name.
  * @stubs: Array of pointers, ended by NULL.
+ * @bugs: Where it says that it is wrong.
  */
 struct host_kernel {
 	const unsigned int *(*boot)(const struct host_machine *machine);
@@ -81,6 +97,7 @@ struct host_kernel {
 	const void *ops;
 	const struct host_fact *facts;
 	struct host_stub *const *stubs;
+	struct host_bugs bugs;
 };
 
 /*

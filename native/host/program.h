@@ -73,8 +73,6 @@ extern struct host_kernel *const __start_ream_kernels[];
 extern struct host_kernel *const __stop_ream_kernels[];
 extern char __start_percpu[], __stop_percpu[];
 extern char __start_altinstructions[], __stop_altinstructions[];
-extern char __start___bug_table[] __attribute__((weak));
-extern char __stop___bug_table[] __attribute__((weak));
 
 /* kernel.c: the kernels linked into this program */
 

@@ -17,12 +17,10 @@
 #include <unistd.h>
 #include "program.h"
 
-/* As kbuild lays it out with GENERIC_BUG_RELATIVE_POINTERS and DEBUG_BUGVERBOSE. */
-struct bug_entry {
-	int32_t bug_addr_disp;
-	int32_t file_disp;
-	uint16_t line;
-	uint16_t flags;
+/* A place where a kernel says that it is wrong, as its table has it. */
+struct bug {
+	const char *file;
+	unsigned int line, flags;
 };
 
 #define BUGFLAG_WARNING 1
@@ -113,15 +111,50 @@ static void on_asked(int signal, siginfo_t *info, void *context)
 	fault_report(info, context, NULL);
 }
 
-static const struct bug_entry *bug_at(unsigned long address)
-{
-	const struct bug_entry *bug = (const struct bug_entry *)__start___bug_table;
-	const struct bug_entry *stop = (const struct bug_entry *)__stop___bug_table;
+/* ud1 (%edx),%rdi: a WARN() that has something to print calls it, with its entry in %rdi. */
+static const unsigned char warn_trap[] = { 0x67, 0x48, 0x0f, 0xb9, 0x3a };
 
-	for (; bug < stop; bug++)
-		if ((unsigned long)&bug->bug_addr_disp + (long)bug->bug_addr_disp == address)
-			return bug;
-	return NULL;
+static bool is_warn_trap(const greg_t *registers)
+{
+	return !memcmp((const void *)registers[REG_RIP], warn_trap, sizeof(warn_trap));
+}
+
+/* With GENERIC_BUG_RELATIVE_POINTERS an entry says how far away a thing is. */
+static const char *pointed_at(const char *distance)
+{
+	return distance + *(const int32_t *)distance;
+}
+
+static bool is_meant(const char *entry, const greg_t *registers)
+{
+	if (is_warn_trap(registers))
+		return (greg_t)entry == registers[REG_RDI];
+	return (greg_t)pointed_at(entry) == registers[REG_RIP];
+}
+
+static bool find_bug_of(const struct host_bugs *bugs, const greg_t *registers, struct bug *found)
+{
+	const char *entry = bugs->first;
+
+	for (; entry < (const char *)bugs->end; entry += bugs->entry_bytes) {
+		if (!is_meant(entry, registers))
+			continue;
+		found->file = pointed_at(entry + bugs->file_at);
+		found->line = *(const uint16_t *)(entry + bugs->line_at);
+		found->flags = *(const uint16_t *)(entry + bugs->flags_at);
+		return true;
+	}
+	return false;
+}
+
+static bool find_bug(const greg_t *registers, struct bug *found)
+{
+	struct host_kernel *const *kernel = __start_ream_kernels;
+
+	for (; kernel < __stop_ream_kernels; kernel++)
+		if (find_bug_of(&(*kernel)->bugs, registers, found))
+			return true;
+	return false;
 }
 
 static void warn(const struct fault_cause *cause)
@@ -138,20 +171,20 @@ static void warn(const struct fault_cause *cause)
 static void on_illegal(int signal, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	const struct bug_entry *bug = bug_at((unsigned long)registers[REG_RIP]);
 	struct fault_cause cause = { .symbol = NULL };
+	struct bug bug = { .file = NULL };
 
 	(void)signal;
-	if (bug) {
-		cause.file = (const char *)&bug->file_disp + bug->file_disp;
-		cause.line = bug->line;
+	if (find_bug(registers, &bug)) {
+		cause.file = bug.file;
+		cause.line = bug.line;
 	}
-	if (!bug || !(bug->flags & BUGFLAG_WARNING)) {
+	if (!(bug.flags & BUGFLAG_WARNING)) {
 		fault_report(info, context, &cause);
 		_exit(RUNNER_CRASHED);
 	}
 	warn(&cause);
-	registers[REG_RIP] += UD2_BYTES;
+	registers[REG_RIP] += is_warn_trap(registers) ? sizeof(warn_trap) : UD2_BYTES;
 }
 
 static void read_forbidden(const char *path)

@@ -16,6 +16,7 @@ from ream.kernel.build import (
     make,
     options,
     plan_objects,
+    suited,
     unmet_options,
 )
 from ream.paths import KERNEL_CONFIG
@@ -39,6 +40,23 @@ def test_every_unmet_option_is_named_at_once() -> None:
 
 def test_an_option_whose_dependency_is_off_is_off() -> None:
     assert unmet_options("# CONFIG_KASAN is not set\n", "CONFIG_SMP=y\n") == ()
+
+
+def test_a_line_may_be_for_trees_that_have_an_option_or_lack_it(tmp_path: Path) -> None:
+    (tmp_path / "mm").mkdir()
+    (tmp_path / "Kconfig").write_text("config NEW\n\tbool\n")
+    (tmp_path / "mm" / "Kconfig.debug").write_text("\tmenuconfig DEEP\nconfig NEWER\n")
+    fragment = (
+        "# About it.\nCONFIG_A=y\nCONFIG_B=y # with NEW\nCONFIG_C=y # without NEW\n"
+        "CONFIG_D=y  # with DEEP\nCONFIG_E=y # with GONE\n# CONFIG_F is not set # without GONE"
+    )
+    assert suited(fragment, tmp_path) == (
+        "# About it.\nCONFIG_A=y\nCONFIG_B=y\nCONFIG_D=y\n# CONFIG_F is not set"
+    )
+    assert options(fragment)["C"] == "y"
+    (tmp_path / "none").mkdir()
+    assert "CONFIG_C=y" in suited(fragment, tmp_path / "none")
+    assert suited("CONFIG_A=y\n", tmp_path / "nowhere") == "CONFIG_A=y\n"
 
 
 def test_the_native_fragment_asks_for_nothing_twice() -> None:

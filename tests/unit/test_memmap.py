@@ -17,7 +17,10 @@ from ream.oracle.memmap import (
     altmap_pages_of,
     compound_chunks,
     first_difference,
+    head_of,
+    is_counted,
     map_chunks,
+    tail_links,
     usage_areas,
     write_map,
 )
@@ -44,6 +47,8 @@ FACTS: Mapping[str, int] = {
     "NODES_PGSHIFT": 58,
     "ZONES_PGSHIFT": 56,
     "ZONE_DEVICE": 3,
+    "FREE_DAX_PAGES_COUNT": 1,
+    "HEADS_COME_LAST": 0,
     "TAIL_MAPPING": 0xDEAD000000000400,
     "PAGE_SIZE": 4096,
     "VMEMMAP_RESERVE_NR": 2,
@@ -157,3 +162,58 @@ def test_of_a_pageblock_that_is_written_only_the_migratetype_changes() -> None:
     }
     assert usage_areas([512], 0, 1024, facts, old=0xAA) == bytes(8) + b"\x9a"
     assert usage_areas([], 0, 1024, facts, old=0xAA) == bytes(8) + b"\xaa"
+
+
+# --- Rules that kernels changed ----------------------------------------------------------
+
+
+def newer_facts(**others: int) -> dict[str, int]:
+    return {
+        **FACTS,
+        "TAILS_HOLD_MASK": 1,
+        "HEADS_COME_LAST": 1,
+        "FREE_DAX_PAGES_COUNT": 0,
+        "folio._deferred_list": 144,
+        "folio._mm_id_mapcount": 96,
+        "folio._mm_ids": 104,
+        **others,
+    }
+
+
+def test_tails_hold_a_mask_that_makes_their_head_of_their_address() -> None:
+    facts, map_address, size = newer_facts(), 0x7F0000000000, FACTS["sizeof.page"]
+    heads = np.array([map_address, map_address + 16 * size], "<u8")
+    links = tail_links(heads, 4, facts)
+    for head, link in zip(heads.tolist(), links.tolist(), strict=True):
+        assert link & 1
+        for tail in range(1, 16):
+            assert head_of(link, head + tail * size, facts) == head
+        assert head_of(0, head, facts) == head
+    assert tail_links(heads, 4, FACTS).tolist() == [head | 1 for head in heads.tolist()]
+    assert head_of(int(heads[0]) | 1, int(heads[0]) + size, FACTS) == heads[0]
+
+
+def test_a_head_that_comes_last_keeps_its_list_and_nobody_has_it_mapped() -> None:
+    facts = newer_facts()
+    del facts["folio._folio_nr_pages"]
+    place = MapPlace(map=0x7F0000000000, pgmap=0xABC0, poison=0x55)
+    device = DeviceRange(start_pfn=0, nr_pages=32, skip_pages=0, order=4, type="GENERIC")
+    octets = np.concatenate(list(map_chunks(device, facts, place)))
+    words = octets.view("<u8").reshape(32, -1)
+    for head in (0, 16):
+        address = place.map + head * FACTS["sizeof.page"] + 144
+        assert words[head + 2, 2:4].tolist() == [address, address]
+        assert words[head + 1, 4] == (1 << 64) - 1  # both slots of _mm_id_mapcount
+        assert words[head + 1, 5] == 0
+        assert words[head + 3, 2] == 0
+
+
+@pytest.mark.parametrize(
+    ("memory_type", "older", "newer"),
+    [("FS_DAX", 1, 0), ("PCI_P2PDMA", 1, 0), ("GENERIC", 1, 1), ("PRIVATE", 0, 0)],
+)
+def test_which_free_pages_have_a_reference(memory_type: str, older: int, newer: int) -> None:
+    assert (is_counted(memory_type, FACTS), is_counted(memory_type, newer_facts())) == (
+        older,
+        newer,
+    )

@@ -74,6 +74,8 @@ struct deferred_request {
  * @nr_free_pages: NR_FREE_PAGES, all CPUs' parts added.
  * @nr_free_of_all: NR_FREE_PAGES of all zones together, as the kernel adds it
  *	up beside the zones' own.
+ * @counted_order: Blocks of this order or more are counted apart; 0 if none are.
+ * @nr_free_in_blocks: Their pages, all CPUs' parts added.
  * @first_deferred_pfn: Of the node; all ones when nothing is deferred.
  */
 struct deferred_zone {
@@ -87,6 +89,8 @@ struct deferred_zone {
 	unsigned long managed_pages;
 	long nr_free_pages;
 	long nr_free_of_all;
+	unsigned int counted_order;
+	long nr_free_in_blocks;
 	unsigned long first_deferred_pfn;
 };
 

@@ -19,6 +19,12 @@
 #include <linux/string.h>
 #include <linux/vmstat.h>
 #include "internal.h"
+#ifdef HAVE_PAGE_ALLOC_HEADER
+#include "page_alloc.h"
+#endif
+#ifdef HAVE_MM_INIT_HEADER
+#include "mm_init.h"
+#endif
 #include "kernel.h"
 #include "locks.h"
 #include "deferred_init.h"
@@ -117,8 +123,9 @@ static void prepare_node(unsigned int nid, const struct deferred_span *span)
 	zone->zone_start_pfn = pgdat->node_start_pfn;
 	zone->spanned_pages = pgdat->node_spanned_pages;
 	zone->present_pages = zone->spanned_pages;
-	for_each_migratetype_order(order, type)
-		INIT_LIST_HEAD(&zone->free_area[order].free_list[type]);
+	for (order = 0; order < NR_PAGE_ORDERS; order++)
+		for (type = 0; type < MIGRATE_TYPES; type++)
+			INIT_LIST_HEAD(&zone->free_area[order].free_list[type]);
 	zone->initialized = 1;
 	memcpy(&node_before[nid], pgdat, sizeof(*pgdat));
 }
@@ -201,7 +208,7 @@ static void prepare(const struct deferred_request *request)
 		fill_memblock(request);
 	world.layout = request->layout;
 	set_contents(request->ram, request->map_pfn);
-	atomic_long_set(&vm_zone_stat[NR_FREE_PAGES], 0);
+	memset(vm_zone_stat, 0, sizeof(vm_zone_stat));
 	/* As page_alloc_init_late() does before it starts the threads. */
 	atomic_set(&pgdat_init_n_undone, request->nr_nodes);
 	reinit_completion(&pgdat_init_all_done_comp);
@@ -264,14 +271,15 @@ static void run(void)
 }
 
 /* What @total holds and what CPUs have not added yet; zones share the latter. */
-static long nr_free_pages_of(const atomic_long_t *total, const struct zone *zone)
+static long sum_of(const atomic_long_t *stat, enum zone_stat_item item,
+		   const struct zone *zone)
 {
-	long nr = atomic_long_read(total);
+	long nr = atomic_long_read(&stat[item]);
 	unsigned int cpu;
 
 	for_each_possible_cpu(cpu)
 		nr += per_cpu_ptr(zone->per_cpu_zonestats,
-				  cpu)->vm_stat_diff[NR_FREE_PAGES];
+				  cpu)->vm_stat_diff[item];
 	return nr;
 }
 
@@ -290,8 +298,12 @@ static void read(unsigned int nid, struct deferred_zone *to)
 		.lru_offset = offsetof(struct page, lru),
 		.order_offset = offsetof(struct page, private),
 		.managed_pages = atomic_long_read(&zone->managed_pages),
-		.nr_free_pages = nr_free_pages_of(&zone->vm_stat[NR_FREE_PAGES], zone),
-		.nr_free_of_all = nr_free_pages_of(&vm_zone_stat[NR_FREE_PAGES], zone),
+		.nr_free_pages = sum_of(zone->vm_stat, NR_FREE_PAGES, zone),
+		.nr_free_of_all = sum_of(vm_zone_stat, NR_FREE_PAGES, zone),
+#ifdef HAVE_NR_FREE_PAGES_BLOCKS
+		.counted_order = pageblock_order,
+		.nr_free_in_blocks = sum_of(zone->vm_stat, NR_FREE_PAGES_BLOCKS, zone),
+#endif
 		.first_deferred_pfn = pgdat->first_deferred_pfn,
 	};
 }
@@ -328,6 +340,9 @@ static void expect_what_is_read(struct zone *expected, const struct zone *zone)
 	memcpy(expected->free_area, zone->free_area, sizeof(zone->free_area));
 	expected->managed_pages = zone->managed_pages;
 	expected->vm_stat[NR_FREE_PAGES] = zone->vm_stat[NR_FREE_PAGES];
+#ifdef HAVE_NR_FREE_PAGES_BLOCKS
+	expected->vm_stat[NR_FREE_PAGES_BLOCKS] = zone->vm_stat[NR_FREE_PAGES_BLOCKS];
+#endif
 }
 
 static const struct host_area *left_alone(unsigned int nid)

@@ -16,9 +16,11 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	return 0;
 }
 
+#ifdef HAVE_JIFFIES_TO_MSECS_OUTSIDE
 /* Time stands still in jiffies; the clock is the program's. */
 unsigned int jiffies_to_msecs(const unsigned long j)
 {
 	HOST_STUB("stubbed");
 	return 0;
 }
+#endif

@@ -141,25 +141,50 @@ static bool say(const struct row *row, const char *subject, unsigned int nid, co
 	return false;
 }
 
-/* Blocks of one node are neighbours in the file. */
+/* Blocks of one node are neighbours in the file: from @first up to what is returned. */
+static const struct block *blocks_of(const struct row *row, unsigned int nid,
+				     const struct block **first)
+{
+	const struct deferred_span *span = &row->request.node[nid];
+	const struct block *last, *end;
+
+	*first = (const struct block *)row->blocks.start;
+	end = *first + row->blocks.bytes / sizeof(**first);
+	while (*first < end && (*first)->pfn < span->first_deferred_pfn)
+		(*first)++;
+	for (last = *first; last < end && last->pfn < span->end_pfn; last++)
+		;
+	return last;
+}
+
 static bool same_lists(const struct row *row, const char *subject, unsigned int nid,
 		       const struct deferred_zone *zone, bool ascending)
 {
 	const struct memory_map map = {
 		arena.start, row->request.map_pfn, row->nr_pages,
 	};
-	const struct deferred_span *span = &row->request.node[nid];
-	const struct block *first = (const struct block *)row->blocks.start;
-	const struct block *end = first + row->blocks.bytes / sizeof(*first);
-	const struct block *last;
+	const struct block *first, *last = blocks_of(row, nid, &first);
 	char who[256];
 
-	while (first < end && first->pfn < span->first_deferred_pfn)
-		first++;
-	for (last = first; last < end && last->pfn < span->end_pfn; last++)
-		;
 	snprintf(who, sizeof(who), "%s: %s: node %u", row->name, subject, nid);
 	return buddy_check(who, zone, &map, first, (size_t)(last - first), ascending);
+}
+
+/* Kernels that have large blocks' pages counted apart; __add_to_free_list(), mm/page_alloc.c */
+static bool same_large_blocks(const struct row *row, const char *subject, unsigned int nid,
+			      const struct deferred_zone *zone)
+{
+	const struct block *block, *last = blocks_of(row, nid, &block);
+	long expected = 0;
+
+	if (!zone->counted_order)
+		return true;
+	for (; block < last; block++)
+		if (block->order >= zone->counted_order)
+			expected += 1L << block->order;
+	return zone->nr_free_in_blocks == expected ||
+	       say(row, subject, nid, "NR_FREE_PAGES_BLOCKS",
+		   (unsigned long)zone->nr_free_in_blocks, (unsigned long)expected);
 }
 
 static bool is_left_alone(const struct row *row, const char *subject, unsigned int nid,
@@ -188,7 +213,8 @@ static bool same_zone(const struct row *row, unsigned int variant, unsigned int 
 	if (zone.first_deferred_pfn != ~0UL)
 		return say(row, subject, nid, "first_deferred_pfn",
 			   zone.first_deferred_pfn, ~0UL);
-	return same_lists(row, subject, nid, &zone, ascending) &&
+	return same_large_blocks(row, subject, nid, &zone) &&
+	       same_lists(row, subject, nid, &zone, ascending) &&
 	       is_left_alone(row, subject, nid, ops->left_alone(nid));
 }
 

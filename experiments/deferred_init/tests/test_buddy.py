@@ -56,6 +56,7 @@ def facts_of(max_order: int, pageblock_order: int) -> Mapping[str, int]:
         "PGTY_buddy": BUDDY,
         "LIST_POISON1": POISON[0],
         "LIST_POISON2": POISON[1],
+        "FREES_BY_RANGE": 0,
         "MAX_PAGE_ORDER": max_order,
         "NR_PAGE_ORDERS": max_order + 1,
         "MIGRATE_UNMOVABLE": UNMOVABLE,
@@ -360,6 +361,23 @@ def test_growing_stops(free: list[Range], order: int, freed: int, first: int) ->
     after = grown(node, order, FACTS)
     assert after.first_deferred_pfn == first
     assert after.freed.free == clipped(free, BASE, freed)
+
+
+@pytest.mark.parametrize(
+    ("free", "order", "first"),
+    [
+        ([(BASE, END)], 0, BASE + SECTION),
+        ([(BASE + 3, END)], 0, BASE + 2 * SECTION),
+        ([(BASE, BASE + 64), (BASE + 70, END)], 0, BASE + SECTION),  # not the next free page
+        ([(BASE, BASE + 64)], 0, BASE + SECTION),  # though nothing is free from there on
+        ([(BASE, BASE + 2)], 4, ULONG_MAX),
+    ],
+)
+def test_growing_stops_at_a_section(free: list[Range], order: int, first: int) -> None:
+    node = node_of(*free)
+    after = grown(node, order, {**FACTS, "FREES_BY_RANGE": 1})
+    assert after.first_deferred_pfn == first
+    assert after.freed.free == clipped(free, BASE, first)
 
 
 # --- Memblock ----------------------------------------------------------------------------

@@ -24,6 +24,11 @@
 	CONSTANT(MIGRATE_UNMOVABLE),
 	CONSTANT(MIGRATE_TYPES),
 	CONSTANT(PAGE_SHIFT),
+	/*
+	 * Whether a free range is freed before the next is initialised; growing
+	 * then stops at sections, not at free pages.
+	 */
+	{ "FREES_BY_RANGE", __is_defined(HAVE_FREES_BY_RANGE) },
 
 	/* Zones: a node's are in node_zones[MAX_NR_ZONES] */
 #ifdef CONFIG_ZONE_DMA

@@ -5,46 +5,40 @@
  * { name, value }: by memmap.c in a guest, by experiments/zone_device/native/glue.c in a
  * program. Includes are the includer's.
  */
-#define OFFSET(type, member) { #type "." #member, offsetof(struct type, member) }
-#define CONSTANT(name) { #name, (unsigned long)(name) }
+#include "page_facts.h"
 
-	{ "sizeof.page", sizeof(struct page) },
 	{ "sizeof.dev_pagemap", sizeof(struct dev_pagemap) },
-	OFFSET(page, flags),
+#ifdef HAVE_FOLIO_PGMAP
+	{ "page.pgmap", offsetof(struct folio, pgmap) },
+#else
 	OFFSET(page, pgmap),
-	OFFSET(page, compound_head),
-	OFFSET(page, zone_device_data),
-	OFFSET(page, mapping),
-	OFFSET(page, private),
-	OFFSET(page, _mapcount),
-	OFFSET(page, _refcount),
-	OFFSET(folio, _flags_1),
-	OFFSET(folio, _large_mapcount),
-	OFFSET(folio, _entire_mapcount),
-	OFFSET(folio, _nr_pages_mapped),
-	OFFSET(folio, _pincount),
-	OFFSET(folio, _folio_nr_pages),
-	CONSTANT(PG_head),
-	CONSTANT(PG_reserved),
-	CONSTANT(NODES_PGSHIFT),
-	CONSTANT(ZONES_PGSHIFT),
-#if defined(CONFIG_NUMA_BALANCING) && !defined(LAST_CPUPID_NOT_IN_PAGE_FLAGS)
-	CONSTANT(LAST_CPUPID_PGSHIFT),
-	CONSTANT(LAST_CPUPID_MASK),
 #endif
+	OFFSET(page, zone_device_data),
+	CONSTANT(PG_reserved),
 	CONSTANT(ZONE_DEVICE),
-	CONSTANT(TAIL_MAPPING),
 	CONSTANT(MEMORY_DEVICE_PRIVATE),
 	CONSTANT(MEMORY_DEVICE_COHERENT),
 	CONSTANT(MEMORY_DEVICE_FS_DAX),
 	CONSTANT(MEMORY_DEVICE_GENERIC),
 	CONSTANT(MEMORY_DEVICE_PCI_P2PDMA),
-	CONSTANT(PAGE_SIZE),
+	/* What went when free pages of DAX and of PCI memory lost their reference, v6.15. */
+#ifdef PAGE_MAPPING_DAX_SHARED
+	{ "FREE_DAX_PAGES_COUNT", 1 },
+#else
+	{ "FREE_DAX_PAGES_COUNT", 0 },
+#endif
+	/* Whether a compound page's head is prepared when all its tails are. */
+	{ "HEADS_COME_LAST", __is_defined(HAVE_HEADS_COME_LAST) },
 	CONSTANT(PAGES_PER_SECTION),
 	CONSTANT(VMEMMAP_RESERVE_NR),
 	CONSTANT(pageblock_nr_pages),
 	CONSTANT(NR_PAGEBLOCK_BITS),
+	/* What is written of a pageblock's bits with its type. */
+#ifdef MIGRATETYPE_MASK
 	CONSTANT(MIGRATETYPE_MASK),
+#else
+	{ "MIGRATETYPE_MASK", PAGEBLOCK_MIGRATETYPE_MASK | PAGEBLOCK_ISO_MASK },
+#endif
 	CONSTANT(MIGRATE_MOVABLE),
 	{ "usage.pageblock_flags",
 	  offsetof(struct mem_section_usage, pageblock_flags) },
@@ -53,3 +47,4 @@
 
 #undef OFFSET
 #undef CONSTANT
+#undef OPTION

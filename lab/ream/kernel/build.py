@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Driving kbuild: the same commands for every variant, whatever the user's environment holds."""
 
+import functools
 import json
 import os
 import platform
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from ream.command import Command, perform, require, run
 from ream.counted import counted
-from ream.errors import CannotRunHere
+from ream.errors import CannotRunHere, ReamError
 from ream.kernel.cache import Step, disk_faults, locked
 
 CONFIGURE_S = 120.0
@@ -52,6 +53,12 @@ _REACHED_TWICE = "arch/x86/lib/"
 """kbuild reaches this directory on its own and through arch/x86. Asked for one object of it,
 6.12 compiles that on both ways, with parallel jobs into the same file at the same time; one
 after the other the proper way, which is the second, has the last word."""
+
+
+_IF = re.compile(r"\s*# with(?P<out>out)? (?P<name>\w+)$", re.MULTILINE)
+"""At the end of a fragment's line: what a tree must have, or must not, for it to hold."""
+
+GREP_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,35 @@ def reconfigure(tree: Path) -> Command:
     return make(tree, ["olddefconfig"], deadline_s=CONFIGURE_S)
 
 
+def suited(fragment: str, tree: Path) -> str:
+    """What a fragment says to a tree: kernels differ in the options that they have.
+
+    A line may end in `# with NAME` or `# without NAME`: it holds where a Kconfig file of the tree
+    has an option of that name, or none has.
+    """
+    asked = sorted({found["name"] for found in _IF.finditer(fragment)})
+    if not asked:
+        return fragment
+    held = _held(tree, tuple(asked))
+    return "\n".join(
+        line[: found.start()] if found else line
+        for line in fragment.splitlines()
+        if not (found := _IF.search(line)) or (found["name"] in held) == (not found["out"])
+    )
+
+
+@functools.cache
+def _held(tree: Path, names: tuple[str, ...]) -> frozenset[str]:
+    """Those of the options that Kconfig files of a tree have."""
+    pattern = rf"^\s*(menu)?config ({'|'.join(names)})$"
+    argv = ("grep", "-rhoE", "--include=Kconfig*", pattern, str(tree))
+    try:
+        said = run(Command(argv, tree, GREP_S))
+    except ReamError:  # there is none
+        said = ""
+    return frozenset(line.split()[-1] for line in said.splitlines())
+
+
 def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
     """What a fragment asks for and a .config does not hold, one line each, in the fragment's words.
 
@@ -127,7 +163,7 @@ def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
 def options(text: str) -> dict[str, str]:
     """Option names, without CONFIG_, and their values in a fragment or .config; off is "n"."""
     found = {}
-    for line in text.splitlines():
+    for line in _IF.sub("", text).splitlines():
         if match := re.fullmatch(r"CONFIG_(\w+)=(.*)", line.strip()):
             found[match[1]] = match[2]
         elif match := re.fullmatch(r"# CONFIG_(\w+) is not set", line.strip()):

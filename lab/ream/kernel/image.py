@@ -14,6 +14,7 @@ from ream.command import Command, run, stream
 from ream.errors import ReamError
 from ream.kernel.build import BUILD, make
 from ream.kernel.cache import appearing, disk_faults, locked, need_space, stamp_of, sweep, touch
+from ream.kernel.probes import SUFFIX, write_header
 from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree
 from ream.kernel.variant import BUILDING, WHOLE, assemble, what
@@ -206,7 +207,10 @@ def _built_module(entry: Path, folder: Path, kind: Path, reporter: Reporter) -> 
             with appearing(module, lambda: {"module": folder.name}) as partial:
                 for path in sources:
                     (partial / path.name).write_bytes(path.read_bytes())
+                asked = sorted(partial.glob(f"*{SUFFIX}"))
                 try:
+                    if asked:
+                        write_header(partial, asked, tree=entry / "linux", label=folder.name)
                     run(plan_module(entry / "linux", partial))
                 except ReamError as cause:
                     raise type(cause)(str(cause).replace(str(partial), str(folder))) from cause
@@ -217,7 +221,9 @@ def _built_module(entry: Path, folder: Path, kind: Path, reporter: Reporter) -> 
 
 
 def _is_source(path: Path) -> bool:
-    return path.is_file() and (path.suffix in (".c", ".h", ".S") or path.name in _KBUILD_FILES)
+    return path.is_file() and (
+        path.suffix in (".c", ".h", ".S", SUFFIX) or path.name in _KBUILD_FILES
+    )
 
 
 _KBUILD_FILES = ("Kbuild", "Makefile")

@@ -26,6 +26,7 @@ from ream.kernel.build import (
     configure,
     make,
     reconfigure,
+    suited,
     unmet_options,
 )
 from ream.kernel.cache import (
@@ -41,6 +42,7 @@ from ream.kernel.cache import (
     touch,
 )
 from ream.kernel.diff import hunks
+from ream.kernel.probes import write_header
 from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree, Wanted, copy_files, peek
 
@@ -78,6 +80,7 @@ def assemble(
     cache: Path,
     fragments: Sequence[Path],
     homes: Sequence[Path],
+    probes: Sequence[Path] = (),
     step: Step,
     room_bytes: int = VARIANT_BYTES,
 ) -> Path:
@@ -88,8 +91,8 @@ def assemble(
     homes: our files that kbuild compiles beside the kernel's, and directories of such files;
         they end up flat in the tree's ream/, so "ream/glue.o" is a target of `build_objects`.
         A Makefile among them is used; else every .c and .S is one object.
-    step: told what is being done, one line each time.
-    room_bytes: disk space that there must be for a new one.
+    probes: files of them; ream/have.h then says what the tree has.
+    step: told what is being done. room_bytes: disk space that there must be for a new one.
     If a variant with the first of these patches, or none, is built whole (`build_image`), what
     was built is in the new one's build directory, and kbuild makes anew only what the rest change.
     Raises DoesNotApply naming patch, file, hunk and tree if a patch does not, CannotRunHere if this
@@ -98,16 +101,15 @@ def assemble(
     cache = cache.resolve()
     _check_place(cache)
     with disk_faults(cache, "preparing a variant"):
-        fragment = "\n".join(file.read_text(encoding="utf-8") for file in fragments)
+        fragment = _fragment_for(tree, fragments)
         base_key = _base_key(tree, fragment)
         names = _home_files(homes)
-        content = [(name, _sha256(file)) for name, file in names.items()]
+        content = [(one.name, _sha256(one)) for one in (*names.values(), *probes)]
 
         def key_of(some: Sequence[Patch]) -> str:
             """The name of a variant in the cache: all that it is made of."""
-            options = _late_options(some, fragments)
             made_of = [base_key, [patch.diff_sha256 for patch in some], content]
-            return _digest([*made_of, options] if options else made_of)
+            return _digest([*made_of, *filter(None, [_late_options(some, fragments)])])
 
         late = _late_options(patches, fragments)
         entry = cache / "variant" / key_of(patches)
@@ -127,10 +129,15 @@ def assemble(
                     _clone(base, variant)
                 apply(patches[applied or 0 :], variant)
                 _furnish(variant, names)
-                if late or _touches_configuration(patches):
-                    _configure_late(variant, fragment, late)
+                _configure_late(variant, fragment, late, patches)
+                write_header(variant / HOME, probes, tree=variant, label=tree.label)
                 _relocate(variant / BUILD, variant, entry / "linux")
         return entry / "linux"
+
+
+def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
+    """What all of them say to a tree, in order."""
+    return suited("\n".join(one.read_text(encoding="utf-8") for one in fragments), tree.path)
 
 
 def _base_key(tree: Tree, fragment: str) -> str:
@@ -146,8 +153,10 @@ def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
     need_space(variants, room_bytes, "a variant of the kernel source")
 
 
-def _configure_late(variant: Path, fragment: str, late: str) -> None:
+def _configure_late(variant: Path, fragment: str, late: str, patches: Sequence[Patch]) -> None:
     """Add options that patches bring; of two lines for one the last counts, as in a merge."""
+    if not late and not _touches_configuration(patches):
+        return
     _append(variant / BUILD / ".config", late)
     run(reconfigure(variant))
     _check_options(f"{fragment}\n{late}", variant)
@@ -163,6 +172,11 @@ class DoesNotApply(BadUsage):
         super().__init__(f"{patch.name}: {why}{'' if tree is None else self._way_out(patch, tree)}")
         self.patch = patch
         self.why = why
+
+    @property
+    def short(self) -> str:
+        """Without the tree and the way out, for those who know both."""
+        return f"{self.patch.name} {self.why}"
 
     @staticmethod
     def _way_out(patch: Patch, tree: str) -> str:

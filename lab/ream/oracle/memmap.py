@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a memory map must hold after memmap_init_zone_device(): every byte, from the rules.
 
-Written from the specification of Linux 6.12 (each rule names its place in that tree), not from
-the code it judges. Offsets, shifts and constants come from the build (`facts`), never from here.
+Written from the specification of Linux (each rule names its place in the tree of 6.12, or of the
+kernel that changed it), not from the code it judges. Offsets, shifts and constants come from the
+build (`facts`), never from here, and so does the choice among rules that differ between kernels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,12 +18,6 @@ Facts = Mapping[str, int]
 
 CHUNK_BYTES = 2 << 20
 """Images are made and written in pieces of about this size: a 100 GiB device has 1.6 GiB of map."""
-
-UNCOUNTED_TYPES = frozenset({"PRIVATE", "COHERENT"})
-"""Types whose free pages have a reference count of 0; the driver hands them out.
-
-Source: __init_zone_device_page(), mm/mm_init.c of 6.12.
-"""
 
 
 @dataclass(frozen=True)
@@ -96,7 +91,7 @@ class MapPlace:
     compound's map is the last of these again, so that reading it reads written descriptors."""
 
 
-def descriptor_dtype(formats: Mapping[str, str], offsets: list[int], facts: Facts) -> np.dtype[Any]:
+def descriptor_dtype(formats: Mapping[str, Any], offsets: list[int], facts: Facts) -> np.dtype[Any]:
     """Fields at the build's offsets, in as many bytes as a struct page has."""
     return np.dtype(
         {
@@ -125,16 +120,58 @@ def page_dtype(facts: Facts) -> np.dtype[Any]:
 
 def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
     """What struct folio keeps in the first tail page, at offsets within that page."""
-    formats = {
+    formats: dict[str, Any] = {
         "_flags_1": "<u8",
         "_large_mapcount": "<i4",
         "_entire_mapcount": "<i4",
         "_nr_pages_mapped": "<i4",
         "_pincount": "<i4",
-        "_folio_nr_pages": "<u4",
+        **{name: size for name, size in _OPTIONAL.items() if f"folio.{name}" in facts},
     }
     offsets = [facts[f"folio.{name}"] - facts["sizeof.page"] for name in formats]
     return descriptor_dtype(formats, offsets, facts)
+
+
+_OPTIONAL = {"_folio_nr_pages": "<u4", "_mm_id_mapcount": ("<i4", 2), "_mm_ids": "<u8"}
+"""Fields of the first tail page that not all kernels have, or not in all configurations."""
+
+
+def prepare_head(tails: NDArray[Any], order: int) -> None:
+    """What a compound page that nobody has mapped keeps in its first tail page.
+
+    tails: dtype first_tail_dtype; what it does not name is left. Source: prep_compound_head(),
+    mm/internal.h; of the mm_ids, that of 6.15.
+    """
+    tails["_flags_1"] |= order
+    tails["_large_mapcount"] = -1
+    tails["_entire_mapcount"] = -1
+    tails["_nr_pages_mapped"] = 0
+    tails["_pincount"] = 0
+    held = tails.dtype.names or ()
+    if "_folio_nr_pages" in held:
+        tails["_folio_nr_pages"] = 1 << order
+    if "_mm_ids" in held:
+        tails["_mm_ids"] = 0
+        tails["_mm_id_mapcount"] = -1
+
+
+def tail_links(heads: NDArray[np.uint64], order: int, facts: Facts) -> NDArray[np.uint64]:
+    """What the tail pages of compound pages hold in the word that says so.
+
+    heads: addresses of their heads. Either that address, or a mask that makes it of the tail's
+    own: maps are then aligned to their largest compound page. Bit 0 is set.
+    Source: set_compound_head(), include/linux/page-flags.h; the mask of 8c846c879e22.
+    """
+    if facts.get("TAILS_HOLD_MASK"):
+        return np.full_like(heads, -(facts["sizeof.page"] << order) % (1 << 64) | 1)
+    return heads | np.uint64(1)
+
+
+def head_of(link: int, tail: int, facts: Facts) -> int:
+    """The address of the head of the page at `tail`, which holds that link; both are addresses."""
+    if not link & 1:
+        return tail
+    return tail & link if facts.get("TAILS_HOLD_MASK") else link - 1
 
 
 def page_links(facts: Facts, nid: int, zone: int) -> int:
@@ -149,8 +186,18 @@ def _device_flags(facts: Facts, nid: int) -> int:
     return page_links(facts, nid, facts["ZONE_DEVICE"]) | 1 << facts["PG_reserved"]
 
 
+def is_counted(memory_type: str, facts: Facts) -> bool:
+    """Whether a page of a device has a reference from the beginning, before a driver hands it out.
+
+    memory_type: as in MEMORY_DEVICE_<type>. Source: __init_zone_device_page(), mm/mm_init.c.
+    """
+    if memory_type in ("FS_DAX", "PCI_P2PDMA"):
+        return bool(facts["FREE_DAX_PAGES_COUNT"])
+    return memory_type == "GENERIC"
+
+
 def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[Any]:
-    """The written descriptors of one compound page, all but the tails' link to their head.
+    """The written descriptors of one compound page, all but what holds an address of the map.
 
     Shape (written_per_compound,), dtype page_dtype.
     """
@@ -158,21 +205,13 @@ def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[
     pages["flags"] = _device_flags(facts, device.nid)
     pages["_mapcount"] = -1
     pages["pgmap"][0] = pgmap
-    pages["_refcount"][0] = 0 if device.type in UNCOUNTED_TYPES else 1
+    pages["_refcount"][0] = is_counted(device.type, facts)
     if device.order == 0:
         return pages
     pages["flags"][0] |= 1 << facts["PG_head"]
     # prep_compound_tail(), mm/internal.h; a tail's own count is always 0.
     pages["mapping"][1:] = facts["TAIL_MAPPING"]
-    # prep_compound_head() runs when only the first tail is initialised, so of what it writes
-    # only the part in that tail survives: the deferred list in the second is overwritten.
-    tail = pages[1:2].view(first_tail_dtype(facts))
-    tail["_flags_1"] |= device.order
-    tail["_large_mapcount"] = -1
-    tail["_entire_mapcount"] = -1
-    tail["_nr_pages_mapped"] = 0
-    tail["_pincount"] = 0
-    tail["_folio_nr_pages"] = 1 << device.order
+    prepare_head(pages[1:2].view(first_tail_dtype(facts)), device.order)
     return pages
 
 
@@ -222,7 +261,12 @@ def compound_chunks(
         if device.order:
             head = first + np.arange(per_chunk, dtype=np.uint64)
             address = place.map + (device.skip_pages + head * stride) * size
-            pages["compound_head"][:, 1:written] = (address | 1)[:, np.newaxis]
+            links = tail_links(address, device.order, facts)
+            pages["compound_head"][:, 1:written] = links[:, np.newaxis]
+            # Where the head is prepared after the first tail, the second overwrites the list.
+            if device.order > 1 and facts["HEADS_COME_LAST"]:
+                word = facts["folio._deferred_list"] // 8
+                octets.view("<u8")[:, word : word + 2] = (address + word * 8)[:, np.newaxis]
         if place.aliased and written < stride:
             kept = facts["PAGE_SIZE"]
             last = octets[:, written * size - kept : written * size]

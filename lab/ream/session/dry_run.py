@@ -2,7 +2,7 @@
 """What a run would do, in words: `--dry-run`."""
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ream.counted import counted
@@ -17,7 +17,7 @@ from ream.session.live import live_of
 from ream.session.native import suited_rows
 from ream.session.request import Request
 from ream.session.vm import by_reason, planned
-from ream.variants import Variant
+from ream.variants import Variant, suited_to
 from ream.width import width
 
 LABEL = 12
@@ -66,8 +66,20 @@ def _tried(request: Request) -> Iterator[str]:
     patched = _whole(request.variants)
     if request.stage == "live" or not patched:
         return
+    labels: list[str | None] = []
+
+    def attempt(patches: Sequence[Patch]) -> None:
+        labels.append(try_to_apply(patches, request.tree, cache=request.cache))
+
     try:
-        labels = [try_to_apply(one, request.tree, cache=request.cache) for one in patched]
+        if request.tree is not None:
+            notes = suited_to(request.variants, attempt).notes
+            yield from (f"not there   {note}" for note in notes)
+            if notes:
+                return
+        else:
+            for one in patched:
+                attempt(one)
     except CannotRunHere as cause:
         yield f"not tried   whether the patches apply: {cause}"
         return

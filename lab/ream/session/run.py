@@ -12,6 +12,7 @@ from ream.folders import TABLES
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.source import Tree, fetch_tree, kept_tree
+from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
@@ -45,6 +46,7 @@ from ream.session.request import Measured, Request
 from ream.session.until import NOT_STABLE, until_stable, worst
 from ream.session.vm import measure_vm
 from ream.stage.qemu import qemu_version
+from ream.variants import suited_to
 from ream.width import WIDEST, as_wide_as
 
 MOST_FILLS = 6
@@ -172,6 +174,7 @@ class Run:
         qemu = qemu_version() if request.stage == "vm" else None  # before a kernel is fetched
         if request.stage != "live":
             self.tree = self._tree()
+            request = self._suited(self.tree)
         kernel = running_kernel(self.machine)
         basis = Basis(
             benchmark=benchmark_id(request.experiment, request.stage),
@@ -193,6 +196,15 @@ class Run:
         journal.note("resumed", self.resumed)
         dropped = "; what was not whole is measured again" if journal.nr_dropped else ""
         self.reporter.step(f"going on with {self.run_id}{dropped}")
+
+    def _suited(self, tree: Tree) -> Request:
+        """Of a tree that is not the one ours were written for, ask only for what applies to it."""
+        if self.request.tree is not None:
+            suited = suited_to(self.request.variants, lambda patches: rehearse(patches, tree))
+            for note in suited.notes:
+                self.reporter.step(note)
+            self.request = replace(self.request, variants=suited.variants)
+        return self.request
 
     def _tree(self) -> Tree:
         """The tree as it was, if the cache still has it: what it was made of may have changed."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from ream.errors import BadUsage
 from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
+from ream.kernel.probes import SUFFIX
 from ream.kernel.source import Tree
 from ream.kernel.variant import HOME, assemble
 from ream.measure.plan import Launch
@@ -32,6 +33,8 @@ OPTIONAL_SIDE = NATIVE / "host" / "optional"
 NATIVE_CONFIG = KERNEL_CONFIG / "native.config"
 MEMMAP_FACTS = tuple(KERNEL_MODULES / "memmap" / name for name in ("facts.h", "buddy_facts.h"))
 """What oracles need to know of a kernel; a guest's module has them, too."""
+PAGE_FACTS = KERNEL_MODULES / "memmap" / "page_facts.h"
+"""What all of them begin with."""
 
 
 def config_files(names: Iterable[str]) -> tuple[Path, ...]:
@@ -98,8 +101,14 @@ def _glue(folder: Path) -> list[Path]:
 
 def kernel_side(folder: Path, shared: Sequence[Path] = MEMMAP_FACTS) -> tuple[Path, ...]:
     """All of ours that kbuild compiles in each variant's tree; folders stand for what they hold."""
-    ours = (KERNEL_SIDE, *(NATIVE / "host" / name for name in ("host.h", "plan.def")))
+    ours = (KERNEL_SIDE, PAGE_FACTS, *(NATIVE / "host" / name for name in ("host.h", "plan.def")))
     return (*ours, *_glue(folder), *_headers(folder, shared), *_optional_homes(objects(folder)))
+
+
+def probes_of(folder: Path) -> list[Path]:
+    """What is asked of a tree: for what every hosted kernel gets of us, and for the experiment."""
+    ours = [NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}"]
+    return [*ours, *sorted(folder.glob(f"*{SUFFIX}"))]
 
 
 def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:
@@ -165,6 +174,7 @@ def build_bench(
                 cache=cache,
                 fragments=[*fragments_of(folder, config), *fragments],
                 homes=homes,
+                probes=probes_of(folder),
                 step=say,
             )
             config_held = options((place / BUILD / ".config").read_text(encoding="utf-8"))

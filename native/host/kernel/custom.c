@@ -2,6 +2,7 @@
 /*
  * Functions that are deliberately not the kernel's, and how each differs.
  */
+#include <linux/bug.h>
 #include <linux/cpumask.h>
 #include <linux/percpu.h>
 #include <linux/printk.h>
@@ -58,6 +59,9 @@ static const unsigned int *boot(const struct host_machine *machine)
 		cpumask_set_cpu(cpu, &__cpu_online_mask);
 	}
 	nr_cpu_ids = machine->nr_cpus;
+#ifdef HAVE_NUM_POSSIBLE_CPUS
+	__num_possible_cpus = machine->nr_cpus;
+#endif
 	host_set_node_cpus(0, machine->nr_cpus);
 	return (const unsigned int *)boot_cpu_data.x86_capability;
 }
@@ -70,8 +74,8 @@ static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
 	task->flags = PF_KTHREAD;
 	__per_cpu_offset[cpu] = per_cpu_offset;
 	this_cpu_write(this_cpu_off, per_cpu_offset);
-	this_cpu_write(pcpu_hot.cpu_number, cpu);
-	this_cpu_write(pcpu_hot.current_task, task);
+	host_set_cpu_number(cpu);
+	host_set_current(task);
 }
 
 /* The kernel's workers are threads of a pool in the program around it. */
@@ -156,11 +160,26 @@ void __warn_printk(const char *format, ...)
 	host_say(format);
 }
 
+#ifdef HAVE_BUG_FORMAT
+/* What a WARN() with words traps with; that one has it patched in at boot. entry.S */
+asm(".globl __SCT__WARN_trap\n"
+	"__SCT__WARN_trap: ud1 (%edx), %rdi\n"
+	"ret");
+#endif
+
 static struct host_kernel kernel = {
 	.boot = boot,
 	.init_cpu = init_cpu,
 	.facts = host_experiment_facts,
 	.stubs = host_stubs,
+	.bugs = {
+		.first = host_bug_table,
+		.end = host_bug_table_end,
+		.entry_bytes = sizeof(struct bug_entry),
+		.file_at = offsetof(struct bug_entry, file_disp),
+		.line_at = offsetof(struct bug_entry, line),
+		.flags_at = offsetof(struct bug_entry, flags),
+	},
 };
 
 /* The only way in: the program walks this section in link order. */

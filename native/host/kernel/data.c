@@ -42,6 +42,9 @@ cpumask_var_t node_to_cpumask_map[MAX_NUMNODES];
 struct cpumask __cpu_possible_mask;
 struct cpumask __cpu_online_mask;
 struct cpumask __cpu_present_mask;
+#ifdef HAVE_NUM_POSSIBLE_CPUS
+unsigned int __num_possible_cpus __ro_after_init = 1;
+#endif
 #if !defined(FORCE_NR_CPUS)
 unsigned int nr_cpu_ids = 1;
 #endif
@@ -52,14 +55,27 @@ nodemask_t node_states[NR_NODE_STATES] __weak;
 /* custom.c hands all work to one pool, so no queue has state. */
 struct workqueue_struct *system_unbound_wq;
 struct workqueue_struct *system_wq;
+struct workqueue_struct *system_dfl_wq;
+struct workqueue_struct *system_percpu_wq;
 
 /* The per-CPU area: one copy per thread, reached through its GS base. */
 DEFINE_PER_CPU_READ_MOSTLY(unsigned long, this_cpu_off);
+#ifdef HAVE_PCPU_HOT
 DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot);
+#else
+DEFINE_PER_CPU_CACHE_HOT(int, cpu_number);
+DEFINE_PER_CPU_CACHE_HOT(struct task_struct *, current_task);
+/* As a booted CPU's, which may be preempted: zero would ask it to reschedule. */
+DEFINE_PER_CPU_CACHE_HOT(unsigned long, __preempt_count) = PREEMPT_ENABLED;
+#endif
 unsigned long __per_cpu_offset[NR_CPUS];
 
 /* The kernel's linker script makes these aliases. arch/x86/kernel/vmlinux.lds.S */
+#ifdef HAVE_PCPU_HOT
 asm(".globl const_pcpu_hot\n.set const_pcpu_hot, pcpu_hot");
+#else
+asm(".globl const_current_task\n.set const_current_task, current_task");
+#endif
 asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 /**

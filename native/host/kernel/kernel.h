@@ -14,6 +14,8 @@
 #include <linux/atomic.h>
 #include <linux/mmzone.h>
 #include <linux/percpu.h>
+#include <linux/smp.h>
+#include <asm/current.h>
 #include "host.h"
 
 /*
@@ -36,8 +38,10 @@
 extern const void *const host_experiment_ops;
 extern const struct host_fact host_experiment_facts[];
 
-/* The linker gathers the stubs here. See variant.lds. */
+/* The linker gathers these here. See variant.lds. */
 extern struct host_stub *const host_stubs[];
+
+extern const struct bug_entry host_bug_table[], host_bug_table_end[];
 
 struct pglist_data *host_node(int nid);
 void host_set_node_cpus(int nid, unsigned int nr_cpus);
@@ -45,5 +49,24 @@ void host_give_cpus(int nid, unsigned int first, unsigned int nr);
 void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
 		       void *usage, unsigned long early_pages,
 		       unsigned char old_blocks);
+
+/* Who runs on this CPU, and which it is. */
+static inline void host_set_current(struct task_struct *task)
+{
+#ifdef HAVE_PCPU_HOT
+	this_cpu_write(pcpu_hot.current_task, task);
+#else
+	this_cpu_write(current_task, task);
+#endif
+}
+
+static inline void host_set_cpu_number(int cpu)
+{
+#ifdef HAVE_PCPU_HOT
+	this_cpu_write(pcpu_hot.cpu_number, cpu);
+#else
+	this_cpu_write(cpu_number, cpu);
+#endif
+}
 
 #endif

@@ -50,6 +50,15 @@ void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
 		show(lock, false);
 }
 
+#ifdef CONFIG_UNINLINE_SPIN_UNLOCK
+/* Kernels that keep a preemption count call it; else it is inline. */
+void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	do_raw_spin_unlock(lock);
+}
+#endif
+
 unsigned long __lockfunc _raw_spin_lock_irqsave(raw_spinlock_t *lock)
 {
 	HOST_STUB("custom");

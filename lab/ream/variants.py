@@ -104,16 +104,20 @@ def suited_to(variants: Sequence[Variant], attempt: Callable[[Sequence[Patch]], 
     variants that are the tree itself are left out: they would be compared with themselves.
     """
     why: dict[str, DoesNotApply] = {}
-    for variant in variants:
+    tried: set[object] = {()}
+    for variant in sorted(variants, key=lambda one: len(one.patches), reverse=True):
+        if variant.content in tried:  # another begins with these
+            continue
         try:
             attempt(variant.patches)
         except DoesNotApply as cause:
             if variant.given:
                 raise
             why[variant.name] = cause
-    notes = [
-        f"{name} is left out: {cause.short}" for name, cause in why.items() if name not in _BEFORES
-    ]
+        else:
+            tried.update(variant.content[:end] for end in range(len(variant.content) + 1))
+    left = [one.name for one in variants if one.name in why.keys() - _BEFORES]
+    notes = [f"{name} is left out: {why[name].short}" for name in left]
     if BEFORE not in why:
         return Suited(tuple(one for one in variants if one.name not in why), tuple(notes))
     suited = []

@@ -140,7 +140,7 @@ def request(tmp_path: Path, *patches: Patch, tree: Path | None) -> Request:
     return Request(
         experiment=experiment,
         stage="native",
-        variants=(Variant("before", ()), Variant("mine", (Series("mine", patches),))),
+        variants=(Variant("before", ()), Variant("mine", (Series("mine", patches),), "before")),
         tree=tree,
         threads=None,
         seed=1,
@@ -158,6 +158,14 @@ def test_a_dry_run_tries_whether_the_series_applies(kernel: Path, tmp_path: Path
     with pytest.raises(DoesNotApply, match="0001-x.patch: does not apply: mm/mm_init.c: hunk 1"):
         plan_text(request(tmp_path, patch(BAD), tree=kernel))
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_dry_run_says_what_of_ours_a_tree_cannot_have(kernel: Path, tmp_path: Path) -> None:
+    asked = request(tmp_path, patch(GOOD), tree=kernel)
+    ours = Variant("ream", (Series("ours", (patch(BAD),)),))
+    said = plan_text(replace(asked, variants=(*asked.variants, ours)))
+    line = next(line for line in said.splitlines() if line.startswith("not there"))
+    assert line.startswith("not there   ream is left out: 0001-x.patch does not apply: mm/")
 
 
 @pytest.mark.parametrize(("ball", "way"), [(False, "downloaded"), (True, "unpacked")])

@@ -15,7 +15,7 @@ def _of(name: str, *patches: str, given: str | None = None) -> Variant:
 
 
 def _patch(name: str) -> Patch:
-    return SimpleNamespace(name=name)  # type: ignore[return-value]
+    return SimpleNamespace(name=name, diff_sha256=name, options=())  # type: ignore[return-value]
 
 
 def _refuse(*names: str):

@@ -90,7 +90,8 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
 
 
 def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Iterator[Batch]:
-    mappings = [*correctness_mappings().items()] if edges else []
+    named = correctness_mappings().items() if edges else ()
+    mappings = [(name, one) for name, one in named if not one.missing_facts(build.facts)]
     mappings += ((f"mixture-{seed}", random_mapping(seed)) for seed in seeds)
     for its in some(mappings, MAPPINGS_A_LAUNCH):
         told = (case for name, mapping in its for case in story(name, mapping, build))

@@ -155,6 +155,7 @@ def _words(case: Case, memory: Memory) -> dict[str, Value]:
         "vm_flags": case.vm_flags,
         "page_prot": case.page_prot,
         "has_anon_vma": case.has_anon_vma,
+        "child_number": after.child_number,
         "child_uffd_wp": case.child_uffd_wp,
         "anonymous": case.anonymous,
         "has_pinned": case.has_pinned,

@@ -307,7 +307,7 @@ def _check(facts: Facts) -> None:
 def place_of(build: Build) -> Place:
     """Where the runner lays things out."""
     at = build.addresses
-    queue = build.facts["pglist_data.deferred_split_queue.split_queue"]
+    src_queue = at["nodes"] + build.facts["queue"]
     return Place(
         src_map=at["src_map"],
         dst_map=at["dst_map"],
@@ -315,8 +315,8 @@ def place_of(build: Build) -> Place:
         dst_pfn=at["dst_pfn"],
         anon_vma=at["anon_vma"],
         list=at["list"],
-        src_queue=at["nodes"] + queue,
-        dst_queue=at["nodes"] + at["node_bytes"] + queue,
+        src_queue=src_queue,
+        dst_queue=src_queue + build.facts["queue_stride"],
         address=at["vma"],
     )
 

@@ -7,8 +7,12 @@ from pathlib import Path
 
 from ream.errors import BadUsage
 from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
+from ream.folders import base_names
+from ream.kernel.base import LATEST_BASE, base_named
 from ream.kernel.series import Options, Patch, Series, load_series, named_series, prefixes
+from ream.kernel.source import Wanted
 from ream.kernel.variant import DoesNotApply
+from ream.nearest import hint
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Variant:
     compared_with: str | None = None
     """Of a series that somebody gives, the variant that is the tree it stands on: what is said of
     it is said against that. None: one of the experiment's own, compared with `before`."""
+    tree: Wanted = None
+    """Of a variant whose kernel source is not the run's; None: that one."""
 
     @property
     def given(self) -> bool:
@@ -86,6 +92,91 @@ def choose_variants(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadUsage(f"two variants are called {', '.join(twice)}; rename the file or folder")
     return tuple(chosen)
+
+
+def only_variants(variants: Sequence[Variant], names: Sequence[str]) -> tuple[Variant, ...]:
+    """Of a run's variants those named, and what they are compared with.
+
+    Raises BadUsage for a name that none has.
+    """
+    known = {one.name: one for one in variants}
+    for name in names:
+        if name not in known:
+            raise BadUsage(f"--only {name}: no variant{hint(name, known)}; of {', '.join(known)}")
+    kept = {*_BEFORES, *names}
+    for name in names:
+        if (tree := known[name].compared_with) is not None:
+            kept |= {tree, tree + AGAIN}
+    return tuple(one for one in variants if one.name in kept)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A variant as --variant has it."""
+
+    name: str
+    tree: Wanted
+    series: tuple[Series, ...]
+
+
+def asked_variants(
+    experiment: Experiment,
+    texts: Sequence[str],
+    *,
+    tree: Wanted = None,
+    version: int | None = None,
+    control: bool = False,
+) -> tuple[Wanted, tuple[Variant, ...]]:
+    """The variants that `--variant [NAME=]TREE[+SERIES...]` asks for, and the run's kernel source.
+
+    TREE: the version of a base, a kernel source, or one of the experiment's own variants, which is
+    patches on the run's own kernel source. The first is `before`, twice, and its kernel source the
+    run's; all others are compared with it. tree: of the run, as --base or --tree names it.
+    version: of series that are files. control: as `choose_variants` has it.
+    Raises BadUsage for what there is not, and for two of a name.
+    """
+    first, *others = [_asked(experiment, text, version) for text in texts]
+    if tree is not None and first.tree is not None:
+        raise BadUsage(
+            f"--variant {texts[0]}: the first one names the kernel source of the run;"
+            " leave --base or --tree out"
+        )
+    tree = first.tree or tree
+    names = (*IMPLIED, *([CONTROL] if control else []))
+    chosen = [Variant(name, first.series) for name in names]
+    chosen += [
+        Variant(one.name, one.series, tree=None if one.tree == tree else one.tree) for one in others
+    ]
+    held = [variant.name for variant in chosen]
+    if twice := sorted({name for name in held if held.count(name) > 1}):
+        raise BadUsage(f"two variants are called {', '.join(twice)}; --variant NAME=TREE names one")
+    return tree, tuple(chosen)
+
+
+def _asked(experiment: Experiment, text: str, version: int | None) -> _Asked:
+    head, *series = text.split("+")
+    name, _, where = head.rpartition("=")
+    tree: Wanted = None
+    own: tuple[Series, ...] = ()
+    if where in (*base_names(), LATEST_BASE):
+        tree = base_named(where)
+    elif where in experiment.variants:
+        own = tuple(named_series(one, experiment.folder) for one in experiment.variants[where])
+    elif Path(where).exists():
+        tree = Path(where)
+    else:
+        known = ", ".join((*base_names(), LATEST_BASE, *experiment.variants))
+        raise BadUsage(
+            f"--variant {text}: {where or 'nothing'} is neither a kernel source nor one of {known}"
+        )
+    given = tuple(
+        load_series(Path(one), version=version)
+        if Path(one).exists()
+        else named_series(one, experiment.folder)
+        for one in series
+    )
+    named = name or "+".join((Path(where).name, *(one.name for one in given)))
+    return _Asked(named, tree, (*own, *given))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "program.h"
+#include "launch.h"
 
 /* A step of the comparison: small enough to find the difference in. */
 #define COMPARE_BYTES (1UL << 20)
@@ -148,7 +148,8 @@ static void say_difference(const char *row, const char *subject, const char *whe
 {
 	const unsigned char *expected = image->start + (offset & ~63UL) % image->bytes;
 	const struct host_area area = {
-		type, is + (offset & ~63UL), expected, 64, __start_ream_kernels[0]->facts,
+		type, is + (offset & ~63UL), expected, 64,
+		__start_ream_kernels[launch.variant]->facts,
 	};
 	char who[256], of[64];
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "launch.h"
 
-struct launch launch;
+struct launch launch = { .nr_trees = 1 };
 
 #define CONTROL "control"	/* as ream calls the variant */
 #define PARTS 1000000ULL
@@ -226,12 +226,29 @@ static void name_variants(char *names)
 		    nr_linked, launch.nr_variants);
 }
 
+static void read_trees(const char *numbers)
+{
+	for (unsigned int i = 0; *numbers; i++) {
+		char *end;
+		unsigned long tree = strtoul(numbers, &end, 10);
+
+		if (i == MOST_VARIANTS || end == numbers || tree >= MOST_VARIANTS ||
+		    (*end && *end != ','))
+			die(RUNNER_USAGE, "--trees: %s: not numbers of trees", numbers);
+		launch.tree_of[i] = (unsigned int)tree;
+		if (tree >= launch.nr_trees)
+			launch.nr_trees = (unsigned int)tree + 1;
+		numbers = *end ? end + 1 : end;
+	}
+}
+
 static const char usage[] =
-	"usage: runner --variants A,B,... --forbidden FILE [--cpus N]\n"
+	"usage: runner --variants A,B,... --forbidden FILE [--trees N,N,...] [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
 	"               [--control N] [--reach FILE] [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
+	"  --trees      by kernel, the number of the tree that it was compiled from\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
 	"  --cpus       CPUs of the machine that the kernels see; more than there are\n"
 	"               share the real ones\n"
@@ -260,6 +277,7 @@ static struct options read_options(int argc, char **argv)
 {
 	static const struct option known[] = {
 		{ "variants", required_argument, NULL, 'v' },
+		{ "trees", required_argument, NULL, 't' },
 		{ "forbidden", required_argument, NULL, 'f' },
 		{ "cpus", required_argument, NULL, 'c' },
 		{ "facts", no_argument, NULL, 'F' },
@@ -280,6 +298,9 @@ static struct options read_options(int argc, char **argv)
 		switch (option) {
 		case 'v':
 			name_variants(optarg);
+			break;
+		case 't':
+			read_trees(optarg);
 			break;
 		case 'f':
 			options.forbidden_path = optarg;
@@ -327,18 +348,38 @@ static struct options read_options(int argc, char **argv)
 	return options;
 }
 
+/* A row of all trees: what they need together is there at once. */
+static bool run_row(char *first)
+{
+	char *end = first + launch.nr_trees * experiment.row_bytes;
+	bool verified;
+
+	for (char *row = first; row < end; row += experiment.row_bytes) {
+		plan_map_images(experiment.fields, row);
+		if (experiment.open_row)
+			experiment.open_row(row);
+	}
+	verified = experiment.run_row(first);
+	for (char *row = first; row < end; row += experiment.row_bytes) {
+		if (experiment.close_row)
+			experiment.close_row(row);
+		plan_unmap_images(experiment.fields, row);
+	}
+	return verified;
+}
+
 static bool run_plan(const char *path)
 {
 	size_t nr_rows, row_bytes = experiment.row_bytes;
 	char *rows = plan_read(path, experiment.fields, row_bytes, &nr_rows);
 	bool verified = true;
 
+	if (nr_rows % launch.nr_trees)
+		die(RUNNER_USAGE, "%s: %zu rows of %u trees", path, nr_rows, launch.nr_trees);
 	experiment.map(rows, nr_rows);
-	for (char *row = rows; verified && row < rows + nr_rows * row_bytes; row += row_bytes) {
-		plan_map_images(experiment.fields, row);
-		verified = experiment.run_row(row);
-		plan_unmap_images(experiment.fields, row);
-	}
+	for (char *row = rows; verified && row < rows + nr_rows * row_bytes;
+	     row += launch.nr_trees * row_bytes)
+		verified = run_row(row);
 	if (verified && experiment.end)
 		experiment.end();
 	return verified;

@@ -18,6 +18,9 @@
  * @nr_hosted_cpus: CPUs that run kernel code; more than real ones share those.
  * @nr_variants: Kernels linked into this program.
  * @variant_names: In link order.
+ * @tree_of: Which tree each was compiled from; all the first, if there is one.
+ * @nr_trees: How many trees there are. A plan has every row once for each.
+ * @variant: Whose sample is under way.
  * @mapped_bytes: Memory measured in.
  * @huge_bytes: How much of that lay in huge pages.
  * @seed: State of the generator that orders rounds.
@@ -31,6 +34,9 @@ struct launch {
 	unsigned int nr_hosted_cpus;
 	unsigned int nr_variants;
 	char *variant_names[MOST_VARIANTS];
+	unsigned int tree_of[MOST_VARIANTS];
+	unsigned int nr_trees;
+	unsigned int variant;
 	size_t mapped_bytes;
 	size_t huge_bytes;
 	uint64_t seed;
@@ -49,8 +55,12 @@ extern struct launch launch;
  * @row_bytes: Size of what that is read into, which is given as a row below.
  * @prepare: Map memory before any kernel is booted; may be NULL.
  * @map: Map what all rows together need.
- * @run_row: Do what a row says; its images are mapped. Returns false if a
- *	sample was not what it must be; that has been said then.
+ * @open_row: Get what one row needs besides its images, which are mapped; may
+ *	be NULL.
+ * @close_row: Give that back; may be NULL.
+ * @run_row: Do what a row says. It is the first tree's; behind it is that of
+ *	every other. Returns false if a sample was not what it must be; that has
+ *	been said then.
  * @end: Say what is of the whole launch; may be NULL.
  */
 struct experiment {
@@ -60,6 +70,8 @@ struct experiment {
 	size_t row_bytes;
 	void (*prepare)(void);
 	void (*map)(const void *rows, size_t nr_rows);
+	void (*open_row)(void *row);
+	void (*close_row)(void *row);
 	bool (*run_row)(void *row);
 	void (*end)(void);
 };

@@ -92,6 +92,7 @@ void rounds_add_fills(struct rounds *rounds)
 
 static bool take_sample(struct rounds *rounds, const struct slot *slot)
 {
+	launch.variant = slot->variant;
 	watch_begin(rounds->row, slot->subject);
 	return slot->sample(rounds, slot);
 }

@@ -37,7 +37,7 @@ struct slot {
  * @warms_up: Whether every variant runs once before the first sample that
  *	counts: its sample is printed only if it is wrong.
  * @nr_bytes: What a sample is about.
- * @context: For samples.
+ * @context: The row, of each tree one after the other; see rounds_row().
  * @arena: The memory measured in, if rounds_set_pre_state() is used.
  * @map_bytes: How much of it a pre-state is about.
  * @pre_state: Set before every sample.
@@ -63,6 +63,14 @@ struct rounds {
 	unsigned int nr_slots;
 	struct slot slots[MOST_SLOTS];
 };
+
+/* The row as it is of a variant's tree; a limit does the first one's. */
+static inline void *rounds_row(const struct rounds *rounds, const struct slot *slot)
+{
+	unsigned int tree = slot->limit ? 0 : launch.tree_of[slot->variant];
+
+	return (char *)rounds->context + tree * experiment.row_bytes;
+}
 
 /* A slot for every variant; before those of limits. */
 void rounds_add_variants(struct rounds *rounds,

@@ -289,7 +289,7 @@ def test_memory_is_back_after_sigkill_at_a_random_moment(programs: Path) -> None
             held, before = held_bytes(process.pid), available_bytes()
             process.kill()
             process.wait()
-            ends_at = time.monotonic() + 10
+            ends_at = time.monotonic() + 60  # a busy machine takes its time to take back memory
             while available_bytes() - before < held // 2:
                 assert time.monotonic() < ends_at, f"{held >> 20} MiB did not come back"
                 time.sleep(0.01)
@@ -337,7 +337,7 @@ def test_of_each_block_of_physical_memory_every_second_page_is_a_hole(programs: 
 
 
 def wait_until_gone(programs: Path) -> None:
-    ends_at = time.monotonic() + 10
+    ends_at = time.monotonic() + 60  # a busy machine takes its time to take back memory
     while any(_runs(entry, programs) for entry in Path("/proc").iterdir()):
         assert time.monotonic() < ends_at, "the workload outlived its run"
         time.sleep(0.01)

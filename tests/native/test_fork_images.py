@@ -106,22 +106,32 @@ def single_rig(fork_rig):
     return fork_rig.only(*SINGLE)
 
 
-def test_the_build_can_hold_every_entry(fork_rig) -> None:
-    missing = {
-        name: mapping.missing_facts(fork_rig.build.facts)
+def mappings_of(rig) -> dict[str, Mapping]:
+    """Those whose every entry the build has."""
+    return {
+        name: mapping
         for name, mapping in correctness_mappings().items()
+        if not mapping.missing_facts(rig.build.facts)
     }
-    assert not any(missing.values())
+
+
+def test_the_build_can_hold_every_entry_but_those_of_later_kernels(fork_rig) -> None:
+    missing = {
+        fact
+        for mapping in correctness_mappings().values()
+        for fact in mapping.missing_facts(fork_rig.build.facts)
+    }
+    assert missing == {"SWP_DEVICE_EXCLUSIVE"}
 
 
 def test_batches_do_what_the_oracle_says_at_every_edge(batched_rig) -> None:
-    mappings = correctness_mappings()
+    mappings = mappings_of(batched_rig)
     nr = check_mappings(batched_rig, mappings.items(), batched=True)
     assert nr == len(BATCHED) * sum(map(nr_acts, mappings.values()))
 
 
 def test_one_entry_at_a_time_does_what_the_oracle_says_at_every_edge(single_rig) -> None:
-    mappings = correctness_mappings()
+    mappings = mappings_of(single_rig)
     nr = check_mappings(single_rig, mappings.items(), batched=False)
     assert nr == len(SINGLE) * sum(map(nr_acts, mappings.values()))
 
@@ -137,7 +147,7 @@ def test_one_entry_at_a_time_does_what_the_oracle_says_of_mixtures(single_rig) -
 
 
 def test_a_kernel_without_batches_does_not_pass_for_one_with_them(single_rig, batched_rig) -> None:
-    mappings = correctness_mappings()
+    mappings = mappings_of(single_rig)
     for name in ("soft-dirty-untracked", "soft-dirty-untracked-first-not", "anon-order-2"):
         some = [(name, mappings[name])]
         with pytest.raises(VerificationFailed, match=f"{name}/.*: before: "):

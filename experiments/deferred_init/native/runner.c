@@ -82,8 +82,10 @@ static unsigned int nr_cpus_of(const struct row *row)
 	return row->request.nr_nodes * row->request.nr_cpus;
 }
 
-static void open_row(struct row *row)
+static void open_row(void *context)
 {
+	struct row *row = context;
+
 	if (!row->request.nr_nodes || row->request.nr_nodes > DEFERRED_MOST_NODES ||
 	    !row->request.nr_cpus || nr_cpus_of(row) > launch.nr_hosted_cpus)
 		die(RUNNER_USAGE, "%s: %u nodes of %u CPUs: there are %u CPUs", row->name,
@@ -322,7 +324,7 @@ static bool grow(const struct row *row, const struct deferred_ops *ops, const ch
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const struct deferred_ops *ops = launch_ops(slot->variant);
 	const char *subject = launch.variant_names[slot->variant];
 	unsigned int nr_threads;
@@ -375,7 +377,6 @@ static bool run_row(void *context)
 		},
 	};
 
-	open_row(row);
 	rounds_add_variants(&rounds, sample_variant);
 	if (row->limits)
 		rounds_add_fills(&rounds);
@@ -413,5 +414,6 @@ const struct experiment experiment = {
 	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
+	.open_row = open_row,
 	.run_row = run_row,
 };

@@ -80,7 +80,7 @@ static bool same_pages(const struct row *row, const char *subject)
 	at -= at % DESCRIPTOR_BYTES;
 	return area_is_as_expected(who, of, &(struct host_area){
 		"page", is + at, row->pages_after.start + at, DESCRIPTOR_BYTES,
-		__start_ream_kernels[0]->facts,
+		__start_ream_kernels[launch.variant]->facts,
 	});
 }
 
@@ -163,7 +163,7 @@ static bool no_translation_stays(const struct row *row, const char *subject,
 				 const struct fork_result *result)
 {
 	const unsigned long *left, *was = entries_unmapped(row, &left);
-	bool exits = row->operation == FORK_EXIT || row->operation == FORK_EXIT_CHILD;
+	bool unlinks = row->operation == FORK_UNMAP || row->operation == FORK_UNMAP_CHILD;
 	bool any = false;
 
 	for (unsigned long i = 0; was && i < row->request.nr_slots; i++) {
@@ -179,7 +179,7 @@ static bool no_translation_stays(const struct row *row, const char *subject,
 			return say(row, subject, "the end of what is flushed, of entry", i,
 				   result->flush_end, address + PAGE_BYTES);
 	}
-	return !any || !row->mixed || exits || result->nr_flushes_of_vma ||
+	return !any || !row->mixed || !unlinks || result->nr_flushes_of_vma ||
 	       say(row, subject, "flushes before the end of a VMA with VM_MIXEDMAP:", 0, 0, 1);
 }
 

@@ -67,7 +67,7 @@ static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm,
 	vma->vm_mm = mm;
 	vma->vm_start = request->address;
 	vma->vm_end = request->address + request->nr_slots * PAGE_SIZE;
-	vma->vm_pgoff = request->address >> PAGE_SHIFT;
+	host_set_pgoff(vma);
 	vma->vm_page_prot = __pgprot(request->page_prot);
 	vm_flags_init(vma, flags);
 	if (request->has_anon_vma)
@@ -112,6 +112,15 @@ static void fill_tables(struct mm_struct *mm, const struct fork_request *request
 	}
 }
 
+static void set_has_pinned(struct mm_struct *mm)
+{
+#ifdef HAVE_MM_FLAGS_SET
+	mm_flags_set(MMF_HAS_PINNED, mm);
+#else
+	set_bit(MMF_HAS_PINNED, &mm->flags);
+#endif
+}
+
 static void prepare(const struct fork_request *request)
 {
 	vm_flags_t child_flags = request->vm_flags;
@@ -130,6 +139,11 @@ static void prepare(const struct fork_request *request)
 	}
 	init_mm_struct(world.parent_mm, request->parent_rss);
 	init_mm_struct(world.child_mm, request->child_rss);
+	INIT_LIST_HEAD(&init_mm.mmlist);
+#ifdef CONFIG_MM_ID
+	world.parent_mm->mm_id = MM_ID_MIN;
+	world.child_mm->mm_id = MM_ID_MIN + request->child_number;
+#endif
 	atomic_set(&world.parent_mm->mm_users, request->mm_users);
 	cpumask_clear(mm_cpumask(world.parent_mm));
 	cpumask_set_cpu(0, mm_cpumask(world.parent_mm));
@@ -140,7 +154,7 @@ static void prepare(const struct fork_request *request)
 		atomic_set(&world.parent_mm->tlb_flush_batched, 1);
 	}
 	if (request->has_pinned)
-		set_bit(MMF_HAS_PINNED, &world.parent_mm->flags);
+		set_has_pinned(world.parent_mm);
 
 	if (!request->child_uffd_wp)
 		child_flags &= ~VM_UFFD_WP;
@@ -163,7 +177,12 @@ static void unmap(struct vm_area_struct *vma, bool whole_mm,
 		tlb_gather_mmu_fullmm(&tlb, vma->vm_mm);
 	else
 		tlb_gather_mmu(&tlb, vma->vm_mm);
-	unmap_page_range(&tlb, vma, vma->vm_start, vma->vm_end, details);
+	fork_zap(&tlb, vma, vma->vm_start, vma->vm_end, details);
+#ifdef HAVE_TLB_FREE_VMAS
+	/* As free_pgtables() begins, which comes next where the VMA goes. */
+	if (details && details->zap_flags & ZAP_FLAG_UNMAP)
+		tlb_free_vmas(&tlb);
+#endif
 	fork_vma_ends();
 	tlb_finish_mmu(&tlb);
 }
@@ -173,10 +192,16 @@ static void run(enum fork_operation operation)
 	/* As unmap_vmas() sets them. */
 	struct zap_details all = {
 		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
+#ifndef HAVE_SKIP_COWS
 		.even_cows = true,
+#endif
 	};
 	/* As unmap_mapping_pages() does, of what is not the process's own. */
-	struct zap_details of_file = { };
+	struct zap_details of_file = {
+#ifdef HAVE_SKIP_COWS
+		.skip_cows = true,
+#endif
+	};
 
 	switch (operation) {
 	case FORK_COPY:

@@ -65,14 +65,25 @@ void free_pages(unsigned long address, unsigned int order)
 }
 
 /* A page for the child's copy of a pinned one, in the order the oracle has. */
-struct folio *vma_alloc_folio_noprof(gfp_t flags, int order,
-				     struct vm_area_struct *vma,
-				     unsigned long address, bool hugepage)
+static struct folio *next_spare(unsigned int order)
 {
-	HOST_STUB("custom");
 	if (order || state.next_spare_pfn == state.end_spare_pfn)
 		return NULL;
 	return page_folio(pfn_to_page(state.next_spare_pfn++));
+}
+
+#ifdef HAVE_VMA_ALLOC_FOLIO_OF_HUGEPAGE
+struct folio *vma_alloc_folio_noprof(gfp_t flags, int order,
+				     struct vm_area_struct *vma,
+				     unsigned long address, bool hugepage)
+#else
+struct folio *vma_alloc_folio_noprof(gfp_t flags, int order,
+				     struct vm_area_struct *vma,
+				     unsigned long address)
+#endif
+{
+	HOST_STUB("custom");
+	return next_spare(order);
 }
 
 struct folio *folio_alloc_mpol_noprof(gfp_t flags, unsigned int order,
@@ -80,13 +91,13 @@ struct folio *folio_alloc_mpol_noprof(gfp_t flags, unsigned int order,
 				      int nid)
 {
 	HOST_STUB("custom");
-	return vma_alloc_folio_noprof(flags, order, NULL, 0, false);
+	return next_spare(order);
 }
 
 struct folio *folio_alloc_noprof(gfp_t flags, unsigned int order)
 {
 	HOST_STUB("custom");
-	return vma_alloc_folio_noprof(flags, order, NULL, 0, false);
+	return next_spare(order);
 }
 
 /*
@@ -128,13 +139,13 @@ void deferred_split_folio(struct folio *folio, bool partially_mapped)
 }
 
 /* Swap has no devices here: what would be counted there is counted here. */
-int swap_duplicate(swp_entry_t entry)
+int fork_swap_duplicate(swp_entry_t entry)
 {
 	state.counts.nr_swap_duplicated++;
 	return 0;
 }
 
-void free_swap_and_cache_nr(swp_entry_t entry, int nr)
+void fork_swap_free(swp_entry_t entry, int nr)
 {
 	state.counts.nr_swap_freed += nr;
 }
@@ -147,9 +158,14 @@ bool folio_mark_dirty(struct folio *folio)
 }
 
 /* Nobody waits for it. */
+void folio_unlock(struct folio *folio)
+{
+	folio_xor_flags_has_waiters(folio, 1 << PG_locked);
+}
+
 void unlock_page(struct page *page)
 {
-	folio_xor_flags_has_waiters(page_folio(page), 1 << PG_locked);
+	folio_unlock(page_folio(page));
 }
 
 void folio_mark_accessed(struct folio *folio)

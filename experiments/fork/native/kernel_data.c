@@ -17,6 +17,12 @@ static struct task_struct task;
 
 struct task_struct *fork_current(void)
 {
-	this_cpu_write(pcpu_hot.current_task, &task);
+	host_set_current(&task);
 	return &task;
 }
+
+/* Where a kernel has its own list of who has swap entries. mm/init-mm.c */
+struct mm_struct init_mm;
+
+/* No frame here is the page of zeroes. mm/mm_init.c */
+unsigned long zero_page_pfn = ULONG_MAX;

@@ -41,8 +41,9 @@ static const struct plan_field fields[] = {
 	{ .key = NULL },
 };
 
-static void open_row(struct row *row)
+static void open_row(void *context)
 {
+	struct row *row = context;
 	size_t bytes = row->request.nr_slots * sizeof(unsigned long);
 
 	if (row->parent.bytes != bytes || row->parent_after.bytes != bytes ||
@@ -55,6 +56,14 @@ static void open_row(struct row *row)
 		die(RUNNER_NO_RESOURCE, "no memory for the entries read back");
 	row->request.parent = row->parent.words;
 	row->request.child = row->child.words;
+}
+
+static void close_row(void *context)
+{
+	struct row *row = context;
+
+	free(row->parent_is);
+	free(row->child_is);
 }
 
 /* Different contents in every frame that is copied from, and none where to. */
@@ -93,7 +102,7 @@ static void set_pre_state(const struct row *row)
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const struct fork_ops *ops = launch_ops(slot->variant);
 	struct span span;
 
@@ -108,7 +117,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 /* The first variant's page tables will do: they are the same for all. */
 static bool sample_limit(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const struct limit_kind *kind = slot->limit;
 	struct limit_job job = {
 		.entries = row->parent_is,
@@ -143,16 +152,11 @@ static bool run_row(void *context)
 		.nr_bytes = row->request.nr_slots * DESCRIPTOR_BYTES,
 		.context = row,
 	};
-	bool verified;
 
-	open_row(row);
 	rounds_add_variants(&rounds, sample_variant);
 	for (const struct limit_kind *kind = limit_kinds; row->limits && kind->name; kind++)
 		rounds_add_limit(&rounds, kind->name, kind, sample_limit);
-	verified = rounds_run(&rounds);
-	free(row->parent_is);
-	free(row->child_is);
-	return verified;
+	return rounds_run(&rounds);
 }
 
 static void prepare(void)
@@ -195,5 +199,7 @@ const struct experiment experiment = {
 	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
+	.open_row = open_row,
+	.close_row = close_row,
 	.run_row = run_row,
 };

@@ -400,11 +400,31 @@ def _of_devices() -> dict[str, Mapping]:
         NonPresent(kind, folio=at, **mark)
         for at, (kind, mark) in enumerate(product(DEVICE_EXCLUSIVE, marks))
     )
+    # Writable again only as far as the page's bits allow, and nobody else maps it.
+    still_mapped = {
+        (own, dirty, mark): NonPresent("device-exclusive", folio=at, **marks[mark])
+        for at, (own, dirty, mark) in enumerate(product((True, False), (True, False), range(3)))
+    }
     owners = [owned(0) for _ in private]
     worked_on = [owned(0, ()) for _ in exclusive]
+    holders = [
+        replace(held, flags=held.flags | ({"dirty"} if dirty else set()))
+        for own, dirty, _ in still_mapped
+        for held in (owned(0, (0,) if own else ()),)
+    ]
     return {
         "device-private": Mapping(private, placed(*owners)),
         "device-exclusive": Mapping(exclusive, placed(*worked_on)),
+        "device-exclusive-mapped": Mapping(tuple(still_mapped.values()), placed(*holders)),
+        "device-exclusive-mapped-uffd-wp": Mapping(
+            tuple(still_mapped.values()), placed(*holders), flags=PRIVATE | {"UFFD_WP"}
+        ),
+        "device-exclusive-mapped-soft-dirty": Mapping(
+            tuple(still_mapped.values()), placed(*holders), flags=PRIVATE - {"SOFTDIRTY"}
+        ),
+        "device-exclusive-mapped-read-only": Mapping(
+            tuple(still_mapped.values()), placed(*holders), flags=PRIVATE - {"WRITE"}
+        ),
         "huge-and-mapped-whole-elsewhere": Mapping(
             run(0, range(PAGES_PER_PMD), READ_ONLY),
             placed(replace(owned(9, ()), pmds_elsewhere=1)),

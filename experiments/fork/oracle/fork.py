@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What memory must hold after copy_page_range() and after unmap_page_range(), entry by entry.
 
-Rules of Linux 6.12 on one mapping's entries and descriptors; each names its place in that tree.
+Rules of Linux on one mapping's entries and descriptors; each names its place in a tree of 6.12.
 Locks, preemption and TLB flushes have no part in them: none of these shows in the result. Nor
 does it show whether a process exits or calls munmap. What does show is where a batch ends:
 `batched=False` is a kernel that takes every entry by itself.
@@ -17,6 +17,7 @@ from ream.oracle import pte
 from ream.oracle.mapping import (
     DEVICE_EXCLUSIVE,
     DEVICE_PRIVATE,
+    STILL_MAPPED,
     Mapping,
     is_migration,
     is_one_of,
@@ -25,12 +26,15 @@ from ream.oracle.mapping import (
     swap_type,
 )
 from ream.oracle.memmap import Facts
+from ream.oracle.mm_ids import PARENT
 
 from .images import Rss, State, rss_of
 from .memory import Features, Memory, batch_length
 
 DEVICE_FLAGS = frozenset({"PFNMAP", "MIXEDMAP"})
 """Of a VMA that maps frames which nobody counts."""
+
+_OF_DEVICES = DEVICE_PRIVATE + DEVICE_EXCLUSIVE + STILL_MAPPED
 
 Who: TypeAlias = Literal["parent", "child"]
 
@@ -56,6 +60,7 @@ def fork(mapping: Mapping, state: State, facts: Facts, *, batched: bool = True) 
         child_rss=rss_of(work.rss, facts),
         calls=work.memory.calls(swap_duplicates=work.rss["MM_SWAPENTS"], copies=tuple(work.copies)),
         taken=state.taken + len(work.copies),
+        child_number=work.child_number,
     )
 
 
@@ -83,6 +88,7 @@ def zap(
         mapping,
         state,
         facts,
+        process=PARENT if who == "parent" else PARENT + state.child_number,
         entries=held.tolist(),
         flags=mapping.flags if who == "parent" else mapping.child_flags,
         drop_markers=drop_markers,
@@ -104,6 +110,7 @@ def zap(
         child_rss=state.child_rss if is_parent else _less(state.child_rss, work.rss, facts),
         calls=work.memory.calls(swap_frees=work.rss["MM_SWAPENTS"]),
         taken=state.taken,
+        child_number=state.child_number,
     )
 
 
@@ -130,7 +137,9 @@ class _Fork:
 
     def __init__(self, mapping: Mapping, state: State, facts: Facts, *, batched: bool) -> None:
         self.mapping = mapping
-        self.memory = Memory(state, facts)
+        has_child = state.child is not None and bool(state.child.any())
+        self.child_number = state.child_number + has_child
+        self.memory = Memory(state, facts, PARENT + self.child_number)
         self.parent: list[int] = state.parent.tolist()
         self.child = [0] * mapping.nr_pages
         self.rss: Counter[str] = Counter()
@@ -150,7 +159,7 @@ class _Fork:
         if pte.none(entry):
             return 1
         if not pte.present(entry):
-            if not is_one_of(DEVICE_EXCLUSIVE, swap_type(entry), self._facts):
+            if not is_one_of(DEVICE_EXCLUSIVE + STILL_MAPPED, swap_type(entry), self._facts):
                 self._copy_nonpresent(at, entry)
                 return 1
             entry = self.parent[at] = self._restored(entry)
@@ -258,17 +267,42 @@ class _Fork:
         Source: restore_exclusive_pte(), mm/memory.c.
         """
         pfn = swap_offset(entry)
-        self.memory.map_again(self.memory.page_at(pfn))
+        page = self.memory.page_at(pfn)
+        still_mapped = is_one_of(STILL_MAPPED, swap_type(entry), self._facts)
+        if not still_mapped:
+            self.memory.map_again(page)
         restored = pte.mkold(pte.X86_64.encode(pfn, self.mapping.page_prot))
         if entry & pte.SWP_SOFT_DIRTY:
             restored |= pte.SOFT_DIRTY
         if entry & pte.SWP_UFFD_WP:
-            return pte.mkuffd_wp(restored)
+            restored = pte.mkuffd_wp(restored)
+        if still_mapped:
+            return self._writable(restored, page)
+        if entry & pte.SWP_UFFD_WP:
+            return restored
         if swap_type(entry) == self._facts["SWP_DEVICE_EXCLUSIVE_WRITE"]:
             restored = pte.mkdirty(restored, soft=self._features.soft_dirty)
             if "WRITE" in self.mapping.flags:
                 restored = pte.mkwrite(restored)
         return restored
+
+    def _writable(self, entry: int, page: int) -> int:
+        """The entry of a page that a process may write without a fault, if it may.
+
+        Source: can_change_private_pte_writable(), mm/mprotect.c.
+        """
+        flags = self.mapping.flags
+        tracked = self._features.soft_dirty and "SOFTDIRTY" not in flags
+        if (
+            "WRITE" not in flags
+            or (tracked and not entry & pte.SOFT_DIRTY)
+            or (_uffd_wp(flags, self._features) and pte.uffd_wp(entry))
+            or not self.memory.any_exclusive(page, 1)
+        ):
+            return entry
+        if self.memory.dirty(self.memory.head_of(page)):
+            entry = pte.mkdirty(entry, soft=self._features.soft_dirty)
+        return pte.mkwrite(entry)
 
     def _copy_nonpresent(self, at: int, entry: int) -> None:
         """Source: copy_nonpresent_pte(), mm/memory.c."""
@@ -322,13 +356,14 @@ class _Zap:
         state: State,
         facts: Facts,
         *,
+        process: int,
         entries: list[int],
         flags: AbstractSet[str],
         drop_markers: bool,
         even_cows: bool,
         batched: bool,
     ) -> None:
-        self.memory = Memory(state, facts)
+        self.memory = Memory(state, facts, process)
         self.entries = entries
         self.rss: Counter[str] = Counter()
         self._mapping = mapping
@@ -398,7 +433,7 @@ class _Zap:
         facts = self._facts
         kind, offset = swap_type(entry), swap_offset(entry)
         is_mark = kind == facts["SWP_PTE_MARKER"] and offset & facts["PTE_MARKER_UFFD_WP"]
-        if is_migration(kind, facts) or is_one_of(DEVICE_PRIVATE + DEVICE_EXCLUSIVE, kind, facts):
+        if is_migration(kind, facts) or is_one_of(_OF_DEVICES, kind, facts):
             if self._stays(self.memory.page_at(offset)):
                 return
         elif not is_mark and not self._even_cows:
@@ -407,10 +442,10 @@ class _Zap:
             self.rss["MM_SWAPENTS"] += 1
         elif is_migration(kind, facts):
             self.rss[self.memory.counter(self.memory.head_of(self.memory.page_at(offset)))] += 1
-        elif is_one_of(DEVICE_PRIVATE + DEVICE_EXCLUSIVE, kind, facts):
+        elif is_one_of(_OF_DEVICES, kind, facts):
             page = self.memory.page_at(offset)
             self.rss[self.memory.counter(self.memory.head_of(page))] += 1
-            if is_one_of(DEVICE_PRIVATE, kind, facts):
+            if is_one_of(DEVICE_PRIVATE + STILL_MAPPED, kind, facts):
                 self.memory.unmap(page, 1)
             self.memory.drop_references(page, 1)
         elif is_mark and not self._mapping.anonymous and not self._drops_markers:

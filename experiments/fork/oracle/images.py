@@ -3,7 +3,7 @@
 
 initial() lays out any mapping as it is before an operation. uniform() is the answer for the
 mappings whose operations are timed, vectorised; ream.oracle.fork comes to the same, entry by
-entry. Offsets, shifts and constants come from the build (`facts`), the rules from Linux 6.12.
+entry. Offsets, shifts and constants come from the build (`facts`), the rules from Linux.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from ream.oracle.mapping import (
     DEVICE_PRIVATE,
     PAGE_SHIFT,
     PMD_ORDER,
+    STILL_MAPPED,
     WRITTEN,
     Folio,
     Mapping,
@@ -27,7 +28,14 @@ from ream.oracle.mapping import (
     Present,
     entries,
 )
-from ream.oracle.memmap import Facts, descriptor_dtype, first_tail_dtype
+from ream.oracle.memmap import (
+    Facts,
+    descriptor_dtype,
+    first_tail_dtype,
+    prepare_head,
+    tail_links,
+)
+from ream.oracle.mm_ids import FREE, PARENT, STRANGER, Owners, owners_of, write_owners
 
 Words: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.uint32]
@@ -88,7 +96,8 @@ class State:
 
     parent, child: page table entries, one for each page of the VMA; child: None before there is
     one. descriptors: shape (nr_descriptors, sizeof.page), from Place.first_pfn on. parent_rss,
-    child_rss: in the order of MM_FILEPAGES and so on. taken: spare pages in use.
+    child_rss: in the order of MM_FILEPAGES and so on. taken: spare pages in use. child_number: of
+    the child, or of the first that there will be; 1 is the first.
     ret: what copy_page_range() returned; unmap_page_range() returns nothing.
     """
 
@@ -101,6 +110,7 @@ class State:
     calls: Calls
     taken: int = 0
     ret: int = 0
+    child_number: int = 1
 
 
 def page_dtype(facts: Facts) -> np.dtype[Any]:
@@ -172,16 +182,13 @@ def lay_out(
     first = place.map + first_page * size
     heads = first + np.arange(nr_folios, dtype=np.uint64) * np.uint64(octets.strides[0])
     pages["flags"][:, 0] |= np.uint64(1 << facts["PG_head"])
-    pages["compound_head"][:, 1:] = (heads | np.uint64(1))[:, np.newaxis]
+    pages["compound_head"][:, 1:] = tail_links(heads, like.order, facts)[:, np.newaxis]
     pages["mapping"][:, 1:] = facts["TAIL_MAPPING"]
     pages["_refcount"][:, 1:] = 0
     second = octets[:, 1].view(first_tail_dtype(facts))[..., 0]
-    second["_flags_1"] |= np.uint64(like.order | 1 << facts["PG_large_rmappable"])
-    second["_large_mapcount"] = -1
-    second["_entire_mapcount"] = -1
-    second["_nr_pages_mapped"] = 0
+    prepare_head(second, like.order)
+    second["_flags_1"] |= np.uint64(1 << facts["PG_large_rmappable"])
     second["_pincount"] = like.pins
-    second["_folio_nr_pages"] = like.nr_pages
     if like.order > 1:
         third = octets[:, 2].view(second_tail_dtype(facts))[..., 0]
         third["next"] = heads + np.uint64(facts["folio._deferred_list"])
@@ -196,7 +203,7 @@ def initial(mapping: Mapping, facts: Facts, place: Place) -> State:
     rss: Counter[str] = Counter()
     for at, slot in enumerate(mapping.slots):
         if isinstance(slot, Present) or (
-            isinstance(slot, NonPresent) and slot.kind in DEVICE_PRIVATE
+            isinstance(slot, NonPresent) and slot.kind in DEVICE_PRIVATE + STILL_MAPPED
         ):
             mapped[mapping.folios[slot.folio].first_page + slot.page] += 1
             index.setdefault(slot.folio, mapping.pgoff(at) - slot.page)
@@ -254,6 +261,10 @@ def _count(
         second["_nr_pages_mapped"] = np.count_nonzero(mapcounts)
         if folio.pmds_elsewhere:
             second["_nr_pages_mapped"] += facts["ENTIRELY_MAPPED"]
+        elsewhere = [folio.nr_pages] * folio.mapped_elsewhere + [1] * folio.pmds_elsewhere
+        mine = int(mapcounts.sum()) - folio.mapped_elsewhere * folio.nr_pages
+        owners = owners_of([(PARENT, mine), *enumerate(elsewhere, STRANGER)])
+        write_owners(second, owners, facts)
 
 
 def second_pages(mapping: Mapping) -> Counts:
@@ -340,6 +351,7 @@ def uniform(
         second = folios[:, 1].view(first_tail_dtype(facts))[..., 0]
         second["_large_mapcount"] = nr_mappings * nr_each - 1
         second["_nr_pages_mapped"] = nr_each if nr_mappings else 0
+        write_owners(second, _uniform_owners(state, nr_each), facts)
     parent, child = _uniform_entries(at, nr_each, place, state)
     all_anon = rss_of(Counter(MM_ANONPAGES=nr_pages), facts)
     return State(
@@ -351,6 +363,16 @@ def uniform(
         child_rss=all_anon if child is not None and child.any() else NO_RSS,
         calls=_uniform_calls(nr_pages, nr_each, state, batched=batched),
     )
+
+
+def _uniform_owners(state: Moment, nr_each: int) -> Owners:
+    both = owners_of([(PARENT, nr_each), (PARENT + 1, nr_each)])
+    return {
+        "fresh": Owners(both.first, FREE, shared=False),
+        "forked": both,
+        "orphaned": Owners(both.first, FREE, shared=False),
+        "inherited": Owners(FREE, both.second, shared=False),
+    }.get(state, owners_of([]))
 
 
 def _uniform_entries(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from ream.oracle import pte
 from ream.oracle.mapping import Place
-from ream.oracle.memmap import Facts, first_tail_dtype
+from ream.oracle.memmap import Facts, first_tail_dtype, head_of
+from ream.oracle.mm_ids import are_kept, read_owners, write_owners
 
 from .images import Calls, State, no_calls, page_dtype
 
@@ -34,9 +35,13 @@ class Features:
 
 
 class Memory:
-    """A copy of a state's descriptors that an operation may change, and the calls it makes."""
+    """A copy of a state's descriptors that an operation may change, and the calls it makes.
 
-    def __init__(self, state: State, facts: Facts) -> None:
+    process: the number of whose mappings become more or less.
+    """
+
+    def __init__(self, state: State, facts: Facts, process: int) -> None:
+        self._process = process
         self.octets = state.descriptors.copy()
         self._facts = facts
         self._place: Place = state.place
@@ -55,10 +60,9 @@ class Memory:
 
     def head_of(self, page: int) -> int:
         """The first page of its folio; source: page_folio(), include/linux/page-flags.h."""
+        size = self._facts["sizeof.page"]
         link = int(self._pages["compound_head"][page])
-        if not link & 1:
-            return page
-        return (link - 1 - self._place.map) // self._facts["sizeof.page"]
+        return (head_of(link, self._place.map + page * size, self._facts) - self._place.map) // size
 
     def pages_to_folio_end(self, page: int) -> int:
         """Pages of its folio from this one on."""
@@ -90,6 +94,10 @@ class Memory:
         if self.order(head):
             return bool(self._tails["_pincount"][head + 1] > 0)
         return bool(self._pages["_refcount"][head] >= self._facts["GUP_PIN_COUNTING_BIAS"])
+
+    def dirty(self, head: int) -> bool:
+        """Whether the folio is (PG_dirty)."""
+        return bool(int(self._pages["flags"][head]) >> self._facts["PG_dirty"] & 1)
 
     def any_exclusive(self, page: int, nr_pages: int) -> bool:
         """Whether one of them is the mapping process's own (PG_anon_exclusive)."""
@@ -126,7 +134,7 @@ class Memory:
                 self._pages["flags"][at] &= ~self._exclusive & (1 << 64) - 1
             self._pages["_mapcount"][at] += 1
         if self.order(head):
-            self._tails["_large_mapcount"][head + 1] += nr_pages
+            self._count(head, nr_pages)
 
     def unmap(self, page: int, nr_pages: int) -> None:
         """Map them once less, in one step.
@@ -141,7 +149,7 @@ class Memory:
             self._pages["_mapcount"][at] -= 1
             last += int(self._pages["_mapcount"][at] == -1)
         if self.order(head):
-            self._tails["_large_mapcount"][head + 1] -= nr_pages
+            self._count(head, -nr_pages)
             self._tails["_nr_pages_mapped"][head + 1] -= last
             left = int(self._tails["_nr_pages_mapped"][head + 1])
             if left >= self._facts["ENTIRELY_MAPPED"]:
@@ -149,6 +157,19 @@ class Memory:
             if last and left and self.anon(head):
                 self._calls.deferred[head] += 1
         self._unmapped[self.anon(head)] += last
+
+    def _count(self, head: int, nr_more: int) -> None:
+        """Count mappings of a large folio; below 0 there are fewer."""
+        self._tails["_large_mapcount"][head + 1] += nr_more
+        if not are_kept(self._tails):
+            return
+        total = int(self._tails["_large_mapcount"][head + 1]) + 1
+        owners = read_owners(self._tails, head + 1, self._facts)
+        if nr_more > 0:
+            owners = owners.mapped(self._process, nr_more, total)
+        else:
+            owners = owners.unmapped(self._process, -nr_more, total)
+        write_owners(self._tails[head + 1 : head + 2], owners, self._facts)
 
     def make_anon(self, page: int, index: int) -> None:
         """Make a spare page the copy of an anonymous page, mapped once, its process's own.

@@ -27,6 +27,7 @@ from experiments.fork.tests.world import (
     CASES,
     FACTS,
     MOMENTS,
+    NEWER,
     ORDERS,
     PLACE,
     child_of,
@@ -51,18 +52,21 @@ from ream.oracle.mapping import Mapping as Vma
 # --- Uniform mappings: the vectorised answer and the model's -------------------------------
 
 
+@pytest.mark.parametrize("facts", [FACTS, NEWER], ids=["6.12", "newer"])
 @pytest.mark.parametrize("shuffled_seed", [None, 7])
 @pytest.mark.parametrize("order", ORDERS)
-def test_the_vectorised_answer_is_the_model_s(order: int, shuffled_seed: int | None) -> None:
+def test_the_vectorised_answer_is_the_model_s(
+    order: int, shuffled_seed: int | None, facts: dict[str, int]
+) -> None:
     vma = uniform_mapping(order, 1024, shuffled_seed=shuffled_seed)
-    states = {"fresh": fresh(vma)}
-    states["forked"] = fork(vma, states["fresh"], FACTS)
-    states["orphaned"] = zap(vma, states["forked"], "child", FACTS)
-    states["gone"] = zap(vma, states["orphaned"], "parent", FACTS)
-    states["inherited"] = zap(vma, states["forked"], "parent", FACTS)
-    states["discarded"] = zap(vma, states["fresh"], "parent", FACTS)
+    states = {"fresh": fresh(vma, facts)}
+    states["forked"] = fork(vma, states["fresh"], facts)
+    states["orphaned"] = zap(vma, states["forked"], "child", facts)
+    states["gone"] = zap(vma, states["orphaned"], "parent", facts)
+    states["inherited"] = zap(vma, states["forked"], "parent", facts)
+    states["discarded"] = zap(vma, states["fresh"], "parent", facts)
     for moment in MOMENTS:
-        predicted = uniform(order, 1024, FACTS, PLACE, shuffled_seed=shuffled_seed, state=moment)
+        predicted = uniform(order, 1024, facts, PLACE, shuffled_seed=shuffled_seed, state=moment)
         assert differing(predicted, states[moment]) == set(), moment
 
 

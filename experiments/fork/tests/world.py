@@ -29,7 +29,8 @@ sizeof.page=64 page.flags=0 page.compound_head=8 page.mapping=24 page.index=32
 page.private=40 page._mapcount=48 page._refcount=52 folio._flags_1=64
 folio._large_mapcount=80 folio._entire_mapcount=84 folio._nr_pages_mapped=88
 folio._pincount=92 folio._folio_nr_pages=96 folio._deferred_list=144 PG_locked=0
-PG_referenced=2 PG_uptodate=3 PG_lru=5 PG_head=6 PG_large_rmappable=9 PG_anon_exclusive=11
+PG_referenced=2 PG_uptodate=3 PG_dirty=4 PG_lru=5 PG_head=6 PG_large_rmappable=9
+PG_anon_exclusive=11
 PG_swapbacked=17 NODES_PGSHIFT=58 ZONES_PGSHIFT=56 ZONE_NORMAL=1
 TAIL_MAPPING=0xDEAD000000000400 PAGE_MAPPING_ANON=1 ENTIRELY_MAPPED=0x800000
 SWP_DEVICE_WRITE=27 SWP_DEVICE_READ=28 SWP_DEVICE_EXCLUSIVE_WRITE=29 SWP_DEVICE_EXCLUSIVE_READ=30
@@ -40,6 +41,16 @@ MEM_SOFT_DIRTY=1 HAVE_ARCH_USERFAULTFD_WP=1 MARKS_UFFD_WP=1
 """
 FACTS = {name: int(value, 0) for name, value in (word.split("=") for word in MADE_UP.split())}
 BARE = {**FACTS, "MEM_SOFT_DIRTY": 0, "HAVE_ARCH_USERFAULTFD_WP": 0, "MARKS_UFFD_WP": 0}
+NEWER = {
+    **{name: value for name, value in FACTS.items() if not name.startswith("SWP_DEVICE_EXCLUSIVE")},
+    "SWP_DEVICE_EXCLUSIVE": 29,
+    "TAILS_HOLD_MASK": 1,
+    "folio._mm_id_mapcount": 96,
+    "folio._mm_ids": 104,
+    "folio._folio_nr_pages": 120,
+    "FOLIO_MM_IDS_SHARED_BIT": 1 << 63,
+}
+"""Of a kernel that says of a large folio which processes map it."""
 PLACE = Place(
     map=0xFFFFEA0004000000, first_pfn=0x100000, anon_vma=0xFFFF888000001000, file=0xFFFF888000002000
 )
@@ -50,8 +61,13 @@ ORDERS = range(10)
 MOMENTS: tuple[Moment, ...] = ("fresh", "forked", "orphaned", "gone", "inherited", "discarded")
 
 
-def fresh(vma: Vma) -> State:
-    return initial(vma, FACTS, PLACE)
+def facts_for(vma: Vma) -> Mapping[str, int]:
+    """Of the kernel that has every kind of its entries."""
+    return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
+
+
+def fresh(vma: Vma, facts: Mapping[str, int] = FACTS) -> State:
+    return initial(vma, facts, PLACE)
 
 
 def forked(vma: Vma) -> State:
@@ -62,8 +78,8 @@ def pages(state: State) -> NDArray[Any]:
     return state.descriptors.reshape(-1).view(page_dtype(FACTS))
 
 
-def tails(state: State) -> NDArray[Any]:
-    return state.descriptors.reshape(-1).view(first_tail_dtype(FACTS))
+def tails(state: State, facts: Mapping[str, int] = FACTS) -> NDArray[Any]:
+    return state.descriptors.reshape(-1).view(first_tail_dtype(facts))
 
 
 def exclusive(state: State) -> NDArray[np.bool_]:

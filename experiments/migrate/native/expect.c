@@ -61,11 +61,12 @@ static const struct plan_field fields[] = {
 #define LRU_OFFSET 8UL
 #define LINK_BYTES 16UL
 
-static struct {
+/* Of a row that is open. */
+struct answers {
 	struct answer *answers;
 	size_t nr;
 	unsigned char *kept;	/* descriptors of both sides, as the kernel left them */
-} now;
+};
 
 /*
  * By variant, over all rows of a launch. Excluded are answers that it has not
@@ -89,25 +90,32 @@ unsigned long expect_nr_not_left(unsigned int variant)
 	return known[variant].nr_not_left;
 }
 
-void expect_open(const struct row *row)
+void expect_open(struct row *row)
 {
-	now.answers = plan_read(row->after, fields, sizeof(*now.answers), &now.nr);
-	now.kept = malloc(2 * row->request.nr_pages * DESCRIPTOR_BYTES);
-	if (!now.nr || now.nr > MOST_ANSWERS)
-		die(RUNNER_USAGE, "%s: %zu answers", row->name, now.nr);
-	if (!now.kept)
+	struct answers *its = calloc(1, sizeof(*its));
+
+	if (!its)
+		die(RUNNER_NO_RESOURCE, "no memory for what is expected");
+	its->answers = plan_read(row->after, fields, sizeof(*its->answers), &its->nr);
+	its->kept = malloc(2 * row->request.nr_pages * DESCRIPTOR_BYTES);
+	if (!its->nr || its->nr > MOST_ANSWERS)
+		die(RUNNER_USAGE, "%s: %zu answers", row->name, its->nr);
+	if (!its->kept)
 		die(RUNNER_NO_RESOURCE, "no memory for a copy of descriptors");
-	for (size_t i = 0; i < now.nr; i++)
-		plan_map_images(fields, &now.answers[i]);
+	for (size_t i = 0; i < its->nr; i++)
+		plan_map_images(fields, &its->answers[i]);
+	row->expected = its;
 }
 
-void expect_close(void)
+void expect_close(struct row *row)
 {
-	for (size_t i = 0; i < now.nr; i++)
-		plan_unmap_images(fields, &now.answers[i]);
-	free(now.answers);
-	free(now.kept);
-	now.answers = NULL;
+	struct answers *its = row->expected;
+
+	for (size_t i = 0; i < its->nr; i++)
+		plan_unmap_images(fields, &its->answers[i]);
+	free(its->answers);
+	free(its->kept);
+	free(its);
 }
 
 /* --- What differs, said of one answer ------------------------------------ */
@@ -412,17 +420,18 @@ static bool is_as(const struct look *look)
 /* Which answers memory is as, a bit each; what was seen with the last of them. */
 static unsigned int fitting(struct look *look, unsigned char *kept, struct affairs *seen)
 {
-	size_t bytes = now.answers[0].src.bytes;
+	const struct answers *its = look->row->expected;
+	size_t bytes = its->answers[0].src.bytes;
 	unsigned int fit = 0;
 
-	for (unsigned int i = 0; i < now.nr; i++) {
+	for (unsigned int i = 0; i < its->nr; i++) {
 		struct affairs own = { 0 };
 
 		keep_descriptors(kept, bytes, true);
-		look->expected = &now.answers[i];
+		look->expected = &its->answers[i];
 		look->seen = &own;
 		/* All that is said is of the answer that is looked at last. */
-		look->quiet = !look->any_order || i + 1 < now.nr || fit;
+		look->quiet = !look->any_order || i + 1 < its->nr || fit;
 		if (is_as(look)) {
 			fit |= 1U << i;
 			*seen = own;
@@ -438,25 +447,26 @@ bool expect_verify(const struct row *row, unsigned int variant, enum migrate_eng
 	struct look look = {
 		.row = row, .subject = launch.variant_names[variant], .result = result,
 	};
-	size_t bytes = now.answers[0].src.bytes;
+	const struct answers *its = row->expected;
+	size_t bytes = its->answers[0].src.bytes;
 	struct affairs seen = { 0 };
 	unsigned int fit;
 
-	keep_descriptors(now.kept, bytes, false);
-	fit = fitting(&look, now.kept, &seen);
+	keep_descriptors(its->kept, bytes, false);
+	fit = fitting(&look, its->kept, &seen);
 	look.any_order = true;
 	if (!fit)
-		fit = fitting(&look, now.kept, &seen);
+		fit = fitting(&look, its->kept, &seen);
 	known[variant].nr_not_left += seen.nr_not_left;
 	known[variant].nr_reordered += seen.nr_reordered;
-	if (now.nr == 1)
+	if (its->nr == 1)
 		return fit;
 	if (fit && !(fit & ~*excluded)) {
 		look.quiet = false;
-		say(&look, "the limit of a batch is not that of earlier rows: answers", now.nr,
+		say(&look, "the limit of a batch is not that of earlier rows: answers", its->nr,
 		    fit, ~*excluded);
 	}
 	fit &= ~*excluded;
-	*excluded |= ~fit & ((1U << now.nr) - 1);
+	*excluded |= ~fit & ((1U << its->nr) - 1);
 	return fit;
 }

@@ -7,8 +7,8 @@
 #include "row.h"
 
 /* Read a row's answers. */
-void expect_open(const struct row *row);
-void expect_close(void);
+void expect_open(struct row *row);
+void expect_close(struct row *row);
 
 /**
  * expect_verify() - compare all of memory with the oracle's

@@ -9,6 +9,7 @@
  * folios are on several lists it is called for each, as compact_zone() does.
  */
 #include <linux/gfp.h>
+#include <linux/list_lru.h>
 #include <linux/migrate.h>
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
@@ -75,7 +76,11 @@ static void init_anon_vma(unsigned int nr_mappings)
 		chain->anon_vma = root;
 		INIT_LIST_HEAD(&world.vma[i].anon_vma_chain);
 		list_add(&chain->same_vma, &world.vma[i].anon_vma_chain);
+#ifdef HAVE_ANON_RMAP_TREE_INSERT
+		anon_rmap_tree_insert(chain, root);
+#else
 		anon_vma_interval_tree_insert(chain, &root->rb_root);
+#endif
 	}
 }
 
@@ -107,7 +112,7 @@ static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm)
 	vma->vm_mm = mm;
 	vma->vm_start = MIGRATE_VMA_ADDRESS;
 	vma->vm_end = MIGRATE_VMA_ADDRESS + request->nr_pmds * PMD_SIZE;
-	vma->vm_pgoff = MIGRATE_VMA_ADDRESS >> PAGE_SHIFT;
+	host_set_pgoff(vma);
 	vma->vm_page_prot = __pgprot(request->page_prot);
 	vm_flags_init(vma, request->vm_flags);
 	vma->anon_vma = anon_vma();
@@ -144,12 +149,71 @@ static void fill_tables(struct mm_struct *mm, const struct migrate_mapping *from
 	}
 }
 
+/* Folios of a node that wait to be split. */
+#ifdef HAVE_DEFERRED_SPLIT_QUEUE
+
+#define QUEUES_OFFSET MIGRATE_NODE_BYTES
+#define QUEUE_AT offsetof(struct pglist_data, deferred_split_queue.split_queue)
+#define QUEUE_STRIDE MIGRATE_NODE_BYTES
+
+static struct list_head *queue_of(int nid)
+{
+	return &NODE_DATA(nid)->deferred_split_queue.split_queue;
+}
+
+static void init_queue(int nid)
+{
+	spin_lock_init(&NODE_DATA(nid)->deferred_split_queue.split_queue_lock);
+	INIT_LIST_HEAD(queue_of(nid));
+}
+
+static void set_queue_length(unsigned long length)
+{
+	NODE_DATA(0)->deferred_split_queue.split_queue_len = length;
+}
+
+#else
+
+/* All nodes' lie in the first one's area, behind what is the node. */
+#define QUEUES_OFFSET (MIGRATE_NODE_BYTES / 2)
+#define QUEUE_AT (QUEUES_OFFSET + offsetof(struct list_lru_node, lru.list))
+#define QUEUE_STRIDE sizeof(struct list_lru_node)
+
+static struct list_lru_node *lru_of(int nid)
+{
+	deferred_split_lru.node = (void *)MIGRATE_NODE_ADDRESS + QUEUES_OFFSET;
+	return &deferred_split_lru.node[nid];
+}
+
+static struct list_head *queue_of(int nid)
+{
+	return &lru_of(nid)->lru.list;
+}
+
+static void init_queue(int nid)
+{
+	struct list_lru_node *lru = lru_of(nid);
+
+	BUILD_BUG_ON(MIGRATE_NR_NODES * sizeof(*lru) > MIGRATE_NODE_BYTES - QUEUES_OFFSET);
+	memset(lru, 0, sizeof(*lru));
+	spin_lock_init(&lru->lru.lock);
+	INIT_LIST_HEAD(queue_of(nid));
+}
+
+static void set_queue_length(unsigned long length)
+{
+	lru_of(0)->lru.nr_items = length;
+	atomic_long_set(&lru_of(0)->nr_items, length);
+}
+
+#endif
+
 static void init_node(int nid)
 {
 	struct pglist_data *pgdat = (void *)MIGRATE_NODE_ADDRESS + nid * MIGRATE_NODE_BYTES;
 	int cpu;
 
-	BUILD_BUG_ON(sizeof(*pgdat) > MIGRATE_NODE_BYTES);
+	BUILD_BUG_ON(sizeof(*pgdat) > QUEUES_OFFSET);
 	node_data[nid] = pgdat;
 	memset(pgdat, 0, sizeof(*pgdat));
 	pgdat->node_id = nid;
@@ -160,8 +224,7 @@ static void init_node(int nid)
 		memset(stat, 0, sizeof(*stat));
 		stat->stat_threshold = STAT_THRESHOLD;
 	}
-	spin_lock_init(&pgdat->deferred_split_queue.split_queue_lock);
-	INIT_LIST_HEAD(&pgdat->deferred_split_queue.split_queue);
+	init_queue(nid);
 }
 
 static void reset_events(void)
@@ -195,14 +258,13 @@ static void begin_list(struct list_head *head, const struct migrate_list *list)
 /* Likewise, the folios that wait to be split. */
 static void begin_queue(const struct migrate_request *request)
 {
-	struct deferred_split *queue = &NODE_DATA(0)->deferred_split_queue;
+	struct list_head *queue = queue_of(0);
 
 	if (!request->nr_queued)
 		return;
-	queue->split_queue_len = request->nr_queued;
-	queue->split_queue.next = &folio_at(request->queued[0])->_deferred_list;
-	queue->split_queue.prev =
-		&folio_at(request->queued[request->nr_queued - 1])->_deferred_list;
+	set_queue_length(request->nr_queued);
+	queue->next = &folio_at(request->queued[0])->_deferred_list;
+	queue->prev = &folio_at(request->queued[request->nr_queued - 1])->_deferred_list;
 }
 
 static enum migrate_engine prepare(const struct migrate_request *request)
@@ -212,6 +274,10 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 
 	vmemmap_base = MIGRATE_MAP_ADDRESS - MIGRATE_TABLE_PFN * sizeof(struct page);
 	page_offset_base = MIGRATE_RAM_ADDRESS - (MIGRATE_TABLE_PFN << PAGE_SHIFT);
+#ifndef HAVE_EMPTY_ZERO_PAGE_WORDS
+	__zero_page = virt_to_page(empty_zero_page);
+	zero_page_pfn = page_to_pfn(__zero_page);
+#endif
 	world.request = *request;
 	migrate_choose(&world.request);
 	world.nr_asked = 0;
@@ -227,6 +293,9 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 		if (!world.mm[i])
 			world.mm[i] = host_alloc(sizeof(struct mm_struct) + cpumask_size());
 		init_mm_struct(world.mm[i], request->rss[i]);
+#ifdef CONFIG_MM_ID
+		world.mm[i]->mm_id = MM_ID_MIN + i;
+#endif
 		init_vma(&world.vma[i], world.mm[i]);
 		fill_tables(world.mm[i], &request->mapping[i]);
 	}
@@ -396,8 +465,8 @@ static const struct migrate_ops ops = {
 const void *const host_experiment_ops = &ops;
 
 const struct host_fact host_experiment_facts[] = {
-	{ "pglist_data.deferred_split_queue.split_queue",
-	  offsetof(struct pglist_data, deferred_split_queue.split_queue) },
+	{ "queue", QUEUE_AT },
+	{ "queue_stride", QUEUE_STRIDE },
 #include "facts.h"
 	{ }
 };

@@ -84,10 +84,17 @@ void lru_add_drain(void)
 }
 
 /* As the kernel's, of pages that are not in the swap cache: of what is split. */
+#ifdef HAVE_FREE_FOLIO_AND_SWAP_CACHE
+void free_folio_and_swap_cache(struct folio *folio)
+{
+	folio_put(folio);
+}
+#else
 void free_page_and_swap_cache(struct page *page)
 {
 	put_page(page);
 }
+#endif
 
 /*
  * The flag alone, and at once: what the kernel's batches do besides is for
@@ -199,7 +206,7 @@ unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
 
 	if (copied(to, from, bytes, &left))
 		return left;
-	if (static_cpu_has(X86_FEATURE_ERMS))
+	if (cpu_feature_enabled(X86_FEATURE_ERMS))
 		return copy_mc_enhanced_fast_string(to, from, bytes);
 	memcpy(to, from, bytes);
 	return 0;

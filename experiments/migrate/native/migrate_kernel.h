@@ -11,6 +11,13 @@ struct dma_device;
 struct folio;
 struct page;
 
+#ifndef HAVE_EMPTY_ZERO_PAGE_WORDS
+extern unsigned long zero_page_pfn;
+#endif
+#ifndef HAVE_DEFERRED_SPLIT_QUEUE
+extern struct list_lru deferred_split_lru;
+#endif
+
 /* Forget all allocations and counts, and go by @request from now on. */
 void migrate_reset(const struct migrate_request *request);
 void migrate_read_counts(struct migrate_result *result);

@@ -19,6 +19,7 @@ struct row {
 #include "row.def"
 	struct migrate_request request;
 	struct migrate_mapping is[MIGRATE_MOST_MAPPINGS];
+	struct answers *expected;	/* expect.c's */
 };
 
 #endif

@@ -80,8 +80,9 @@ static void open_lists(struct row *row)
 	request->nr_poisoned = image_nr_words(&row->poisoned);
 }
 
-static void open_row(struct row *row)
+static void open_row(void *context)
 {
+	struct row *row = context;
 	struct migrate_request *request = &row->request;
 
 	if (!request->nr_mappings || request->nr_mappings > MIGRATE_MOST_MAPPINGS)
@@ -97,9 +98,11 @@ static void open_row(struct row *row)
 	contents_fill(memory_contents(MIGRATE_SRC_PFN), request->nr_pages, launch.nr_cpus);
 }
 
-static void close_row(const struct row *row)
+static void close_row(void *context)
 {
-	expect_close();
+	struct row *row = context;
+
+	expect_close(row);
 	for (unsigned int i = 0; i < row->request.nr_mappings; i++) {
 		free(row->is[i].ptes);
 		free(row->is[i].pmds);
@@ -177,7 +180,7 @@ static void read_targets(const struct row *row)
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const struct migrate_ops *ops = launch_ops(slot->variant);
 	struct migrate_result result = { 0 };
 	struct span span;
@@ -207,7 +210,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 
 static bool sample_copy(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const struct copy_kind *kind = slot->limit;
 	const struct copy_job job = {
 		.copy = kind->copy,
@@ -240,16 +243,12 @@ static bool run_row(void *context)
 		.nr_bytes = row->moved_bytes,
 		.context = row,
 	};
-	bool verified;
 
-	open_row(row);
 	rounds_add_variants(&rounds, sample_variant);
 	for (const struct copy_kind *kind = copy_kinds; row->limits && kind->name; kind++)
 		if (kind->available())
 			rounds_add_limit(&rounds, kind->name, kind, sample_copy);
-	verified = rounds_run(&rounds);
-	close_row(row);
-	return verified;
+	return rounds_run(&rounds);
 }
 
 static void tell_of(unsigned int variant, const char *what, unsigned long value)
@@ -305,7 +304,6 @@ static const struct host_fact addresses[] = {
 	{ "anon_vma", MIGRATE_ANON_VMA_ADDRESS },
 	{ "list", MIGRATE_LIST_ADDRESS },
 	{ "nodes", MIGRATE_NODE_ADDRESS },
-	{ "node_bytes", MIGRATE_NODE_BYTES },
 	{ "vma", MIGRATE_VMA_ADDRESS },
 	{ }
 };
@@ -317,6 +315,8 @@ const struct experiment experiment = {
 	.row_bytes = sizeof(struct row),
 	.prepare = memory_map_small,
 	.map = map,
+	.open_row = open_row,
+	.close_row = close_row,
 	.run_row = run_row,
 	.end = tell,
 };

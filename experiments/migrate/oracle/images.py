@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Memory around a migration, as arrays: descriptors of both nodes, entries of every address space.
 
-Offsets, shifts and constants come from the build (`facts`), the rules from Linux 6.12.
+Offsets, shifts and constants come from the build (`facts`), the rules from Linux.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +16,7 @@ from experiments.fork.oracle.memory import Features
 from ream.oracle import mapping, pte
 from ream.oracle.mapping import PAGE_SHIFT, PAGES_PER_PMD
 from ream.oracle.memmap import Facts, descriptor_dtype, first_tail_dtype
+from ream.oracle.mm_ids import PARENT, owners_of, write_owners
 
 from .folios import PAGE_PROT, PSE, Folio, Migration, Place, PteBits, Unit
 
@@ -102,6 +103,9 @@ class Memory:
         second["_nr_pages_mapped"] = nr_mapped + self._facts["ENTIRELY_MAPPED"] * (
             folio.nr_huge > 0
         )
+        spaces = range(folio.nr_mappings)
+        owners = owners_of([(PARENT + space, folio.nr_entries_in(space)) for space in spaces])
+        write_owners(second, owners, self._facts)
 
     def allocate(self, first_page: int, order: int, *, nr: int = 1) -> None:
         """Targets of spare pages: as get_new_folio() gives them out."""
@@ -159,6 +163,7 @@ class Memory:
             second["_large_mapcount"] = -1
             second["_entire_mapcount"] = -1
             second["_nr_pages_mapped"] = 0
+            write_owners(second, owners_of([]), self._facts)
         self.dirty(first_page, folio, nr=nr)
         self.unlink("src", first_page, folio.order, nr=nr)
 
@@ -178,8 +183,13 @@ class Memory:
             self.fields("src")["_refcount"][first_page] = folio.nr_held
 
     def _is_mlocked_again(self, folio: Folio) -> bool:
-        """Large folios are left to reclaim; source: __folio_add_anon_rmap(), mm/rmap.c."""
-        return self._mlocked and not folio.order and folio.nr_entries > 0 and not folio.is_broken
+        """Whether one VMA maps all of it at once; of 6.12, whether it is small.
+
+        What is left is for reclaim. Source: __folio_add_anon_rmap(), mm/rmap.c.
+        """
+        whole = folio.nr_huge if self._facts.get("MLOCKS_WHOLE_FOLIOS") else 0
+        at_once = whole if folio.order else folio.nr_entries
+        return self._mlocked and at_once > 0 and not folio.is_broken
 
     def dirty(self, first_page: int, folio: Folio, *, nr: int = 1) -> None:
         """Sources that were unmapped: dirty if an entry was; source: try_to_migrate_one()."""

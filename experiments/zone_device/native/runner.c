@@ -77,7 +77,7 @@ static bool verify(const struct row *row, const char *subject)
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
-	const struct row *row = rounds->context;
+	const struct row *row = rounds_row(rounds, slot);
 	const char *subject = slot->subject;
 	const struct zone_device_ops *ops = launch_ops(slot->variant);
 	struct zone_device_request request = row->request;

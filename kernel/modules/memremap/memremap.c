@@ -108,7 +108,11 @@ static struct {
 } device;
 
 /* No page of ours is ever handed out, so none comes back. */
+#ifdef HAVE_FOLIO_FREE
+static void folio_free(struct folio *folio)
+#else
 static void page_free(struct page *page)
+#endif
 {
 	WARN_ON_ONCE(1);
 }
@@ -119,7 +123,11 @@ static vm_fault_t migrate_to_ram(struct vm_fault *fault)
 }
 
 static const struct dev_pagemap_ops pagemap_ops = {
+#ifdef HAVE_FOLIO_FREE
+	.folio_free = folio_free,
+#else
 	.page_free = page_free,
+#endif
 	.migrate_to_ram = migrate_to_ram,
 };
 

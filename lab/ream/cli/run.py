@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ream.cli import complete
 from ream.cli.app import (
     BaseOption,
     DryRunOption,
@@ -76,6 +77,23 @@ def run(
     rows: RowsOption = None,
     settings: SetOption = None,
     series: SeriesOption = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]TREE[+SERIES...]",
+            help="Compare these instead, the first being `before`: TREE is a base's version, a"
+            " kernel source, or before, published or ream; SERIES is one of ours or a file."
+            " Repeatable.",
+            autocompletion=complete.bases,
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Of the variants only these, besides what they are compared with.",
+        ),
+    ] = None,
     series_version: SeriesVersionOption = None,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also measure every prefix of the series.")
@@ -164,7 +182,7 @@ def run(
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import given, load  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
-    from ream.variants import choose_variants  # noqa: PLC0415
+    from ream.variants import asked_variants, choose_variants, only_variants  # noqa: PLC0415
 
     whole = load(given_file(experiment))
     stage = stage or whole.stage
@@ -178,14 +196,26 @@ def run(
             "--series, --per-patch, --base and --tree: the live stage runs no other kernel"
         )
     slowed = control_of(control, stage)
-    variants = choose_variants(
-        asked,
-        user_series=series or (),
-        version=series_version,
-        repository=tree,
-        per_patch=per_patch,
-        control=slowed is not None,
-    )
+    source = wanted_tree(base, tree)
+    if variant:
+        if series or per_patch or only or stage != "native":
+            raise BadUsage(
+                "--variant says all that is compared, natively: leave out --series, --per-patch,"
+                " --only and other stages"
+            )
+        source, variants = asked_variants(
+            asked, variant, tree=source, version=series_version, control=slowed is not None
+        )
+    else:
+        variants = choose_variants(
+            asked,
+            user_series=series or (),
+            version=series_version,
+            repository=tree,
+            per_patch=per_patch,
+            control=slowed is not None,
+        )
+        variants = variants if only is None else only_variants(variants, only.split(","))
     guest = guest_options(
         accel=accel,
         icount=icount,
@@ -206,7 +236,8 @@ def run(
         experiment=asked,
         stage=stage,
         variants=variants,
-        tree=wanted_tree(base, tree),
+        tree=source,
+        asked=bool(variant),
         threads=threads,
         seed=chosen_seed(seed),
         runs=runs_dir(output),

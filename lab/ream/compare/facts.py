@@ -25,6 +25,7 @@ _OF_A_BASIS = {
     "machine": "machine",
     "nr_usable_cpus": "usable CPUs",
     "tree_key": "tree",
+    "other_trees": "other trees",
     "compiler": "compiler",
     "qemu": "QEMU",
 }
@@ -53,6 +54,8 @@ def of_record(
         found[Thing("benchmark")] = benchmark
     if machine.get("id") is not None:
         found[Thing("machine's id")] = machine["id"]
+    for name, one in part(kernel, "trees").items():
+        found[Thing("tree", name)] = tree(one.get("tree"), one.get("tree_key"))
     for name, its in rows_of(record).items():
         if row in (None, name):
             found.update({Thing(one, name): its[one] for one in _OF_A_ROW if one in its})

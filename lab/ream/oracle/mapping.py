@@ -38,6 +38,7 @@ Kind: TypeAlias = Literal[
     "device-private-write",
     "device-exclusive-read",
     "device-exclusive-write",
+    "device-exclusive",
     "marker-uffd-wp",
     "marker-poisoned",
     "hwpoison",
@@ -51,6 +52,7 @@ NEEDED_FACT: abc.Mapping[Kind, str] = {
     "device-private-write": "SWP_DEVICE_WRITE",
     "device-exclusive-read": "SWP_DEVICE_EXCLUSIVE_READ",
     "device-exclusive-write": "SWP_DEVICE_EXCLUSIVE_WRITE",
+    "device-exclusive": "SWP_DEVICE_EXCLUSIVE",
     "marker-uffd-wp": "SWP_PTE_MARKER",
     "marker-poisoned": "SWP_PTE_MARKER",
     "hwpoison": "SWP_HWPOISON",
@@ -62,6 +64,8 @@ DEVICE_PRIVATE: tuple[Kind, ...] = ("device-private-read", "device-private-write
 """Pages in a device's memory, which no CPU can read; their entries count as mappings."""
 DEVICE_EXCLUSIVE: tuple[Kind, ...] = ("device-exclusive-read", "device-exclusive-write")
 """Pages that a device works on alone; their entries count as references only."""
+STILL_MAPPED: tuple[Kind, ...] = ("device-exclusive",)
+"""The same since there is one kind of them only: their entries count as mappings, too."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ class NonPresent:
     @property
     def has_page(self) -> bool:
         """Whether it names a page: one that migrates, or that a device has."""
-        return self.migrates or self.kind in DEVICE_PRIVATE + DEVICE_EXCLUSIVE
+        return self.migrates or self.kind in DEVICE_PRIVATE + DEVICE_EXCLUSIVE + STILL_MAPPED
 
     @property
     def swapped(self) -> bool:

@@ -85,6 +85,14 @@ class SeriesEntry(Value):
         )
 
 
+class BuiltTree(Value):
+    """A kernel source, as BuiltKernel has it."""
+
+    tree: str
+    tree_key: str
+    version: str
+
+
 class BuiltKernel(Value):
     """What was built, from what, with what."""
 
@@ -99,6 +107,8 @@ class BuiltKernel(Value):
     """The series of each variant, in order; before has none."""
     compared_with: Sealed[str, str] = Field(default={}, validate_default=True)
     """Of each series that was given, the variant that is the tree it stands on."""
+    trees: Sealed[str, BuiltTree] = Field(default={}, validate_default=True)
+    """By variant whose kernel source is another one."""
 
 
 class GuestKind(Value):

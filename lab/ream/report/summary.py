@@ -416,7 +416,14 @@ def _cpus(row: Row, receipt: Receipt) -> int:
 def _lines(receipt: Receipt) -> ReceiptLines:
     return ReceiptLines(
         machine=receipt.machine.line(),
-        tree=anonymous(receipt.kernel.tree),
+        tree=anonymous(
+            "; ".join(
+                (
+                    receipt.kernel.tree,
+                    *(f"{name}: {one.tree}" for name, one in receipt.kernel.trees.items()),
+                )
+            )
+        ),
         patches=anonymous(receipt.patches_line()),
         compiler=receipt.kernel.compiler,
         ream=receipt.ream.line(),

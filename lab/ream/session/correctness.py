@@ -11,7 +11,7 @@ from ream import oracle
 from ream.counted import counted
 from ream.experiment import Experiment
 from ream.experiment.registry import folders_of, sources_of
-from ream.measure.plan import Launch
+from ream.measure.plan import Launch, without
 from ream.measure.sample import Sample
 from ream.progress import Reporter
 from ream.session.request import Request
@@ -20,7 +20,7 @@ from ream.stage import hosted
 from ream.stage.bench import Bench
 from ream.stage.calls import Calls
 from ream.stage.hosted import cases_of, hosted_of
-from ream.stage.link import Kernel
+from ream.stage.link import Kernel, Program
 from ream.stage.native import Build, launch_once
 from ream.stage.reach import NUMBER
 
@@ -30,10 +30,15 @@ VERIFIED = "verified"
 
 
 def verify(
-    request: Request, bench: Bench, build: Build, launches: Sequence[Launch], reporter: Reporter
+    request: Request,
+    bench: Bench,
+    builds: Sequence[Build],
+    launches: Sequence[Launch],
+    reporter: Reporter,
 ) -> int:
     """Run all edges and some mixtures in every kernel; how many operations were verified.
 
+    builds: of every tree; kernels of each are judged by themselves, by its facts.
     launches: of each program one, with the kernels that are linked into it. Kernels whose objects
     were verified before, by the same runner and oracle, are not verified again unless minutes are
     given: then it is 0.
@@ -47,22 +52,22 @@ def verify(
     reporter.step("checking every kernel at the edges, and with random mixtures")
     place = bench.work / "cases"
     place.mkdir(exist_ok=True)
-    # Numbered after the one that finds what rows execute: none of the run's.
-    own = [replace(one, number=NUMBER + 1 + at) for at, one in enumerate(launches)]
-    programs = [(bench.link(one), one) for one in own]
+    programs = [(build, [*_programs(bench, tree, launches)]) for tree, build in enumerate(builds)]
     calls = Calls({one.name: one.compared_with for one in request.variants if one.compared_with})
     until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
     verified = pass_number = 0
     while pass_number == 0 or time.monotonic() < until:
-        for planned, cpus in cases_of(
-            its.cases, build, place, seed=request.seed, pass_number=pass_number
-        ):
-            with planned as (plan, descriptors):
-                for program, launch in programs:
-                    said = launch_once(program, launch, plan, descriptors, cpus=cpus)
-                    verified += sum(
-                        isinstance(one, Sample) for one in calls.counted(said, launch.link_order)
-                    )
+        for build, own in programs:
+            for planned, cpus in cases_of(
+                its.cases, build, place, seed=request.seed, pass_number=pass_number
+            ):
+                with planned as (plan, descriptors):
+                    for program, launch in own:
+                        said = launch_once(program, launch, plan, descriptors, cpus=cpus)
+                        verified += sum(
+                            isinstance(one, Sample)
+                            for one in calls.counted(said, launch.link_order)
+                        )
         calls.check()
         pass_number += 1
     for mark in marks:
@@ -70,6 +75,19 @@ def verify(
         mark.touch()
     reporter.step(f"{counted(verified, 'operation')} verified")
     return verified
+
+
+def _programs(
+    bench: Bench, tree: int, launches: Sequence[Launch]
+) -> Iterable[tuple[Program, Launch]]:
+    """Programs of the kernels of one tree alone."""
+    others = {n for one in launches for n in one.link_order if bench.tree_of.get(n, 0) != tree}
+    # Numbered after the one that finds what rows execute: none of the run's.
+    first = NUMBER + 1 + tree * len(launches)
+    for at, launch in enumerate(without(others, launches)):
+        if launch.link_order:
+            own = replace(launch, number=first + at)
+            yield replace(bench.link(own), trees=()), own
 
 
 def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:

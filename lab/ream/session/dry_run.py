@@ -63,7 +63,7 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
 
 def _tried(request: Request) -> Iterator[str]:
     """Whether the patches of all variants apply, if the tree is here to try it on."""
-    patched = _whole(request.variants)
+    patched = _whole(one for one in request.variants if one.tree is None)
     if request.stage == "live" or not patched:
         return
     labels: list[str | None] = []
@@ -72,7 +72,7 @@ def _tried(request: Request) -> Iterator[str]:
         labels.append(try_to_apply(patches, request.tree, cache=request.cache))
 
     try:
-        if request.tree is not None:
+        if request.tree is not None and not request.asked:
             notes = suited_to(request.variants, attempt).notes
             yield from (f"not there   {note}" for note in notes)
             if notes:
@@ -178,7 +178,8 @@ def _row_line(row: Row) -> str:
 
 
 def _variant_line(variant: Variant) -> str:
+    source = "the base" if variant.tree is None else str(base_of(variant.tree) or variant.tree)
     if not variant.series:
-        return f"{variant.name}: the base, no patches"
+        return f"{variant.name}: {source}, no patches"
     parts = (f"{s.name} ({counted(len(s.patches), 'patch', 'patches')})" for s in variant.series)
-    return f"{variant.name}: {' + '.join(parts)}"
+    return f"{variant.name}: {' + '.join(parts)}{'' if variant.tree is None else f' on {source}'}"

@@ -31,10 +31,11 @@ from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.stage import native
 from ream.stage.bench import Bench, build_bench, config_files
-from ream.stage.hosted import Hosted, hosted_of
+from ream.stage.hosted import Hosted, Planned, hosted_of
 from ream.stage.memory import Sized, available_bytes, fit_rows
 from ream.stage.native import Suited
 from ream.stage.reach import Entered, changes, entered
+from ream.stage.runner_plan import plan_of_trees
 
 LEAST_HUGE_RATIO = 0.95
 
@@ -76,8 +77,14 @@ class _Part:
 
     plan: _Plan
     bench: Bench
-    build: native.Build
+    builds: tuple[native.Build, ...]
+    """Of every tree."""
     shrunk: tuple[str, ...]
+
+    @property
+    def build(self) -> native.Build:
+        """Of the run's own tree."""
+        return self.builds[0]
 
     def without(self, names: Collection[str]) -> Self:
         """The same without some of the variants."""
@@ -251,7 +258,7 @@ def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> i
         verify(
             request,
             part.bench,
-            part.build,
+            part.builds,
             part.plan.launches[: len(part.plan.launches) // request.experiment.launches],
             reporter,
         )
@@ -294,15 +301,17 @@ def _part(
         work=place,
         step=reporter.step,
         fragments=config_files(config),
+        trees=request.trees,
     )
     # Each program compares the layout of its variants with that of `before`, which all have.
     nr_programs = len(launches) // request.experiment.launches
-    build, *_ = [native.read_build(bench.link(launch)) for launch in launches[:nr_programs]]
+    builds, *_ = [native.read_builds(bench.link(launch)) for launch in launches[:nr_programs]]
+    build = builds[0]
     rows, shrunk = rows_that_fit(suited.rows, build, its.sized, journal, name)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(rows, launches, request.threads, suited.cpus, name, request.control)
-    return _Part(plan, bench, build, shrunk)
+    return _Part(plan, bench, builds, shrunk)
 
 
 def rows_that_fit(
@@ -425,7 +434,7 @@ def _measure(
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
     with (
-        its.plan_of(plan.rows, plan.threads, part.build, bench.work) as planned,
+        _planned(its, part) as planned,
         reporter.measuring(plan.weight()) as advance,
     ):
         for launch in plan.launches:
@@ -441,6 +450,19 @@ def _measure(
                     yield said
                     doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
                     advance(float(said.nr_bytes * PASSES[said.role]), doing)
+
+
+def _planned(its: Hosted[Row], part: _Part) -> Planned:
+    """The plan of a part's rows, each as it is of every tree."""
+    plan, places = part.plan, [part.bench.work]
+    for number in range(1, len(part.builds)):
+        places.append(part.bench.work / f"tree-{number}")
+        places[-1].mkdir(exist_ok=True)
+    plans = (
+        its.plan_of(plan.rows, plan.threads, build, place)
+        for build, place in zip(part.builds, places, strict=True)
+    )
+    return plan_of_trees(plans, part.bench.work)
 
 
 def _events(

@@ -8,7 +8,7 @@ themselves: whoever edits a series meanwhile does not change the run that measur
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from ream.experiment import Experiment
 from ream.experiment.registry import revived
 from ream.kernel.base import base_named
 from ream.kernel.series import Patch, Series, named_series
-from ream.kernel.source import base_of
+from ream.kernel.source import Wanted, base_of
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
 from ream.record.journal import Journal
@@ -48,6 +48,8 @@ class Basis:
     nr_usable_cpus: int
     tree_key: str
     compiler: str
+    other_trees: Mapping[str, str] = field(default_factory=dict)
+    """By variant whose kernel source is not the run's, the key of that."""
     qemu: str | None = None
     """Its own words for its version; None where no guests run."""
 
@@ -70,9 +72,8 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "rounds": {row.name: row.rounds for row in request.experiment.rows},
         "seed": request.seed,
         "threads": request.threads,
-        # What the archive offers latest may be another when the run goes on.
-        "base": base.name if (base := base_of(request.tree)) else None,
-        "tree_path": None if base or not isinstance(request.tree, Path) else _short(request.tree),
+        **_source_fields(request.tree),
+        "asked": request.asked,
         "guest": _GUEST.dump_python(request.guest, mode="json"),
         "stable": _STABLE.dump_python(request.stable, mode="json"),
         "cell": request.cell,
@@ -85,6 +86,20 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         },
         **basis.fields(),
     }
+
+
+def _source_fields(tree: Wanted) -> dict[str, str | None]:
+    """A kernel source that is asked for; what the archive offers latest may be another later."""
+    base = base_of(tree)
+    path = None if base or not isinstance(tree, Path) else _short(tree)
+    return {"base": base.name if base else None, "tree_path": path}
+
+
+def _source(fields: Mapping[str, Any]) -> Wanted:
+    if path := fields["tree_path"]:
+        return Path(path).expanduser()
+    base = fields.get("base")
+    return base_named(base) if base else None
 
 
 def _folder_elsewhere(experiment: Experiment) -> str | None:
@@ -100,6 +115,7 @@ def series_text(request: Request) -> str:
             {
                 "name": variant.name,
                 "compared_with": variant.compared_with,
+                **({} if variant.tree is None else _source_fields(variant.tree)),
                 "series": [
                     {"name": one.name, "patches": [_patch_fields(p) for p in one.patches]}
                     for one in variant.series
@@ -128,13 +144,12 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
     where = f"{partial}: the plan is damaged"
     way_out = f"`ream run --discard {run_of(partial)}` removes the run"
     try:
-        tree = plan["tree_path"]
-        base = plan.get("base")
         request = Request(
             experiment=revived(plan["experiment"], plan.get("experiment_folder")),
             stage=plan["stage"],
             variants=_variants(partial),
-            tree=Path(tree).expanduser() if tree else base_named(base) if base else None,
+            tree=_source(plan),
+            asked=plan.get("asked", False),
             threads=plan["threads"],
             seed=plan["seed"],
             runs=partial.parent,
@@ -191,6 +206,7 @@ def _variants(partial: Path) -> tuple[Variant, ...]:
                 for one in variant["series"]
             ),
             variant.get("compared_with"),
+            _source(variant) if "tree_path" in variant else None,
         )
         for variant in kept
     )

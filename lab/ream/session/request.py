@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.experiment import Experiment, Stage
-from ream.kernel.source import Wanted
+from ream.kernel.source import Tree, Wanted
 from ream.measure.stable import Stable
 from ream.record.machine import Conditions
 from ream.record.receipt import GuestFacts
@@ -61,6 +61,10 @@ class Request:
     """By what share of its time the variant `control` is slowed; None where there is none."""
     verify_minutes: float = 0.0
     """How long other mixtures are tried after those that every run tries."""
+    asked: bool = False
+    """Whether somebody chose the variants: then all of them have to apply."""
+    trees: Mapping[str, Tree] = field(default_factory=dict)
+    """By variant whose kernel source is not the run's, that source once it is here."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
 

@@ -19,7 +19,15 @@ from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine
 from ream.record.noise import Noise, all_warnings, watch
 from ream.record.partial import Interrupted, interrupted, read_plan, run_of
-from ream.record.receipt import BuiltKernel, Receipt, SeriesEntry, Settings, anonymous, read_ream
+from ream.record.receipt import (
+    BuiltKernel,
+    BuiltTree,
+    Receipt,
+    SeriesEntry,
+    Settings,
+    anonymous,
+    read_ream,
+)
 from ream.record.record import (
     CONSOLE_BYTES,
     LEAST_BYTES,
@@ -174,6 +182,7 @@ class Run:
         qemu = qemu_version() if request.stage == "vm" else None  # before a kernel is fetched
         if request.stage != "live":
             self.tree = self._tree()
+            self.request = replace(self.request, trees=self._other_trees())
             request = self._suited(self.tree)
         kernel = running_kernel(self.machine)
         basis = Basis(
@@ -181,6 +190,7 @@ class Run:
             machine=self.machine.id,
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
+            other_trees={name: one.key for name, one in request.trees.items()},
             compiler=compiler_version() if self.tree else kernel.compiler,
             qemu=qemu,
         )
@@ -199,7 +209,7 @@ class Run:
 
     def _suited(self, tree: Tree) -> Request:
         """Of a tree that is not the one ours were written for, ask only for what applies to it."""
-        if self.request.tree is not None:
+        if self.request.tree is not None and not self.request.asked:
             suited = suited_to(self.request.variants, lambda patches: rehearse(patches, tree))
             for note in suited.notes:
                 self.reporter.step(note)
@@ -214,6 +224,19 @@ class Run:
             if kept is not None:
                 return kept
         return fetch_tree(request.tree, cache=request.cache, step=self.reporter.step)
+
+    def _other_trees(self) -> dict[str, Tree]:
+        """By variant whose kernel source is not the run's, that source."""
+        request, kept = self.request, {}
+        if request.resume is not None:
+            kept = read_plan(request.resume).get("other_trees", {})
+        found = {}
+        for one in request.variants:
+            if one.tree is not None:
+                found[one.name] = kept_tree(request.cache, str(kept.get(one.name))) or fetch_tree(
+                    one.tree, cache=request.cache, step=self.reporter.step
+                )
+        return found
 
     def measure(self, launches: int, work: Path) -> Measured:
         """Do as many launches; those that are in the journal say again what they said."""
@@ -249,6 +272,10 @@ class Run:
             version=self.tree.version,
             compiler=compiler_version(),
             config_sha256=measured.config_sha256,
+            trees={
+                name: BuiltTree(tree=one.label, tree_key=one.key, version=one.version)
+                for name, one in self.request.trees.items()
+            },
             variants={
                 variant.name: tuple(SeriesEntry.of(series) for series in variant.series)
                 for variant in self.request.variants
@@ -295,6 +322,11 @@ class Run:
         )
 
     def _doubts(self, timed: bool, ended: str | None) -> Iterator[str]:
+        for name, tree in self.request.trees.items():
+            yield (
+                f"{name} is of another kernel source, {tree.label}: its ratio is of all in which"
+                " the two differ, configuration included"
+            )
         if ended is not None and ended.startswith(NOT_STABLE):
             yield f"{ended}; a quieter machine, or --max-launches, narrows it"
         if self.resumed and timed:

@@ -3,8 +3,9 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ream.errors import BadUsage
 from ream.kernel.build import BUILD, build_objects, options
@@ -55,23 +56,27 @@ class Bench:
     """By variant, the build directory that its objects are named from."""
     host: tuple[Path, ...]
     config_sha256: str
+    tree_of: Mapping[str, int] = field(default_factory=dict)
+    """By variant of another tree than the first one's, the number of that tree."""
 
     def link(self, launch: Launch) -> Program:
         """Link a launch's own program: its order of variants and its place for their data."""
-        return link_program(
+        program = link_program(
             [self.kernels[name] for name in launch.link_order],
             self.host,
             self.work / f"launch-{launch.number}",
             pad_bytes=launch.data_offset,
         )
+        trees = tuple(self.tree_of.get(name, 0) for name in launch.link_order)
+        return replace(program, trees=trees) if self.tree_of else program
 
 
 @dataclass(frozen=True)
 class Object:
     """A kernel object that an experiment runs, as kbuild names it.
 
-    functions: static ones of it that are made global for glue.c. option: with CONFIG_, without
-    which a variant has no such object.
+    functions: static ones of it that are made global for glue.c; NAME? where there may be none.
+    option: with CONFIG_, without which a variant has no such object.
     """
 
     name: str
@@ -147,12 +152,13 @@ def build_bench(
     shared: Sequence[Path] = MEMMAP_FACTS,
     config: Path = NATIVE_CONFIG,
     fragments: Sequence[Path] = (),
+    trees: Mapping[str, Tree] = MappingProxyType({}),
 ) -> Bench:
     """Build every variant's objects, each distinct list of patches once, and the program around.
 
     folder: the experiment's own code: glue.c and headers for the kernel's side, `objects`, and
-    the runner's sources. shared: headers that a guest's modules have, too. work: for what only
-    this run needs. config: over tinyconfig; fragments: over that.
+    the runner's sources. shared: headers that a guest's modules have, too. work: of this run alone.
+    trees: by variant that is of another tree. config: over tinyconfig; fragments: over that.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     listed = objects(folder)
@@ -162,14 +168,14 @@ def build_bench(
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
     for variant in variants:
-        content = variant.content
+        content = (variant.content, trees.get(variant.name, tree).key)
         if content not in built:
 
             def say(text: str, name: str = variant.name) -> None:
                 step(f"{name}: {text}")
 
             place = assemble(
-                tree,
+                trees.get(variant.name, tree),
                 variant.patches,
                 cache=cache,
                 fragments=[*fragments_of(folder, config), *fragments],
@@ -193,4 +199,10 @@ def build_bench(
         )
     dot_config = (next(iter(roots.values())) / ".config").read_bytes()
     host = build_host(folder, work)
-    return Bench(work, kernels, roots, host, hashlib.sha256(dot_config).hexdigest())
+    config_sha256 = hashlib.sha256(dot_config).hexdigest()
+    return Bench(work, kernels, roots, host, config_sha256, _numbers(tree, trees))
+
+
+def _numbers(tree: Tree, trees: Mapping[str, Tree]) -> dict[str, int]:
+    keys = list(dict.fromkeys((tree.key, *(one.key for one in trees.values()))))
+    return {name: keys.index(one.key) for name, one in trees.items()}

@@ -67,6 +67,8 @@ class Program:
     order: tuple[str, ...]
     forbidden: Path
     kernels: tuple[Kernel, ...] = ()
+    trees: tuple[int, ...] = ()
+    """Of each kernel the number of the tree that it is of; none where there is one tree."""
 
 
 def map_of(linked: Path) -> Path:
@@ -114,9 +116,9 @@ def examine_kernel(
     """Find what a variant's objects leave undefined, and that its alternatives can be applied.
 
     exposed: by object, static functions and variables of it that glue.c uses: made global before
-    the link. Raises ReamError if there is none of that name (a function may be inlined), or if a
-    replacement holds an operand relative to its own place that is not a plain call or jump: the
-    patching program would get it wrong.
+    the link; NAME? where there may be none. Raises ReamError if there is none of another's name
+    (a function may be inlined), or if a replacement holds an operand relative to its own place
+    that is not a plain call or jump: the patching program would get it wrong.
     """
     linked = tuple(_expose(name, path, exposed.get(path, ()), work) for path in objects)
     probe = work / f"{name}.probe.o"
@@ -134,14 +136,15 @@ def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Pat
     if not symbols:
         return path
     defined = set(_names(_tool(["nm", "--defined-only", str(path)], work)))
+    names = [name.removesuffix("?") for name in symbols]
     for name in symbols:
-        if name not in defined:
+        if name not in defined and not name.endswith("?"):
             raise ReamError(
                 f"{variant}: {path.name} has no {name} to make global: it was renamed or"
                 " inlined; see the experiment's file `objects`"
             )
     out = work / f"{variant}.{path.name}"
-    changes = [f"--globalize-symbol={name}" for name in symbols]
+    changes = [f"--globalize-symbol={name}" for name in names if name in defined]
     _tool(["objcopy", *changes, str(path), str(out)], work)
     return out
 

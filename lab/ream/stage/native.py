@@ -114,24 +114,35 @@ class Suited:
 
 
 def runner_argv(program: Program) -> list[str]:
-    return [
-        str(program.path),
-        "--variants",
-        ",".join(program.order),
-        "--forbidden",
-        str(program.forbidden),
-    ]
+    argv = [str(program.path), "--variants", ",".join(program.order)]
+    argv += ["--trees", ",".join(map(str, program.trees))] if program.trees else []
+    return [*argv, "--forbidden", str(program.forbidden)]
 
 
 def read_build(program: Program) -> Build:
-    """Ask a program for the numbers of its build.
+    """Ask a program whose variants are all of one tree for the numbers of its build."""
+    (build,) = read_builds(program)
+    return build
 
-    Raises ReamError if its variants lay out struct page differently: their images cannot be
-    compared, and a patch that changes the layout is another experiment.
+
+def read_builds(program: Program) -> tuple[Build, ...]:
+    """Ask a program for the numbers of its builds, of each tree one, in the order of these.
+
+    Raises ReamError if variants of one tree lay out struct page differently: their images cannot
+    be compared, and a patch that changes the layout is another experiment.
     """
     argv = (*runner_argv(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
     variants: dict[str, dict[str, int]] = said["variants"]
+    trees = dict(zip(program.order, program.trees or (0,) * len(program.order), strict=True))
+    of_tree = {
+        number: {name: facts for name, facts in variants.items() if trees[name] == number}
+        for number in sorted(set(trees.values()))
+    }
+    return tuple(Build(said["addresses"], _same_facts(one)) for one in of_tree.values())
+
+
+def _same_facts(variants: Mapping[str, Mapping[str, int]]) -> Facts:
     first_name, first = next(iter(variants.items()))
     for name, facts in variants.items():
         if facts != first:
@@ -140,7 +151,7 @@ def read_build(program: Program) -> Build:
                 f"{name} and {first_name} differ in {', '.join(differ)}; the native stage compares"
                 " images byte by byte and cannot run variants that lay out struct page differently"
             )
-    return Build(said["addresses"], first)
+    return first
 
 
 def launch_once(

@@ -8,7 +8,7 @@ structure and its table of fields are made of that file, and every line is check
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -104,6 +104,27 @@ def line(definition: Path, words: Mapping[str, Value]) -> str:
     if faults:
         raise ReamError(f"{definition}: {'; '.join(faults)}")
     return " ".join(said) + "\n"
+
+
+@contextmanager
+def plan_of_trees(
+    plans: Iterable[AbstractContextManager[tuple[Path, tuple[int, ...]]]], work: Path
+) -> Iterator[tuple[Path, tuple[int, ...]]]:
+    """One plan of those of several trees, whose rows are the same: each row of every tree in turn.
+
+    Raises ReamError if they are not the same.
+    """
+    with ExitStack() as stack:
+        entered = [stack.enter_context(one) for one in plans]
+        if len(entered) == 1:
+            yield entered[0]
+            return
+        texts = [plan.read_text().splitlines(keepends=True) for plan, _ in entered]
+        if len({len(text) for text in texts}) > 1:
+            raise ReamError("the kernels of two trees are not asked for the same rows")
+        plan = work / "plans.txt"
+        plan.write_text("".join(line for lines in zip(*texts, strict=True) for line in lines))
+        yield plan, tuple(number for _, numbers in entered for number in numbers)
 
 
 @contextmanager

@@ -3,10 +3,22 @@
 #ifndef REAM_PAGE_TABLES_H
 #define REAM_PAGE_TABLES_H
 
+#include <linux/mm_types.h>
 #include <linux/pgtable.h>
+#include <linux/wordpart.h>
 
 /* Take all page tables back; the next one is frame @pfn, then those behind it. */
 void host_reset_tables(unsigned long pfn);
+
+/* What a VMA of anonymous memory that was never moved counts its pages from. */
+static inline void host_set_pgoff(struct vm_area_struct *vma)
+{
+	vma->vm_pgoff = vma->vm_start >> PAGE_SHIFT;
+#ifdef HAVE_VM_ANON_PGOFF
+	vma->__vm_anon_pgoff_hi = upper_32_bits(vma->vm_pgoff);
+	vma->__vm_anon_pgoff_lo = lower_32_bits(vma->vm_pgoff);
+#endif
+}
 
 /* The middle entry of @address, or NULL; for looking at what came of it. */
 static inline pmd_t *host_look_up_pmd(struct mm_struct *mm, unsigned long address)

@@ -38,8 +38,13 @@ static void run(void *job)
 	}
 }
 
+#ifdef HAVE_KTHREAD_CREATE_WORKER
 struct kthread_worker *kthread_create_worker(unsigned int flags,
 					     const char name[], ...)
+#else
+struct kthread_worker *kthread_create_worker_on_node(unsigned int flags, int nid,
+						     const char name[], ...)
+#endif
 {
 	struct kthread_worker *worker = host_alloc(sizeof(*worker));
 
@@ -83,6 +88,10 @@ void kthread_destroy_worker(struct kthread_worker *worker)
 }
 
 /* The pool has all work, whatever the queue; but a queue has to be something. */
+#ifndef HAVE_ALLOC_WORKQUEUE
+#undef alloc_workqueue
+#define alloc_workqueue alloc_workqueue_noprof
+#endif
 struct workqueue_struct *alloc_workqueue(const char *format, unsigned int flags,
 					 int max_active, ...)
 {

@@ -38,7 +38,9 @@ class DeferredNode:
     start_pfn, end_pfn: the zone's span. first_deferred_pfn: what is deferred begins there.
     free: the ranges of memory from there to end_pfn that nobody reserved, sorted and disjoint.
     Two of them may touch: then they are freed one after the other, as memblock hands them out.
-    zone: its index in node_zones; None: ZONE_NORMAL.
+    zone: its index in node_zones; None: ZONE_NORMAL. movable: the pageblocks that are
+    MIGRATE_MOVABLE before, by their first frame: of newer kernels those that begin with a
+    reserved page.
     """
 
     nid: int
@@ -47,6 +49,7 @@ class DeferredNode:
     first_deferred_pfn: int
     free: tuple[Range, ...]
     zone: int | None = None
+    movable: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         bounds = [self.first_deferred_pfn, *(pfn for pair in self.free for pfn in pair)]
@@ -173,7 +176,8 @@ def blocks(node: DeferredNode, facts: Facts) -> NDArray[Any]:
     made = np.zeros(len(pfns), block_dtype())
     made["pfn"], made["order"] = pfns, orders
     block = facts["pageblock_nr_pages"]
-    movable = _contained(pfns // block * block, joined)
+    first = pfns // block * block
+    movable = _contained(first, joined) | np.isin(first, node.movable)
     made["migratetype"] = np.where(movable, facts["MIGRATE_MOVABLE"], facts["MIGRATE_UNMOVABLE"])
     return made
 
@@ -190,9 +194,11 @@ def usage_bytes(node: DeferredNode, facts: Facts) -> bytes:
     """The usage areas of the sections from first_deferred_pfn to end_pfn, one after the other.
 
     A pageblock becomes MIGRATE_MOVABLE with its first page, if that is freed. Any other keeps
-    what it has had since its section was made: 0, MIGRATE_UNMOVABLE. A section that is not there
-    is all 0. Mobility grouping is on: it goes off only where memory is a few pageblocks.
-    Source: deferred_free_pages(), mm/mm_init.c; init_reserved_page() sets no type in 6.12.
+    what it has had: 0, MIGRATE_UNMOVABLE, since its section was made, unless a reserved page has
+    made it movable. A section that is not there is all 0. Mobility grouping is on: it goes off
+    only where memory is a few pageblocks.
+    Source: deferred_free_pages(), init_reserved_page(), mm/mm_init.c; of 7.3 the latter sets
+    a type: __init_deferred_page() there.
     """
     free = _array(node.free)
     block = facts["pageblock_nr_pages"]
@@ -200,7 +206,9 @@ def usage_bytes(node: DeferredNode, facts: Facts) -> bytes:
     movable = _concatenated_ranges(first, -(-free[:, 1] // block)) * block
     if node.first_deferred_pfn >= node.end_pfn:
         return b""
-    return usage_areas(movable.tolist(), node.first_deferred_pfn, node.end_pfn, facts)
+    return usage_areas(
+        [*movable.tolist(), *node.movable], node.first_deferred_pfn, node.end_pfn, facts
+    )
 
 
 def _array(ranges: Sequence[Range]) -> NDArray[np.int64]:

@@ -209,7 +209,7 @@ def _in_stacks(
 
 def _check_pageblocks(zones: Zones, node: Node) -> bytes:
     """The bits of the pageblocks, which are as predicted."""
-    held = zones.pageblock_flags(node)
+    held = zones.pageblock_flags(node.deferred)
     size, offset = zones.facts["sizeof.usage"], zones.facts["usage.pageblock_flags"]
     areas = np.frombuffer(buddy.usage_bytes(node.deferred, zones.facts), np.uint8)
     wanted = areas.reshape(-1, size)[:, offset:]

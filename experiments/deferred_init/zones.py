@@ -5,7 +5,7 @@ Symbols and the build's facts say where everything is. What is read is judged el
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,7 @@ class Zones:
             first_deferred_pfn=first_deferred,
             free=self._free(nid, first_deferred, end_pfn),
         )
+        deferred = replace(deferred, movable=self._movable(deferred))
         held = [
             (first, last, np.concatenate([octets for _, octets in self.map_of(first, last)]))
             for first, last in gaps(deferred)
@@ -322,11 +323,24 @@ class Zones:
         octets = [self.octets(self.page(int(pfn)), dtype.itemsize) for pfn in pfns]
         return np.concatenate([*octets, np.empty(0, np.uint8)]).view(dtype)
 
-    def pageblock_flags(self, node: Node) -> NDArray[np.uint8]:
+    def _movable(self, node: DeferredNode) -> tuple[int, ...]:
+        """The pageblocks that are MIGRATE_MOVABLE; source: get_pfnblock_bit(), page_alloc.c."""
+        facts, found = self.facts, []
+        block, per_section = facts["pageblock_nr_pages"], facts["PAGES_PER_SECTION"]
+        first_section = node.first_deferred_pfn // per_section
+        for number, octets in enumerate(self.pageblock_flags(node), first_section):
+            bits = int.from_bytes(octets.tobytes(), "little")
+            for at in range(per_section // block if bits else 0):
+                held = bits >> at * facts["NR_PAGEBLOCK_BITS"] & facts["MIGRATETYPE_MASK"]
+                if held == facts["MIGRATE_MOVABLE"]:
+                    found.append(number * per_section + at * block)
+        return tuple(found)
+
+    def pageblock_flags(self, node: DeferredNode) -> NDArray[np.uint8]:
         """The sections' bits from the first deferred page on; shape (sections, bytes of each)."""
         per_section = self.facts["PAGES_PER_SECTION"]
-        first = node.deferred.first_deferred_pfn // per_section
-        last = -(-node.deferred.end_pfn // per_section)
+        first = node.first_deferred_pfn // per_section
+        last = -(-node.end_pfn // per_section)
         usages = [self._usage(number) for number in range(first, last)]
         offset, size = self.facts["usage.pageblock_flags"], self.facts["sizeof.usage"]
         return self._gather([usage + offset for usage in usages], size - offset)

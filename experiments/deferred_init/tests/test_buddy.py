@@ -414,3 +414,14 @@ def test_a_page_is_free_if_all_its_bytes_are_and_lie_in_one_region(
 def test_a_description_that_cannot_be_is_refused(free: list[Range]) -> None:
     with pytest.raises(ValueError, match="node 1: its free ranges"):
         node_of(*free)
+
+
+def test_a_block_that_was_movable_before_stays_so_though_its_first_page_is_reserved() -> None:
+    block = FACTS["pageblock_nr_pages"]
+    free = ((2 * block + 1, 3 * block),)
+    node = DeferredNode(0, 0, 4 * block, 2 * block, free)
+    before = replace(node, movable=(2 * block,))
+    types = {int(one) for one in blocks(node, FACTS)["migratetype"]}
+    assert types == {FACTS["MIGRATE_UNMOVABLE"]}
+    assert {int(one) for one in blocks(before, FACTS)["migratetype"]} == {FACTS["MIGRATE_MOVABLE"]}
+    assert usage_bytes(node, FACTS) != usage_bytes(before, FACTS)

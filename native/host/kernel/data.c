@@ -66,7 +66,11 @@ DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot);
 DEFINE_PER_CPU_CACHE_HOT(int, cpu_number);
 DEFINE_PER_CPU_CACHE_HOT(struct task_struct *, current_task);
 /* As a booted CPU's, which may be preempted: zero would ask it to reschedule. */
+#ifdef HAVE_PREEMPT_COUNT_LONG
 DEFINE_PER_CPU_CACHE_HOT(unsigned long, __preempt_count) = PREEMPT_ENABLED;
+#else
+DEFINE_PER_CPU_CACHE_HOT(int, __preempt_count) = PREEMPT_ENABLED;
+#endif
 #endif
 unsigned long __per_cpu_offset[NR_CPUS];
 

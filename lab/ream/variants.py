@@ -10,7 +10,7 @@ from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, i
 from ream.folders import base_names
 from ream.kernel.base import LATEST_BASE, base_named
 from ream.kernel.series import Options, Patch, Series, load_series, named_series, prefixes
-from ream.kernel.source import Wanted
+from ream.kernel.source import Wanted, named_source
 from ream.kernel.variant import DoesNotApply
 from ream.nearest import hint
 
@@ -162,8 +162,8 @@ def _asked(experiment: Experiment, text: str, version: int | None) -> _Asked:
         tree = base_named(where)
     elif where in experiment.variants:
         own = tuple(named_series(one, experiment.folder) for one in experiment.variants[where])
-    elif Path(where).exists():
-        tree = Path(where)
+    elif (source := named_source(Path(where))) != Path(where) or Path(where).exists():
+        tree = source
     else:
         known = ", ".join((*base_names(), LATEST_BASE, *experiment.variants))
         raise BadUsage(

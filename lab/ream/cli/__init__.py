@@ -8,6 +8,7 @@ from ream.cli import (  # noqa: I001
     report,  # noqa: F401
     history,  # noqa: F401
     check,  # noqa: F401
+    bisect,  # noqa: F401
     export,  # noqa: F401
     fleet,  # noqa: F401
     show,  # noqa: F401

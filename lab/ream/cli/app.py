@@ -69,10 +69,13 @@ def wanted_tree(base: str | None, tree: Path | None) -> "Wanted":
     """The kernel source that --base or --tree names; raises BadUsage if both do."""
     # Imported here: a shell that waits for completions needs none of it.
     from ream.kernel.base import base_named  # noqa: PLC0415
+    from ream.kernel.source import named_source  # noqa: PLC0415
 
     if base is not None and tree is not None:
         raise BadUsage(f"--base {base} --tree {tree}: each names the kernel source; leave one out")
-    return tree if base is None else base_named(base)
+    if base is not None:
+        return base_named(base)
+    return None if tree is None else named_source(tree)
 
 
 def runs_dir(output: Path | None) -> Path:
@@ -165,7 +168,8 @@ TreeOption = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="Kernel tree to use instead of a base: a directory, a tar ball, a git tree.",
+        help="Kernel tree to use instead of a base: a directory, a tar ball, a git tree, or of one"
+        " a commit: DIR@REVISION.",
     ),
 ]
 BaseOption = Annotated[

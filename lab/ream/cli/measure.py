@@ -30,7 +30,7 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
         print(plan_text(request))
         return
     reporter = Reporter(quiet=quiet)
-    request = replace(request, command=request.command or _repeat(request.seed))
+    request = replace(request, command=request.command or command_line(request.seed))
     outcome = run_session(request, reporter)
     print_summary(outcome.summary, as_json=as_json)
     reporter.step(f"record: {outcome.path}")
@@ -48,7 +48,7 @@ def print_summary(summary: "Summary", *, as_json: bool) -> None:
         sys.stdout.write(table.render(summary))
 
 
-def _repeat(seed: int, argv: Sequence[str] | None = None) -> str:
+def command_line(seed: int, argv: Sequence[str] | None = None) -> str:
     """The command line that repeats this run, seed and all."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not any(word == "--seed" or word.startswith("--seed=") for word in words):

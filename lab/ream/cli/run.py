@@ -181,6 +181,7 @@ def run(
         return
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import given, load  # noqa: PLC0415
+    from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import asked_variants, choose_variants, only_variants  # noqa: PLC0415
 
@@ -211,11 +212,13 @@ def run(
             asked,
             user_series=series or (),
             version=series_version,
-            repository=tree,
+            repository=source.repository if isinstance(source, Commit) else tree,
             per_patch=per_patch,
             control=slowed is not None,
         )
         variants = variants if only is None else only_variants(variants, only.split(","))
+        patches = [patch for one in variants if one.given for patch in one.patches]
+        source = at_commit(source, {one.base_commit for one in patches if one.base_commit})
     guest = guest_options(
         accel=accel,
         icount=icount,

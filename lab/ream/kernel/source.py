@@ -8,12 +8,12 @@ import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from ream.command import Command, require, run
+from ream.command import Command, finished, require, run
 from ream.errors import BadUsage, ReamError
 from ream.kernel import archive
 from ream.kernel.base import LATEST_BASE, Base, default_base, newest_package
@@ -60,8 +60,37 @@ _BUILT_IN_PLACE = (".config", "include/config", "arch/x86/include/generated")
 """What makes kbuild refuse to build such a tree in another directory (its outputmakefile)."""
 
 
-Wanted: TypeAlias = "Path | Base | None"
+@dataclass(frozen=True)
+class Commit:
+    """A commit of a git work tree, whatever that has checked out."""
+
+    repository: Path
+    revision: str
+
+    def __str__(self) -> str:
+        return f"{self.repository}@{self.revision}"
+
+
+Wanted: TypeAlias = "Path | Base | Commit | None"
 """A kernel source that is asked for: by --tree, by --base, or by neither."""
+
+
+def named_source(path: Path) -> "Path | Commit":
+    """What --tree names: a file or folder, or with DIR@REVISION a commit of a git work tree."""
+    where, _, revision = str(path).rpartition("@")
+    if path.exists() or not where or not (Path(where) / ".git").exists():
+        return path
+    return Commit(Path(where), revision)
+
+
+def at_commit(tree: Wanted, commits: Iterable[str]) -> Wanted:
+    """That commit of a git work tree, if there is one such commit and the tree has it."""
+    found = {*commits}
+    if not isinstance(tree, Path) or len(found) != 1 or not (tree / ".git").exists():
+        return tree
+    words = ("git", "cat-file", "-e", f"{min(found)}^{{commit}}")
+    code, _, _ = finished(Command(words, tree, UNPACK_S))
+    return tree if code else Commit(tree, min(found))
 
 
 @dataclass(frozen=True)
@@ -96,6 +125,8 @@ def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
     with disk_faults(cache, "unpacking the kernel source"):
         trees.mkdir(parents=True, exist_ok=True)
         sweep(trees, step)
+        if isinstance(tree, Commit):
+            return _from_git(tree.repository, trees, step, tree.revision)
         if (base := base_of(tree)) is not None:
             fresh = tree == LATEST or base.package is None
             return _from_archive(base, trees, refresh=fresh, step=step)
@@ -129,6 +160,8 @@ def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str 
     Return its label; None if it would have to be fetched or unpacked first. What it does not have
     is left out. Raises BadUsage if --tree is not usable.
     """
+    if isinstance(tree, Commit):
+        return _peek_git(tree.repository, names, into, tree.revision)
     base = base_of(tree)
     if isinstance(tree, Path) and base is None and tree.is_dir():
         kernel_version(tree, named=tree)
@@ -230,25 +263,33 @@ def _newest_cached(trees: Path, base: Base) -> Tree | None:
 # --- From what --tree names ------------------------------------------------------------
 
 
-def _from_git(tree: Path, trees: Path, step: Step) -> Tree:
-    commit = _git(tree, "rev-parse", "--verify", "HEAD^{commit}")
-    entry = trees / _git(tree, "rev-parse", "--verify", "HEAD^{tree}")
+def _from_git(tree: Path, trees: Path, step: Step, revision: str = "HEAD") -> Tree:
+    commit = _commit(tree, revision)
+    entry = trees / _git(tree, "rev-parse", "--verify", f"{commit}^{{tree}}")
     label = f"{tree.resolve().name} (git {commit[:12]})"
-    if _git(tree, "status", "--porcelain", "--untracked-files=no"):
+    if revision == "HEAD" and _git(tree, "status", "--porcelain", "--untracked-files=no"):
         log.warning("%s: changes not committed are left out; HEAD (%.12s) is taken", tree, commit)
     with locked(entry, step):
         if _stamp(entry) is not None:
             return _tree(entry, label)
-        need_space(trees, 2 * TREE_BYTES, f"unpacking HEAD of {tree}")
+        need_space(trees, 2 * TREE_BYTES, f"unpacking {revision} of {tree}")
         with workroom(entry) as room:
             step(f"unpacking {label}")
             tarball = room / "head.tar"
-            _git(tree, "archive", "--format=tar", f"--output={tarball.resolve()}", "HEAD")
+            _git(tree, "archive", "--format=tar", f"--output={tarball.resolve()}", commit)
             return _keep(tarball, entry, named=str(tree), label=label)
 
 
-def _peek_git(tree: Path, names: Sequence[str], into: Path) -> str:
-    commit = _git(tree, "rev-parse", "--verify", "HEAD^{commit}")
+def _commit(tree: Path, revision: str) -> str:
+    asked = ("git", "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+    code, said, _ = finished(Command(asked, tree, UNPACK_S))
+    if code:
+        raise BadUsage(f"{tree}: git has no commit {revision} there")
+    return said.strip()
+
+
+def _peek_git(tree: Path, names: Sequence[str], into: Path, revision: str = "HEAD") -> str:
+    commit = _commit(tree, revision)
     literally = "--literal-pathspecs"
     listed = _git(tree, literally, "ls-tree", "-z", "--name-only", commit, "--", *names)
     # Without any name both commands would take all there is.

@@ -21,7 +21,7 @@ from ream.experiment import Experiment
 from ream.experiment.registry import revived
 from ream.kernel.base import base_named
 from ream.kernel.series import Patch, Series, named_series
-from ream.kernel.source import Wanted, base_of
+from ream.kernel.source import Commit, Wanted, base_of
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
 from ream.record.journal import Journal
@@ -90,6 +90,8 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
 
 def _source_fields(tree: Wanted) -> dict[str, str | None]:
     """A kernel source that is asked for; what the archive offers latest may be another later."""
+    if isinstance(tree, Commit):
+        return {"base": None, "tree_path": _short(tree.repository), "commit": tree.revision}
     base = base_of(tree)
     path = None if base or not isinstance(tree, Path) else _short(tree)
     return {"base": base.name if base else None, "tree_path": path}
@@ -97,7 +99,8 @@ def _source_fields(tree: Wanted) -> dict[str, str | None]:
 
 def _source(fields: Mapping[str, Any]) -> Wanted:
     if path := fields["tree_path"]:
-        return Path(path).expanduser()
+        tree = Path(path).expanduser()
+        return Commit(tree, fields["commit"]) if fields.get("commit") else tree
     base = fields.get("base")
     return base_named(base) if base else None
 

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which commit of a kernel's history changed what a row takes: `git bisect` with our verdicts.
+
+Every step is one run of up to three kernels in one program: the good commit, the bad one and the
+one in question. That one is bad if its whole interval lies on the bad one's side of the middle
+between them, and good if it lies on the other; else it is launched more often, and then skipped.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ream.command import Command, finished, run
+from ream.counted import counted
+from ream.errors import BadUsage, Inconclusive, ReamError
+from ream.experiment import IMPLIED
+from ream.kernel.cache import scratch
+from ream.kernel.series import Patch, Series
+from ream.kernel.source import Commit
+from ream.progress import Reporter
+from ream.record.record import SCHEMA
+from ream.report.contract import Ratio, RowResult
+from ream.session.request import Request
+from ream.session.run import Outcome, run_session
+from ream.variants import Variant
+
+GIT_S = 600.0
+SHORT = 12
+MORE_LAUNCHES = (1, 2, 4)
+"""Times as many as asked for, one after the other, for as long as nothing is decided."""
+LARGEST_DIFF = 8 << 20
+"""Of what two commits differ in; more is built from a tree of its own."""
+
+GOOD, BAD, SKIP = "good", "bad", "skip"
+_FOUND = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.MULTILINE)
+_ANY_OF = re.compile(r"^[0-9a-f]{40,64}$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One commit that was tried."""
+
+    commit: str
+    subject: str
+    verdict: str
+    ratio: Ratio | None
+    """To the good commit; None if it was not measured."""
+    said: str
+    records: tuple[Path, ...] = ()
+
+    def line(self) -> str:
+        return f"{self.verdict:<5} {self.commit[:SHORT]} {self.subject}: {self.said}"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a bisection came to."""
+
+    row: str
+    whole: Ratio
+    """Of the bad commit to the good one."""
+    steps: tuple[Step, ...]
+    commits: tuple[str, ...]
+    """The first bad one; or several, of which those that were skipped hide which it is."""
+    subject: str
+    own: Ratio | None
+    """Of the first bad commit to the one before it."""
+    records: tuple[Path, ...] = field(default=())
+
+    def to_object(self) -> dict[str, Any]:
+        """The object of --json; docs/format.md names its fields."""
+        return {
+            "schema": SCHEMA,
+            "row": self.row,
+            "commits": list(self.commits),
+            "subject": self.subject,
+            "ratio": _object(self.own),
+            "whole": _object(self.whole),
+            "steps": [
+                {
+                    **{
+                        name: getattr(one, name)
+                        for name in ("commit", "subject", "verdict", "said")
+                    },
+                    "ratio": _object(one.ratio),
+                    "records": [path.name for path in one.records],
+                }
+                for one in self.steps
+            ],
+            "records": [path.name for path in self.records],
+        }
+
+
+def _object(ratio: Ratio | None) -> dict[str, Any] | None:
+    return None if ratio is None else ratio.model_dump(include={"ratio", "low", "high"})
+
+
+def words(ratio: Ratio) -> str:
+    """A ratio with its interval."""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.ratio:.3f}"
+    return f"{ratio.ratio:.3f} [{ratio.low:.3f} .. {ratio.high:.3f}]"
+
+
+def verdict_of(its: Ratio, bad: Ratio) -> str | None:
+    """On which side of the middle between the two ends a commit's interval lies; None: on both."""
+    if its.low is None or its.high is None:
+        return None
+    sign = math.copysign(1.0, math.log(bad.ratio))
+    middle = math.log(bad.ratio) / 2
+    ends = sorted((sign * math.log(its.low), sign * math.log(its.high)))
+    if ends[0] > sign * middle:
+        return BAD
+    return GOOD if ends[1] < sign * middle else None
+
+
+class _Git:
+    """A clone that borrows a repository's objects: what that has checked out stays as it is."""
+
+    def __init__(self, repository: Path, room: Path) -> None:
+        self._room = room / "git"
+        words_ = ("git", "clone", "--quiet", "--shared", "--no-checkout", str(repository.resolve()))
+        run(Command((*words_, str(self._room)), room, GIT_S))
+
+    def said(self, *words_: str) -> str:
+        return run(Command(("git", *words_), self._room, GIT_S)).strip()
+
+    def bisect(self, *words_: str) -> str:
+        """What `git bisect` says; it ends with an error where only skipped commits are left."""
+        _, said, _ = finished(Command(("git", "bisect", *words_), self._room, GIT_S))
+        return said
+
+    def commit(self, revision: str) -> str | None:
+        """Its name; also of a branch of the repository, which is another's here."""
+        for name in (revision, f"origin/{revision}"):
+            asked = ("git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            code, said, _ = finished(Command(asked, self._room, GIT_S))
+            if not code:
+                return said.strip()
+        return None
+
+    def subject(self, commit: str) -> str:
+        return self.said("log", "-1", "--format=%s", commit)
+
+
+def bisect(request: Request, good: str, bad: str, reporter: Reporter) -> Found:
+    """Find the first bad commit.
+
+    request: of one row of the native stage, whose tree is the repository. good, bad: revisions.
+    Raises BadUsage unless good comes before bad, Inconclusive if the row does not tell them apart,
+    and what `run_session` raises of the two.
+    """
+    (row,) = request.experiment.rows
+    assert isinstance(request.tree, Path)
+    name = f"bisect-{request.seed:x}"
+    with scratch(request.cache / "run" / name, reporter.step) as room:
+        git = _Git(request.tree, room)
+        first, last = (_known(git, request.tree, one) for one in (good, bad))
+        history = git.said("rev-list", f"{first}..{last}").split()
+        if not history or git.said("merge-base", first, last) != first:
+            raise BadUsage(f"{request.tree}: {good} does not come before {bad}")
+        hunt = _Hunt(request, git, first, last, reporter)
+        whole = hunt.tell_apart()
+        reporter.step(
+            f"{bad} against {good}: {words(whole)}; {counted(len(history), 'commit')}, about"
+            f" {counted(math.ceil(math.log2(len(history))), 'step')}"
+        )
+        steps: list[Step] = []
+        said = git.bisect("start", "--no-checkout", last, first)
+        while not (commits := _ended(said)):
+            step = hunt.step(git.said("rev-parse", "BISECT_HEAD"), whole)
+            reporter.step(step.line())
+            steps.append(step)
+            said = git.bisect(step.verdict)
+        subject = git.subject(commits[0])
+        found = Found(row.name, whole, tuple(steps), commits, subject, None)
+        if len(commits) > 1:
+            return found
+        own, record = hunt.against_parent(commits[0])
+        return replace(found, own=own, records=(record,))
+
+
+def _known(git: _Git, repository: Path, revision: str) -> str:
+    if (commit := git.commit(revision)) is None:
+        raise BadUsage(f"{repository}: git has no commit {revision} there")
+    return commit
+
+
+def _ended(said: str) -> tuple[str, ...]:
+    """The first bad commit, or all that it may be; none if there is more to try."""
+    if found := _FOUND.search(said):
+        return (found[1],)
+    return tuple(_ANY_OF.findall(said)) if "only 'skip'ped commits left" in said else ()
+
+
+@dataclass(frozen=True)
+class _Hunt:
+    request: Request
+    git: _Git
+    good: str
+    bad: str
+    reporter: Reporter
+
+    def tell_apart(self) -> Ratio:
+        """The ratio of the bad commit to the good one; raises Inconclusive if it may be none."""
+        said = ""
+        for outcome in self._runs(self.good, (self.bad,)):
+            its, floor = _ratio(outcome, self.bad), _row(outcome).floor
+            said = f"{_row(outcome).row}: {self.bad[:SHORT]} against {self.good[:SHORT]} is"
+            said = f"{said} {words(its)}"
+            if its.low is not None and its.high is not None and floor is not None:
+                slack = max(abs(math.log(end)) for end in (floor.low or 1, floor.high or 1))
+                if math.log(its.low) > slack or math.log(its.high) < -slack:
+                    return its
+        raise Inconclusive(
+            f"{said}, which may be none: there is nothing to search for; take more launches, or"
+            " another row"
+        )
+
+    def step(self, commit: str, whole: Ratio) -> Step:
+        """Try one commit."""
+        subject, records, said = self.git.subject(commit), [], ""
+        try:
+            for outcome in self._runs(self.good, (self.bad, commit)):
+                records.append(outcome.path)
+                its, bad = (_ratio(outcome, one) for one in (commit, self.bad))
+                said = f"undecided: {words(its)}, between 1 and {whole.ratio:.3f}"
+                if (verdict := verdict_of(its, bad)) is not None:
+                    return Step(commit, subject, verdict, its, words(its), tuple(records))
+        except ReamError as cause:
+            said = str(cause).splitlines()[0]
+        return Step(commit, subject, SKIP, None, said, tuple(records))
+
+    def against_parent(self, commit: str) -> tuple[Ratio, Path]:
+        """What the first bad commit does to the one before it."""
+        parent = self.git.said("rev-parse", f"{commit}^")
+        outcome = next(self._runs(parent, (commit,)))
+        return _ratio(outcome, commit), outcome.path
+
+    def _runs(self, first: str, others: Sequence[str]) -> Iterator[Outcome]:
+        """The same kernels again and again, with more launches each time."""
+        variants = [Variant(name, ()) for name in IMPLIED]
+        variants += [self._variant(first, one) for one in others]
+        experiment = self.request.experiment
+        assert isinstance(self.request.tree, Path)
+        for times in MORE_LAUNCHES:
+            yield run_session(
+                replace(
+                    self.request,
+                    experiment=experiment.resized(launches=experiment.launches * times),
+                    variants=tuple(variants),
+                    tree=Commit(self.request.tree, first),
+                    asked=True,
+                ),
+                self.reporter,
+            )
+
+    def _variant(self, first: str, commit: str) -> Variant:
+        """A commit as a patch of another, which costs no tree; unless they differ in too much."""
+        words_ = ("diff", "--no-color", "--no-ext-diff", "--no-renames", "--full-index", "--binary")
+        diff = self.git.said(*words_, first, commit)
+        name = commit[:SHORT]
+        if len(diff) > LARGEST_DIFF:
+            assert isinstance(self.request.tree, Path)
+            return Variant(name, (), tree=Commit(self.request.tree, commit))
+        if not diff:
+            return Variant(name, ())
+        patch = Patch(f"{name}.diff", self.git.subject(commit), f"{diff}\n".encode())
+        return Variant(name, (Series(name, (patch,)),))
+
+
+def _row(outcome: Outcome) -> RowResult:
+    return outcome.summary.rows[0]
+
+
+def _ratio(outcome: Outcome, commit: str) -> Ratio:
+    its = _row(outcome).variants[commit[:SHORT]]
+    if its.ratio is None:
+        raise Inconclusive(f"{_row(outcome).row}: not measured")
+    return Ratio(ratio=its.ratio, low=its.low, high=its.high)
+
+
+def report(found: Found, say: Callable[[str], None]) -> None:
+    """Say in a few lines what was found."""
+    for step in found.steps:
+        say(step.line())
+    if len(found.commits) > 1:
+        say(
+            f"{found.row}: the first bad commit is one of {len(found.commits)}, which were skipped:"
+        )
+        for commit in found.commits:
+            say(f"  {commit[:SHORT]}")
+        return
+    say(f"{found.row}: the first bad commit is {found.commits[0][:SHORT]} {found.subject}")
+    if found.own is not None:
+        say(f"  against the one before it: {words(found.own)}")
+    say(f"  of all that bad is against good: {words(found.whole)}")
+    decided = [step for step in found.steps if step.verdict != SKIP]
+    say(
+        f"  each of {counted(len(decided), 'step')} decided by a whole 95 % interval on one side of"
+        f" the middle; {counted(len(found.steps) - len(decided), 'skipped', 'skipped')}"
+    )

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream bisect`: which commits are taken for good and for bad, and where the search ends."""
+
+import math
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ream.errors import BadUsage, Inconclusive, ReamError
+from ream.experiment import named
+from ream.progress import Reporter
+from ream.report.contract import Ratio
+from ream.session import bisect as module
+from ream.session.bisect import BAD, GOOD, SHORT, SKIP, Found, bisect, verdict_of
+from ream.session.request import Request
+
+NR_COMMITS = 20
+SLOWER = 1.3
+
+
+def git(place: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    return subprocess.run(
+        ("git", *who, *words), cwd=place, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A repository whose commits each write their number into its only file."""
+    place = tmp_path_factory.mktemp("repository")
+    git(place, "init", "--quiet")
+    commits = []
+    for number in range(NR_COMMITS + 1):
+        (place / "number").write_text(f"{number}\n")
+        git(place, "add", "number")
+        git(place, "commit", "--quiet", "-m", f"change {number}")
+        commits.append(git(place, "rev-parse", "HEAD"))
+    return place, commits
+
+
+def ratio(middle: float, pct: float = 2.0) -> Ratio:
+    return Ratio(ratio=middle, low=middle * (1 - pct / 100), high=middle * (1 + pct / 100))
+
+
+def measured(
+    times: Callable[[str], Ratio | ReamError], asked: list[Request]
+) -> Callable[[Request, Reporter], SimpleNamespace]:
+    """A run whose ratios are made up, by the commit that a variant is named after."""
+
+    def run(request: Request, _: Reporter) -> SimpleNamespace:
+        asked.append(request)
+        variants = {}
+        for one in request.variants:
+            if len(one.name) == SHORT:
+                its = times(one.name)
+                if isinstance(its, ReamError):
+                    raise its
+                variants[one.name] = its
+        row = SimpleNamespace(row="fork-4k", floor=ratio(1.0, 1.0), variants=variants)
+        return SimpleNamespace(summary=SimpleNamespace(rows=(row,)), path=Path(f"run-{len(asked)}"))
+
+    return run
+
+
+def request_of(place: Path, cache: Path) -> Request:
+    return Request(
+        experiment=named("fork").at("native").only(["fork-4k"]),
+        stage="native",
+        variants=(),
+        tree=place,
+        threads=None,
+        seed=1,
+        runs=cache / "runs",
+        cache=cache,
+        command="ream bisect",
+    )
+
+
+def found(
+    history: tuple[Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    times: Callable[[str], Ratio | ReamError],
+) -> tuple[Found, list[Request]]:
+    place, commits = history
+    asked: list[Request] = []
+    monkeypatch.setattr(module, "run_session", measured(times, asked))
+    request = request_of(place, tmp_path / "cache")
+    return bisect(request, commits[0], commits[-1], Reporter(quiet=True)), asked
+
+
+@pytest.mark.parametrize("culprit", [1, 2, 7, 14, NR_COMMITS])
+@pytest.mark.parametrize("effect", [SLOWER, 1 / SLOWER])
+def test_the_commit_from_which_on_it_is_so_is_found(
+    history: tuple[Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    culprit: int,
+    effect: float,
+) -> None:
+    _, commits = history
+    late = {one[:SHORT] for one in commits[culprit:]}
+    its, asked = found(
+        history, tmp_path, monkeypatch, lambda one: ratio(effect if one in late else 1.0)
+    )
+    assert its.commits == (commits[culprit],)
+    assert its.subject == f"change {culprit}"
+    assert its.own == ratio(effect)
+    assert len(its.steps) <= math.ceil(math.log2(NR_COMMITS)) + 1
+    assert {step.verdict for step in its.steps} <= {GOOD, BAD}
+    # Its own effect is measured against the commit before it.
+    assert str(asked[-1].tree).endswith(commits[culprit - 1])
+    assert its.to_object()["commits"] == [commits[culprit]]
+
+
+def test_what_does_not_build_is_skipped_and_the_search_goes_on_around_it(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits = history
+    late = {one[:SHORT] for one in commits[15:]}
+    middle = commits[10][:SHORT]
+
+    def times(one: str) -> Ratio | ReamError:
+        return ReamError("make: error") if one == middle else ratio(SLOWER if one in late else 1)
+
+    its, _ = found(history, tmp_path, monkeypatch, times)
+    assert its.commits == (commits[15],)
+    assert [step.said for step in its.steps if step.verdict == SKIP] == ["make: error"]
+
+
+def test_skipped_commits_around_the_culprit_are_all_named(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits = history
+    broken = {one[:SHORT] for one in commits[9:12]}
+    late = {one[:SHORT] for one in commits[12:]}
+
+    def times(one: str) -> Ratio | ReamError:
+        return ReamError("no") if one in broken else ratio(SLOWER if one in late else 1)
+
+    its, _ = found(history, tmp_path, monkeypatch, times)
+    assert set(its.commits) == set(commits[9:13])
+    assert its.own is None
+
+
+def test_what_is_undecided_is_launched_more_often_and_then_skipped(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits = history
+    late = {one[:SHORT] for one in commits[15:]}
+    noisy = commits[10][:SHORT]
+    its, asked = found(
+        history,
+        tmp_path,
+        monkeypatch,
+        lambda one: ratio(1.1, 20) if one == noisy else ratio(SLOWER if one in late else 1),
+    )
+    (step,) = (one for one in its.steps if one.verdict == SKIP)
+    assert len(step.records) == 3
+    launches = [
+        one.experiment.launches
+        for one in asked
+        if noisy in {variant.name for variant in one.variants}
+    ]
+    assert launches == [launches[0] * times for times in (1, 2, 4)]
+    assert its.commits == (commits[15],)
+
+
+def test_ends_that_do_not_differ_leave_nothing_to_search_for(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Inconclusive, match="nothing to search for"):
+        found(history, tmp_path, monkeypatch, lambda _: ratio(1.005))
+
+
+def test_good_has_to_come_before_bad(history: tuple[Path, list[str]], tmp_path: Path) -> None:
+    place, commits = history
+    request = request_of(place, tmp_path / "cache")
+    with pytest.raises(BadUsage, match="does not come before"):
+        bisect(request, commits[3], commits[2], Reporter(quiet=True))
+    with pytest.raises(BadUsage, match="no commit nowhere"):
+        bisect(request, "nowhere", commits[2], Reporter(quiet=True))
+
+
+def test_a_commit_is_a_patch_of_the_good_one(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, commits = history
+    late = {one[:SHORT] for one in commits[7:]}
+    _, asked = found(
+        history, tmp_path, monkeypatch, lambda one: ratio(SLOWER if one in late else 1.0)
+    )
+    variant = next(one for one in asked[0].variants if one.name == commits[-1][:SHORT])
+    assert variant.tree is None
+    assert b"+20" in variant.patches[0].body
+    assert not (place / ".git" / "BISECT_START").exists()
+
+
+def test_no_side_is_taken_where_the_interval_lies_on_both() -> None:
+    bad = ratio(SLOWER)
+    assert verdict_of(ratio(1.0), bad) == GOOD
+    assert verdict_of(ratio(1.3), bad) == BAD
+    assert verdict_of(ratio(1.14, 5), bad) is None
+    assert verdict_of(replace_interval(ratio(1.3)), bad) is None
+    assert verdict_of(ratio(1.0), ratio(1 / SLOWER)) == GOOD
+    assert verdict_of(ratio(1 / SLOWER), ratio(1 / SLOWER)) == BAD
+
+
+def replace_interval(its: Ratio) -> Ratio:
+    return its.model_copy(update={"low": None, "high": None})

@@ -162,7 +162,7 @@ def _asked(experiment: Experiment, text: str, version: int | None) -> _Asked:
         tree = base_named(where)
     elif where in experiment.variants:
         own = tuple(named_series(one, experiment.folder) for one in experiment.variants[where])
-    elif (source := named_source(Path(where))) != Path(where) or Path(where).exists():
+    elif where and ((source := named_source(Path(where))) != Path(where) or Path(where).exists()):
         tree = source
     else:
         known = ", ".join((*base_names(), LATEST_BASE, *experiment.variants))

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels of two trees in one program: each is judged by its own oracle, all are timed together."""
+
+import json
+
+import pytest
+
+ROWS = {
+    "zone-device": ("small-256MB",),
+    "fork": ("fork-4k", "exit-64k"),
+    "deferred-init": ("1g-2-threads",),
+    "migrate": ("64k-serial",),
+}
+OTHER = "7.3"
+
+
+@pytest.mark.parametrize("experiment", ROWS)
+def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experiment: str) -> None:
+    rows = [word for row in ROWS[experiment] for word in ("--row", row)]
+    variants = ("--variant", "6.12", "--variant", OTHER)
+    counts = ("--launches", "2", "--rounds", "1", "--output", str(tmp_path))
+    ran = ream("run", experiment, "--stage", "native", *variants, *rows, *counts, "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    for row in summary["rows"]:
+        assert set(row["variants"]) == {"before", "before-again", OTHER}
+        assert all(one["verified"] for one in row["variants"].values())
+    (record,) = tmp_path.iterdir()
+    kernel = json.loads((record / "receipt.json").read_text())["kernel"]
+    assert kernel["version"].startswith("6.12.")
+    assert kernel["trees"][OTHER]["version"].startswith(f"{OTHER}.")
+    samples = [json.loads(line) for line in (record / "samples.jsonl").read_text().splitlines()]
+    for launch in (0, 1):
+        # In each round both are there, in the order that was drawn.
+        assert {OTHER, "before"} <= {
+            one["subject"] for one in samples if one["launch"] == launch and one["round"] == 0
+        }

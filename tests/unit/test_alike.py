@@ -159,6 +159,7 @@ BASIS = {
     "machine": "machine",
     "nr_usable_cpus": "usable CPUs",
     "tree_key": "tree",
+    "other_trees": "other trees",
     "compiler": "compiler",
     "qemu": "QEMU",
 }

@@ -21,6 +21,7 @@ DESCRIBED = set(re.findall(r"`([a-z_0-9]+)`", TEXT))
 RECEIPT_PARTS = (
     receipt.Receipt,
     receipt.BuiltKernel,
+    receipt.BuiltTree,
     receipt.GuestFacts,
     receipt.GuestKind,
     receipt.Ream,

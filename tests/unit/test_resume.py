@@ -42,7 +42,7 @@ from ream.variants import Variant, choose_variants
 ID = "20261121T021500Z-zone-device-native-ab12"
 SAMPLE = Sample("row", 0, 0, "variant", "before", 1, 100, 64, verified=True)
 RUN = {"schema": 1, "rows": []}
-BASIS = Basis("bench", "machine", 2, "tree", "gcc", "QEMU")
+BASIS = Basis("bench", "machine", 2, "tree", "gcc", qemu="QEMU")
 
 
 def cut_short(runs: Path, run_id: str = ID, error: BaseException | None = None) -> BaseException:

@@ -21,6 +21,7 @@ from ream.cli.app import (
 )
 from ream.cli.continued import QuietOption
 from ream.cli.measure import command_line
+from ream.counted import counted
 from ream.errors import BadUsage, Inconclusive
 from ream.folders import given_file
 from ream.paths import cache_dir
@@ -67,7 +68,7 @@ def bisect(
     whole = load(given_file(experiment)).at("native")
     asked = whole.only([row], whole.rows)
     if len(asked.rows) != 1:
-        raise BadUsage(f"--row {row}: {len(asked.rows)} rows; bisect looks at one")
+        raise BadUsage(f"--row {row}: {counted(len(asked.rows), 'row')}; bisect looks at one")
     asked = asked.finer(whole.unasked()) if launches is None and rounds is None else asked
     drawn = chosen_seed(seed)
     request = Request(
@@ -87,4 +88,4 @@ def bisect(
     else:
         hunt.report(found, print)
     if len(found.commits) > 1:
-        raise Inconclusive(f"{len(found.commits)} commits may be the first bad one")
+        raise Inconclusive(f"the first bad one is among {counted(len(found.commits), 'commit')}")

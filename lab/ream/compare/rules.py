@@ -65,6 +65,7 @@ RULES: Mapping[str, Rule] = {
     "running kernel":   Rule("flag",   of_machine=True),
     "guests":           Rule(None,     None,     "refuse"),
     "tree":             Rule("flag",   "refuse", "refuse", "refuse"),
+    "other trees":      Rule(None,     None,     "refuse"),
     "compiler":         Rule("flag",   "flag",   "refuse"),
     "configuration":    Rule("flag",   "flag"),
     "series":           Rule("flag",   "refuse", "refuse", "refuse", unsaid="skip"),

@@ -354,12 +354,13 @@ def _is_of(one: Line, claim: Claim) -> bool:
     return one.claim.line == claim.line and one.claim.value == claim.value
 
 
-def _rank(one: Line, claim: Claim) -> tuple[bool, bool, int, str]:
+def _rank(one: Line, claim: Claim) -> tuple[bool, bool, bool, int, str]:
     tried = one.verdict is not None and one.verdict.word != "not-run"
     threads = one.row.params.get("threads") if one.row is not None else None
     same_threads = threads == claim.printed.threads
     return (
         tried,
+        one.ratio is not None,  # a record of other variants says nothing of the claim's
         same_threads,
         one.source.rank if one.source else 0,
         one.source.name if one.source else "",

@@ -15,6 +15,7 @@ from ream.kernel.build import compiler_version
 from ream.paths import CHECKOUT, cache_dir
 from ream.record.machine import read_machine
 from ream.settings import JOURNAL, state_dir
+from ream.stage import counters
 from ream.stage.accel import PVM, host_module, kvm_fault
 from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
@@ -64,6 +65,7 @@ def examine() -> tuple[Finding, ...]:
         _cpu(),
         *(_tool(name) for name in TOOLS if shutil.which(name) is None),
         _compiler(),
+        _counters(),
         _huge_pages(),
         _memory(),
         _disk(),
@@ -90,6 +92,12 @@ def _compiler() -> Finding:
         return Finding("ok", "compiler", compiler_version())
     except ReamError as error:
         return Finding("NO", "compiler", str(error), SETUP)
+
+
+def _counters() -> Finding:
+    if (reason := counters.why_none()) is not None:
+        return Finding("ok", "CPU's counters", f"not beside times: {reason}")
+    return Finding("ok", "CPU's counters", "cycles, instructions and misses stand beside times")
 
 
 def _huge_pages() -> Finding:

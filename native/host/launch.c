@@ -87,6 +87,7 @@ void launch_print_sample(const struct sample *sample)
 	       sample->is_limit ? "limit" : "variant", sample->subject);
 	printf("\"threads\": %u, \"time_ns\": %lu, \"cpu_ns\": %lu, ", sample->nr_threads,
 	       (unsigned long)sample->span.time_ns, (unsigned long)sample->span.cpu_ns);
+	counters_print();
 	printf("\"nr_bytes\": %zu, \"verified\": %s}\n", sample->nr_bytes,
 	       sample->verified ? "true" : "false");
 	nr_samples++;
@@ -94,7 +95,7 @@ void launch_print_sample(const struct sample *sample)
 
 struct span launch_stop_clock(unsigned int variant, struct span begin)
 {
-	uint64_t time_ns = now_ns() - begin.time_ns, slowed_ns = time_ns;
+	uint64_t time_ns = now_ns() - begin.time_ns, slowed_ns = time_ns, cpu_ns;
 
 	if (launch.control_ppm && !strcmp(launch.variant_names[variant], CONTROL))
 		slowed_ns += time_ns / PARTS * launch.control_ppm +
@@ -103,7 +104,9 @@ struct span launch_stop_clock(unsigned int variant, struct span begin)
 		time_ns = now_ns() - begin.time_ns;
 	if (launch.reaches)
 		reach_end();
-	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
+	cpu_ns = cpu_time_ns() - begin.cpu_ns;
+	counters_end();
+	return (struct span){ time_ns, cpu_ns };
 }
 
 void launch_tell(const char *name, unsigned long value)
@@ -245,7 +248,8 @@ static void read_trees(const char *numbers)
 static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--trees N,N,...] [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
-	"               [--control N] [--reach FILE] [--patience FIRST:LEAST])\n"
+	"               [--control N] [--counter NAME=SOURCE]... [--reach FILE]\n"
+	"               [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --trees      by kernel, the number of the tree that it was compiled from\n"
@@ -259,6 +263,7 @@ static const char usage[] =
 	"  --done       rounds of a row that an earlier start has done: they are drawn\n"
 	"               all the same, so that those left have the order they would have had\n"
 	"  --control    millionths by which the variant of that name is slowed\n"
+	"  --counter    what is counted beside the time, as NAME=SOURCE (see counters.h)\n"
 	"  --reach      addresses of functions: say after one round of each row which of\n"
 	"               them it entered; times mean nothing then\n"
 	"  --patience   seconds that the first sample of a row may take, and the least\n"
@@ -286,6 +291,7 @@ static struct options read_options(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "done", required_argument, NULL, 'd' },
 		{ "control", required_argument, NULL, 'C' },
+		{ "counter", required_argument, NULL, 'n' },
 		{ "patience", required_argument, NULL, 'P' },
 		{ "reach", required_argument, NULL, 'r' },
 		{ "help", no_argument, NULL, 'h' },
@@ -325,6 +331,9 @@ static struct options read_options(int argc, char **argv)
 			break;
 		case 'C':
 			launch.control_ppm = strtoull(optarg, NULL, 10);
+			break;
+		case 'n':
+			counters_open(optarg);
 			break;
 		case 'P':
 			read_patience(optarg);
@@ -399,6 +408,7 @@ int main(int argc, char **argv)
 	}
 	machine = cpu_machine(options.nr_cpus);
 	launch.nr_cpus = cpu_nr_real();
+	counters_print_refused();
 	launch.nr_hosted_cpus = machine->nr_cpus;
 	traps_install(options.forbidden_path);
 	if (experiment.prepare)

@@ -6,6 +6,7 @@
 #ifndef REAM_LAUNCH_H
 #define REAM_LAUNCH_H
 
+#include "counters.h"
 #include "plan.h"
 #include "program.h"
 
@@ -110,8 +111,10 @@ static inline uint64_t cpu_time_ns(void)
 
 static inline struct span span_begin(void)
 {
-	uint64_t cpu_ns = cpu_time_ns();
+	uint64_t cpu_ns;
 
+	counters_begin();
+	cpu_ns = cpu_time_ns();
 	if (launch.reaches)
 		reach_begin();
 	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
@@ -120,11 +123,13 @@ static inline struct span span_begin(void)
 /* From the beginning to now. */
 static inline struct span span_end(struct span begin)
 {
-	uint64_t time_ns = now_ns() - begin.time_ns;
+	struct span span = { .time_ns = now_ns() - begin.time_ns };
 
 	if (launch.reaches)
 		reach_end();
-	return (struct span){ time_ns, cpu_time_ns() - begin.cpu_ns };
+	span.cpu_ns = cpu_time_ns() - begin.cpu_ns;
+	counters_end();
+	return span;
 }
 
 /**

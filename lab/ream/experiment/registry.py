@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ream.errors import BadUsage
 from ream.experiment.columns import NO_COLUMNS, Columns
+from ream.experiment.counters import with_counters
 from ream.experiment.shape import ExperimentBase, RowBase
 from ream.folders import EXPERIMENT as FILE
 from ream.folders import file_of, name_of, names
@@ -65,13 +66,17 @@ def load(path: Path) -> Experiment:
 
 
 def columns_of(name: object, folder: Path | None = None) -> Columns:
-    """What an experiment declares beside time; nothing if its code is not there.
+    """What its samples have beside time: the machine's counters, and what the experiment declares.
+
+    If its code is not there, the counters alone.
 
     folder: of one that is none of this checkout's.
     """
     if folder is None:
-        return _class_of(file_of(str(name)).parent).columns if name in names() else NO_COLUMNS
-    return _class_of(folder).columns if (folder / "rows.py").is_file() else NO_COLUMNS
+        own = _class_of(file_of(str(name)).parent).columns if name in names() else NO_COLUMNS
+    else:
+        own = _class_of(folder).columns if (folder / "rows.py").is_file() else NO_COLUMNS
+    return with_counters(own)
 
 
 def revived(fields: Mapping[str, Any], folder: str | None = None) -> Experiment:

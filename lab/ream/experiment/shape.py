@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ream.errors import BadUsage
 from ream.experiment.columns import NO_COLUMNS, Columns
+from ream.experiment.counters import with_counters
 from ream.nearest import hint
 from ream.values import Folder, Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
@@ -272,7 +273,12 @@ class ExperimentBase(Value, Generic[R]):
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
 
     columns: ClassVar[Columns] = NO_COLUMNS
-    """What its samples have beside time."""
+    """What its samples have beside time, and the samples of no other experiment."""
+
+    @property
+    def all_columns(self) -> Columns:
+        """What its samples have beside time: its own columns and the machine's counters."""
+        return with_counters(self.columns)
 
     @property
     def folder(self) -> Path:

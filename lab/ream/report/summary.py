@@ -134,7 +134,7 @@ def _measured(
             for name in dict.fromkeys((BEFORE, *given.values()))
         },
         limits=statistics.limits(samples),
-        columns=experiment.columns,
+        columns=experiment.all_columns,
         left_out=results.left_out.get(row.name),
         given=given,
         base_adds=experiment.base_adds,

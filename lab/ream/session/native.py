@@ -385,7 +385,8 @@ def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
 
 Stubs = dict[str, Any]
 """calls: by stub and honesty, then by variant, how often the run reached it. told: of every launch
-that has more to say, what; by name."""
+that has more to say, what; by name. refused: counters of the machine that could not be opened,
+and the name of the error."""
 
 _BEGUN = json.dumps({"begun": True})
 """In the journal: a start of the runner, whose counts begin at 0."""
@@ -399,6 +400,7 @@ class _Reached:
         self._of_start: tuple[Mapping[str, Any], ...] = ()
         self.huge_ratio = 1.0
         self.told: list[Mapping[str, int]] = []
+        self.refused: dict[str, str] = {}
 
     def begin(self) -> None:
         """Of a start that was cut short, what it had reached by its last whole round counts."""
@@ -406,7 +408,10 @@ class _Reached:
             self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
         self._of_start = ()
 
-    def hear(self, said: native.Round | native.End) -> None:
+    def hear(self, said: native.Round | native.End | native.Refused) -> None:
+        if isinstance(said, native.Refused):
+            self.refused.update(said.counters)
+            return
         self._of_start = said.stubs
         self.huge_ratio = min(self.huge_ratio, said.huge_ratio)
         if isinstance(said, native.End):
@@ -415,7 +420,9 @@ class _Reached:
 
     def stubs(self) -> Stubs:
         calls = {name: dict(counts) for name, counts in self._calls.items()}
-        return {"calls": calls, **({"told": self.told} if any(self.told) else {})}
+        told = {"told": self.told} if any(self.told) else {}
+        refused = {"refused": self.refused} if self.refused else {}
+        return {"calls": calls, **told, **refused}
 
 
 def _measure(
@@ -507,7 +514,7 @@ def _events(
             heard=lambda text: journal.add(piece, text),
         ):
             yield event
-            if not isinstance(event, Sample):
+            if isinstance(event, native.Round | native.End):
                 journal.whole(piece)
     except VariantFails:
         journal.drop(piece)

@@ -24,6 +24,7 @@ from ream.errors import (
 from ream.experiment import CONTROL
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
+from ream.stage import counters
 from ream.stage.fault import Fault, fault_of, told, wrong_of
 from ream.stage.link import Kernel, Program
 
@@ -76,7 +77,15 @@ class Round:
     huge_ratio: float
 
 
-Event = Sample | Round | End
+@dataclass(frozen=True)
+class Refused:
+    """Counters of the machine that a launch could not open."""
+
+    counters: Mapping[str, str]
+    """By counter, the name of the error."""
+
+
+Event = Sample | Round | End | Refused
 
 
 def event_of(text: str, *, where: str) -> Event:
@@ -87,6 +96,8 @@ def event_of(text: str, *, where: str) -> Event:
             return End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"])
         if "whole" in fields:
             return Round(fields["row"], tuple(fields["stubs"]), fields["huge_ratio"])
+        if "refused" in fields:
+            return Refused(dict(fields["refused"]))
     except (ValueError, TypeError, KeyError):
         pass  # no line that it prints: it is no sample either
     return Sample.from_json(text, where=where)
@@ -179,6 +190,7 @@ def launch_once(
     argv = [*runner_argv(program), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
+    argv += [word for source in counters.sources() for word in ("--counter", source)]
     argv += ["--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():

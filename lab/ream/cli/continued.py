@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ream.cli.app import runs_dir
-from ream.cli.helped import CONTINUE, NATIVE
+from ream.cli.helped import CONTINUE, NATIVE, OTHER
 from ream.errors import BadUsage
 from ream.paths import cache_dir
 
@@ -80,7 +80,8 @@ QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No progress, no steps: results and errors only.")
 ]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Show every command that is run.")
+    bool,
+    typer.Option("--verbose", "-v", rich_help_panel=OTHER, help="Show every command that is run."),
 ]
 
 _INSTEAD = ("resume", "discard", "cell")

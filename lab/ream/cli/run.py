@@ -53,7 +53,7 @@ from ream.cli.guest import (
     asked_for,
     guest_options,
 )
-from ream.cli.helped import NATIVE, VM, HelpAllOption, Sectioned
+from ream.cli.helped import NATIVE, OTHER, VM, HelpAllOption, Sectioned
 from ream.cli.measure import run_request
 from ream.errors import BadUsage
 from ream.folders import given_file
@@ -91,6 +91,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME,...",
+            rich_help_panel=OTHER,
             help="Of the variants only these, besides what they are compared with.",
         ),
     ] = None,

@@ -5,9 +5,8 @@ Node 0 has all CPUs and all of the system. Node 1 has memory only: a program tak
 it, and gives every second page back. Then a module asks for huge pages there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,10 +14,9 @@ from experiments.fork.boot import judge
 from experiments.migrate.engine import EngineModel
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.vm import BootableKernel, boot_messages, said_as
+from ream.stage.qemu import GuestNode
+from ream.stage.vm import Start, said_as
 from ream.stage.workload import build_workload
 from ream.values import Value
 
@@ -48,8 +46,6 @@ SILENCE_S = 900.0
 """A buffer of 10 GiB is filled, compacted and looked at word by word with three words, emulated."""
 
 DEADLINE_S = 3600.0
-
-_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -188,27 +184,17 @@ def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
     )
 
 
-def run_compact_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    plan: CompactPlan,
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> CompactSample:
+def run_compact_boot(start: Start, plan: CompactPlan) -> CompactSample:
     """Boot once; return what came of it, verified.
 
-    log: receives the console. begun: told of the guest as soon as there is one.
     Nothing of QEMU outlives this call.
     Raises VerificationFailed if memory is not as it was written or a counter not as it must be,
     CannotRunHere if the guest has not the memory, ReamError if it fails otherwise, says what it
     must not, or goes silent.
     """
     sample: CompactSample | None = None
-    for message in _messages(
-        machine, kernel, plan.init_words(), append=append, log=log, begun=begun
-    ):
+    log = start.log
+    for message in start.messages(plan.init_words(), deadline_s=DEADLINE_S, silence_s=SILENCE_S):
         if "workload" in message:
             judge(message["workload"]["exit"], _where(message["workload"]["step"], log))
         elif "compact" in message:

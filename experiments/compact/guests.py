@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """compact in the vm stage: a fresh boot for every sample, since compaction undoes what it needs."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.qemu import GuestMachine
+from ream.stage.vm import Start
 
 from .boot import (
     OWN_MODULES,
@@ -53,13 +53,11 @@ class CompactBoot(Boot):
         return float(self.row.nr_huge)
 
     @property
-    def title(self) -> str:
-        return f"{self.row.name}, {self.variant}, launch {self.launch + 1}"
+    def what(self) -> str:
+        return f"{self.row.name}, {self.variant}"
 
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[CompactSample]:
-        yield run_compact_boot(
-            self.machine, self.kernel, self.plan, append=self.append, log=self.log, begun=begun
-        )
+    def run(self, start: Start) -> Iterator[CompactSample]:
+        yield run_compact_boot(start, self.plan)
 
 
 def plan_of(

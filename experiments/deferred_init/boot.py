@@ -8,7 +8,7 @@ counter. Then PID 1 hands on the kernel's log, whose messages have the times.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from ream.errors import ReamError
 from ream.experiment import format_size
 from ream.kernel.build import BUILD
 from ream.kernel.image import Image
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
 from ream.stage.module_facts import read_facts
-from ream.stage.qemu import Accel, GuestMachine, GuestNode, qemu_command
-from ream.stage.vm import BootableKernel
+from ream.stage.qemu import Accel, GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel, Start, boot_command
 from ream.values import Value, faults
 
 from .state import State, check, check_freed
@@ -39,6 +39,8 @@ SILENCE_S = 300.0
 """The deferred pages of 64 GiB are initialised without a word, emulated."""
 
 DEADLINE_S = 1800.0
+
+INIT_WORDS = ("experiment=deferred-init",)
 
 _BEGINS = re.compile(r"smpboot: Total of \d+ processors? activated")
 _NODE = re.compile(r"node (?P<nid>\d+) (?:deferred pages )?initialised.* in (?P<ms>\d+)ms$")
@@ -154,43 +156,24 @@ def plan_deferred_boot(
     work: Path,
 ) -> tuple[str, ...]:
     """The QEMU command of one boot; append: the user's words for the kernel."""
-    return qemu_command(
-        machine,
-        kernel=kernel.image,
-        initramfs=kernel.initramfs,
-        append=(*shape.kernel_words(), *append),
-        init=("experiment=deferred-init",),
-        port=work / "port",
-        qmp=work / "qmp",
-        gdb=work / "gdb",
-    )
+    append = (*shape.kernel_words(), *append)
+    return boot_command(machine, kernel, INIT_WORDS, append=append, work=work, debugged=True)
 
 
-def run_deferred_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    shape: Shape,
-    layout: Layout,
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[Booted]:
+def run_deferred_boot(start: Start, shape: Shape, layout: Layout) -> Iterator[Booted]:
     """Boot once; yield what came of it. Nothing of QEMU outlives this iterator.
 
-    log: receives the console. begun: told of the guest as soon as there is one.
     Raises VerificationFailed if memory is not as predicted, ReamError if the guest fails, says
     what it must not, or goes silent.
     """
-    with boot_in_private(
-        lambda work: plan_deferred_boot(machine, kernel, shape, append=append, work=work),
-        log=log,
+    with start.guest(
+        INIT_WORDS,
+        kernel_words=shape.kernel_words(),
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,
         debugged=True,
     ) as guest:
-        begun(guest)
-        states = _states(guest, layout, log)
+        states = _states(guest, layout, start.log)
         guest.leave()
         records = [_record(message["kmsg"]) for message in guest.messages() if "kmsg" in message]
     yield Booted(read_times(records, {state.node.nid for state in states}), states)

@@ -3,7 +3,7 @@
 
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,11 @@ from ream.session.guests import QEMU_BYTES, GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.memory import available_bytes
 from ream.stage.native import Suited
 from ream.stage.qemu import GuestMachine
 from ream.stage.suit import nr_cpus
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 from .boot import (
     Booted,
@@ -59,24 +58,14 @@ class DeferredBoot(Boot):
     says = Booted
 
     @property
-    def title(self) -> str:
-        return f"{self.variant}, {self.shape.name}, launch {self.launch + 1}"
+    def what(self) -> str:
+        return f"{self.variant}, {self.shape.name}"
 
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[Booted]:
-        return run_deferred_boot(
-            self.machine,
-            self.kernel,
-            self.shape,
-            self.layout,
-            append=self.append,
-            log=self.log,
-            begun=begun,
-        )
+    def run(self, start: Start) -> Iterator[Booted]:
+        return run_deferred_boot(start, self.shape, self.layout)
 
 
-def choose_of_rows(
-    options: GuestOptions, setting_of: Callable[[GuestOptions], GuestSetting]
-) -> GuestSetting:
+def choose_of_rows(options: GuestOptions, setting_of: Choose) -> GuestSetting:
     """The setting; whether instructions are counted, the CPUs of each row's guest decide.
 
     Raises BadUsage if the user says what is the rows' to say, and what setting_of() raises.

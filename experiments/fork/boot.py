@@ -7,19 +7,16 @@ same plan must give the same digests, whatever their kernel does to get there.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
-from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel, boot_messages, said_as
+from ream.stage.vm import Start, said_as
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, build_workload
 from ream.values import Value
 
@@ -38,8 +35,6 @@ SILENCE_S = 600.0
 """A mapping of 1 GiB is filled, forked and looked at page by page without a word, emulated."""
 
 DEADLINE_S = 3600.0
-
-_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -106,25 +101,15 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
     )
 
 
-def run_fork_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    plan: ForkPlan,
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[ForkSample]:
+def run_fork_boot(start: Start, plan: ForkPlan) -> Iterator[ForkSample]:
     """Boot once; yield every sample as it comes. Nothing of QEMU outlives this iterator.
 
-    log: receives the console. begun: told of the guest as soon as there is one.
     Raises VerificationFailed if a mapping is not as it must be, CannotRunHere if the guest cannot
     get folios of a size, ReamError if it fails otherwise, says what it must not, or goes silent.
     """
     seen: Counter[tuple[int, str]] = Counter()
-    for message in _messages(
-        machine, kernel, plan.init_words(), append=append, log=log, begun=begun
-    ):
+    log = start.log
+    for message in start.messages(plan.init_words(), deadline_s=DEADLINE_S, silence_s=SILENCE_S):
         if "workload" in message:
             said = message["workload"]
             judge(said["exit"], _where(said, log))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """fork in the vm stage: one boot of each variant in every launch, in which all rows are done."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ream.session.guests import shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
+from ream.stage.vm import Start
 
 from .boot import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
 from .programs import FORK_FOLIOS
@@ -34,14 +34,8 @@ class ForkBoot(Boot):
     def nr_events(self) -> int:
         return len(self.plan.ops) * len(self.plan.folio_kib) * self.plan.rounds
 
-    @property
-    def title(self) -> str:
-        return f"{self.variant}, launch {self.launch + 1}"
-
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[ForkSample]:
-        return run_fork_boot(
-            self.machine, self.kernel, self.plan, append=self.append, log=self.log, begun=begun
-        )
+    def run(self, start: Start) -> Iterator[ForkSample]:
+        return run_fork_boot(start, self.plan)
 
 
 def plan_of(rows: Iterable[ForkRow], seed: int) -> ForkPlan:

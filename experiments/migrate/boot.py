@@ -6,9 +6,8 @@ written just before, and the kernel's counters as they must be.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +15,9 @@ from experiments.fork.boot import judge
 from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
-from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.vm import BootableKernel, boot_messages, said_as
+from ream.stage.qemu import GuestNode
+from ream.stage.vm import Start, said_as
 from ream.stage.workload import build_workload
 from ream.values import Value
 
@@ -48,8 +46,6 @@ SILENCE_S = 600.0
 """A buffer of 1 GiB is filled, moved and looked at byte by byte without a word, emulated."""
 
 DEADLINE_S = 3600.0
-
-_messages = partial(boot_messages, deadline_s=DEADLINE_S, silence_s=SILENCE_S)
 
 
 @dataclass(frozen=True)
@@ -171,18 +167,9 @@ def migrate_initramfs(
     )
 
 
-def run_migrate_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    plan: MigratePlan,
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[tuple[int, MigrateSample]]:
+def run_migrate_boot(start: Start, plan: MigratePlan) -> Iterator[tuple[int, MigrateSample]]:
     """Boot once; yield each step's number with each of its samples, as they come.
 
-    log: receives the console. begun: told of the guest as soon as there is one.
     Nothing of QEMU outlives this iterator.
     Raises VerificationFailed if memory is not as it must be after a move, CannotRunHere if the
     guest cannot have such folios or go that path, ReamError if it fails otherwise, says what it
@@ -190,8 +177,8 @@ def run_migrate_boot(
     """
     seen: Counter[int] = Counter()
     number = -1
-    words = plan.init_words()
-    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+    log = start.log
+    for message in start.messages(plan.init_words(), deadline_s=DEADLINE_S, silence_s=SILENCE_S):
         if "step" in message:
             number += 1
         elif "workload" in message:
@@ -207,15 +194,7 @@ def run_migrate_boot(
         raise ReamError(f"{log.name}: the guest gave other samples than asked for: {counts}")
 
 
-def run_soak_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    words: Sequence[str],
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Mapping[str, Any]:
+def run_soak_boot(start: Start, words: Sequence[str]) -> Mapping[str, Any]:
     """Boot once and soak; return the workload's last words, its totals.
 
     words: for PID 1, besides the experiment's name: size=, seconds=, seed=, phases=, step=.
@@ -223,7 +202,8 @@ def run_soak_boot(
     """
     end: Mapping[str, Any] = {}
     words = ("experiment=migrate-soak", *words)
-    for message in _messages(machine, kernel, words, append=append, log=log, begun=begun):
+    log = start.log
+    for message in start.messages(words, deadline_s=DEADLINE_S, silence_s=SILENCE_S):
         if "workload" in message:
             judge(message["workload"]["exit"], _where("soak", log))
         elif "end" in (said := message.get("migrate", {})):

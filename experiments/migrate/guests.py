@@ -2,7 +2,7 @@
 """migrate in the vm stage: one boot of each variant in every launch, in which all rows are done."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.qemu import GuestMachine
+from ream.stage.vm import Start
 
 from .boot import (
     ENGINE,
@@ -57,14 +57,8 @@ class MigrateBoot(Boot):
     def nr_events(self) -> int:
         return len(self.plan.steps) * (self.plan.rounds + 1)
 
-    @property
-    def title(self) -> str:
-        return f"{self.variant}, launch {self.launch + 1}"
-
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[tuple[int, MigrateSample]]:
-        return run_migrate_boot(
-            self.machine, self.kernel, self.plan, append=self.append, log=self.log, begun=begun
-        )
+    def run(self, start: Start) -> Iterator[tuple[int, MigrateSample]]:
+        return run_migrate_boot(start, self.plan)
 
 
 def step_of(row: MigrateRow, modules: Collection[str], *, icount: bool = False) -> Step:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """null in the vm stage: the same program, in a guest of each variant."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,8 @@ from ream.session.guests import shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs
-from ream.stage.vm import boot_messages
+from ream.stage.vm import Start
 from ream.stage.workload import build_workload
 
 from .live import GETPPID, sample_of
@@ -38,20 +37,12 @@ class NullBoot(Boot):
         return self.row.rounds
 
     @property
-    def title(self) -> str:
-        return f"{self.row.name}, {self.variant}, launch {self.launch + 1}"
+    def what(self) -> str:
+        return f"{self.row.name}, {self.variant}"
 
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[dict[str, int]]:
-        for message in boot_messages(
-            self.machine,
-            self.kernel,
-            words_of(self.row),
-            append=self.append,
-            log=self.log,
-            deadline_s=DEADLINE_S,
-            silence_s=SILENCE_S,
-            begun=begun,
-        ):
+    def run(self, start: Start) -> Iterator[dict[str, int]]:
+        words = words_of(self.row)
+        for message in start.messages(words, deadline_s=DEADLINE_S, silence_s=SILENCE_S):
             if "round" in (said := message.get("null", {})):
                 yield said
 

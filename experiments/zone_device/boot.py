@@ -6,7 +6,7 @@ the memory that holds the map is read, that range alone; the oracle predicts eve
 the numbers of that kernel's own build.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES
 from ream.oracle.memmap import DeviceRange, Facts, MapPlace, first_difference
-from ream.stage.guest import Guest, boot_in_private
+from ream.stage.guest import Guest
 from ream.stage.pmem import PMEM_SYSTEM_BYTES, pmem_word
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel, boot_command
+from ream.stage.vm import BootableKernel, Start, boot_command
 from ream.values import Value, faults
 
 from .rows import ZoneDeviceRow
@@ -175,31 +175,20 @@ def plan_boot(
     return boot_command(machine, kernel, device.init_words(binds), append=append, work=work)
 
 
-def run_boot(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    device: Device,
-    binds: int,
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[Checked]:
+def run_boot(start: Start, device: Device, binds: int) -> Iterator[Checked]:
     """Boot once; yield every bind as it is checked. Nothing of QEMU outlives this iterator.
 
-    log: receives the console. begun: told of the guest as soon as there is one.
     Raises VerificationFailed if memory is not as predicted, ReamError if the guest fails, says
     what it must not, or goes silent.
     """
     facts: Facts = {}
     seen = 0
-    with boot_in_private(
-        lambda work: plan_boot(machine, kernel, device, binds, append=append, work=work),
-        log=log,
+    with start.guest(
+        device.init_words(binds),
+        kernel_words=device.kernel_words(),
         deadline_s=DEADLINE_S,
         silence_s=SILENCE_S,
     ) as guest:
-        begun(guest)
         for message in guest.messages():
             if "facts" in message:
                 facts = _facts(message["facts"])
@@ -209,7 +198,7 @@ def run_boot(
                 guest.answer("next")
     if seen != binds:
         raise ReamError(
-            f"{log.name}: the guest bound the device {counted(seen, 'time')}, not {binds}"
+            f"{start.log.name}: the guest bound the device {counted(seen, 'time')}, not {binds}"
         )
 
 

@@ -5,7 +5,7 @@ import re
 import shlex
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -21,10 +21,9 @@ from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.initramfs import build_initramfs, namespace_programs
 from ream.stage.pmem import PMEM_DRIVERS
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 from .boot import Checked, Device, plan_boot, run_boot
 from .rows import ZoneDeviceRow
@@ -55,19 +54,11 @@ class DeviceBoot(Boot):
         return self.binds
 
     @property
-    def title(self) -> str:
-        return f"{self.variant}, {self.device.name}, launch {self.launch + 1}"
+    def what(self) -> str:
+        return f"{self.variant}, {self.device.name}"
 
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[Checked]:
-        return run_boot(
-            self.machine,
-            self.kernel,
-            self.device,
-            self.binds,
-            append=self.append,
-            log=self.log,
-            begun=begun,
-        )
+    def run(self, start: Start) -> Iterator[Checked]:
+        return run_boot(start, self.device, self.binds)
 
 
 def rows_as_run(rows: Iterable[ZoneDeviceRow], setting: GuestSetting) -> tuple[ZoneDeviceRow, ...]:

@@ -32,8 +32,8 @@ from ream.session import native as native_session
 from ream.session.replay import Replayed, replayed_boots
 from ream.stage import native
 from ream.stage.boots import Boot
-from ream.stage.guest import Guest
 from ream.stage.memory import Sized
+from ream.stage.vm import Start
 
 CALL = Call(
     start_pfn=1,
@@ -107,7 +107,7 @@ class FakeBoot(Boot):
     def title(self) -> str:
         return self.variant
 
-    def run(self, _begun: Callable[[Guest], None]) -> Iterator[object]:
+    def run(self, _start: Start) -> Iterator[object]:
         self.booted.append(self.variant)
         yield from self.events
 

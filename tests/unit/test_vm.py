@@ -259,7 +259,7 @@ def test_an_altmap_s_pages_are_skipped_and_its_superblock_s_are_nobody_s() -> No
 
 
 def test_every_boot_is_run_once_and_told_when_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(_machine: object, _kernel: object, _device: object, binds: int, **_rest: object):
+    def run(_start: object, _device: object, binds: int):
         for number in range(binds):
             yield checked(number, 10**9)
 
@@ -282,10 +282,10 @@ def test_the_first_failure_ends_the_other_guests(monkeypatch: pytest.MonkeyPatch
 
     living = Living()
 
-    def run(_machine: object, _kernel: object, device: Device, _binds: int, **rest: Any):
+    def run(start: Any, device: Device, _binds: int):
         yield checked(0, 10**9)
         if device.order:
-            rest["begun"](living)
+            start.begun(living)
             while not living.killed:
                 time.sleep(0.01)
             raise ReamError("QEMU was killed by SIGKILL")

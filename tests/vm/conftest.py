@@ -15,7 +15,7 @@ from ream.paths import EXPERIMENTS, KERNEL_CONFIG, KERNEL_MODULES, SERIES, cache
 from ream.progress import Reporter
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 
@@ -87,6 +87,6 @@ def boots(kernel_of: Callable[..., BootableKernel], tmp_path: Path) -> Callable[
         config: str = "vm",
     ) -> list[Checked]:
         log = tmp_path / "console.log"
-        return list(run_boot(machine, kernel_of(series, config), device, binds, log=log))
+        return list(run_boot(Start(machine, kernel_of(series, config), log), device, binds))
 
     return run

@@ -26,6 +26,7 @@ from ream.record.receipt import read_ream
 from ream.record.record import new_run_id
 from ream.session.guests import build_kernels
 from ream.stage.qemu import GuestMachine
+from ream.stage.vm import Start
 from ream.variants import choose_variants
 
 VARIANTS = tuple(
@@ -102,7 +103,7 @@ def soak(hours: float, seed: int, record: Path) -> int:
             )
             try:
                 _, kernel = built[now.variant]
-                done = list(run_boot(machine, kernel, now.device, now.binds, log=log))
+                done = list(run_boot(Start(machine, kernel, log), now.device, now.binds))
             except ReamError as error:
                 say({**asdict(now), "error": str(error)})
                 print(f"soak: {error}", file=sys.stderr)

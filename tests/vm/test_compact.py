@@ -22,7 +22,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Boot = Callable[..., CompactSample]
@@ -88,7 +88,7 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
             nodes=compact_nodes(cpus, plan),
         )
         log = tmp_path_factory.mktemp("boot") / "console.log"
-        return run_compact_boot(machine, kernel(series, config), plan, log=log, begun=begun)
+        return run_compact_boot(Start(machine, kernel(series, config), log, begun=begun), plan)
 
     return run
 

@@ -21,7 +21,7 @@ from ream.errors import VerificationFailed
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Boots = Callable[..., Booted]
@@ -61,7 +61,7 @@ def boots(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
             kernel, layout = kernel_of(series)
             machine = shape.machine("tcg", icount=shape.present == 1, options=())
             log = tmp_path_factory.mktemp("boot") / "console.log"
-            [known[key]] = run_deferred_boot(machine, kernel, shape, layout, append=append, log=log)
+            [known[key]] = run_deferred_boot(Start(machine, kernel, log, append), shape, layout)
         return known[key]
 
     return run

@@ -41,7 +41,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Look = Callable[[Zones, Node, State], None]
@@ -126,14 +126,8 @@ class Lab:
         self.log = self.new_folder("boot") / "console.log"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(vm_deferred, "check", checked)
-            [booted] = run_deferred_boot(
-                machine(shape),
-                kernel,
-                shape,
-                layout,
-                append=append,
-                log=self.log,
-            )
+            start = Start(machine(shape), kernel, self.log, append)
+            [booted] = run_deferred_boot(start, shape, layout)
         self.known[key] = booted
         return booted
 

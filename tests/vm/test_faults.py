@@ -15,7 +15,7 @@ from ream.stage import vm
 from ream.stage.guest import boot
 from ream.stage.initramfs import build_initramfs
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 GIB = 1 << 30
 DEVICE = Device(2 * GIB, 9, "GENERIC", altmap=True, in_namespace=True)
@@ -23,7 +23,7 @@ MACHINE = GuestMachine("tcg", icount=True, memory_bytes=DEVICE.least_bytes)
 
 
 def bind(kernel: BootableKernel, machine: GuestMachine, log: Path, device: Device = DEVICE) -> None:
-    for _ in run_boot(machine, kernel, device, 2, log=log):
+    for _ in run_boot(Start(machine, kernel, log), device, 2):
         pass
 
 

@@ -14,7 +14,7 @@ from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
@@ -41,7 +41,7 @@ def forks(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
         built = image(*series)
         kernel = BootableKernel(built.bzimage, fork_initramfs(built, init=init, work=work))
         machine = GuestMachine("tcg", icount=True, memory_bytes=plan.least_bytes)
-        return list(run_fork_boot(machine, kernel, plan, log=work / "console.log"))
+        return list(run_fork_boot(Start(machine, kernel, work / "console.log"), plan))
 
     return run
 

@@ -24,7 +24,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.pmem import pmem_word
 from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[tuple[Step, MigrateSample]]]
@@ -77,9 +77,8 @@ def moves(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
             "tcg", icount=True, memory_bytes=plan.least_bytes, nodes=two_nodes(1, plan)
         )
         log = tmp_path_factory.mktemp("boot") / "console.log"
-        boot = run_migrate_boot(
-            machine or counting, kernel(series, config), plan, append=append, log=log
-        )
+        start = Start(machine or counting, kernel(series, config), log, append)
+        boot = run_migrate_boot(start, plan)
         return [(plan.steps[number], said) for number, said in boot]
 
     return run

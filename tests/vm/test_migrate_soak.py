@@ -18,7 +18,7 @@ from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]
 Soak = Callable[..., dict[str, int]]
@@ -95,9 +95,8 @@ def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
         )
         words = (f"size={nr_bytes}", f"seconds={seconds}", f"seed={seed}", f"step={step}")
         log = work / "console.log"
-        totals = run_soak_boot(
-            MACHINE, kernel, words, log=log, begun=lambda guest: guest.overlook(RACE)
-        )
+        start = Start(MACHINE, kernel, log, begun=lambda guest: guest.overlook(RACE))
+        totals = run_soak_boot(start, words)
         ours = functions_of(built)
         races = set(re.findall(rf"{RACE}(\S+) / (\S+)", log.read_text(errors="replace")))
         assert "migrate_pages" in ours

@@ -13,7 +13,7 @@ from experiments.zone_device.boot import Device
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 # Both boot one kernel: another worker would only wait until it is built.
 pytestmark = pytest.mark.xdist_group("smoke")
@@ -44,11 +44,13 @@ def test_four_cpus_initialise_deferred_pages_as_predicted(image, tmp_path: Path)
     )
     shape, log = Shape(GIB, cpus=4, present=4), tmp_path / "console.log"
     [booted] = run_deferred_boot(
-        shape.machine("tcg", icount=False, options=()),
-        BootableKernel(built.bzimage, initramfs),
+        Start(
+            shape.machine("tcg", icount=False, options=()),
+            BootableKernel(built.bzimage, initramfs),
+            log,
+        ),
         shape,
         layout_of(built, tmp_path),
-        log=log,
     )
     [state] = booted.states
     assert 0.7 * GIB < state.nr_pages * 4096 < GIB

@@ -28,7 +28,7 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage import vm
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 from ream.stage.workload import build_workload
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
@@ -85,7 +85,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
         monkeypatch.setattr(vm, "boot_command", plan)
-        return run_compact_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log")
+        return run_compact_boot(Start(MACHINE, KERNEL, tmp_path / "console.log"), PLAN)
 
     return boot
 

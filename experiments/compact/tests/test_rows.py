@@ -25,6 +25,7 @@ from ream.session import vm as driver
 from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions, Request
 from ream.session.vm import Places
+from ream.stage.vm import Start
 from ream.variants import choose_variants
 
 VM = cast(tuple[CompactRow, ...], lines().rows)
@@ -347,8 +348,8 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         return kernels()[()], plan_launches(names, launches=request.experiment.launches, seed=1)
 
     def measure(request: Request, answer: Any = said) -> Any:
-        def boot(_machine: Any, _kernel: Any, plan: Any, *, log: Path, **_rest: Any) -> Any:
-            log.write_text("booted\n")
+        def boot(start: Start, plan: Any) -> Any:
+            start.log.write_text("booted\n")
             return answer(plan)
 
         @contextmanager

@@ -16,7 +16,7 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.stage import vm
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
 KERNEL = BootableKernel(Path("bzImage"), Path("fork.cpio"))
@@ -58,7 +58,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             return (sys.executable, str(FAKE), str(work / "port"), str(work / "qmp"), *steps)
 
         monkeypatch.setattr(vm, "boot_command", plan)
-        return list(run_fork_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log"))
+        return list(run_fork_boot(Start(MACHINE, KERNEL, tmp_path / "console.log"), PLAN))
 
     return boot
 

@@ -27,7 +27,7 @@ from ream.session.guests import GuestSetting, shown_boot
 from ream.session.request import GuestOptions
 from ream.stage import vm
 from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 FAKE = CHECKOUT / "tests" / "console" / "fake_qemu.py"
 KERNEL = BootableKernel(Path("bzImage"), Path("migrate.cpio"))
@@ -91,7 +91,7 @@ def guest_says(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def run(guest_says: Callable[..., None], tmp_path: Path) -> Run:
     def boot(*messages: dict[str, Any]) -> list[tuple[int, MigrateSample]]:
         guest_says(*messages)
-        return list(run_migrate_boot(MACHINE, KERNEL, PLAN, log=tmp_path / "console.log"))
+        return list(run_migrate_boot(Start(MACHINE, KERNEL, tmp_path / "console.log"), PLAN))
 
     return boot
 
@@ -235,15 +235,15 @@ def test_what_is_no_sample_is_refused(run: Run) -> None:
 
 
 def test_a_soak_gives_its_totals(guest_says: Callable[..., None], tmp_path: Path) -> None:
-    log = tmp_path / "console.log"
+    start = Start(MACHINE, KERNEL, tmp_path / "console.log")
     guest_says({"migrate": {"end": {"ok": True, "bytes": 9}}}, ends("soak", 0))
-    assert run_soak_boot(MACHINE, KERNEL, ("size=9",), log=log) == {"ok": True, "bytes": 9}
+    assert run_soak_boot(start, ("size=9",)) == {"ok": True, "bytes": 9}
     guest_says(ends("soak", 5))
     with pytest.raises(VerificationFailed, match="soak"):
-        run_soak_boot(MACHINE, KERNEL, ("size=9",), log=log)
+        run_soak_boot(start, ("size=9",))
     guest_says(ends("soak", 0))
     with pytest.raises(ReamError, match="gave no totals"):
-        run_soak_boot(MACHINE, KERNEL, ("size=9",), log=log)
+        run_soak_boot(start, ("size=9",))
 
 
 def test_who_copied_is_told_by_the_counters() -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ream.errors import ReamError
 from ream.stage.guest import Guest
 from ream.stage.qemu import GuestMachine
-from ream.stage.vm import BootableKernel
+from ream.stage.vm import BootableKernel, Start
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,22 @@ class Boot(ABC):
         return 1
 
     @property
-    @abstractmethod
+    def what(self) -> str:
+        """What distinguishes this boot in its launch."""
+        return self.variant
+
+    @property
     def title(self) -> str:
-        """What to call it when it fails."""
+        """The boot's name in messages."""
+        return f"{self.what}, launch {self.launch + 1}"
+
+    def start(self, begun: Callable[[Guest], None]) -> Start:
+        """How the guest is started; begun is given the guest as soon as there is one."""
+        return Start(self.machine, self.kernel, self.log, self.append, begun)
 
     @abstractmethod
-    def run(self, begun: Callable[[Guest], None]) -> Iterator[object]:
-        """Boot once, and yield what comes of it; begun is told of the guest."""
+    def run(self, start: Start) -> Iterator[object]:
+        """Boot once, and yield what comes of it."""
 
 
 B = TypeVar("B", bound=Boot)
@@ -91,7 +100,7 @@ class _Crew(Generic[B]):
     def work(self) -> None:
         while (boot := self._next()) is not None:
             try:
-                for event in boot.run(self._begun):
+                for event in boot.run(boot.start(self._begun)):
                     self.events.put((boot, event))
             except BaseException as error:  # noqa: BLE001 (it goes to the thread that waits)
                 self.events.put((boot, error))

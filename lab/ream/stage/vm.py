@@ -2,6 +2,7 @@
 """A guest of the vm stage: its kernel, its command, and what it says."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,10 +32,12 @@ def boot_command(
     *,
     append: Sequence[str],
     work: Path,
+    debugged: bool = False,
 ) -> tuple[str, ...]:
     """The QEMU command of one boot, its sockets in work.
 
-    words: for PID 1. append: the user's words for the kernel.
+    words: for PID 1. append: the user's words for the kernel. debugged: the guest stands until
+    a debugger lets it go.
     """
     return qemu_command(
         machine,
@@ -44,33 +47,57 @@ def boot_command(
         init=words,
         port=work / "port",
         qmp=work / "qmp",
+        gdb=work / "gdb" if debugged else None,
     )
 
 
-def boot_messages(
-    machine: GuestMachine,
-    kernel: BootableKernel,
-    words: Sequence[str],
-    *,
-    append: Sequence[str] = (),
-    log: Path,
-    deadline_s: float,
-    silence_s: float,
-    begun: Callable[[Guest], None] = lambda _guest: None,
-) -> Iterator[Message]:
-    """Boot once; yield what the guest says, as it says it. Nothing of QEMU outlives this iterator.
+@dataclass(frozen=True)
+class Start:
+    """How one guest is started, whatever it is to do."""
 
-    Arguments of boot_command() and boot_in_private(). begun: told of the guest as soon as there is
-    one. Raises what Guest.messages() raises.
-    """
-    with boot_in_private(
-        lambda work: boot_command(machine, kernel, words, append=append, work=work),
-        log=log,
-        deadline_s=deadline_s,
-        silence_s=silence_s,
-    ) as guest:
-        begun(guest)
-        yield from guest.messages()
+    machine: GuestMachine
+    kernel: BootableKernel
+    log: Path
+    """The file that receives the guest's console."""
+    append: tuple[str, ...] = ()
+    """The user's words for the kernel."""
+    begun: Callable[[Guest], None] = lambda _guest: None
+    """A function that is given the guest as soon as there is one."""
+
+    @contextmanager
+    def guest(
+        self,
+        words: Sequence[str],
+        *,
+        kernel_words: Sequence[str] = (),
+        deadline_s: float,
+        silence_s: float,
+        debugged: bool = False,
+    ) -> Iterator[Guest]:
+        """Boot once. Nothing of QEMU outlives the `with` block.
+
+        words: for PID 1. kernel_words: for the kernel, before the user's. Other arguments are
+        those of boot_command() and boot_in_private(). Raises what boot_in_private() raises.
+        """
+        append = (*kernel_words, *self.append)
+        with boot_in_private(
+            lambda work: boot_command(
+                self.machine, self.kernel, words, append=append, work=work, debugged=debugged
+            ),
+            log=self.log,
+            deadline_s=deadline_s,
+            silence_s=silence_s,
+            debugged=debugged,
+        ) as guest:
+            self.begun(guest)
+            yield guest
+
+    def messages(
+        self, words: Sequence[str], *, deadline_s: float, silence_s: float
+    ) -> Iterator[Message]:
+        """Boot once and yield the guest's messages as they come; raises what guest() raises."""
+        with self.guest(words, deadline_s=deadline_s, silence_s=silence_s) as guest:
+            yield from guest.messages()
 
 
 def said_as(kind: type[Said], said: Any, name: str) -> Said:

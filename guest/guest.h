@@ -134,16 +134,16 @@ const char *program_ask(struct program *program, const char *what);
 int program_end(struct program *program);
 
 /**
- * run_heard() - run a program to its end, hearing what it says
+ * run_heard() - run a program to its end, and hand on what it says
  * @argv: As above.
- * @heard: Is called with each line of its standard output, without newline.
+ * @kind: Each line of its standard output is the value of a message of this kind.
  *
  * What it writes to standard error is on the console. It may take as long as
  * it says something now and then: the host does not wait for a silent guest.
  *
  * Return: its exit status as above.
  */
-int run_heard(const char *const argv[], void (*heard)(const char *line));
+int run_heard(const char *const argv[], const char *kind);
 
 /* Load /modules/@name.ko with @parameters, or give up. */
 void load_module(const char *name, const char *parameters);

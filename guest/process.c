@@ -244,14 +244,16 @@ int program_end(struct program *program)
 	return join_child(program->pid, program->name, CHILD_DEADLINE_S);
 }
 
-int run_heard(const char *const argv[], void (*heard)(const char *line))
+int run_heard(const char *const argv[], const char *kind)
 {
 	struct program program;
 	const char *line;
 
 	program_start(&program, argv);
-	while ((line = program_hear(&program)))
-		heard(line);
+	while ((line = program_hear(&program))) {
+		fputs(line, message_begin(kind));
+		message_end();
+	}
 	return program_end(&program);
 }
 

@@ -54,27 +54,32 @@ unsigned long number_of(const char *option, const char *text)
 	return number;
 }
 
-static bool *flag_of(const struct flag *flags, const char *word)
+/* The option of that name, or the end of the table, which sets nothing. */
+static const struct word *word_of(const struct word *words, const char *name)
 {
-	for (; flags->name; flags++)
-		if (!strcmp(word, flags->name))
-			return flags->set;
-	return NULL;
+	while (words->name && strcmp(name, words->name))
+		words++;
+	return words;
 }
 
-void read_words(char **argv, const struct flag *flags,
-		void (*option)(void *options, const char *name, char *value), void *options)
+void read_words(char **argv, const struct word *words,
+		bool (*option)(void *options, const char *name, char *value), void *options)
 {
 	for (argv++; *argv; argv++) {
-		bool *set = flag_of(flags, *argv);
+		const struct word *word = word_of(words, *argv);
 
-		if (set) {
-			*set = true;
+		if (word->flag) {
+			*word->flag = true;
 			continue;
 		}
 		if (!argv[1])
 			die(EXIT_USAGE, "%s: unknown, or lacks its value", *argv);
-		option(options, argv[0], argv[1]);
+		if (word->number)
+			*word->number = number_of(argv[0], argv[1]);
+		else if (word->text)
+			*word->text = argv[1];
+		else if (!option || !option(options, argv[0], argv[1]))
+			die(EXIT_USAGE, "%s: not an option of ours", *argv);
 		argv++;
 	}
 }

@@ -29,18 +29,28 @@ uint64_t mixed(uint64_t value);
 /* The number in @text, or an exit that names @option. */
 unsigned long number_of(const char *option, const char *text);
 
-/* An option without a value, and what it sets. */
-struct flag {
+/**
+ * struct word - one option, and where its value goes
+ * @name: With its dashes.
+ * @flag: Is set to true; an option with a flag has no value.
+ * @number: Receives the value, a number.
+ * @text: Receives the value as it is.
+ */
+struct word {
 	const char *name;
-	bool *set;
+	bool *flag;
+	unsigned long *number;
+	const char **text;
 };
 
 /*
- * Read a program's words. @flags end with a NULL name; what is none of them is
- * an option with a value, and given to @option. Exits if one has no value.
+ * Read a program's options. @words end with a NULL name. An option that is none
+ * of them has a value and is given to @option, which returns false for a name
+ * that it does not know; @option may be NULL. Exits with EXIT_USAGE for an
+ * unknown option and for one that lacks its value.
  */
-void read_words(char **argv, const struct flag *flags,
-		void (*option)(void *options, const char *name, char *value), void *options);
+void read_words(char **argv, const struct word *words,
+		bool (*option)(void *options, const char *name, char *value), void *options);
 
 /* Run on @cpu only, from now on, or exit with EXIT_CANNOT_RUN. */
 void run_on_cpu(unsigned long cpu);

@@ -17,14 +17,6 @@
 #define PROGRAM "/workloads/fork_folios"
 #define NUMBER_BYTES 32
 
-static void hand_on(const char *line)
-{
-	FILE *to = message_begin("fork");
-
-	fputs(line, to);
-	message_end();
-}
-
 static void report_size(unsigned long number, const char *kib, int status)
 {
 	fprintf(message_begin("workload"), "{\"folio_kib\": %s, \"exit\": %d}",
@@ -56,7 +48,7 @@ static bool run_fork(void)
 		int status;
 
 		enable_folios(kib);
-		status = run_heard(argv, hand_on);
+		status = run_heard(argv, "fork");
 		report_size(++number, kib, status);
 		ok &= !status;
 	}

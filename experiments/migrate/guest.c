@@ -48,14 +48,6 @@
 
 /* --- Steps --- */
 
-static void hand_on(const char *line)
-{
-	FILE *to = message_begin("migrate");
-
-	fputs(line, to);
-	message_end();
-}
-
 static void report_step(unsigned long number, const char *step, int status)
 {
 	FILE *to = message_begin("workload");
@@ -91,7 +83,7 @@ static int run_step(const char *step, const char *const options[])
 	argv[nr++] = kib;
 	while (*options)
 		argv[nr++] = *options++;
-	return run_heard(argv, hand_on);
+	return run_heard(argv, "migrate");
 }
 
 /* --- Settings --- */
@@ -182,7 +174,7 @@ static bool run_migrate_soak(void)
 	 */
 	set_text(SHRINK_UNDERUSED, "0");
 	printf("KTAP version 1\n1..1\n");
-	status = run_heard(argv, hand_on);
+	status = run_heard(argv, "migrate");
 	report_step(1, "soak", status);
 	return !status;
 }

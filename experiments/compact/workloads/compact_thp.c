@@ -71,7 +71,7 @@ struct options {
 	unsigned long nr_huge;
 	size_t nr_bytes;
 	size_t reserve_bytes;
-	int cpu;
+	unsigned long cpu;
 	uint64_t seed;
 	const char *hog;
 };
@@ -272,33 +272,19 @@ static void print_sample(const struct sample *sample,
 
 /* --- Words --- */
 
-static void parse_option(void *context, const char *option, char *value)
-{
-	struct options *options = context;
-
-	if (!strcmp(option, "--huge"))
-		options->nr_huge = number_of(option, value);
-	else if (!strcmp(option, "--bytes"))
-		options->nr_bytes = number_of(option, value);
-	else if (!strcmp(option, "--reserve"))
-		options->reserve_bytes = number_of(option, value);
-	else if (!strcmp(option, "--cpu"))
-		options->cpu = number_of(option, value);
-	else if (!strcmp(option, "--seed"))
-		options->seed = number_of(option, value);
-	else if (!strcmp(option, "--hog"))
-		options->hog = value;
-	else
-		die(EXIT_USAGE, "%s: not an option of ours", option);
-}
-
 static void parse_options(struct options *options, char **argv)
 {
-	const struct flag flags[] = {
+	const struct word words[] = {
+		{ "--huge", .number = &options->nr_huge },
+		{ "--bytes", .number = &options->nr_bytes },
+		{ "--reserve", .number = &options->reserve_bytes },
+		{ "--cpu", .number = &options->cpu },
+		{ "--seed", .number = &options->seed },
+		{ "--hog", .text = &options->hog },
 		{ }
 	};
 
-	read_words(argv, flags, parse_option, options);
+	read_words(argv, words, NULL, NULL);
 	if (!options->nr_huge || options->nr_huge > 1UL << 24)
 		die(EXIT_USAGE, "--huge %lu: 1 to %lu", options->nr_huge,
 		    1UL << 24);
@@ -307,8 +293,8 @@ static void parse_options(struct options *options, char **argv)
 		    options->nr_bytes);
 	if (!options->reserve_bytes)
 		die(EXIT_USAGE, "--reserve B: missing");
-	if (options->cpu < 0 || options->cpu >= CPU_SETSIZE)
-		die(EXIT_USAGE, "--cpu %d: 0 to %d", options->cpu,
+	if (options->cpu >= CPU_SETSIZE)
+		die(EXIT_USAGE, "--cpu %lu: 0 to %d", options->cpu,
 		    CPU_SETSIZE - 1);
 }
 
@@ -319,7 +305,7 @@ static void say_hello(const struct options *options)
 	uname(&kernel);
 	printf("{\"hello\":{\"version\":%d,\"release\":\"%s\",\"huge\":%lu,",
 	       PROTOCOL_VERSION, kernel.release, options->nr_huge);
-	printf("\"bytes\":%zu,\"reserve\":%zu,\"cpu\":%d,\"available\":%zu}}\n",
+	printf("\"bytes\":%zu,\"reserve\":%zu,\"cpu\":%lu,\"available\":%zu}}\n",
 	       options->nr_bytes, options->reserve_bytes, options->cpu,
 	       pressure_available_bytes());
 	fflush(stdout);

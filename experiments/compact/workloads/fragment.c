@@ -63,7 +63,7 @@ const char *const program_name = "fragment";
 
 struct options {
 	size_t nr_bytes;
-	unsigned int node;
+	unsigned long node;
 	uint64_t seed;
 	unsigned long hole_every;
 	unsigned long used_every;
@@ -80,7 +80,7 @@ static void check_room(const struct options *options)
 
 	if (nr_usable > nr_free || nr_usable < options->nr_bytes)
 		die(EXIT_CANNOT_RUN,
-		    "--bytes %zu: of node %u %zu bytes are free, of which the kernel reclaims the last %zu",
+		    "--bytes %zu: of node %lu %zu bytes are free, of which the kernel reclaims the last %zu",
 		    options->nr_bytes, options->node, nr_free,
 		    node_reserve_bytes(options->node));
 }
@@ -143,39 +143,34 @@ static long oom_score_of(const char *option, const char *text)
 	return is_negative ? -score : score;
 }
 
-static void parse_option(void *context, const char *option, char *value)
+static bool parse_oom_score(void *context, const char *option, char *value)
 {
 	struct options *options = context;
 
-	if (!strcmp(option, "--bytes"))
-		options->nr_bytes = number_of(option, value);
-	else if (!strcmp(option, "--node"))
-		options->node = number_of(option, value);
-	else if (!strcmp(option, "--seed"))
-		options->seed = number_of(option, value);
-	else if (!strcmp(option, "--hole-every"))
-		options->hole_every = number_of(option, value);
-	else if (!strcmp(option, "--used-every"))
-		options->used_every = number_of(option, value);
-	else if (!strcmp(option, "--oom-score"))
-		options->oom_score = oom_score_of(option, value);
-	else
-		die(EXIT_USAGE, "%s: not an option of ours", option);
+	if (strcmp(option, "--oom-score"))
+		return false;
+	options->oom_score = oom_score_of(option, value);
+	return true;
 }
 
 static void parse_options(struct options *options, char **argv)
 {
-	const struct flag flags[] = {
-		{ "--scattered", &options->scattered },
+	const struct word words[] = {
+		{ "--bytes", .number = &options->nr_bytes },
+		{ "--node", .number = &options->node },
+		{ "--seed", .number = &options->seed },
+		{ "--hole-every", .number = &options->hole_every },
+		{ "--used-every", .number = &options->used_every },
+		{ "--scattered", .flag = &options->scattered },
 		{ }
 	};
 
-	read_words(argv, flags, parse_option, options);
+	read_words(argv, words, parse_oom_score, options);
 	if (options->nr_bytes % BLOCK_BYTES)
 		die(EXIT_USAGE, "--bytes %zu: not a multiple of 2 MiB",
 		    options->nr_bytes);
 	if (options->node > NO_NODE)
-		die(EXIT_USAGE, "--node %u: nodes are below %u here",
+		die(EXIT_USAGE, "--node %lu: nodes are below %u here",
 		    options->node, MOST_NODES);
 	if (options->hole_every < 2)
 		die(EXIT_USAGE, "--hole-every %lu: at least 2",

@@ -12,6 +12,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -31,6 +32,8 @@
 
 const char *const program_name = "hog";
 
+#define NO_CPU ULONG_MAX
+
 struct options {
 	unsigned long cpu;
 	const char *count;
@@ -46,22 +49,14 @@ static void end(int signal)
 
 static void parse_options(struct options *options, char **argv)
 {
-	bool has_cpu = false;
+	const struct word words[] = {
+		{ "--cpu", .number = &options->cpu },
+		{ "--count", .text = &options->count },
+		{ }
+	};
 
-	for (argv++; *argv; argv += 2) {
-		if (!argv[1])
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		if (!strcmp(*argv, "--cpu")) {
-			options->cpu = number_of(argv[0], argv[1]);
-			has_cpu = true;
-		} else if (!strcmp(*argv, "--count")) {
-			options->count = argv[1];
-		} else {
-			die(EXIT_USAGE, "%s: not an option of ours", *argv);
-		}
-	}
-	if (!has_cpu)
+	read_words(argv, words, NULL, NULL);
+	if (options->cpu == NO_CPU)
 		die(EXIT_USAGE, "--cpu N: missing");
 	if (options->cpu >= CPU_SETSIZE)
 		die(EXIT_USAGE, "--cpu %lu: below %d here", options->cpu,
@@ -88,7 +83,7 @@ static uint64_t *map_count(const char *path)
 int main(int argc, char **argv)
 {
 	const struct sigaction ending = { .sa_handler = end };
-	struct options options = { 0 };
+	struct options options = { .cpu = NO_CPU };
 	pid_t parent = getppid();
 	uint64_t iterations = 0;
 	uint64_t *count;

@@ -80,24 +80,18 @@ static void hold(char *page)
 
 int main(int argc, char **argv)
 {
-	unsigned long nr_folios = 0;
-	unsigned int node = 0;
+	unsigned long nr_folios = 0, node = 0;
+	const struct word words[] = {
+		{ "--folios", .number = &nr_folios },
+		{ "--node", .number = &node },
+		{ }
+	};
 	char *at;
 
 	(void)argc;
-	for (argv++; *argv; argv += 2) {
-		if (!argv[1])
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    *argv);
-		if (!strcmp(*argv, "--folios"))
-			nr_folios = number_of(argv[0], argv[1]);
-		else if (!strcmp(*argv, "--node"))
-			node = number_of(argv[0], argv[1]);
-		else
-			die(EXIT_USAGE, "%s: not an option of ours", *argv);
-	}
+	read_words(argv, words, NULL, NULL);
 	if (!nr_folios || node >= MOST_NODES)
-		die(EXIT_USAGE, "--folios %lu --node %u: at least one folio, of a node below %u",
+		die(EXIT_USAGE, "--folios %lu --node %lu: at least one folio, of a node below %u",
 		    nr_folios, node, MOST_NODES);
 	at = make(nr_folios, node);
 	for (unsigned long i = 0; i < nr_folios; i++) {

@@ -377,38 +377,34 @@ static bool parse_map_order(const char *order)
 	return *order == 's';
 }
 
-static void parse_option(void *context, const char *option, char *value)
+static bool parse_option(void *context, const char *option, char *value)
 {
 	struct options *options = context;
-	struct folios *folios = &options->folios;
 
 	if (!strcmp(option, "--folio-kib"))
-		folios->pages_each = folio_pages(number_of(option, value));
-	else if (!strcmp(option, "--bytes"))
-		folios->nr_bytes = number_of(option, value);
-	else if (!strcmp(option, "--rounds"))
-		options->rounds = number_of(option, value);
+		options->folios.pages_each = folio_pages(number_of(option, value));
 	else if (!strcmp(option, "--ops"))
 		parse_ops(options->wanted, value);
-	else if (!strcmp(option, "--seed"))
-		folios->seed = number_of(option, value);
 	else if (!strcmp(option, "--map-order"))
-		folios->scattered = parse_map_order(value);
-	else if (!strcmp(option, "--displace-bytes"))
-		options->displace_bytes = number_of(option, value);
+		options->folios.scattered = parse_map_order(value);
 	else
-		die(EXIT_USAGE, "%s: not an option of ours", option);
+		return false;
+	return true;
 }
 
 static void parse_options(struct options *options, char **argv)
 {
-	const struct flag flags[] = {
-		{ "--check-contents", &options->check_contents },
-		{ "--digest", &options->digest },
+	const struct word words[] = {
+		{ "--bytes", .number = &options->folios.nr_bytes },
+		{ "--rounds", .number = &options->rounds },
+		{ "--seed", .number = &options->folios.seed },
+		{ "--displace-bytes", .number = &options->displace_bytes },
+		{ "--check-contents", .flag = &options->check_contents },
+		{ "--digest", .flag = &options->digest },
 		{ }
 	};
 
-	read_words(argv, flags, parse_option, options);
+	read_words(argv, words, parse_option, options);
 	folios_check_options(&options->folios);
 	if (options->displace_bytes % PAGE_BYTES)
 		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",

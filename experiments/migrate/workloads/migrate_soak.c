@@ -212,27 +212,17 @@ static void run_random(const struct options *options, uint64_t *chance)
 
 static void parse_options(struct options *options, char **argv)
 {
-	for (argv++; *argv; argv += 2) {
-		const char *option = argv[0], *value = argv[1];
+	const struct word words[] = {
+		{ "--bytes", .number = &options->bytes },
+		{ "--seconds", .number = &options->seconds },
+		{ "--seed", .number = &options->seed },
+		{ "--workers", .number = &options->workers },
+		{ "--step", .number = &options->step },
+		{ "--phases", .text = &options->phases },
+		{ }
+	};
 
-		if (!value)
-			die(EXIT_USAGE, "%s: unknown, or lacks its value",
-			    option);
-		if (!strcmp(option, "--bytes"))
-			options->bytes = number_of(option, value);
-		else if (!strcmp(option, "--seconds"))
-			options->seconds = number_of(option, value);
-		else if (!strcmp(option, "--seed"))
-			options->seed = number_of(option, value);
-		else if (!strcmp(option, "--workers"))
-			options->workers = number_of(option, value);
-		else if (!strcmp(option, "--step"))
-			options->step = number_of(option, value);
-		else if (!strcmp(option, "--phases"))
-			options->phases = value;
-		else
-			die(EXIT_USAGE, "%s: not an option of ours", option);
-	}
+	read_words(argv, words, NULL, NULL);
 	if (!options->workers || options->workers > MOST_WORKERS)
 		die(EXIT_USAGE, "--workers %lu: 1 to %d", options->workers,
 		    MOST_WORKERS);

@@ -69,7 +69,7 @@ struct path {
 struct options {
 	struct folios folios;
 	unsigned long rounds;
-	unsigned int from, to;
+	unsigned long from, to;
 	const struct path *path;
 	bool back;
 	bool alone;
@@ -170,7 +170,7 @@ static void require_balancing(const struct options *options)
 		    mode);
 	if (node_cpu(options->to) < 0)
 		die(EXIT_CANNOT_RUN,
-		    "numa_balancing: node %u has no CPU to touch pages from",
+		    "numa_balancing: node %lu has no CPU to touch pages from",
 		    options->to);
 	/* Or what is written from the other node comes before we look. */
 	if (node_cpu(options->from) >= 0)
@@ -207,7 +207,7 @@ static void require_demotion(const struct options *options)
 		    enabled);
 	if (!node_is_lower(options->to, options->from))
 		die(EXIT_CANNOT_RUN,
-		    "demotion: node %u is in no tier below that of node %u",
+		    "demotion: node %lu is in no tier below that of node %lu",
 		    options->to, options->from);
 }
 
@@ -239,7 +239,7 @@ static uint64_t move_by_pressure(struct options *options, unsigned int to)
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (hog == MAP_FAILED ||
 	    syscall(SYS_mbind, hog, nr_bytes, MPOL_BIND, &nodes, NR_BITS, 0))
-		die(EXIT_CANNOT_RUN, "map %zu bytes in node %u: %s", nr_bytes,
+		die(EXIT_CANNOT_RUN, "map %zu bytes in node %lu: %s", nr_bytes,
 		    options->from, strerror(errno));
 	began_ns = now_ns();
 	/* How much a kernel has, and how soon it reclaims, no file says. */
@@ -388,53 +388,48 @@ static void run_round(struct options *options, unsigned long round)
 
 /* --- Words --- */
 
-static void parse_option(void *context, const char *option, char *value)
+static const struct path *path_of(const char *name)
+{
+	for (size_t i = 0; i < NR_PATHS; i++)
+		if (!strcmp(name, paths[i].name))
+			return &paths[i];
+	die(EXIT_USAGE,
+	    "--path %s: there is move_pages, mbind, migrate_pages, numa_balancing, demotion", name);
+}
+
+static bool parse_option(void *context, const char *option, char *value)
 {
 	struct options *options = context;
-	struct folios *folios = &options->folios;
 
-	if (!strcmp(option, "--folio-kib")) {
-		folios->pages_each = folio_pages(number_of(option, value));
-	} else if (!strcmp(option, "--bytes")) {
-		folios->nr_bytes = number_of(option, value);
-	} else if (!strcmp(option, "--rounds")) {
-		options->rounds = number_of(option, value);
-	} else if (!strcmp(option, "--from")) {
-		options->from = number_of(option, value);
-	} else if (!strcmp(option, "--to")) {
-		options->to = number_of(option, value);
-	} else if (!strcmp(option, "--seed")) {
-		folios->seed = number_of(option, value);
-	} else if (!strcmp(option, "--path")) {
-		size_t i = 0;
-
-		while (i < NR_PATHS && strcmp(value, paths[i].name))
-			i++;
-		if (i == NR_PATHS)
-			die(EXIT_USAGE,
-			    "--path %s: there is move_pages, mbind, migrate_pages, numa_balancing, demotion",
-			    value);
-		options->path = &paths[i];
-	} else {
-		die(EXIT_USAGE, "%s: not an option of ours", option);
-	}
+	if (!strcmp(option, "--folio-kib"))
+		options->folios.pages_each = folio_pages(number_of(option, value));
+	else if (!strcmp(option, "--path"))
+		options->path = path_of(value);
+	else
+		return false;
+	return true;
 }
 
 static void parse_options(struct options *options, char **argv)
 {
-	const struct flag flags[] = {
-		{ "--back", &options->back },
-		{ "--alone", &options->alone },
+	const struct word words[] = {
+		{ "--bytes", .number = &options->folios.nr_bytes },
+		{ "--rounds", .number = &options->rounds },
+		{ "--from", .number = &options->from },
+		{ "--to", .number = &options->to },
+		{ "--seed", .number = &options->folios.seed },
+		{ "--back", .flag = &options->back },
+		{ "--alone", .flag = &options->alone },
 		{ }
 	};
 
-	read_words(argv, flags, parse_option, options);
+	read_words(argv, words, parse_option, options);
 	folios_check_options(&options->folios);
 	if (options->from == options->to)
-		die(EXIT_USAGE, "--to %u: the same node as --from",
+		die(EXIT_USAGE, "--to %lu: the same node as --from",
 		    options->to);
 	if (options->from >= MOST_NODES || options->to >= MOST_NODES)
-		die(EXIT_USAGE, "--from %u --to %u: nodes are below %u here",
+		die(EXIT_USAGE, "--from %lu --to %lu: nodes are below %u here",
 		    options->from, options->to, MOST_NODES);
 	if (!options->path->whole_buffer && options->rounds)
 		die(EXIT_USAGE, "--path %s: has no rounds but 0",
@@ -470,7 +465,7 @@ static void say_hello(const struct options *options)
 	uname(&kernel);
 	printf("{\"hello\":{\"version\":%d,\"release\":\"%s\",\"path\":\"%s\",",
 	       PROTOCOL_VERSION, kernel.release, options->path->name);
-	printf("\"folio_kib\":%lu,\"bytes\":%zu,\"from\":%u,\"to\":%u}}\n",
+	printf("\"folio_kib\":%lu,\"bytes\":%zu,\"from\":%lu,\"to\":%lu}}\n",
 	       options->folios.pages_each * PAGE_BYTES / 1024,
 	       options->folios.nr_bytes, options->from, options->to);
 	fflush(stdout);

@@ -3,7 +3,8 @@
 #
 # check-series.sh TREE SERIES... - is each patch clean, and does it build by itself?
 #
-# TREE is an unpacked pristine kernel source; it is not written to. The patches of the
+# TREE is an unpacked pristine kernel source; it is not written to. Of series in the folder
+# of a base it has to be that of this base. The patches of the
 # SERIES folders are applied to a copy of it one after another, in the order given: series
 # that do not build on each other are checked by calls of their own. Each patch has to pass
 # `checkpatch.pl --strict`, and after each one the objects that the series are about have to
@@ -64,7 +65,7 @@ objects() { # CONFIG
 		echo mm/mm_init.o
 		# users of memcpy_flushcache()
 		case $1 in i386 | arm64 | sparc64) ;; *) echo arch/x86/lib/usercopy_64.o ;; esac
-		[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o
+		[ "$1" != pagedebug ] || echo lib/memcpy_kunit.o lib/tests/memcpy_kunit.o
 		[ "$1" != native ] || echo lib/iov_iter.o mm/page_alloc.o mm/memremap.o mm/sparse.o \
 			drivers/nvdimm/pmem.o drivers/nvdimm/claim.o drivers/md/dm-writecache.o
 	fi

@@ -4,13 +4,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from ream.errors import BadUsage
 from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
-from ream.folders import base_names
-from ream.kernel.base import LATEST_BASE, base_named
-from ream.kernel.series import Options, Patch, Series, load_series, named_series, prefixes
-from ream.kernel.source import Wanted, named_source
+from ream.folders import base_names, version_numbers
+from ream.kernel.base import LATEST_BASE, base_named, default_base
+from ream.kernel.series import Options, Patch, Series, load_series, named_series, ported, prefixes
+from ream.kernel.source import Wanted, base_of, named_source
 from ream.kernel.variant import DoesNotApply
 from ream.nearest import hint
 
@@ -40,6 +42,43 @@ class Variant:
     def content(self) -> tuple[tuple[str, Options], ...]:
         """What tells its kernel from another's: of equal ones a single one is built."""
         return tuple((patch.diff_sha256, patch.options) for patch in self.patches)
+
+
+def on_base(experiment: Experiment, base: str) -> Experiment:
+    """The experiment with its variants of a base: ports in place of what they are ports of."""
+    lists = {**experiment.variants, **experiment.variants_on.get(base, {})}
+    its = {
+        name: tuple(ported(one, base, experiment.folder) for one in folders)
+        for name, folders in lists.items()
+    }
+    return experiment.model_copy(update={"variants": MappingProxyType(its)})
+
+
+def editions(experiment: Experiment, version: str) -> Iterator[Experiment]:
+    """The experiment on each base that its series are written for, the nearest to a version first.
+
+    Series that are in no base's folder are written for the default base.
+    """
+    written_for = default_base().name
+    plain = on_base(experiment, written_for)
+    for base in sorted(base_names(), key=lambda base: abs(_release(base) - _release(version))):
+        one = on_base(experiment, base)
+        if base == written_for or one.variants != plain.variants:
+            yield one
+
+
+def base_meant(tree: Wanted) -> str:
+    """The base whose ports are meant where somebody names a series of ours for a tree."""
+    base = base_of(tree)
+    if base is None:
+        return default_base().name
+    return base_names()[0] if base.package is None else base.name
+
+
+def _release(version: str) -> int:
+    """The place of a release in the row of them: v7.0 comes after v6.19."""
+    major, minor = version_numbers(version)[:2]
+    return 20 * major + minor
 
 
 def choose_variants(
@@ -94,6 +133,14 @@ def choose_variants(
     return tuple(chosen)
 
 
+def wanted_variants(
+    experiment: Experiment, *, only: str | None, **options: Any
+) -> tuple[Variant, ...]:
+    """The variants of a run, or of them those that --only names; options: of `choose_variants`."""
+    variants = choose_variants(experiment, **options)
+    return variants if only is None else only_variants(variants, only.split(","))
+
+
 def only_variants(variants: Sequence[Variant], names: Sequence[str]) -> tuple[Variant, ...]:
     """Of a run's variants those named, and what they are compared with.
 
@@ -135,13 +182,14 @@ def asked_variants(
     version: of series that are files. control: as `choose_variants` has it.
     Raises BadUsage for what there is not, and for two of a name.
     """
-    first, *others = [_asked(experiment, text, version) for text in texts]
+    first = _asked(experiment, texts[0], tree, version)
     if tree is not None and first.tree is not None:
         raise BadUsage(
             f"--variant {texts[0]}: the first one names the kernel source of the run;"
             " leave --base or --tree out"
         )
     tree = first.tree or tree
+    others = [_asked(experiment, text, tree, version) for text in texts[1:]]
     names = (*IMPLIED, *([CONTROL] if control else []))
     chosen = [Variant(name, first.series) for name in names]
     chosen += [
@@ -153,15 +201,16 @@ def asked_variants(
     return tree, tuple(chosen)
 
 
-def _asked(experiment: Experiment, text: str, version: int | None) -> _Asked:
+def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None) -> _Asked:
+    """runs: the kernel source of the run."""
     head, *series = text.split("+")
     name, _, where = head.rpartition("=")
     tree: Wanted = None
-    own: tuple[Series, ...] = ()
+    own: Sequence[str] = ()
     if where in (*base_names(), LATEST_BASE):
         tree = base_named(where)
-    elif where in experiment.variants:
-        own = tuple(named_series(one, experiment.folder) for one in experiment.variants[where])
+    elif where == BEFORE or where in experiment.variants:
+        own = on_base(experiment, base_meant(runs)).variants.get(where, ())
     elif where and ((source := named_source(Path(where))) != Path(where) or Path(where).exists()):
         tree = source
     else:
@@ -169,14 +218,16 @@ def _asked(experiment: Experiment, text: str, version: int | None) -> _Asked:
         raise BadUsage(
             f"--variant {text}: {where or 'nothing'} is neither a kernel source nor one of {known}"
         )
-    given = tuple(
-        load_series(Path(one), version=version)
+    base = base_meant(tree or runs)
+    given = {
+        one: load_series(Path(one), version=version)
         if Path(one).exists()
-        else named_series(one, experiment.folder)
+        else named_series(ported(one, base, experiment.folder), experiment.folder)
         for one in series
-    )
-    named = name or "+".join((Path(where).name, *(one.name for one in given)))
-    return _Asked(named, tree, (*own, *given))
+    }
+    words = (its.name if Path(one).exists() else one for one, its in given.items())
+    whole = (*(named_series(one, experiment.folder) for one in own), *given.values())
+    return _Asked(name or "+".join((Path(where).name, *words)), tree, whole)
 
 
 @dataclass(frozen=True)

@@ -5,48 +5,95 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from ream.kernel.series import load_series
-from ream.kernel.source import Tree
+from ream.folders import base_names
+from ream.kernel.base import base_named
+from ream.kernel.series import load_series, ported
+from ream.kernel.source import Tree, fetch_tree
 from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT, EXPERIMENTS, SERIES
 
-STACKS = (
-    ("zone-device", "zone-device-parallel"),
+QUICK = ("zone-device", "zone-device-parallel")
+STACKED = (
+    QUICK,
     # What these change is included everywhere: minutes for each, so for `make test-vm`.
-    pytest.param(("before/large-mapcount", "before/fork"), marks=pytest.mark.vm),
-    pytest.param(("rmap-exclusive", "fork"), marks=pytest.mark.vm),
-    pytest.param(("before/deferred-init",), marks=pytest.mark.vm),
-    pytest.param(("zone-device", "deferred-init"), marks=pytest.mark.vm),
-    pytest.param(
-        ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
-        marks=pytest.mark.vm,
-    ),
-    pytest.param(("compact",), marks=pytest.mark.vm),
+    ("before/large-mapcount", "before/fork"),
+    ("rmap-exclusive", "fork"),
+    ("before/deferred-init",),
+    ("zone-device", "deferred-init"),
+    ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
+    ("compact",),
     # Of an experiment's own folder.
-    *(
-        pytest.param((str(one),), marks=pytest.mark.vm, id=one.name)
-        for one in sorted(EXPERIMENTS.glob("*/series/*"))
-    ),
+    *((str(one),) for one in sorted(EXPERIMENTS.glob("*/series/*"))),
 )
 """Series that are applied one after another."""
+
+STACKS = tuple(
+    pytest.param(
+        stack,
+        marks=() if stack is QUICK else pytest.mark.vm,
+        id="+".join(Path(one).name if Path(one).is_absolute() else one for one in stack),
+    )
+    for stack in STACKED
+)
+
+
+BASES = tuple(base for base in base_names() if (SERIES / base).is_dir())
+"""Those that series have been ported to."""
+
+
+def _on(base: str, stack: Sequence[str]) -> tuple[str, ...]:
+    return tuple(ported(one, base, SERIES) for one in stack)
+
+
+PORTS = tuple(
+    pytest.param(base, _on(base, stack), marks=pytest.mark.vm, id=f"{base}:{'+'.join(stack)}")
+    for base in BASES
+    for stack in STACKED
+    if _on(base, stack) != stack
+)
 
 
 def test_all_of_ream_applies_on_one_base(kernel: Tree) -> None:
     """In the order of kernel/series/all: each series but those that take something out."""
     every = load_series(SERIES / "all")
     rehearse(every.patches, kernel)
-    folders = {path.name for path in SERIES.iterdir()} - {"all", "before"}
+    folders = {path.name for path in SERIES.iterdir()} - {"all", "before", *BASES}
     ours = {one.diff_sha256 for name in folders for one in load_series(SERIES / name).patches}
     assert {one.diff_sha256 for one in every.patches} == ours
     assert len(every.patches) == len(ours)
 
 
-@pytest.mark.parametrize("stack", STACKS, ids="+".join)
+@pytest.mark.parametrize("base", [base for base in BASES if (SERIES / base / "all").is_dir()])
+def test_all_of_ream_applies_on_a_base_that_it_is_ported_to(base: str, cache: Path) -> None:
+    """In the order of kernel/series/all: the port of each series that has one."""
+    every = load_series(SERIES / base / "all")
+    rehearse(every.patches, fetch_tree(base_named(base), cache=cache, step=print))
+    listed = (SERIES / "all" / "series").read_text().split()
+    topics = [one.removeprefix("../") for one in listed if one.startswith("../")]
+    ours = [load_series(SERIES / one) for one in _on(base, topics)]
+    assert [one.diff_sha256 for one in every.patches] == [
+        one.diff_sha256 for its in ours for one in its.patches
+    ]
+
+
+@pytest.mark.parametrize("stack", STACKS)
 def test_each_patch_builds_and_adds_no_warning(stack: Sequence[str], kernel: Tree) -> None:
     """In one of the script's configurations; all of them take five minutes and more."""
+    _judge(stack, kernel)
+
+
+@pytest.mark.parametrize(("base", "stack"), PORTS)
+def test_each_patch_of_a_port_builds_on_its_base(
+    base: str, stack: Sequence[str], cache: Path
+) -> None:
+    _judge(stack, fetch_tree(base_named(base), cache=cache, step=print))
+
+
+def _judge(stack: Sequence[str], kernel: Tree) -> None:
     if shutil.which("sparse") is None:
         if os.environ.get("CI"):
             pytest.fail("sparse: not installed; `make setup` as root installs it")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream run`: words into a request."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -184,7 +185,7 @@ def run(
     from ream.experiment import given, load  # noqa: PLC0415
     from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
-    from ream.variants import asked_variants, choose_variants, only_variants  # noqa: PLC0415
+    from ream.variants import asked_variants, wanted_variants  # noqa: PLC0415
 
     whole = load(given_file(experiment))
     stage = stage or whole.stage
@@ -208,16 +209,18 @@ def run(
         source, variants = asked_variants(
             asked, variant, tree=source, version=series_version, control=slowed is not None
         )
+        choose = None
     else:
-        variants = choose_variants(
-            asked,
+        choose = partial(
+            wanted_variants,
+            only=only,
             user_series=series or (),
             version=series_version,
             repository=source.repository if isinstance(source, Commit) else tree,
             per_patch=per_patch,
             control=slowed is not None,
         )
-        variants = variants if only is None else only_variants(variants, only.split(","))
+        variants = choose(asked)
         patches = [patch for one in variants if one.given for patch in one.patches]
         source = at_commit(source, {one.base_commit for one in patches if one.base_commit})
     guest = guest_options(
@@ -242,6 +245,7 @@ def run(
         variants=variants,
         tree=source,
         asked=bool(variant),
+        choose=choose,
         threads=threads,
         seed=chosen_seed(seed),
         runs=runs_dir(output),

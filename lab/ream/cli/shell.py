@@ -60,9 +60,10 @@ def shell(
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.session.request import Request  # noqa: PLC0415
     from ream.session.shell import run_shell, shown_shell  # noqa: PLC0415
-    from ream.variants import choose_variants  # noqa: PLC0415
+    from ream.variants import base_meant, choose_variants, on_base  # noqa: PLC0415
 
-    asked = load(given_file(experiment)).at("vm")
+    source = wanted_tree(base, tree)
+    asked = on_base(load(given_file(experiment)).at("vm"), base_meant(source))
     variants = choose_variants(
         asked, user_series=series or (), version=series_version, repository=tree
     )
@@ -73,7 +74,7 @@ def shell(
         experiment=asked,
         stage="vm",
         variants=chosen,
-        tree=wanted_tree(base, tree),
+        tree=source,
         threads=None,
         seed=0,
         runs=data_dir() / "runs",

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ream.errors import BadUsage
 from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.experiment.counters import with_counters
+from ream.folders import base_names
 from ream.nearest import hint
 from ream.values import Folder, Name, Scalar, Scalars, Sealed, Texts, Tuple, Value
 
@@ -232,6 +233,15 @@ def _not_implied(name: str) -> str:
     return name
 
 
+Variants = Sealed[Annotated[Name, AfterValidator(_not_implied)], Tuple[Folder]]
+
+
+def _base(name: str) -> str:
+    if name not in (known := base_names()):
+        raise ValueError(f"no such base{hint(name, known)}; there is {', '.join(known)}")
+    return name
+
+
 def row_hint(asked: str, known: Iterable[str], elsewhere: Iterable[RowBase]) -> str:
     """What to say behind the name of a row, or a pattern, that a stage has not.
 
@@ -259,9 +269,13 @@ class ExperimentBase(Value, Generic[R]):
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
     """Launches of the vm stage: each boots every variant once for every device."""
-    variants: Sealed[Annotated[Name, AfterValidator(_not_implied)], Tuple[Folder]]
+    variants: Variants
     """By variant, its series. `before` is the base itself unless it is given here, where the
     base has the technique already."""
+    variants_on: Sealed[Annotated[str, AfterValidator(_base)], Variants] = Field(
+        default={}, validate_default=True
+    )
+    """By base, the variants whose series are others there than in `variants`."""
     base_adds: str | None = None
     """What the variant `base` has that `published` has not; a row says what it costs."""
     limited_by: str | None = None

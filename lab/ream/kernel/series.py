@@ -103,6 +103,16 @@ def own_series(folder: str, experiment: Path) -> Path | None:
     return own if own.is_dir() else None
 
 
+def ported(folder: str, base: str, experiment: Path) -> str:
+    """The folder of a series' port to a base; where it has none, the folder itself.
+
+    A port is a series like any other. It lies in a folder that is named after the base, beside
+    the series that it is used in place of.
+    """
+    port = f"{base}/{folder}"
+    return port if own_series(port, experiment) or (SERIES / port).is_dir() else folder
+
+
 def load_series(
     path: Path,
     *,

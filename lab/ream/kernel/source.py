@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ream.command import Command, finished, require, run
 from ream.errors import BadUsage, ReamError
+from ream.folders import base_names
 from ream.kernel import archive
 from ream.kernel.base import LATEST_BASE, Base, default_base, newest_package
 from ream.kernel.cache import (
@@ -180,6 +181,16 @@ def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str 
         return None
     copy_files(found.path, names, into=into)
     return found.label
+
+
+def expected_version(tree: Wanted, *, cache: Path) -> str:
+    """The version of what fetch_tree() would give, or of the base that is meant if nobody knows."""
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch)
+        if peek(tree, ("Makefile", _PROOF), into=place, cache=cache) is not None:
+            return kernel_version(place, named=place)
+    base = base_of(tree)
+    return base.name if base is not None and base.package else base_names()[0]
 
 
 def copy_files(tree: Path, names: Sequence[str], *, into: Path) -> None:

@@ -9,15 +9,16 @@ from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import Row
 from ream.kernel.series import Patch
-from ream.kernel.source import base_of
+from ream.kernel.source import base_of, expected_version
 from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_programs
+from ream.session.edition import of_tree
 from ream.session.guests import QEMU_BYTES, GuestSetting, choose_setting, launches_as_run
 from ream.session.live import live_of
 from ream.session.native import suited_rows
 from ream.session.request import Request
 from ream.session.vm import by_reason, planned
-from ream.variants import Variant, suited_to
+from ream.variants import Variant
 from ream.width import width
 
 LABEL = 12
@@ -34,12 +35,13 @@ def plan_text(request: Request) -> str:
     Raises DoesNotApply if a patch does not, and for the vm stage what choosing an accelerator
     raises.
     """
+    request, tried = _tried(request)
     experiment, base = request.experiment, base_of(request.tree)
     head = [
         f"experiment  {experiment.name}, {request.stage} stage: {experiment.question}",
         f"tree        {f'{base} of the package archive' if base else request.tree}",
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
-        *_tried(request),
+        *tried,
     ]
     tail = [
         *_until(request),
@@ -61,33 +63,32 @@ def wrapped(lines: Iterable[str]) -> Iterator[str]:
         )
 
 
-def _tried(request: Request) -> Iterator[str]:
-    """Whether the patches of all variants apply, if the tree is here to try it on."""
-    patched = _whole(one for one in request.variants if one.tree is None)
-    if request.stage == "live" or not patched:
-        return
+def _tried(request: Request) -> tuple[Request, list[str]]:
+    """The run with what applies to its tree, if the tree is here to try it on, and what applies."""
+    if request.stage == "live":
+        return request, []
     labels: list[str | None] = []
 
     def attempt(patches: Sequence[Patch]) -> None:
         labels.append(try_to_apply(patches, request.tree, cache=request.cache))
 
     try:
-        if request.tree is not None and not request.asked:
-            notes = suited_to(request.variants, attempt).notes
-            yield from (f"not there   {note}" for note in notes)
-            if notes:
-                return
-        else:
-            for one in patched:
+        version = expected_version(request.tree, cache=request.cache)
+        suited, notes = of_tree(request, version, attempt)
+        if notes:
+            return suited, [f"not there   {note}" for note in notes]
+        if suited is request:
+            for one in _whole(one for one in request.variants if one.tree is None):
                 attempt(one)
     except CannotRunHere as cause:
-        yield f"not tried   whether the patches apply: {cause}"
-        return
+        return request, [f"not tried   whether the patches apply: {cause}"]
+    if not labels:
+        return suited, []
     if labels[-1] is None:
         way = "downloaded" if base_of(request.tree) else "unpacked"
-        yield f"not tried   whether the patches apply: the kernel source has to be {way} first"
-    else:
-        yield f"applies     every patch of every variant, to {labels[-1]}"
+        said = f"the kernel source has to be {way} first"
+        return suited, [f"not tried   whether the patches apply: {said}"]
+    return suited, [f"applies     every patch of every variant, to {labels[-1]}"]
 
 
 def _whole(variants: Iterable[Variant]) -> list[tuple[Patch, ...]]:

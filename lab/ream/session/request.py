@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run is asked to do, and what a stage brings back from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -67,6 +67,8 @@ class Request:
     """By variant whose kernel source is not the run's, that source once it is here."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
+    choose: Callable[[Experiment], tuple[Variant, ...]] | None = None
+    """What the variants are of the experiment on another base; None: these are settled."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,7 @@ from ream.report.contract import Summary
 from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 from ream.session.benchmark import benchmark_id
+from ream.session.edition import of_tree
 from ream.session.guests import doubts
 from ream.session.live import measure_live, running_kernel
 from ream.session.native import measure_native
@@ -54,7 +55,6 @@ from ream.session.request import Measured, Request
 from ream.session.until import NOT_STABLE, until_stable, worst
 from ream.session.vm import measure_vm
 from ream.stage.qemu import qemu_version
-from ream.variants import suited_to
 from ream.width import WIDEST, as_wide_as
 
 MOST_FILLS = 6
@@ -209,11 +209,11 @@ class Run:
 
     def _suited(self, tree: Tree) -> Request:
         """Of a tree that is not the one ours were written for, ask only for what applies to it."""
-        if self.request.tree is not None and not self.request.asked:
-            suited = suited_to(self.request.variants, lambda patches: rehearse(patches, tree))
-            for note in suited.notes:
-                self.reporter.step(note)
-            self.request = replace(self.request, variants=suited.variants)
+        self.request, notes = of_tree(
+            self.request, tree.version, lambda patches: rehearse(patches, tree)
+        )
+        for note in notes:
+            self.reporter.step(note)
         return self.request
 
     def _tree(self) -> Tree:

@@ -299,6 +299,12 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
             marks=BUILDS,
         ),
         pytest.param(
+            "fork-fourth-entry-unasked",
+            "one-clean-private",
+            "fork: .*: the parent's entry 7 is ",
+            marks=BUILDS,
+        ),
+        pytest.param(
             "fork-file-taken-for-anonymous",
             "private-file-mapped-to-disk-order-4",
             r"parent-first-unmap: .*: page->\S+ of descriptor ",

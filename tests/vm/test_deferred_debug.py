@@ -190,6 +190,11 @@ def test_page_owner_begins_afterwards_and_misses_nothing(lab: Lab) -> None:
     assert lab.fuses("vm-freeing", "page_owner=on")
 
 
+def test_page_owner_that_begins_early_has_no_page_deferred(lab: Lab) -> None:
+    """So nobody has to tell it that pages are free which it took for allocated."""
+    assert not lab.fuses("vm-freeing", "page_owner=on", "early_page_ext")
+
+
 # --- Somebody watches ------------------------------------------------------------------
 
 

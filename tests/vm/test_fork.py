@@ -9,6 +9,7 @@ import pytest
 
 from experiments.fork.boot import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
 from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
+from races import RACE, races_of
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS
@@ -27,6 +28,9 @@ WRONG = Path(__file__).parent / "patches"
 
 LIST = read_selftests(SELFTESTS / "fork.list")
 MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30)
+
+OBJECTS = ("mm/memory.o", "mm/rmap.o", "mm/mmu_gather.o")
+"""Of the kernel, what the series change."""
 
 PLAN = ForkPlan(folio_kib=(4, 16, 64, 2048), mapping_bytes=64 << 20, rounds=2)
 
@@ -102,11 +106,12 @@ def test_batches_save_instructions_where_folios_are_large(
     assert with_batches[4, op] == pytest.approx(without[4, op], rel=0.25)
 
 
-def test_two_boots_count_nearly_the_same(forks: Boots, published: list[ForkSample]) -> None:
-    """But for ticks of the timer: they depend on how long the host took for a message."""
-    again = forks(*PUBLISHED)
-    assert digests(again) == digests(published)
-    assert best(again) == pytest.approx(best(published), rel=0.01)
+def test_two_boots_count_nearly_the_same(forks: Boots) -> None:
+    """In the best of several rounds: what else meets one depends on how slow the host is."""
+    plan = replace(PLAN, folio_kib=(4, 64), rounds=8)
+    first, second = (forks(*PUBLISHED, plan=plan) for _ in range(2))
+    assert digests(first) == digests(second)
+    assert best(second) == pytest.approx(best(first), rel=0.01)
 
 
 def test_a_size_that_the_kernel_has_not_is_told(forks: Boots) -> None:
@@ -140,9 +145,12 @@ def test_the_kernels_own_tests_give_the_same_results(
 def test_debug_kernels_have_nothing_to_say(
     config: str, on_base: Mapping[str, str], image: Builder, tmp_path: Path
 ) -> None:
-    """KASAN, lockdep and DEBUG_VM; KCSAN. Any report of theirs fails the boot."""
+    """KASAN, lockdep and DEBUG_VM: any report of theirs fails the boot. KCSAN: any race of ours."""
     built = image(*REAM, config=config)
-    found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=tmp_path / "console.log")
+    log = tmp_path / "console.log"
+    overlook = RACE if config == "vm-kcsan" else None
+    found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=log, overlook=overlook)
+    assert races_of(log, built, OBJECTS) == set()
     assert "fail" not in found.values()
     # MADV_PAGEOUT is advice, and a kernel that holds on to more does not always take it.
     more = [name for name in found if (on_base[name], found[name]) == ("pass", "skip")]

@@ -4,14 +4,13 @@
 All boots together move more than 10 GiB. No byte may be wrong, and the kernel may not say a word.
 """
 
-import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from experiments.migrate.boot import ENGINE, MODULES, migrate_initramfs, run_soak_boot
+from races import RACE, races_of
 from ream.errors import VerificationFailed
 from ream.experiment import named
 from ream.kernel.image import Image
@@ -49,26 +48,8 @@ MACHINE = GuestMachine(
 )
 
 
-RACE = "BUG: KCSAN: data-race in "
 OBJECTS = ("mm/migrate.o", "mm/migrate_copy_offload.o")
 """Of the kernel, what the series are about; their modules are besides."""
-RACES_OF_THE_BASE: set[tuple[str, str]] = set()
-
-
-def functions_of(image: Image) -> set[str]:
-    """Functions of which a race concerns us: KCSAN tells many of a kernel without patches, too."""
-    build = image.config.parent
-    objects = [build / name for name in OBJECTS if (build / name).exists()]
-    modules = [path for name, path in image.modules.items() if name in MODULES]
-    listed = subprocess.run(
-        ["nm", "--defined-only", *objects, *modules], check=True, capture_output=True, text=True
-    )
-    return {_name(it[2]) for line in listed.stdout.splitlines() if len(it := line.split()) == 3}
-
-
-def _name(symbol: str) -> str:
-    """Without what the compiler adds to a function that it has specialised."""
-    return symbol.split(".", maxsplit=1)[0]
 
 
 def name(part: str | int | tuple[str, ...]) -> str:
@@ -97,11 +78,7 @@ def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
         log = work / "console.log"
         start = Start(MACHINE, kernel, log, begun=lambda guest: guest.overlook(RACE))
         totals = run_soak_boot(start, words)
-        ours = functions_of(built)
-        races = set(re.findall(rf"{RACE}(\S+) / (\S+)", log.read_text(errors="replace")))
-        assert "migrate_pages" in ours
-        mine = {race for race in races if ours & {_name(part) for part in race}}
-        assert not mine - RACES_OF_THE_BASE, log
+        assert races_of(log, built, OBJECTS, MODULES) == set(), log
         return dict(totals)
 
     return run

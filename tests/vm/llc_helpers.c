@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Map a device by kernel/modules/memremap and print how many pools of unbound
+ * workers were at work meanwhile, and how many last-level caches there are:
+ *
+ *   last_level_caches=N pools_at_work=N
+ *
+ * A pool of unbound workers is of one last-level cache, and its number is in
+ * the workers' names, kworker/uPOOL:WORKER.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BIND "/sys/kernel/debug/ream-memremap/bind"
+#define MOST_POOLS 1024
+#define MOST_CPUS 256
+#define LINE 512
+
+static void fail(const char *path)
+{
+	printf("Bail out! %s: %s\n", path, strerror(errno));
+	exit(1);
+}
+
+static void put(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file || fputs(text, file) < 0 || fclose(file))
+		fail(path);
+}
+
+static int get(const char *path, char *line)
+{
+	FILE *file = fopen(path, "r");
+	int ok;
+
+	if (!file)
+		return 0;
+	ok = fgets(line, LINE, file) != NULL;
+	fclose(file);
+	return ok;
+}
+
+/* Ticks that the workers of each pool have had. */
+static void add_times(unsigned long *ticks, int sign)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	if (!proc)
+		fail("/proc");
+	while ((entry = readdir(proc))) {
+		char path[300], line[LINE], *at;
+		unsigned long user, system;
+		unsigned int pool;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		if (!get(path, line) || !(at = strstr(line, "(kworker/u")))
+			continue;
+		if (sscanf(at, "(kworker/u%u:", &pool) != 1 ||
+		    pool >= MOST_POOLS || !(at = strrchr(line, ')')))
+			continue;
+		/* utime and stime are fields 14 and 15, the state is the third. */
+		if (sscanf(at + 1,
+			   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			   &user, &system) != 2)
+			continue;
+		ticks[pool] += sign * (user + system);
+	}
+	closedir(proc);
+}
+
+static unsigned int last_level_caches(void)
+{
+	static char seen[MOST_CPUS][LINE];
+	unsigned int nr = 0;
+
+	for (unsigned int cpu = 0; cpu < MOST_CPUS; cpu++) {
+		char path[96], line[LINE];
+		unsigned int i;
+
+		snprintf(path, sizeof(path),
+			 "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list",
+			 cpu);
+		if (!get(path, line))
+			break;
+		for (i = 0; i < nr && strcmp(seen[i], line); i++)
+			;
+		if (i == nr)
+			strcpy(seen[nr++], line);
+	}
+	return nr;
+}
+
+int main(void)
+{
+	static unsigned long ticks[MOST_POOLS];
+	unsigned int nr_at_work = 0;
+
+	add_times(ticks, -1);
+	put(BIND, "1");
+	add_times(ticks, 1);
+	put(BIND, "0");
+	for (unsigned int pool = 0; pool < MOST_POOLS; pool++)
+		nr_at_work += ticks[pool] > 0;
+	printf("last_level_caches=%u pools_at_work=%u\n", last_level_caches(),
+	       nr_at_work);
+	return 0;
+}

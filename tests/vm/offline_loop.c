@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Take blocks of memory off line and on line again, while another process has
+ * memory compacted, and print how that went:
+ *
+ *   offlined=N refused=N compact_success=N wrong_words=N
+ *
+ * Whoever isolates pageblocks, for this or for CMA, looks for free pages in
+ * free lists and on CPUs. The other process fills memory with base pages, gives
+ * every second one back, and then wants huge pages, for which the kernel has to
+ * move what is left.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096UL
+#define HUGE_BYTES (2UL << 20)
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+#define MEMORY "/sys/devices/system/memory"
+
+#define NR_ROUNDS 12
+#define MOST_BLOCKS 64
+#define BASE_SHARE 70		/* per cent of what is free */
+#define HUGE_SHARE 50		/* of what is free then */
+
+static void fail(const char *path)
+{
+	printf("Bail out! %s: %s\n", path, strerror(errno));
+	exit(1);
+}
+
+static int put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int error = 0;
+
+	if (fd < 0)
+		fail(path);
+	if (write(fd, text, strlen(text)) < 0)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+/* A line `NAME VALUE` of a file of /proc, whatever follows NAME at once. */
+static unsigned long value_of(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long value;
+	char line[256];
+
+	if (!file)
+		fail(path);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)) &&
+		    sscanf(line + strlen(name), "%lu", &value) == 1) {
+			fclose(file);
+			return value;
+		}
+	errno = 0;
+	fail(name);
+	return 0;
+}
+
+static char *map(size_t nr_bytes, int advice)
+{
+	char *all = mmap(NULL, nr_bytes + HUGE_BYTES, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (all == MAP_FAILED)
+		fail("mmap");
+	all = (char *)(((uintptr_t)all + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
+	madvise(all, nr_bytes, advice);
+	return all;
+}
+
+/* One round: words that are not as they were written. */
+static unsigned long want_huge_pages(void)
+{
+	size_t free_kib = value_of("/proc/meminfo", "MemFree:");
+	size_t base = free_kib / 100 * BASE_SHARE * 1024 / HUGE_BYTES * HUGE_BYTES;
+	char *small = map(base, MADV_NOHUGEPAGE), *large;
+	unsigned long nr_wrong = 0;
+	size_t huge;
+
+	for (size_t at = 0; at < base; at += PAGE)
+		*(size_t *)(small + at) = at + 1;
+	for (size_t at = 0; at < base; at += 2 * PAGE)
+		madvise(small + at, PAGE, MADV_DONTNEED);
+	free_kib = value_of("/proc/meminfo", "MemFree:");
+	huge = free_kib / 100 * HUGE_SHARE * 1024 / HUGE_BYTES * HUGE_BYTES;
+	large = map(huge, MADV_HUGEPAGE);
+	for (size_t at = 0; at < huge; at += HUGE_BYTES)
+		large[at] = 1;
+	for (size_t at = PAGE; at < base; at += 2 * PAGE)
+		nr_wrong += *(size_t *)(small + at) != at + 1;
+	munmap(large, huge);
+	munmap(small, base);
+	return nr_wrong;
+}
+
+static unsigned int movable_blocks(unsigned int *numbers)
+{
+	DIR *folder = opendir(MEMORY);
+	struct dirent *entry;
+	unsigned int nr = 0;
+
+	if (!folder)
+		fail(MEMORY);
+	while ((entry = readdir(folder)) && nr < MOST_BLOCKS) {
+		char path[300], line[64] = "";
+		unsigned int number;
+		FILE *file;
+
+		if (sscanf(entry->d_name, "memory%u", &number) != 1)
+			continue;
+		snprintf(path, sizeof(path), MEMORY "/%s/valid_zones",
+			 entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			fail(path);
+		if (fgets(line, sizeof(line), file) && strstr(line, "Movable"))
+			numbers[nr++] = number;
+		fclose(file);
+	}
+	closedir(folder);
+	return nr;
+}
+
+int main(void)
+{
+	unsigned int blocks[MOST_BLOCKS], nr_blocks, nr_off = 0, nr_refused = 0;
+	unsigned long before = value_of("/proc/vmstat", "compact_success");
+	unsigned long *nr_wrong = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t child;
+
+	put(THP "enabled", "madvise");
+	put(THP "defrag", "always");
+	nr_blocks = movable_blocks(blocks);
+	if (!nr_blocks || nr_wrong == MAP_FAILED)
+		fail("no movable block");
+	child = fork();
+	if (child < 0)
+		fail("fork");
+	while (!child)
+		*nr_wrong += want_huge_pages();
+	for (unsigned int round = 0; round < NR_ROUNDS; round++) {
+		char path[96];
+
+		snprintf(path, sizeof(path), MEMORY "/memory%u/state",
+			 blocks[round % nr_blocks]);
+		if (put(path, "offline"))
+			nr_refused++;
+		else if (put(path, "online_movable"))
+			fail(path);
+		else
+			nr_off++;
+		usleep(100000);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	printf("offlined=%u refused=%u compact_success=%lu wrong_words=%lu\n",
+	       nr_off, nr_refused,
+	       value_of("/proc/vmstat", "compact_success") - before, *nr_wrong);
+	return 0;
+}

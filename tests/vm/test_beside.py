@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All of ream on one base, where it shares a machine with what else the kernel does."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kernel_selftests import SELFTESTS, Selftests, read_selftests, run_selftests
+from ream.kernel.image import Image
+from ream.paths import KERNEL_MODULES
+from ream.stage.qemu import GuestMachine, GuestNode
+
+Builder = Callable[..., Image]
+Numbers = Mapping[str, int]
+
+ALL = "all"
+HERE = Path(__file__).parent
+GIB = 1 << 30
+OFFLOAD = read_selftests(SELFTESTS / "offload.list")
+
+DIES = 4
+CPUS = 8
+MAPPED = "16G"
+"""Whose memory map, 256 MiB, takes a CPU half a second: time for all to begin."""
+
+
+def numbers(
+    program: str,
+    image: Image,
+    machine: GuestMachine,
+    work: Path,
+    *,
+    modules: tuple[str, ...] = (),
+    words: tuple[str, ...] = (),
+) -> Numbers:
+    """What a program of this folder prints as name=number, in a guest that a splat fails."""
+    tests = Selftests(
+        modules=modules, programs=(str(HERE / program),), words=words, skips={}, added={}
+    )
+    log = work / "console.log"
+    run_selftests(machine, image, tests, work=work, log=log)
+    said = re.findall(r"\b([a-z_]+)=(\d+)\b", log.read_text(errors="replace"))
+    return {name: int(number) for name, number in said}
+
+
+def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path) -> None:
+    """Each has a bandwidth of its own: in one alone, helpers would share what one CPU has."""
+    machine = GuestMachine(
+        "tcg",
+        cpus=CPUS,
+        memory_bytes=2 * GIB,
+        options=("-smp", f"sockets=1,dies={DIES},cores={CPUS // DIES},threads=1"),
+    )
+    built = image(ALL, modules=[KERNEL_MODULES / "memremap"])
+    said = numbers(
+        "llc_helpers",
+        built,
+        machine,
+        tmp_path,
+        modules=("memremap",),
+        words=(f"memremap.size={MAPPED}", "memremap.rounds=0"),
+    )
+    assert said["last_level_caches"] == DIES
+    assert said["pools_at_work"] == DIES
+
+
+def test_memory_goes_offline_while_other_memory_is_compacted(
+    image: Builder, tmp_path: Path
+) -> None:
+    """What a compacting task has freed must not be hidden from whoever isolates its block."""
+    machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB)
+    said = numbers("offline_loop", image(ALL), machine, tmp_path, words=("movablecore=1G",))
+    assert (said["refused"], said["wrong_words"]) == (0, 0)
+    assert said["offlined"] > 0
+    assert said["compact_success"] > 0
+
+
+def test_what_others_copy_arrives_whole_pinned_and_protected(
+    image: Builder, tmp_path: Path
+) -> None:
+    machine = GuestMachine(
+        "tcg", cpus=2, memory_bytes=2 * GIB, nodes=(GuestNode(GIB, "0"), GuestNode(GIB, "1"))
+    )
+    built = image(ALL, modules=[KERNEL_MODULES / "swdma"])
+    found = run_selftests(machine, built, OFFLOAD, work=tmp_path, log=tmp_path / "console.log")
+    assert set(found.values()) == {"pass"}
+    assert sum(name.startswith("offload.") for name in found) == 8

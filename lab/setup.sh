@@ -11,9 +11,11 @@
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
 #   sshd    what tests/machines makes its hosts of: for CI, since it starts a server
+#   distros what `make test-distros` makes minimal systems with
 #
-# Nothing else on the system changes: Debian packages by apt-get, and only as root;
-# Python packages into .venv. --no-install, or REAM_NO_INSTALL=1, forbids the former;
+# lab/packages.txt has the packages. Nothing else on the system changes: Debian packages by
+# apt-get, and only as root; Python packages into .venv. --no-install, or REAM_NO_INSTALL=1,
+# forbids the former. On other systems nothing is installed: the packages are named.
 # REAM_PYTHON names the Python to make .venv with.
 # Exit status: 0 ready, 2 usage, 3 cannot be set up here (the last line says why).
 
@@ -23,7 +25,6 @@ root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 venv=$root/.venv
 lock=$root/requirements.lock
 may_install=yes
-missing=
 
 say() {
 	printf 'ream: %s\n' "$*" >&2
@@ -35,89 +36,92 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test|sshd ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test|sshd|distros ..." >&2
 	exit 2
 }
 
-# --- Debian packages -------------------------------------------------------------------
+# --- What is missing --------------------------------------------------------------------
 
-# Whatever provides the program will do: a compiler from elsewhere needs no package.
-need_program() {
-	command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+package_manager() {
+	for name in apt-get dnf pacman zypper; do
+		if command -v "$name" >/dev/null 2>&1; then
+			printf '%s\n' "$name"
+			return
+		fi
+	done
 }
 
-# need_library PACKAGE HEADER: the header decides only where there is no dpkg to ask.
-need_library() {
+# is_there KIND NAME PACKAGE: whatever provides a program will do; a compiler from elsewhere
+# needs no package. PACKAGE is Debian's.
+is_there() {
+	case $1 in
+	program) command -v "$2" >/dev/null 2>&1 ;;
+	header) has_header "$2" "$3" ;;
+	perl) perl -M"$2" -e 1 2>/dev/null ;;
+	venv) venv_is_ready || find_python >/dev/null ;;
+	esac
+}
+
+# The header decides only where there is no dpkg to ask.
+has_header() {
 	if command -v dpkg-query >/dev/null 2>&1; then
-		case $(dpkg-query -W -f '${db:Status-Status} ' "$1" 2>/dev/null) in
-		*installed\ *) ;;
-		*) missing="$missing $1" ;;
+		case $(dpkg-query -W -f '${db:Status-Status} ' "$2" 2>/dev/null) in
+		*installed\ *) return 0 ;;
+		*) return 1 ;;
 		esac
-	elif ! [ -e "/usr/include/$2" ]; then
-		missing="$missing $1"
 	fi
+	[ -e "/usr/include/$1" ]
 }
 
-need_python() {
-	venv_is_ready || find_python >/dev/null || missing="$missing python3-venv"
+# add LIST WORD: print the list with the word, once.
+add() {
+	case "$1 " in
+	*" $2 "*) printf '%s' "$1" ;;
+	*) printf '%s' "$1 $2" ;;
+	esac
 }
 
-need_native() {
-	need_program gcc gcc
-	need_program ld binutils
-	need_program make make
-	need_program flex flex   # kconfig and objtool's decoder
-	need_program bison bison
-	need_program bc bc       # kernel/time/timeconst.bc
-	need_program git git     # git apply
-	need_program xz xz-utils # the source archive
-	need_library libc6-dev stdio.h
-	need_library libelf-dev gelf.h # objtool, which JUMP_LABEL selects
+# $missing becomes the packages that the stages lack; $nameless what no package is known of.
+look() {
+	missing=
+	nameless=
+	while read -r stage kind name apt dnf pacman zypper; do
+		case " python$stages " in
+		*" $stage "*) ;;
+		*) continue ;;
+		esac
+		! is_there "$kind" "$name" "$apt" </dev/null || continue
+		case $manager in
+		apt-get) package=$apt ;;
+		dnf) package=$dnf ;;
+		pacman) package=$pacman ;;
+		zypper) package=$zypper ;;
+		*) package=- ;;
+		esac
+		if [ "$package" = - ]; then
+			[ "$kind" != venv ] || name='python3 (3.11 or newer, with venv)'
+			nameless=$(add "$nameless" "$name")
+		else
+			missing=$(add "$missing" "$package")
+		fi
+	done <"$root/lab/packages.txt"
 }
 
-need_vm() {
-	need_program qemu-system-x86_64 qemu-system-x86
-	need_program ndctl ndctl # init runs it in the guest
-	need_program daxctl daxctl
-	need_program busybox busybox # for `ream shell`, in the guest
+# Elsewhere than on Debian nothing is installed: the names of packages there are untried.
+say_what_is_missing() {
+	unknown=${nameless:+no package is known of$nameless}
+	case $manager in
+	dnf) install='dnf install' ;;
+	pacman) install='pacman -S --needed' ;;
+	zypper) install='zypper install' ;;
+	*) die "missing, and neither apt-get nor dnf, pacman or zypper is here:$nameless" ;;
+	esac
+	[ -n "$missing" ] || die "missing, and $unknown"
+	die "missing packages; to install them, by names that are untried here:" \
+		"sudo $install$missing${unknown:+; $unknown}"
 }
 
-# A C library, so that what is compiled is a program; the emulator brings its own kernel.
-need_arch() {
-	while read -r tools libc; do
-		need_program "$tools-gcc" "gcc-$tools"
-		need_library "libc6-dev-$libc-cross" "../$tools/include/stdio.h"
-	done <<-END
-		aarch64-linux-gnu arm64
-		arm-linux-gnueabihf armhf
-		powerpc64le-linux-gnu ppc64el
-		riscv64-linux-gnu riscv64
-		s390x-linux-gnu s390x
-		sparc64-linux-gnu sparc64
-	END
-	need_program qemu-aarch64 qemu-user # and all others
-}
-
-need_test() {
-	need_program sparse sparse
-	need_program patch patch
-	need_program shellcheck shellcheck
-	need_program spin spin
-	need_program chromium chromium # reports are looked at in it
-	need_program mandoc mandoc     # and man pages
-	need_program zsh zsh           # completion
-	need_program fish fish
-	need_program parallel parallel # cells of a plan, on hosts that ssh reaches
-	need_program ssh openssh-client
-	need_program rsync rsync
-	# checkpatch.pl uses modules that perl-base lacks.
-	perl -MTerm::ANSIColor -MEncode -e 1 2>/dev/null || missing="$missing perl"
-}
-
-# Apart from the rest: on an ordinary machine this package opens a port.
-need_sshd() {
-	[ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
-}
+# --- Debian packages -------------------------------------------------------------------
 
 apt() {
 	# Descriptor 9 is our lock; a daemon that a package starts must not keep it.
@@ -133,10 +137,7 @@ last_error() {
 # Word splitting is meant: $missing is a list of package names.
 # shellcheck disable=SC2086
 install_missing() {
-	if ! command -v apt-get >/dev/null 2>&1; then
-		die "not a Debian system, and these Debian packages (or what they hold)" \
-			"are missing:$missing"
-	fi
+	[ "$manager" = apt-get ] || say_what_is_missing
 	if [ "$may_install" = no ]; then
 		die "missing Debian packages, and installing is forbidden; to install them:" \
 			"apt-get install --no-install-recommends$missing"
@@ -208,22 +209,15 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | arch | test | sshd) stages="$stages $word" ;;
+	python | native | vm | arch | test | sshd | distros) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done
 [ -n "$stages" ] || usage
 
-look() {
-	missing=
-	need_python
-	for stage in $stages; do
-		[ "$stage" = python ] || "need_$stage"
-	done
-}
-
+manager=$(package_manager)
 look
-if [ -z "$missing" ] && venv_is_ready; then
+if [ -z "$missing$nameless" ] && venv_is_ready; then
 	exit 0
 fi
 
@@ -239,7 +233,7 @@ if ! flock -n 9; then
 	flock 9
 fi
 look
-if [ -n "$missing" ]; then
+if [ -n "$missing$nameless" ]; then
 	install_missing
 	look
 	[ -z "$missing" ] || die "still not found after installing:$missing; is it on PATH?"

@@ -12,6 +12,7 @@ from typing import Literal
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
 from ream.kernel.build import compiler_version
+from ream.packages import install_line
 from ream.paths import CHECKOUT, cache_dir
 from ream.record.machine import read_machine
 from ream.settings import JOURNAL, state_dir
@@ -186,9 +187,8 @@ def _quiet() -> Finding:
 def _optional() -> Iterator[Finding]:
     for name, purpose in OPTIONAL_TOOLS.items():
         if shutil.which(name) is None:
-            package = {"man": "man-db", "ssh": "openssh-client"}.get(name, name)
-            fix = f"apt-get install {package}"
-            yield Finding("warn", name, f"not installed; only for {purpose}", fix)
+            text = f"not installed; only for {purpose}"
+            yield Finding("warn", name, text, install_line(name))
 
 
 def _memory() -> Finding:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from arch_headers import SUBJECTS
+from ream.packages import MANAGERS, UNKNOWN, install_line, rows
 from ream.paths import CHECKOUT
 
 HOST_PROGRAMS = (
@@ -69,7 +70,7 @@ class Machine:
         self.here = here
         self.checkout = here / "my checkout"
         (self.checkout / "lab").mkdir(parents=True)
-        for name in ("ream", "lab/setup.sh", "requirements.lock"):
+        for name in ("ream", "lab/setup.sh", "lab/packages.txt", "requirements.lock"):
             shutil.copy(CHECKOUT / name, self.checkout / name)
         (here / "bin").mkdir()
         for name in (*HOST_PROGRAMS, "chmod"):
@@ -237,10 +238,79 @@ def test_without_a_network_one_line_says_so(machine: Machine) -> None:
     ]
 
 
-def test_a_system_without_apt_is_told_what_it_lacks(machine: Machine) -> None:
-    machine.lose("flex", "apt-get")
-    code, said = machine.set_up("native")
-    assert (code, said.endswith("are missing: flex\n")) == (3, True)
+def test_a_system_with_no_manager_that_we_know_is_told_what_it_lacks(machine: Machine) -> None:
+    machine.lose("flex", "ndctl", "apt-get")
+    code, said = machine.set_up("native", "vm")
+    assert (code, said) == (
+        3,
+        "ream: missing, and neither apt-get nor dnf, pacman or zypper is here: flex ndctl\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("manager", "install", "packages"),
+    [
+        ("dnf", "dnf install", "git-core xz qemu-system-x86-core ndctl daxctl"),
+        ("pacman", "pacman -S --needed", "git xz qemu-system-x86 ndctl"),
+        ("zypper", "zypper install", "git-core xz qemu-x86 ndctl daxctl"),
+    ],
+)
+def test_elsewhere_packages_are_named_and_nothing_is_installed(
+    machine: Machine, manager: str, install: str, packages: str
+) -> None:
+    machine.lose("git", "xz", "qemu-system-x86_64", "ndctl", "daxctl", "apt-get")
+    machine.install(manager, f'echo "{manager} $*" >>"$HERE/calls"')
+    code, said = machine.set_up("native", "vm")
+    assert code == 3
+    assert said == (
+        "ream: missing packages; to install them, by names that are untried here: "
+        f"sudo {install} {packages}\n"
+    )
+    assert machine.calls() == []
+
+
+def test_elsewhere_what_no_package_is_known_of_is_named_apart(machine: Machine) -> None:
+    machine.lose("bison", "qemu-aarch64", "apt-get")
+    machine.install("zypper", "")
+    code, said = machine.set_up("native", "arch")
+    assert (code, said.split(": ")[-1]) == (
+        3,
+        "sudo zypper install bison; no package is known of qemu-aarch64\n",
+    )
+    machine.install("bison", "")
+    code, said = machine.set_up("native", "arch")
+    assert (code, said) == (3, "ream: missing, and no package is known of qemu-aarch64\n")
+
+
+def test_a_debian_with_another_manager_installed_is_a_debian(machine: Machine) -> None:
+    machine.lose("flex")
+    machine.install("dnf", "exit 1")
+    assert machine.set_up("native")[0] == 0
+    assert any("install --no-install-recommends flex" in call for call in machine.calls())
+
+
+def test_every_line_of_the_table_is_of_a_stage_and_has_a_package_for_each_manager() -> None:
+    for row in rows():
+        stage, kind, _, *packages = row
+        assert len(packages) == len(MANAGERS), row
+        assert stage in {"python", "native", "vm", "arch", "test", "sshd", "distros", "optional"}
+        assert kind in {"program", "header", "perl", "venv"}
+        assert packages[0] != UNKNOWN, row
+
+
+@pytest.mark.parametrize(
+    ("manager", "line"),
+    [
+        ("apt-get", "apt-get install openssh-client"),
+        ("zypper", "zypper install openssh-clients"),
+        ("brew", None),
+    ],
+)
+def test_the_doctor_names_the_package_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, manager: str, line: str | None
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: name if name == manager else None)
+    assert install_line("ssh") == line
 
 
 def test_a_stage_that_does_not_build_needs_no_compiler(machine: Machine) -> None:
@@ -361,6 +431,7 @@ def test_the_launcher_works_through_a_symbolic_link_from_anywhere(machine: Machi
         (("run", "--help"), False),
         (("run", "--help-all"), False),
         (("which", "my.patch"), True),
+        (("bisect", "fork"), True),
         (("shell",), True),
         (("restore",), False),
         (("pack", "last", "--to", "records"), False),

@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 SETUP := lab/setup.sh $(if $(NO_INSTALL),--no-install)
 
 # The rest of the command line of pytest: make test TESTS="tests/unit -k series"
-TESTS ?= tests experiments --ignore=tests/lint -m "not vm"
+TESTS ?= tests experiments --ignore=tests/lint -m "not vm and not distros"
 
 # How long `make soak` goes on, and where its record is put.
 HOURS ?= 3
@@ -36,6 +36,11 @@ test: setup-test ## run the tests; the first time they fetch and build kernel so
 .PHONY: test-vm
 test-vm: setup-test ## all images, debug kernels, selftests, every patch built: two hours
 	@$(PYTHON) -m pytest tests experiments --ignore=tests/lint -m vm
+
+.PHONY: test-distros
+test-distros: setup-test ## the first command on minimal Debian systems, as root
+	@$(SETUP) distros
+	@$(PYTHON) -m pytest -rA tests/distros -m distros
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD

@@ -159,9 +159,7 @@ def _update(base: Base, into: Path, step: Callable[[str], None]) -> Lists:
 
 def _sources(base: Base) -> str:
     """A list of sources with the base's suites, from the mirror that this machine uses."""
-    words = ("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(ORIGIN)")
-    said = run(Command((*words, "Created-By: Packages"), Path("/"), QUERY_S))
-    mirror = mirror_of(said)
+    mirror = mirror_of(targets())
     if mirror is None or not KEYRING.is_file():
         raise CannotRunHere(
             f"{base} is in {', '.join(base.suites)} of Debian's archive, and this machine has no"
@@ -171,13 +169,19 @@ def _sources(base: Base) -> str:
     return "".join(f"deb [signed-by={KEYRING}] {mirror} {suite} main\n" for suite in base.suites)
 
 
-def mirror_of(targets: str) -> str | None:
-    """The address of Debian's archive among apt's own, each with its suite and origin, a line each.
+def targets() -> str:
+    """Apt's own archives, a line each: address, suite and origin."""
+    words = ("apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(ORIGIN)")
+    return run(Command((*words, "Created-By: Packages"), Path("/"), QUERY_S))
+
+
+def mirror_of(said: str) -> str | None:
+    """The address of Debian's archive among those that `targets` has.
 
     One of a plain release: updates for security are elsewhere, and have no other suites. The
     origin is known only of what was fetched before.
     """
-    for uri, release, origin in re.findall(r"(?m)^(\S+) (\S+) (\S*)$", targets):
+    for uri, release, origin in re.findall(r"(?m)^(\S+) (\S+) (\S*)$", said):
         if "-" not in release and origin in ("", _ORIGIN) and uri.rstrip("/").endswith("/debian"):
             return str(uri)
     return None

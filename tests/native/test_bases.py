@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernels of two trees in one program: each is judged by its own oracle, all are timed together."""
+"""Other bases: kernels of two trees in one program, each with its own oracle, and ports of ours."""
 
 import json
 
@@ -35,3 +35,23 @@ def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experim
         assert {OTHER, "before"} <= {
             one["subject"] for one in samples if one["launch"] == launch and one["round"] == 0
         }
+
+
+PORTS = {"zone-device": "small-256MB", "deferred-init": "1g-2-threads"}
+
+
+@pytest.mark.parametrize("experiment", PORTS)
+def test_ports_of_ours_run_verified_on_their_base(ream, tmp_path, experiment: str) -> None:
+    """Every kernel passes the edges and mixtures of its oracle first, or the run ends with 5."""
+    counts = ("--launches", "1", "--rounds", "1", "--output", str(tmp_path))
+    ran = ream("run", experiment, "--base", OTHER, "--row", PORTS[experiment], *counts, "--json")
+    assert ran.code == 0, ran.err
+    assert "left out" not in ran.err
+    (row,) = json.loads(ran.out)["rows"]
+    assert {"before", "before-again", "published", "ream"} == set(row["variants"])
+    assert all(one["verified"] for one in row["variants"].values())
+    (record,) = tmp_path.iterdir()
+    variants = json.loads((record / "receipt.json").read_text())["kernel"]["variants"]
+    applied = [series["name"] for series in variants["ream"]]
+    assert applied
+    assert all(name.startswith(f"{OTHER}-") for name in applied)

@@ -33,8 +33,13 @@ platform_device_register_full(const struct platform_device_info *info)
 }
 
 /* There is one device, and it is this driver's. */
+#ifdef HAVE_PLATFORM_DRIVER_MOD_NAME
+int __platform_driver_register(struct platform_driver *driver,
+			       struct module *owner, const char *mod_name)
+#else
 int __platform_driver_register(struct platform_driver *driver,
 			       struct module *owner)
+#endif
 {
 	HOST_STUB("custom");
 	return driver->probe(platform_device);

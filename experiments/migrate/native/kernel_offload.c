@@ -56,6 +56,22 @@ void *__kmalloc_large_noprof(size_t size, gfp_t flags)
 	return host_alloc(size);
 }
 
+#ifdef HAVE_KVMALLOC_NODE_ALIGN
+/* Nothing is so large here that it needs vmalloc(). */
+void *__kvmalloc_node_noprof(DECL_KMALLOC_PARAMS(size, buckets, token),
+			     unsigned long align, gfp_t flags, int node)
+{
+	HOST_STUB("custom");
+	return host_alloc(size);
+}
+
+void kvfree(const void *object)
+{
+	HOST_STUB("custom");
+	kfree(object);
+}
+#endif
+
 static void set(const char *name, unsigned long value)
 {
 	char text[24], *digit = text + sizeof(text);

@@ -360,27 +360,27 @@ static struct options read_options(int argc, char **argv)
 /* A row of all trees: what they need together is there at once. */
 static bool run_row(char *first)
 {
-	char *end = first + launch.nr_trees * experiment.row_bytes;
+	char *end = first + launch.nr_trees * row_layout.bytes;
 	bool verified;
 
-	for (char *row = first; row < end; row += experiment.row_bytes) {
-		plan_map_images(experiment.fields, row);
+	for (char *row = first; row < end; row += row_layout.bytes) {
+		plan_map_images(row_layout.fields, row);
 		if (experiment.open_row)
 			experiment.open_row(row);
 	}
 	verified = experiment.run_row(first);
-	for (char *row = first; row < end; row += experiment.row_bytes) {
+	for (char *row = first; row < end; row += row_layout.bytes) {
 		if (experiment.close_row)
 			experiment.close_row(row);
-		plan_unmap_images(experiment.fields, row);
+		plan_unmap_images(row_layout.fields, row);
 	}
 	return verified;
 }
 
 static bool run_plan(const char *path)
 {
-	size_t nr_rows, row_bytes = experiment.row_bytes;
-	char *rows = plan_read(path, experiment.fields, row_bytes, &nr_rows);
+	size_t nr_rows, row_bytes = row_layout.bytes;
+	char *rows = plan_read(path, row_layout.fields, row_bytes, &nr_rows);
 	bool verified = true;
 
 	if (nr_rows % launch.nr_trees)

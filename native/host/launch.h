@@ -52,8 +52,6 @@ extern struct launch launch;
  * @name: As `ream run` has it.
  * @addresses: Where it puts what descriptors point to, for the oracle; ended
  *	by a NULL name.
- * @fields: What a line of its plan may say.
- * @row_bytes: Size of what that is read into, which is given as a row below.
  * @prepare: Map memory before any kernel is booted; may be NULL.
  * @map: Map what all rows together need.
  * @open_row: Get what one row needs besides its images, which are mapped; may
@@ -67,8 +65,6 @@ extern struct launch launch;
 struct experiment {
 	const char *name;
 	const struct host_fact *addresses;
-	const struct plan_field *fields;
-	size_t row_bytes;
 	void (*prepare)(void);
 	void (*map)(const void *rows, size_t nr_rows);
 	void (*open_row)(void *row);
@@ -79,6 +75,32 @@ struct experiment {
 
 /* Each runner defines it; main() is in launch.c. */
 extern const struct experiment experiment;
+
+/**
+ * struct row_layout - how a line of the plan becomes a row; see plan_row.h
+ * @fields: What a line may say.
+ * @bytes: Size of what that is read into, the row of the functions above.
+ */
+struct row_layout {
+	const struct plan_field *fields;
+	size_t bytes;
+};
+
+extern const struct row_layout row_layout;
+
+/* The largest value of a member, size_t or unsigned long, in any of @nr_rows rows. */
+#define launch_most(rows, nr_rows, member)				\
+	launch_most_at(rows, nr_rows, offsetof(struct row, member))
+
+static inline size_t launch_most_at(const void *rows, size_t nr_rows, size_t offset)
+{
+	const char *row = rows;
+	size_t most = 0;
+
+	for (size_t i = 0; i < nr_rows; i++, row += row_layout.bytes)
+		most = max_size(most, *(const size_t *)(row + offset));
+	return most;
+}
 
 /* The experiment's operations of one variant's kernel. */
 static inline const void *launch_ops(unsigned int variant)

@@ -69,7 +69,7 @@ static inline void *rounds_row(const struct rounds *rounds, const struct slot *s
 {
 	unsigned int tree = slot->limit ? 0 : launch.tree_of[slot->variant];
 
-	return (char *)rounds->context + tree * experiment.row_bytes;
+	return (char *)rounds->context + tree * row_layout.bytes;
 }
 
 /* A slot for every variant; before those of limits. */

@@ -308,29 +308,8 @@ static void read(unsigned int nid, struct deferred_zone *to)
 	};
 }
 
-#define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
 static const struct host_fact fields[] = {
-	FIELD(zone, zone_pgdat),
-	FIELD(zone, per_cpu_pageset),
-	FIELD(zone, per_cpu_zonestats),
-	FIELD(zone, zone_start_pfn),
-	FIELD(zone, spanned_pages),
-	FIELD(zone, present_pages),
-	FIELD(zone, present_early_pages),
-	FIELD(zone, span_seqlock),
-	FIELD(zone, initialized),
-	FIELD(zone, flags),
-	FIELD(zone, lock),
-	FIELD(zone, contiguous),
-	FIELD(zone, vm_stat),
-	FIELD(pglist_data, nr_zones),
-	FIELD(pglist_data, node_size_lock),
-	FIELD(pglist_data, node_start_pfn),
-	FIELD(pglist_data, node_present_pages),
-	FIELD(pglist_data, node_spanned_pages),
-	FIELD(pglist_data, node_id),
-	FIELD(pglist_data, flags),
-	FIELD(pglist_data, vm_stat),
+#include "zone_fields.h"
 	{ }
 };
 
@@ -347,18 +326,13 @@ static void expect_what_is_read(struct zone *expected, const struct zone *zone)
 
 static const struct host_area *left_alone(unsigned int nid)
 {
-	static struct host_area areas[3];
+	static struct host_area areas[NR_ZONE_AREAS + 1];
 	struct pglist_data *pgdat = host_node(nid), *expected = &node_before[nid];
 	const struct zone *zone = zone_of(nid);
 
 	expect_what_is_read(&expected->node_zones[world.zone], zone);
 	expected->first_deferred_pfn = pgdat->first_deferred_pfn;
-	areas[0] = (struct host_area){
-		"zone", zone, &expected->node_zones[world.zone], sizeof(*zone), fields,
-	};
-	areas[1] = (struct host_area){
-		"pglist_data", pgdat, expected, sizeof(*pgdat), fields,
-	};
+	host_zone_areas(areas, zone, expected, fields);
 	return areas;
 }
 

@@ -40,12 +40,7 @@ static const char *const pre_states[] = {
 	NULL
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#define REQUEST PLAN_REQUEST
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 static struct arena arena;
 
@@ -410,8 +405,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "deferred-init",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
 	.open_row = open_row,

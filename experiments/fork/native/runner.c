@@ -34,12 +34,7 @@ static const char *const operations[] = {
 	[FORK_NR_OPERATIONS] = NULL
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#define REQUEST PLAN_REQUEST
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 static void open_row(void *context)
 {
@@ -165,15 +160,12 @@ static void prepare(void)
 	launch_map_small(FORK_MAPPING_ADDRESS, WORLD_BYTES);
 }
 
-static void map(const void *context, size_t nr_rows)
+static void map(const void *rows, size_t nr_rows)
 {
-	const struct row *row = context;
-	size_t most_pages = 0, ram_bytes;
+	size_t most_pages = launch_most(rows, nr_rows, nr_pages), ram_bytes;
 	size_t data_offset = (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
 	void *ram = (void *)FORK_RAM_ADDRESS;
 
-	for (size_t i = 0; i < nr_rows; i++)
-		most_pages = max_size(most_pages, row[i].nr_pages);
 	/* Reserved, not touched: frames that nothing looks into cost nothing. */
 	ram_bytes = (FORK_DATA_PFN - FORK_TABLE_PFN + most_pages) * PAGE_BYTES;
 	if (mmap(ram, ram_bytes, PROT_READ | PROT_WRITE,
@@ -195,8 +187,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "fork",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
 	.open_row = open_row,

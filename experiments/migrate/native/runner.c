@@ -28,12 +28,7 @@ static const char *const engines[] = {
 	[MIGRATE_NR_ENGINES] = NULL
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#define REQUEST PLAN_REQUEST
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 static unsigned long flush_ns, wake_ns;	/* measured once, if any row wants it */
 
@@ -311,8 +306,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "migrate",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.prepare = memory_map_small,
 	.map = map,
 	.open_row = open_row,

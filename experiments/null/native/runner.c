@@ -10,11 +10,7 @@ struct row {
 #include "row.def"
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 static struct arena arena;	/* what is written, and behind it what is read */
 static unsigned long *source;
@@ -82,8 +78,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "null",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.map = map,
 	.run_row = run_row,
 };

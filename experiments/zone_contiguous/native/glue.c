@@ -117,36 +117,19 @@ static unsigned long run(void)
 	return world.request.shrinks ? unplug() : plug();
 }
 
-#define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
 static const struct host_fact fields[] = {
-	FIELD(zone, zone_pgdat),
-	FIELD(zone, zone_start_pfn),
-	FIELD(zone, managed_pages),
-	FIELD(zone, spanned_pages),
-	FIELD(zone, present_pages),
-	FIELD(zone, flags),
-	FIELD(zone, contiguous),
-	FIELD(pglist_data, node_start_pfn),
-	FIELD(pglist_data, node_present_pages),
-	FIELD(pglist_data, node_spanned_pages),
+#include "zone_fields.h"
 	{ }
 };
 
 static const struct host_area *left_alone(void)
 {
-	static struct host_area areas[3];
-	struct pglist_data *pgdat = world.zone->zone_pgdat;
+	static struct host_area areas[NR_ZONE_AREAS + 1];
 
 	/* What was found is known; how far the zone reaches is the caller's affair. */
 	world.zone->contiguous = false;
 	world.zone->spanned_pages = world.request.nr_pages;
-	areas[0] = (struct host_area){
-		"zone", world.zone, &node_before.node_zones[ZONE_MOVABLE],
-		sizeof(*world.zone), fields,
-	};
-	areas[1] = (struct host_area){
-		"pglist_data", pgdat, &node_before, sizeof(*pgdat), fields,
-	};
+	host_zone_areas(areas, world.zone, &node_before, fields);
 	return areas;
 }
 

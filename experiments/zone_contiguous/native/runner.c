@@ -13,12 +13,7 @@ struct row {
 	struct zone_request request;
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#define REQUEST PLAN_REQUEST
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 #define MAP_ADDRESS 0x200000000000UL
 #define USAGE_ADDRESS 0x1ffff0000000UL
@@ -88,14 +83,9 @@ static void prepare(void)
 	launch_map_small(USAGE_ADDRESS, USAGE_BYTES);
 }
 
-static void map(const void *context, size_t nr_rows)
+static void map(const void *rows, size_t nr_rows)
 {
-	const struct row *row = context;
-	size_t most_bytes = 0;
-
-	for (size_t i = 0; i < nr_rows; i++)
-		most_bytes = max_size(most_bytes, row[i].map_bytes);
-	arena = launch_map(MAP_ADDRESS, most_bytes, 0);
+	arena = launch_map(MAP_ADDRESS, launch_most(rows, nr_rows, map_bytes), 0);
 }
 
 static const struct host_fact addresses[] = {
@@ -106,8 +96,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "zone-contiguous",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
 	.run_row = run_row,

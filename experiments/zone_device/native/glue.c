@@ -140,22 +140,8 @@ static bool unlink_pages(void)
 	return !world.free_pages;
 }
 
-#define FIELD(type, member) { #type "." #member, offsetof(struct type, member) }
 static const struct host_fact fields[] = {
-	FIELD(zone, zone_pgdat),
-	FIELD(zone, zone_start_pfn),
-	FIELD(zone, managed_pages),
-	FIELD(zone, spanned_pages),
-	FIELD(zone, present_pages),
-	FIELD(zone, name),
-	FIELD(zone, initialized),
-	FIELD(zone, flags),
-	FIELD(zone, lock),
-	FIELD(zone, contiguous),
-	FIELD(pglist_data, node_start_pfn),
-	FIELD(pglist_data, node_present_pages),
-	FIELD(pglist_data, node_spanned_pages),
-	FIELD(pglist_data, node_id),
+#include "zone_fields.h"
 	FIELD(dev_pagemap, altmap.base_pfn),
 	FIELD(dev_pagemap, altmap.end_pfn),
 	FIELD(dev_pagemap, altmap.reserve),
@@ -172,17 +158,10 @@ static const struct host_fact fields[] = {
 
 static const struct host_area *left_alone(void)
 {
-	static struct host_area areas[4];
-	struct pglist_data *pgdat = world.zone->zone_pgdat;
+	static struct host_area areas[NR_ZONE_AREAS + 2];
 
-	areas[0] = (struct host_area){
-		"zone", world.zone, &node_before.node_zones[ZONE_DEVICE],
-		sizeof(*world.zone), fields,
-	};
-	areas[1] = (struct host_area){
-		"pglist_data", pgdat, &node_before, sizeof(*pgdat), fields,
-	};
-	areas[2] = (struct host_area){
+	host_zone_areas(areas, world.zone, &node_before, fields);
+	areas[NR_ZONE_AREAS] = (struct host_area){
 		"dev_pagemap", world.pgmap, &pgmap_before,
 		sizeof(pgmap_before), fields,
 	};

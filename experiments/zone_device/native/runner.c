@@ -30,12 +30,7 @@ static const char *const pre_states[] = {
 	NULL
 };
 
-static const struct plan_field fields[] = {
-#define ROW PLAN_ROW
-#define REQUEST PLAN_REQUEST
-#include "row.def"
-	{ .key = NULL },
-};
+#include "plan_row.h"	/* row_layout */
 
 /*
  * Where things lie, the same in every launch and for every variant, because
@@ -147,14 +142,9 @@ static void prepare(void)
 	launch_map_small(PGMAP_ADDRESS, PGMAP_BYTES);
 }
 
-static void map(const void *context, size_t nr_rows)
+static void map(const void *rows, size_t nr_rows)
 {
-	const struct row *row = context;
-	size_t most_bytes = 0;
-
-	for (size_t i = 0; i < nr_rows; i++)
-		most_bytes = max_size(most_bytes, row[i].map_bytes);
-	arena = launch_map(MAP_ADDRESS, most_bytes, ARENA_GUARD_BYTES);
+	arena = launch_map(MAP_ADDRESS, launch_most(rows, nr_rows, map_bytes), ARENA_GUARD_BYTES);
 }
 
 static const struct host_fact addresses[] = {
@@ -167,8 +157,6 @@ static const struct host_fact addresses[] = {
 const struct experiment experiment = {
 	.name = "zone-device",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.prepare = prepare,
 	.map = map,
 	.run_row = run_row,

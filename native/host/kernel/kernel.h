@@ -50,6 +50,25 @@ void host_add_sections(unsigned long start_pfn, unsigned long nr_pages,
 		       void *usage, unsigned long early_pages,
 		       unsigned char old_blocks);
 
+#define NR_ZONE_AREAS 2
+
+/* A zone and its node, both to hold what @expected, a copy of the node, holds. */
+static inline void host_zone_areas(struct host_area *areas, const struct zone *zone,
+				   const struct pglist_data *expected,
+				   const struct host_fact *fields)
+{
+	/* By the copy: what the zone says itself may be what is wrong. */
+	const struct pglist_data *pgdat = host_node(expected->node_id);
+
+	areas[0] = (struct host_area){
+		"zone", zone, &expected->node_zones[zone - pgdat->node_zones],
+		sizeof(*zone), fields,
+	};
+	areas[1] = (struct host_area){
+		"pglist_data", pgdat, expected, sizeof(*pgdat), fields,
+	};
+}
+
 /* Who runs on this CPU, and which it is. */
 static inline void host_set_current(struct task_struct *task)
 {

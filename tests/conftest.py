@@ -52,12 +52,12 @@ def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 def ream(tmp_path: Path) -> Ream:
     """Run ream to its end; records go to a directory of the test's, kernels to the user's cache."""
 
-    def run(*words: str, **environment: str) -> Said:
+    def run(*words: str, fed: str = "", **environment: str) -> Said:
         process = subprocess.run(
             _argv(words),
             env=_environment(tmp_path, environment),
             cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
+            input=fed,
             capture_output=True,
             text=True,
             timeout=600,

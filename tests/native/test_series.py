@@ -57,10 +57,10 @@ PORTS = tuple(
 )
 
 
-def test_all_of_ream_applies_on_one_base(kernel: Tree) -> None:
+def test_all_of_ream_applies_on_one_base(kernel: Tree, cache: Path) -> None:
     """In the order of kernel/series/all: each series but those that take something out."""
     every = load_series(SERIES / "all")
-    rehearse(every.patches, kernel)
+    rehearse(every.patches, kernel, cache=cache)
     folders = {path.name for path in SERIES.iterdir()} - {"all", "before", *BASES}
     ours = {one.diff_sha256 for name in folders for one in load_series(SERIES / name).patches}
     assert {one.diff_sha256 for one in every.patches} == ours
@@ -71,7 +71,7 @@ def test_all_of_ream_applies_on_one_base(kernel: Tree) -> None:
 def test_all_of_ream_applies_on_a_base_that_it_is_ported_to(base: str, cache: Path) -> None:
     """In the order of kernel/series/all: the port of each series that has one."""
     every = load_series(SERIES / base / "all")
-    rehearse(every.patches, fetch_tree(base_named(base), cache=cache, step=print))
+    rehearse(every.patches, fetch_tree(base_named(base), cache=cache, step=print), cache=cache)
     listed = (SERIES / "all" / "series").read_text().split()
     topics = [one.removeprefix("../") for one in listed if one.startswith("../")]
     ours = [load_series(SERIES / one) for one in _on(base, topics)]

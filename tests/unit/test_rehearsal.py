@@ -11,6 +11,7 @@ import pytest
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import named
 from ream.kernel.cache import appearing
+from ream.kernel.mailbox import Ground
 from ream.kernel.series import Patch, Series, load_series
 from ream.kernel.source import LATEST, fetch_tree
 from ream.kernel.variant import DoesNotApply, rehearse, try_to_apply
@@ -33,7 +34,7 @@ BAD = GOOD.replace(" three", " four")
 
 
 def patch(text: str, base: str | None = None) -> Patch:
-    return Patch("0001-x.patch", "x", text.encode(), base_commit=base)
+    return Patch("0001-x.patch", "x", text.encode(), ground=Ground(base))
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_a_patch_that_does_not_apply_names_base_and_ways_out(
 ) -> None:
     tree = fetch_tree(kernel, cache=tmp_path / "cache", step=lambda _: None)
     with pytest.raises(DoesNotApply) as caught:
-        rehearse([patch(GOOD.replace("2", "two"), BASE), patch(BAD, base)], tree)
+        rehearse([patch(GOOD.replace("2", "two"), BASE), patch(BAD, base)], tree, cache=tmp_path)
     own = f"; its series names base-commit {BASE}" if base else ""
     assert str(caught.value) == (
         "0001-x.patch: does not apply: mm/mm_init.c: hunk 1 does not match"

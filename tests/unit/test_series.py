@@ -341,7 +341,7 @@ def test_the_commit_that_a_series_is_made_for_is_in_its_cover_letter_or_a_patch(
     (tmp_path / "x.patch").write_text(mail("[PATCH] a", DIFF + trailer))
     (tmp_path / "y.patch").write_text(mail("[PATCH] a"))
     named = [
-        {patch.base_commit for patch in load_series(tmp_path / name).patches}
+        {patch.ground.commit for patch in load_series(tmp_path / name).patches}
         for name in ("t.mbox", "x.patch", "y.patch")
     ]
     assert named == [{"0123456789" * 4}, {"0123456789" * 4}, {None}]

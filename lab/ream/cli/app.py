@@ -151,7 +151,8 @@ SeriesOption = Annotated[
     typer.Option(
         metavar="FILE|DIR|MBOX",
         help="Your patches on the base, as one more variant: a patch, a folder of them, a mailbox"
-        " (also .gz or .xz) or a git bundle; repeatable.",
+        " (also .gz or .xz), a git bundle, - for standard input, or a Message-ID, whose thread its"
+        " archive has; repeatable.",
     ),
 ]
 SeriesVersionOption = Annotated[

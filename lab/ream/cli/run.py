@@ -222,7 +222,7 @@ def run(
         )
         variants = choose(asked)
         patches = [patch for one in variants if one.given for patch in one.patches]
-        source = at_commit(source, {one.base_commit for one in patches if one.base_commit})
+        source = at_commit(source, {one.ground.commit for one in patches if one.ground.commit})
     guest = guest_options(
         accel=accel,
         icount=icount,

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mails with patches: how one is read, and which mails of a mailbox are the series."""
+"""Mails with patches: how one is read, and which mails of a mailbox are the series.
+
+b4's library reads mailboxes, too, but for maintainers who look at what it took: it goes on with
+the latest of several versions, numbers two patches of one number anew, takes a notice of what was
+applied for a patch, and refuses mails without a Message-ID. Here whatever is in doubt is refused.
+"""
 
 import email
 import re
@@ -37,6 +42,8 @@ _IS_PATCH = re.compile(r"patch|rfc", re.IGNORECASE)
 _ID = re.compile(r"<[^<>\s]+>")
 
 _BASE_COMMIT = re.compile(rb"(?m)^base-commit: ([0-9a-f]{7,64})\b")
+
+_PREREQUISITE = re.compile(rb"(?m)^prerequisite-patch-id: ([0-9a-f]{40,64})\b")
 
 MOST_NAMED = 6
 """Of missing patches; how many more there are is said."""
@@ -181,14 +188,24 @@ def of_folder(inside: Sequence[Mail], source: Path, version: int | None) -> list
     return patches
 
 
-def base_commit(inside: Iterable[Mail], chosen: Sequence[Mail]) -> str | None:
-    """The commit that a series says it is made for, in its cover letter or in a patch."""
+@dataclass(frozen=True)
+class Ground:
+    """What a series says it is put on, as git format-patch --base has it."""
+
+    commit: str | None = None
+    prerequisites: tuple[str, ...] = ()
+    """By git patch-id, the patches between that commit and the series."""
+
+
+def ground_of(inside: Iterable[Mail], chosen: Sequence[Mail]) -> Ground:
+    """What a series is made for, as its cover letter or one of its patches says."""
     versions = {one.version for one in chosen}
     covers = [one for one in inside if one.place == 0 and one.version in versions]
     for mail in (*covers, *chosen):
         if not mail.is_answer and (match := _BASE_COMMIT.search(mail.body)):
-            return match[1].decode()
-    return None
+            ids = (found.decode() for found in _PREREQUISITE.findall(mail.body))
+            return Ground(match[1].decode(), tuple(ids))
+    return Ground()
 
 
 def _without_answers(patches: Sequence[Mail]) -> list[Mail]:

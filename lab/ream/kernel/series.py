@@ -3,10 +3,12 @@
 
 import gzip
 import hashlib
+import io
 import lzma
 import re
+import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,18 +18,23 @@ from ream.counted import counted
 from ream.errors import BadUsage
 from ream.kernel.bundle import is_bundle, unbundle
 from ream.kernel.diff import changed_files, essence
-from ream.kernel.mailbox import Mail, base_commit, mails, of_folder, of_mailbox
+from ream.kernel.mailbox import Ground, Mail, ground_of, mails, of_folder, of_mailbox
+from ream.kernel.posted import is_message_id, thread_of
 from ream.paths import SERIES
+
+STANDARD_INPUT = Path("-")
 
 LARGEST_BYTES = 64 << 20
 """No series is that long; a disk image given by mistake is not read to its end."""
 
-_SUFFIXES = (".patch", ".diff", ".eml", ".mbox")
+_SUFFIXES = (".patch", ".diff", ".eml", ".mbox", ".mbx")
 
 _PACKED_SUFFIXES = (".gz", ".xz")
 
-_PACKED: Mapping[bytes, type[gzip.GzipFile] | type[lzma.LZMAFile]] = {
-    b"\x1f\x8b": gzip.GzipFile,
+Opener = Callable[[io.BytesIO], io.BufferedIOBase]
+
+_PACKED: Mapping[bytes, Opener] = {
+    b"\x1f\x8b": lambda packed: gzip.GzipFile(fileobj=packed),
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
 """By the first bytes of what is compressed, as lore.kernel.org gives t.mbox.gz."""
@@ -55,7 +62,7 @@ class Patch:
     """What a kernel with this patch is configured with beside the fragment of that name:
     ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
 
-    base_commit: str | None = field(default=None, compare=False)
+    ground: Ground = field(default=Ground(), compare=False)
     """What its series says that it is made for."""
 
     @cached_property
@@ -127,12 +134,20 @@ def load_series(
     FILE: a mail from git format-patch, or a plain diff. DIR: its *.patch, *.diff and *.eml by
     name, or in the order of quilt's `series` file if it has one, where a folder stands for all
     that is in it. MBOX: its mails with a diff, by their numbers ("[PATCH 2/7]") if they have
-    any. Each may be compressed by gzip or xz.
+    any. Each may be compressed by gzip or xz. `-`: any of these but a folder or a bundle, from
+    standard input. A Message-ID, or a mail's address in an archive: the series in its thread.
     version: which of several to take, as the 3 of "[PATCH v3 2/7]".
     repository: a git tree in which the commits may be that a bundle continues from.
-    Raises BadUsage with one line if there is nothing to apply, or if a patch is missing.
+    Raises BadUsage with one line if there is nothing to apply, or if a patch is missing, and
+    CannotRunHere if the archive of a Message-ID cannot be reached.
     """
     try:
+        if path == STANDARD_INPUT:
+            patches = _from_mails(mails(_read_input()), path, version)
+            return _series(name or "stdin", patches, path)
+        if is_message_id(path):
+            inside, own = thread_of(path)
+            return _series(name, _from_mails(inside, path, version or own), path)
         if path.is_dir():
             patches = _from_directory(path, version)
         elif is_bundle(path):
@@ -141,6 +156,10 @@ def load_series(
             patches = _from_file(path, version)
     except OSError as cause:
         raise BadUsage(f"{cause.filename or path}: {cause.strerror}") from cause
+    return _series(name, patches, path)
+
+
+def _series(name: str | None, patches: Sequence[Patch], path: Path) -> Series:
     if not patches:
         raise BadUsage(f"{path}: no patch inside")
     return Series(name or _default_name(path), tuple(patches))
@@ -178,7 +197,7 @@ def _from_directory(directory: Path, version: int | None) -> list[Patch]:
         # Any other file without a diff is a mistake, and leaving it out would hide it.
         found += [] if said else [_only_mail(file)]
     chosen = of_folder([*beside, *found], directory, version)
-    patches = _patches(chosen, base_commit([*beside, *found], chosen))
+    patches = _patches(chosen, ground_of([*beside, *found], chosen))
     fragments = sorted(directory.glob("*.config"))
     options = tuple((file.name, file.read_text(encoding="utf-8")) for file in fragments)
     return [*patches[:-1], *(replace(last, options=options) for last in patches[-1:])]
@@ -188,7 +207,7 @@ def _listed(directory: Path, quilt: Path) -> list[Patch]:
     """What quilt's file lists: patches and, as no other tool has it, folders of them."""
     places = [directory / name for name in _quilt_names(quilt)]
     mailed = [_only_mail(place) for place in places if not place.is_dir()]
-    patches = iter(_patches(mailed, base_commit(mailed, mailed)))
+    patches = iter(_patches(mailed, ground_of(mailed, mailed)))
     return [
         patch
         for place in places
@@ -225,12 +244,18 @@ def _only_mail(file: Path) -> Mail:
 
 
 def _from_file(file: Path, version: int | None) -> list[Patch]:
-    inside = mails(_read(file))
-    chosen = of_mailbox(inside, file, version)
-    base = base_commit(inside, chosen)
-    if len(chosen) == 1:
-        return _patches([replace(chosen[0], file=file.name)], base)
-    return _patches(chosen, base)
+    patches = _from_mails(mails(_read(file)), file, version)
+    if len(patches) != 1:
+        return patches
+    (alone,) = patches
+    # Without a subject it is called as the file.
+    subject = file.name if alone.subject == alone.name else alone.subject
+    return [replace(alone, name=file.name, subject=subject)]
+
+
+def _from_mails(inside: Sequence[Mail], source: Path, version: int | None) -> list[Patch]:
+    chosen = of_mailbox(inside, source, version)
+    return _patches(chosen, ground_of(inside, chosen))
 
 
 def _from_bundle(bundle: Path, repository: Path | None) -> list[Patch]:
@@ -238,23 +263,31 @@ def _from_bundle(bundle: Path, repository: Path | None) -> list[Patch]:
         return _patches([_only_mail(file) for file in unbundle(bundle, Path(room), repository)])
 
 
-def _patches(chosen: Sequence[Mail], base: str | None = None) -> list[Patch]:
+def _patches(chosen: Sequence[Mail], ground: Ground | None = None) -> list[Patch]:
     names = (
         mail.file or f"{place:04d}-{_slug(mail.title) or 'patch'}.patch"
         for place, mail in enumerate(chosen, 1)
     )
     return [
-        Patch(name, mail.title or name, mail.body, base_commit=base)
+        Patch(name, mail.title or name, mail.body, ground=ground or Ground())
         for name, mail in zip(names, chosen, strict=True)
     ]
 
 
 def _read(file: Path) -> bytes:
     with file.open("rb") as opened:
-        body = opened.read(LARGEST_BYTES + 1)
+        return _text(file, opened.read(LARGEST_BYTES + 1))
+
+
+def _read_input() -> bytes:
+    return _text(STANDARD_INPUT, sys.stdin.buffer.read(LARGEST_BYTES + 1))
+
+
+def _text(file: Path, body: bytes) -> bytes:
+    """What was read of a file, unpacked; raises BadUsage if it can be no patch."""
     for magic, opener in _PACKED.items():
         if body.startswith(magic):
-            body = _read_packed(file, opener)
+            body = _unpacked_bytes(file, body, opener)
             break
     if not body.strip():
         raise BadUsage(f"{file}: empty")
@@ -265,9 +298,9 @@ def _read(file: Path) -> bytes:
     return body
 
 
-def _read_packed(file: Path, opener: type[gzip.GzipFile] | type[lzma.LZMAFile]) -> bytes:
+def _unpacked_bytes(file: Path, body: bytes, opener: Opener) -> bytes:
     try:
-        with opener(file) as opened:
+        with opener(io.BytesIO(body)) as opened:
             return opened.read(LARGEST_BYTES + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as cause:
         raise BadUsage(f"{file}: what it holds compressed is damaged ({cause})") from cause

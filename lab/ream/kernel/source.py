@@ -17,7 +17,7 @@ from ream.command import Command, finished, require, run
 from ream.errors import BadUsage, ReamError
 from ream.folders import base_names
 from ream.kernel import archive
-from ream.kernel.base import LATEST_BASE, Base, default_base, newest_package
+from ream.kernel.base import LATEST_BASE, Base, base_named, default_base, newest_package
 from ream.kernel.cache import (
     STAMP,
     Step,
@@ -91,7 +91,15 @@ def at_commit(tree: Wanted, commits: Iterable[str]) -> Wanted:
         return tree
     words = ("git", "cat-file", "-e", f"{min(found)}^{{commit}}")
     code, _, _ = finished(Command(words, tree, UNPACK_S))
-    return tree if code else Commit(tree, min(found))
+    if code:
+        log.warning(
+            "%s has no commit %.12s, which the series is made for: HEAD is taken; `git fetch` may"
+            " have it",
+            tree,
+            min(found),
+        )
+        return tree
+    return Commit(tree, min(found))
 
 
 @dataclass(frozen=True)
@@ -153,6 +161,23 @@ def cached_tree(cache: Path, tree: Base | None = None) -> Tree | None:
     """What fetch_tree() gives of a base, if the cache has it already; nothing is fetched."""
     trees = cache.resolve() / "tree"
     return _newest_cached(trees, tree or default_base()) if trees.is_dir() else None
+
+
+def unpacked_trees(cache: Path) -> Iterator[tuple[str, Tree]]:
+    """Kernel sources that the cache has: bases, the newest first, then others; and what names one.
+
+    Nothing is fetched.
+    """
+    found: set[str] = set()
+    for name in base_names():
+        if (tree := cached_tree(cache, base_named(name))) is not None and tree.key not in found:
+            found.add(tree.key)
+            yield f"--base {name}", tree
+    trees = cache.resolve() / "tree"
+    for entry in sorted(trees.iterdir()) if trees.is_dir() else ():
+        stamp = _stamp(entry) if entry.name not in found else None
+        if stamp is not None and not stamp.get("origin"):
+            yield "in the cache", _tree(entry, str(stamp.get("label")))
 
 
 def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str | None:

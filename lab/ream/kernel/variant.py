@@ -13,10 +13,13 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from ream.command import Command, run
+from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.folders import version_numbers
 from ream.kernel.build import (
     BUILD,
     FRAGMENT,
@@ -44,7 +47,7 @@ from ream.kernel.cache import (
 from ream.kernel.diff import hunks
 from ream.kernel.probes import write_header
 from ream.kernel.series import Patch, files
-from ream.kernel.source import Tree, Wanted, copy_files, peek
+from ream.kernel.source import Tree, Wanted, copy_files, peek, unpacked_trees
 
 VARIANT_BYTES = 120_000_000
 """What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
@@ -117,7 +120,7 @@ def assemble(
             if _is_whole(entry):
                 touch(entry)
                 return entry / "linux"
-            rehearse(patches, tree)
+            rehearse(patches, tree, cache=cache)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
             _make_room(entry.parent, room_bytes, step)
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
@@ -168,8 +171,11 @@ def _configure_late(variant: Path, fragment: str, late: str, patches: Sequence[P
 class DoesNotApply(BadUsage):
     """A patch is not for the tree that it was tried on."""
 
-    def __init__(self, patch: Patch, why: str, tree: str | None = None) -> None:
-        super().__init__(f"{patch.name}: {why}{'' if tree is None else self._way_out(patch, tree)}")
+    def __init__(
+        self, patch: Patch, why: str, tree: str | None = None, elsewhere: str | None = None
+    ) -> None:
+        way_out = "" if tree is None else self._way_out(patch, tree, elsewhere)
+        super().__init__(f"{patch.name}: {why}{way_out}")
         self.patch = patch
         self.why = why
 
@@ -179,9 +185,16 @@ class DoesNotApply(BadUsage):
         return f"{self.patch.name} {self.why}"
 
     @staticmethod
-    def _way_out(patch: Patch, tree: str) -> str:
-        base = f"; its series names base-commit {patch.base_commit}" if patch.base_commit else ""
-        return f"; tried on {tree}{base}; --tree DIR takes another kernel source"
+    def _way_out(patch: Patch, tree: str, elsewhere: str | None) -> str:
+        ground = patch.ground
+        base = f"; its series names base-commit {ground.commit}" if ground.commit else ""
+        if nr := len(ground.prerequisites):
+            base += (
+                f" and {counted(nr, 'prerequisite patch', 'prerequisite patches')} on that, to be"
+                " put before it: --variant NAME=TREE+THEIRS+YOURS"
+            )
+        where = f"; it applies to {elsewhere}" if elsewhere else ""
+        return f"; tried on {tree}{base}{where}; --tree DIR takes another kernel source"
 
 
 def apply(patches: Sequence[Patch], tree: Path) -> None:
@@ -204,14 +217,15 @@ def apply(patches: Sequence[Patch], tree: Path) -> None:
                 raise DoesNotApply(patch, refusal(patch, str(cause))) from cause
 
 
-def rehearse(patches: Sequence[Patch], tree: Tree) -> None:
+def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
     """Apply patches to copies of the files they touch: a bad one is then told in no time.
 
     Raises what `apply` raises, with the tree and the way out; the tree stays as it is.
+    cache: where a kernel source may be to which they do apply.
     """
     with tempfile.TemporaryDirectory() as scratch:
         copy_files(tree.path, _touched(patches), into=Path(scratch))
-        _apply_copies(patches, Path(scratch), tree.label)
+        _apply_copies(patches, Path(scratch), tree.label, cache)
 
 
 def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str | None:
@@ -223,7 +237,7 @@ def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str 
     with tempfile.TemporaryDirectory() as scratch:
         label = peek(tree, _touched(patches), into=Path(scratch), cache=cache)
         if label is not None:
-            _apply_copies(patches, Path(scratch), label)
+            _apply_copies(patches, Path(scratch), label, cache)
         return label
 
 
@@ -233,11 +247,30 @@ def _touched(patches: Sequence[Patch]) -> list[str]:
     return sorted(str(name) for name in names if not name.is_absolute() and ".." not in name.parts)
 
 
-def _apply_copies(patches: Sequence[Patch], copies: Path, label: str) -> None:
+def _apply_copies(patches: Sequence[Patch], copies: Path, label: str, cache: Path) -> None:
     try:
         apply(patches, copies)
     except DoesNotApply as cause:
-        raise DoesNotApply(cause.patch, cause.why, label) from cause
+        elsewhere = _elsewhere(patches, label, cache)
+        raise DoesNotApply(cause.patch, cause.why, label, elsewhere) from cause
+
+
+def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str | None:
+    """The kernel source nearest to that of a label to which patches apply, of those in the cache.
+
+    Nearest: the fewest of the others lie between, in the order of their versions.
+    """
+    there = sorted(unpacked_trees(cache), key=lambda one: version_numbers(one[1].version))
+    own = next((at for at, (_, tree) in enumerate(there) if tree.label == label), len(there))
+    for _, (name, tree) in sorted(enumerate(there), key=lambda one: abs(one[0] - own)):
+        if tree.label == label:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            copy_files(tree.path, _touched(patches), into=Path(scratch))
+            with suppress(DoesNotApply):
+                apply(patches, Path(scratch))
+                return f"{tree.label} ({name})"
+    return None
 
 
 def refusal(patch: Patch, said: str) -> str:

@@ -210,7 +210,9 @@ class Run:
     def _suited(self, tree: Tree) -> Request:
         """Of a tree that is not the one ours were written for, ask only for what applies to it."""
         self.request, notes = of_tree(
-            self.request, tree.version, lambda patches: rehearse(patches, tree)
+            self.request,
+            tree.version,
+            lambda patches: rehearse(patches, tree, cache=self.request.cache),
         )
         for note in notes:
             self.reporter.step(note)

@@ -84,3 +84,15 @@ def test_merge_writes_where_it_is_told_and_prints_the_same(ream, tmp_path: Path)
     said = ream("merge", "runs", "--json", "-o", "nowhere/merged.txt")
     assert (said.code, said.out) == (USAGE, "")
     assert "nowhere/merged.txt: cannot be written: No such file" in said.err
+
+
+def test_a_plan_of_another_base_is_of_that_on_every_host(ream) -> None:
+    said = ream(*TINY, "--base", "7.3")
+    assert said.code == 0, said.err
+    assert json.loads(said.out)["tree"]["base"] == "7.3"
+    done = ream("run", "--cell", "-", "--dry-run", fed=said.out)
+    assert done.code == 0, done.err
+    assert "tree        linux-source-7.3 of the package archive\n" in done.out
+    both = ream(*TINY, "--base", "7.3", "--tree", "linux")
+    assert both.code == USAGE
+    assert "--base 7.3 --tree linux: each names the kernel source; leave one out" in both.err

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from ream import __version__
 from ream.errors import BadUsage
 from ream.experiment import named
-from ream.fleet.cell import SCHEMA, Cell, id_of, read_cell, read_cells
+from ream.fleet.cell import SCHEMA, Cell, TreeWanted, id_of, read_cell, read_cells
 from ream.fleet.plan import Wish, plan_cells
 from ream.fleet.run import check_tree, done, request_of
 from ream.folders import names
+from ream.kernel.base import base_named
 from ream.paths import CHECKOUT
 from ream.record.record import Record
 
@@ -197,6 +198,17 @@ def test_a_cell_that_makes_no_sense_is_refused(
     with pytest.raises(BadUsage) as refused:
         read_cell(json.dumps({"id": id_of(content), **content}), where="x")
     assert said in str(refused.value)
+
+
+def test_a_cell_keeps_the_base_that_was_asked_for(cell: Cell, tmp_path: Path) -> None:
+    (asked,) = cells_of(rows=("small-256MB",), seed=5, tree=TreeWanted(base="7.3"))
+    assert asked.id != cell.id
+    again = read_cell(asked.to_line(), where="a line")
+    request = request_of(again, runs=tmp_path, cache=tmp_path)
+    assert request.tree == base_named("7.3")
+    assert request_of(cell, runs=tmp_path, cache=tmp_path).tree is None
+    with pytest.raises(ValueError, match="it has a path and a base"):
+        changed(cell, tree={"base": "7.3", "path": "/linux"})
 
 
 def test_a_row_of_another_stage_than_its_cell_is_refused(cell: Cell, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from ream.cli import complete
 from ream.cli.app import (
+    BaseOption,
     JsonOption,
     LaunchesOption,
     RoundsOption,
@@ -77,6 +78,7 @@ def plan(
     ] = 1,
     series: SeriesOption = None,
     series_version: SeriesVersionOption = None,
+    base: BaseOption = None,
     tree: TreeOption = None,
     threads: ThreadsOption = None,
     accel: AccelOption = "auto",
@@ -145,7 +147,7 @@ def plan(
             seed=chosen_seed(seed),
             repeat=repeat,
             machines=len(names) if each_host else 1,
-            tree=_tree(tree),
+            tree=_tree(base, tree),
             series=tuple(series or ()),
             series_version=series_version,
             threads=threads,
@@ -202,16 +204,21 @@ def _how(form: str, directory: Path) -> str:
     }[form]
 
 
-def _tree(path: Path | None) -> "TreeWanted":
+def _tree(base: str | None, path: Path | None) -> "TreeWanted":
     """What is known of the kernel source without fetching it."""
     from ream.fleet.cell import TreeWanted  # noqa: PLC0415
+    from ream.kernel.base import base_named  # noqa: PLC0415
     from ream.kernel.source import LATEST, cached_tree  # noqa: PLC0415
 
+    if base is not None and path is not None:
+        raise BadUsage(f"--base {base} --tree {path}: each names the kernel source; leave one out")
     if path is not None:
         # A path is that of the hosts: it need not be here.
         return TreeWanted(path=str(path if path == LATEST else path.absolute()))
-    found = cached_tree(cache_dir())
-    return TreeWanted() if found is None else TreeWanted(key=found.key, version=found.version)
+    found = cached_tree(cache_dir(), None if base is None else base_named(base))
+    if found is None:
+        return TreeWanted(base=base)
+    return TreeWanted(base=base, key=found.key, version=found.version)
 
 
 @app.command()

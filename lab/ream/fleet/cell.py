@@ -75,9 +75,11 @@ class SeriesWanted(Value):
 
 
 class TreeWanted(Value):
-    """The kernel source: where it lies on every host (None: Debian's), and which it has to be."""
+    """The kernel source: where it lies on every host or which base, and which it has to be."""
 
     path: str | None = None
+    base: str | None = None
+    """As --base has it; None without a path: the default one."""
     key: str | None = None
     """None: whichever the host has; `ream merge` then refuses to pool two."""
     version: str | None = None
@@ -116,6 +118,8 @@ class Cell(Value):
             raise ValueError(f"variants: no {' and no '.join(missing)} to compare with")
         if (self.tree is None) != (self.stage == "live"):
             raise ValueError("tree: it is null in the live stage, and only there")
+        if self.tree is not None and self.tree.path is not None and self.tree.base is not None:
+            raise ValueError("tree: it has a path and a base, and each names the kernel source")
         return self
 
     @property

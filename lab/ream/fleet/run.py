@@ -15,9 +15,10 @@ from ream.compare import facts
 from ream.compare.alike import Facts, Named, SeriesIds, Thing, check
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, IMPLIED, Experiment, Row, named
-from ream.fleet.cell import Cell, SeriesWanted, read_cell, read_text
+from ream.fleet.cell import Cell, SeriesWanted, TreeWanted, read_cell, read_text
+from ream.kernel.base import base_named
 from ream.kernel.cache import Step
-from ream.kernel.source import cached_tree, fetch_tree
+from ream.kernel.source import Wanted, base_of, cached_tree, fetch_tree
 from ream.paths import cache_dir, data_dir
 from ream.record.identity import machine_id
 from ream.record.partial import Interrupted, interrupted, read_plan
@@ -66,7 +67,7 @@ def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
             Variant(name, tuple(one.series() for one in series))
             for name, series in cell.variants.items()
         ),
-        tree=None if cell.tree is None or cell.tree.path is None else Path(cell.tree.path),
+        tree=_source(cell.tree),
         threads=cell.threads,
         seed=cell.seed,
         runs=runs,
@@ -75,6 +76,12 @@ def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
         guest=cell.guest or GuestOptions(),
         cell=cell.id,
     )
+
+
+def _source(tree: TreeWanted | None) -> Wanted:
+    if tree is None or (tree.path is None and tree.base is None):
+        return None
+    return Path(tree.path) if tree.path is not None else base_named(str(tree.base))
 
 
 def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
@@ -120,9 +127,11 @@ def check_tree(cell: Cell, request: Request, *, step: Step, fetch: bool) -> None
         return
     if fetch:
         tree = fetch_tree(request.tree, cache=request.cache, step=step)
-    elif request.tree is not None or (found := cached_tree(request.cache)) is None:
-        return
     else:
+        base = base_of(request.tree)
+        found = None if base is None else cached_tree(request.cache, base)
+        if found is None:
+            return
         tree = found
     source = Thing("tree")
     planned = facts.tree(cell.tree.version, cell.tree.key)

@@ -23,7 +23,7 @@ SEED_BITS = 32
 
 app = typer.Typer(
     name="ream",
-    help="Find out whether a faster way to handle memory in bulk holds on"
+    help="Measure whether a faster way to handle memory in bulk holds on"
     " this machine, with the real kernel code.\n\nExit status: 0 all is well, 1 a claim fails,"
     " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"
     " 6 a tool failed or a record is damaged, 70 a bug in ream, 130 interrupted, 141 nobody read"
@@ -85,14 +85,14 @@ def runs_dir(output: Path | None) -> Path:
 ExperimentArgument = Annotated[
     str | None,
     typer.Argument(
-        help="Its name (`ream list`), or a folder or a .toml file of your own.",
+        help="An experiment's name (`ream list`), or a folder or .toml file of yours.",
         autocompletion=complete.experiments,
     ),
 ]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="DIR", help="Where records are kept instead of XDG_DATA_HOME."
+        "--output", "-o", metavar="DIR", help="Directory for records, instead of XDG_DATA_HOME."
     ),
 ]
 
@@ -102,7 +102,7 @@ RowsOption = Annotated[
     typer.Option(
         "--row",
         metavar="NAME",
-        help="Only this row, or all that a pattern such as 'why-*' fits; repeatable.",
+        help="Only this row, or those that match a pattern such as 'why-*'; repeatable.",
         autocompletion=complete.rows,
     ),
 ]
@@ -111,40 +111,38 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="FIELD=VALUE",
-        help="Another value for a field of these rows, as a file has it: memory_bytes=16GiB."
-        " Repeatable.",
+        help="Change a field of these rows, as in memory_bytes=16GiB; repeatable.",
     ),
 ]
 LaunchesOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Fresh starts, each with its own layout; else as the experiment has it."
+        metavar="N",
+        help="Fresh starts, each with its own layout; by default the experiment's number.",
     ),
 ]
 RoundsOption = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Rounds of every row in each launch; else as the experiment has it."
+        metavar="N", help="Rounds of every row in each launch; by default the experiment's number."
     ),
 ]
 SeedOption = Annotated[
     int | None,
     typer.Option(
-        min=0, metavar="S", rich_help_panel=OTHER, help="Of every random choice; repeats a run."
+        min=0, metavar="S", rich_help_panel=OTHER, help="Seed of all random choices; repeats a run."
     ),
 ]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", rich_help_panel=NATIVE, help="Use no more CPUs than this."),
+    typer.Option(min=1, metavar="N", rich_help_panel=NATIVE, help="Use at most this many CPUs."),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON object (docs/format.md), nothing else.")
 ]
 DryRunOption = Annotated[
     bool,
-    typer.Option(
-        "--dry-run", help="Say what would be done, try whether patches apply, do nothing."
-    ),
+    typer.Option("--dry-run", help="Print the plan, and check that patches apply; do nothing."),
 ]
 SeriesOption = Annotated[
     list[Path] | None,
@@ -162,22 +160,22 @@ SeriesVersionOption = Annotated[
         rich_help_panel=OTHER,
         min=1,
         metavar="N",
-        help="Which version of --series, where there are several: 3 is that of [PATCH v3 2/5].",
+        help="Version of --series to use if there are several: 3 for [PATCH v3 2/5].",
     ),
 ]
 TreeOption = Annotated[
     Path | None,
     typer.Option(
         metavar="PATH",
-        help="Kernel tree to use instead of a base: a directory, a tar ball, a git tree, or of one"
-        " a commit: DIR@REVISION.",
+        help="Kernel tree to use instead of a base: a directory, a tarball, a git tree, or a"
+        " commit of one (DIR@REVISION).",
     ),
 ]
 BaseOption = Annotated[
     str | None,
     typer.Option(
         metavar="VERSION",
-        help="Kernel to use instead of 6.12, by its version, as 7.3, or latest: Debian's.",
+        help="Kernel version to use instead of 6.12, such as 7.3; latest: Debian's newest.",
         autocompletion=complete.bases,
     ),
 ]

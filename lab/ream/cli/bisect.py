@@ -34,12 +34,14 @@ def bisect(
     row: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="What is held to be slower.", autocompletion=complete.rows
+            metavar="NAME",
+            help="The row that became slower or faster.",
+            autocompletion=complete.rows,
         ),
     ],
     tree: Annotated[Path, typer.Option(metavar="DIR", help="A git work tree of the kernel.")],
-    good: Annotated[str, typer.Option(metavar="REV", help="A commit before it was so.")],
-    bad: Annotated[str, typer.Option(metavar="REV", help="A commit after it was.")],
+    good: Annotated[str, typer.Option(metavar="REV", help="A commit before the change.")],
+    bad: Annotated[str, typer.Option(metavar="REV", help="A commit after the change.")],
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,

@@ -27,17 +27,19 @@ def check(
     *,
     baseline: Annotated[
         str,
-        typer.Option(metavar="RUN", help="What it is held against.", autocompletion=complete.runs),
+        typer.Option(
+            metavar="RUN", help="The run to compare it with.", autocompletion=complete.runs
+        ),
     ],
     max_regression: Annotated[
-        str, typer.Option(metavar="PERCENT", help="How much slower it may be.")
+        str, typer.Option(metavar="PERCENT", help="The largest slowdown that passes.")
     ] = "5%",
     variants: Annotated[
         list[str] | None,
         typer.Option("--variant", metavar="NAME", help="Only this variant; repeatable."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Judge runs that are not alike all the same.")
+        bool, typer.Option("--force", help="Judge the runs even if they are not alike.")
     ] = False,
     ktap: Annotated[
         Path | None, typer.Option(metavar="FILE|-", help="Write KTAP version 1 as well.")
@@ -50,9 +52,9 @@ def check(
 ) -> None:
     """Fail if a run is slower than a baseline allows: a gate for CI.
 
-    Of each row and variant the ratio to `before` is compared with the baseline's. It fails only if
+    The ratio to `before` of each row and variant is compared with the baseline's. It fails only if
     the change and its whole 95 % interval are beyond the limit, passes if the whole interval is
-    within it, and is inconclusive else: take more launches. With `-` a format goes to standard
+    within it, and is otherwise inconclusive: take more launches. With `-` a format goes to standard
     output in place of the table.
 
     Exit status: 0 within the limit, 1 slower than allowed, 2 usage or runs that are not alike or

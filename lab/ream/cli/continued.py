@@ -46,7 +46,7 @@ MaxLaunchesOption = Annotated[
         min=1,
         metavar="N",
         rich_help_panel=CONTINUE,
-        help="With --until-stable: no more than these; else 4 x --launches.",
+        help="With --until-stable: the most launches (default: 4 x --launches).",
     ),
 ]
 MaxMinutesOption = Annotated[
@@ -55,25 +55,25 @@ MaxMinutesOption = Annotated[
         min=0,
         metavar="M",
         rich_help_panel=CONTINUE,
-        help="With --until-stable: no new launch after them.",
+        help="With --until-stable: start no launch after this many minutes.",
     ),
 ]
 ResumeOption = Annotated[
     str | None,
-    typer.Option(metavar="RUN", help="Go on with an interrupted run, or `last`; as it was asked."),
+    typer.Option(
+        metavar="RUN", help="Continue an interrupted run, or `last`, as it was requested."
+    ),
 ]
 DiscardOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="RUN", rich_help_panel=CONTINUE, help="Remove what an interrupted run has left."
-    ),
+    typer.Option(metavar="RUN", rich_help_panel=CONTINUE, help="Remove an interrupted run."),
 ]
 CellOption = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|-",
         rich_help_panel=CONTINUE,
-        help="Do a cell of `ream plan`; `-` is standard input.",
+        help="Run a cell of `ream plan`; `-` is standard input.",
     ),
 ]
 QuietOption = Annotated[

@@ -66,7 +66,7 @@ def plan(
     ] = None,
     stage: Annotated[
         Literal["native", "vm", "live"] | None,
-        typer.Option(help="As of `ream run`.", show_default=False),
+        typer.Option(help="As for `ream run`.", show_default=False),
     ] = None,
     rows: RowsOption = None,
     settings: SetOption = None,
@@ -74,7 +74,10 @@ def plan(
     rounds: RoundsOption = None,
     seed: SeedOption = None,
     repeat: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="Cells of each row, own seeds.")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", help="Cells of each row, with seeds of their own."
+        ),
     ] = 1,
     series: SeriesOption = None,
     series_version: SeriesVersionOption = None,
@@ -117,7 +120,7 @@ def plan(
     ] = False,
     _help_all: HelpAllOption = False,
 ) -> None:
-    """Divide a run into cells that any machine can do: a row with all of its variants each.
+    """Divide a run into cells, each a row with all of its variants, that any machine can run.
 
     A cell says all there is to do in one line of JSON; `ream run --cell FILE` does it, and refuses
     where the checkout would measure something else than was planned. What is emitted says how to
@@ -238,11 +241,11 @@ def merge(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into FILE instead.")
     ] = None,
 ) -> None:
-    """Say what the records of several machines say together, by row and variant.
+    """Combine the records of several machines, by row and variant.
 
-    A machine is a level of its own: the ratio over machines is the mean of the machines' ratios,
-    with an interval over machines. Records of unlike benchmarks, trees or series are not pooled:
-    they are refused, naming what differs. Damaged records are named and left out.
+    Machines are the replicates: the ratio over machines is the mean of the machines' ratios, with
+    an interval over machines. Records that differ in benchmark, tree or series are refused, and the
+    difference is named. Damaged records are named and left out.
 
     Exit status: 0 merged, 2 usage, or records that are not alike.
     """

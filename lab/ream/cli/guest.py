@@ -16,7 +16,7 @@ AccelOption = Annotated[
     Literal["auto", "kvm", "tcg"],
     typer.Option(
         rich_help_panel=VM,
-        help="auto is KVM where a guest really boots under it, else TCG, emulated.",
+        help="auto: KVM if a test guest boots under it, else TCG (emulation).",
     ),
 ]
 CpusOption = Annotated[
@@ -26,13 +26,17 @@ CpusOption = Annotated[
         min=1,
         metavar="N",
         rich_help_panel=VM,
-        help="CPUs of a guest, also more than this machine has.",
+        help="CPUs of a guest; may be more than this machine has.",
     ),
 ]
 MemoryOption = Annotated[
     str | None,
     typer.Option(
-        "--memory", "-m", metavar="SIZE", rich_help_panel=VM, help="Memory of a guest, as 106GiB."
+        "--memory",
+        "-m",
+        metavar="SIZE",
+        rich_help_panel=VM,
+        help="Memory of a guest, such as 106GiB.",
     ),
 ]
 NumaOption = Annotated[
@@ -56,7 +60,7 @@ AppendOption = Annotated[
         "--append",
         metavar="WORD",
         rich_help_panel=VM,
-        help="One more word for the kernel; repeatable.",
+        help="Add a word to the kernel's command line; repeatable.",
     ),
 ]
 QemuOption = Annotated[

@@ -34,30 +34,33 @@ ExperimentOption = Annotated[
         "--experiment",
         "-e",
         metavar="NAME",
-        help="Only of this experiment.",
+        help="Only runs of this experiment.",
         autocompletion=complete.experiments,
     ),
 ]
 StageOption = Annotated[
-    Literal["native", "vm", "live"] | None, typer.Option(help="Only of this stage.")
+    Literal["native", "vm", "live"] | None, typer.Option(help="Only runs of this stage.")
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="Only since then: 2026-11-21 (UTC), or 12h, 3d, 2w ago."),
+    typer.Option(metavar="DATE", help="Only later runs: 2026-11-21 (UTC), or 12h, 3d, 2w ago."),
 ]
 MachineOption = Annotated[
     str | None,
-    typer.Option(metavar="ID|this", help="Only of this machine: its id's beginning, or this one."),
+    typer.Option(
+        metavar="ID|this",
+        help="Only runs of the machine with this id (or its beginning), or of this one.",
+    ),
 ]
 VariantOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Only runs with this variant, and only it.")
+    str | None, typer.Option(metavar="NAME", help="Only this variant, and runs that have it.")
 ]
 RowOption = Annotated[
     str | None,
     typer.Option(
         "--row",
         metavar="NAME",
-        help="Only runs with this row, and only it.",
+        help="Only this row, and runs that have it.",
         autocompletion=complete.rows,
     ),
 ]
@@ -82,7 +85,7 @@ def history(
     variant: VariantOption = None,
     row: RowOption = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="No more than so many.")
+        int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most this many.")
     ] = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -90,8 +93,8 @@ def history(
     """List earlier runs, newest first, with what each found.
 
     A variant's number is its time over that of `before`, the geometric mean of the rows; lower is
-    faster. Then come the verdicts on published tables, and how much there is to doubt. Runs that
-    are not finished are named first, with how to go on, and damaged records last.
+    faster. The verdicts on published tables and the number of doubts follow. Unfinished runs come
+    first, with the command that continues them, and damaged records last.
 
     Exit status: 0, also if there are none; 2 usage.
     """
@@ -184,16 +187,16 @@ def compare(
     ],
     *,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare runs that are not alike all the same.")
+        bool, typer.Option("--force", help="Compare the runs even if they are not alike.")
     ] = False,
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Set runs side by side, like with like, and pool their ratios; never their times.
+    """Compare runs side by side, and pool their ratios, but never their times.
 
-    Runs of another experiment, stage, unit, benchmark or of rows with other parameters are refused;
-    another machine, tree, series, compiler or configuration is named. It says where runs differ
-    more than their launches explain: then something changed between them that no launch shows.
+    The command refuses runs that differ in experiment, stage, unit, row parameters or benchmark. A
+    different machine, tree, series, compiler or configuration is reported and allowed. The output
+    marks runs that differ by more than their launches explain.
 
     Exit status: 0; 2 if runs are not alike, have no ratio, or cannot be read; 6 if samples of one
     are damaged.
@@ -215,14 +218,14 @@ def reindex(
     *,
     output: OutputOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check the records, and write no index.")
+        bool, typer.Option("--dry-run", help="Check the records; write no index.")
     ] = False,
 ) -> None:
-    """Make the history's index anew, and check every record to its last sample.
+    """Build the history's index again, and check every record down to its samples.
 
-    The records are the truth, the index only makes lists fast. Every file is held against its
-    checksum, and every number of run.json is made again from the samples; what differs is named
-    with both values, and left as it is. Numbers that another version of ream computed may
+    The index only makes lists fast. Every file is checked against its checksum, and every number of
+    run.json is computed again from the samples. A difference is reported with both values, and the
+    record is left unchanged. Numbers that another version of ream computed may
     differ for that reason, so those are named apart and are no damage.
 
     Exit status: 0 all are whole, 6 some are damaged, 2 the index cannot be written.

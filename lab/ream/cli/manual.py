@@ -42,7 +42,7 @@ def man(
         ),
     ] = None,
 ) -> None:
-    """Show a manual page, or write them all; they say what --help says.
+    """Show a man page, or write all of them, with the text of --help.
 
     Exit status: 0 shown or written, 2 there is no such command.
     """
@@ -95,12 +95,12 @@ def completion(
         typer.Argument(help="Of this shell; else of the one in $SHELL.", show_default=False),
     ] = None,
 ) -> None:
-    """Print what makes a shell complete ream's commands, options, rows, tables and runs.
+    """Print the script for shell completion of commands, options, rows, tables and runs.
 
     For bash: eval "$(ream completion bash)" in ~/.bashrc, with ream on PATH. For zsh the same in
     ~/.zshrc, after compinit. For fish: ream completion fish > ~/.config/fish/completions/ream.fish
 
-    Exit status: 0 printed, 2 not a shell we know.
+    Exit status: 0 printed, 2 unknown shell.
     """
     from typer._completion_shared import get_completion_script  # noqa: PLC0415
 

@@ -50,8 +50,8 @@ def replicate(
     stage: Annotated[
         Literal["auto", "native", "vm", "live"],
         typer.Option(
-            help="Where lines are measured. auto takes for each line the best there is here: whole"
-            " kernels where KVM runs guests, else the kernel's objects in a program, else the"
+            help="Where lines are measured. auto chooses the best available stage for each line:"
+            " whole kernels if KVM runs guests, else the kernel's objects in a program, else the"
             " running kernel."
         ),
     ] = "auto",
@@ -71,7 +71,7 @@ def replicate(
     output: OutputOption = None,
     quiet: QuietOption = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say which runs it takes, and do nothing.")
+        bool, typer.Option("--dry-run", help="Print the runs that it takes; do nothing.")
     ] = False,
     mail: Annotated[
         Path | None,
@@ -87,7 +87,7 @@ def replicate(
     experiment: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=IMPORT, help="Whose table it is, where its layout does not say."
+            rich_help_panel=IMPORT, help="The table's experiment, if its layout does not show it."
         ),
     ] = None,
     title: Annotated[
@@ -105,14 +105,15 @@ def replicate(
     ] = False,
     _help_all: HelpAllOption = False,
 ) -> None:
-    """Say whether published tables hold here: each line published and measured, and a verdict.
+    """Test whether published tables hold here: each line published and measured, and a verdict.
 
-    One run for each experiment does all tables that share it; `--record` needs none. A line that
-    cannot be had here says why. With --import, -o names the TOML file; unless given it is printed.
-    A table's word comes from lines that claim 10 % or more; the others are controls, told apart.
+    One run of an experiment measures all tables that share it; `--record` takes none. A line that
+    cannot be measured here states the reason. A table's verdict comes from lines that claim 10 % or
+    more; other lines are controls and are listed apart. With --import, -o names the TOML file; by
+    default it is printed.
 
-    Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; of `weaker`,
-    and of controls, only the table tells), 2 usage, 3 none could be tried here, 4 none fails but
+    Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; `weaker` lines
+    and controls do not fail), 2 usage, 3 none could be tried here, 4 none fails but
     one is inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
     """
     facts = {"id": table_id, "experiment": experiment, "title": title, "author": author,

@@ -84,10 +84,10 @@ def report(
     ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Print a record's table again, from the record alone, or make a page of it.
+    """Print a record's table again, or make an HTML page of it.
 
-    The same record gives the same bytes, today and on another machine with this ream; a table is as
-    wide as its terminal, from 60 to 100 columns.
+    The output depends on the record alone: the same version of ream prints the same bytes on any
+    machine. A table is as wide as its terminal, from 60 to 100 columns.
 
     Exit status: 0; 2 if there is no such record, it is damaged, or the page's file is there; 6 if
     one of its samples is damaged.

@@ -93,7 +93,7 @@ def run(
         typer.Option(
             metavar="NAME,...",
             rich_help_panel=OTHER,
-            help="Of the variants only these, besides what they are compared with.",
+            help="Only these variants, and those that they are compared with.",
         ),
     ] = None,
     series_version: SeriesVersionOption = None,
@@ -107,7 +107,7 @@ def run(
             metavar="MIN",
             min=0,
             rich_help_panel=NATIVE,
-            help="Try random mixtures for so many minutes before timing.",
+            help="Verify random mixtures for this many minutes before timing.",
         ),
     ] = 0.0,
     measure_anyway: Annotated[
@@ -142,7 +142,7 @@ def run(
         typer.Option(
             "--full",
             rich_help_panel=VM,
-            help="Every boot and every rebind even where they only count.",
+            help="Do every boot and every rebind even where instructions are counted.",
         ),
     ] = False,
     cpus: CpusOption = None,
@@ -163,7 +163,7 @@ def run(
 ) -> None:
     """Measure an experiment here: before, published and ours side by side, every sample verified.
 
-    A run that is interrupted or killed keeps what it has measured: --resume goes on with it.
+    An interrupted or killed run keeps its measurements; --resume continues it.
 
     Exit status: 0 measured and verified, 2 usage, 3 cannot run here, 5 a sample's memory was wrong,
     6 a tool failed.

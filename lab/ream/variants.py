@@ -24,10 +24,10 @@ class Variant:
     name: str
     series: tuple[Series, ...]
     compared_with: str | None = None
-    """Of a series that somebody gives, the variant that is the tree it stands on: what is said of
-    it is said against that. None: one of the experiment's own, compared with `before`."""
+    """For a given series, the variant of the tree that it applies to, with which it is compared.
+    None: this is one of the experiment's own variants, compared with `before`."""
     tree: Wanted = None
-    """Of a variant whose kernel source is not the run's; None: that one."""
+    """The kernel source of this variant; None: the run's."""
 
     @property
     def given(self) -> bool:
@@ -142,7 +142,7 @@ def wanted_variants(
 
 
 def only_variants(variants: Sequence[Variant], names: Sequence[str]) -> tuple[Variant, ...]:
-    """Of a run's variants those named, and what they are compared with.
+    """Select the named variants of a run, and those that they are compared with.
 
     Raises BadUsage for a name that none has.
     """
@@ -232,7 +232,7 @@ def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None)
 
 @dataclass(frozen=True)
 class Suited:
-    """Of a run's variants, those that there can be of a tree, and a line on each other one."""
+    """The variants of a run that apply to a tree, and a line on each of the others."""
 
     variants: tuple[Variant, ...]
     notes: tuple[str, ...] = ()

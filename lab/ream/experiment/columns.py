@@ -29,10 +29,10 @@ class Column:
     """One quantity that samples of an experiment have beside their time."""
 
     name: str
-    """In records. `a.b` is `b` in the object `a`."""
+    """The name in records. `a.b` is `b` in the object `a`."""
     means: str
     of: Callable[[Sample, bool], float | None]
-    """Its value in one sample; the second argument says whether the row counts instructions."""
+    """The value in one sample; the second argument: whether the row counts instructions."""
     unit: str = ""
     """Empty: a number of what it counts."""
     summarised: Summarised = "whole"
@@ -86,9 +86,9 @@ class ShownColumn:
     width: int
     """Characters in text; 0: on the page only."""
     here: Callable[[Numbers], float | None] = _not_there
-    """Its value in our line, from the columns of a variant, its `median` and its `nr_bytes`."""
+    """The value in our line, from the columns of a variant, its `median` and its `nr_bytes`."""
     there: Callable[[Numbers], float | None] = _not_there
-    """Its value in a published line, from the printed values and the table's `nr_huge`."""
+    """The value in a published line, from the printed values and the table's `nr_huge`."""
     digits: int | None = None
     """Decimals; None: it is a time, shown with a unit that suits it."""
     ratio: str | None = None
@@ -127,7 +127,7 @@ class Part:
     """What a page takes in rows of one kind, or how much more than in those of another kind."""
 
     name: str
-    """In records."""
+    """The name in records."""
     head: str
     width: int
     of: tuple[str, ...]

@@ -103,7 +103,7 @@ class RowBase(Value):
     rounds: int = Field(ge=1, le=MAX_ROUNDS)
     threads: int | None = Field(default=None, ge=1)
     published: Annotated[Tuple[PublishedRef], BeforeValidator(_always_several)] = ()
-    """In the file one table, or an array of them."""
+    """References to published tables; in the file one table, or an array of them."""
     differs: Texts = ()
     no_verdict: str | None = None
     part_of: str | None = None
@@ -179,7 +179,7 @@ class RowBase(Value):
 
     @property
     def cell(self) -> GridPlace | None:
-        """Its place in the experiment's grid; None: it has none."""
+        """The row's place in the experiment's grid; None: it has none."""
         return None
 
     @property
@@ -263,19 +263,19 @@ class ExperimentBase(Value, Generic[R]):
     name: str
     question: str
     default: bool = False
-    """Whether it is the one that is meant where none is named."""
+    """Whether this experiment runs if the user names none."""
     stage: Stage = "native"
-    """Of a run that names none."""
+    """The stage of a run that names none."""
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     boots: int = Field(default=3, ge=1, le=MAX_LAUNCHES)
     """Launches of the vm stage: each boots every variant once for every device."""
     variants: Variants
-    """By variant, its series. `before` is the base itself unless it is given here, where the
-    base has the technique already."""
+    """The series of each variant. `before` is the base itself unless it is given here, which is
+    needed if the base already has the technique."""
     variants_on: Sealed[Annotated[str, AfterValidator(_base)], Variants] = Field(
         default={}, validate_default=True
     )
-    """By base, the variants whose series are others there than in `variants`."""
+    """By base, variants whose series differ there from those in `variants`."""
     base_adds: str | None = None
     """What the variant `base` has that `published` has not; a row says what it costs."""
     limited_by: str | None = None

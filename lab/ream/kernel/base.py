@@ -23,11 +23,11 @@ class Base:
     """A kernel and where it comes from."""
 
     name: str
-    """As --base has it: its version, or `latest`."""
+    """The name that --base takes: a version, or `latest`."""
     package: str | None
-    """Of the package archive; None: the newest linux-source-VERSION of the suites."""
+    """A package of the archive; None: the newest linux-source-VERSION of the suites."""
     suites: tuple[str, ...] = ()
-    """Of the archive that this machine uses, from which apt chooses; none: its own sources."""
+    """Suites of this machine's archive from which apt chooses; none: its own sources."""
 
     def __str__(self) -> str:
         return self.package or "the newest linux-source"
@@ -61,7 +61,7 @@ def default_base() -> Base:
 
 
 def newest_package(names: list[str]) -> str | None:
-    """Of the names of packages that of the newest kernel source; None if none is one."""
+    """Return the package name of the newest kernel source; None if there is none."""
     found = [name for name in names if _PACKAGE.fullmatch(name)]
     return max(found, key=lambda name: version_numbers(name.rpartition("-")[2]), default=None)
 

@@ -30,7 +30,7 @@ class _Header:
     wanted: Mapping[str, str]
     """Commits that it continues from, which are not in it, with their subjects."""
     tips: Mapping[str, str]
-    """Its branches and tags by commit; of several names of one commit the first."""
+    """Branches and tags by commit; the first, if a commit has several names."""
 
 
 def is_bundle(file: Path) -> bool:
@@ -40,7 +40,7 @@ def is_bundle(file: Path) -> bool:
 
 
 def unbundle(bundle: Path, room: Path, repository: Path | None) -> list[Path]:
-    """Its commits as files of git format-patch, in order.
+    """Write the bundle's commits as files of git format-patch, in order.
 
     room: an empty folder for them, and for a repository of ours. repository: a git tree that may
     have the commits which the bundle continues from. A bundle that has all begins with a whole

@@ -20,11 +20,11 @@ class Hunk:
     file: str
     """The file it changes, without the first part of its path; for a new file its new name."""
     number: int
-    """Of the hunks of this file, from 1."""
+    """The hunk's number in its file, from 1."""
     old_start: int
     """The line at which its author saw it, from 1; 0 for a new file."""
     header: str
-    """From the first @@ on."""
+    """The header line, from the first @@ on."""
 
 
 def holds_diff(body: bytes) -> bool:

@@ -55,7 +55,7 @@ class Mail:
 
     subject: str
     body: bytes
-    """As it came; what was encoded for transport is decoded."""
+    """The body as it came; transport encodings are decoded."""
     message_id: str = ""
     answers: frozenset[str] = frozenset()
     """Ids of the mails before it in its thread."""
@@ -321,7 +321,7 @@ def _total(patches: Sequence[Mail]) -> int:
 
 
 def _named(places: Sequence[tuple[int, int]]) -> str:
-    """As in 2/5, 3/5 and 5/5."""
+    """Name places in a series, as in 2/5, 3/5 and 5/5."""
     *most, last = [f"{place}/{total}" for place, total in places]
     if len(places) > MOST_NAMED:
         most, last = most[:MOST_NAMED], f"{len(places) - MOST_NAMED} more"

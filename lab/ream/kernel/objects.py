@@ -69,7 +69,7 @@ NO_KERNEL = ("arch/x86/boot", "scripts", "tools", "usr")
 
 
 def kernel_objects(build: Path) -> dict[str, Path]:
-    """By its name, each object that a whole kernel or a module of it was linked from."""
+    """The objects from which a kernel and its modules were linked, by name."""
     found = {str(path.relative_to(build)): path for path in build.rglob("*.o")}
     return {
         name: path
@@ -116,9 +116,9 @@ def _names(found: Any) -> tuple[str, ...]:
 
 @cache
 def contents(path: Path) -> Mapping[str, tuple[str, ...]]:
-    """By "f NAME" of a function and "d NAME" of other things, digests of what they hold.
+    """Digests of functions (by "f NAME") and of data (by "d NAME").
 
-    Several where a compiler gave several things one name and a number.
+    There are several where the compiler gave several things one name and a number.
     """
     with path.open("rb") as file:
         elf = _Object(ELFFile(file))
@@ -223,7 +223,7 @@ class _Object:
 
     @cached_property
     def _unnamed(self) -> Mapping[str, list[int]]:
-        """By section, the places without a name that something refers to, in order."""
+        """The places without a name that something refers to, by section and in order."""
         found: dict[str, set[int]] = defaultdict(set)
         for its in self._relocations.values():
             for target, addend in its.values():
@@ -279,7 +279,7 @@ class _Object:
         return f"{end - start} bytes {data.rstrip(bytes(1)).hex()} {'; '.join(places)}"
 
     def entries(self) -> Mapping[str, list[str]]:
-        """By function, what tables of alternatives, static keys and so on say of places in it."""
+        """Entries of tables (alternatives, static keys and so on) about each function."""
         found: dict[str, list[str]] = defaultdict(list)
         for section, relocations in self._relocations.items():
             if not _TABLES.match(section):

@@ -41,7 +41,7 @@ class Need:
     names: tuple[str, ...]
     what: str
     file: str
-    """Of the tree, where it was looked for."""
+    """The file of the tree in which it was looked for."""
 
 
 def source_of(files: Sequence[Path]) -> str:

@@ -57,7 +57,7 @@ class Patch:
     """The file's name, or made from number and subject."""
     subject: str
     body: bytes
-    """As it was given; a mail that was encoded for transport is decoded."""
+    """The patch as it was given; transport encodings of a mail are decoded."""
     options: Options = ()
     """What a kernel with this patch is configured with beside the fragment of that name:
     ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
@@ -67,12 +67,12 @@ class Patch:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the mail as it came: what anybody finds who has the same file."""
+        """The digest of the mail as it came, which anybody with the same file gets."""
         return hashlib.sha256(self.body).hexdigest()
 
     @cached_property
     def diff_sha256(self) -> str:
-        """Of the diff alone. Patches with the same make the same kernel, whoever sent them."""
+        """The digest of the diff alone. Patches with equal digests make the same kernel."""
         return hashlib.sha256(essence(self.body)).hexdigest()
 
 

@@ -59,7 +59,7 @@ class SizeChange:
     totals: Mapping[Kind, tuple[int, int]]
     """Bytes of all these objects' sections, before and after."""
     symbols: tuple[Grown, ...]
-    """Of all differing objects together, the largest change first."""
+    """Symbols of all objects that differ, the largest change first."""
 
 
 def size_change(

@@ -85,7 +85,7 @@ def named_source(path: Path) -> "Path | Commit":
 
 
 def at_commit(tree: Wanted, commits: Iterable[str]) -> Wanted:
-    """That commit of a git work tree, if there is one such commit and the tree has it."""
+    """Select the commit of a git work tree, if there is exactly one and the tree has it."""
     found = {*commits}
     if not isinstance(tree, Path) or len(found) != 1 or not (tree / ".git").exists():
         return tree
@@ -113,9 +113,9 @@ class Tree:
     key: str
     """Hex: SHA-256 of the package, tar ball or directory; or git's id of the tree at HEAD."""
     label: str
-    """For people: the package and its version, or the name of what --tree gave."""
+    """A name for people: the package and its version, or what --tree named."""
     version: str
-    """From the top Makefile: "6.12.117"."""
+    """The version in the top Makefile, as in "6.12.117"."""
 
 
 def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:
@@ -279,9 +279,9 @@ def _from_archive(base: Base, trees: Path, *, refresh: bool, step: Step) -> Tree
 
 
 def _newest_cached(trees: Path, base: Base) -> Tree | None:
-    """Of a base's trees the one that came last: an archive only goes forward.
+    """Return the newest cached tree of a base, since an archive only goes forward.
 
-    Of the newest kernel of all it is that of the newest package.
+    For `latest` it is the tree of the newest package.
     """
     found: list[tuple[float, Path, str]] = []
     stamps = {entry: stamp for entry in trees.iterdir() if (stamp := _stamp(entry)) is not None}

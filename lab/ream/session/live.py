@@ -52,19 +52,19 @@ class Live(Generic[R]):
     taken: Callable[[Sequence[R], Visits], Iterator[Taken]]
     """Measure rows, every launch and round of them; raises CannotRunHere, VerificationFailed."""
     plan_lines: Callable[[Sequence[R]], Iterable[str]]
-    """Of a dry run: what memory is taken, and which settings are changed meanwhile."""
+    """Lines for a dry run: the memory taken, and the settings changed during the run."""
     programs: tuple[Workload, ...]
-    """Workloads that are run."""
+    """Workloads that the stage runs."""
     remarks: Callable[
         [Sequence[R], Sequence[Taken], Sequence[Table]], Mapping[str, tuple[str, ...]]
     ] = _no_remarks
-    """By row, what is known of it besides samples; of all rows, measured or not."""
+    """Remarks by row, for all rows, measured or not."""
     options: Callable[[Machine], Mapping[str, Scalar]] = _no_options
-    """What every operation is done with, for the receipt."""
+    """Options of every operation, for the receipt."""
 
 
 def live_of(experiment: Experiment) -> Live[Row]:
-    """Of an experiment; raises CannotRunHere if it has no live stage."""
+    """The live stage of an experiment; raises CannotRunHere if it has none."""
     found = part(type(experiment), "live", Live)
     if found is None:
         raise CannotRunHere(f"{experiment.name} has no live stage")
@@ -129,7 +129,7 @@ def rows_left_out(its: Live[Row], rows: Iterable[Row], journal: Journal) -> dict
 
 
 def running_kernel(machine: Machine) -> BuiltKernel:
-    """For the receipt: the kernel that was measured, which nobody built for us."""
+    """Describe the running kernel for the receipt; ream did not build it."""
     version = Path("/proc/version").read_text(encoding="utf-8", errors="replace")
     release = machine.kernel or "unknown"
     return BuiltKernel(

@@ -41,13 +41,13 @@ R = TypeVar("R", bound=Row)
 
 Built = tuple[Image, BootableKernel]
 Kernels = Mapping[tuple[str, ...], Mapping[str, Built]]
-"""By what their configuration has over the stage's own, then by variant."""
+"""Kernels by the options that they add to the stage's configuration, then by variant."""
 Choose = Callable[[GuestOptions], GuestSetting]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Guests that are for the same: their machine, and QEMU's command line for people."""
+    """A kind of guest: its machine, and QEMU's command line for people."""
 
     machine: GuestMachine
     command: str
@@ -58,57 +58,57 @@ class Places:
     """Folders of a run."""
 
     consoles: Path
-    """For logs; that of a guest that fails stays."""
+    """The folder of console logs; the log of a guest that fails is kept."""
     work: Path
 
 
 class Guests(ABC, Generic[R]):
-    """What the guests of one run do; each run makes an object of it."""
+    """The guests of one run; each run makes an object of this class."""
 
     modules: ClassVar[tuple[str, ...]] = ()
-    """Of kernel/modules, built for each variant."""
+    """Names of kernel/modules that are built for each variant."""
     programs: ClassVar[tuple[Workload, ...]] = ()
-    """Workloads that are in the guest."""
+    """Workloads that the guest contains."""
     counts_repeat: ClassVar[bool] = True
-    """Whether instructions of two launches are the same, so that one is enough."""
+    """Whether two launches count the same instructions, so that one launch is enough."""
 
     setting: GuestSetting
     rows: tuple[R, ...]
-    """As they are booted."""
+    """The rows as they are booted."""
     skipped: Mapping[str, str]
-    """By row that is not booted, the reason."""
+    """The reason for each row that is not booted."""
 
     @abstractmethod
     def __init__(self, rows: Sequence[R], options: GuestOptions, seed: int, choose: Choose) -> None:
-        """Plan them. Raises BadUsage for what one boot cannot do, and what choose() raises."""
+        """Plan the guests. Raises BadUsage if one boot cannot do it, and what choose() raises."""
 
     @staticmethod
     @abstractmethod
     def initramfs(image: Image, init: Path, work: Path) -> Path:
-        """What a guest boots into; raises what compiling and packing raise."""
+        """Make the initramfs of a guest; raises what compiling and packing raise."""
 
     @abstractmethod
     def kinds(self) -> Mapping[str, Kind]:
-        """By what they are for, the guests that there are."""
+        """The kinds of guests by name."""
 
     @abstractmethod
     def touched_bytes(self) -> Mapping[bool, int]:
-        """The most that a guest writes; by whether it counts instructions."""
+        """The most bytes that a guest writes, by whether it counts instructions."""
 
     @abstractmethod
     def boots(self, launch: Launch, kernels: Kernels, places: Places) -> Iterable[Boot]:
-        """Every variant once for each kind of guest, in the launch's random order."""
+        """Boot every variant once in each kind of guest, in the launch's random order."""
 
     @abstractmethod
     def taken(self, boot: Boot, said: object) -> Iterable[Taken]:
-        """The samples in what a boot said; raises VerificationFailed."""
+        """The samples in a message of a boot; raises VerificationFailed."""
 
     def nr_boots(self, launches: int) -> int:
-        """Boots of each variant."""
+        """The number of boots of each variant."""
         return launches * len(self.kinds())
 
     def configs(self) -> tuple[tuple[str, ...], ...]:
-        """What configurations of kernels have over the stage's own."""
+        """The options that each configuration adds to the stage's own."""
         return ((),)
 
     def unit_of(self, row: str) -> Unit:
@@ -116,17 +116,17 @@ class Guests(ABC, Generic[R]):
         return self.setting.unit
 
     def remarks(self, row: R, names: Sequence[str]) -> Iterator[str]:
-        """What is known of a row besides samples, in the end; names: of all variants."""
+        """Remarks on a row at the end of the run; names: the names of all variants."""
         del row, names
         yield from ()
 
     def not_timed(self) -> Mapping[str, str]:
-        """By row that is booted, why its times say nothing."""
+        """The reason for each row that is booted but whose times mean nothing."""
         return {}
 
 
 def guests_of(experiment: Experiment) -> type[Guests[Row]]:
-    """Of an experiment that has rows of the vm stage."""
+    """The guests of an experiment; raises BadUsage if it has none."""
     found = part(type(experiment), "guests", type)
     if found is None or not issubclass(found, Guests):
         raise BadUsage(f"{experiment.folder}: rows of the vm stage, and no guests.py")

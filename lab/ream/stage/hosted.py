@@ -25,13 +25,13 @@ MIXTURES = 40
 SEED_BITS = 32
 
 Planned = AbstractContextManager[tuple[Path, tuple[int, ...]]]
-"""A plan file, and the descriptors that a runner needs open."""
+"""A plan file, and the file descriptors that the runner needs open."""
 Batch = tuple[Planned, int]
-"""What one launch does, and on how many CPUs; 0: those there are."""
+"""The plan of one launch and its number of CPUs; 0: all CPUs there are."""
 
 
 class Cases(Protocol):
-    """What kernels must get right before any of them is timed: edges by name, mixtures by seed."""
+    """Edges by name and mixtures by seed, which every kernel must pass before it is timed."""
 
     def __call__(
         self, build: Build, work: Path, seeds: Iterable[int], *, edges: bool
@@ -39,7 +39,7 @@ class Cases(Protocol):
 
 
 class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
-    """What the whole takes besides, by row that is a part of it; or why nobody can say."""
+    """By row that times a part of a call: what the rest takes, or why that is not known."""
 
     def __call__(
         self, rows: Iterable[R], *, seed: int, work: Path, step: Callable[[str], None]
@@ -47,7 +47,7 @@ class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given 
 
 
 def as_they_are(rows: Sequence[R], threads: int | None) -> Suited:
-    """All rows, where the number of CPUs does not matter."""
+    """Return all rows, for an experiment in which the number of CPUs does not matter."""
     del threads
     return Suited(tuple(rows))
 
@@ -57,20 +57,20 @@ class Hosted(Generic[R]):
     """How rows become a runner's plans, and how large they are."""
 
     folder: Path
-    """Of glue.c, the runner's sources and the list of kernel objects."""
+    """The folder with glue.c, the runner's sources and the list of kernel objects."""
     plan_of: Callable[[Sequence[R], int | None, Build, Path], Planned]
-    """Of rows, with at most so many threads; None: as many as there are CPUs."""
+    """Make the plan of rows with at most this many threads; None: as many as there are CPUs."""
     sized: Sized[R]
     cases: Cases
     suit: Callable[[Sequence[R], int | None], Suited] = as_they_are
-    """Which rows can be run on how many CPUs."""
+    """Return the rows that can run on this many CPUs."""
     left_out: LeftOutOf[R] | None = None
     programs: tuple[Workload, ...] = ()
     """Workloads that left_out() runs."""
 
 
 def hosted_of(experiment: Experiment) -> Hosted[RowBase]:
-    """Of an experiment that has rows of the native stage."""
+    """The native stage of an experiment; raises BadUsage if it has none."""
     found = part(type(experiment), "hosted", Hosted)
     if found is None:
         raise BadUsage(f"{experiment.folder}: rows of the native stage, and no hosted.py")

@@ -14,7 +14,7 @@ from experiments.fork.boot import judge
 from experiments.migrate.engine import EngineModel
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.initramfs import build_initramfs
+from ream.stage.initramfs import guest_initramfs
 from ream.stage.qemu import GuestNode
 from ream.stage.vm import Start, said_as
 from ream.stage.workload import build_workload
@@ -174,13 +174,9 @@ def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
     Raises what compiling and packing raise.
     """
-    return build_initramfs(
-        work / "compact.cpio",
-        gen_init_cpio=image.gen_init_cpio,
-        init=init,
-        modules={name: image.modules[name] for name in MODULES if name in image.modules},
-        programs={f"{IN_GUEST}/{name}": build_workload(name, work) for name in PROGRAMS},
-        work=work,
+    programs = {f"{IN_GUEST}/{name}": build_workload(name, work) for name in PROGRAMS}
+    return guest_initramfs(
+        image, "compact", init=init, work=work, modules=MODULES, programs=programs
     )
 
 

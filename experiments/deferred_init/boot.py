@@ -20,7 +20,7 @@ from ream.experiment import format_size
 from ream.kernel.build import BUILD
 from ream.kernel.image import Image
 from ream.stage.guest import Guest
-from ream.stage.initramfs import build_initramfs
+from ream.stage.initramfs import guest_initramfs
 from ream.stage.module_facts import read_facts
 from ream.stage.qemu import Accel, GuestMachine, GuestNode
 from ream.stage.vm import BootableKernel, Start, boot_command
@@ -137,14 +137,7 @@ def deferred_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
     Raises what packing raises.
     """
-    return build_initramfs(
-        work / "deferred.cpio",
-        gen_init_cpio=image.gen_init_cpio,
-        init=init,
-        modules={},
-        programs={},
-        work=work,
-    )
+    return guest_initramfs(image, "deferred", init=init, work=work)
 
 
 def plan_deferred_boot(

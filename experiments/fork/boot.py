@@ -15,7 +15,7 @@ from typing import Any
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.initramfs import build_initramfs
+from ream.stage.initramfs import guest_initramfs
 from ream.stage.vm import Start, said_as
 from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, build_workload
 from ream.values import Value
@@ -91,14 +91,8 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
     Raises what compiling and packing raise.
     """
-    return build_initramfs(
-        work / "fork.cpio",
-        gen_init_cpio=image.gen_init_cpio,
-        init=init,
-        modules={},
-        programs={IN_GUEST: build_workload(FORK_FOLIOS, work)},
-        work=work,
-    )
+    programs = {IN_GUEST: build_workload(FORK_FOLIOS, work)}
+    return guest_initramfs(image, "fork", init=init, work=work, programs=programs)
 
 
 def run_fork_boot(start: Start, plan: ForkPlan) -> Iterator[ForkSample]:

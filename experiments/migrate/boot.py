@@ -15,7 +15,7 @@ from experiments.fork.boot import judge
 from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
-from ream.stage.initramfs import build_initramfs, namespace_programs
+from ream.stage.initramfs import guest_initramfs, namespace_programs
 from ream.stage.qemu import GuestNode
 from ream.stage.vm import Start, said_as
 from ream.stage.workload import build_workload
@@ -156,14 +156,11 @@ def migrate_initramfs(
         f"{IN_GUEST}/{name}": build_workload(name, work)
         for name in (MOVE_FOLIOS, *((MIGRATE_SOAK,) if soak else ()))
     }
-    wanted = (*MODULES, *(("nd_pmem",) if namespaces else ()))
-    return build_initramfs(
-        work / "migrate.cpio",
-        gen_init_cpio=image.gen_init_cpio,
-        init=init,
-        modules={name: image.modules[name] for name in wanted if name in image.modules},
-        programs=programs | (namespace_programs() if namespaces else {}),
-        work=work,
+    modules: tuple[str, ...] = MODULES
+    if namespaces:
+        modules, programs = (*modules, "nd_pmem"), programs | namespace_programs()
+    return guest_initramfs(
+        image, "migrate", init=init, work=work, modules=modules, programs=programs
     )
 
 

@@ -12,7 +12,7 @@ from ream.session.guests import shown_boot
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.initramfs import build_initramfs
+from ream.stage.initramfs import guest_initramfs
 from ream.stage.vm import Start
 from ream.stage.workload import build_workload
 
@@ -67,14 +67,8 @@ class NullGuests(Guests[NullRow]):
 
     @staticmethod
     def initramfs(image: Image, init: Path, work: Path) -> Path:
-        return build_initramfs(
-            work / "null.cpio",
-            gen_init_cpio=image.gen_init_cpio,
-            init=init,
-            modules={},
-            programs={"/workloads/getppid": build_workload(GETPPID, work)},
-            work=work,
-        )
+        programs = {"/workloads/getppid": build_workload(GETPPID, work)}
+        return guest_initramfs(image, "null", init=init, work=work, programs=programs)
 
     def kinds(self) -> Mapping[str, Kind]:
         shown = (

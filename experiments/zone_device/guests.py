@@ -21,7 +21,7 @@ from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.session.vm import Choose, Guests, Kernels, Kind, Places
 from ream.stage.boots import Boot
-from ream.stage.initramfs import build_initramfs, namespace_programs
+from ream.stage.initramfs import guest_initramfs, namespace_programs
 from ream.stage.pmem import PMEM_DRIVERS
 from ream.stage.vm import BootableKernel, Start
 
@@ -215,13 +215,13 @@ def initramfs_of(
     work: Path,
 ) -> Path:
     """What a guest of this experiment boots into: PID 1, our modules, ndctl and daxctl."""
-    return build_initramfs(
-        work / "initramfs.cpio",
-        gen_init_cpio=image.gen_init_cpio,
+    return guest_initramfs(
+        image,
+        "initramfs",
         init=init,
-        modules={name: image.modules[name] for name in (*MODULES, *PMEM_DRIVERS)},
-        programs={**namespace_programs(), **programs},
         work=work,
+        modules=(*MODULES, *PMEM_DRIVERS),
+        programs={**namespace_programs(), **programs},
     )
 
 

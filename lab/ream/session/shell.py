@@ -16,7 +16,7 @@ from ream.record.record import new_run_id
 from ream.session.guests import GuestSetting, build_kernels, choose_setting
 from ream.session.request import Request
 from ream.session.vm import guests_of
-from ream.stage.initramfs import build_initramfs, namespace_programs, shell_programs
+from ream.stage.initramfs import guest_initramfs, namespace_programs, shell_programs
 from ream.stage.pmem import PMEM_DRIVERS, PMEM_START_BYTES, PMEM_SYSTEM_BYTES, pmem_word
 from ream.stage.qemu import qemu_command
 from ream.stage.vm import BootableKernel
@@ -50,13 +50,13 @@ def run_shell(request: Request, reporter: Reporter) -> int:
             tree,
             folder=request.experiment.folder,
             cache=request.cache,
-            initramfs=lambda image, init, place: build_initramfs(
-                place / "shell.cpio",
-                gen_init_cpio=image.gen_init_cpio,
+            initramfs=lambda image, init, place: guest_initramfs(
+                image,
+                "shell",
                 init=init,
-                modules={name: image.modules[name] for name in (*modules, *PMEM_DRIVERS)},
-                programs={**namespace_programs(), **programs},
                 work=place,
+                modules=(*modules, *PMEM_DRIVERS),
+                programs={**namespace_programs(), **programs},
             ),
             modules=modules,
             work=work,

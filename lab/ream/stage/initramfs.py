@@ -5,9 +5,11 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from ream.command import Command, last_words, require, run, spawn, still_running
 from ream.errors import ReamError
+from ream.kernel.image import Image
 from ream.paths import GUEST
 
 COMPILER = (
@@ -63,6 +65,30 @@ def shell_programs() -> dict[str, Path]:
     """A shell for a person, if the host has a busybox; the guest's path to it is /bin/sh."""
     found = shutil.which("busybox")
     return {"/bin/sh": Path(found), "/bin/busybox": Path(found)} if found else {}
+
+
+def guest_initramfs(
+    image: Image,
+    name: str,
+    *,
+    init: Path,
+    work: Path,
+    modules: Iterable[str] = (),
+    programs: Mapping[str, Path] = MappingProxyType({}),
+) -> Path:
+    """Write NAME.cpio, what a guest of this kernel boots into, to work; return it.
+
+    modules: names of modules, of which those that the kernel has are packed. Other arguments are
+    those of build_initramfs(), and so is what is raised.
+    """
+    return build_initramfs(
+        work / f"{name}.cpio",
+        gen_init_cpio=image.gen_init_cpio,
+        init=init,
+        modules={one: image.modules[one] for one in modules if one in image.modules},
+        programs=programs,
+        work=work,
+    )
 
 
 def build_initramfs(

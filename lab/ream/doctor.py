@@ -39,7 +39,6 @@ NODES_TO_MOVE_BETWEEN = 2
 """With memory: where it comes from and where it goes."""
 
 SETUP = "make setup"
-SETUP_TEST = "make setup-test"
 
 OPTIONAL_TOOLS = {
     "parallel": "ream plan --emit parallel: cells on several machines",

@@ -45,10 +45,6 @@ def expanded(rows: Iterable[object], *, source: str) -> Iterator[tuple[int, obje
             yield place, {**filled, "name": _name(name, point)}
 
 
-def _axes(name: str) -> list[str]:
-    return list(dict.fromkeys(field for field, _ in _IN_BRACES.findall(name)))
-
-
 def _name(name: str, point: Mapping[str, object]) -> str:
     return _IN_BRACES.sub(lambda found: str(_as(point[found[1]], found[2])), name)
 

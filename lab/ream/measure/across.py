@@ -31,7 +31,7 @@ class RatioChange:
     low: float | None
     high: float | None
     degrees: float | None = None
-    """Of freedom, of the t distribution that the interval is from; None of counts."""
+    """Degrees of freedom of the interval's t distribution; None for counts."""
 
 
 def pooled(estimates: Iterable[Estimate]) -> Estimate:

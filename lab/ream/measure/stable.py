@@ -21,7 +21,7 @@ class Stable:
     """How long a run goes on measuring."""
 
     within_pct: float = DEFAULT_PCT
-    """Of a ratio, that its interval may reach to either side."""
+    """Per cent of a ratio that its interval may extend to either side."""
     max_launches: int | None = None
     """None: MOST_TIMES the planned ones."""
     max_minutes: float | None = None
@@ -63,7 +63,7 @@ class Wide:
 
 
 def too_wide(results: Iterable[tuple[str, str, HasRatio]], within_pct: float) -> Iterator[Wide]:
-    """Of (row, variant, result): what is not stable, the widest of each row."""
+    """Find what is not stable among (row, variant, result), the widest of each row."""
     worst: dict[str, Wide] = {}
     for row, variant, result in results:
         width = half_width_pct(result)

@@ -314,7 +314,7 @@ def _by_launch(
 def times_of(
     samples: Iterable[Sample], subject: str, *, role: Role = "variant"
 ) -> dict[tuple[int, int], int]:
-    """By launch and round; raises ReamError if a subject was measured twice in one."""
+    """Samples by launch and round; raises ReamError if a subject occurs twice in one."""
     times: dict[tuple[int, int], int] = {}
     for sample in samples:
         if sample.role != role or sample.subject != subject:

@@ -26,7 +26,7 @@ class LeftOut:
 
     @property
     def share(self) -> float | None:
-        """Of the part in the whole, where both were measured."""
+        """The part's share of the whole, where both were measured."""
         return None if self.whole_ns is None else 1 - self.ns / self.whole_ns
 
 

@@ -88,7 +88,7 @@ class Journal:
         self._write(f'{{"piece": {json.dumps(piece)}, "said": {said}}}\n')
 
     def whole(self, piece: str) -> None:
-        """From now on everything that a piece has said is to stay."""
+        """Mark a piece as complete: everything that it has written is kept from now on."""
         self._write(_mark(piece))
         self._kept.setdefault(piece, []).extend(self._new.pop(piece, ()))
 

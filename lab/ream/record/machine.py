@@ -55,7 +55,7 @@ class Machine(Value):
     microcode: str | None
     flags: Texts
     caches: Tuple[Cache]
-    """Of the first CPU."""
+    """Caches of the first CPU."""
     nodes: Tuple[Node]
     nr_cpus: int
     nr_usable_cpus: int
@@ -117,7 +117,7 @@ class Conditions(Value):
     load_before: float | None
     load_after: float | None
     steal_pct: float | None
-    """Of the CPU time between the two snapshots, what the hypervisor gave to others."""
+    """Share of the CPU time between the snapshots that the hypervisor gave to others."""
     idle_pct: float | None
     others_pct: float | None
     """What programs that are neither we nor our children used."""

@@ -55,7 +55,7 @@ class Moment(Value):
     governor: str | None = None
     boost: str | None = None
     cpu_pressure_pct: float | None = None
-    """Of the time, some task waited for a CPU, for memory, for a disk (/proc/pressure)."""
+    """Share of the time in which some task waited for a CPU (/proc/pressure)."""
     memory_pressure_pct: float | None = None
     io_pressure_pct: float | None = None
     throttled: int | None = None
@@ -112,7 +112,7 @@ class Looks:
         self.start = _clocks()
 
     def t_s(self, at: float) -> float:
-        """Of a time of time.monotonic()."""
+        """Seconds since the run began, for a time of time.monotonic()."""
         return self._begins_s + at - self.start.monotonic_s
 
     def moment(self) -> Moment:
@@ -175,7 +175,7 @@ def settings_now(root: Path, journal: Path | None = None) -> dict[str, str | Non
 
 
 def _ours(journal: Path) -> dict[str, tuple[str, str]]:
-    """By path, the old value and the new one of what ream has changed at this moment."""
+    """Old and new value of each setting that ream has changed at this moment, by path."""
     with suppress(ReamError):
         if (told := SettingsJournal.load(journal)) is not None:
             return {entry.path: (entry.old, entry.new) for entry in told.entries}
@@ -194,7 +194,7 @@ def clocks_mhz(root: Path, cpus: Iterable[int]) -> list[float]:
 
 
 def _waited_us(root: Path) -> dict[str, int]:
-    """By what was waited for, how long some task did since boot."""
+    """How long some task has waited since boot, by the resource that it waited for."""
     found = {}
     for what in PRESSURES:
         text = text_of(root / "proc/pressure" / what) or ""
@@ -212,7 +212,7 @@ def _since(last: _Counters, now: _Counters) -> dict[str, float]:
 
 
 def _throttled(root: Path) -> int | None:
-    """Of all CPUs together; None where the machine does not count it."""
+    """Count of all CPUs together; None where the machine does not count it."""
     cpus = root / "sys/devices/system/cpu"
     counts = [whole(text_of(path)) for path in cpus.glob("cpu[0-9]*/thermal_throttle/core_*_count")]
     known = [count for count in counts if count is not None]

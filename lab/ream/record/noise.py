@@ -85,7 +85,7 @@ class Noise(Value):
 
     @property
     def clock_moved_pct(self) -> float | None:
-        """By how much the fastest CPU's clock was faster at one moment than at another."""
+        """Per cent by which the fastest CPU's clock changed between two moments."""
         if not self.fastest_low or not self.fastest_high:
             return None
         return 100 * (self.fastest_high / self.fastest_low - 1)

@@ -35,7 +35,7 @@ class Interrupted:
 
     run: str
     path: Path
-    """Of its hidden directory."""
+    """The hidden directory of the unfinished record."""
     experiment: str
     stage: str
     command: str

@@ -41,7 +41,7 @@ def machine_line(record: Record) -> str:
 
 
 def variants_of(record: Record) -> Mapping[str, Any]:
-    """By variant the series that it was built with."""
+    """The series that each variant was built with."""
     return part(part(record.receipt, "kernel"), "variants")
 
 

@@ -54,9 +54,9 @@ class PatchEntry(Value):
     name: str
     subject: str
     sha256: str
-    """Of the mail as it came."""
+    """Digest of the mail as it came."""
     diff_sha256: str | None = None
-    """Of its diff alone: which patch it is. None in older records."""
+    """Digest of the diff alone, which identifies the patch. None in older records."""
 
 
 class SeriesEntry(Value):
@@ -106,9 +106,9 @@ class BuiltKernel(Value):
     variants: Sealed[str, Tuple[SeriesEntry]]
     """The series of each variant, in order; before has none."""
     compared_with: Sealed[str, str] = Field(default={}, validate_default=True)
-    """Of each series that was given, the variant that is the tree it stands on."""
+    """For each given series, the variant of the tree that it applies to."""
     trees: Sealed[str, BuiltTree] = Field(default={}, validate_default=True)
-    """By variant whose kernel source is another one."""
+    """Kernel sources of variants that do not use the run's."""
 
 
 class GuestKind(Value):
@@ -136,13 +136,13 @@ class GuestFacts(Value):
     """Whether the guest's clock counts instructions, one a nanosecond: every guest's."""
     cpus: int
     memory_bytes: Sealed[str, int]
-    """By device."""
+    """Memory of a guest, by device."""
     commands: Sealed[str, str]
-    """By device: QEMU's command line of a boot, its files without their directories."""
+    """QEMU's command line of a boot, by device; files without their directories."""
     kernels: Sealed[str, str]
-    """By variant: sha256 of the kernel image."""
+    """SHA-256 of the kernel image, by variant."""
     kinds: Sealed[str, GuestKind] = Field(default={}, validate_default=True)
-    """By device, where guests differ in what is above: then `cpus` is the first's."""
+    """Kinds of guests by device, where guests differ; `cpus` is then the first guest's."""
 
     def line(self) -> str:
         """One line of a table's head."""

@@ -77,7 +77,7 @@ def missing(record: Path) -> tuple[str, ...]:
 
 
 def _read(record: Path) -> Mapping[str, str]:
-    """By name of a file its digest; raises OSError, or ValueError at a line that is none."""
+    """Digests by file name; raises OSError, or ValueError at a malformed line."""
     with regular(record / SUMS, MOST_BYTES) as file:
         text = whole(file, MOST_BYTES).decode("utf-8")
     found: dict[str, str] = {}

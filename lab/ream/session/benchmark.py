@@ -68,7 +68,7 @@ def _programs(experiment: Experiment, stage: Stage) -> tuple[Workload, ...]:
 
 
 def _fragments(experiment: Experiment) -> tuple[Path, ...]:
-    """Of configuration, that rows of its own file name."""
+    """Configuration fragments that rows of the experiment's own file name."""
     rows = load(experiment.folder).rows
     return config_files(dict.fromkeys(name for row in rows for name in row.config))
 

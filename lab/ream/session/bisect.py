@@ -61,13 +61,13 @@ class Found:
 
     row: str
     whole: Ratio
-    """Of the bad commit to the good one."""
+    """The ratio of the bad commit to the good one."""
     steps: tuple[Step, ...]
     commits: tuple[str, ...]
     """The first bad one; or several, of which those that were skipped hide which it is."""
     subject: str
     own: Ratio | None
-    """Of the first bad commit to the one before it."""
+    """The ratio of the first bad commit to the one before it."""
     records: tuple[Path, ...] = field(default=())
 
     def to_object(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def _programs(
 
 
 def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
-    """By kernel the file that says that its objects, judged like this, are right."""
+    """For each kernel the file whose presence means that its objects passed this oracle."""
     # Here, not above: it asks the module that asks us.
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 

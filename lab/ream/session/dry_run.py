@@ -164,7 +164,7 @@ def _guests(request: Request) -> Iterator[str]:
 
 
 def _setting(request: Request) -> GuestSetting:
-    """As a run would have it; where that cannot be told yet, as it is on most machines."""
+    """The setting of a run; where that is not known yet, the setting of most machines."""
     try:
         return choose_setting(request.guest, request.cache)
     except CannotRunHere as cause:

@@ -87,7 +87,7 @@ class GuestSetting:
 
     @property
     def unit(self) -> Unit:
-        """Of what is measured in such a guest."""
+        """The unit of what is measured in such a guest."""
         return "instructions" if self.icount else "ns"
 
     def machine_of(self, memory_bytes: int) -> GuestMachine:
@@ -276,7 +276,7 @@ def guest_of(
     commands: Mapping[str, str],
     kernels: Mapping[str, tuple[Image, BootableKernel]],
 ) -> GuestFacts:
-    """For the receipt; machines and commands by what the guests are for."""
+    """Describe the guests for the receipt; machines and commands by kind of guest."""
     some = next(iter(machines.values()))
     kinds = {name: GuestKind(icount=it.icount, cpus=it.cpus) for name, it in machines.items()}
     return GuestFacts(

@@ -51,7 +51,7 @@ class _Plan:
     launches: tuple[Launch, ...]
     threads: int | None
     cpus: int
-    """Of the machine that kernels see; 0: as many as there are."""
+    """CPUs that the kernels see; 0: as many as there are."""
     config: str = ""
     """What these rows' kernels have that others have not; in the name of every launch."""
     control: float | None = None
@@ -78,12 +78,12 @@ class _Part:
     plan: _Plan
     bench: Bench
     builds: tuple[native.Build, ...]
-    """Of every tree."""
+    """The builds of every tree."""
     shrunk: tuple[str, ...]
 
     @property
     def build(self) -> native.Build:
-        """Of the run's own tree."""
+        """The build of the run's own tree."""
         return self.builds[0]
 
     def without(self, names: Collection[str]) -> Self:
@@ -109,7 +109,7 @@ def measure_native(
 
 
 def _failed(journal: Journal, kind: str) -> dict[str, str]:
-    """By variant that is left out as `_WRONG` or `_UNHOSTED`: what it did."""
+    """What each variant did that was left out as `_WRONG` or `_UNHOSTED`."""
     return dict(journal.settled(kind) or {})
 
 
@@ -347,7 +347,7 @@ def rows_that_fit(
 def _left_out(
     request: Request, part: _Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
-    """Of rows that are parts: what the whole takes besides, as it was when the run began."""
+    """For rows that time a part of a call, what the rest took when the run began."""
     measure = hosted_of(request.experiment).left_out
     if measure is None:
         return {}
@@ -403,7 +403,7 @@ class _Reached:
         self.refused: dict[str, str] = {}
 
     def begin(self) -> None:
-        """Of a start that was cut short, what it had reached by its last whole round counts."""
+        """Continue after an interrupted start from its last complete round."""
         for stub in self._of_start:
             self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
         self._of_start = ()

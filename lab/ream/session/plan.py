@@ -49,12 +49,12 @@ class Basis:
     tree_key: str
     compiler: str
     other_trees: Mapping[str, str] = field(default_factory=dict)
-    """By variant whose kernel source is not the run's, the key of that."""
+    """Keys of the kernel sources of variants that do not use the run's."""
     qemu: str | None = None
     """Its own words for its version; None where no guests run."""
 
     def fields(self) -> dict[str, Any]:
-        """By name, as plan.json has them."""
+        """The fields of plan.json by name."""
         return dict(vars(self))
 
 
@@ -244,6 +244,6 @@ def _check_series(plan: Mapping[str, Any], request: Request) -> None:
 
 
 def _short(path: Path) -> str:
-    """From anywhere, and without the name of whose home it is in; expanduser() has it back."""
+    """An absolute path with `~` for the home directory; expanduser() restores it."""
     home, path = Path.home(), path.absolute()
     return str(Path("~") / path.relative_to(home)) if path.is_relative_to(home) else str(path)

@@ -12,7 +12,7 @@ from ream.session.request import Request
 
 
 def trees_of(request: Request) -> dict[str, str]:
-    """By given series, the variant without it: what it is compared with."""
+    """For each given series, the variant without it, with which it is compared."""
     return {one.name: one.compared_with for one in request.variants if one.compared_with}
 
 

@@ -46,7 +46,7 @@ def _piece(boot: Boot) -> str:
 
 
 class Replayed:
-    """Of pieces that say all they have to say at once, at their end."""
+    """Replays pieces that write all of their output at once, at their end."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal

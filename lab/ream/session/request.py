@@ -58,13 +58,13 @@ class Request:
     cell: str | None = None
     """The id of the cell of a plan for several machines, if it is one."""
     control: float | None = None
-    """By what share of its time the variant `control` is slowed; None where there is none."""
+    """Share of its time by which the variant `control` is slowed; None: there is none."""
     verify_minutes: float = 0.0
     """How long other mixtures are tried after those that every run tries."""
     asked: bool = False
     """Whether somebody chose the variants: then all of them have to apply."""
     trees: Mapping[str, Tree] = field(default_factory=dict)
-    """By variant whose kernel source is not the run's, that source once it is here."""
+    """Kernel sources, once fetched, of variants that do not use the run's."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None

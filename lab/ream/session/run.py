@@ -115,7 +115,7 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
 
 
 def _run_id(request: Request, reporter: Reporter) -> str:
-    """Of the record to go on with, or a new one; says what else could be gone on with."""
+    """The id of the record to resume, or a new one; reports what else could be resumed."""
     if request.resume is not None:
         return run_of(request.resume)
     if left := [one for one in interrupted(request.runs) if not one.running]:
@@ -208,7 +208,7 @@ class Run:
         self.reporter.step(f"going on with {self.run_id}{dropped}")
 
     def _suited(self, tree: Tree) -> Request:
-        """Of a tree that is not the one ours were written for, ask only for what applies to it."""
+        """Restrict the request to what applies to a tree that ours were not written for."""
         self.request, notes = of_tree(
             self.request,
             tree.version,
@@ -228,7 +228,7 @@ class Run:
         return fetch_tree(request.tree, cache=request.cache, step=self.reporter.step)
 
     def _other_trees(self) -> dict[str, Tree]:
-        """By variant whose kernel source is not the run's, that source."""
+        """Kernel sources of variants that do not use the run's."""
         request, kept = self.request, {}
         if request.resume is not None:
             kept = read_plan(request.resume).get("other_trees", {})
@@ -339,7 +339,7 @@ class Run:
             )
 
     def ran(self, measured: Measured) -> dict[str, Any]:
-        """For plan.json: what the summary is made of besides samples and receipt."""
+        """What plan.json records for the summary, besides samples and receipt."""
         return Ran.of(self.request.experiment, measured).model_dump(mode="json")
 
     def so_far(self, measured: Measured) -> Summary:

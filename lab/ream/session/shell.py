@@ -76,7 +76,7 @@ def shown_shell(request: Request) -> str:
 
 
 def _memory_bytes(setting: GuestSetting) -> int:
-    """Of the guest; raises BadUsage if the user gave it too little."""
+    """The guest's memory; raises BadUsage if the user gave it too little."""
     given = setting.given_bytes
     if given and given < PMEM_START_BYTES + PMEM:
         raise BadUsage(

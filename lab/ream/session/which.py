@@ -30,7 +30,7 @@ class Reach:
 
     experiment: str
     functions: tuple[str, ...]
-    """Of the base, that are others then, or gone."""
+    """Functions of the base that the patch changes or removes."""
     rows: tuple[str, ...]
     """That execute any of them."""
     nr_rows: int

@@ -53,11 +53,11 @@ class Bench:
     work: Path
     kernels: Mapping[str, Kernel]
     roots: Mapping[str, Path]
-    """By variant, the build directory that its objects are named from."""
+    """Build directories by variant, from which their objects are named."""
     host: tuple[Path, ...]
     config_sha256: str
     tree_of: Mapping[str, int] = field(default_factory=dict)
-    """By variant of another tree than the first one's, the number of that tree."""
+    """Tree numbers of variants that do not use the first one's tree."""
 
     def link(self, launch: Launch) -> Program:
         """Link a launch's own program: its order of variants and its place for their data."""

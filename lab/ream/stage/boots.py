@@ -31,7 +31,7 @@ class Boot(ABC):
 
     @property
     def weight(self) -> float:
-        """Of each event in how far a run is, and of the end."""
+        """Weight of each event, and of the end, in the run's progress."""
         return 1.0
 
     @property

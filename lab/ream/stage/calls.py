@@ -25,11 +25,11 @@ class Calls:
     """How often each kernel called them in each case."""
 
     def __init__(self, trees: Mapping[str, str]) -> None:
-        """By variant that was given, the tree it was put on, which runs the same cases."""
+        """trees: by given variant, the tree that it applies to, which runs the same cases."""
         self._trees = trees
         self._calls: Counter[tuple[str, int, str, str]] = Counter()
         self._held: list[Collection[str]] = []
-        """By launch, the variants in its program."""
+        """The variants in each launch's program."""
 
     def counted(self, said: Iterable[Event], variants: Collection[str]) -> Iterator[Event]:
         """What a launch says, which is counted on the way.

@@ -53,7 +53,7 @@ class Console:
         self._overlooked: re.Pattern[str] | None = None
 
     def overlook(self, pattern: str) -> None:
-        """From now on, no line that it matches begins a splat: the caller judges these."""
+        """Do not take lines that match the pattern for a splat: the caller judges them."""
         self._overlooked = re.compile(pattern)
 
     def feed(self, chunk: bytes) -> None:

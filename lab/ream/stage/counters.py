@@ -91,7 +91,7 @@ def _placed(value: int, form: str) -> int:
 
 
 def _of_energy(root: Path) -> Iterator[str]:
-    """Of whole packages: what cores and memory take is part of that, or not counted everywhere."""
+    """Counters of whole packages. Cores and memory are part of them, or not counted everywhere."""
     for domain in sorted(root.glob(_POWERCAP)):
         with suppress(OSError, ValueError):
             if (domain / "name").read_text().startswith("package-"):

@@ -38,7 +38,7 @@ class Fault:
     """What a runner says of a thread that crashed, or that a sample waited for in vain."""
 
     number: int
-    """Of the signal; SIGALRM: the sample did not end in time."""
+    """The signal's number; SIGALRM: the sample did not end in time."""
     canonical: bool
     """Whether `address` is known; it is not of a pointer that cannot be one."""
     address: int
@@ -47,7 +47,7 @@ class Fault:
     """The variant, or the limit; None before the first sample."""
     allowed_ns: int
     slowest_ns: int
-    """Of the row, before this sample; 0: it was the first."""
+    """The slowest sample of the row before this one; 0: it was the first."""
     symbol: str | None
     """The undefined symbol that was reached, if one was."""
     bug: str | None
@@ -58,7 +58,7 @@ class Fault:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Self:
-        """Of a runner's line, as JSON."""
+        """Make a fault of a runner's line, as JSON."""
         return cls(
             number=said["fault"],
             canonical=said["canonical"],
@@ -98,7 +98,7 @@ class CodePlace:
     frames: tuple[Frame, ...]
     """The function; before it those that were inlined into it, the innermost first."""
     offset: int | None = None
-    """From the function's beginning, in a kernel's object."""
+    """Offset from the beginning of the function, in a kernel's object."""
     file: str | None = None
     """The object; None of the program around the kernels."""
 

@@ -98,7 +98,7 @@ class Guest:
 
     @property
     def pid(self) -> int:
-        """Of QEMU."""
+        """The process id of QEMU."""
         return self._process.pid
 
     def overlook(self, pattern: str) -> None:

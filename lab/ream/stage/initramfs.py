@@ -191,7 +191,7 @@ def _installed(program: str) -> Path:
 
 
 def _archive(gen_init_cpio: Path, listing: Path, to: Path) -> None:
-    """Not by command.run(): it takes a program's output for text."""
+    """Pack the archive without command.run(), which takes a program's output for text."""
     argv = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
     command = Command(argv, listing.parent, ARCHIVE_DEADLINE_S)
     with (

@@ -51,7 +51,7 @@ class Kernel:
 
     name: str
     objects: tuple[Path, ...]
-    """As kbuild made them."""
+    """The objects as kbuild made them."""
     linked: tuple[Path, ...]
     """The same; copies, where a static function was made global."""
     undefined: tuple[str, ...]
@@ -68,7 +68,7 @@ class Program:
     forbidden: Path
     kernels: tuple[Kernel, ...] = ()
     trees: tuple[int, ...] = ()
-    """Of each kernel the number of the tree that it is of; none where there is one tree."""
+    """The tree number of each kernel; empty if there is only one tree."""
 
 
 def map_of(linked: Path) -> Path:

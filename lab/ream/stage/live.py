@@ -132,7 +132,7 @@ def _why_not_large(folio_kib: int, root: Path) -> str | None:
 
 
 def settings_lines(folio_kib: Iterable[int]) -> Iterator[str]:
-    """Of a dry run: which settings have what value, while folios of a size are wanted."""
+    """Lines for a dry run: the settings and their values while folios of a size are mapped."""
     for kib in sorted(set(folio_kib)):
         for setting in plan_settings(kib, offered_kib()):
             if setting.value != "never":

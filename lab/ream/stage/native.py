@@ -62,7 +62,7 @@ class End:
     stubs: tuple[Mapping[str, Any], ...]
     """Every stub it reached, with its count."""
     huge_ratio: float
-    """Of the arena: how much of it lay in huge pages."""
+    """The share of the arena that lay in huge pages."""
     told: Mapping[str, int] = field(default_factory=dict)
     """What else there is to say of the whole launch, by name."""
 
@@ -82,7 +82,7 @@ class Refused:
     """Counters of the machine that a launch could not open."""
 
     counters: Mapping[str, str]
-    """By counter, the name of the error."""
+    """The name of the error by counter."""
 
 
 Event = Sample | Round | End | Refused
@@ -109,11 +109,11 @@ class Suited:
 
     rows: tuple[Any, ...]
     cpus: int = 0
-    """Of the machine that kernels see; 0: as many as there are."""
+    """CPUs that the kernels see; 0: as many as there are."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """By row that is not run: the reason."""
+    """The reason for each row that is not run."""
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By row that is: what its title does not say."""
+    """Remarks on rows that are run, beyond their titles."""
     warnings: tuple[str, ...] = ()
 
     def by_reason(self) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ class Workload:
 
     @classmethod
     def of(cls, folder: Path, *stems: str) -> Self:
-        """Of files in an experiment's workloads/, or in the project's; the first names it."""
+        """Make a workload of files in an experiment's workloads/ or the project's own."""
         own = (folder / "workloads" / f"{stem}.c" for stem in stems)
         found = (path if path.is_file() else WORKLOADS / path.name for path in own)
         return cls(stems[0], tuple(found))

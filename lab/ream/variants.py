@@ -12,6 +12,7 @@ from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, i
 from ream.folders import base_names, version_numbers
 from ream.kernel.base import LATEST_BASE, base_named, default_base
 from ream.kernel.series import Options, Patch, Series, load_series, named_series, ported, prefixes
+from ream.kernel.setup import SUFFIX, Setup, named_config
 from ream.kernel.source import Wanted, base_of, named_source
 from ream.kernel.variant import DoesNotApply
 from ream.nearest import hint
@@ -28,6 +29,8 @@ class Variant:
     None: this is one of the experiment's own variants, compared with `before`."""
     tree: Wanted = None
     """The kernel source of this variant; None: the run's."""
+    setup: Setup | None = None
+    """How the kernel of this variant is configured; None: as the run's."""
 
     @property
     def given(self) -> bool:
@@ -164,6 +167,7 @@ class _Asked:
     name: str
     tree: Wanted
     series: tuple[Series, ...]
+    setup: Setup | None
 
 
 def asked_variants(
@@ -183,6 +187,11 @@ def asked_variants(
     Raises BadUsage for what there is not, and for two of a name.
     """
     first = _asked(experiment, texts[0], tree, version)
+    if first.setup is not None:
+        raise BadUsage(
+            f"--variant {texts[0]}: the first one is configured as the run is; --config FILE"
+            " says how"
+        )
     if tree is not None and first.tree is not None:
         raise BadUsage(
             f"--variant {texts[0]}: the first one names the kernel source of the run;"
@@ -193,7 +202,8 @@ def asked_variants(
     names = (*IMPLIED, *([CONTROL] if control else []))
     chosen = [Variant(name, first.series) for name in names]
     chosen += [
-        Variant(one.name, one.series, tree=None if one.tree == tree else one.tree) for one in others
+        Variant(one.name, one.series, tree=None if one.tree == tree else one.tree, setup=one.setup)
+        for one in others
     ]
     held = [variant.name for variant in chosen]
     if twice := sorted({name for name in held if held.count(name) > 1}):
@@ -203,7 +213,11 @@ def asked_variants(
 
 def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None) -> _Asked:
     """runs: the kernel source of the run."""
-    head, *series = text.split("+")
+    head, *parts = text.split("+")
+    series = [one for one in parts if not one.endswith(SUFFIX)]
+    configs = [named_config(one, "native") for one in parts if one.endswith(SUFFIX)]
+    if len(configs) > 1:
+        raise BadUsage(f"--variant {text}: more than one file of options; make one of them")
     name, _, where = head.rpartition("=")
     tree: Wanted = None
     own: Sequence[str] = ()
@@ -225,9 +239,11 @@ def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None)
         else named_series(ported(one, base, experiment.folder), experiment.folder)
         for one in series
     }
-    words = (its.name if Path(one).exists() else one for one, its in given.items())
+    words = [its.name if Path(one).exists() else one for one, its in given.items()]
+    words += [one.name.removesuffix(SUFFIX) for one in configs]
     whole = (*(named_series(one, experiment.folder) for one in own), *given.values())
-    return _Asked(name or "+".join((Path(where).name, *words)), tree, whole)
+    named = name or "+".join((Path(where).name, *words))
+    return _Asked(named, tree, whole, configs[0] if configs else None)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,24 @@ def run(
     ] = False,
     base: BaseOption = None,
     tree: TreeOption = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME",
+            rich_help_panel=OTHER,
+            help="Options of the kernel's configuration over ours: a file, or distro, which is what"
+            " distributions have.",
+        ),
+    ] = None,
+    compiler: Annotated[
+        str,
+        typer.Option(
+            "--cc",
+            metavar="NAME|PATH",
+            rich_help_panel=OTHER,
+            help="What kernels are compiled with: clang, gcc-11.",
+        ),
+    ] = "gcc",
     threads: ThreadsOption = None,
     rounds: RoundsOption = None,
     launches: LaunchesOption = None,
@@ -183,6 +201,7 @@ def run(
         return
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import given, load  # noqa: PLC0415
+    from ream.kernel.setup import wanted_setup  # noqa: PLC0415
     from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import asked_variants, wanted_variants  # noqa: PLC0415
@@ -194,10 +213,12 @@ def run(
     asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
     if stage == "native" and (series or control) and launches is None and rounds is None:
         asked = asked.finer(whole.at(stage).unasked())
-    if stage == "live" and (series or per_patch or base or tree):
+    if stage == "live" and (series or per_patch or base or tree or config or compiler != "gcc"):
         raise BadUsage(
-            "--series, --per-patch, --base and --tree: the live stage runs no other kernel"
+            "--series, --per-patch, --base, --tree, --config and --cc: the live stage runs no other"
+            " kernel"
         )
+    setup = wanted_setup(config, compiler, stage)
     slowed = control_of(control, stage)
     source = wanted_tree(base, tree)
     if variant:
@@ -252,6 +273,7 @@ def run(
         cache=cache_dir(),
         command="",
         guest=guest,
+        setup=setup,
         control=slowed,
         measure_anyway=measure_anyway,
         verify_minutes=verify_minutes,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What records, plans and checkouts say of themselves, as things of the table of rules."""
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -56,6 +57,8 @@ def of_record(
         found[Thing("machine's id")] = machine["id"]
     for name, one in part(kernel, "trees").items():
         found[Thing("tree", name)] = tree(one.get("tree"), one.get("tree_key"))
+        if (config := one.get("config")) is not None:
+            found[Thing("configuration", name)] = Named(config, _digest(config))
     for name, its in rows_of(record).items():
         if row in (None, name):
             found.update({Thing(one, name): its[one] for one in _OF_A_ROW if one in its})
@@ -95,6 +98,10 @@ def tree(name: object, key: object) -> Named:
 def _objects(entries: object) -> Iterator[Mapping[str, Any]]:
     found = entries if isinstance(entries, list | tuple) else ()
     return (entry for entry in found if isinstance(entry, Mapping))
+
+
+def _digest(text: object) -> str:
+    return hashlib.sha256(str(text).encode()).hexdigest()[:SHORT]
 
 
 def _text(value: object) -> str:

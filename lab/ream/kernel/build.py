@@ -28,6 +28,12 @@ command it records, and a clone of the pair is up to date wherever it is put."""
 FRAGMENT = "ream.config"
 """A copy in the build directory: merge_config.sh would split a path at its spaces."""
 
+CC = "ream.cc"
+"""In the build directory: what its kernel is compiled with, from its configuration on, if that is
+not gcc. Clones have it, so that no object of one build comes from another compiler."""
+
+GCC = "gcc"
+
 _BUILT = "built.json"
 
 _OURS: Mapping[str, str] = {
@@ -89,7 +95,7 @@ def make(
     """
     nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
     quiet = () if talks else ("-s",)
-    tools = (f"ARCH={target.arch}", f"CC={compiler(target)}")
+    tools = (f"ARCH={target.arch}", f"CC={compiler(target, _chosen(tree / out))}")
     fixed = (*tools, *(f"{name}=" for name in _NOT_THE_USERS))
     # Of two words for one variable make takes the last.
     cross = (f"CROSS_COMPILE={target.cross}",) if target.cross else ()
@@ -97,10 +103,18 @@ def make(
     return Command(argv, tree, deadline_s, _OURS)
 
 
-def compiler(target: Target = NATIVE_TARGET) -> str:
-    """What kbuild is to compile with: gcc, through ccache where that is installed."""
-    gcc = f"{target.cross}gcc"
-    return gcc if shutil.which("ccache") is None else f"ccache {gcc}"
+def compiler(target: Target = NATIVE_TARGET, cc: str = GCC) -> str:
+    """What kbuild is to compile with, through ccache where that is installed."""
+    named = f"{target.cross}{cc}"
+    return named if shutil.which("ccache") is None else f"ccache {named}"
+
+
+def _chosen(build: Path) -> str:
+    """What a build directory was configured for."""
+    try:
+        return (build / CC).read_text(encoding="utf-8")
+    except OSError:
+        return GCC
 
 
 def configure(tree: Path) -> tuple[Command, ...]:
@@ -127,7 +141,7 @@ def suited(fragment: str, tree: Path) -> str:
     asked = sorted({found["name"] for found in _IF.finditer(fragment)})
     if not asked:
         return fragment
-    held = _held(tree, tuple(asked))
+    held = declared(tree, tuple(asked))
     return "\n".join(
         line[: found.start()] if found else line
         for line in fragment.splitlines()
@@ -136,7 +150,7 @@ def suited(fragment: str, tree: Path) -> str:
 
 
 @functools.cache
-def _held(tree: Path, names: tuple[str, ...]) -> frozenset[str]:
+def declared(tree: Path, names: tuple[str, ...]) -> frozenset[str]:
     """Those of the options that Kconfig files of a tree have."""
     pattern = rf"^\s*(menu)?config ({'|'.join(names)})$"
     argv = ("grep", "-rhoE", "--include=Kconfig*", pattern, str(tree))
@@ -171,12 +185,15 @@ def options(text: str) -> dict[str, str]:
     return found
 
 
-def compiler_version() -> str:
-    """The first line of `gcc --version`; raises CannotRunHere without a native x86-64 gcc."""
+def compiler_version(cc: str = GCC) -> str:
+    """The first line of `CC --version`; raises CannotRunHere without a native x86-64 compiler."""
     if platform.machine() != "x86_64":
         raise CannotRunHere(f"kernel objects are built for x86-64, not {platform.machine()}")
-    require("gcc")
-    return run(Command(("gcc", "--version"), Path("/"), VERSION_S)).splitlines()[0]
+    if cc == GCC:
+        require(cc)
+    elif shutil.which(cc) is None:
+        raise CannotRunHere(f"--cc {cc}: not installed")
+    return run(Command((cc, "--version"), Path("/"), VERSION_S)).splitlines()[0]
 
 
 def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, ...]:

@@ -80,8 +80,9 @@ def find(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> frozen
         if home.parent == tree
         else [f"KBUILD_EXTMOD={home}", f"{target}.o"]
     )
-    # An error within a macro is then said of the line that uses it.
-    plain = f"CFLAGS_{target}.o=-ftrack-macro-expansion=0"
+    # An error within a macro is then said of the line that uses it, as by clang, and all are said.
+    flags = ("-ftrack-macro-expansion=0", "-ferror-limit=0")
+    plain = f"CFLAGS_{target}.o={' '.join(f'$(call cc-option,{flag})' for flag in flags)}"
     code, _, said = finished(make(tree, [plain, *where], deadline_s=PROBE_S))
     (home / SOURCE).unlink()
     known = frozenset(_PIECE.findall(text))

@@ -9,7 +9,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ from ream.kernel.cache import (
     sweep,
     workroom,
 )
+from ream.kernel.setup import OURS, Setup
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,12 @@ class Tree:
     """A name for people: the package and its version, or what --tree named."""
     version: str
     """The version in the top Makefile, as in "6.12.117"."""
+    setup: Setup = OURS
+    """How kernels of it are built."""
+
+    def built(self, setup: Setup) -> "Tree":
+        """The same source, to be built in another way."""
+        return replace(self, setup=setup, label=setup.label(self.label))
 
 
 def fetch_tree(tree: Wanted, *, cache: Path, step: Step) -> Tree:

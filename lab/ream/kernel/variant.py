@@ -22,7 +22,9 @@ from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.folders import version_numbers
 from ream.kernel.build import (
     BUILD,
+    CC,
     FRAGMENT,
+    GCC,
     PREPARE_S,
     compiler,
     compiler_version,
@@ -47,6 +49,7 @@ from ream.kernel.cache import (
 from ream.kernel.diff import hunks
 from ream.kernel.probes import write_header
 from ream.kernel.series import Patch, files
+from ream.kernel.setup import check_options
 from ream.kernel.source import Tree, Wanted, copy_files, peek, unpacked_trees
 
 VARIANT_BYTES = 120_000_000
@@ -132,21 +135,22 @@ def assemble(
                     _clone(base, variant)
                 apply(patches[applied or 0 :], variant)
                 _furnish(variant, names)
-                _configure_late(variant, fragment, late, patches)
+                _configure_late(variant, fragment, late, patches, tree)
                 write_header(variant / HOME, probes, tree=variant, label=tree.label)
                 _relocate(variant / BUILD, variant, entry / "linux")
         return entry / "linux"
 
 
 def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
-    """What all of them say to a tree, in order."""
-    return suited("\n".join(one.read_text(encoding="utf-8") for one in fragments), tree.path)
+    """What all of them say to a tree, in order, and then what somebody asks for besides."""
+    texts = (*(one.read_text(encoding="utf-8") for one in fragments), tree.setup.config)
+    return suited("\n".join(filter(None, texts)), tree.path)
 
 
 def _base_key(tree: Tree, fragment: str) -> str:
     # ccache is in every command that kbuild records; without it nothing is.
     through = compiler().split()[:-1]
-    return _digest([LAYOUT, tree.key, fragment, compiler_version(), *through])
+    return _digest([LAYOUT, tree.key, fragment, compiler_version(tree.setup.cc), *through])
 
 
 def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
@@ -156,13 +160,15 @@ def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
     need_space(variants, room_bytes, "a variant of the kernel source")
 
 
-def _configure_late(variant: Path, fragment: str, late: str, patches: Sequence[Patch]) -> None:
+def _configure_late(
+    variant: Path, fragment: str, late: str, patches: Sequence[Patch], tree: Tree
+) -> None:
     """Add options that patches bring; of two lines for one the last counts, as in a merge."""
     if not late and not _touches_configuration(patches):
         return
     _append(variant / BUILD / ".config", late)
     run(reconfigure(variant))
-    _check_options(f"{fragment}\n{late}", variant)
+    _check_options(f"{fragment}\n{late}", variant, tree)
 
 
 # --- Applying patches ------------------------------------------------------------------
@@ -306,9 +312,11 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
             run(Command(("cp", "-al", str(tree.path), str(base)), partial, CLONE_S))
             (base / BUILD).mkdir()
             (base / BUILD / FRAGMENT).write_text(fragment, encoding="utf-8")
+            if tree.setup.cc != GCC:
+                (base / BUILD / CC).write_text(tree.setup.cc, encoding="utf-8")
             for command in configure(base):
                 run(command)
-            _check_options(fragment, base)
+            _check_options(fragment, base, tree)
             step(f"preparing {tree.label}")
             run(make(base, ["prepare"], deadline_s=PREPARE_S))
             _relocate(base / BUILD, base, entry / "linux")
@@ -378,8 +386,10 @@ def _relocate(build: Path, old: Path, new: Path) -> None:
             record.write_bytes(moved)
 
 
-def _check_options(fragment: str, tree: Path) -> None:
-    config = (tree / BUILD / ".config").read_text(encoding="utf-8")
+def _check_options(fragment: str, place: Path, tree: Tree) -> None:
+    config = (place / BUILD / ".config").read_text(encoding="utf-8")
+    if tree.setup.config:
+        check_options(fragment, tree.setup, config, place, tree.label)
     if unmet := unmet_options(fragment, config):
         raise ReamError("the kernel configuration does not come out as asked:\n" + "\n".join(unmet))
 

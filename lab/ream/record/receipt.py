@@ -91,6 +91,8 @@ class BuiltTree(Value):
     tree: str
     tree_key: str
     version: str
+    config: str | None = None
+    """Options over ours that its kernel was configured with."""
 
 
 class BuiltKernel(Value):
@@ -103,12 +105,14 @@ class BuiltKernel(Value):
     """As "6.12.117"."""
     compiler: str
     config_sha256: str
+    config: str | None = None
+    """Options over ours that were asked for, as a fragment; None: none were."""
     variants: Sealed[str, Tuple[SeriesEntry]]
     """The series of each variant, in order; before has none."""
     compared_with: Sealed[str, str] = Field(default={}, validate_default=True)
     """For each given series, the variant of the tree that it applies to."""
     trees: Sealed[str, BuiltTree] = Field(default={}, validate_default=True)
-    """Kernel sources of variants that do not use the run's."""
+    """Kernel sources of variants that do not use the run's source or configuration."""
 
 
 class GuestKind(Value):

@@ -8,7 +8,9 @@ from dataclasses import replace
 from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import Row
+from ream.kernel.build import GCC
 from ream.kernel.series import Patch
+from ream.kernel.setup import Setup
 from ream.kernel.source import base_of, expected_version
 from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_programs
@@ -40,6 +42,7 @@ def plan_text(request: Request) -> str:
     head = [
         f"experiment  {experiment.name}, {request.stage} stage: {experiment.question}",
         f"tree        {f'{base} of the package archive' if base else request.tree}",
+        *_setup(request.setup),
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
         *tried,
     ]
@@ -50,6 +53,13 @@ def plan_text(request: Request) -> str:
     ]
     work = {"native": _launches, "vm": _guests, "live": _live}[request.stage](request)
     return "\n".join(wrapped([*head, *work, *tail]))
+
+
+def _setup(setup: Setup) -> Iterator[str]:
+    if setup.config:
+        yield f"options     {setup.name} over ours"
+    if setup.cc != GCC:
+        yield f"compiler    {setup.cc}"
 
 
 def wrapped(lines: Iterable[str]) -> Iterator[str]:
@@ -180,7 +190,9 @@ def _row_line(row: Row) -> str:
 
 def _variant_line(variant: Variant) -> str:
     source = "the base" if variant.tree is None else str(base_of(variant.tree) or variant.tree)
+    options = "" if variant.setup is None else f", with options of {variant.setup.name}"
     if not variant.series:
-        return f"{variant.name}: {source}, no patches"
+        return f"{variant.name}: {source}, no patches{options}"
     parts = (f"{s.name} ({counted(len(s.patches), 'patch', 'patches')})" for s in variant.series)
-    return f"{variant.name}: {' + '.join(parts)}{'' if variant.tree is None else f' on {source}'}"
+    where = "" if variant.tree is None else f" on {source}"
+    return f"{variant.name}: {' + '.join(parts)}{where}{options}"

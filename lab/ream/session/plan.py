@@ -21,6 +21,7 @@ from ream.experiment import Experiment
 from ream.experiment.registry import revived
 from ream.kernel.base import base_named
 from ream.kernel.series import Patch, Series, named_series
+from ream.kernel.setup import OURS, Setup
 from ream.kernel.source import Commit, Wanted, base_of
 from ream.measure.stable import Stable
 from ream.paths import EXPERIMENTS
@@ -35,6 +36,7 @@ from ream.variants import Variant
 T = TypeVar("T")
 
 _GUEST = TypeAdapter(GuestOptions)
+_SETUP = TypeAdapter(Setup)
 _STABLE = TypeAdapter(Stable | None)
 
 
@@ -73,6 +75,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "seed": request.seed,
         "threads": request.threads,
         **_source_fields(request.tree),
+        "setup": _SETUP.dump_python(request.setup, mode="json"),
         "asked": request.asked,
         "guest": _GUEST.dump_python(request.guest, mode="json"),
         "stable": _STABLE.dump_python(request.stable, mode="json"),
@@ -119,6 +122,7 @@ def series_text(request: Request) -> str:
                 "name": variant.name,
                 "compared_with": variant.compared_with,
                 **({} if variant.tree is None else _source_fields(variant.tree)),
+                **({} if variant.setup is None else {"setup": _SETUP.dump_python(variant.setup)}),
                 "series": [
                     {"name": one.name, "patches": [_patch_fields(p) for p in one.patches]}
                     for one in variant.series
@@ -159,6 +163,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             cache=cache,
             command=plan["command"],
             guest=_of(_GUEST, plan["guest"]),
+            setup=_of(_SETUP, plan["setup"]) if "setup" in plan else OURS,
             resume=partial,
             stable=_of(_STABLE, plan["stable"]),
             cell=plan["cell"],
@@ -210,6 +215,7 @@ def _variants(partial: Path) -> tuple[Variant, ...]:
             ),
             variant.get("compared_with"),
             _source(variant) if "tree_path" in variant else None,
+            _of(_SETUP, variant["setup"]) if "setup" in variant else None,
         )
         for variant in kept
     )

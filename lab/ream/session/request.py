@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.experiment import Experiment, Stage
+from ream.kernel.setup import OURS, Setup
 from ream.kernel.source import Tree, Wanted
 from ream.measure.stable import Stable
 from ream.record.machine import Conditions
@@ -64,7 +65,9 @@ class Request:
     asked: bool = False
     """Whether somebody chose the variants: then all of them have to apply."""
     trees: Mapping[str, Tree] = field(default_factory=dict)
-    """Kernel sources, once fetched, of variants that do not use the run's."""
+    """Kernel sources, once fetched, of variants that do not use the run's source or options."""
+    setup: Setup = OURS
+    """How the kernels of all variants are built that have no options of their own."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None

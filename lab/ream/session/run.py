@@ -191,7 +191,7 @@ class Run:
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
             other_trees={name: one.key for name, one in request.trees.items()},
-            compiler=compiler_version() if self.tree else kernel.compiler,
+            compiler=compiler_version(request.setup.cc) if self.tree else kernel.compiler,
             qemu=qemu,
         )
         self.plan = plan_object(request, self.run_id, basis)
@@ -224,19 +224,23 @@ class Run:
         if request.resume is not None:
             kept = kept_tree(request.cache, str(read_plan(request.resume).get("tree_key")))
             if kept is not None:
-                return kept
-        return fetch_tree(request.tree, cache=request.cache, step=self.reporter.step)
+                return kept.built(request.setup)
+        fetched = fetch_tree(request.tree, cache=request.cache, step=self.reporter.step)
+        return fetched.built(request.setup)
 
     def _other_trees(self) -> dict[str, Tree]:
-        """Kernel sources of variants that do not use the run's."""
+        """Kernel sources of variants that do not use the run's source or options."""
         request, kept = self.request, {}
         if request.resume is not None:
             kept = read_plan(request.resume).get("other_trees", {})
         found = {}
         for one in request.variants:
-            if one.tree is not None:
-                found[one.name] = kept_tree(request.cache, str(kept.get(one.name))) or fetch_tree(
-                    one.tree, cache=request.cache, step=self.reporter.step
+            if one.tree is not None or one.setup is not None:
+                tree = kept_tree(request.cache, str(kept.get(one.name))) or fetch_tree(
+                    one.tree or request.tree, cache=request.cache, step=self.reporter.step
+                )
+                found[one.name] = tree.built(
+                    replace(one.setup or request.setup, cc=request.setup.cc)
                 )
         return found
 
@@ -272,10 +276,16 @@ class Run:
             tree=self.tree.label,
             tree_key=self.tree.key,
             version=self.tree.version,
-            compiler=compiler_version(),
+            compiler=compiler_version(self.tree.setup.cc),
             config_sha256=measured.config_sha256,
+            config=self.tree.setup.config or None,
             trees={
-                name: BuiltTree(tree=one.label, tree_key=one.key, version=one.version)
+                name: BuiltTree(
+                    tree=one.label,
+                    tree_key=one.key,
+                    version=one.version,
+                    config=one.setup.config or None,
+                )
                 for name, one in self.request.trees.items()
             },
             variants={
@@ -325,9 +335,10 @@ class Run:
 
     def _doubts(self, timed: bool, ended: str | None) -> Iterator[str]:
         for name, tree in self.request.trees.items():
+            other = "kernel source" if self.tree and tree.key != self.tree.key else "configuration"
             yield (
-                f"{name} is of another kernel source, {tree.label}: its ratio is of all in which"
-                " the two differ, configuration included"
+                f"{name} is of another {other}, {tree.label}: its ratio is of all in which the two"
+                f" differ{', configuration included' if other == 'kernel source' else ''}"
             )
         if ended is not None and ended.startswith(NOT_STABLE):
             yield f"{ended}; a quieter machine, or --max-launches, narrows it"

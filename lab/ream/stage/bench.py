@@ -84,6 +84,10 @@ class Object:
     option: str | None = None
 
 
+EVERYWHERE = (Object("arch/x86/lib/retpoline.o", option="CONFIG_MITIGATION_RETPOLINE"),)
+"""What compilers have code of any object call."""
+
+
 def objects(folder: Path) -> tuple[Object, ...]:
     """The objects of an experiment, listed in its file `objects`, one a line.
 
@@ -168,14 +172,15 @@ def build_bench(
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
     for variant in variants:
-        content = (variant.content, trees.get(variant.name, tree).key)
+        source = trees.get(variant.name, tree)
+        content = (variant.content, source.key, source.setup)
         if content not in built:
 
             def say(text: str, name: str = variant.name) -> None:
                 step(f"{name}: {text}")
 
             place = assemble(
-                trees.get(variant.name, tree),
+                source,
                 variant.patches,
                 cache=cache,
                 fragments=[*fragments_of(folder, config), *fragments],
@@ -186,7 +191,7 @@ def build_bench(
             config_held = options((place / BUILD / ".config").read_text(encoding="utf-8"))
             own = (
                 *(Object(f"{HOME}/{stem}.o") for stem in glue),
-                *(one for one in listed if _is_held(one, config_held)),
+                *(one for one in (*listed, *EVERYWHERE) if _is_held(one, config_held)),
             )
             compiled = build_objects(place, [one.name for one in own], step=say)
             built[content] = (place / BUILD, own, compiled)
@@ -204,5 +209,5 @@ def build_bench(
 
 
 def _numbers(tree: Tree, trees: Mapping[str, Tree]) -> dict[str, int]:
-    keys = list(dict.fromkeys((tree.key, *(one.key for one in trees.values()))))
-    return {name: keys.index(one.key) for name, one in trees.items()}
+    kinds = list(dict.fromkeys((one.key, one.setup) for one in (tree, *trees.values())))
+    return {name: kinds.index((one.key, one.setup)) for name, one in trees.items()}

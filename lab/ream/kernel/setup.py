@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How kernels are built where somebody asks for another way than ours: --config and --cc."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ream.errors import BadUsage
+from ream.kernel.build import GCC, declared, options, suited, unmet_options
+from ream.nearest import hint
+from ream.paths import KERNEL_CONFIG
+from ream.values import read_toml
+
+UNHOSTED = KERNEL_CONFIG / "native.unhosted.toml"
+"""Options that the native stage cannot have, and why."""
+
+SUFFIX = ".config"
+
+LARGEST_BYTES = 1 << 20
+"""A whole .config has a third of that."""
+
+_LINE = re.compile(r"(?:CONFIG_\w+=.+|# CONFIG_\w+ is not set|#.*|)(?:\s*# with(?:out)? \w+)?")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a kernel is built with besides its source: another one is another build."""
+
+    config: str = ""
+    """Options over ours, a fragment; empty: ours alone."""
+    name: str = ""
+    """The options as the user knows them: the name of a file."""
+    cc: str = GCC
+
+    def label(self, tree: str) -> str:
+        """The label of a kernel source that is built like this."""
+        return f"{tree}, configured by {self.name}" if self.config else tree
+
+
+OURS = Setup()
+
+
+def wanted_setup(config: str | None, cc: str, stage: str) -> Setup:
+    """What --config and --cc ask for; raises what `named_config` does, and BadUsage for no program.
+
+    cc: the name of a program, or its path.
+    """
+    if not cc or re.search(r"\s", cc):
+        raise BadUsage(f"--cc {cc!r}: one word, the name or the path of a compiler")
+    program = str(Path(cc).absolute()) if "/" in cc else cc
+    return replace(OURS if config is None else named_config(config, stage), cc=program)
+
+
+def named_config(words: str, stage: str) -> Setup:
+    """The options that --config asks for: a file, or one of kernel/config for this stage.
+
+    Raises BadUsage if there is none, for a line that is no option, and in the native stage for
+    options that a hosted kernel cannot have.
+    """
+    path = Path(words)
+    if not path.is_file():
+        known = sorted(
+            file.name.removeprefix(f"{stage}-").removesuffix(SUFFIX)
+            for file in KERNEL_CONFIG.glob(f"{stage}-*{SUFFIX}")
+        )
+        name = words.removesuffix(SUFFIX)
+        if name not in known:
+            raise BadUsage(
+                f"--config {words}: no such file, and none of the {stage} stage's own"
+                f" ({', '.join(known)}){hint(name, known)}"
+            )
+        path = KERNEL_CONFIG / f"{stage}-{name}{SUFFIX}"
+    text = _read(path)
+    lines = (line.strip() for line in text.splitlines())
+    if faulty := next((line for line in lines if not _LINE.fullmatch(line)), None):
+        raise BadUsage(
+            f"{path}: {faulty!r} is no option: neither CONFIG_NAME=VALUE nor"
+            " # CONFIG_NAME is not set"
+        )
+    if stage == "native" and (refused := [*_unhosted(text)]):
+        raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
+    return Setup(text, path.name)
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as opened:
+            text = opened.read(LARGEST_BYTES + 1)
+    except OSError as cause:
+        raise BadUsage(f"{path}: {cause.strerror}") from cause
+    except UnicodeDecodeError as cause:
+        raise BadUsage(f"{path}: not a text file (byte {cause.start} is not UTF-8)") from cause
+    if len(text) > LARGEST_BYTES:
+        raise BadUsage(f"{path}: larger than {LARGEST_BYTES >> 20} MiB: no file of options")
+    return text
+
+
+def _unhosted(text: str) -> Iterator[str]:
+    """The options among these that only a booted kernel can have, each with the reason."""
+    reasons = read_toml(UNHOSTED)
+    for name, value in options(text).items():
+        if name in reasons and value != "n":
+            yield f"CONFIG_{name}: {reasons[name]}"
+
+
+def check_options(fragment: str, setup: Setup, held: str, tree: Path, label: str) -> None:
+    """Raise BadUsage naming options of a setup that a .config does not hold.
+
+    fragment: ours. An option of ours that the setup's keep from holding is named, too.
+    """
+    asked = suited(setup.config, tree)
+    if not (unmet := unmet_options(f"{fragment}\n{asked}", held)):
+        return
+    theirs = options(asked)
+    names = [line.partition(":")[0].removeprefix("CONFIG_") for line in unmet]
+    there = declared(tree, tuple(sorted(names)))
+    said = []
+    for name, line in zip(names, unmet, strict=True):
+        if name not in there:
+            why = f"{label} has no such option"
+        elif name in theirs:
+            why = "what it depends on is off, or something else decides it"
+        else:
+            why = "ours, which does not hold with these options"
+        said.append(f"{line} ({why})")
+    raise BadUsage(f"{setup.name}: {'; '.join(said)}")

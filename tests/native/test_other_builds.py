@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels of another compiler and of other options, hosted and verified."""
+
+import json
+import shutil
+
+import pytest
+
+TINY = ("run", "zone-device", "--row", "small-256MB", "--launches", "1", "--rounds", "1")
+USAGE = 2
+
+pytestmark = pytest.mark.native
+
+
+def test_objects_of_clang_are_hosted_and_said_to_be_its(ream) -> None:
+    if shutil.which("clang") is None:
+        pytest.skip("clang is not installed")
+    said = ream(*TINY, "--only", "before", "--cc", "clang", "--json")
+    assert said.code == 0, said.err
+    run = json.loads(said.out)
+    assert "clang version" in run["receipt"]["compiler"]
+    assert run["rows"][0]["variants"]["before"]["verified"]
+
+
+def test_options_of_distributions_are_hosted_beside_ours(ream) -> None:
+    """Two configurations are two trees of one program; each is judged by its own build."""
+    said = ream(*TINY, "--variant", "before", "--variant", "distro=before+distro.config", "--json")
+    assert said.code == 0, said.err
+    (row,) = json.loads(said.out)["rows"]
+    assert row["variants"]["distro"]["verified"]
+    assert "distro is of another configuration" in json.dumps(json.loads(said.out))
+
+
+def test_an_option_that_the_kernel_does_not_take_is_named(ream, tmp_path) -> None:
+    (tmp_path / "mine.config").write_text("CONFIG_NO_SUCH_OPTION=y\n")
+    said = ream(*TINY, "--config", "mine.config")
+    assert said.code == USAGE
+    assert "mine.config: CONFIG_NO_SUCH_OPTION: asked for y, got n (linux-source-6.12" in said.err
+    assert said.err.rstrip().endswith("has no such option)")

@@ -167,3 +167,24 @@ def test_a_series_comes_through_standard_input(ream, history: History, tmp_path:
     assert "variant     stdin: stdin (1 patch)\n" in said.out
     empty = ream(*words, "--series", "-")
     assert (empty.code, empty.err) == (USAGE, "ream: -: empty\n")
+
+
+def test_a_series_alone_is_a_run_and_what_of_ours_does_not_apply_is_left_out_by_a_line(
+    ream, history: History, tmp_path: Path
+) -> None:
+    """The tree has no mm/rmap.c: nothing of ours is for it."""
+    history.posted(tmp_path / "v5.mbx", {6: "six"}, base=f"--base={history.base}")
+    asked = ("run", "fork", "--tree", "linux", "--series", "v5.mbx", "--dry-run")
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "COLUMNS": "300"}
+    whole = ream(*asked, **environment)
+    assert whole.code == 0, whole.err
+    notes = [line for line in whole.out.splitlines() if line.startswith("not there")]
+    assert [line.split()[2] for line in notes] == ["before", "published", "ream"]
+    assert "before is the tree itself: 0001-" in notes[0]
+    assert all("is left out: 0001-" in line for line in notes[1:])
+    alone = ream(*asked, "--only", "before,v5", **environment)
+    assert alone.code == 0, alone.err
+    notes = [line for line in alone.out.splitlines() if line.startswith("not there")]
+    assert [line.split()[2] for line in notes] == ["before"]
+    variants = [line.split()[1] for line in alone.out.splitlines() if line.startswith("variant")]
+    assert variants == ["before:", "before-again:", "v5:"]

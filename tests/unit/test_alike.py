@@ -127,6 +127,17 @@ def test_what_differs_between_records_is_refused_or_flagged(
         )
 
 
+def test_options_of_a_variant_are_part_of_what_is_compared() -> None:
+    one, other = (
+        kernel(trees={"distro": {"tree": "6.12", "tree_key": "ab", "config": f"CONFIG_X={value}"}})
+        for value in "ym"
+    )
+    (only,) = found("compare", {"kernel": other}, kernel=one)
+    assert only.said("", "").startswith("configuration of distro: ")
+    assert only.gravity == "flag"
+    assert found("compare", {"kernel": one}, kernel=one) == ()
+
+
 @pytest.mark.parametrize(
     ("both", "said"),
     [

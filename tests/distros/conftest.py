@@ -19,11 +19,18 @@ from ream.paths import CHECKOUT
 HERE = Path(__file__).parent
 CLONE = Path("/root/ream")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+COPY = Path("/root/certificates.crt")
+"""Of these, in a system: installing what has some of its own would write over the original."""
+
 OUR_OWN = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL")
 """Of the environment, what says how this machine reaches package archives."""
 
-FROM_HERE = (CERTIFICATES, Path("/etc/pip.conf"), Path("/etc/resolv.conf"))
-"""The same in files."""
+FROM_HERE = {name: name for name in map(Path, ("/etc/pip.conf", "/etc/resolv.conf"))}
+FROM_HERE[CERTIFICATES] = COPY
+"""The same in files, each with its place in a system."""
+
+APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+"""What a command mounts is gone when it ends, and so is all that it started."""
 
 NEEDED_BYTES = 16 << 30
 BOOTSTRAP_S, COMMAND_S = 1200, 3600
@@ -49,10 +56,10 @@ class System:
 
     def run(self, *words: str, deadline_s: float = COMMAND_S) -> "subprocess.CompletedProcess[str]":
         """What a command says in it, as root, in the clone."""
-        enter = ("unshare", "--mount", "--pid", "--fork", "--kill-child", str(HERE / "enter.sh"))
+        enter = (*APART, str(HERE / "enter.sh"))
         told = {name: os.environ[name] for name in OUR_OWN if name in os.environ}
         if CERTIFICATES.is_file():
-            told |= {name: str(CERTIFICATES) for name in ("PIP_CERT", "SSL_CERT_FILE")}
+            told |= {name: str(COPY) for name in ("PIP_CERT", "SSL_CERT_FILE")}
         return subprocess.run(
             (*enter, str(self.root), "env", "-C", str(CLONE), *words),
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C", **told},
@@ -95,14 +102,13 @@ def _system(suite: str, said: str, place: Path) -> Iterator[System]:
         began = time.monotonic()
         make = ("debootstrap", "--variant=minbase", suite, str(root), str(mirror_of(said)))
         made = subprocess.run(
-            make, capture_output=True, text=True, timeout=BOOTSTRAP_S, check=False
+            (*APART, *make), capture_output=True, text=True, timeout=BOOTSTRAP_S, check=False
         )
         assert made.returncode == 0, f"{made.stdout}{made.stderr}"
         (root / "etc/apt/sources.list").write_text(sources(suite, said))
-        for file in filter(Path.is_file, FROM_HERE):
-            copy = root / file.relative_to("/")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+        for file, place_in_it in FROM_HERE.items():
+            if file.is_file():
+                shutil.copyfile(file, root / place_in_it.relative_to("/"))
         clone = root / CLONE.relative_to("/")
         git = ("git", "clone", "--quiet", "--no-hardlinks", str(CHECKOUT), str(clone))
         subprocess.run(git, check=True, timeout=BOOTSTRAP_S)

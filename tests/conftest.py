@@ -52,7 +52,7 @@ def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 def ream(tmp_path: Path) -> Ream:
     """Run ream to its end; records go to a directory of the test's, kernels to the user's cache."""
 
-    def run(*words: str, fed: str = "", **environment: str) -> Said:
+    def run(*words: str, fed: str = "", deadline_s: float = 600, **environment: str) -> Said:
         process = subprocess.run(
             _argv(words),
             env=_environment(tmp_path, environment),
@@ -60,7 +60,7 @@ def ream(tmp_path: Path) -> Ream:
             input=fed,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=deadline_s,
             check=False,
         )
         return Said(process.returncode, process.stdout, process.stderr)

@@ -19,6 +19,7 @@ from ream.session.request import Request
 
 NR_COMMITS = 20
 SLOWER = 1.3
+NOISE = Ratio(ratio=0.9, low=0.4, high=1.6)
 
 
 def git(place: Path, *words: str) -> str:
@@ -46,20 +47,28 @@ def ratio(middle: float, pct: float = 2.0) -> Ratio:
     return Ratio(ratio=middle, low=middle * (1 - pct / 100), high=middle * (1 + pct / 100))
 
 
+def result(its: Ratio, cpu: Ratio | None = None) -> SimpleNamespace:
+    """What a run says of a variant: `cpu` where one CPU does the work."""
+    threads = 4 if cpu is None else 1
+    return SimpleNamespace(threads=threads, cpu_over_before=cpu, **its.model_dump())
+
+
 def measured(
-    times: Callable[[str], Ratio | ReamError], asked: list[Request]
+    times: Callable[[str], Ratio | ReamError], asked: list[Request], *, alone: bool = False
 ) -> Callable[[Request, Reporter], SimpleNamespace]:
-    """A run whose ratios are made up, by the commit that a variant is named after."""
+    """A run whose ratios are made up, by the commit that a variant is named after.
+
+    alone: they are ratios of CPU time, and the times say nothing.
+    """
 
     def run(request: Request, _: Reporter) -> SimpleNamespace:
         asked.append(request)
         variants = {}
         for one in request.variants:
-            if len(one.name) == SHORT:
-                its = times(one.name)
-                if isinstance(its, ReamError):
-                    raise its
-                variants[one.name] = its
+            its = times(one.name) if len(one.name) == SHORT else ratio(1.0, 1.0)
+            if isinstance(its, ReamError):
+                raise its
+            variants[one.name] = result(NOISE, its) if alone else result(its)
         row = SimpleNamespace(row="fork-4k", floor=ratio(1.0, 1.0), variants=variants)
         return SimpleNamespace(summary=SimpleNamespace(rows=(row,)), path=Path(f"run-{len(asked)}"))
 
@@ -112,8 +121,12 @@ def test_the_commit_from_which_on_it_is_so_is_found(
     assert its.own == ratio(effect)
     assert len(its.steps) <= math.ceil(math.log2(NR_COMMITS)) + 1
     assert {step.verdict for step in its.steps} <= {GOOD, BAD}
-    # Its own effect is measured against the commit before it.
-    assert str(asked[-1].tree).endswith(commits[culprit - 1])
+    # Its own effect is measured against the commit before it, which is patches of the good one.
+    assert {str(one.tree) for one in asked} == {f"{history[0]}@{commits[0]}"}
+    before = {one.name: one for one in asked[-1].variants}["before"]
+    assert [patch.name for patch in before.patches] == (
+        [f"{commits[culprit - 1][:SHORT]}.diff"] if culprit > 1 else []
+    )
     assert its.to_object()["commits"] == [commits[culprit]]
 
 
@@ -177,6 +190,57 @@ def test_ends_that_do_not_differ_leave_nothing_to_search_for(
         found(history, tmp_path, monkeypatch, lambda _: ratio(1.005))
 
 
+def test_a_repository_need_have_nothing_checked_out(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, commits = history
+    bare = tmp_path / "bare"
+    git(tmp_path, "clone", "--quiet", "--no-checkout", str(place), str(bare))
+    git(bare, "symbolic-ref", "HEAD", "refs/heads/nowhere")
+    late = {one[:SHORT] for one in commits[7:]}
+    its, _ = found(
+        (bare, commits), tmp_path, monkeypatch, lambda one: ratio(SLOWER if one in late else 1.0)
+    )
+    assert its.commits == (commits[7],)
+
+
+def test_one_commit_between_good_and_bad_is_the_one(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, commits = history
+    two = (place, commits[:2])
+    its, _ = found(
+        two, tmp_path, monkeypatch, lambda one: ratio(SLOWER if one == commits[1][:SHORT] else 1.0)
+    )
+    assert (its.commits, its.steps) == ((commits[1],), ())
+
+
+def test_where_one_cpu_does_the_work_its_cpu_time_tells(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, commits = history
+    late = {one[:SHORT] for one in commits[7:]}
+    run = measured(lambda one: ratio(SLOWER if one in late else 1.0), [], alone=True)
+    monkeypatch.setattr(module, "run_session", run)
+    its = bisect(
+        request_of(place, tmp_path / "cache"), commits[0], commits[-1], Reporter(quiet=True)
+    )
+    assert its.commits == (commits[7],)
+    assert its.to_object()["quantity"] == "CPU time"
+    assert its.own == ratio(SLOWER)
+
+
+def test_two_threads_are_told_by_the_time_they_take(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits = history
+    late = {one[:SHORT] for one in commits[7:]}
+    its, _ = found(
+        history, tmp_path, monkeypatch, lambda one: ratio(SLOWER if one in late else 1.0)
+    )
+    assert its.to_object()["quantity"] == "time"
+
+
 def test_good_has_to_come_before_bad(history: tuple[Path, list[str]], tmp_path: Path) -> None:
     place, commits = history
     request = request_of(place, tmp_path / "cache")
@@ -208,6 +272,11 @@ def test_no_side_is_taken_where_the_interval_lies_on_both() -> None:
     assert verdict_of(replace_interval(ratio(1.3)), bad) is None
     assert verdict_of(ratio(1.0), ratio(1 / SLOWER)) == GOOD
     assert verdict_of(ratio(1 / SLOWER), ratio(1 / SLOWER)) == BAD
+
+
+def test_a_run_that_does_not_tell_the_ends_apart_tells_nothing() -> None:
+    assert verdict_of(ratio(1.0, 1), ratio(1.1, 20)) is None
+    assert verdict_of(ratio(1.0, 1), replace_interval(ratio(1.1))) is None
 
 
 def replace_interval(its: Ratio) -> Ratio:

@@ -53,7 +53,8 @@ def bisect(
 
     Each step measures the good commit, the bad one and the one in question in one program. It is
     bad if its whole interval is on the bad one's side of the middle between the two, good if on the
-    other; else it is launched up to four times as often, and then skipped. A commit that does not
+    other; else it is launched up to four times as often, and then skipped. Where one CPU does the
+    work its CPU time is compared, which other programs disturb less. A commit that does not
     build, or does not do what the oracle says, is skipped. Every step's record is kept. The work
     tree and what it has checked out stay as they are.
 
@@ -71,10 +72,9 @@ def bisect(
     asked = whole.only([row], whole.rows)
     if len(asked.rows) != 1:
         raise BadUsage(f"--row {row}: {counted(len(asked.rows), 'row')}; bisect looks at one")
-    asked = asked.finer(whole.unasked()) if launches is None and rounds is None else asked
     drawn = chosen_seed(seed)
     request = Request(
-        experiment=asked.resized(launches=launches, rounds=rounds),
+        experiment=asked.resized(launches=launches or hunt.FIRST_LAUNCHES, rounds=rounds),
         stage="native",
         variants=(),
         tree=tree,

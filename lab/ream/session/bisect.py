@@ -4,6 +4,9 @@
 Every step is one run of up to three kernels in one program: the good commit, the bad one and the
 one in question. That one is bad if its whole interval lies on the bad one's side of the middle
 between them, and good if it lies on the other; else it is launched more often, and then skipped.
+
+Where one CPU does the work, ratios are of its CPU time: what other programs take of the CPU would
+widen every interval, and says nothing of a commit.
 """
 
 import math
@@ -16,25 +19,30 @@ from typing import Any
 from ream.command import Command, finished, run
 from ream.counted import counted
 from ream.errors import BadUsage, Inconclusive, ReamError
-from ream.experiment import IMPLIED
+from ream.experiment import AGAIN, BEFORE, IMPLIED
 from ream.kernel.cache import scratch
 from ream.kernel.series import Patch, Series
 from ream.kernel.source import Commit
 from ream.progress import Reporter
 from ream.record.record import SCHEMA
-from ream.report.contract import Ratio, RowResult
+from ream.report.contract import Ratio, Result, RowResult
 from ream.session.request import Request
 from ream.session.run import Outcome, run_session
 from ream.variants import Variant
 
 GIT_S = 600.0
 SHORT = 12
+FIRST_LAUNCHES = 4
+"""Of a commit, unless others are asked for: most are decided by so few."""
 MORE_LAUNCHES = (1, 2, 4)
-"""Times as many as asked for, one after the other, for as long as nothing is decided."""
+"""Times as many, one after the other, for as long as nothing is decided."""
 LARGEST_DIFF = 8 << 20
 """Of what two commits differ in; more is built from a tree of its own."""
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
+TIME, CPU_TIME = "time", "CPU time"
+"""What ratios are of."""
+
 _FOUND = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.MULTILINE)
 _ANY_OF = re.compile(r"^[0-9a-f]{40,64}$", re.MULTILINE)
 
@@ -69,12 +77,14 @@ class Found:
     own: Ratio | None
     """The ratio of the first bad commit to the one before it."""
     records: tuple[Path, ...] = field(default=())
+    quantity: str = TIME
 
     def to_object(self) -> dict[str, Any]:
         """The object of --json; docs/format.md names its fields."""
         return {
             "schema": SCHEMA,
             "row": self.row,
+            "quantity": self.quantity,
             "commits": list(self.commits),
             "subject": self.subject,
             "ratio": _object(self.own),
@@ -106,15 +116,21 @@ def words(ratio: Ratio) -> str:
 
 
 def verdict_of(its: Ratio, bad: Ratio) -> str | None:
-    """On which side of the middle between the two ends a commit's interval lies; None: on both."""
+    """On which side of the middle between the two ends a commit's interval lies; None: on both.
+
+    None, too, if this run does not tell the ends themselves apart.
+    """
+    middle = math.log(bad.ratio) / 2
+    return _side(its, middle) if _side(bad, middle) == BAD else None
+
+
+def _side(its: Ratio, middle: float) -> str | None:
     if its.low is None or its.high is None:
         return None
-    sign = math.copysign(1.0, math.log(bad.ratio))
-    middle = math.log(bad.ratio) / 2
-    ends = sorted((sign * math.log(its.low), sign * math.log(its.high)))
-    if ends[0] > sign * middle:
+    low, high = sorted(math.copysign(1.0, middle) * math.log(end) for end in (its.low, its.high))
+    if low > abs(middle):
         return BAD
-    return GOOD if ends[1] < sign * middle else None
+    return GOOD if high < abs(middle) else None
 
 
 class _Git:
@@ -128,9 +144,17 @@ class _Git:
     def said(self, *words_: str) -> str:
         return run(Command(("git", *words_), self._room, GIT_S)).strip()
 
+    def begin(self, good: str, bad: str) -> str:
+        """Start between two commits; HEAD is one, too, where the repository's is of no commit."""
+        self.said("update-ref", "--no-deref", "HEAD", bad)
+        return self.bisect("start", "--no-checkout", bad, good)
+
     def bisect(self, *words_: str) -> str:
         """What `git bisect` says; it ends with an error where only skipped commits are left."""
-        _, said, _ = finished(Command(("git", "bisect", *words_), self._room, GIT_S))
+        asked = Command(("git", "bisect", *words_), self._room, GIT_S)
+        code, said, error = finished(asked)
+        if code and not _ended(said):
+            raise ReamError(f"{asked}: exit {code}: {error.strip() or said.strip()}")
         return said
 
     def commit(self, revision: str) -> str | None:
@@ -163,20 +187,21 @@ def bisect(request: Request, good: str, bad: str, reporter: Reporter) -> Found:
         if not history or git.said("merge-base", first, last) != first:
             raise BadUsage(f"{request.tree}: {good} does not come before {bad}")
         hunt = _Hunt(request, git, first, last, reporter)
-        whole = hunt.tell_apart()
+        whole, quantity = hunt.tell_apart()
         reporter.step(
-            f"{bad} against {good}: {words(whole)}; {counted(len(history), 'commit')}, about"
-            f" {counted(math.ceil(math.log2(len(history))), 'step')}"
+            f"{bad} against {good}: {words(whole)} of {quantity};"
+            f" {counted(len(history), 'commit')},"
+            f" about {counted(math.ceil(math.log2(len(history))), 'step')}"
         )
         steps: list[Step] = []
-        said = git.bisect("start", "--no-checkout", last, first)
+        said = git.begin(first, last)
         while not (commits := _ended(said)):
             step = hunt.step(git.said("rev-parse", "BISECT_HEAD"), whole)
             reporter.step(step.line())
             steps.append(step)
             said = git.bisect(step.verdict)
         subject = git.subject(commits[0])
-        found = Found(row.name, whole, tuple(steps), commits, subject, None)
+        found = Found(row.name, whole, tuple(steps), commits, subject, None, quantity=quantity)
         if len(commits) > 1:
             return found
         own, record = hunt.against_parent(commits[0])
@@ -204,17 +229,20 @@ class _Hunt:
     bad: str
     reporter: Reporter
 
-    def tell_apart(self) -> Ratio:
-        """The ratio of the bad commit to the good one; raises Inconclusive if it may be none."""
+    def tell_apart(self) -> tuple[Ratio, str]:
+        """The ratio of the bad commit to the good one, and what it is of.
+
+        Raises Inconclusive if it may be none.
+        """
         said = ""
         for outcome in self._runs(self.good, (self.bad,)):
-            its, floor = _ratio(outcome, self.bad), _row(outcome).floor
+            its, floor = _ratio(outcome, self.bad[:SHORT]), _floor(outcome)
             said = f"{_row(outcome).row}: {self.bad[:SHORT]} against {self.good[:SHORT]} is"
             said = f"{said} {words(its)}"
             if its.low is not None and its.high is not None and floor is not None:
                 slack = max(abs(math.log(end)) for end in (floor.low or 1, floor.high or 1))
                 if math.log(its.low) > slack or math.log(its.high) < -slack:
-                    return its
+                    return its, quantity_of(_row(outcome))
         raise Inconclusive(
             f"{said}, which may be none: there is nothing to search for; take more launches, or"
             " another row"
@@ -226,7 +254,7 @@ class _Hunt:
         try:
             for outcome in self._runs(self.good, (self.bad, commit)):
                 records.append(outcome.path)
-                its, bad = (_ratio(outcome, one) for one in (commit, self.bad))
+                its, bad = (_ratio(outcome, one[:SHORT]) for one in (commit, self.bad))
                 said = f"undecided: {words(its)}, between 1 and {whole.ratio:.3f}"
                 if (verdict := verdict_of(its, bad)) is not None:
                     return Step(commit, subject, verdict, its, words(its), tuple(records))
@@ -238,12 +266,17 @@ class _Hunt:
         """What the first bad commit does to the one before it."""
         parent = self.git.said("rev-parse", f"{commit}^")
         outcome = next(self._runs(parent, (commit,)))
-        return _ratio(outcome, commit), outcome.path
+        return _ratio(outcome, commit[:SHORT]), outcome.path
 
     def _runs(self, first: str, others: Sequence[str]) -> Iterator[Outcome]:
-        """The same kernels again and again, with more launches each time."""
-        variants = [Variant(name, ()) for name in IMPLIED]
-        variants += [self._variant(first, one) for one in others]
+        """The same kernels again and again, with more launches each time.
+
+        first: what the others are compared with. It need not have a tree of its own, either.
+        """
+        its = self._variant(self.good, first)
+        home, series = (self.good, its.series) if its.tree is None else (first, ())
+        variants = [Variant(name, series) for name in IMPLIED]
+        variants += [self._variant(home, one) for one in others]
         experiment = self.request.experiment
         assert isinstance(self.request.tree, Path)
         for times in MORE_LAUNCHES:
@@ -252,7 +285,7 @@ class _Hunt:
                     self.request,
                     experiment=experiment.resized(launches=experiment.launches * times),
                     variants=tuple(variants),
-                    tree=Commit(self.request.tree, first),
+                    tree=Commit(self.request.tree, home),
                     asked=True,
                 ),
                 self.reporter,
@@ -276,11 +309,30 @@ def _row(outcome: Outcome) -> RowResult:
     return outcome.summary.rows[0]
 
 
-def _ratio(outcome: Outcome, commit: str) -> Ratio:
-    its = _row(outcome).variants[commit[:SHORT]]
+def quantity_of(row: RowResult) -> str:
+    """What a row's commits are told apart by."""
+    alone = all(one.threads == 1 and one.cpu_over_before for one in _others(row))
+    return CPU_TIME if alone else TIME
+
+
+def _others(row: RowResult) -> Iterator[Result]:
+    return (one for name, one in row.variants.items() if name != BEFORE)
+
+
+def _ratio(outcome: Outcome, name: str) -> Ratio:
+    row = _row(outcome)
+    its = row.variants[name]
+    if quantity_of(row) == CPU_TIME and its.cpu_over_before is not None:
+        return its.cpu_over_before
     if its.ratio is None:
-        raise Inconclusive(f"{_row(outcome).row}: not measured")
+        raise Inconclusive(f"{row.row}: not measured")
     return Ratio(ratio=its.ratio, low=its.low, high=its.high)
+
+
+def _floor(outcome: Outcome) -> Ratio | None:
+    """What two copies of the good commit differ by."""
+    row = _row(outcome)
+    return _ratio(outcome, BEFORE + AGAIN) if quantity_of(row) == CPU_TIME else row.floor
 
 
 def report(found: Found, say: Callable[[str], None]) -> None:
@@ -298,6 +350,8 @@ def report(found: Found, say: Callable[[str], None]) -> None:
     if found.own is not None:
         say(f"  against the one before it: {words(found.own)}")
     say(f"  of all that bad is against good: {words(found.whole)}")
+    if found.quantity == CPU_TIME:
+        say("  ratios are of CPU time: one CPU does the work")
     decided = [step for step in found.steps if step.verdict != SKIP]
     say(
         f"  each of {counted(len(decided), 'step')} decided by a whole 95 % interval on one side of"

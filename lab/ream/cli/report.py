@@ -78,7 +78,13 @@ def report(
             " `-` is standard output.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Let --html replace a file.")] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write its curves as one picture, for a document."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Let --html and --svg replace a file.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which file --html would write, and stop.")
     ] = False,
@@ -89,18 +95,21 @@ def report(
     The output depends on the record alone: the same version of ream prints the same bytes on any
     machine. A table is as wide as its terminal, from 60 to 100 columns.
 
-    Exit status: 0; 2 if there is no such record, it is damaged, or the page's file is there; 6 if
-    one of its samples is damaged.
+    Exit status: 0; 2 if there is no such record, it is damaged, or the file is there; 6 if one of
+    its samples is damaged.
     """
-    if sum((as_json, as_letter, html is not None)) > 1:
-        raise BadUsage(f"--json, --letter and {HTML} are three reports; ask for one of them")
-    if (force or dry_run) and html is None:
+    if sum((as_json, as_letter, html is not None, svg is not None)) > 1:
+        raise BadUsage(f"--json, --letter, {HTML} and --svg are four reports; ask for one of them")
+    if (force or dry_run) and html is None and (dry_run or svg is None):
         raise BadUsage(f"--force and --dry-run are about the file of {HTML}")
     from ream.record.record import Record  # noqa: PLC0415
 
     found = Record.load(record, runs_dir(output))
     if html is not None:
         write_page(found, html, force=force, dry_run=dry_run)
+        return
+    if svg is not None:
+        _draw(found, svg, force=force)
         return
     from ream.report import letter, table  # noqa: PLC0415
     from ream.report.contract import Summary  # noqa: PLC0415
@@ -110,6 +119,15 @@ def report(
         print(json.dumps(summary.to_object(), indent=1))
     else:
         sys.stdout.write((letter if as_letter else table).render(summary))
+
+
+def _draw(found: Any, path: Path, *, force: bool) -> None:
+    from ream.files import check_place, write_whole  # noqa: PLC0415
+    from ream.report.html.picture import render  # noqa: PLC0415
+
+    check_place(path, force=force)
+    write_whole(path, render(found).encode(), force=force)
+    print(path)
 
 
 def write_page(found: Any, name: str, *, force: bool, dry_run: bool = False) -> None:

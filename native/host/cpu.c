@@ -8,6 +8,7 @@
 #include "program.h"
 
 static unsigned int usable[HOST_MOST_CPUS];
+static unsigned int nr_usable;
 static unsigned int nr_real;
 static struct host_machine machine;
 
@@ -47,7 +48,7 @@ unsigned int cpu_nr_real(void)
 void cpu_pin(unsigned int cpu)
 {
 	cpu_set_t set;
-	unsigned int real = usable[cpu % nr_real];
+	unsigned int real = usable[cpu % nr_usable];
 
 	CPU_ZERO(&set);
 	CPU_SET(real, &set);
@@ -55,7 +56,7 @@ void cpu_pin(unsigned int cpu)
 		die(RUNNER_NO_RESOURCE, "cannot pin to CPU %u: %s", real, strerror(errno));
 }
 
-const struct host_machine *cpu_machine(unsigned int nr_cpus)
+const struct host_machine *cpu_machine(unsigned int nr_cpus, bool all_real)
 {
 	cpu_set_t allowed;
 
@@ -63,10 +64,11 @@ const struct host_machine *cpu_machine(unsigned int nr_cpus)
 		die(RUNNER_NO_RESOURCE, "cannot read the CPU mask: %s", strerror(errno));
 	if (nr_cpus > HOST_MOST_CPUS)
 		die(RUNNER_USAGE, "%u CPUs: a kernel has %u at most", nr_cpus, HOST_MOST_CPUS);
-	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && nr_real < HOST_MOST_CPUS; cpu++)
-		if (CPU_ISSET(cpu, &allowed) && (!nr_cpus || nr_real < nr_cpus))
-			usable[nr_real++] = cpu;
-	machine.nr_cpus = nr_cpus ? nr_cpus : nr_real;
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE && nr_usable < HOST_MOST_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && (!nr_cpus || nr_usable < nr_cpus))
+			usable[nr_usable++] = cpu;
+	machine.nr_cpus = nr_cpus ? nr_cpus : nr_usable;
+	nr_real = all_real ? machine.nr_cpus : nr_usable;
 	read_capability(machine.capability);
 	cpu_pin(0);
 	return &machine;

@@ -88,6 +88,8 @@ void launch_print_sample(const struct sample *sample)
 	printf("\"threads\": %u, \"time_ns\": %lu, \"cpu_ns\": %lu, ", sample->nr_threads,
 	       (unsigned long)sample->span.time_ns, (unsigned long)sample->span.cpu_ns);
 	counters_print();
+	if (launch.counts)
+		printf("\"marks\": %u, ", launch.nr_marked);
 	printf("\"nr_bytes\": %zu, \"verified\": %s}\n", sample->nr_bytes,
 	       sample->verified ? "true" : "false");
 	nr_samples++;
@@ -102,6 +104,7 @@ struct span launch_stop_clock(unsigned int variant, struct span begin)
 			     time_ns % PARTS * launch.control_ppm / PARTS;
 	while (time_ns < slowed_ns)
 		time_ns = now_ns() - begin.time_ns;
+	mark_end();
 	if (launch.reaches)
 		reach_end();
 	cpu_ns = cpu_time_ns() - begin.cpu_ns;
@@ -249,7 +252,7 @@ static const char usage[] =
 	"usage: runner --variants A,B,... --forbidden FILE [--trees N,N,...] [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
 	"               [--control N] [--counter NAME=SOURCE]... [--reach FILE]\n"
-	"               [--patience FIRST:LEAST])\n"
+	"               [--count] [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
 	"  --trees      by kernel, the number of the tree that it was compiled from\n"
@@ -266,6 +269,8 @@ static const char usage[] =
 	"  --counter    what is counted beside the time, as NAME=SOURCE (see counters.h)\n"
 	"  --reach      addresses of functions: say after one round of each row which of\n"
 	"               them it entered; times mean nothing then\n"
+	"  --count      a plugin of the emulator counts: run no limits, have as many CPUs\n"
+	"               as --cpus says, and print which pair of marks each sample is\n"
 	"  --patience   seconds that the first sample of a row may take, and the least\n"
 	"               that every other one may\n";
 
@@ -294,6 +299,7 @@ static struct options read_options(int argc, char **argv)
 		{ "counter", required_argument, NULL, 'n' },
 		{ "patience", required_argument, NULL, 'P' },
 		{ "reach", required_argument, NULL, 'r' },
+		{ "count", no_argument, NULL, 'm' },
 		{ "help", no_argument, NULL, 'h' },
 		{ .name = NULL },
 	};
@@ -340,6 +346,9 @@ static struct options read_options(int argc, char **argv)
 			break;
 		case 'r':
 			options.reach_path = optarg;
+			break;
+		case 'm':
+			launch.counts = true;
 			break;
 		case 'h':
 			printf(usage, experiment.name);
@@ -406,7 +415,7 @@ int main(int argc, char **argv)
 		print_facts();
 		return RUNNER_OK;
 	}
-	machine = cpu_machine(options.nr_cpus);
+	machine = cpu_machine(options.nr_cpus, launch.counts);
 	launch.nr_cpus = cpu_nr_real();
 	counters_print_refused();
 	launch.nr_hosted_cpus = machine->nr_cpus;
@@ -414,6 +423,8 @@ int main(int argc, char **argv)
 	if (experiment.prepare)
 		experiment.prepare();
 	kernel_boot_all(machine);
+	if (launch.counts)
+		turns_begin();
 	pool_start(machine->nr_cpus);
 	if (options.reach_path) {
 		reach_read(options.reach_path);

@@ -7,6 +7,7 @@
 #define REAM_LAUNCH_H
 
 #include "counters.h"
+#include "marks.h"
 #include "plan.h"
 #include "program.h"
 
@@ -26,6 +27,9 @@
  * @huge_bytes: How much of that lay in huge pages.
  * @seed: State of the generator that orders rounds.
  * @reaches: Whether functions that are entered are noted, and nothing is timed.
+ * @counts: Whether a plugin counts what samples execute: then CPUs take turns,
+ *	limits are left out, and each sample says which pair of marks it is of.
+ * @nr_marked: Pairs of marks so far.
  * @control_ppm: Millionths of its time by which the variant "control" is slowed;
  *	0 = there is none.
  */
@@ -43,6 +47,8 @@ struct launch {
 	uint64_t seed;
 	uint64_t control_ppm;
 	bool reaches;
+	bool counts;
+	unsigned int nr_marked;
 };
 
 extern struct launch launch;
@@ -139,6 +145,8 @@ static inline struct span span_begin(void)
 	cpu_ns = cpu_time_ns();
 	if (launch.reaches)
 		reach_begin();
+	launch.nr_marked++;
+	mark_begin();
 	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
 }
 
@@ -147,6 +155,7 @@ static inline struct span span_end(struct span begin)
 {
 	struct span span = { .time_ns = now_ns() - begin.time_ns };
 
+	mark_end();
 	if (launch.reaches)
 		reach_end();
 	span.cpu_ns = cpu_time_ns() - begin.cpu_ns;

@@ -8,6 +8,9 @@
  * More threads than there are CPUs share them; those that pool_use() leaves out
  * take no job.
  *
+ * Where CPUs take turns (turns.c), a job is given to the first idle CPU when it
+ * is submitted, and whoever waits gives its turn away.
+ *
  * All state is under one lock; a job's effects reach whoever waits for it
  * through that lock: the worker takes it after the job, the waiter before
  * going on.
@@ -42,6 +45,7 @@ static struct {
 	struct job waiting[NR_JOBS];
 	unsigned int nr_waiting;
 	void *running[NR_POOL_CPUS];	/* by CPU; NULL = idle */
+	struct job given[NR_POOL_CPUS];	/* likewise, where CPUs take turns */
 	pthread_t thread[NR_POOL_CPUS];	/* likewise */
 	unsigned int nr_cpus;
 	unsigned int nr_used;
@@ -80,6 +84,41 @@ static void wait_for_job(unsigned int cpu)
 	}
 }
 
+/* The lock is held: what a CPU runs next, where CPUs take turns. */
+static void give(unsigned int cpu, struct job job)
+{
+	pool.given[cpu] = job;
+	pool.running[cpu] = job.job;
+	pool.took_part[cpu] = 1;
+}
+
+static _Noreturn void run_in_turns(unsigned int cpu)
+{
+	for (bool had_turn = false;; had_turn = true) {
+		turns_idle(had_turn);
+		while (pool.running[cpu]) {
+			pool.given[cpu].run(pool.given[cpu].job);
+			pthread_mutex_lock(&pool.lock);
+			pool.running[cpu] = NULL;
+			if (pool.nr_waiting && cpu < pool.nr_used)
+				give(cpu, take_job());
+			pthread_mutex_unlock(&pool.lock);
+		}
+	}
+}
+
+/* The lock is held. Waits until something has changed that another CPU did. */
+static void wait_for_others(void)
+{
+	if (!turns_taken()) {
+		pthread_cond_wait(&pool.finished, &pool.lock);
+		return;
+	}
+	pthread_mutex_unlock(&pool.lock);
+	turns_yield();
+	pthread_mutex_lock(&pool.lock);
+}
+
 static void *pool_thread(void *cpu_number)
 {
 	unsigned int cpu = (unsigned int)(uintptr_t)cpu_number;
@@ -91,6 +130,11 @@ static void *pool_thread(void *cpu_number)
 	pool.thread[cpu] = pthread_self();
 	pool.nr_ready++;
 	pthread_cond_broadcast(&pool.finished);
+	if (turns_taken()) {
+		pthread_mutex_unlock(&pool.lock);
+		turns_enter(cpu);
+		run_in_turns(cpu);
+	}
 	for (;;) {
 		struct job job;
 
@@ -137,12 +181,31 @@ void pool_use(unsigned int nr_cpus)
 	pthread_mutex_unlock(&pool.lock);
 }
 
+/* The lock is held: whether an idle CPU has it now, where CPUs take turns. */
+static bool give_to_idle(struct job job)
+{
+	for (unsigned int cpu = 1; turns_taken() && cpu < pool.nr_used; cpu++) {
+		if (pool.running[cpu])
+			continue;
+		give(cpu, job);
+		turns_make_ready(cpu);
+		return true;
+	}
+	return false;
+}
+
 FROM_KERNEL void host_submit(void (*run)(void *job), void *job)
 {
+	const struct job new = { .run = run, .job = job };
+
 	pthread_mutex_lock(&pool.lock);
+	if (give_to_idle(new)) {
+		pthread_mutex_unlock(&pool.lock);
+		return;
+	}
 	if (pool.nr_waiting == NR_JOBS)
 		die(RUNNER_CRASHED, "more than %u jobs wait for a CPU", NR_JOBS);
-	pool.waiting[pool.nr_waiting++] = (struct job){ .run = run, .job = job };
+	pool.waiting[pool.nr_waiting++] = new;
 	pthread_cond_signal(&pool.queued);
 	pthread_mutex_unlock(&pool.lock);
 }
@@ -202,7 +265,7 @@ FROM_KERNEL void host_drain(void)
 {
 	pthread_mutex_lock(&pool.lock);
 	while (!is_idle())
-		pthread_cond_wait(&pool.finished, &pool.lock);
+		wait_for_others();
 	pthread_mutex_unlock(&pool.lock);
 }
 
@@ -213,14 +276,17 @@ FROM_KERNEL int host_cancel(void *job)
 	pthread_mutex_lock(&pool.lock);
 	cancelled = withdraw(job);
 	while (!cancelled && is_running(job))
-		pthread_cond_wait(&pool.finished, &pool.lock);
+		wait_for_others();
 	pthread_mutex_unlock(&pool.lock);
 	return cancelled;
 }
 
 FROM_KERNEL void host_sleep(unsigned int *word, unsigned int value)
 {
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+	if (turns_taken())
+		turns_yield();
+	else
+		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
 FROM_KERNEL void host_sleep_for(unsigned int *word, unsigned int value, unsigned long ns)
@@ -229,17 +295,23 @@ FROM_KERNEL void host_sleep_for(unsigned int *word, unsigned int value, unsigned
 		.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000),
 	};
 
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
+	if (turns_taken())
+		turns_sleep_for(ns);
+	else
+		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &most, NULL, 0);
 }
 
 FROM_KERNEL unsigned long host_now_ns(void)
 {
-	return now_ns();
+	return turns_taken() ? turns_now_ns() : now_ns();
 }
 
 FROM_KERNEL void host_yield(void)
 {
-	sched_yield();
+	if (turns_taken())
+		turns_yield();
+	else
+		sched_yield();
 }
 
 FROM_KERNEL void host_wake(unsigned int *word)

@@ -54,10 +54,11 @@ static inline uint64_t now_ns(void)
  * cpu_machine() - describe the CPUs this process may run on
  * @nr_cpus: CPUs of the machine that kernels see; 0 = as many as there are.
  *	Fewer are used if it is less; if it is more, they share the real ones.
+ * @all_real: Take each of these for a real one, however many there are.
  *
  * Pins the calling thread to the first of them.
  */
-const struct host_machine *cpu_machine(unsigned int nr_cpus);
+const struct host_machine *cpu_machine(unsigned int nr_cpus, bool all_real);
 
 /* How many real CPUs those are. */
 unsigned int cpu_nr_real(void);
@@ -220,6 +221,30 @@ unsigned int pool_signal_running(int signal);
 /* Forget who took part; then count the CPUs, the caller among them. */
 void pool_reset_participants(void);
 unsigned int pool_nr_participants(void);
+
+/* turns.c: CPUs that run one at a time */
+
+/* From now on they do; before pool_start(). */
+void turns_begin(void);
+bool turns_taken(void);
+
+/* The calling thread is this CPU. The first turn is CPU 0's. */
+void turns_enter(unsigned int cpu);
+
+/* A CPU that was idle has something to do; the caller has the turn. */
+void turns_make_ready(unsigned int cpu);
+
+/* Wait until all others that are ready have had a turn; whether there were any. */
+bool turns_yield(void);
+
+/* What a kernel takes for the time. */
+uint64_t turns_now_ns(void);
+
+/* Let others have a turn; if there are none, that time has passed. */
+void turns_sleep_for(uint64_t ns);
+
+/* Wait for a turn, with nothing to do; @had_it: after giving the caller's own away. */
+void turns_idle(bool had_it);
 
 /* fill.c: the physical limit, writing the same bytes with nothing to think */
 

@@ -77,6 +77,8 @@ void rounds_add_limit(struct rounds *rounds, const char *name, const void *limit
 		.subject = name, .limit = limit, .nr_threads = 1, .sample = sample,
 	};
 
+	if (launch.counts)	/* a limit is a time */
+		return;
 	add(rounds, slot);
 	slot.nr_threads = rounds->nr_threads;
 	if (slot.nr_threads > 1)
@@ -117,6 +119,7 @@ bool rounds_run(struct rounds *rounds)
 {
 	unsigned int order[MOST_SLOTS];
 
+	rounds->warms_up |= launch.counts;
 	for (rounds->round = 0; rounds->round < rounds->nr_rounds; rounds->round++) {
 		random_order(order, rounds->nr_slots, &launch.seed);
 		if (launch_has_done(rounds->row, rounds->round))

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A plugin of QEMU's user mode that counts what hosted kernels execute.
+ *
+ * It counts between two marks (native/host/marks.h), in functions that it is
+ * given by their addresses, on all CPUs. At the second mark it writes what it
+ * has counted as a line of JSON, and begins again.
+ *
+ * Instructions are counted by runs: those of one function that follow each
+ * other within a translated block, so that an execution of the run is one call
+ * of ours. Every CPU counts for itself: QEMU's own counters are not atomic.
+ * Accesses to memory come from QEMU, one by one.
+ */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "classify.h"
+#include "marks.h"
+#include "qemu_plugin.h"
+#include "lines.h"
+
+#define PAGE_MASK 4095UL
+#define MOST_INSN_BYTES 15
+#define WORD_BYTES 8
+#define MOST_CPUS 1024
+#define RUNS_PER_CHUNK 1024
+#define MOST_CHUNKS 4096
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+/* What is counted, in the order in which it is written. */
+enum quantity {
+	INSTRUCTIONS, LOADS, LOAD_BYTES, STORES, STORE_BYTES, LOCKED, STREAMING,
+	FENCES, PREFETCHES, TAKEN, REPEATED, NR_QUANTITIES
+};
+
+struct function {
+	uint64_t start, end;
+	bool touches;		/* its accesses count as lines and pages of memory */
+};
+
+/**
+ * struct run - instructions that are always executed one after the other
+ * @function: Index of the function that they are in.
+ * @start: Address of the first.
+ * @end: Behind the last.
+ * @is_conditional: Whether the last is a branch that may not be taken.
+ * @counts: What one execution adds, but for accesses to memory.
+ */
+struct run {
+	unsigned int function;
+	uint64_t start, end;
+	bool is_conditional;
+	unsigned int counts[NR_QUANTITIES];
+};
+
+/* An instruction's accesses: whose they are, and how they are counted. */
+struct access {
+	unsigned int function;
+	bool is_locked, is_repeated;
+};
+
+struct accesses {
+	uint64_t loads, load_bytes, stores, store_bytes;
+};
+
+/**
+ * struct cpu - what one CPU has counted since the first mark
+ * @executed: By run, in chunks.
+ * @taken: Likewise: how often the branch at its end was taken.
+ * @accesses: By function.
+ * @last: The run that it executed last, if that ends in a conditional branch.
+ * @last_number: Of that run.
+ * @last_line: The line that it touched last, by how: most accesses are of it.
+ */
+struct cpu {
+	uint64_t *executed[MOST_CHUNKS];
+	uint64_t *taken[MOST_CHUNKS];
+	struct accesses *accesses;
+	const struct run *last;
+	size_t last_number;
+	uint64_t last_line[LINE_WRITTEN + 1];
+};
+
+static struct function *functions;	/* by address, ascending */
+static unsigned int nr_functions;
+static struct run *runs[MOST_CHUNKS];
+static size_t nr_runs;
+static pthread_mutex_t runs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cpu *cpus[MOST_CPUS];
+static unsigned int nr_windows;
+static bool is_listing;
+static FILE *out;
+
+_Noreturn __attribute__((format(printf, 1, 2)))
+static void die(const char *format, ...)
+{
+	va_list arguments;
+
+	fputs("counting: ", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+	exit(EXIT_FAILURE);
+}
+
+static void *zeroed(size_t nr, size_t bytes)
+{
+	void *memory = calloc(nr, bytes);
+
+	if (!memory)
+		die("no memory");
+	return memory;
+}
+
+static struct cpu *cpu_of(unsigned int number)
+{
+	if (number >= MOST_CPUS)
+		die("more than %d threads", MOST_CPUS);
+	if (!cpus[number]) {	/* only that thread comes here for it */
+		struct cpu *cpu = zeroed(1, sizeof(*cpu));
+
+		cpu->accesses = zeroed(nr_functions, sizeof(*cpu->accesses));
+		cpus[number] = cpu;
+	}
+	return cpus[number];
+}
+
+static uint64_t *counter(uint64_t **chunks, size_t number)
+{
+	uint64_t **chunk = &chunks[number / RUNS_PER_CHUNK];
+
+	if (!*chunk)
+		*chunk = zeroed(RUNS_PER_CHUNK, sizeof(**chunk));
+	return &(*chunk)[number % RUNS_PER_CHUNK];
+}
+
+static const struct run *run_of(size_t number)
+{
+	return &runs[number / RUNS_PER_CHUNK][number % RUNS_PER_CHUNK];
+}
+
+static void on_run(unsigned int vcpu, void *context)
+{
+	size_t number = (uintptr_t)context;
+	const struct run *run = run_of(number);
+	struct cpu *cpu = cpu_of(vcpu);
+
+	if (cpu->last && run->start != cpu->last->end)
+		++*counter(cpu->taken, cpu->last_number);
+	++*counter(cpu->executed, number);
+	cpu->last = run->is_conditional ? run : NULL;
+	cpu->last_number = number;
+}
+
+static void touch(struct cpu *cpu, uint64_t address, unsigned int bytes, enum line_touch how)
+{
+	uint64_t line = address / LINE_BYTES;
+
+	if (line == cpu->last_line[how] && line == (address + bytes - 1) / LINE_BYTES)
+		return;
+	cpu->last_line[how] = line;
+	lines_touch(address, bytes, how);
+}
+
+static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
+		      uint64_t address, void *context)
+{
+	const struct access *access = context;
+	struct cpu *cpu = cpu_of(vcpu);
+	struct accesses *to = &cpu->accesses[access->function];
+	unsigned int bytes = 1U << qemu_plugin_mem_size_shift(info);
+	bool is_store = qemu_plugin_mem_is_store(info);
+
+	if (functions[access->function].touches) {
+		if (!is_store || access->is_locked)
+			touch(cpu, address, bytes, LINE_READ);
+		if (is_store)
+			touch(cpu, address, bytes, LINE_WRITTEN);
+	}
+	if (access->is_repeated)
+		return;
+	/*
+	 * Of a locked operation QEMU tells one access that is a store, or two
+	 * where no other thread could come between.
+	 */
+	if (is_store) {
+		to->stores++;
+		to->store_bytes += bytes;
+	}
+	if (access->is_locked ? is_store : !is_store) {
+		to->loads++;
+		to->load_bytes += bytes;
+	}
+}
+
+static void begin(unsigned int vcpu, void *context)
+{
+	(void)vcpu;
+	(void)context;
+	for (unsigned int i = 0; i < MOST_CPUS; i++) {
+		struct cpu *cpu = cpus[i];
+
+		if (!cpu)
+			continue;
+		for (unsigned int j = 0; j < MOST_CHUNKS; j++) {
+			if (cpu->executed[j])
+				memset(cpu->executed[j], 0, RUNS_PER_CHUNK * sizeof(uint64_t));
+			if (cpu->taken[j])
+				memset(cpu->taken[j], 0, RUNS_PER_CHUNK * sizeof(uint64_t));
+		}
+		memset(cpu->accesses, 0, nr_functions * sizeof(*cpu->accesses));
+		cpu->last = NULL;
+		memset(cpu->last_line, 0, sizeof(cpu->last_line));
+	}
+	lines_forget();
+}
+
+static uint64_t executions(size_t number, bool taken)
+{
+	uint64_t nr = 0;
+
+	for (unsigned int i = 0; i < MOST_CPUS; i++)
+		if (cpus[i])
+			nr += *counter(taken ? cpus[i]->taken : cpus[i]->executed, number);
+	return nr;
+}
+
+static void add_accesses(uint64_t (*counts)[NR_QUANTITIES])
+{
+	for (unsigned int i = 0; i < MOST_CPUS; i++) {
+		for (unsigned int j = 0; cpus[i] && j < nr_functions; j++) {
+			const struct accesses *from = &cpus[i]->accesses[j];
+
+			counts[j][LOADS] += from->loads;
+			counts[j][LOAD_BYTES] += from->load_bytes;
+			counts[j][STORES] += from->stores;
+			counts[j][STORE_BYTES] += from->store_bytes;
+		}
+	}
+}
+
+static void write_counts(uint64_t (*counts)[NR_QUANTITIES])
+{
+	bool first = true;
+
+	fputs("\"functions\": [", out);
+	for (unsigned int i = 0; i < nr_functions; i++) {
+		bool any = false;
+
+		for (int j = 0; j < NR_QUANTITIES; j++)
+			any |= counts[i][j];
+		if (!any)
+			continue;
+		fprintf(out, "%s[%u", first ? "" : ", ", i);
+		for (int j = 0; j < NR_QUANTITIES; j++)
+			fprintf(out, ", %lu", (unsigned long)counts[i][j]);
+		fputc(']', out);
+		first = false;
+	}
+	fputc(']', out);
+}
+
+static void write_runs(void)
+{
+	bool first = true;
+
+	fputs(", \"runs\": [", out);
+	for (size_t i = 0; i < nr_runs; i++) {
+		uint64_t nr = executions(i, false);
+
+		if (!nr)
+			continue;
+		fprintf(out, "%s[%lu, %lu, %lu]", first ? "" : ", ",
+			(unsigned long)run_of(i)->start, (unsigned long)run_of(i)->end,
+			(unsigned long)nr);
+		first = false;
+	}
+	fputc(']', out);
+}
+
+static void end(unsigned int vcpu, void *context)
+{
+	uint64_t (*counts)[NR_QUANTITIES] = zeroed(nr_functions, sizeof(*counts));
+	struct lines lines = lines_count();
+
+	(void)vcpu;
+	(void)context;
+	pthread_mutex_lock(&runs_lock);
+	for (size_t i = 0; i < nr_runs; i++) {
+		const struct run *run = run_of(i);
+		uint64_t nr = executions(i, false);
+
+		for (int j = 0; nr && j < NR_QUANTITIES; j++)
+			counts[run->function][j] += nr * run->counts[j];
+		counts[run->function][TAKEN] += executions(i, true);
+	}
+	add_accesses(counts);
+	fprintf(out, "{\"window\": %u, \"lines_read\": %zu, \"lines_written\": %zu, ",
+		++nr_windows, lines.nr_read, lines.nr_written);
+	fprintf(out, "\"lines_only_written\": %zu, \"pages\": %zu, ",
+		lines.nr_only_written, lines.nr_pages);
+	write_counts(counts);
+	if (is_listing)
+		write_runs();
+	fputs("}\n", out);
+	fflush(out);
+	pthread_mutex_unlock(&runs_lock);
+	free(counts);
+}
+
+/* The function that an address is in; nr_functions if it is in none. */
+static unsigned int function_at(uint64_t address)
+{
+	unsigned int low = 0, high = nr_functions;
+
+	while (low < high) {
+		unsigned int middle = (low + high) / 2;
+
+		if (functions[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < nr_functions && functions[low].start <= address)
+		return low;
+	return nr_functions;
+}
+
+static bool watch_mark(struct qemu_plugin_insn *insn)
+{
+	/* Of nopl displacement(%rax), before the displacement. */
+	static const unsigned char opcode[] = { 0x0f, 0x1f, 0x80 };
+	const unsigned char *code = qemu_plugin_insn_data(insn);
+	int32_t displacement;
+
+	if (qemu_plugin_insn_size(insn) != sizeof(opcode) + sizeof(displacement) ||
+	    memcmp(code, opcode, sizeof(opcode)))
+		return false;
+	memcpy(&displacement, code + sizeof(opcode), sizeof(displacement));
+	if (displacement != MARK_BEGIN && displacement != MARK_END)
+		return false;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, displacement == MARK_BEGIN ? begin : end,
+					       QEMU_PLUGIN_CB_NO_REGS, NULL);
+	return true;
+}
+
+static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
+{
+	size_t bytes = qemu_plugin_insn_size(insn);
+	unsigned int is = classify(qemu_plugin_insn_data(insn), bytes);
+	struct access *access;
+
+	run->end = qemu_plugin_insn_vaddr(insn) + bytes;
+	run->counts[is & INSN_REPEATED ? REPEATED : INSTRUCTIONS]++;
+	run->counts[LOCKED] += !!(is & INSN_LOCKED);
+	run->counts[STREAMING] += !!(is & INSN_STREAMING);
+	run->counts[FENCES] += !!(is & INSN_FENCE);
+	run->counts[PREFETCHES] += !!(is & INSN_PREFETCH);
+	run->counts[TAKEN] += !!(is & INSN_JUMP);
+	run->is_conditional = is & INSN_CONDITIONAL;
+	/*
+	 * QEMU does not always forget whom to tell when a branch leaves its
+	 * block, and then tells of accesses that others make. What a branch
+	 * accesses is known without it: the stack, and where to go.
+	 */
+	if (is & (INSN_JUMP | INSN_CONDITIONAL)) {
+		unsigned int nr_loads = !!(is & INSN_RETURN) + !!(is & INSN_INDIRECT);
+		unsigned int nr_stores = !!(is & INSN_CALL);
+
+		run->counts[LOADS] += nr_loads;
+		run->counts[LOAD_BYTES] += nr_loads * WORD_BYTES;
+		run->counts[STORES] += nr_stores;
+		run->counts[STORE_BYTES] += nr_stores * WORD_BYTES;
+		return;
+	}
+	access = zeroed(1, sizeof(*access));
+	*access = (struct access){
+		.function = run->function,
+		.is_locked = is & INSN_LOCKED,
+		.is_repeated = is & INSN_REPEATED,
+	};
+	/* Blocks are translated once: what they need is kept. */
+	qemu_plugin_register_vcpu_mem_cb(insn, on_access, QEMU_PLUGIN_CB_NO_REGS,
+					 QEMU_PLUGIN_MEM_RW, access);
+}
+
+/* The lock is held. */
+static struct run *new_run(unsigned int function, struct qemu_plugin_insn *first)
+{
+	struct run **chunk = &runs[nr_runs / RUNS_PER_CHUNK];
+	struct run *run;
+
+	if (nr_runs == (size_t)RUNS_PER_CHUNK * MOST_CHUNKS)
+		die("too much code");
+	if (!*chunk)
+		*chunk = zeroed(RUNS_PER_CHUNK, sizeof(**chunk));
+	run = &(*chunk)[nr_runs % RUNS_PER_CHUNK];
+	run->function = function;
+	run->start = qemu_plugin_insn_vaddr(first);
+	qemu_plugin_register_vcpu_insn_exec_cb(first, on_run, QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)(uintptr_t)nr_runs);
+	nr_runs++;
+	return run;
+}
+
+/*
+ * An instruction that begins in one page and ends in the next one ends its
+ * block, and is translated again as the first of another. QEMU tells of it all
+ * the same, with those of its bytes that it had read by then, but never runs
+ * its callbacks. So the last instruction of a block that ends near the end of a
+ * page is a run of its own.
+ */
+static bool may_be_cut(struct qemu_plugin_insn *insn)
+{
+	uint64_t end = qemu_plugin_insn_vaddr(insn) + MOST_INSN_BYTES;
+
+	return (qemu_plugin_insn_vaddr(insn) ^ end) & ~PAGE_MASK;
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t nr = qemu_plugin_tb_n_insns(tb);
+	struct run *run = NULL;
+
+	(void)id;
+	pthread_mutex_lock(&runs_lock);
+	for (size_t i = 0; i < nr; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		unsigned int function = function_at(qemu_plugin_insn_vaddr(insn));
+
+		if (function == nr_functions) {
+			run = NULL;
+			watch_mark(insn);
+			continue;
+		}
+		if (!run || run->function != function || (i + 1 == nr && may_be_cut(insn)))
+			run = new_run(function, insn);
+		add_instruction(run, insn);
+	}
+	pthread_mutex_unlock(&runs_lock);
+}
+
+/* Lines of start, end and whether its accesses count as memory; ascending. */
+static void read_functions(const char *path)
+{
+	unsigned long start, end;
+	unsigned int touches;
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		die("%s: cannot read the list of functions", path);
+	while (fscanf(file, "%lx %lx %u", &start, &end, &touches) == 3) {
+		functions = realloc(functions, (nr_functions + 1) * sizeof(*functions));
+		if (!functions)
+			die("no memory");
+		if (end <= start || (nr_functions && functions[nr_functions - 1].end > start))
+			die("%s: function %u is not behind the one before it", path,
+			    nr_functions + 1);
+		functions[nr_functions++] = (struct function){ start, end, touches };
+	}
+	if (!feof(file) || !nr_functions)
+		die("%s: function %u is not understood", path, nr_functions + 1);
+	fclose(file);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
+					   int argc, char **argv)
+{
+	(void)info;
+	for (int i = 0; i < argc; i++) {
+		char *value = strchr(argv[i], '=');
+
+		if (value)
+			*value++ = '\0';
+		if (value && !strcmp(argv[i], "functions"))
+			read_functions(value);
+		else if (value && !strcmp(argv[i], "out"))
+			out = fopen(value, "w");
+		else if (value && !strcmp(argv[i], "runs"))
+			is_listing = !strcmp(value, "on");
+		else
+			die("%s: not understood", argv[i]);
+	}
+	if (!functions || !out)
+		die("needs functions=FILE and out=FILE");
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	return 0;
+}

@@ -8,6 +8,7 @@
 #   python  .venv with the packages of requirements.lock (every stage needs it)
 #   native  what compiles kernel objects and links them into a program
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
+#   count   what runs a native program that is counted
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
 #   sshd    what tests/machines makes its hosts of: for CI, since it starts a server
@@ -36,7 +37,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|arch|test|sshd|distros ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|count|arch|test|sshd|distros ..." >&2
 	exit 2
 }
 
@@ -209,7 +210,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | arch | test | sshd | distros) stages="$stages $word" ;;
+	python | native | vm | count | arch | test | sshd | distros) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

@@ -12,6 +12,7 @@ from experiments.migrate.cases import cases
 from experiments.migrate.oracle.folios import Mode
 from experiments.migrate.oracle.uniform import Kind
 from experiments.migrate.plan import (
+    COUNTED_BYTES,
     FOLDER,
     Timed,
     extent_bytes,
@@ -71,5 +72,5 @@ def needed_bytes(rows: Sequence[CompactRow], build: Build) -> int:
     return memory_of([timed(row) for row in rows])
 
 
-SIZED: Sized[CompactRow] = Sized(needed_bytes, extent_bytes, halved)
+SIZED: Sized[CompactRow] = Sized(needed_bytes, extent_bytes, halved, COUNTED_BYTES)
 HOSTED: Hosted[CompactRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit)

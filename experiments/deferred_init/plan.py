@@ -363,6 +363,10 @@ def extent_bytes(row: DeferredInitRow) -> int:
     return row.memory_bytes
 
 
+COUNTED_BYTES = 512 << 20
+"""Of a counted row: early allocations leave most of it."""
+
+
 def halved(row: DeferredInitRow) -> DeferredInitRow | None:
     """The row with half its memory; None below two sections."""
     nr_sections = row.memory_bytes // SECTION_BYTES // 2
@@ -370,4 +374,4 @@ def halved(row: DeferredInitRow) -> DeferredInitRow | None:
     return row.model_copy(update=smaller) if nr_sections >= LEAST_SECTIONS else None
 
 
-SIZED: Sized[DeferredInitRow] = Sized(needed_bytes, extent_bytes, halved)
+SIZED: Sized[DeferredInitRow] = Sized(needed_bytes, extent_bytes, halved, COUNTED_BYTES)

@@ -447,4 +447,7 @@ def halved(row: R) -> R | None:
     return row.model_copy(update={"buffer_bytes": half}) if half else None
 
 
-SIZED: Sized[MigrateRow] = Sized(needed_bytes, extent_bytes, halved)
+COUNTED_BYTES = 4 << 20
+"""Of a counted row: pages are copied word by word there."""
+
+SIZED: Sized[MigrateRow] = Sized(needed_bytes, extent_bytes, halved, COUNTED_BYTES)

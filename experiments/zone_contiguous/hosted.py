@@ -109,7 +109,10 @@ def halved(row: ZoneContiguousRow) -> ZoneContiguousRow | None:
     return row.model_copy(update={"zone_bytes": half}) if half else None
 
 
+COUNTED_BYTES = 4 << 20
+"""Of the map of a counted row: every block that is plugged looks at all of it."""
+
 SIZED: Sized[ZoneContiguousRow] = Sized(
-    needed_bytes, lambda row: row.nr_pages * STRUCT_PAGE_BYTES, halved
+    needed_bytes, lambda row: row.nr_pages * STRUCT_PAGE_BYTES, halved, COUNTED_BYTES
 )
 HOSTED: Hosted[ZoneContiguousRow] = Hosted(FOLDER, plan_of, SIZED, cases)

@@ -6,9 +6,10 @@ import re
 import pytest
 from pydantic import BaseModel
 
+from ream.count.counter import OF_MEMORY, QUANTITIES
 from ream.experiment.registry import columns_of
 from ream.folders import names
-from ream.measure.sample import OWN, TIMES
+from ream.measure.sample import FUNCTIONS, OWN, STAND_INS, TIMES
 from ream.paths import CHECKOUT
 from ream.record import machine, moment, noise, receipt
 from ream.record.record import SCHEMA
@@ -24,6 +25,7 @@ RECEIPT_PARTS = (
     receipt.BuiltTree,
     receipt.GuestFacts,
     receipt.GuestKind,
+    receipt.CountFacts,
     receipt.Ream,
     receipt.Settings,
     receipt.SeriesEntry,
@@ -39,6 +41,8 @@ RECEIPT_PARTS = (
 RUN_PARTS = (
     contract.Summary,
     contract.RowResult,
+    contract.Counted,
+    contract.PatchStep,
     contract.Result,
     contract.Layout,
     contract.Ratio,
@@ -60,7 +64,7 @@ def test_every_field_is_described(part: type[BaseModel]) -> None:
 
 
 def test_every_field_of_a_sample_is_described() -> None:
-    assert {*OWN, TIMES} <= DESCRIBED
+    assert {*OWN, TIMES, FUNCTIONS, STAND_INS, *QUANTITIES, *OF_MEMORY} <= DESCRIBED
 
 
 def test_every_column_that_an_experiment_declares_is_described() -> None:

@@ -29,6 +29,7 @@ ARCHITECTURES = {
     "sparc64-linux-gnu": "sparc64",
 }
 ARCH_PROGRAMS = (*(f"{tools}-gcc" for tools in ARCHITECTURES), "qemu-aarch64")
+COUNT_PROGRAMS = ("qemu-x86_64",)
 ARCH_LIBRARIES = tuple(f"libc6-dev-{name}-cross" for name in ARCHITECTURES.values())
 
 # Each notes how it was called. HERE is the made-up machine's directory.
@@ -79,7 +80,7 @@ class Machine:
             (here / "bin" / name).symlink_to(found)
         for name, body in FAKES.items():
             self.install(name, body)
-        for name in (*NATIVE_PROGRAMS, *VM_PROGRAMS, *ARCH_PROGRAMS):
+        for name in (*NATIVE_PROGRAMS, *VM_PROGRAMS, *COUNT_PROGRAMS, *ARCH_PROGRAMS):
             self.install(name, "")
         (here / "packages").mkdir()
         for name in ("libc6-dev", "libelf-dev", *ARCH_LIBRARIES):
@@ -331,6 +332,17 @@ def test_only_the_vm_stage_needs_a_machine_to_boot(machine: Machine) -> None:
     machine.lose(*VM_PROGRAMS)
     assert machine.set_up("native")[0] == 0
     assert not [call for call in machine.calls() if "apt-get" in call]
+
+
+def test_counting_wants_the_user_mode_of_qemu_and_nothing_else_does(machine: Machine) -> None:
+    assert machine.set_up("native", "count")[0] == 0
+    machine.lose("qemu-x86_64")
+    machine.be(uid=1000)
+    assert machine.set_up("native", "vm")[0] == 0
+    code, said = machine.set_up("native", "count")
+    assert (code, said.endswith("--no-install-recommends qemu-user\n")) == (3, True)
+    code, _, said = machine.run(machine.checkout / "ream", "run", "fork", "--count")
+    assert (code, said.endswith("--no-install-recommends qemu-user\n")) == (3, True)
 
 
 def test_the_arch_stage_wants_every_compiler_a_library_for_it_and_an_emulator(

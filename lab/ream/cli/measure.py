@@ -23,6 +23,7 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
     from dataclasses import replace  # noqa: PLC0415
 
     from ream.progress import Reporter  # noqa: PLC0415
+    from ream.record.record import ANNOTATED  # noqa: PLC0415
     from ream.session.dry_run import plan_text  # noqa: PLC0415
     from ream.session.run import run_session  # noqa: PLC0415
 
@@ -33,6 +34,8 @@ def run_request(request: "Request", *, as_json: bool, dry_run: bool, quiet: bool
     request = replace(request, command=request.command or command_line(request.seed))
     outcome = run_session(request, reporter)
     print_summary(outcome.summary, as_json=as_json)
+    if not as_json and (listing := outcome.path / ANNOTATED).exists():
+        sys.stdout.write(f"\n{listing.read_text()}")
     reporter.step(f"record: {outcome.path}")
     if outcome.summary.wrong:
         raise VerificationFailed("\n".join(outcome.summary.wrong_words()))

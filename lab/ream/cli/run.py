@@ -43,6 +43,7 @@ from ream.cli.continued import (
     show_more,
     stable_of,
 )
+from ream.cli.count import AnnotateOption, CountOption, count_of
 from ream.cli.guest import (
     AccelOption,
     AppendOption,
@@ -172,6 +173,8 @@ def run(
     until_stable: UntilStableOption = None,
     max_launches: MaxLaunchesOption = None,
     max_minutes: MaxMinutesOption = None,
+    count: CountOption = False,
+    annotate: AnnotateOption = None,
     resume: ResumeOption = None,
     discard: DiscardOption = None,
     cell: CellOption = None,
@@ -203,6 +206,7 @@ def run(
     from ream.experiment import given, load  # noqa: PLC0415
     from ream.kernel.setup import wanted_setup  # noqa: PLC0415
     from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
+    from ream.session.counting import SEED, once  # noqa: PLC0415
     from ream.session.request import GuestOptions, Request  # noqa: PLC0415
     from ream.variants import asked_variants, wanted_variants  # noqa: PLC0415
 
@@ -210,8 +214,15 @@ def run(
     stage = stage or whole.stage
     asked = whole.at(stage)
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
-    asked = given(asked, settings or ()).resized(launches=launches, rounds=rounds)
-    if stage == "native" and (series or control) and launches is None and rounds is None:
+    counting = count_of(count, annotate, stage=stage, full=full)
+    asked = given(asked, settings or ())
+    asked = (
+        once(asked, launches=launches, rounds=rounds)
+        if counting
+        else asked.resized(launches=launches, rounds=rounds)
+    )
+    finer = stage == "native" and counting is None and (series or control)
+    if finer and launches is None and rounds is None:
         asked = asked.finer(whole.at(stage).unasked())
     if stage == "live" and (series or per_patch or base or tree or config or compiler != "gcc"):
         raise BadUsage(
@@ -247,7 +258,7 @@ def run(
     guest = guest_options(
         accel=accel,
         icount=icount,
-        full=full,
+        full=full and counting is None,
         keep=asked_for(rounds, launches) if stage == "vm" else (),
         cpus=cpus,
         memory=memory,
@@ -268,13 +279,14 @@ def run(
         asked=bool(variant),
         choose=choose,
         threads=threads,
-        seed=chosen_seed(seed),
+        seed=chosen_seed(SEED if counting and seed is None else seed),
         runs=runs_dir(output),
         cache=cache_dir(),
         command="",
         guest=guest,
         setup=setup,
         control=slowed,
+        count=counting,
         measure_anyway=measure_anyway,
         verify_minutes=verify_minutes,
         stable=stable_of(

@@ -39,16 +39,17 @@ def of_record(
     kernel, guest = (part(record.receipt, name) for name in ("kernel", "guest"))
     machine = part(record.receipt, "machine")
     line, own_id = machine_line(record), machine_id(record)
+    counting = part(record.receipt, "count")
     config = kernel.get("config_sha256")
     found: dict[Thing, object] = {
         **{Thing(name): record.run.get(name) for name in ("experiment", "stage")},
-        Thing("accelerator"): guest.get("accel"),
+        Thing("accelerator"): _counting(counting) if counting else guest.get("accel"),
         Thing("machine"): Named(machine_key(record), f"{line} ({own_id or 'no id'})"),
         **{Thing(name): machine.get(key) for key, name in _OF_A_MACHINE.items()},
         Thing("tree"): tree(kernel.get("tree"), kernel.get("tree_key")),
         Thing("compiler"): kernel.get("compiler"),
         Thing("configuration"): None if config is None else str(config)[:SHORT],
-        Thing("QEMU"): guest.get("qemu"),
+        Thing("QEMU"): guest.get("qemu") or counting.get("emulator"),
         Thing("CPUs of a guest"): guest.get("cpus"),
     }
     if (benchmark := record.receipt.get("benchmark")) is not None:
@@ -67,6 +68,11 @@ def of_record(
         if variants is None or name in variants:
             found[Thing("series", name)] = series_ids(entries)
     return found
+
+
+def _counting(fields: Mapping[str, Any]) -> str:
+    """What ran kernels whose instructions were counted: another CPU has other counts."""
+    return f"counting, {fields.get('cpu')}, {fields.get('cpus')} CPUs"
 
 
 def of_basis(fields: Mapping[str, Any]) -> Facts:

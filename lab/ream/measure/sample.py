@@ -16,6 +16,13 @@ NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 TIMES = "beside"
 """The key of a line that `Sample.times` has."""
 
+FUNCTIONS = "functions"
+STAND_INS = "stand_ins"
+"""The keys of a line of a counted sample: by function, what was counted in it."""
+
+Counts = Mapping[str, Mapping[str, int]]
+NO_COUNTS: Counts = MappingProxyType({})
+
 _LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
 _ROLES = ("variant", "limit")
@@ -47,6 +54,11 @@ class Sample:
     experiment declares are made of them."""
     times: Mapping[str, int] = field(default_factory=lambda: NO_NUMBERS)
     """Other times of the same operation by name, in the unit of `time_ns`."""
+    functions: Counts = field(default_factory=lambda: NO_COUNTS)
+    """Where it was counted, by function of the kernel and quantity; `time_ns` is then the number
+    of instructions in all of them."""
+    stand_ins: Counts = field(default_factory=lambda: NO_COUNTS)
+    """The same of functions of ours that stand in for the kernel's."""
 
     @classmethod
     def from_json(cls, line: str, *, where: str) -> Self:
@@ -88,21 +100,37 @@ class Sample:
             **own,
             beside=_whole_numbers(more),
             times=_whole_numbers(times) if isinstance(times, Mapping) else NO_NUMBERS,
+            functions=_counts(more.get(FUNCTIONS)),
+            stand_ins=_counts(more.get(STAND_INS)),
         )
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
         """One line without its end; `extra` holds what only the stage knows, as its slot."""
         own = {name: value for name in OWN if (value := getattr(self, name)) is not None}
-        times = {TIMES: dict(self.times)} if self.times else {}
-        return json.dumps({**times, **extra, **self.beside, **own}, allow_nan=False)
+        apart = {TIMES: self.times, FUNCTIONS: self.functions, STAND_INS: self.stand_ins}
+        its = {key: _plain(value) for key, value in apart.items() if value}
+        return json.dumps({**its, **extra, **self.beside, **own}, allow_nan=False)
 
 
-OWN = tuple(name for name in Sample.__dataclass_fields__ if name not in ("beside", "times"))
+_APART = ("beside", "times", FUNCTIONS, STAND_INS)
+OWN = tuple(name for name in Sample.__dataclass_fields__ if name not in _APART)
 """Keys that every line may have, whatever the experiment."""
 
 
 def _whole_numbers(fields: Mapping[str, Any]) -> Mapping[str, int]:
     return {name: value for name, value in fields.items() if type(value) is int}
+
+
+def _counts(fields: object) -> Counts:
+    if not isinstance(fields, Mapping):
+        return NO_COUNTS
+    return {name: _whole_numbers(its) for name, its in fields.items() if isinstance(its, Mapping)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value
 
 
 def _fault(where: str, name: str, fault: str, fields: Mapping[str, Any]) -> ReamError:

@@ -159,6 +159,20 @@ class GuestFacts(Value):
         return f"{self.qemu}: {'; '.join(each)}"
 
 
+class CountFacts(Value):
+    """What counted the samples of a run that is not timed."""
+
+    emulator: str
+    """Its own words for its version."""
+    cpu: str
+    """The model and features that kernels saw."""
+    cpus: int
+
+    def line(self) -> str:
+        """One line of a table's head."""
+        return f"{self.emulator}, -cpu {self.cpu}, {counted(self.cpus, 'CPU')}"
+
+
 class Ream(Value):
     version: str
     commit: str | None
@@ -200,6 +214,8 @@ class Receipt(Value):
     summary_id: str | None = None
     """Digest of the sources and tables that made run.json of the samples."""
     guest: GuestFacts | None = None
+    count: CountFacts | None = None
+    """What counted, where nothing was timed."""
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Which object each timed function came from: the native stage's own."""
     stubs: Sealed[str, Any] = Field(default={}, validate_default=True)

@@ -31,6 +31,8 @@ RECEIPT = "receipt.json"
 SAMPLES = "samples.jsonl"
 TABLE = "table.txt"
 LETTER = "letter.txt"
+ANNOTATED = "annotated.txt"
+"""Where it was asked for: the instructions of functions, with how often each was executed."""
 CONSOLES = "consoles"
 """A directory: what each guest of the vm stage printed."""
 
@@ -53,7 +55,7 @@ _READ = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE)
 SUMMED = "summary_id"
 """The receipt's key that every ream writes which writes checksums."""
 NOT_USED = "the record is damaged and not used"
-_OURS = {*_READ, SUMS, SERIES, JOURNAL}
+_OURS = {*_READ, ANNOTATED, SUMS, SERIES, JOURNAL}
 _PASSING = {SERIES, JOURNAL, "journal.new", *(f".{name}{FRESH}" for name in _OURS)}
 """What a finished record has not, or not for long."""
 _FILES = {*_OURS, *_PASSING}

@@ -192,6 +192,34 @@ class Control(_Part):
     found: bool | None
 
 
+class PatchStep(_Part):
+    """Two variants of which the second has a patch more, on the way to a third."""
+
+    before: str
+    after: str
+    subject: str
+    of: str
+
+
+class Counted(_Part):
+    """What a sample of each variant executed, in whole numbers; of a row that is not timed.
+
+    per, number: what it is shown for each of, and how many of these a sample is about. repeats:
+    whether all samples of one kernel are equal. variants: by variant and quantity, of the kernel's
+    own functions. stand_ins: the same of functions of ours in their place. functions: by function.
+    """
+
+    per: str
+    number: Number
+    repeats: bool
+    variants: Sealed[str, Sealed[str, Tally]]
+    stand_ins: Sealed[str, Sealed[str, Tally]]
+    functions: Sealed[str, Sealed[str, Sealed[str, Tally]]]
+    own: Texts = ()
+    """Variants that stand for themselves, not for a patch on the way to another."""
+    steps: Tuple[PatchStep] = ()
+
+
 class RowResult(_Part):
     row: str
     params: Sealed[str, Scalar | None]
@@ -213,6 +241,7 @@ class RowResult(_Part):
     whole: Whole | None = None
     base_adds: str | None = None
     beside: Tuple[Beside] = ()
+    counted: Counted | None = None
     smallest_effect: Positive | None = None
     control: Control | None = None
     floors: Sealed[str, Ratio | None] = Field(default={}, validate_default=True)
@@ -296,6 +325,7 @@ class ReceiptLines(_Part):
     compiler: str
     ream: str
     guest: str | None = None
+    count: str | None = None
     command: str | None = None
     seed: int | None = None
     launches: Count | None = None

@@ -46,6 +46,8 @@ class MeasuredRow:
     as those of tables are."""
     given: Mapping[str, str] = field(default_factory=dict)
     """Of each series that somebody gave, the variant that it is compared with."""
+    own: frozenset[str] = frozenset()
+    """Variants of the experiment, and series that somebody gave: not one of their patches."""
     base_adds: str | None = None
     """What the variant `base` has that `published` has not."""
 

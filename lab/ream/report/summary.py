@@ -37,6 +37,7 @@ from ream.report.contract import (
     Summary,
     Whole,
 )
+from ream.report.counts import counted_of
 from ream.report.decide import (
     Decisions,
     MeasuredRow,
@@ -54,6 +55,10 @@ NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 GIB_PAGES = GIB_BYTES // PAGE_BYTES
 
 
+COUNTED = (
+    "what is executed was counted, not timed: a locked operation counts as one, and so does a"
+    " streaming store, whatever they take"
+)
 EMULATED = (
     "an emulated CPU has neither caches nor a store bandwidth, so its times and counts are not "
     "compared with published times; where guests run under KVM this row gets a verdict"
@@ -108,9 +113,11 @@ def summarise(
         wrong={name: tuple(what.splitlines()) for name, what in results.wrong.items()},
         rows=rows,
         receipt=_lines(receipt),
-        grids=() if _emulated(receipt) else grid.grids(results.rows, rows, tables, experiment.name),
-        tables=printed_tables(rows, tables, experiment.name),
-        batches=batches(experiment.columns.parts, results.rows, rows),
+        grids=()
+        if _emulated(receipt) or receipt.count
+        else grid.grids(results.rows, rows, tables, experiment.name),
+        tables=() if receipt.count else printed_tables(rows, tables, experiment.name),
+        batches=() if receipt.count else batches(experiment.columns.parts, results.rows, rows),
     )
 
 
@@ -138,6 +145,7 @@ def _measured(
         left_out=results.left_out.get(row.name),
         given=given,
         base_adds=experiment.base_adds,
+        own=frozenset((BEFORE, *experiment.variants, *given)),
     )
 
 
@@ -177,6 +185,7 @@ def _row(
         whole=_whole(measured),
         base_adds=measured.base_adds,
         beside=tuple(_beside(measured, names)),
+        counted=counted_of(row, measured.samples, names, receipt.kernel.variants, measured.own),
         smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
         floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},
@@ -318,6 +327,7 @@ def _why_not(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Itera
     yield measured.row.no_verdict or measured.skipped
     yield ALONE if RUNNING in receipt.kernel.variants else None
     yield EMULATED if _emulated(receipt) else None
+    yield COUNTED if receipt.count else None
     if printed.ratio is None:
         yield "the source printed no ratio for this row"
     if measured.ratio(PUBLISHED) is None:
@@ -428,6 +438,7 @@ def _lines(receipt: Receipt) -> ReceiptLines:
         compiler=receipt.kernel.compiler,
         ream=receipt.ream.line(),
         guest=receipt.guest.line() if receipt.guest is not None else None,
+        count=receipt.count.line() if receipt.count is not None else None,
         command=anonymous(receipt.settings.command),
         seed=receipt.settings.seed,
         launches=receipt.settings.launches,

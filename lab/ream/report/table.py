@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ream.counted import counted
 from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, named
 from ream.folders import names
-from ream.report import columns_table, grid, sensitivity
+from ream.report import columns_table, counts_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
 from ream.report.not_run import folded, folded_names
@@ -63,6 +63,8 @@ def render(summary: Summary) -> str:
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
     apart = folded_names(plain.rows)
+    if plain.receipt.count is not None:
+        return counts_table.render(plain, _head(plain))
     rows = (_row(row, plain, no_limit=no_limit) for row in plain.rows if row.row not in apart)
     blocks: list[Iterable[str]] = [_head(plain), *rows]
     blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
@@ -91,6 +93,8 @@ def whose_published(summary: Summary) -> str:
 
 def how_to_read(summary: Summary) -> str:
     """What the numbers of this table are."""
+    if summary.receipt.count is not None:
+        return counts_table.HOW_TO_READ
     units = {row.unit for row in summary.rows}
     if len(units) > 1:
         return f"rows of instructions: {HOW_TO_READ_COUNTS} Rows of ns: {_in_guest(summary)}"
@@ -142,8 +146,11 @@ def _head(summary: Summary) -> Iterator[str]:
     yield from _said("measured", _measured(summary), indent=0)
     if receipt.guest is not None:
         yield from _said("guest", receipt.guest, indent=0)
+    if receipt.count is not None:
+        yield from _said("counted", receipt.count, indent=0)
     yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
-    for text in filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary))):
+    sees = () if receipt.count else (sensitivity.of_run(summary), sensitivity.controls(summary))
+    for text in filter(None, sees):
         yield from _said("sees", text, indent=0)
     yield from _said("record", summary.run, indent=0)
 

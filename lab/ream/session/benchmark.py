@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ream.count.emulator import plugin_sources
 from ream.experiment import Experiment, Stage, load
 from ream.paths import CHECKOUT, KERNEL_MODULES
 from ream.record.identity import DIGITS
@@ -22,14 +23,16 @@ from ream.stage.workload import Workload
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
-def benchmark_id(experiment: Experiment, stage: Stage) -> str:
+def benchmark_id(experiment: Experiment, stage: Stage, *, counted: bool = False) -> str:
     """A digest of the files that end up in what measures this experiment at this stage.
 
     Two numbers with another digest are of two benchmarks: what is timed may not be the same.
     The kernel code that is measured is not in it; the receipt names that by tree and series.
+    counted: of a run that counts, to which the plugin belongs, too.
     """
     digest = hashlib.sha256("\0".join(_flags(stage)).encode())
-    files = {_name(path, experiment): path for path in benchmark_files(experiment, stage)}
+    used = benchmark_files(experiment, stage).union(plugin_sources() if counted else ())
+    files = {_name(path, experiment): path for path in used}
     for name in sorted(files):
         content = hashlib.sha256(files[name].read_bytes()).hexdigest()
         digest.update(f"{name}\0{content}\n".encode())

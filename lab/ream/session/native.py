@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ream.count.emulator import CPUS
 from ream.errors import CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
@@ -27,6 +28,7 @@ from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
 from ream.session.correctness import verify
+from ream.session.counting import CounterOf, count_facts, counters, small
 from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.stage import native
@@ -144,9 +146,9 @@ def _measure_right(
     wrong, unhosted = _failed(record.journal, _WRONG), _failed(record.journal, _UNHOSTED)
     failed = {*wrong, *unhosted}
     its = hosted_of(request.experiment)
+    counter_of = counters(request, record, reporter)
     suited = suited_rows(request)
-    for reason, names in suited.by_reason().items():
-        reporter.step(f"{', '.join(names)}: not run: {reason}")
+    _say_skipped(suited, reporter)
     parts = _parts(
         request,
         tree,
@@ -156,7 +158,7 @@ def _measure_right(
         journal=record.journal,
         reporter=reporter,
     )
-    untouched = {} if request.measure_anyway else _untouched(its, request, parts, reporter)
+    untouched = _untouched(its, request, parts, reporter)
     parts = [part.without(untouched) for part in parts]
     nr_verified = _verified(request, parts, reporter)
     not_hosted = {
@@ -169,7 +171,9 @@ def _measure_right(
     samples = [
         sample
         for part in parts
-        for sample in _measure(its, part, reached, failed, record=record, reporter=reporter)
+        for sample in _measure(
+            its, part, reached, failed, counter_of, record=record, reporter=reporter
+        )
     ]
     bench = parts[0].bench
     return Measured(
@@ -184,11 +188,9 @@ def _measure_right(
             **({} if request.control is None else {CONTROL: request.control}),
             **{f"config_sha256 of {p.plan.config}": p.bench.config_sha256 for p in parts[1:]},
         },
-        warnings=(
-            *(text for part in parts for text in part.shrunk),
-            *suited.warnings,
-            *_small_pages(reached.huge_ratio),
-        ),
+        warnings=tuple(_warnings(request, parts, suited, reached)),
+        unit="instructions" if request.count else "ns",
+        count=count_facts(request),
         wrong=wrong,
         untouched={**untouched, **{name: _first_line(what) for name, what in unhosted.items()}},
         remarks=suited.remarks,
@@ -197,6 +199,21 @@ def _measure_right(
         stubs=reached.stubs(),
         left_out=not_hosted,
     )
+
+
+def _say_skipped(suited: Suited, reporter: Reporter) -> None:
+    for reason, names in suited.by_reason().items():
+        reporter.step(f"{', '.join(names)}: not run: {reason}")
+
+
+def _warnings(
+    request: Request, parts: Sequence[_Part], suited: Suited, reached: "_Reached"
+) -> Iterator[str]:
+    """What may bias a run; of one that counts, nothing that only times depend on."""
+    yield from (text for part in parts for text in part.shrunk)
+    if request.count is None:
+        yield from suited.warnings
+        yield from _small_pages(reached.huge_ratio)
 
 
 def _parts(
@@ -245,7 +262,8 @@ def _untouched(
     Raises BadUsage if there is no other.
     """
     trees = trees_of(request)
-    if not trees:
+    # What changes nothing that is executed counts equal.
+    if not trees or request.measure_anyway or request.count is not None:
         return {}
     reporter.step("comparing objects, and finding what each row executes")
     found = [_pointless(its, part, trees) for part in parts]
@@ -307,10 +325,20 @@ def _part(
     nr_programs = len(launches) // request.experiment.launches
     builds, *_ = [native.read_builds(bench.link(launch)) for launch in launches[:nr_programs]]
     build = builds[0]
-    rows, shrunk = rows_that_fit(suited.rows, build, its.sized, journal, name)
+    wanted = suited.rows
+    if request.count is not None and not request.count.full:
+        wanted = small(wanted, its.sized)
+    rows, shrunk = rows_that_fit(wanted, build, its.sized, journal, name)
     for text in shrunk:
         reporter.step(text)
-    plan = _Plan(rows, launches, request.threads, suited.cpus, name, request.control)
+    plan = _Plan(
+        rows,
+        launches,
+        request.threads,
+        suited.cpus if request.count is None else suited.cpus or CPUS,
+        name,
+        request.control,
+    )
     return _Part(plan, bench, builds, shrunk)
 
 
@@ -349,7 +377,7 @@ def _left_out(
 ) -> dict[str, LeftOut | str]:
     """For rows that time a part of a call, what the rest took when the run began."""
     measure = hosted_of(request.experiment).left_out
-    if measure is None:
+    if measure is None or request.count is not None:
         return {}
     place = f"left out {part.plan.config}".rstrip()
     kept = journal.settled(place)
@@ -363,7 +391,7 @@ def _left_out(
 def suited_rows(request: Request) -> Suited:
     """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
     its, rows = hosted_of(request.experiment), request.experiment.rows
-    suited = its.suit(rows, request.threads)
+    suited = its.suit(rows, request.threads, cpus=None if request.count is None else CPUS)
     if not suited.rows:
         raise CannotRunHere("; ".join(suited.by_reason()))
     return suited
@@ -430,13 +458,15 @@ def _measure(
     part: _Part,
     reached: _Reached,
     failed: Collection[str],
+    counter_of: CounterOf | None,
     *,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
     """Run every launch; each sample is in the record as soon as it is known.
 
-    failed: variants whose samples, of rounds before that was known, are left out.
+    failed: variants whose samples, of rounds before that was known, are left out. counter_of: makes
+    the counter of a launch that is counted, not timed.
     """
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
@@ -446,7 +476,7 @@ def _measure(
     ):
         for launch in plan.launches:
             for said in _events(
-                launch, plan, bench, planned, journal=record.journal, reporter=reporter
+                launch, plan, bench, planned, counter_of, journal=record.journal, reporter=reporter
             ):
                 if said is None:
                     reached.begin()
@@ -477,6 +507,7 @@ def _events(
     plan: _Plan,
     bench: Bench,
     planned: tuple[Path, Sequence[int]],
+    counter_of: CounterOf | None,
     *,
     journal: Journal,
     reporter: Reporter,
@@ -511,6 +542,7 @@ def _events(
             cpus=plan.cpus,
             done=done,
             control=plan.control,
+            counter=counter_of(program) if counter_of else None,
             heard=lambda text: journal.add(piece, text),
         ):
             yield event

@@ -30,7 +30,7 @@ from ream.record.packed import content_of
 from ream.record.partial import read_plan, run_of
 from ream.record.receipt import anonymous
 from ream.record.record import SCHEMA, SERIES
-from ream.session.request import GuestOptions, Request
+from ream.session.request import CountOptions, GuestOptions, Request
 from ream.variants import Variant
 
 T = TypeVar("T")
@@ -38,6 +38,7 @@ T = TypeVar("T")
 _GUEST = TypeAdapter(GuestOptions)
 _SETUP = TypeAdapter(Setup)
 _STABLE = TypeAdapter(Stable | None)
+_COUNT = TypeAdapter(CountOptions | None)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "stable": _STABLE.dump_python(request.stable, mode="json"),
         "cell": request.cell,
         "control": request.control,
+        "count": _COUNT.dump_python(request.count, mode="json"),
         "measure_anyway": request.measure_anyway,
         "verify_minutes": request.verify_minutes,
         "variants": {
@@ -168,6 +170,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             stable=_of(_STABLE, plan["stable"]),
             cell=plan["cell"],
             control=plan.get("control"),
+            count=_of(_COUNT, plan.get("count")),
             measure_anyway=plan.get("measure_anyway", False),
             verify_minutes=plan.get("verify_minutes", 0.0),
         )

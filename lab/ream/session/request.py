@@ -11,7 +11,7 @@ from ream.kernel.setup import OURS, Setup
 from ream.kernel.source import Tree, Wanted
 from ream.measure.stable import Stable
 from ream.record.machine import Conditions
-from ream.record.receipt import GuestFacts
+from ream.record.receipt import CountFacts, GuestFacts
 from ream.report.ran import Results
 from ream.stage.qemu import GuestNode
 from ream.values import Scalar
@@ -35,6 +35,16 @@ class GuestOptions:
     append: tuple[str, ...] = ()
     """More words for the kernel."""
     qemu_options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CountOptions:
+    """How what samples execute is counted."""
+
+    full: bool = False
+    """Whether rows keep the size that their file gives them."""
+    annotate: tuple[str, ...] = ()
+    """Functions whose instructions are listed, each with how often it was executed."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,8 @@ class Request:
     """Kernel sources, once fetched, of variants that do not use the run's source or options."""
     setup: Setup = OURS
     """How the kernels of all variants are built that have no options of their own."""
+    count: CountOptions | None = None
+    """Whether the native stage counts what is executed, under an emulator, instead of timing it."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None
@@ -86,5 +98,7 @@ class Measured(Results):
     warnings: tuple[str, ...] = ()
     guest: GuestFacts | None = None
     """What ran it, in the vm stage."""
+    count: CountFacts | None = None
+    """What counted it, where nothing was timed."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)

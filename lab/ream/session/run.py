@@ -114,6 +114,11 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     return Outcome(path, summary)
 
 
+def _benchmark(request: Request) -> str:
+    counted = request.count is not None
+    return benchmark_id(request.experiment, request.stage, counted=counted)
+
+
 def _run_id(request: Request, reporter: Reporter) -> str:
     """The id of the record to resume, or a new one; reports what else could be resumed."""
     if request.resume is not None:
@@ -186,7 +191,7 @@ class Run:
             request = self._suited(self.tree)
         kernel = running_kernel(self.machine)
         basis = Basis(
-            benchmark=benchmark_id(request.experiment, request.stage),
+            benchmark=_benchmark(request),
             machine=self.machine.id,
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
@@ -319,9 +324,10 @@ class Run:
                 resumed=self.resumed,
                 ended=ended,
             ),
-            benchmark=benchmark_id(request.experiment, request.stage),
+            benchmark=_benchmark(request),
             summary_id=summary_id(request.experiment.folder),
             guest=measured.guest,
+            count=measured.count,
             symbols=measured.symbols,
             stubs=measured.stubs,
             warnings=(

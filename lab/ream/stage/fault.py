@@ -190,7 +190,7 @@ def _calls(fault: Fault, code: "Code") -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """A section of an input file, as a linker's map has it."""
 
     section: str
@@ -207,10 +207,10 @@ _FUNCTION = re.compile(r"^([0-9a-f]+) .{6}F (\S+)\t([0-9a-f]+)(?: \.hidden)? (\S
 _RECORDED = re.compile(r"^savedcmd_\S+ := (.*?)(?:\s;.*)?$", re.MULTILINE)
 
 
-def pieces(text: str) -> Iterator[_Piece]:
+def pieces(text: str) -> Iterator[Piece]:
     """What a linker's map says of input sections."""
     for section, start, size, file in _PIECE.findall(text.partition(_MAP)[2]):
-        yield _Piece(section, int(start, 16), int(size, 16), Path(file))
+        yield Piece(section, int(start, 16), int(size, 16), Path(file))
 
 
 class Code:
@@ -219,7 +219,7 @@ class Code:
     def __init__(self, program: Program, work: Path) -> None:
         self._program = program
         self._work = work
-        self._maps: dict[Path, tuple[_Piece, ...]] = {}
+        self._maps: dict[Path, tuple[Piece, ...]] = {}
         self._with_lines: dict[Path, Path | None] = {}
 
     def at(self, address: int, *, lines: bool = False) -> CodePlace | None:
@@ -249,7 +249,7 @@ class Code:
             for pair in zip(kernel.linked, kernel.objects, strict=True)
         )
 
-    def _pieces(self, linked: Path) -> tuple[_Piece, ...]:
+    def _pieces(self, linked: Path) -> tuple[Piece, ...]:
         if linked not in self._maps:
             self._maps[linked] = tuple(pieces(map_of(linked).read_text(errors="replace")))
         return self._maps[linked]
@@ -308,7 +308,7 @@ def functions(path: Path) -> frozenset[Function]:
     )
 
 
-def _holding(all_of: Iterable[_Piece], address: int, section: str | None = None) -> _Piece | None:
+def _holding(all_of: Iterable[Piece], address: int, section: str | None = None) -> Piece | None:
     for piece in all_of:
         if 0 <= address - piece.start < piece.bytes and section in (None, piece.section):
             return piece

@@ -46,9 +46,17 @@ class LeftOutOf(Protocol[R]):  # type: ignore[misc]  # a row is only ever given 
     ) -> Mapping[str, LeftOut | str]: ...
 
 
-def as_they_are(rows: Sequence[R], threads: int | None) -> Suited:
-    """Return all rows, for an experiment in which the number of CPUs does not matter."""
-    del threads
+class Suit(Protocol[R]):  # type: ignore[misc]  # a row is only ever given to it
+    """Which rows can be run on how many CPUs; cpus: instead of this machine's."""
+
+    def __call__(
+        self, rows: Sequence[R], threads: int | None, /, *, cpus: int | None = None
+    ) -> Suited: ...
+
+
+def as_they_are(rows: Sequence[R], threads: int | None, *, cpus: int | None = None) -> Suited:
+    """All rows, where the number of CPUs does not matter."""
+    del threads, cpus
     return Suited(tuple(rows))
 
 
@@ -62,8 +70,7 @@ class Hosted(Generic[R]):
     """Make the plan of rows with at most this many threads; None: as many as there are CPUs."""
     sized: Sized[R]
     cases: Cases
-    suit: Callable[[Sequence[R], int | None], Suited] = as_they_are
-    """Return the rows that can run on this many CPUs."""
+    suit: Suit[R] = as_they_are
     left_out: LeftOutOf[R] | None = None
     programs: tuple[Workload, ...] = ()
     """Workloads that left_out() runs."""

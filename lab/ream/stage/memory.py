@@ -43,6 +43,8 @@ class Sized(Generic[R]):
     """What makes a row large."""
     halved: Callable[[R], R | None]
     """The row with half of that; None if there is none."""
+    counted_bytes: int = 16 << 20
+    """Extent from which down a row is small enough where what it executes is counted."""
 
 
 def fit_rows(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from ream.command import Command, last_words, lines, run, spawn
 from ream.errors import (
@@ -86,6 +86,17 @@ class Refused:
 
 
 Event = Sample | Round | End | Refused
+
+
+class Counts(Protocol):
+    """What counts the samples of a launch; ream.count.counter has it."""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words before the program's."""
+
+    def completed(self, text: str) -> str:
+        """A line of the program, with what was counted."""
 
 
 def event_of(text: str, *, where: str) -> Event:
@@ -174,6 +185,7 @@ def launch_once(
     cpus: int = 0,
     done: Mapping[str, int] = MappingProxyType({}),
     control: float | None = None,
+    counter: Counts | None = None,
     heard: Callable[[str], None] = lambda _text: None,
 ) -> Iterator[Event]:
     """Run one launch to its end; yield its samples as they come, and what it says at the end.
@@ -181,17 +193,14 @@ def launch_once(
     cpus: of the machine that the kernels see; more than there are share the real ones. 0: all.
     done: by row, the rounds that an earlier start of this launch has done: the others are drawn
     as they would have been. control: the share by which the variant of that name is slowed.
+    counter: counts what samples execute, in the place of their times.
     heard: is given every line before what it says is yielded.
     Raises WrongVariant when a sample's memory is not what the oracle says, or its kernel warned,
     crashed or did not come back; UnhostedVariant when it reached what is not provided,
     CannotRunHere when memory or CPUs are short, ReamError when the runner went silent. The runner
     never outlives this iterator.
     """
-    argv = [*runner_argv(program), "--plan", str(plan)]
-    argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
-    argv += ["--cpus", str(cpus)] if cpus else []
-    argv += [word for source in counters.sources() for word in ("--counter", source)]
-    argv += ["--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
+    argv = _launch_argv(program, launch, plan, cpus=cpus, counter=counter)
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():
         argv += ["--done", f"{row}:{nr_rounds}"]
@@ -211,9 +220,10 @@ def launch_once(
             if (subject := wrong_of(text)) is not None:
                 wrong = subject
                 continue
-            event = event_of(text, where=f"launch {launch.number}")
+            said_whole = text if counter is None else counter.completed(text)
+            event = event_of(said_whole, where=f"launch {launch.number}")
             ended = isinstance(event, End)
-            heard(text)
+            heard(said_whole)
             yield event
         code = process.wait()
         if code or not ended:
@@ -222,6 +232,19 @@ def launch_once(
             if faults:
                 raise _fault(code, faults, program, words)
             raise _failure(code, words, launch.number, wrong, program)
+
+
+def _launch_argv(
+    program: Program, launch: Launch, plan: Path, *, cpus: int, counter: Counts | None
+) -> list[str]:
+    """The words that start a launch; of one that is counted, those of the emulator first."""
+    argv = [*runner_argv(program), "--plan", str(plan)]
+    argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
+    argv += ["--cpus", str(cpus)] if cpus else []
+    if counter is None:
+        argv += [word for source in counters.sources() for word in ("--counter", source)]
+        return [*argv, "--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
+    return [*counter.argv, *argv, "--patience", f"{FIRST_SAMPLE_S}:{FIRST_SAMPLE_S}", "--count"]
 
 
 def _whole_lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A launch that is counted: its words, and what the plugin says of each sample."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ream.count.annotate import Pieces, annotated
+from ream.count.emulator import emulated
+from ream.count.places import Place, places_of
+from ream.errors import ReamError
+from ream.measure.sample import FUNCTIONS, STAND_INS
+from ream.stage.link import Program
+
+QUANTITIES = (
+    *("instructions", "loads", "load_bytes", "stores", "store_bytes", "locked", "streaming"),
+    *("fences", "prefetches", "taken", "repeated"),
+)
+"""Of a function, as native/count/plugin.c writes them."""
+
+OF_MEMORY = ("lines_read", "lines_written", "lines_only_written", "pages")
+"""Of a sample: distinct lines and pages that the kernel's own functions touched."""
+
+Numbers = dict[str, int]
+
+
+@dataclass
+class LaunchCounter:
+    """What counts one launch of a program.
+
+    annotate: functions whose instructions are listed at its end; listed: is given the listings.
+    """
+
+    plugin: Path
+    program: Program
+    annotate: tuple[str, ...] = ()
+    listed: Callable[[str], None] = lambda _text: None
+    places: tuple[Place, ...] = field(init=False)
+    _executed: dict[str, dict[str, Pieces]] = field(default_factory=dict)
+    """By row and variant."""
+    _nr_read: int = 0
+
+    def __post_init__(self) -> None:
+        self.places = places_of(self.program)
+        self._functions = self.program.path.parent / "counted.txt"
+        self._functions.write_text(
+            "".join(f"{p.start:x} {p.end:x} {int(not p.is_stand_in)}\n" for p in self.places)
+        )
+        self._out = self.program.path.parent / "counts.jsonl"
+        self._lines: Iterator[str] = iter(())
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words before the program's own."""
+        return emulated(self.plugin, self._functions, self._out, runs=bool(self.annotate))
+
+    def completed(self, text: str) -> str:
+        """A line of the runner; of a sample with what was counted in the place of its time.
+
+        Raises ReamError if the plugin has not said it, or another variant's code was executed.
+        """
+        if self.annotate and '"end"' in text:
+            program = self.program.path
+            self.listed(annotated(program, self.places, self.annotate, self._executed))
+        if '"marks"' not in text:
+            return text
+        fields = json.loads(text)
+        counted = self._window(fields.pop("marks"))
+        own, stand_ins = self._by_function(fields["subject"], counted["functions"])
+        if self.annotate:
+            pieces = {start: (end, nr) for start, end, nr in counted["runs"]}
+            self._executed.setdefault(fields["row"], {})[fields["subject"]] = pieces
+        fields.pop("cpu_ns")
+        fields["time_ns"] = sum(numbers.get("instructions", 0) for numbers in own.values())
+        fields |= {name: counted[name] for name in OF_MEMORY}
+        fields |= {FUNCTIONS: own, STAND_INS: stand_ins}
+        return json.dumps(fields)
+
+    def _window(self, number: int) -> Mapping[str, Any]:
+        """What the plugin has written at the end of a pair of marks, of which some have no line."""
+        if self._nr_read == 0:
+            self._lines = iter(self._out.open(encoding="ascii"))
+        for line in self._lines:
+            self._nr_read += 1
+            if self._nr_read == number:
+                window: Mapping[str, Any] = json.loads(line)
+                return window
+        raise ReamError(f"{self._out}: the plugin has not counted sample {number}")
+
+    def _by_function(
+        self, variant: str, counts: list[list[int]]
+    ) -> tuple[dict[str, Numbers], dict[str, Numbers]]:
+        own: dict[str, Numbers] = {}
+        stand_ins: dict[str, Numbers] = {}
+        for number, *values in counts:
+            place = self.places[number]
+            if place.variant != variant:
+                raise ReamError(f"{place.variant}: its {place.name}() ran in a sample of {variant}")
+            to = (stand_ins if place.is_stand_in else own).setdefault(place.name, {})
+            for name, value in zip(QUANTITIES, values, strict=True):
+                if value:
+                    to[name] = to.get(name, 0) + value
+        return own, stand_ins

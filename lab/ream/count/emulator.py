@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The emulator that a counted launch runs under: its CPU, its plugin and its command line."""
+
+import hashlib
+from pathlib import Path
+
+from ream.command import Command, require, run
+from ream.kernel.build import compiler_version
+from ream.kernel.cache import Step, appearing, locked, stamp_of
+from ream.paths import NATIVE
+
+EMULATOR = "qemu-x86_64"
+VERSION_S = 10.0
+COMPILE_S = 120.0
+
+CPU = ",".join(
+    (
+        *("qemu64", "enforce"),
+        *("+popcnt", "+sse4.1", "+sse4.2", "+ssse3", "+bmi1", "+bmi2"),
+        *("+clflushopt", "+clwb", "-erms", "-fsrm"),
+    )
+)
+"""The same on every machine, so that alternatives are the same. Without ERMS and FSRM the kernel
+copies with `rep movsq`, of which each word counts once, apart from the rest."""
+
+CPUS = 4
+"""CPUs of the machine that kernels see, whatever this one has."""
+
+PLUGIN_FLAGS = (
+    *("-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wshadow", "-Werror"),
+    *("-shared", "-fPIC", "-fvisibility=hidden", "-pthread"),
+)
+
+
+def plugin_sources() -> tuple[Path, ...]:
+    """All files that the plugin is compiled from."""
+    return (*sorted((NATIVE / "count").glob("*.[ch]")), NATIVE / "host" / "marks.h")
+
+
+def emulator_version() -> str:
+    """The emulator's own words for its version; raises CannotRunHere if it is not installed."""
+    require(EMULATOR)
+    return run(Command((EMULATOR, "--version"), Path("/"), VERSION_S)).splitlines()[0]
+
+
+def build_plugin(cache: Path, step: Step) -> Path:
+    """Compile the plugin, once for each content of its sources."""
+    digest = hashlib.sha256("\0".join((compiler_version(), *PLUGIN_FLAGS)).encode())
+    for path in plugin_sources():
+        digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    entry = cache / "plugin" / digest.hexdigest()
+    with locked(entry, step):
+        if stamp_of(entry) is None:
+            step("compiling the plugin that counts")
+            with appearing(entry, dict) as place:
+                sources = [str(path) for path in plugin_sources() if path.suffix == ".c"]
+                words = ("gcc", *PLUGIN_FLAGS, f"-I{NATIVE / 'host'}", *sources)
+                run(Command((*words, "-o", str(place / "count.so")), place, COMPILE_S))
+    return entry / "count.so"
+
+
+def emulated(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[str, ...]:
+    """The words before a program that is to be counted.
+
+    functions: the list of what is counted. out: what the plugin writes. runs: whether it also
+    says how often each piece of code was executed.
+    """
+    options = {"functions": functions, "out": out, "runs": "on" if runs else "off"}
+    words = (_escaped(plugin), *(f"{name}={_escaped(value)}" for name, value in options.items()))
+    return (EMULATOR, "-cpu", CPU, "-plugin", ",".join(words))
+
+
+def _escaped(value: object) -> str:
+    """As QEMU's options have it: a comma is written twice."""
+    return str(value).replace(",", ",,")

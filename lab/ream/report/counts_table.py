@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The table of a run that counted: per page what differs, where, and what each patch changes."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ream.counted import counted
+from ream.experiment import BEFORE, is_copy
+from ream.report.contract import Counted, RowResult, Summary
+from ream.report.not_run import folded, folded_names
+from ream.report.numbers import fit
+from ream.width import table_line, width
+
+HOW_TO_READ = (
+    "what the kernel's own functions execute in a sample, for each page or entry, with every CPU's"
+    " part; exact, and no time: a locked operation is one instruction and may take twenty cycles,"
+    " a streaming store is one and may take none. Lines and pages are distinct ones."
+)
+
+QUANTITIES = {
+    "instructions": "instructions",
+    "loads": "loads",
+    "load_bytes": "bytes loaded",
+    "stores": "stores",
+    "store_bytes": "bytes stored",
+    "locked": "locked operations",
+    "streaming": "streaming stores",
+    "fences": "fences",
+    "prefetches": "prefetches",
+    "taken": "branches taken",
+    "repeated": "words moved by rep",
+    "lines_read": "lines read",
+    "lines_written": "lines written",
+    "lines_only_written": "lines only written",
+    "pages": "pages touched",
+}
+"""By name in records, what it is called."""
+
+SHORT = {
+    "instructions": "instr",
+    "loads": "load",
+    "load_bytes": "B loaded",
+    "stores": "store",
+    "store_bytes": "B stored",
+    "locked": "locked",
+    "streaming": "streamed",
+    "fences": "fence",
+    "prefetches": "prefetch",
+    "taken": "taken",
+    "repeated": "by rep",
+    "lines_read": "line read",
+    "lines_written": "line written",
+    "lines_only_written": "line only written",
+    "pages": "page",
+}
+"""The same behind a number."""
+
+IN_FUNCTIONS = ("instructions", "loads", "stores", "locked", "streaming", "fences")
+"""What is said of a function."""
+
+LABEL = 10
+NAME = 21
+CELL = 12
+MOST_FUNCTIONS = 4
+"""Of each variant that are named; --json has all."""
+DIGITS = 2
+LEAST = 0.005
+"""What is less is 0 in print."""
+
+
+def render(summary: Summary, head: Iterable[str]) -> str:
+    """The whole table, ending in a newline."""
+    apart = folded_names(summary.rows)
+    rows = [row for row in summary.rows if row.row not in apart]
+    blocks: list[Iterable[str]] = [head, *map(_row, rows)]
+    blocks.append(_all("not run", map(str, folded(summary.rows))))
+    blocks.append(_in_short(rows))
+    blocks.append(_all("doubt", summary.receipt.warnings))
+    return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
+
+
+def _row(row: RowResult) -> Iterator[str]:
+    yield from textwrap.wrap(
+        f"{row.row}: {row.title or '?'}", width(), subsequent_indent="  ", break_on_hyphens=False
+    )
+    its = row.counted
+    if its is None:
+        yield from _all("note", row.notes, indent=2)
+        return
+    unit = "a call" if its.per == "call" else f"for each of {counted(its.number, its.per)}"
+    names = _shown(its)
+    yield from _line(unit, names)
+    for quantity in _differing(its, names):
+        cells = [fit(_each(its, name, quantity), CELL - 1) for name in names]
+        yield from _line(QUANTITIES[quantity], cells)
+    yield from _all("alike", filter(None, [_alike(its, names)]), indent=2)
+    yield from _all("where", where(its, names), indent=2)
+    yield from _all("stand-ins", filter(None, [_stand_ins(its, names)]), indent=2)
+    yield from _steps(its)
+    if not its.repeats:
+        yield from _all("MOVES", [_moves(its)], indent=2)
+
+
+def _shown(its: Counted) -> list[str]:
+    """Variants of which there is a column: those that stand for a step alone have a line."""
+    steps = {name for one in its.steps for name in (one.before, one.after)} - {*its.own}
+    return [name for name in its.variants if not is_copy(name) and name not in steps]
+
+
+def _each(its: Counted, name: str, quantity: str) -> float:
+    return its.variants[name].get(quantity, 0) / its.number
+
+
+def _differing(its: Counted, names: Sequence[str]) -> Iterator[str]:
+    """Instructions, and what is not the same in all of these variants."""
+    for quantity in QUANTITIES:
+        values = {its.variants[name].get(quantity, 0) for name in names}
+        if quantity == "instructions" or len(values) > 1:
+            yield quantity
+
+
+def _alike(its: Counted, names: Sequence[str]) -> str:
+    """What is the same in all of them, and not 0."""
+    differing = {*_differing(its, names)}
+    return ", ".join(
+        f"{QUANTITIES[quantity]} {fit(value, 9)}"
+        for quantity in QUANTITIES
+        if quantity not in differing and (value := _each(its, names[0], quantity))
+    )
+
+
+def where(its: Counted, names: Sequence[str]) -> Iterator[str]:
+    """Of each variant the functions in which it differs from `before`, the largest first."""
+    if BEFORE not in its.functions:
+        return
+    for name in names:
+        if name == BEFORE:
+            continue
+        apart = differences(its, BEFORE, name)
+        said = [f"{function}() {_signed(numbers)}" for function, numbers in apart[:MOST_FUNCTIONS]]
+        if len(apart) > MOST_FUNCTIONS:
+            said.append(f"and {len(apart) - MOST_FUNCTIONS} more")
+        yield f"{name}: {'; '.join(said) or 'no function differs'}"
+
+
+def differences(its: Counted, before: str, after: str) -> list[tuple[str, Mapping[str, float]]]:
+    """Functions in which two variants differ, by how much for each page, the largest first."""
+    found: list[tuple[str, Mapping[str, float]]] = []
+    old, new = its.functions[before], its.functions[after]
+    for function in {**old, **new}:
+        numbers = _change(old.get(function, {}), new.get(function, {}), its.number)
+        if numbers:
+            found.append((function, numbers))
+    return sorted(found, key=lambda one: (-abs(one[1].get("instructions", 0)), one[0]))
+
+
+def _change(old: Mapping[str, int], new: Mapping[str, int], number: int) -> dict[str, float]:
+    return {
+        quantity: (new.get(quantity, 0) - old.get(quantity, 0)) / number
+        for quantity in QUANTITIES
+        if new.get(quantity, 0) != old.get(quantity, 0)
+    }
+
+
+def _signed(numbers: Mapping[str, float]) -> str:
+    """As in -212.00 instr, -1.00 locked; what is 0 in print is left out."""
+    shown = {name: value for name, value in numbers.items() if name in IN_FUNCTIONS}
+    said = [
+        f"{value:+.{DIGITS}f} {SHORT[name]}" for name, value in shown.items() if abs(value) >= LEAST
+    ]
+    return " ".join(said) or f"less than {LEAST} a page"
+
+
+def _stand_ins(its: Counted, names: Sequence[str]) -> str:
+    """What functions of ours executed in the place of the kernel's: it is in no number above."""
+    return "; ".join(
+        f"{name} "
+        + " ".join(
+            f"{fit(number / its.number, 9)} {SHORT[quantity]}"
+            for quantity in ("instructions", "locked")
+            if (number := its.stand_ins[name].get(quantity, 0))
+        )
+        for name in names
+        if its.stand_ins.get(name)
+    )
+
+
+def _steps(its: Counted) -> Iterator[str]:
+    """A line for each patch."""
+    of = ""
+    for step in its.steps:
+        if step.of != of:
+            of = step.of
+            yield from _all("patches", [f"of {of}, each against the one before it"], indent=2)
+        change = _change(its.variants[step.before], its.variants[step.after], its.number)
+        yield from textwrap.wrap(
+            f"{step.subject}: {_signed(change) if change else 'counts equal'}",
+            width(),
+            initial_indent=" " * (LABEL + 2),
+            subsequent_indent=" " * (LABEL + 4),
+            break_on_hyphens=False,
+        )
+
+
+def _moves(its: Counted) -> str:
+    copies = [name for name in its.variants if is_copy(name)]
+    beside = ", ".join(f"{name} {fit(_each(its, name, 'instructions'), 9)}" for name in copies)
+    return (
+        "two samples of one kernel did not count the same, so these numbers are of one sample"
+        f" alone: {beside or 'see samples.jsonl'} instructions"
+    )
+
+
+def _in_short(rows: Sequence[RowResult]) -> Iterator[str]:
+    """A line for each row: its instructions, and its locked operations."""
+    having = [(row, row.counted) for row in rows if row.counted is not None]
+    if len(having) < LEAST_ROWS:
+        return
+    names = _shown(having[0][1])
+    yield "in short: instructions for each page or entry"
+    yield from _line("", names)
+    for row, its in having:
+        cells = [fit(_each(its, name, "instructions"), CELL - 1) for name in _shown(its)]
+        yield from _line(row.row + ("" if its.repeats else " (moves)"), cells)
+
+
+LEAST_ROWS = 3
+"""Rows from which on there is a short form of them."""
+
+
+def _line(label: str, cells: Sequence[str]) -> Iterator[str]:
+    if len(label) > NAME:
+        yield f"  {label}"
+        label = ""
+    yield from table_line(f"  {label:<{NAME}}", [f"{cell:>{CELL}}" for cell in cells])
+
+
+def _all(label: str, texts: Iterable[str], *, indent: int = 0) -> Iterator[str]:
+    for text in texts:
+        yield from textwrap.wrap(
+            text,
+            width(),
+            initial_indent=f"{' ' * indent}{label:<{LABEL}}",
+            subsequent_indent=" " * (indent + LABEL),
+            break_on_hyphens=False,
+        )

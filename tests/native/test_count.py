@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is counted is what is executed: of known instructions, of planted ones, again and again."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ream.command import Command, run
+from ream.count.counter import OF_MEMORY, QUANTITIES, LaunchCounter
+from ream.count.emulator import build_plugin, emulated
+from ream.paths import NATIVE
+from ream.stage.native import launch_once
+
+HERE = Path(__file__).parent
+PATCHES = HERE / "patches"
+LONG = pytest.mark.vm
+"""Compiles kernel objects, or runs for minutes: for `make test-vm`."""
+
+pytestmark = pytest.mark.xdist_group("count")
+
+
+def known_program(work: Path) -> tuple[Path, int, int]:
+    """The program of known instructions, and where its function begins and ends."""
+    program = work / "known"
+    words = ("gcc", "-nostdlib", "-static", "-no-pie", f"-I{NATIVE / 'host'}")
+    run(Command((*words, str(HERE / "count/known.S"), "-o", str(program)), work, 60))
+    listing = run(Command(("nm", "-S", str(program)), work, 60))
+    (start, size), *_ = (line.split()[:2] for line in listing.splitlines() if " known" in line)
+    return program, int(start, 16), int(start, 16) + int(size, 16)
+
+
+def windows(argv: tuple[str, ...], out: Path) -> list[dict[str, Any]]:
+    subprocess.run(argv, check=True, timeout=60, cwd=out.parent)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def test_every_kind_of_instruction_is_counted_as_what_it_is(cache: Path, tmp_path: Path) -> None:
+    program, start, end = known_program(tmp_path)
+    functions, out = tmp_path / "functions.txt", tmp_path / "counts.jsonl"
+    functions.write_text(f"{start:x} {end:x} 1\n")
+    under = emulated(build_plugin(cache, print), functions, out, runs=True)
+    (window,) = windows((*under, str(program)), out)
+    ((_, *counts),) = window["functions"]
+    found = dict(zip(QUANTITIES, counts, strict=True))
+    assert found == {
+        "instructions": 1 + 10 * 5 + 4 + 1 + 3 + 1 + 3 + 2 + 2,
+        "loads": 10 * 2 + 3 + 1,
+        "load_bytes": 10 * (4 + 1) + 4 + 8 + 2 + 8,
+        "stores": 10 * 2 + 3 + 1,
+        "store_bytes": 10 * (8 + 1) + 4 + 8 + 2 + 8,
+        "locked": 3,
+        "streaming": 1,
+        "fences": 3,
+        "prefetches": 1,
+        "taken": 9 + 1 + 1,
+        "repeated": found["repeated"],
+    }
+    assert found["repeated"] in (32, 33)  # QEMU may look once more whether anything is left
+    assert {name: window[name] for name in OF_MEMORY} == {
+        "lines_read": 5,
+        "lines_written": 1 + 1 + 3 + 1 + 4,
+        "lines_only_written": 1 + 1 + 4,
+        "pages": 1,
+    }
+    executed = sum(nr for first, _, nr in window["runs"] if first == start)
+    assert executed == 1
+
+
+def test_a_counted_run_repeats_to_the_last_digit_and_passes_the_gate(ream) -> None:
+    runs = [ream("run", "null", "--count", "--json") for _ in range(2)]
+    assert [one.code for one in runs] == [0, 0], runs[0].err
+    first, second = (json.loads(one.out)["rows"] for one in runs)
+    assert [row["counted"] for row in first] == [row["counted"] for row in second]
+    assert all(row["unit"] == "instructions" and row["counted"]["repeats"] for row in first)
+    checked = ream("check", "--counts", "--baseline", "last-1", "--json")
+    assert checked.code == 0, checked.err
+    cases = json.loads(checked.out)["cases"]
+    assert cases
+    assert {case["reason"] for case in cases} == {"counts equal"}
+
+
+def _changes(counted: Mapping[str, Any], variant: str) -> dict[str, float]:
+    ours, theirs = (counted["variants"][name] for name in (variant, "before"))
+    return {
+        name: round((ours.get(name, 0) - theirs.get(name, 0)) / counted["number"], 3)
+        for name in (*QUANTITIES, *OF_MEMORY)
+        if ours.get(name, 0) != theirs.get(name, 0)
+    }
+
+
+@LONG
+def test_planted_operations_are_named_with_their_function_and_moved_code_counts_equal(
+    ream,
+) -> None:
+    names = ("count-load", "count-locked", "count-moved")
+    series = [word for name in names for word in ("--series", str(PATCHES / f"{name}.patch"))]
+    row = ("zone-device", "--row", "small-256MB")
+    ran = ream("run", *row, "--count", "--only", ",".join(names), *series, "--json")
+    assert ran.code == 0, ran.err
+    (found,) = json.loads(ran.out)["rows"]
+    counted = found["counted"]
+    assert counted["repeats"]
+    changed = _changes(counted, "count-load")
+    assert (changed["loads"], changed["load_bytes"]) == (1.0, 4.0)
+    assert changed.keys() == {"instructions", "loads", "load_bytes"}
+    changed = _changes(counted, "count-locked")
+    assert (changed["locked"], changed["loads"], changed["stores"]) == (1.0, 1.0, 1.0)
+    assert not _changes(counted, "count-moved")
+    shown = ream("show", "last").out
+    assert "count-load: __init_zone_device_page() +1.00 instr +1.00 load" in shown
+    assert "+1.00 locked" in shown
+    assert "count-moved: no function differs" in shown
+
+
+@LONG
+def test_counts_for_each_page_do_not_depend_on_how_many_there_are(ream) -> None:
+    found = []
+    for size in ("128MiB", "1GiB"):
+        sized = ("--row", "small-256MB", "--set", f"device_bytes={size}", "--full")
+        ran = ream("run", "zone-device", *sized, "--count", "--json")
+        assert ran.code == 0, ran.err
+        found.append(json.loads(ran.out)["rows"][0]["counted"])
+    small, large = found
+    assert large["number"] == 8 * small["number"]
+    for name in ("before", "published", "ream"):
+        for quantity in ("instructions", "loads", "stores"):
+            each = [one["variants"][name][quantity] / one["number"] for one in found]
+            assert each[1] == pytest.approx(each[0], rel=2e-3), (name, quantity)
+
+
+@LONG
+def test_callgrind_counts_the_same(cache: Path, shipped_rig, tmp_path: Path) -> None:
+    from experiments.zone_device.plan import native_row, predicted_plan  # noqa: PLC0415
+    from ream.experiment import named  # noqa: PLC0415
+
+    rig = shipped_rig.only("before")
+    row = named("zone-device").row("small-256MB").model_copy(update={"rounds": 1})
+    counter = LaunchCounter(build_plugin(cache, print), rig.program)
+    with predicted_plan([native_row(row)], rig.build, rig.bench.work) as (plan, descriptors):
+        said = launch_once(rig.program, rig.launch, plan, descriptors, cpus=2, counter=counter)
+        (sample, *_) = said
+        out = tmp_path / "callgrind.out"
+        argv = (
+            *(
+                "valgrind",
+                "--tool=callgrind",
+                "--collect-atstart=no",
+                f"--callgrind-out-file={out}",
+            ),
+            "--toggle-collect=memmap_init_zone_device",
+            *(str(rig.program.path), "--variants", "before"),
+            *("--forbidden", str(rig.program.forbidden), "--plan", str(plan)),
+            *("--launch", "0", "--seed", "1", "--cpus", "2", "--count", "--patience", "300:300"),
+        )
+        run(Command(argv, tmp_path, 600, pass_fds=tuple(descriptors)))
+    (summary,) = (line for line in out.read_text().splitlines() if line.startswith("summary:"))
+    # Twice: it has warmed up before.
+    theirs = int(summary.split()[1]) / 2
+    ours = sum(
+        numbers.get("instructions", 0) + numbers.get("repeated", 0)
+        for its in (sample.functions, sample.stand_ins)
+        for numbers in its.values()
+    )
+    assert ours == pytest.approx(theirs, rel=1e-3)

@@ -3,14 +3,14 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ream.experiment import Row, named
 from ream.measure.sample import Sample
 from ream.published import load_tables
 from ream.record.machine import Conditions, Machine
-from ream.record.receipt import BuiltKernel, Ream, Receipt, Settings
+from ream.record.receipt import BuiltKernel, CountFacts, Ream, Receipt, Settings
 from ream.record.record import PLAN, Record, open_record, pretty
 from ream.record.sums import SUMS, sums_of
 from ream.report import letter, table
@@ -20,6 +20,8 @@ from ream.report.summary import summarise
 RUN_ID = "20261121T0215{number:02}Z-zone-device-native-ab12"
 VARIANTS = {"before": 6.0, "before-again": 6.0, "published": 3.0, "ream": 1.5}
 LAUNCHES, ROUNDS = 4, 2
+PAGES = 100
+"""Of a sample that is counted."""
 TABLES = load_tables()
 
 
@@ -156,3 +158,55 @@ def _receipt(made_by: str) -> Receipt:
         settings=Settings(command="ream run", seed=1, launches=LAUNCHES, rounds={}),
         summary_id=made_by,
     )
+
+
+def counted(
+    runs: Path,
+    number: int,
+    functions: Mapping[str, Mapping[str, Mapping[str, int]]],
+    *,
+    again: Mapping[str, Mapping[str, int]] | None = None,
+) -> Record:
+    """A finished record of a run that counted one row. functions: of every variant what it
+    executed; again: of the second copy of `before`, unless that is the same.
+    """
+    asked = named("zone-device")
+    asked = asked.model_copy(update={"rows": asked.rows[:1], "launches": 1})
+    by_variant = {"before": functions["before"], "before-again": again or functions["before"]}
+    by_variant |= functions
+    facts = CountFacts(emulator="qemu-x86_64 version 7.2", cpu="qemu64", cpus=4)
+    receipt = _receipt(summary_id()).model_copy(
+        update={"count": facts, "benchmark": "feedc0ffee00"}
+    )
+    (row,) = asked.rows
+    samples = [
+        Sample(
+            row=row.name,
+            launch=0,
+            round=0,
+            role="variant",
+            subject=name,
+            threads=1,
+            time_ns=sum(its.get("instructions", 0) for its in own.values()),
+            nr_bytes=PAGES * 64,
+            verified=True,
+            beside={"lines_read": 3},
+            functions=own,
+        )
+        for name, own in by_variant.items()
+    ]
+    results = Results(rows=(row,), samples=tuple(samples), unit="instructions")
+    run_id = RUN_ID.format(number=number)
+    with open_record(runs, run_id) as record:
+        for sample in samples:
+            record.append(sample)
+        summary = summarise(
+            asked, results, TABLES, receipt, run=run_id, stage="native", variants=tuple(by_variant)
+        )
+        record.finish(
+            summary.to_object(),
+            receipt.to_object(),
+            table=table.render(summary),
+            letter=letter.render(summary),
+        )
+    return Record.load(run_id, runs)

@@ -14,6 +14,8 @@ from ream.cli.history import RUNS_HELP
 from ream.errors import ClaimFails, Inconclusive
 
 STDOUT = Path("-")
+SLOWER = "5%"
+"""As much slower as a run may be, unless another limit is given."""
 
 
 @app.command()
@@ -32,8 +34,16 @@ def check(
         ),
     ],
     max_regression: Annotated[
-        str, typer.Option(metavar="PERCENT", help="The largest slowdown that passes.")
-    ] = "5%",
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="The largest slowdown that passes: 5%; with --counts the largest growth: 0.1%.",
+        ),
+    ] = None,
+    counts: Annotated[
+        bool,
+        typer.Option("--counts", help="Compare what runs of `ream run --count` executed."),
+    ] = False,
     variants: Annotated[
         list[str] | None,
         typer.Option("--variant", metavar="NAME", help="Only this variant; repeatable."),
@@ -54,23 +64,25 @@ def check(
 
     The ratio to `before` of each row and variant is compared with the baseline's. It fails only if
     the change and its whole 95 % interval are beyond the limit, passes if the whole interval is
-    within it, and is otherwise inconclusive: take more launches. With `-` a format goes to standard
-    output in place of the table.
+    within it, and is otherwise inconclusive: take more launches. With --counts it fails if any
+    quantity of any variant has grown beyond the limit. With `-` a format goes to standard output
+    in place of the table.
 
     Exit status: 0 within the limit, 1 slower than allowed, 2 usage or runs that are not alike or
     cannot be read, 4 inconclusive or nothing to compare, 6 a sample is damaged.
     """
     from ream.files import write_whole  # noqa: PLC0415
     from ream.gate import words  # noqa: PLC0415
+    from ream.gate.counts import LIMIT, gate_counts  # noqa: PLC0415
     from ream.gate.gate import gate, parse_percent  # noqa: PLC0415
     from ream.record.record import Record  # noqa: PLC0415
 
     to_stdout = [one for one in (ktap, junit) if one == STDOUT]
     if len(to_stdout) + as_json > 1:
         raise typer.BadParameter("only one of --ktap -, --junit - and --json has standard output")
-    limit_pct = parse_percent(max_regression)
+    limit_pct = parse_percent(max_regression or (LIMIT if counts else SLOWER))
     runs = runs_dir(output)
-    found = gate(
+    found = (gate_counts if counts else gate)(
         Record.load(record, runs),
         Record.load(baseline, runs),
         limit_pct,
@@ -90,7 +102,5 @@ def check(
     if found.word == "fail":
         raise ClaimFails(f"{found.run} against {found.baseline}: {words.in_short(found)}")
     if found.word == "inconclusive":
-        raise Inconclusive(
-            f"{found.run} against {found.baseline}: {words.in_short(found)}; more launches make "
-            "intervals narrower"
-        )
+        more = "" if counts else "; more launches make intervals narrower"
+        raise Inconclusive(f"{found.run} against {found.baseline}: {words.in_short(found)}{more}")

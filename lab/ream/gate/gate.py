@@ -66,6 +66,8 @@ class Gate:
     cases: tuple[JudgedRow, ...]
     unlike: tuple[Difference, ...]
     """In what the baseline (a) and the run (b) differ."""
+    counts: bool = False
+    """Whether counts themselves are compared, not ratios of times."""
 
     @property
     def word(self) -> Word:

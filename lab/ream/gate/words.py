@@ -21,6 +21,7 @@ SAID: Mapping[Word, str] = {
     "pass": "within the limit",
     "skip": "not compared",
 }
+GREW = {**SAID, "fail": "grew beyond the limit"}
 SIDES = ("in the baseline", "now")
 FEW = 0.01
 AT_THE_LIMIT = 0.025
@@ -37,8 +38,7 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield f"  run       {gate.run}"
     yield f"  baseline  {gate.baseline}"
     yield from textwrap.wrap(
-        f"  limit     {gate.limit_pct:g} % slower: the change of variant / before, and its whole"
-        " 95 % interval, must be beyond it to fail",
+        f"  limit     {_limit(gate)}",
         min(88, width()),
         subsequent_indent=" " * 12,
     )
@@ -58,9 +58,21 @@ def _lines(gate: Gate) -> Iterator[str]:
     yield from textwrap.wrap(f"{WORDS[gate.word]}: {in_short(gate)}", width())
 
 
+def _limit(gate: Gate) -> str:
+    if gate.counts:
+        return f"{gate.limit_pct:g} % more of anything that is counted; counts have no interval"
+    return (
+        f"{gate.limit_pct:g} % slower: the change of variant / before, and its whole 95 % interval,"
+        " must be beyond it to fail"
+    )
+
+
 def in_short(gate: Gate) -> str:
     """How many of each, and how many would fail by chance."""
-    parts = [f"{number} {said}" for word, said in SAID.items() if (number := gate.number(word))]
+    said = GREW if gate.counts else SAID
+    parts = [f"{number} {text}" for word, text in said.items() if (number := gate.number(word))]
+    if gate.counts:
+        return ", ".join(parts)
     if all(one.change is None for one in gate.cases):
         return f"{', '.join([*parts, 'so nothing was decided'])}"
     return f"{', '.join(parts)}; {by_chance(gate)}"
@@ -118,7 +130,10 @@ def to_object(gate: Gate) -> dict[str, Any]:
 
 def to_ktap(gate: Gate) -> str:
     comments = [
-        f"{gate.run} against {gate.baseline}, at most {gate.limit_pct:g} % slower",
+        (
+            f"{gate.run} against {gate.baseline}, at most {gate.limit_pct:g} %"
+            f" {'more' if gate.counts else 'slower'}"
+        ),
         *(f"differs: {one.said(*SIDES)}" for one in gate.unlike),
         in_short(gate),
     ]

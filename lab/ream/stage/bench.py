@@ -202,10 +202,13 @@ def build_bench(
             work,
             exposed={made[one.name]: one.functions for one in own},
         )
-    dot_config = (next(iter(roots.values())) / ".config").read_bytes()
     host = build_host(folder, work)
-    config_sha256 = hashlib.sha256(dot_config).hexdigest()
+    config_sha256 = _sha256(next(iter(roots.values())) / ".config")
     return Bench(work, kernels, roots, host, config_sha256, _numbers(tree, trees))
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _numbers(tree: Tree, trees: Mapping[str, Tree]) -> dict[str, int]:

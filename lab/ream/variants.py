@@ -48,12 +48,16 @@ class Variant:
 
 
 def on_base(experiment: Experiment, base: str) -> Experiment:
-    """The experiment with its variants of a base: ports in place of what they are ports of."""
-    lists = {**experiment.variants, **experiment.variants_on.get(base, {})}
-    its = {
-        name: tuple(ported(one, base, experiment.folder) for one in folders)
-        for name, folders in lists.items()
-    }
+    """The experiment with its variants of a base: ports in place of what they are ports of.
+
+    Where the base has other lists and two variants become the same one, the first is left.
+    """
+    others = experiment.variants_on.get(base, {})
+    its: dict[str, tuple[str, ...]] = {}
+    for name, folders in {**experiment.variants, **others}.items():
+        series = tuple(ported(one, base, experiment.folder) for one in folders)
+        if not others or series not in its.values():
+            its[name] = series
     return experiment.model_copy(update={"variants": MappingProxyType(its)})
 
 

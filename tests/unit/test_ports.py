@@ -107,6 +107,17 @@ def test_a_base_s_variants_may_be_other_lists(experiment: Experiment) -> None:
     assert _folders(on_base(its, "7.2")) == _folders(experiment)
 
 
+def test_of_variants_that_a_base_makes_the_same_the_first_is_left(experiment: Experiment) -> None:
+    twice = experiment.model_copy(
+        update={
+            "variants": MappingProxyType({"published": (FIRST,), "base": (), "ream": (SECOND,)}),
+            "variants_on": MappingProxyType({"7.3": {"published": ()}}),
+        }
+    )
+    assert _folders(on_base(twice, "7.3")) == {"published": (), "ream": (SECOND,)}
+    assert _folders(on_base(twice, "6.12")) == twice.variants
+
+
 def test_the_bases_of_a_file_are_bases(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     whole = named("zone-device").folder / "experiment.toml"

@@ -31,7 +31,7 @@ from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.report.html import page
 from ream.session import native as native_session
-from ream.variants import choose_variants
+from ream.variants import choose_variants, on_base
 from shipped import RECORDS, unpacked
 from summary_world import summarise
 
@@ -341,3 +341,11 @@ def test_what_the_whole_leaves_out_bounds_what_can_be_gained() -> None:
     assert not part.excludes(1.7)
     assert whole.excludes(1.7)
     assert not whole.excludes(1.6)
+
+
+def test_on_7_3_published_is_the_base_itself_and_no_variant_is_measured_twice() -> None:
+    assert dict(on_base(EXPERIMENT, "7.3").variants) == {
+        "before": ("7.3/before/fork",),
+        "published": (),
+        "ream": ("7.3/rmap-exclusive", "7.3/fork"),
+    }

@@ -13,9 +13,10 @@ import pytest
 
 from ream.errors import ReamError
 from ream.experiment import BASE, Experiment, Row, named
-from ream.folders import names
+from ream.folders import base_names, names
+from ream.kernel.base import base_named
 from ream.kernel.series import load_series
-from ream.kernel.source import Tree
+from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.stage.bench import build_bench
 from ream.stage.calls import Calls
@@ -49,8 +50,28 @@ def number_of(path: Path) -> str:
     return path.name[:2]
 
 
-def name_of(one: Experiment | Path) -> str:
-    return one.stem if isinstance(one, Path) else one.name
+def name_of(one: Experiment | Path | str) -> str:
+    return one.stem if isinstance(one, Path) else one if isinstance(one, str) else one.name
+
+
+def on_base(place: Path) -> list[Path]:
+    """The patches as they are on the base that a folder in `wrong` is named after.
+
+    Those that do not apply there are ported, in that folder, or named there with the reason.
+    """
+    patches = {number_of(one): one for one in sorted(place.parent.glob("*.patch"))}
+    patches |= {number_of(one): one for one in place.glob("*.patch")}
+    for number in (*unshown(place.parent), *unshown(place)):
+        del patches[number]
+    return list(patches.values())
+
+
+ON_BASES = [
+    (place.name, experiment, path)
+    for experiment in EVERY
+    for place in sorted((experiment.folder / "wrong").glob("*/"))
+    for path in on_base(place)
+]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +83,20 @@ def name_of(one: Experiment | Path) -> str:
     ids=name_of,
 )
 def test_it_is_caught(
+    kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
+) -> None:
+    check_caught(kernel, cache, tmp_path, experiment, path)
+
+
+@pytest.mark.parametrize(("base", "experiment", "path"), ON_BASES, ids=name_of)
+def test_it_is_caught_on_another_base(
+    cache: Path, tmp_path: Path, base: str, experiment: Experiment, path: Path
+) -> None:
+    kernel = fetch_tree(base_named(base), cache=cache, step=print)
+    check_caught(kernel, cache, tmp_path, experiment, path)
+
+
+def check_caught(
     kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
 ) -> None:
     variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
@@ -85,6 +120,13 @@ def run_all(its: Hosted[Row], program: Program, launch: Launch, work: Path) -> N
 
 def test_what_cannot_be_shown_is_there_and_has_a_reason() -> None:
     for folder in (experiment.folder / "wrong" for experiment in EVERY):
+        numbers = {number_of(path) for path in folder.glob("*.patch")}
         told = unshown(folder)
-        assert told.keys() <= {number_of(path) for path in folder.glob("*.patch")}
+        assert told.keys() <= numbers
+        for place in folder.glob("*/"):
+            ported = {number_of(path) for path in place.glob("*.patch")}
+            assert place.name in base_names()
+            assert ported | unshown(place).keys() <= numbers
+            assert not ported & unshown(place).keys()
+            assert all(re.search(r"\w{3}", reason) for reason in unshown(place).values())
         assert all(re.search(r"\w{3}", reason) for reason in told.values())

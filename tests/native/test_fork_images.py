@@ -300,8 +300,8 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
         ),
         pytest.param(
             "fork-fourth-entry-unasked",
-            "one-clean-private",
-            "fork: .*: the parent's entry 7 is ",
+            "alike-but-3-clean",
+            "fork: .*: the child's entry 3 is ",
             marks=BUILDS,
         ),
         pytest.param(

@@ -139,6 +139,16 @@ def _where_batches_end() -> dict[str, Mapping]:
     return {
         "young-and-old": Mapping(ages, folio),
         "one-clean-private": Mapping(one_clean, folio),
+        **{
+            # Of four entries that are compared at a time it is another one each time.
+            f"alike-but-{at}-clean": Mapping(
+                run(0, pages[:at], WRITTEN)
+                + run(0, [at], clean_but_writable)
+                + run(0, pages[at + 1 :], WRITTEN),
+                folio,
+            )
+            for at in (3, 6, 9, 12)
+        },
         "read-only-and-writable": Mapping(writable_where_exclusive, few_exclusive),
         "read-only-first": Mapping(
             run(0, pages, READ_ONLY, READ_ONLY, WRITTEN), placed(owned(4, range(2, 16)))

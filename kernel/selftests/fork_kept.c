@@ -29,7 +29,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <linux/userfaultfd.h>
-#include "mm/gup_test.h"
+
+/* mm/gup_test.h, which is not for user space. */
+#define PIN_LONGTERM_TEST_START _IOW('g', 7, struct pin_longterm_test)
+#define PIN_LONGTERM_TEST_STOP _IO('g', 8)
+#define PIN_LONGTERM_TEST_READ _IOW('g', 9, uint64_t)
+#define PIN_LONGTERM_TEST_FLAG_USE_WRITE 1
+
+struct pin_longterm_test {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t flags;
+};
 
 #define EXIT_SKIP 4
 
@@ -169,7 +180,7 @@ static bool holds(size_t first, size_t last, char what)
 	for (size_t page = first; page < last; page++)
 		for (size_t at = 0; at < PAGE; at += PAGE - 1)
 			if (area[page * PAGE + at] != what) {
-				printf("# page %zu holds %c\n", page,
+				printf("# page %zu has %c\n", page,
 				       area[page * PAGE + at]);
 				return false;
 			}

@@ -22,7 +22,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/userfaultfd.h>
-#include "mm/gup_test.h"
+
+/* mm/gup_test.h, which is not for user space. */
+#define PIN_LONGTERM_TEST_START _IOW('g', 7, struct pin_longterm_test)
+#define PIN_LONGTERM_TEST_STOP _IO('g', 8)
+#define PIN_LONGTERM_TEST_READ _IOW('g', 9, uint64_t)
+#define PIN_LONGTERM_TEST_FLAG_USE_WRITE 1
+
+struct pin_longterm_test {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t flags;
+};
 
 #define PAGE 4096UL
 #define BYTES (8UL << 20)

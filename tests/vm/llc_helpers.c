@@ -40,7 +40,7 @@ static int get(const char *path, char *line)
 
 	if (!file)
 		return 0;
-	ok = fgets(line, LINE, file) != NULL;
+	ok = !!fgets(line, LINE, file);
 	fclose(file);
 	return ok;
 }
@@ -59,11 +59,13 @@ static void add_times(unsigned long *ticks, int sign)
 		unsigned int pool;
 
 		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-		if (!get(path, line) || !(at = strstr(line, "(kworker/u")))
+		if (!get(path, line))
 			continue;
-		if (sscanf(at, "(kworker/u%u:", &pool) != 1 ||
-		    pool >= MOST_POOLS || !(at = strrchr(line, ')')))
+		at = strstr(line, "(kworker/u");
+		if (!at || sscanf(at, "(kworker/u%u:", &pool) != 1 ||
+		    pool >= MOST_POOLS)
 			continue;
+		at = strrchr(line, ')');
 		/* utime and stime are fields 14 and 15, the state is the third. */
 		if (sscanf(at + 1,
 			   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
@@ -91,7 +93,7 @@ static unsigned int last_level_caches(void)
 		for (i = 0; i < nr && strcmp(seen[i], line); i++)
 			;
 		if (i == nr)
-			strcpy(seen[nr++], line);
+			memcpy(seen[nr++], line, LINE);
 	}
 	return nr;
 }

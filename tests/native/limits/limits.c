@@ -10,13 +10,26 @@
 #define COMPACT_CLUSTER_MAX 32UL
 #define PAGE_ALLOC_COSTLY_ORDER 3
 #define pageblock_nr_pages (1UL << pageblock_order)
-#define min(a, b) ((a) < (b) ? (a) : (b))
-#define max(a, b) ((a) > (b) ? (a) : (b))
-#define clamp(value, low, high) min(max(value, low), high)
 
 struct compact_control {
 	int order;
 };
+
+static unsigned long min(unsigned long a, unsigned long b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned long max(unsigned long a, unsigned long b)
+{
+	return a > b ? a : b;
+}
+
+static unsigned long clamp(unsigned long value, unsigned long low,
+			   unsigned long high)
+{
+	return min(max(value, low), high);
+}
 
 #include "isolation_limit.h"
 

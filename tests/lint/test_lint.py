@@ -194,7 +194,8 @@ def test_c_compiles_without_a_warning() -> None:
     if not user_side_c():
         pytest.skip("no C yet")
     for path in user_side_c():
-        flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", f"-I{shared_by(path)}")
+        places = (f"-I{shared_by(path)}", f"-I{path.parent}")  # as build_host() has them
+        flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", *places)
         judge("gcc", *flags, str(path))
 
 

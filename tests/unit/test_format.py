@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""docs/format.md describes every field that is written: a rule nobody keeps by hand."""
+"""docs/format.md and docs/commands.md describe every field: a rule nobody keeps by hand."""
 
 import re
 
@@ -16,7 +16,7 @@ from ream.record.record import SCHEMA
 from ream.report import contract
 from ream.values import Value
 
-TEXT = (CHECKOUT / "docs" / "format.md").read_text()
+TEXT = "".join((CHECKOUT / "docs" / f"{name}.md").read_text() for name in ("format", "commands"))
 DESCRIBED = set(re.findall(r"`([a-z_0-9]+)`", TEXT))
 
 RECEIPT_PARTS = (

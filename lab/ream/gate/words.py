@@ -90,7 +90,7 @@ def by_chance(gate: Gate) -> str:
 
 
 def to_object(gate: Gate) -> dict[str, Any]:
-    """What `--json` prints; docs/format.md has the fields."""
+    """What `--json` prints; docs/commands.md has the fields."""
     return {
         "schema": SCHEMA,
         "run": gate.run,

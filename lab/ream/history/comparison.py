@@ -97,7 +97,7 @@ def _wrapped(label: str, said: str) -> list[str]:
 
 
 def to_object(compared: Compared) -> dict[str, Any]:
-    """What `--json` prints; docs/format.md has the fields."""
+    """What `--json` prints; docs/commands.md has the fields."""
     return {
         "schema": SCHEMA,
         "experiment": compared.experiment,

@@ -77,7 +77,7 @@ def damaged_lines(damaged: Iterable[Damaged]) -> Iterator[str]:
 
 
 def entry_object(entry: HistoryEntry, choice: Choice, runs: Path) -> dict[str, Any]:
-    """What `--json` says of a run; docs/format.md has the fields."""
+    """What `--json` says of a run; docs/commands.md has the fields."""
     began = started(entry.run)
     rows = choice.rows(entry)
     return {

@@ -80,7 +80,7 @@ class Found:
     quantity: str = TIME
 
     def to_object(self) -> dict[str, Any]:
-        """The object of --json; docs/format.md names its fields."""
+        """The object of --json; docs/commands.md names its fields."""
         return {
             "schema": SCHEMA,
             "row": self.row,

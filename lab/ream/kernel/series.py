@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Patches as their authors send them: one file, a directory, or a mailbox."""
 
+import functools
 import gzip
 import hashlib
 import io
@@ -280,7 +281,13 @@ def _read(file: Path) -> bytes:
 
 
 def _read_input() -> bytes:
-    return _text(STANDARD_INPUT, sys.stdin.buffer.read(LARGEST_BYTES + 1))
+    return _text(STANDARD_INPUT, _standard_input())
+
+
+@functools.cache
+def _standard_input() -> bytes:
+    """Standard input, which can be read once, while variants are chosen for several bases."""
+    return sys.stdin.buffer.read(LARGEST_BYTES + 1)
 
 
 def _text(file: Path, body: bytes) -> bytes:

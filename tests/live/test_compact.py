@@ -336,6 +336,15 @@ def test_of_each_block_of_physical_memory_every_second_page_is_a_hole(programs: 
     assert good >= len(blocks) * 3 // 4, f"{good} of {len(blocks)}"
 
 
+def test_a_hog_ends_whose_starter_ended_before_it_could_look(
+    programs: Path, tmp_path: Path
+) -> None:
+    hog = [programs / "hog", "--cpu", "0", "--count", tmp_path / "count"]
+    nobody = "4194304"  # PID_MAX_LIMIT: no process has it
+    ended = subprocess.run([*hog, "--parent", nobody], timeout=20, check=True, text=True, stdout=-1)
+    assert '"iterations":0' in ended.stdout
+
+
 def wait_until_gone(programs: Path) -> None:
     ends_at = time.monotonic() + 60  # a busy machine takes its time to take back memory
     while any(_runs(entry, programs) for entry in Path("/proc").iterdir()):

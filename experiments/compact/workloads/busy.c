@@ -40,9 +40,9 @@ static pid_t spawn(char *const *argv)
 void hog_start(struct hog *hog, const char *program, int on_cpu)
 {
 	const struct timespec pause = { .tv_nsec = HOG_PAUSE_NS };
-	char cpu[TEXT_ROOM], file[TEXT_ROOM];
-	char *const argv[] = { (char *)program, "--cpu", cpu,
-			       "--count", file, NULL };
+	char cpu[TEXT_ROOM], file[TEXT_ROOM], parent[TEXT_ROOM];
+	char *const argv[] = { (char *)program, "--cpu", cpu, "--count", file,
+			       "--parent", parent, NULL };
 	uint64_t began_ns = now_ns();
 	int fd;
 
@@ -56,6 +56,7 @@ void hog_start(struct hog *hog, const char *program, int on_cpu)
 		die(EXIT_CANNOT_RUN, "memfd: %s", strerror(errno));
 	snprintf(cpu, sizeof(cpu), "%d", on_cpu);
 	snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+	snprintf(parent, sizeof(parent), "%d", getpid());
 	hog->pid = spawn(argv);
 	close(fd);
 	while (!__atomic_load_n(hog->count, __ATOMIC_RELAXED)) {

@@ -3,11 +3,12 @@
  * Work for a CPU, and for nothing else: a loop that counts. Compiled with
  * program.c, statically.
  *
- *   hog --cpu N --count FILE
+ *   hog --cpu N --count FILE [--parent PID]
  *
  * FILE's first eight bytes are the count, at any time: the loop writes it to a
  * mapping, and makes no system call. SIGTERM ends it, and so does the end of
- * who has started it; then it prints how far it came.
+ * the process that has started it; then it prints how far it came. That
+ * process may end before this one can look at it, so it says its PID.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -37,6 +38,7 @@ const char *const program_name = "hog";
 struct options {
 	unsigned long cpu;
 	const char *count;
+	unsigned long parent;
 };
 
 static bool is_over;
@@ -52,6 +54,7 @@ static void parse_options(struct options *options, char **argv)
 	const struct word words[] = {
 		{ "--cpu", .number = &options->cpu },
 		{ "--count", .text = &options->count },
+		{ "--parent", .number = &options->parent },
 		{ }
 	};
 
@@ -83,8 +86,9 @@ static uint64_t *map_count(const char *path)
 int main(int argc, char **argv)
 {
 	const struct sigaction ending = { .sa_handler = end };
-	struct options options = { .cpu = NO_CPU };
-	pid_t parent = getppid();
+	struct options options = {
+		.cpu = NO_CPU, .parent = (unsigned long)getppid(),
+	};
 	uint64_t iterations = 0;
 	uint64_t *count;
 
@@ -94,7 +98,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &ending, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* It may have ended before that; then nobody would tell us. */
-	if (getppid() != parent)
+	if ((unsigned long)getppid() != options.parent)
 		end(SIGTERM);
 	run_on_cpu(options.cpu);
 	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {

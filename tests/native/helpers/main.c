@@ -18,6 +18,8 @@ static const struct plan_field fields[] = {
 	{ .key = NULL },
 };
 
+const struct row_layout row_layout = { fields, sizeof(struct row) };
+
 static const struct host_fact addresses[] = {
 	{ }
 };
@@ -44,8 +46,6 @@ static bool run_row(void *row)
 const struct experiment experiment = {
 	.name = "helpers",
 	.addresses = addresses,
-	.fields = fields,
-	.row_bytes = sizeof(struct row),
 	.map = map,
 	.run_row = run_row,
 };

@@ -80,6 +80,14 @@ def test_what_another_version_made_is_no_fault_but_named(tmp_path: Path) -> None
     assert found.other_version == f"{RUN}: {place} is {value + 1}, its samples give {value}"
 
 
+def test_a_null_that_an_older_version_had_no_field_for_is_nothing_to_name(tmp_path: Path) -> None:
+    record = made(tmp_path, made_by="0123456789ab")
+    run = json.loads((record.path / RUN).read_text())
+    assert run["rows"][0].pop("counted", 0) is None
+    (record.path / RUN).write_text(json.dumps(run))
+    assert recompute(again(record)).other_version is None
+
+
 def test_a_plan_that_has_lost_what_came_of_it_is_a_fault(tmp_path: Path) -> None:
     record = made(tmp_path)
     plan = json.loads((record.path / PLAN).read_text())

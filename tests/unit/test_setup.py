@@ -290,11 +290,14 @@ def test_a_debian_with_another_manager_installed_is_a_debian(machine: Machine) -
     assert any("install --no-install-recommends flex" in call for call in machine.calls())
 
 
+STAGES = {"python", "native", "count", "vm", "arch", "test", "sshd", "distros", "optional"}
+
+
 def test_every_line_of_the_table_is_of_a_stage_and_has_a_package_for_each_manager() -> None:
     for row in rows():
         stage, kind, _, *packages = row
         assert len(packages) == len(MANAGERS), row
-        assert stage in {"python", "native", "vm", "arch", "test", "sshd", "distros", "optional"}
+        assert stage in STAGES
         assert kind in {"program", "header", "perl", "venv"}
         assert packages[0] != UNKNOWN, row
 

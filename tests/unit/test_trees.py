@@ -36,7 +36,7 @@ def test_a_variant_has_series_of_ours_and_of_files(tmp_path: Path) -> None:
     _, variants = asked_variants(FORK, ["7.3", f"7.3+fork+{patch}", "new=latest"])
     ours, new = variants[2:]
     assert ours.name == "7.3+fork+mine"
-    assert [one.name for one in ours.series] == ["fork", "mine"]
+    assert [one.name for one in ours.series] == ["7.3-fork", "mine"]  # ours as it is ported there
     assert ours.tree is None  # the run's own
     assert (new.name, new.tree) == ("new", base_named("latest"))
 

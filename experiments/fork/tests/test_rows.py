@@ -292,7 +292,7 @@ def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
     once = iter([{"fork-4k": REST, "munmap-4k": "no memory"}])
     told = replace(HOSTED, left_out=lambda *_, **__: next(once))
     monkeypatch.setattr("experiments.fork.hosted.HOSTED", told)
-    request = SimpleNamespace(experiment=EXPERIMENT, seed=1)
+    request = SimpleNamespace(experiment=EXPERIMENT, seed=1, count=None)
     reporter = SimpleNamespace(step=lambda _: None)
 
     def ask() -> dict[str, LeftOut | str]:

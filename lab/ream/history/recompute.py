@@ -44,6 +44,11 @@ class FieldDifference:
     stored: str
     computed: str
 
+    @property
+    def is_younger(self) -> bool:
+        """Whether this version has the field, a record of an older one has not, and it is null."""
+        return (self.stored, self.computed) == (ABSENT, "null")
+
     def __str__(self) -> str:
         return f"{self.path} is {self.stored}, its samples give {self.computed}"
 
@@ -72,6 +77,7 @@ def recompute(record: Record) -> Recomputed:
         more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
         named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
         return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
+    found = tuple(one for one in found if not one.is_younger)
     if not found:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""

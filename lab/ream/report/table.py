@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The table of a run: plain ASCII, as wide as is asked for, from the object of `--json` alone."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -147,7 +148,8 @@ def _head(summary: Summary) -> Iterator[str]:
     if receipt.guest is not None:
         yield from _said("guest", receipt.guest, indent=0)
     if receipt.count is not None:
-        yield from _said("counted", receipt.count, indent=0)
+        # The features of the CPU are one word for QEMU, and longer than a line.
+        yield from _said("counted", re.sub(r",(?=\S)", ", ", receipt.count), indent=0)
     yield from _said("read", how_to_read(summary) + whose_published(summary), indent=0)
     sees = () if receipt.count else (sensitivity.of_run(summary), sensitivity.controls(summary))
     for text in filter(None, sees):

@@ -42,12 +42,14 @@ def test_visits_that_were_made_are_not_made_again(
     (tmp_path / "small.toml").write_text(TEXT)
     words = ("run", "small.toml", "--stage", "live", "--seed", "5")
     partial = interrupt(ream_started, runs, words, rounds=3, by=signal.SIGKILL)
+    # The third round is in the journal; the record may not have it yet.
     kept = (partial / "samples.jsonl").read_text().splitlines()[:3]
+    assert kept
     said = ream("run", "--resume", "last")
     assert said.code == 0, said.err
     (record,) = runs.iterdir()
     lines = (record / "samples.jsonl").read_text().splitlines()
-    assert lines[:3] == kept
+    assert lines[: len(kept)] == kept
     places = Counter((s["row"], s["launch"], s["round"]) for s in map(json.loads, lines))
     assert set(places) == {(row, n, number) for row in ROWS for n in (0, 1) for number in (0, 1)}
     assert max(places.values()) == 1

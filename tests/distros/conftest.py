@@ -17,9 +17,9 @@ from ream.kernel.archive import mirror_of, targets
 from ream.paths import CHECKOUT
 
 HERE = Path(__file__).parent
-CLONE = Path("/root/ream")
+CLONE = Path("/srv/ream")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-COPY = Path("/root/certificates.crt")
+COPY = Path("/srv/certificates.crt")
 """Of these, in a system: installing what has some of its own would write over the original."""
 
 OUR_OWN = ("http_proxy", "https_proxy", "no_proxy", "PIP_INDEX_URL")

@@ -8,7 +8,7 @@ from ream.compare.facts import of_record
 from ream.compare.pool import refuse_unlike
 from ream.errors import BadUsage
 from ream.experiment import is_copy
-from ream.gate.gate import ROUNDING, Gate, JudgedRow, Word
+from ream.gate.gate import ROUNDING, Gate, JudgedRow, Word, check_variants, refuse_itself
 from ream.history.ratios import COUNTED
 from ream.record.parts import machine_line, run_id
 from ream.record.record import Record
@@ -36,8 +36,7 @@ def gate_counts(
     Raises BadUsage if a run was timed, if the runs' numbers are of different things (unless
     `force`), if one is the other, or if neither has a variant of that name.
     """
-    if run_id(now) == run_id(baseline):
-        raise BadUsage(f"{run_id(now)} is its own baseline: give another run")
+    refuse_itself(now, baseline)
     ours, theirs = _rows(now), _rows(baseline)
     if not force:
         refuse_unlike((now, baseline), "--force judges them all the same")
@@ -46,10 +45,7 @@ def gate_counts(
         for row in dict.fromkeys((*theirs, *ours))
         for variant in dict.fromkeys((*_variants(theirs, row), *_variants(ours, row)))
     ]
-    for name in variants:
-        if all(variant != name for _, variant in places):
-            known = dict.fromkeys(variant for _, variant in places)
-            raise BadUsage(f"--variant {name!r}: neither run has it; there is {', '.join(known)}")
+    check_variants(variants, [variant for _, variant in places])
     return Gate(
         run=run_id(now),
         baseline=run_id(baseline),

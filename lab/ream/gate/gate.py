@@ -99,6 +99,20 @@ def parse_percent(text: str) -> float:
     return value
 
 
+def refuse_itself(now: Record, baseline: Record) -> None:
+    """Raise BadUsage if a run is its own baseline."""
+    if run_id(now) == run_id(baseline):
+        raise BadUsage(f"{run_id(now)} is its own baseline: give another run")
+
+
+def check_variants(asked: Sequence[str], there: Sequence[str]) -> None:
+    """Raise BadUsage for a variant that is asked for and that neither run has."""
+    for name in asked:
+        if name not in there:
+            known = ", ".join(dict.fromkeys(there))
+            raise BadUsage(f"--variant {name!r}: neither run has it; there is {known}")
+
+
 def gate(
     now: Record,
     baseline: Record,
@@ -113,18 +127,14 @@ def gate(
     Raises BadUsage if the runs' numbers are of different things (unless `force`), if one is the
     other, or if there is no variant of that name or no ratio at all.
     """
-    if run_id(now) == run_id(baseline):
-        raise BadUsage(f"{run_id(now)} is its own baseline: give another run")
+    refuse_itself(now, baseline)
     if not force:
         refuse_unlike((now, baseline), "--force judges them all the same")
     ours, theirs = ratios_of(now), ratios_of(baseline)
     for record, ratios in ((now, ours), (baseline, theirs)):
         if not ratios:
             raise BadUsage(f"{run_id(record)} has no ratio to before: nothing to check")
-    for name in variants:
-        if not any(variant == name for _, variant in (*ours, *theirs)):
-            known = dict.fromkeys(variant for _, variant in (*ours, *theirs))
-            raise BadUsage(f"--variant {name!r}: neither run has it; there is {', '.join(known)}")
+    check_variants(variants, [variant for _, variant in (*ours, *theirs)])
     unit = {**units(baseline), **units(now)}
     asked = rows_of(now)
     places = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Files for the user, that appear whole or not at all and replace none unasked."""
+"""Files of the user: those that are read, and those that appear whole or not at all."""
 
 import os
 import tempfile
@@ -23,6 +23,23 @@ def check_place(path: Path, *, force: bool = False) -> None:
         raise _taken(path)
     if not os.path.isdir(path.parent):  # noqa: PTH112
         raise BadUsage(f"{path}: cannot be written: {path.parent} is no directory")
+
+
+def read_given(path: Path, *, largest_bytes: int, what: str) -> str:
+    """Read a text file that a user names; what: the things in it, for the message.
+
+    Raises BadUsage saying why it cannot be read, or that it is too large to be such a file.
+    """
+    try:
+        with path.open(encoding="utf-8") as opened:
+            text = opened.read(largest_bytes + 1)
+    except OSError as cause:
+        raise BadUsage(f"{path}: {cause.strerror}") from cause
+    except UnicodeDecodeError as cause:
+        raise BadUsage(f"{path}: not a text file (byte {cause.start} is not UTF-8)") from cause
+    if len(text) > largest_bytes:
+        raise BadUsage(f"{path}: larger than {largest_bytes >> 20} MiB: no file of {what}")
+    return text
 
 
 def write_whole(path: Path, content: bytes, *, force: bool = False) -> None:

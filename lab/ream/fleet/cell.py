@@ -17,6 +17,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 from ream.errors import BadUsage
 from ream.experiment import IMPLIED, Stage
 from ream.experiment.shape import MAX_LAUNCHES
+from ream.files import read_given
 from ream.kernel.series import Patch, Series, load_series, own_series
 from ream.paths import SERIES
 from ream.session.request import GuestOptions
@@ -186,16 +187,7 @@ def read_cells(path: Path) -> tuple[Cell, ...]:
 
 def read_text(path: Path) -> str:
     """A file of cells; raises BadUsage saying why it cannot be read."""
-    try:
-        with path.open(encoding="utf-8") as opened:
-            text = opened.read(LARGEST_BYTES + 1)
-    except OSError as cause:
-        raise BadUsage(f"{path}: {cause.strerror}") from cause
-    except UnicodeDecodeError as cause:
-        raise BadUsage(f"{path}: not a text file (byte {cause.start} is not UTF-8)") from cause
-    if len(text) > LARGEST_BYTES:
-        raise BadUsage(f"{path}: larger than {LARGEST_BYTES >> 20} MiB: no file of cells")
-    return text
+    return read_given(path, largest_bytes=LARGEST_BYTES, what="cells")
 
 
 def wanted(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.errors import BadUsage
+from ream.files import read_given
 from ream.kernel.build import GCC, declared, options, suited, unmet_options
 from ream.nearest import hint
 from ream.paths import KERNEL_CONFIG
@@ -71,7 +72,7 @@ def named_config(words: str, stage: str) -> Setup:
                 f" ({', '.join(known)}){hint(name, known)}"
             )
         path = KERNEL_CONFIG / f"{stage}-{name}{SUFFIX}"
-    text = _read(path)
+    text = read_given(path, largest_bytes=LARGEST_BYTES, what="options")
     lines = (line.strip() for line in text.splitlines())
     if faulty := next((line for line in lines if not _LINE.fullmatch(line)), None):
         raise BadUsage(
@@ -81,19 +82,6 @@ def named_config(words: str, stage: str) -> Setup:
     if stage == "native" and (refused := [*_unhosted(text)]):
         raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
     return Setup(text, path.name)
-
-
-def _read(path: Path) -> str:
-    try:
-        with path.open(encoding="utf-8") as opened:
-            text = opened.read(LARGEST_BYTES + 1)
-    except OSError as cause:
-        raise BadUsage(f"{path}: {cause.strerror}") from cause
-    except UnicodeDecodeError as cause:
-        raise BadUsage(f"{path}: not a text file (byte {cause.start} is not UTF-8)") from cause
-    if len(text) > LARGEST_BYTES:
-        raise BadUsage(f"{path}: larger than {LARGEST_BYTES >> 20} MiB: no file of options")
-    return text
 
 
 def _unhosted(text: str) -> Iterator[str]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the time of a batch goes, from rows that differ in one thing each."""
+"""The share of each part of a batched operation in its time.
+
+The shares are differences between rows that differ in one property each.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,17 +12,17 @@ from ream.report.contract import Batch, RowResult
 from ream.report.numbers import digits, rounded
 
 _Place = tuple[str, int]
-"""A variant, and the pages of a batch."""
+"""A variant, and the number of pages in a batch."""
 _Found = Mapping[str, Mapping[_Place, Mapping[bool, float | None]]]
-"""By kind of rows: what a page took, and a call."""
+"""For each kind of row and each place: ns per page under False, ns per call under True."""
 
 
 def batches(
     parts: Iterable[Part], rows: Iterable[Row], results: Iterable[RowResult]
 ) -> tuple[Batch, ...]:
-    """Where the time of a page goes, by variant and pages of a batch.
+    """The time that each part of the operation takes, by variant and pages per batch.
 
-    What would need a row that did not run is None. rows and results: in lockstep.
+    rows and results are in lockstep. A part is None if a row that it is derived from did not run.
     """
     parts = tuple(parts)
     found: dict[str, dict[_Place, dict[bool, float | None]]] = {}
@@ -42,7 +45,7 @@ def batches(
 
 
 def _value(part: Part, place: _Place, found: _Found) -> float | None:
-    """Noise may make a difference negative."""
+    """The time of one part in ns, which noise may make negative; None if a row is missing."""
     if place[0] in part.without:
         return None
     own = next((its[place] for kind in part.of if place in (its := found.get(kind, {}))), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A case and its outcome, as the formats that CI systems read have them."""
+"""A test case and its outcome, as KTAP and JUnit reports contain them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,10 +9,10 @@ from ream.values import Scalar
 
 @dataclass(frozen=True)
 class Case:
-    """One verdict; what was not decided is skipped, with the reason, and never a pass."""
+    """One verdict. An undecided one is skipped with its reason, and never counts as a pass."""
 
     group: str
-    """What it belongs to, as a row."""
+    """The name of what the case belongs to, such as a row."""
     name: str
     outcome: Literal["pass", "fail", "skip"]
     reason: str
@@ -24,6 +24,6 @@ class Case:
 
 
 def plain(text: object) -> str:
-    """Printable ASCII on one line: a name or a reason may come from a file or a mail."""
+    """The text as one line of printable ASCII: names and reasons may come from files and mails."""
     ascii_text = str(text).encode("ascii", "backslashreplace").decode()
     return "".join(one if one.isprintable() else " " for one in ascii_text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The columns that an experiment declares, from samples to the object of `--json`."""
+"""Summarises the columns that an experiment declares, for the object of `--json`."""
 
 from collections.abc import Iterable, Mapping
 from statistics import median
@@ -13,7 +13,7 @@ from ream.report.contract import ColumnValue, PrintedLine, PrintedTable, Ratio, 
 from ream.report.numbers import ratio_of, rounded
 
 OVER_BEFORE = "over_before"
-"""The key of a variant's columns that has the ratios of those that published tables have."""
+"""The key, among a variant's columns, of the ratios of columns that published tables have."""
 
 
 def columns_of(
@@ -25,9 +25,10 @@ def columns_of(
     counted: bool = False,
     exact: bool = False,
 ) -> Mapping[str, ColumnValue] | None:
-    """What a variant's samples of one row come to; None if they say nothing.
+    """Summarise the declared columns of one variant in one row; None if no sample has a value.
 
-    to: what its ratios are to. counted: instructions, not times. exact: and they repeat.
+    samples: of the row. to: the variant that ratios refer to. counted: values are counts of
+    instructions, not times. exact: these counts repeat in every launch.
     """
     samples = tuple(samples)
 
@@ -73,9 +74,9 @@ def over(
     counted: bool = False,
     exact: bool = False,
 ) -> Estimate | None:
-    """Ratio subject/to of a column, paired as times are; None if there is none.
+    """The ratio subject/to of a column, paired by launch and round as times are.
 
-    Where one of two has none of it, as a CPU that never idles, they have no ratio.
+    None if a sample of either variant lacks the value or has 0, as for a CPU that never idles.
     """
     samples = tuple(samples)
     own, base = (_places(column, _of(samples, name), counted=counted) for name in (subject, to))
@@ -89,9 +90,9 @@ def _of(samples: Iterable[Sample], subject: str) -> tuple[Sample, ...]:
 def _places(
     column: Column, samples: tuple[Sample, ...], *, counted: bool
 ) -> dict[tuple[int, int], float]:
-    """By launch and round; empty unless all of them are above 0.
+    """The values by launch and round; empty unless every sample has one above 0.
 
-    Were those of 0 left out, a ratio would be of the boots alone that have some.
+    Leaving out the samples with 0 would bias the ratio towards boots that have some.
     """
     found = {(one.launch, one.round): its for one in samples if (its := column.of(one, counted))}
     return found if len(found) == len(samples) else {}
@@ -100,7 +101,7 @@ def _places(
 def printed_tables(
     results: Iterable[RowResult], tables: Iterable[Table], experiment: str
 ) -> tuple[PrintedTable, ...]:
-    """Tables of an experiment, line by line, where a row of ours has the same columns."""
+    """The published tables of an experiment as printed, if a row of this run has columns."""
     if not any(one.columns for result in results for one in result.variants.values()):
         return ()
     return tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The columns that an experiment declares, next to published tables: lines of text."""
+"""Lines of text that show declared columns next to published tables."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ from ream.report.numbers import fit, interval, scale_of
 from ream.width import table_line, width
 
 WIDTH = 74
-"""Columns, so that a letter can hold the lines, too."""
+"""Width in columns, so that the lines also fit into a cover letter."""
 LABEL = 16
 NONE = "-"
 
 
 def blocks(summary: Summary) -> Iterator[list[str]]:
-    """Every block of lines that there is something for; none where there is nothing beside time."""
+    """The blocks of lines for columns and batches; no block if only times were measured."""
     for shown in tables_of(summary):
         if lines := list(_lines(shown, summary)):
             yield [*_wrapped(shown.read), *lines]
@@ -30,14 +30,14 @@ def blocks(summary: Summary) -> Iterator[list[str]]:
 
 
 def tables_of(summary: Summary) -> tuple[Shown, ...]:
-    """The tables that the experiment declares, if any variant has what is in them."""
+    """The tables that the experiment declares; empty if no variant has any column."""
     if not any(its.columns for row in summary.rows for its in row.variants.values()):
         return ()
     return columns_of(summary.experiment).tables
 
 
 def with_columns(summary: Summary) -> Iterator[tuple[RowResult, dict[str, Result]]]:
-    """Rows that have such columns, each with its variants; second copies are in none."""
+    """Rows that have columns, each with its variants except second copies."""
     for row in summary.rows:
         known = {name: its for name, its in row.variants.items() if its.columns is not None}
         if its := {name: one for name, one in known.items() if not is_copy(name)}:
@@ -45,7 +45,7 @@ def with_columns(summary: Summary) -> Iterator[tuple[RowResult, dict[str, Result
 
 
 def numbers_of(result: Result) -> Numbers:
-    """What a cell is made of, in our line."""
+    """The numbers, by name, from which a cell of a measured line is computed."""
     found: dict[str, float] = {"median": result.median, "nr_bytes": result.nr_bytes}
     for name, value in (result.columns or {}).items():
         if isinstance(value, int | float):
@@ -57,18 +57,18 @@ def numbers_of(result: Result) -> Numbers:
 
 
 def numbers_there(line: PrintedLine, table: PrintedTable) -> Numbers:
-    """What a cell is made of, in a published line."""
+    """The numbers, by name, from which a cell of a published line is computed."""
     return {**line.values, **({"nr_huge": table.nr_huge} if table.nr_huge else {})}
 
 
 def ratio_in(result: Result, cell: ShownColumn) -> Ratio | None:
-    """The ratio that a cell shows."""
+    """The ratio that a cell shows; None if the result lacks it."""
     found = (result.columns or {}).get(cell.ratio or "")
     return found if isinstance(found, Ratio) else None
 
 
 def batch_values(parts: Sequence[Part], batch: Batch) -> tuple[float | None, ...]:
-    """What a line of batches shows."""
+    """The values of one line of batches, in the units of its parts."""
     values = batch.model_dump()
     found = (values.get(part.name) for part in parts)
     pairs = zip(parts, found, strict=True)
@@ -76,7 +76,7 @@ def batch_values(parts: Sequence[Part], batch: Batch) -> tuple[float | None, ...
 
 
 def line_name(line: PrintedLine) -> str:
-    """What a published line is called: the values of its parameters."""
+    """The label of a published line: the values of its parameters."""
     return ", ".join(str(value) for value in line.params.values())
 
 
@@ -136,7 +136,7 @@ def _batches(parts: Sequence[Part], summary: Summary) -> Iterator[str]:
 
 
 def _line(label: str, cells: Sequence[str], columns: Sequence[ShownColumn]) -> Iterator[str]:
-    """One line; a label too long for its column has lines of its own rather than being cut."""
+    """One line of cells. A label that is too long for its column gets lines of its own."""
     if len(label) > LABEL - 2:
         yield from textwrap.wrap(
             label, min(WIDTH, width()), initial_indent="  ", subsequent_indent="  "
@@ -153,7 +153,9 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _value(cell: ShownColumn, value: float | None, unit: str) -> str:
-    """A time has its unit; of instructions the prefix alone: the row's heading has the word."""
+    """A cell's text. Times carry their unit, counts only its prefix, since the heading says
+    `instr`.
+    """
     if value is None:
         return NONE
     if cell.digits is not None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The object of `--json` and run.json, schema 1: design.md section 8, field by field.
+"""The object of `--json` and run.json, schema 1, as docs/format.md describes it.
 
-docs/format.md describes every field. Fields are added, never renamed, within a schema number;
-so a reader leaves alone what it does not know. Unknown is null, never 0.
+Within a schema number fields are added and never renamed, so readers ignore unknown fields. An
+unknown value is null, never 0.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
 Unit = Literal["ns", "instructions"]
 Effect = Literal["faster", "slower", "fewer", "more", "equal", "undecided", "no difference"]
-"""Of times, the first two; of counts of instructions, the next. "no difference" is what older
-records have for both of the two that follow."""
+"""Times are faster or slower, counts of instructions fewer or more. Older records have "no
+difference" for both "equal" and "undecided"."""
 
 
 # Wider than any machine, narrow enough that a damaged record cannot break a table.
@@ -48,7 +48,7 @@ class Ratio(_Part):
 
 
 class Fill(_Part):
-    """One kind of fill of the same bytes: a limit."""
+    """One kind of fill of the same bytes, which bounds what the hardware allows."""
 
     value: Number
     threads: Cpus
@@ -59,14 +59,18 @@ class Fill(_Part):
 
 Group = Sealed[str, Tally | Ratio]
 ColumnValue = Tally | Quantity | Ratio | Group | None
-"""Of several samples: a median, a ratio, or several of one kind."""
+"""The summary of a column over samples: a median, a ratio, or a group of either."""
 
 COLUMNS = "compaction"
-"""The key that has a variant's columns. It is named after the experiment that first had any."""
+"""The key of a variant's columns, named after the first experiment that had any."""
 
 
 class Layout(_Part):
-    """Whether a variant's launches differ by more than its rounds do."""
+    """Whether a variant's ratio depends on the memory layout of a launch.
+
+    p_value: of a test whether launches differ by more than their rounds explain. within: the
+    typical distance of a round from the median of its launch, as a ratio of at least 1.
+    """
 
     p_value: Chance
     within: Positive
@@ -109,22 +113,22 @@ class Result(_Part):
     cpu_s_per_gib: Quantity | None = None
     cpu_over_before: Ratio | None = None
     compared_with: str | None = None
-    """Of a series that was given, what its ratios are to: the tree that it stands on."""
+    """For a given series, the variant that its ratios refer to: the tree that it is based on."""
     within: Positive | None = None
-    """Where it is no effect, the smallest that interval and floor leave out: 1.02 is 2 %."""
+    """For a ratio that is no effect, the bound on the effect: 1.02 means within 2 %."""
     launches_needed: Count | None = None
-    """Of what is undecided, about how many would decide it."""
+    """For an undecided ratio, the approximate number of launches that would decide it."""
 
 
 class BesideResult(_Part):
-    """One variant's."""
+    """The median of one variant, and its ratio to the variant that it is compared with."""
 
     median: Number
     over_before: Ratio | None = None
 
 
 class Beside(_Part):
-    """Another quantity of the operation that a row is about: its whole, or a part of it."""
+    """Another time of the operation that a row measures, such as its whole or a part of it."""
 
     name: str
     unit: Unit
@@ -132,7 +136,7 @@ class Beside(_Part):
 
 
 class Comparison(_Part):
-    """A row's published counterpart, and the verdict on it."""
+    """The published counterpart of a row, and the verdict on it."""
 
     id: str
     ratio: Positive | None
@@ -160,18 +164,18 @@ class Comparison(_Part):
     gb_per_s: Positive | None = None
     better: str | None = None
     stand_in: str | None = None
-    """What stands in here for the device that the table is about, and is no model of it."""
+    """The substitute used here for the table's device, if that substitute is not a model of it."""
     inferred: Texts = ()
     model: str | None = None
-    """The declared model of that device which stands in for it, with its numbers."""
+    """The declared model of the table's device that is used here, with its parameters."""
 
 
 class Whole(_Part):
-    """The call that a row times a part of, as the published table has it; of `name` all of it.
+    """The complete call that a published table timed, where the row times only a part of it.
 
-    whole_ns, left_out_ns: medians, on the running kernel. share: of the part in that whole.
-    ratio, floor: those that the whole would have, by which verdicts are; low and high of
-    left_out are the ends of its 95 % interval.
+    whole_ns and left_out_ns are medians on the running kernel; left_out_low and left_out_high bound
+    the 95 % interval of the latter. share: the part's share of the whole. ratio and floor are those
+    that the whole call would have; verdicts use them.
     """
 
     name: str
@@ -186,14 +190,14 @@ class Whole(_Part):
 
 
 class Control(_Part):
-    """A variant that is `before` slowed by a known share, and whether the row found it."""
+    """The positive control, `before` slowed by a known share, and whether the row found it."""
 
     asked: Positive
     found: bool | None
 
 
 class PatchStep(_Part):
-    """Two variants of which the second has a patch more, on the way to a third."""
+    """Two variants, the second with one more patch, which are prefixes of the variant `of`."""
 
     before: str
     after: str
@@ -202,11 +206,12 @@ class PatchStep(_Part):
 
 
 class Counted(_Part):
-    """What a sample of each variant executed, in whole numbers; of a row that is not timed.
+    """What one sample of each variant executed, in whole numbers, for a row that was counted.
 
-    per, number: what it is shown for each of, and how many of these a sample is about. repeats:
-    whether all samples of one kernel are equal. variants: by variant and quantity, of the kernel's
-    own functions. stand_ins: the same of functions of ours in their place. functions: by function.
+    per, number: the unit of the shown averages, and how many such units a sample covers. repeats:
+    whether all samples of one kernel are equal. variants, stand_ins: totals by variant and
+    quantity, of the kernel's own functions and of our substitutes. functions: totals by variant and
+    function.
     """
 
     per: str
@@ -216,11 +221,13 @@ class Counted(_Part):
     stand_ins: Sealed[str, Sealed[str, Tally]]
     functions: Sealed[str, Sealed[str, Sealed[str, Tally]]]
     own: Texts = ()
-    """Variants that stand for themselves, not for a patch on the way to another."""
+    """Variants other than those that only contain a prefix of another variant's patches."""
     steps: Tuple[PatchStep] = ()
 
 
 class RowResult(_Part):
+    """All results of one row."""
+
     row: str
     params: Sealed[str, Scalar | None]
     unit: Unit
@@ -245,23 +252,23 @@ class RowResult(_Part):
     smallest_effect: Positive | None = None
     control: Control | None = None
     floors: Sealed[str, Ratio | None] = Field(default={}, validate_default=True)
-    """Of variants other than `before` that others are compared with, by name."""
+    """Noise floors, by name, of variants other than `before` that others are compared with."""
 
     def floor_of(self, name: str) -> Ratio | None:
-        """The floor that the ratio of this variant is held against."""
+        """The noise floor that the ratio of this variant is compared with."""
         its = self.variants.get(name)
         to = None if its is None else its.compared_with
         return self.floors.get(to, self.floor) if to else self.floor
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """All published counterparts; published_table alone where it is the only one."""
+        """All published counterparts of the row, also in records that have only one."""
         first = () if self.published_table is None else (self.published_table,)
         return self.published_tables or first
 
 
 class GridLine(_Part):
-    """One subject with one number of channels; a cell for each of the grid's columns."""
+    """The rates of one subject with one number of channels, one cell per column of the grid."""
 
     subject: str
     channels: Count
@@ -271,7 +278,7 @@ class GridLine(_Part):
 
 
 class Grid(_Part):
-    """Rates by number of channels and size of folio: a published table, or the same of ours."""
+    """Rates by number of channels and folio size, of this run or of a published table."""
 
     unit: str
     better: str
@@ -291,7 +298,7 @@ class PrintedLine(_Part):
 
 
 class PrintedTable(_Part):
-    """A published table of several quantities, which rows of ours have, too."""
+    """A published table of several quantities, for rows that measure the same quantities."""
 
     id: str
     source: str
@@ -304,7 +311,7 @@ class PrintedTable(_Part):
 
 
 class Batch(_Part):
-    """Where the time of a page goes, by pages of a batch, in ns; call_ns is of one batch."""
+    """Time per page by part of the operation, for one batch size, in ns; call_ns is per batch."""
 
     subject: str
     batch_pages: Count
@@ -317,7 +324,7 @@ class Batch(_Part):
 
 
 class ReceiptLines(_Part):
-    """The receipt in a few lines; receipt.json has all of it."""
+    """A short form of the receipt; receipt.json contains all of it."""
 
     machine: str
     tree: str
@@ -337,6 +344,8 @@ class ReceiptLines(_Part):
 
 
 class Summary(_Part):
+    """The complete object of `--json` for one run."""
+
     schema_: Literal[1] = Field(alias="schema", default=1)
     experiment: str
     stage: str
@@ -347,20 +356,20 @@ class Summary(_Part):
     limited_by: str | None = None
     found_live: str | None = None
     untouched: Sealed[str, str] = Field(default={}, validate_default=True)
-    """By given series that was not measured, why: no row executes what it changes, or it needs what
-    the stage does not provide. No row has it."""
+    """Given series that were not measured, with the reason. They appear in no row. Either no row
+    executes the changed code, or it needs what the stage does not provide."""
     wrong: Sealed[str, Texts] = Field(default={}, validate_default=True)
-    """By variant of the user's that is wrong, what it did, in lines: no row has it."""
+    """Variants that failed verification, with what they did in lines. They appear in no row."""
     grids: Tuple[Grid] = ()
     tables: Tuple[PrintedTable] = ()
     batches: Tuple[Batch] = ()
 
     def to_object(self) -> dict[str, Any]:
-        """What `--json` prints and run.json holds."""
+        """The object that `--json` prints and run.json contains."""
         return self.model_dump(mode="json", by_alias=True)
 
     def wrong_words(self) -> tuple[str, ...]:
-        """A line for each variant that is wrong; `wrong` has all that is known of it."""
+        """One line for each variant that failed verification; `wrong` has the details."""
         return tuple(f"{name}: WRONG: {lines[0]}" for name, lines in self.wrong.items() if lines)
 
     def plain(self) -> Self:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the samples of a row executed, from samples to the object of `--json`."""
+"""Summarises counts of executed instructions and memory operations for the object of `--json`."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -19,12 +19,12 @@ def counted_of(
     series: Mapping[str, Sequence[SeriesEntry]],
     own: Collection[str],
 ) -> Counted | None:
-    """What the variants of a row executed; None if it was timed.
+    """The counts of a row's variants; None if the row was timed.
 
-    The first sample stands for all; `repeats` says whether those of the same round in other
-    launches, and those of a second copy of the same kernel, are equal in every number.
-    series: of every variant, in order. own: variants that stand for themselves, not for a patch on
-    the way to another.
+    Numbers are those of each variant's first sample. `repeats` tells whether every other launch,
+    and every second copy of the same kernel, has the same numbers in the same round. series: the
+    patches of each variant, in order. own: variants that are more than a prefix of another
+    variant's patches.
     """
     by_name: dict[str, list[Sample]] = {name: [] for name in names}
     for sample in samples:
@@ -47,12 +47,12 @@ def counted_of(
 
 
 def totals(sample: Sample) -> Numbers:
-    """All that the kernel's own functions did, and what memory they touched."""
+    """The counts of all the kernel's own functions together, and the memory they touched."""
     return {**summed(sample.functions), **_memory(sample)}
 
 
 def summed(functions: Counts) -> Numbers:
-    """The numbers of all functions together."""
+    """The counts of all functions together, by quantity."""
     found: Numbers = {}
     for its in functions.values():
         for quantity, value in its.items():
@@ -61,14 +61,16 @@ def summed(functions: Counts) -> Numbers:
 
 
 def _memory(sample: Sample) -> Numbers:
-    """Distinct lines and pages: of no function, since two may touch the same."""
+    """Distinct cache lines and pages. They have no per-function values, since functions may share
+    them.
+    """
     return {
         name: value for name, value in sample.beside.items() if name.startswith(("lines_", "pages"))
     }
 
 
 def _unit(row: Row, sample: Sample) -> tuple[str, int]:
-    """What there is one of for each number that is shown, and how many a sample is about."""
+    """The unit that averages are shown for, and how many of it a sample covers."""
     if not sample.nr_bytes:
         return "call", 1
     if row.nr_entries and row.written_bytes:
@@ -77,7 +79,7 @@ def _unit(row: Row, sample: Sample) -> tuple[str, int]:
 
 
 def _by_kernel(by_name: Mapping[str, Sequence[Sample]]) -> dict[tuple[str, int], list[Sample]]:
-    """Samples that must be equal: of one kernel, linked once or twice, in a round of any launch."""
+    """Samples that must be equal: same kernel, linked once or twice, same round of any launch."""
     found: dict[tuple[str, int], list[Sample]] = {}
     for name, its in by_name.items():
         for one in its:
@@ -95,7 +97,7 @@ def _is_one(samples: Sequence[Sample]) -> bool:
 def _steps(
     series: Mapping[str, Sequence[SeriesEntry]], own: Collection[str]
 ) -> Iterator[PatchStep]:
-    """Pairs of variants that differ in a patch alone, on the way to each variant of `own`."""
+    """Pairs of variants that differ by one patch, on the way to each variant in `own`."""
     patches = {
         name: tuple(patch for one in its for patch in one.patches)
         for name, its in series.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of a run that counted: per page what differs, where, and what each patch changes."""
+"""The table of a counted run: the differences per page, per function and per patch."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ QUANTITIES = {
     "lines_only_written": "lines only written",
     "pages": "pages touched",
 }
-"""By name in records, what it is called."""
+"""The printed name of each quantity, by its name in records."""
 
 SHORT = {
     "instructions": "instr",
@@ -53,19 +53,19 @@ SHORT = {
     "lines_only_written": "line only written",
     "pages": "page",
 }
-"""The same behind a number."""
+"""The short name of each quantity, as printed after a number."""
 
 IN_FUNCTIONS = ("instructions", "loads", "stores", "locked", "streaming", "fences")
-"""What is said of a function."""
+"""The quantities that are printed per function."""
 
 LABEL = 10
 NAME = 21
 CELL = 12
 MOST_FUNCTIONS = 4
-"""Of each variant that are named; --json has all."""
+"""How many functions are named for each variant; --json has all of them."""
 DIGITS = 2
 LEAST = 0.005
-"""What is less is 0 in print."""
+"""The smallest absolute difference that does not print as 0."""
 
 
 def render(summary: Summary, head: Iterable[str]) -> str:
@@ -102,7 +102,7 @@ def _row(row: RowResult) -> Iterator[str]:
 
 
 def _shown(its: Counted) -> list[str]:
-    """Variants of which there is a column: those that stand for a step alone have a line."""
+    """Variants with a column of their own: those that only represent a patch step have a line."""
     steps = {name for one in its.steps for name in (one.before, one.after)} - {*its.own}
     return [name for name in its.variants if not is_copy(name) and name not in steps]
 
@@ -112,7 +112,7 @@ def _each(its: Counted, name: str, quantity: str) -> float:
 
 
 def _differing(its: Counted, names: Sequence[str]) -> Iterator[str]:
-    """Instructions, and what is not the same in all of these variants."""
+    """Instructions, and every other quantity that differs between these variants."""
     for quantity in QUANTITIES:
         values = {its.variants[name].get(quantity, 0) for name in names}
         if quantity == "instructions" or len(values) > 1:
@@ -120,7 +120,7 @@ def _differing(its: Counted, names: Sequence[str]) -> Iterator[str]:
 
 
 def _alike(its: Counted, names: Sequence[str]) -> str:
-    """What is the same in all of them, and not 0."""
+    """The quantities that all variants have in common and that are not 0, as text."""
     differing = {*_differing(its, names)}
     return ", ".join(
         f"{QUANTITIES[quantity]} {fit(value, 9)}"
@@ -130,7 +130,7 @@ def _alike(its: Counted, names: Sequence[str]) -> str:
 
 
 def where(its: Counted, names: Sequence[str]) -> Iterator[str]:
-    """Of each variant the functions in which it differs from `before`, the largest first."""
+    """For each variant, a line with the functions that differ from `before`, the largest first."""
     if BEFORE not in its.functions:
         return
     for name in names:
@@ -144,7 +144,7 @@ def where(its: Counted, names: Sequence[str]) -> Iterator[str]:
 
 
 def differences(its: Counted, before: str, after: str) -> list[tuple[str, Mapping[str, float]]]:
-    """Functions in which two variants differ, by how much for each page, the largest first."""
+    """Functions in which two variants differ, with the differences per unit, the largest first."""
     found: list[tuple[str, Mapping[str, float]]] = []
     old, new = its.functions[before], its.functions[after]
     for function in {**old, **new}:
@@ -163,7 +163,7 @@ def _change(old: Mapping[str, int], new: Mapping[str, int], number: int) -> dict
 
 
 def _signed(numbers: Mapping[str, float]) -> str:
-    """As in -212.00 instr, -1.00 locked; what is 0 in print is left out."""
+    """Differences as text, such as `-212.00 instr -1.00 locked`, without those that print as 0."""
     shown = {name: value for name, value in numbers.items() if name in IN_FUNCTIONS}
     said = [
         f"{value:+.{DIGITS}f} {SHORT[name]}" for name, value in shown.items() if abs(value) >= LEAST
@@ -172,7 +172,7 @@ def _signed(numbers: Mapping[str, float]) -> str:
 
 
 def _stand_ins(its: Counted, names: Sequence[str]) -> str:
-    """What functions of ours executed in the place of the kernel's: it is in no number above."""
+    """The counts of our substitutes for kernel functions, which no other number includes."""
     return "; ".join(
         f"{name} "
         + " ".join(
@@ -186,7 +186,7 @@ def _stand_ins(its: Counted, names: Sequence[str]) -> str:
 
 
 def _steps(its: Counted) -> Iterator[str]:
-    """A line for each patch."""
+    """One line for each patch, with its difference from the patch before it."""
     of = ""
     for step in its.steps:
         if step.of != of:
@@ -212,7 +212,7 @@ def _moves(its: Counted) -> str:
 
 
 def _in_short(rows: Sequence[RowResult]) -> Iterator[str]:
-    """A line for each row: its instructions, and its locked operations."""
+    """One line for each row, with the instructions of each variant."""
     having = [(row, row.counted) for row in rows if row.counted is not None]
     if len(having) < LEAST_ROWS:
         return
@@ -225,7 +225,7 @@ def _in_short(rows: Sequence[RowResult]) -> Iterator[str]:
 
 
 LEAST_ROWS = 3
-"""Rows from which on there is a short form of them."""
+"""The smallest number of rows for which the short form is printed."""
 
 
 def _line(label: str, cells: Sequence[str]) -> Iterator[str]:

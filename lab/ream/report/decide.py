@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the samples of a run say before anybody reads them: ratios, and which are effects."""
+"""Computes ratios from the samples of a run, and decides together which of them are effects."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,41 +19,43 @@ from ream.report.contract import Layout, Unit
 from ream.report.numbers import rounded
 
 EQUAL_WITHIN = 1 + CLAIM
-"""What is shown to be within this of no effect is called equal; a published effect that is larger
-is a claim."""
+"""Ratios shown to be within this factor of 1 are called equal. A published effect that is larger
+counts as a claim."""
 
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """One row, and what its samples say before anybody judges it."""
+    """One row with its samples, before its ratios are tested."""
 
     row: Row
     asked: Row | None
-    """The row as the experiment has it, if it has one of that name."""
+    """The row as the experiment declares it; None if the experiment has no row of that name."""
     samples: tuple[Sample, ...]
     skipped: str | None
     unit: Unit
     floors: Mapping[str, Estimate | None]
-    """By variant that others are compared with: itself against its second copy."""
+    """Noise floors by variant that others are compared with: its second copy over itself."""
     limits: tuple[Limit, ...]
     columns: Columns = NO_COLUMNS
     left_out: LeftOut | str | None = None
-    """If the row is a part of what was published: what is left out, or why it is not known."""
+    """For a row that times a part of a published call, the time of the rest, or why it is
+    unknown."""
     value: str | None = None
-    """The quantity that `ratio` and `floor` are of, as a published table calls it; None: time."""
+    """The quantity of `ratio` and `floor`, as a published table names it; None is time."""
     better: str = "lower"
-    """Which of two such values is the better one; where it is the higher, ratios are turned over,
-    as those of tables are."""
+    """Which direction of `value` is better. Ratios are inverted for "higher", as those of tables
+    are."""
     given: Mapping[str, str] = field(default_factory=dict)
-    """Of each series that somebody gave, the variant that it is compared with."""
+    """For each series given by the user, the variant that it is compared with."""
     own: frozenset[str] = frozenset()
-    """Variants of the experiment, and series that somebody gave: not one of their patches."""
+    """Variants of the experiment, and series given by the user, without single patches of
+    either."""
     base_adds: str | None = None
-    """What the variant `base` has that `published` has not."""
+    """What the variant `base` contains in addition to `published`."""
 
     @property
     def changed(self) -> bool:
-        """Whether it ran otherwise than asked, as with a smaller device."""
+        """Whether the row ran with other parameters than asked for, such as a smaller device."""
         return self.asked is not None and self.asked.params() != self.row.params()
 
     @property
@@ -63,22 +65,22 @@ class MeasuredRow:
 
     @property
     def exact(self) -> bool:
-        """Whether the values are counts that repeat."""
+        """Whether the values are counts that repeat exactly."""
         return self.counted and statistics.repeats(self.alike)
 
     @property
     def alike(self) -> tuple[Sample, ...]:
-        """Samples to make ratios of: as if each had done all that was asked for."""
+        """Samples scaled to the full amount of requested work, from which ratios are computed."""
         return self.columns.alike(self.samples)
 
     @property
     def lacking(self) -> str | None:
-        """Whether `before` or `published` did less than was asked for, in words."""
+        """A sentence if `before` or `published` did less work than was asked for; else None."""
         return self.columns.lacking(self.samples, (BEFORE, PUBLISHED))
 
     @property
     def floor(self) -> Estimate | None:
-        """What is seen of `before` where there is nothing to see."""
+        """The noise floor of `before`: the ratio of its second copy to itself."""
         return self.floors.get(BEFORE)
 
     def to(self, subject: str) -> str:
@@ -87,18 +89,21 @@ class MeasuredRow:
 
     @property
     def widest_floor(self) -> Estimate | None:
-        """The one in which the largest effect could hide; None if one is not known."""
+        """The noise floor in which the largest effect could hide; None if any floor is unknown."""
         known = [(statistics.floor_bound(floor), floor) for floor in self.floors.values()]
         if any(bound is None for bound, _ in known):
             return None
         return max(known, key=lambda one: one[0] or 0.0)[1]
 
     def floor_of(self, subject: str) -> Estimate | None:
-        """The floor that this variant's ratio has to be larger than."""
+        """The noise floor that this variant's ratio must exceed to be an effect."""
         return self.floors.get(self.to(subject))
 
     def ratio(self, subject: str, *, to: str | None = None) -> Estimate | None:
-        """To the variant that it is compared with, unless another is named."""
+        """The ratio of a variant to `to`, by default to the variant that it is compared with.
+
+        None if there are no paired samples of the two.
+        """
         to = self.to(subject) if to is None else to
         if self.value is None:
             return statistics.paired_ratio(self.alike, subject, to=to, counted=self.counted)
@@ -109,14 +114,14 @@ class MeasuredRow:
         return over(column, self.samples, own, to=base, counted=self.counted, exact=self.exact)
 
     def of_value(self, value: str | None, better: str) -> Self:
-        """The same row, its ratios and its floor being those of a quantity other than time."""
+        """The same row with ratios and floors of another quantity than time."""
         if value is None or Table.unit_of_name(value) in NS:
             return self
         of = replace(self, value=value, better=better)
         return replace(of, floors={name: of.ratio(name + AGAIN) for name in self.floors})
 
     def whole_ratio(self, subject: str) -> Estimate | None:
-        """The ratio to `before` that the whole would have; None where that is not known."""
+        """The ratio to `before` that the complete call would have; None if the rest is unknown."""
         if not isinstance(self.left_out, LeftOut):
             return None
         return whole_ratio(self.alike, subject, self.left_out)
@@ -127,44 +132,43 @@ class MeasuredRow:
 
     @property
     def threads(self) -> int | None:
-        """CPUs of a node that `published` ran on: those asked for, unless fewer took part."""
+        """CPUs of a node that `published` ran on: those asked for, or fewer if fewer took part."""
         asked, took_part = self.row.threads, self.published and self.published.threads
         return min((number for number in (asked, took_part) if number), default=None)
 
     @property
     def nodes(self) -> int:
-        """How many ran at once; a published time is one node's."""
+        """The number of nodes that ran at once; a published time is that of one node."""
         nodes = self.row.params().get("nodes")
         return nodes if isinstance(nodes, int) else 1
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A variant's ratio to what it is compared with, and what all of the run's say about it."""
+    """The ratio of a variant to its reference, and the outcome of the test over all rows."""
 
     estimate: Estimate
     seen: bool | None
-    """Whether it is an effect; None where that cannot be said."""
+    """Whether the ratio is an effect; None if that cannot be decided."""
     p_value: float | None = None
     layout: Layout | None = None
 
 
 _Place = tuple[str, str]
-"""A row and a variant."""
+"""The names of a row and a variant."""
 
 Decisions = Mapping[_Place, Decided]
 _Found = Mapping[_Place, Estimate]
 _Tests = Mapping[_Place, tuple[Estimate, Estimate | None]]
-"""Each with the floor that it has to be larger than."""
+"""Each ratio with the noise floor that it must exceed."""
 
 
 def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
-    """Which effects of a run are to be believed, and which variants depend on layout.
+    """Decide which ratios of a run are effects, and which variants depend on memory layout.
 
-    Of many ratios some are far from 1 by chance: so all rows and variants are decided together,
-    times and counts that do not repeat. A count that does is decided alone; so are the floor's own
-    ratio and that of a positive control, which is known to be real and must not make others
-    likelier.
+    Times, and counts that do not repeat, are corrected for multiple comparisons over all rows and
+    variants. Decided alone are counts that repeat, the floor's own ratio, and the positive control,
+    whose known effect must not make others more likely.
     """
     by_name = {one.row.name: one for one in rows}
     found = _ratios(by_name, [name for name in names if name != BEFORE])
@@ -180,10 +184,10 @@ def decide(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
 
 
 def decide_over_published(rows: Sequence[MeasuredRow], names: Sequence[str]) -> Decisions:
-    """What the ratios to `published` say, of the experiment's other variants but `before`.
+    """Decide which ratios to `published` are effects, for the experiment's other variants.
 
-    Decided among themselves as `decide` has it: of sixty rows where nothing differs, some ratio
-    excludes 1 and is larger than the floor in one run of five.
+    They are corrected among themselves as in `decide`: among sixty rows without any difference, one
+    run in five would otherwise show a ratio that excludes 1 and exceeds the floor.
     """
     by_name = {one.row.name: one for one in rows}
     given = {name for one in rows for name in one.given}
@@ -206,7 +210,7 @@ def _ratios(
 
 
 def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
-    """What is decided together: what varies, of variants that may differ from what is beside."""
+    """The ratios that are tested together: those that vary and whose variants may differ."""
     return {
         (row, name): (estimate, by_name[row].floor_of(name))
         for (row, name), estimate in found.items()
@@ -217,7 +221,7 @@ def _tests(found: _Found, by_name: Mapping[str, MeasuredRow]) -> _Tests:
 def _seen(
     found: _Found, tests: _Tests, by_name: Mapping[str, MeasuredRow]
 ) -> Mapping[_Place, bool | None]:
-    """Whether each is an effect: among its like where it is tested, else alone."""
+    """Whether each ratio is an effect, tested together with the others or alone."""
     together = statistics.effects(tests)
     return {
         (row, name): together[row, name]
@@ -231,7 +235,9 @@ def _layouts(
     tests: _Tests,
     by_name: Mapping[str, MeasuredRow],
 ) -> dict[_Place, Layout | None]:
-    """What launches differ by: it counts where chance does not make it, and is worth a word."""
+    """Whether launches differ by more than chance, and by enough to matter, for each tested
+    ratio.
+    """
     found = {
         (row, name): one
         for row, name in tests
@@ -250,7 +256,7 @@ def _layouts(
 
 
 def smallest_effect(one: MeasuredRow, decided: Decisions) -> float | None:
-    """The smallest ratio above 1 that this row would have shown nine times of ten, taken alone."""
+    """The smallest ratio above 1 that this row alone would detect with 90 % power."""
     its = [said.estimate for (row, _), said in decided.items() if row == one.row.name]
     if not one.exact:
         return power.smallest_effect(its, one.widest_floor)
@@ -259,7 +265,7 @@ def smallest_effect(one: MeasuredRow, decided: Decisions) -> float | None:
 
 
 def equal_within(one: MeasuredRow, name: str, estimate: Estimate) -> float | None:
-    """The smallest effect, as a ratio above 1, that neither interval nor floor has room for."""
+    """The smallest effect, as a ratio above 1, that the interval and the floor both exclude."""
     bound = statistics.floor_bound(one.floor_of(name))
     if bound is None or estimate.low is None or estimate.high is None:
         return None
@@ -267,10 +273,10 @@ def equal_within(one: MeasuredRow, name: str, estimate: Estimate) -> float | Non
 
 
 def launches_needed(within: float, estimate: Estimate) -> int:
-    """About how many launches narrow an interval, and the floor's, to a claim of EQUAL_WITHIN.
+    """The approximate number of launches that would bound an effect to EQUAL_WITHIN.
 
-    Errors of means shrink with the root of their number. What does not vary by launch does not
-    shrink, so this is the least.
+    The error of a mean shrinks with the root of their number. What does not vary by launch does not
+    shrink, so this is a lower bound.
     """
     narrower = math.log(within) / math.log(EQUAL_WITHIN)
     return math.ceil(len(estimate.per_launch) * narrower**2)

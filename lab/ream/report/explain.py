@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the numbers of one row mean, in sentences made from the numbers themselves."""
+"""Sentences that explain the numbers of one row, computed from these numbers alone."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -16,17 +16,17 @@ HUGE_PAGE = "huge page"
 
 NO_EFFECT = ("equal", "undecided", "no difference")
 WIDE_FLOOR = 1.05
-"""From here on the floor itself hides effects that people publish."""
+"""A noise floor above this ratio hides effects of the size that people publish."""
 WORTH_A_WORD = 0.95
-"""From here down, that CPUs were left to others is said."""
+"""CPU time below this share of the reference's is reported as CPU time freed."""
 WORTHWHILE = 1.3
-"""What two channels on two idle CPUs are asked to gain where memory allows it."""
+"""The gain that two channels on two idle CPUs are expected to reach if bandwidth allows."""
 
 
 def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
-    """What a reader of this row must know before believing it.
+    """What a reader must know before relying on this row's numbers, one sentence each.
 
-    slower: variants that are slower than `published`, as all rows of the run together decide it.
+    slower: variants that are slower than `published`, as decided over all rows of the run.
     """
     if row.skipped is not None:
         yield f"not run: {row.skipped}"
@@ -59,7 +59,7 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
 
 
 def beside(row: RowResult) -> Iterator[str]:
-    """What stands beside a row's ratios: that of the whole call, and what the base has gained."""
+    """Sentences about the complete call, and about what the base has gained over `published`."""
     if row.whole is not None:
         yield whole_words(row.whole)
     base = row.variants.get(BASE)
@@ -72,7 +72,7 @@ def beside(row: RowResult) -> Iterator[str]:
 
 
 def whole_words(whole: Whole) -> str:
-    """How much of a call a row times, and the ratio that all of it would have."""
+    """The row's share of the complete call, and the ratio that this call would have, in words."""
     ratio = (
         ""
         if whole.ratio is None
@@ -121,7 +121,7 @@ def _slower(name: str, result: Result, row: RowResult) -> str:
 
 
 def _cpu_time(name: str, result: Result) -> Iterator[str]:
-    """What a gain by more CPUs than one cost, or what an engine gave back."""
+    """The CPU time that a gain by several CPUs cost, or that offloading to an engine freed."""
     over = result.cpu_over_before
     if over is None or over.low is None or over.high is None or not result.effect:
         return
@@ -143,7 +143,9 @@ def _measured(row: RowResult) -> str:
 
 
 def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
-    """What the launches of a variant say beside their mean."""
+    """Notes on the spread over launches: a ratio that may be chance, or one that depends on
+    layout.
+    """
     if _chance(result, _bound(row.floor_of(name))):
         yield (
             f"{name}: its interval excludes 1 (p = {fit(result.p_value, 7, 4)}), but of as many "
@@ -160,7 +162,7 @@ def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
 
 
 def _undecided(row: RowResult) -> Iterator[str]:
-    """What it would take to say more of variants of which neither an effect nor none was shown."""
+    """A note on undecided variants, with the number of launches that would decide them."""
     needed = {name: its.launches_needed for name, its in row.variants.items()}
     known = {name: nr for name, nr in needed.items() if nr is not None and not is_copy(name)}
     if known:
@@ -173,7 +175,7 @@ def _undecided(row: RowResult) -> Iterator[str]:
 
 
 def _chance(result: Result, bound: float | None) -> bool:
-    """Whether a ratio would be an effect if it were the only one."""
+    """Whether a ratio that is no effect would be one without the correction for its many peers."""
     if result.effect not in NO_EFFECT or result.p_value is None or bound is None:
         return False
     if result.ratio is None or result.low is None or result.high is None:
@@ -182,7 +184,7 @@ def _chance(result: Result, bound: float | None) -> bool:
 
 
 def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
-    """What an entry costs that is unmapped and remapped, beside what it costs `published`."""
+    """The cost per unmapped and remapped entry, next to that of `published`."""
     over, published = result.over_published, row.variants.get(PUBLISHED)
     if result.per_entry is None or over is None or published is None:
         return
@@ -193,7 +195,7 @@ def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:
 
 
 def _copy_bound(before: Result, row: RowResult) -> Iterator[str]:
-    """That no copying can gain much, where the fastest copy of the same bytes did not either."""
+    """A note that memory bandwidth forbids a large gain, if the fastest copy shows that."""
     threads = max(result.threads or 1 for result in row.variants.values())
     within = [limit for limit in row.limits if limit.threads <= threads]
     fastest = min(within, key=lambda limit: limit.value, default=None)
@@ -206,7 +208,7 @@ def _copy_bound(before: Result, row: RowResult) -> Iterator[str]:
 
 
 def entry(row: RowResult) -> str:
-    """What maps a folio of the row, or what compaction is for."""
+    """The name of the unit of per-entry costs: a PTE, a PMD, or a huge page to be allocated."""
     if row.params.get("nr_huge"):
         return HUGE_PAGE
     return "PMD" if row.params.get("mapped") == "pmd" else "PTE"
@@ -219,7 +221,7 @@ def _page(row: RowResult) -> str:
 def by_parts(row: RowResult, machine: Machine) -> str | None:
     """Explain a published result that gets no verdict, from what was measured here.
 
-    None if the row lacks `before`, `published` or a limit of theirs.
+    None if the row lacks `before`, `published` or a limit for them.
     """
     before, published = row.variants.get(BEFORE), row.variants.get(PUBLISHED)
     if before is None or published is None or before.of_limit is None or row.limit is None:
@@ -251,7 +253,7 @@ def by_parts(row: RowResult, machine: Machine) -> str | None:
 
 
 def _outside(row: RowResult, published: Result) -> str:
-    """What the time we do not measure can and cannot have done to their ratio."""
+    """How the time that is not measured here can and cannot have changed the published ratio."""
     theirs = [table.ratio for table in row.comparisons if table.ratio is not None]
     rule = (
         "Whatever else was timed there is not measured here; if it takes the same time with and "
@@ -269,7 +271,9 @@ def _outside(row: RowResult, published: Result) -> str:
 
 
 def _cached(before: Result, machine: Machine) -> str:
-    """How the bytes compare with the caches, L2 first: a guest's L3 is often its host's."""
+    """The size of the bytes relative to L2 and L3. L2 is first, as a guest's L3 is often its
+    host's.
+    """
     sizes = {level: machine.cache_bytes(level) for level in (2, 3)}
     said = [
         f"{_times(before.nr_bytes / size)} times the L{level} of {format_size(size)}"
@@ -280,7 +284,7 @@ def _cached(before: Result, machine: Machine) -> str:
 
 
 def _times(factor: float) -> str:
-    """Three digits and no exponent: 0.5, 21.3, 2048."""
+    """A factor with three digits and no exponent: 0.5, 21.3, 2048."""
     return f"{factor:.0f}" if factor >= 100 else f"{factor:.3g}"  # noqa: PLR2004
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rates of migration by number of channels and size of folio, beside the published table."""
+"""Rates of migration by number of channels and folio size, next to the published table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,15 +9,15 @@ from ream.published import Table, TableRow
 from ream.report.contract import Grid, GridLine, RowResult
 
 RATE = "GB/s"
-"""10^9 bytes a second."""
+"""The unit of rates: 10^9 bytes per second."""
 
 
 def grids(
     rows: Iterable[Row], results: Iterable[RowResult], tables: Iterable[Table], experiment: str
 ) -> tuple[Grid, ...]:
-    """The rows that have a place in a grid, as one, and every published table of that form.
+    """A grid of the rows that have a cell in one, and a grid for each published table of that form.
 
-    rows and results: in lockstep. Nothing where no row has a place, or where none was timed.
+    rows and results are in lockstep. Empty if no row has a cell or none was timed.
     """
     pairs = [
         (row, result)
@@ -38,7 +38,7 @@ def grids(
 
 
 def label(line: GridLine) -> str:
-    """What a line is of: before, serial; published, offloading off; ream, 2 channels."""
+    """The label of a line, such as "before, serial" or "ream, 2 channels"."""
     how = "serial" if line.subject in (BEFORE, RUNNING) else "offloading off"
     if line.channels:
         how = counted(line.channels, "channel")
@@ -46,7 +46,7 @@ def label(line: GridLine) -> str:
 
 
 def _lines(pairs: Sequence[tuple[Row, RowResult]], columns: Sequence[str]) -> Iterator[GridLine]:
-    """By variant, then by number of channels; the serial line of `before` is its only one."""
+    """Lines by variant and number of channels; `before` has a serial line only."""
     names = dict.fromkeys(name for _, result in pairs for name in result.variants)
     for name in names:
         if is_copy(name):
@@ -72,13 +72,13 @@ def _lines(pairs: Sequence[tuple[Row, RowResult]], columns: Sequence[str]) -> It
 
 
 def _shared_remarks(results: Sequence[RowResult]) -> tuple[str, ...]:
-    """What the stage says of every one of them, as that channels shared CPUs."""
+    """Remarks of the stage that apply to every one of these rows."""
     first, *others = results
     return tuple(text for text in first.remarks if all(text in one.remarks for one in others))
 
 
 def _not_run(pairs: Iterable[tuple[Row, RowResult]]) -> Iterator[str]:
-    """Reasons of rows without samples, each once."""
+    """The distinct reasons for which rows have no samples, in one text."""
     reasons = dict.fromkeys(result.skipped for _, result in pairs if result.skipped)
     if reasons:
         yield f"not run: {'; '.join(reason for reason in reasons if reason)}"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cases as JUnit XML, as Jenkins, GitLab and others read it.
 
-There is no standard of it: this is what the schemas of Jenkins' xUnit plug-in and of surefire have
-in common. No time of day is in it, so that the same records give the same bytes.
+There is no standard for it. The output uses what the schemas of Jenkins' xUnit plug-in and of
+surefire have in common. It has no timestamp, so the same records produce the same bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from ream.report.case import Case, plain
 
 
 def render(suite: str, cases: Sequence[Case], properties: Mapping[str, object]) -> str:
-    """One test suite; suite: its name; properties: what holds for all of it."""
+    """One test suite named `suite`; properties apply to the suite as a whole."""
     counts = {
         "tests": len(cases),
         "failures": sum(case.outcome == "fail" for case in cases),

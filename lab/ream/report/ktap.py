@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Cases as KTAP version 1, which the kernel's own tools read.
 
-Source: Documentation/dev-tools/ktap.rst. What was skipped is `not ok … # SKIP`, as it allows, so
-that no reader that knows no directives takes it for a pass. Numbers are diagnostics before the
-result line that they belong to.
+Source: Documentation/dev-tools/ktap.rst. A skipped case is `not ok … # SKIP`, which the format
+allows, so that a reader that ignores directives does not take it for a pass. Numbers are
+diagnostics before the result line that they belong to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from ream.report.case import Case, plain
 
 
 def render(cases: Sequence[Case], comments: Sequence[str] = ()) -> str:
-    """The whole output, ending in a newline; comments: what holds for all cases."""
+    """The complete output, ending in a newline; comments apply to all cases."""
     return "\n".join(_lines(cases, comments)) + "\n"
 
 
@@ -33,5 +33,5 @@ def _lines(cases: Sequence[Case], comments: Sequence[str]) -> Iterator[str]:
 
 
 def _description(name: str) -> str:
-    """Any characters but a hash sign, which begins a directive."""
+    """A test's description, in which a hash sign would begin a directive and is replaced."""
     return plain(name).replace("#", "_")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The block to paste into a cover letter: plain ASCII, less than 75 columns."""
+"""The block for a cover letter: plain ASCII, at most 74 columns wide."""
 
 import textwrap
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ RULE = f"{'-' * (ROW + VARIANT + 1)}+{'-' * 10}+{'-' * 24}+{'-' * 5}"
 
 
 def render(summary: Summary) -> str:
-    """The block, ending in a newline. Rows that did not run are named, never left out."""
+    """The block, ending in a newline. Rows that did not run are named with their reason."""
     with as_wide_as(WIDTH):  # however wide the terminal: it is to be pasted
         return _block(summary.plain())
 
@@ -92,7 +92,7 @@ def _method(summary: Summary) -> str:
 
 
 def _ratio_of(summary: Summary) -> str:
-    """What of what: a given series is compared with the tree that it stands on."""
+    """The ratio's numerator and denominator, including the trees of given series."""
     trees = sorted({to for row in summary.rows for to in row.floors})
     return f"variant/{BEFORE}" + "".join(
         f", and patched/{to} for what was put on {to}, this base as it is" for to in trees
@@ -160,7 +160,7 @@ def _row(row: RowResult) -> Iterator[str]:
 
 
 def _line(label: str, name: str, ms: str, ratio: str, near: float | None) -> Iterator[str]:
-    """One line; a name too long for its column has a line of its own rather than being cut."""
+    """One line. A name that is too long for its column gets a line of its own."""
     cells = []
     for text, width in ((label, ROW), (name, VARIANT)):
         if len(text) > width:
@@ -176,7 +176,7 @@ def _ms(result: Result) -> str:
 
 
 def _pasteable(command: str) -> str:
-    """The command, indented, and broken the way a shell reads on."""
+    """The command, indented, with long lines continued as a shell expects."""
     lines = textwrap.wrap(
         command, WIDTH - 6, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows that were not run, folded: those with the same reason, but for its numbers, are one line."""
+"""Folds rows that did not run: reasons that differ only in numbers share one line."""
 
 import re
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from ream.report.contract import RowResult
 
 _NUMBER = re.compile(r"\d+")
 MOST_NAMED = 3
-"""Of a line: of more, the first and the last are named."""
+"""A line names at most this many rows; of more, it names the first and the last."""
 
 
 @dataclass(frozen=True)
 class NotRun:
-    """Rows that have a reason in common."""
+    """Rows that did not run for the same reason."""
 
     rows: tuple[str, ...]
     reason: str
@@ -28,7 +28,7 @@ class NotRun:
 
 
 def not_run(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
-    """Every row that has no numbers, in the order of the first of each line."""
+    """All rows without numbers, grouped by reason, in the order of their first rows."""
     by_form: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
         if not row.variants or row.skipped is not None:
@@ -41,17 +41,17 @@ def not_run(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
 
 
 def folded(rows: Iterable[RowResult]) -> tuple[NotRun, ...]:
-    """Those lines that stand for several rows; of one row its own place tells the reason."""
+    """The groups of several rows; a single row shows its reason in its own place."""
     return tuple(one for one in not_run(rows) if len(one.rows) > 1)
 
 
 def folded_names(rows: Iterable[RowResult]) -> frozenset[str]:
-    """The rows that such lines stand for."""
+    """The names of all rows in groups of several."""
     return frozenset(name for one in folded(rows) for name in one.rows)
 
 
 def _together(reasons: list[str]) -> str:
-    """One sentence: a number that differs is said from its least to its greatest."""
+    """One sentence for all reasons; a number that differs becomes its range."""
     columns = zip(*(map(int, _NUMBER.findall(reason)) for reason in reasons), strict=True)
     said = iter(
         str(its[0]) if len(set(its)) == 1 else f"{min(its)} to {max(its)}" for its in columns

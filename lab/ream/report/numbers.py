@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Numbers as text: in a few columns, never cut, and never looking like 0 unless they are."""
+"""Formats numbers in few columns, never cut, and never as 0 unless they are 0."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ DIGITS = 5
 
 
 def rounded(value: float) -> float:
-    """As a record keeps it, with DIGITS significant digits."""
+    """The value with DIGITS significant digits, as records store it."""
     return float(f"{value:.{DIGITS}g}")
 
 
@@ -37,9 +37,9 @@ def ratio_of(estimate: Estimate | None) -> Ratio | None:
 
 
 def fit(value: float | None, width: int, digits: int = 2) -> str:
-    """A number in at most `width` columns with at most `digits` decimals.
+    """Format a number in at most `width` columns with at most `digits` decimals.
 
-    Unknown is a question mark, never 0; and what is not 0 does not look like it.
+    None is a question mark, never 0, and a value other than 0 does not print as 0.
     """
     if value is None:
         return "?"
@@ -51,12 +51,14 @@ def fit(value: float | None, width: int, digits: int = 2) -> str:
 
 
 def interval(value: Result | Ratio) -> str:
-    """A ratio with its interval in 22 columns, however large it is."""
+    """A ratio with its interval, in 22 columns whatever its size."""
     ratio, low, high = (fit(number, 5, 3) for number in (value.ratio, value.low, value.high))
     return "?" if value.ratio is None else f"{ratio} [{low} .. {high}]"
 
 
 def scale_of(values: Iterable[float], unit: str) -> tuple[float, str]:
-    """The unit in which the smallest value of a block is at least 1."""
+    """The divisor and name of the largest unit in which the smallest of the values is at
+    least 1.
+    """
     smallest, units = min(values), _UNITS[unit]
     return next(((scale, name) for scale, name in units if smallest >= scale), units[-1])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a summary is made of besides samples and receipt, so that it can be made again."""
+"""The input of a summary besides samples and receipt, stored so that it can be made again."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from ream.report.contract import Unit
 from ream.values import Sealed, Texts, Value
 
 RAN = "ran"
-"""The key of plan.json that has it."""
+"""The key of plan.json that contains this input."""
 
 _PACKAGE = Path(ream.__file__).parent
 _SOURCES = (
@@ -42,39 +42,41 @@ _SOURCES = (
     "size.py",
     "values.py",
 )
-"""Of the package, what a number of run.json can depend on; a test holds it against imports."""
+"""Files of the package that numbers in run.json can depend on; a test compares them with
+imports."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """What a run brings back that is said of it; the receipt has the rest."""
+    """The results of a run; the receipt has everything else."""
 
     rows: tuple[Row, ...]
-    """As they ran, perhaps with a smaller device than asked for."""
+    """The rows as they ran, possibly with a smaller device than asked for."""
     samples: tuple[Sample, ...]
     unit: Unit = "ns"
     units: Mapping[str, Unit] = field(default_factory=dict)
-    """By row, where it is not `unit`."""
+    """Units of rows that differ from `unit`, by row."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """By row: why it has no samples."""
+    """The reasons for which rows have no samples, by row."""
     remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By row: what the stage knows of it besides samples."""
+    """Remarks of the stage, by row."""
     left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
-    """By row that is a part of what was published: what is left out, or why it is not known."""
+    """For each row that times a part of a published call, the rest's time, or why it is unknown."""
     wrong: Mapping[str, str] = field(default_factory=dict)
-    """By variant of the user's that is wrong, what it did: it has no samples."""
+    """For each variant that failed verification, what it did. It has no samples."""
     untouched: Mapping[str, str] = field(default_factory=dict)
-    """By given series that changes nothing that is executed, why: it was not measured."""
+    """For each given series that was not measured, why, such as that no row executes its
+    changes."""
 
     def unit_of(self, row: str) -> Unit:
         return self.units.get(row, self.unit)
 
 
 class Ran(Value):
-    """What is in plan.json of the results: what neither samples nor receipt have."""
+    """The part of the results that plan.json stores: neither samples nor the receipt contain it."""
 
     rows: Sealed[str, Sealed[str, Any] | None]
-    """By name and in order, the fields of a row that ran otherwise than asked; else null."""
+    """By row in order, its fields if it ran with others than asked for; else null."""
     unit: Unit
     units: Sealed[str, Unit]
     skipped: Sealed[str, str]
@@ -98,7 +100,9 @@ class Ran(Value):
         )
 
     def results(self, asked: Experiment, samples: Iterable[Sample]) -> Results:
-        """What the run brought back; raises ValueError if the experiment has no such row."""
+        """The results of the run; raises ValueError if the experiment has no row of a
+        stored name.
+        """
         return Results(
             rows=tuple(self._rows(asked)),
             samples=tuple(samples),
@@ -124,7 +128,9 @@ _BESIDE = re.compile(r"^from \.(\w+) import", re.MULTILINE)
 
 
 def _models(folder: Path) -> list[Path]:
-    """What says what a row of an experiment is: rows.py, and what lies beside it that it uses."""
+    """The files that define an experiment's rows: rows.py and the modules beside it that it
+    imports.
+    """
     if not (rows := folder / "rows.py").is_file():
         return []
     used = _BESIDE.findall(rows.read_text(encoding="utf-8"))
@@ -133,10 +139,11 @@ def _models(folder: Path) -> list[Path]:
 
 @cache
 def summary_id(folder: Path | None = None) -> str:
-    """A digest of what makes run.json from samples: sources, published tables, Python and scipy.
+    """A digest of everything besides samples that run.json depends on.
 
-    folder: of an experiment that is none of this checkout's, whose rows and tables count, too.
-    Where it is the same, the same samples make the same numbers.
+    It covers sources, published tables, and the versions of Python and scipy. folder: an experiment
+    outside this checkout, whose rows and tables are included. With the same digest, the same
+    samples produce the same numbers.
     """
     digest = hashlib.sha256(f"{sys.version_info[:2]} {version('scipy')}".encode())
     sources = (path for pattern in _SOURCES for path in _PACKAGE.glob(pattern))

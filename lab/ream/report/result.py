@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one variant's samples of one row come to."""
+"""Computes the result of one variant in one row from its samples."""
 
 from typing import TypedDict
 
@@ -21,7 +21,7 @@ GIB_BYTES = 1 << 30
 
 
 class Said(TypedDict, total=False):
-    """Fields of a Result: which effect it is, or within what there is none."""
+    """The fields of a Result that describe its effect, or the bound within which there is none."""
 
     effect: Effect
     within: float
@@ -29,7 +29,7 @@ class Said(TypedDict, total=False):
 
 
 class CpuTime(TypedDict, total=False):
-    """Fields of a Result."""
+    """The fields of a Result that describe CPU time."""
 
     cpu_ns: int
     cpu_s_per_gib: float | None
@@ -92,7 +92,7 @@ def result_of(
 
 
 def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
-    """What the whole machine's CPUs spent; nothing of counts, and where no sample says it."""
+    """CPU time over all CPUs; empty for counts, and if any sample lacks it."""
     cpu_ns = None if measured.counted else statistics.cpu_level(measured.alike, name)
     if cpu_ns is None:
         return {}
@@ -106,7 +106,7 @@ def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
 
 
 def _said(measured: MeasuredRow, name: str, decided: Decided | None) -> Said:
-    """The effect; where there is none, how large one there may be all the same, and what tells."""
+    """The effect; without one, how large it may still be and how many launches would decide it."""
     if decided is None:
         return {}
     if decided.seen:
@@ -128,14 +128,16 @@ def per_gib(cpu_ns: float, level: Level) -> float | None:
 
 
 def ns_per_page(level: Level, row: Row) -> float | None:
-    """None of a sample that is about no memory; so of all that is told by its bytes."""
+    """Time per page, rounded; None for a sample without bytes."""
     if not level.nr_bytes:
         return None
     return rounded(level.time_ns * BYTES_PER_PAGE[row.bytes_of] / level.nr_bytes)
 
 
 def _per_entry(level: Level, row: Row) -> float | None:
-    """A sample that is about fewer bytes than its row is about fewer entries, too."""
+    """Time per entry; a sample that covers fewer bytes than its row covers fewer entries in
+    proportion.
+    """
     if row.nr_entries is None or not level.nr_bytes:
         return None
     return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)
@@ -146,5 +148,5 @@ def _per_batch(level: Level, row: Row) -> float | None:
 
 
 def gb_per_s(level: Level) -> float | None:
-    """10^9 bytes a second, which is bytes a nanosecond."""
+    """The rate in 10^9 bytes per second; None for a sample without bytes."""
     return rounded(level.nr_bytes / level.time_ns) if level.nr_bytes else None

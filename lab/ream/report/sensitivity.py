@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""In words: how small an effect a run could have seen, and whether it found its control."""
+"""States how small an effect a run could have detected, and whether it found its control."""
 
 from ream.counted import counted
 from ream.experiment import CONTROL
@@ -7,16 +7,16 @@ from ream.report.contract import RowResult, Summary
 from ream.report.numbers import fit, interval
 
 TENTH = 0.1
-"""From here on a hundredth of a per cent says nothing."""
+"""Percentages from this share on are printed with one decimal, smaller ones with two."""
 
 
 def per_cent(share: float) -> str:
-    """With as many digits as a difference deserves."""
+    """The share as a percentage, with one or two decimals."""
     return f"{fit(100 * share, 5, 1 if share >= TENTH else 2)} %"
 
 
 def smallest(row: RowResult) -> str | None:
-    """The smallest effect that this row would have shown; None where it is not known."""
+    """The smallest effect that this row would have detected, in words; None if it is unknown."""
     if row.smallest_effect is None:
         return None
     size = per_cent(row.smallest_effect - 1)
@@ -26,12 +26,12 @@ def smallest(row: RowResult) -> str | None:
 
 
 def _repeats(row: RowResult) -> bool:
-    """Whether it is of counts that repeat, which nothing is tested of."""
+    """Whether the row has counts that repeat, which are not tested statistically."""
     return row.unit == "instructions" and all(its.p_value is None for its in row.variants.values())
 
 
 def of_run(summary: Summary) -> str | None:
-    """From the row that sees most to the one that sees least."""
+    """The smallest and the largest of the rows' detectable effects; None if none is known."""
     sizes = [
         (one.smallest_effect, one.row)
         for one in summary.rows
@@ -45,7 +45,7 @@ def of_run(summary: Summary) -> str | None:
 
 
 def control(row: RowResult) -> str | None:
-    """What the positive control gave; None where there was none."""
+    """The result of the positive control in this row; None without one."""
     its, measured = row.control, row.variants.get(CONTROL)
     if its is None or measured is None:
         return None
@@ -61,7 +61,7 @@ def control(row: RowResult) -> str | None:
 
 
 def controls(summary: Summary) -> str | None:
-    """In how many rows the positive control was found, and in which it was not."""
+    """The number of rows that found the positive control, and the names of those that did not."""
     told = {row.row: row.control for row in summary.rows if row.control is not None}
     if not told:
         return None

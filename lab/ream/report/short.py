@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The last lines of a long table: each row in one, and what is swept in a grid an operation."""
+"""The short form at the end of a long table: one line per row, and one grid per sweep."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,16 +15,16 @@ from ream.width import WIDEST, table_line, width
 SHORT = 20
 MAX_IN_SHORT = 3
 LEAST_ROOM = 12
-"""Columns of the longest verdict."""
+"""Width of the longest verdict in columns."""
 CELL = 9
-"""Columns of a grid's cell."""
+"""Width of a grid's cell in columns."""
 HOW_GRIDS_READ = (
     "swept, times faster than what it is compared with (below 1: slower); = equal, ? undecided:"
 )
 
 
 def in_short(summary: Summary) -> Iterator[str]:
-    """One line a row, where names fit beside each other: the last lines of a long table."""
+    """One line per row, if the names of the variants fit next to each other; else nothing."""
     names = [
         name
         for name in dict.fromkeys(name for row in summary.rows for name in row.variants)
@@ -66,13 +66,13 @@ def in_short(summary: Summary) -> Iterator[str]:
 
 
 def _against(summary: Summary) -> str:
-    """What ratios are to, in words."""
+    """The variants that ratios refer to, in words."""
     trees = sorted({to for row in summary.rows for to in row.floors})
     return ", of given series against ".join((BEFORE, *trees))
 
 
 def _times(summary: Summary) -> Iterator[str]:
-    """What there is to say where nothing is compared: each row's time, and its first remark."""
+    """For a run without a comparison, each row's median time and its first remark."""
     yield "in short: median time"
     for row in summary.rows:
         result = row.variants.get(RUNNING)
@@ -96,7 +96,7 @@ def _short_line(row: str, cells: Iterable[str]) -> Iterator[str]:
 
 
 def _in_few_words(result: Result | None) -> str:
-    """The effect and the share of the limit, as in 2.23x faster, 0.90."""
+    """The effect and the share of the limit, such as `2.23x faster, 0.90`."""
     if result is None:
         return "not run"
     near = "" if result.of_limit is None else f", {fit(result.of_limit, 5)}"
@@ -107,7 +107,7 @@ def _in_few_words(result: Result | None) -> str:
 
 
 def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[str]:
-    """One operation: a column for each value, a line for each variant, and one of verdicts."""
+    """One sweep: a column for each value, a line for each variant, and a line of verdicts."""
     room = max(len(sweep.name) - 1, *map(len, names), len("verdict")) + 3
     yield from _cells(sweep.name, sweep.labels, room)
     for name in names:
@@ -127,7 +127,7 @@ def _cut(word: str) -> str:
 
 
 def _factor(result: Result | None) -> str:
-    """Times faster than before, as 1.27x; = where it is equal, ? where nothing is decided."""
+    """The speedup, such as `1.27x`; `=` for an equal result, `?` for an undecided one."""
     if result is None or result.ratio is None:
         return "-"
     if not result.verified:

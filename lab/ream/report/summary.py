@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From samples to the object of `--json`: a pure function; nothing is measured or printed here."""
+"""Builds the object of `--json` from samples. This is a pure function without any output."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ from ream.report.ran import Results
 from ream.report.result import GIB_BYTES, gb_per_s, ns_per_page, result_of
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-"""Nanoseconds of the units of time that tables have."""
+"""Nanoseconds per unit of time that published tables use."""
 
 GIB_PAGES = GIB_BYTES // PAGE_BYTES
 
@@ -81,10 +81,10 @@ def summarise(
     stage: str,
     variants: Sequence[str] | None = None,
 ) -> Summary:
-    """Everything that is said about a run.
+    """The summary of a run.
 
-    experiment: as it was asked for. variants: their order, if the run had others than the
-    experiment's own. Raises BadUsage if a row names a published table or line that is not there.
+    experiment: as it was asked for. variants: their order, if it is not the experiment's own.
+    Raises BadUsage if a row names a published table or line that does not exist.
     """
     tables = tuple(tables)
     names = tuple(variants) if variants is not None else experiment.variant_names()
@@ -201,7 +201,7 @@ def _row(
 
 
 def _whole(measured: MeasuredRow) -> Whole | None:
-    """What a published table has timed whole, where that of the row is a part of it."""
+    """The complete call that the published table timed; None unless the row times a part of it."""
     left, name = measured.left_out, measured.row.part_of
     if name is None or not isinstance(left, LeftOut):
         return None
@@ -219,7 +219,7 @@ def _whole(measured: MeasuredRow) -> Whole | None:
 
 
 def _beside(measured: MeasuredRow, names: Sequence[str]) -> Iterator[Beside]:
-    """The other times of a row's operation, by the same estimator."""
+    """The other times of a row's operation, estimated as its time is."""
     found: dict[str, list[Sample]] = {}
     for sample in measured.samples:
         for quantity, time_ns in sample.times.items():
@@ -254,7 +254,7 @@ def _control(measured: MeasuredRow, decided: Decisions, receipt: Receipt) -> Con
 
 
 def _slower(row: Row, over: Decisions) -> frozenset[str]:
-    """Variants of a row that are slower than `published`, among all ratios of the run."""
+    """Variants of a row that are slower than `published`, as decided over all rows of the run."""
     return frozenset(
         name
         for (its_row, name), one in over.items()
@@ -312,7 +312,9 @@ def _comparison(
 
 
 def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdict:
-    """By the ratio of what was published: of the whole, where the row is a part of it."""
+    """The verdict on the published ratio, using the complete call's ratio if the row times
+    a part.
+    """
     if measured.row.part_of is None:
         ours, floor, stand_in = measured.ratio(PUBLISHED), measured.floor, measured.row.stands_in
     else:
@@ -323,7 +325,7 @@ def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdi
 
 
 def _why_not(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Iterator[str | None]:
-    """What is in the way of a verdict, the most general first."""
+    """Reasons that rule out a verdict, the most general first."""
     yield measured.row.no_verdict or measured.skipped
     yield ALONE if RUNNING in receipt.kernel.variants else None
     yield EMULATED if _emulated(receipt) else None
@@ -346,7 +348,7 @@ def _emulated(receipt: Receipt) -> bool:
 
 
 def _oversubscribed(row: Row, receipt: Receipt) -> str | None:
-    """That the row keeps more CPUs busy than there were, or were idle: what to say of it."""
+    """A reason if the row keeps more CPUs busy than exist or were idle; else None."""
     wanted, cpus, during = row.cpus_wanted, _cpus(row, receipt), receipt.conditions
     taken_pct = (during.others_pct or 0) + (during.steal_pct or 0)
     idle = receipt.machine.nr_cpus * (1 - taken_pct / 100)
@@ -384,7 +386,7 @@ def _differs(measured: MeasuredRow, table: Table, receipt: Receipt) -> Iterator[
 def _differs_in_size(
     measured: MeasuredRow, table: Table, printed: Printed, receipt: Receipt
 ) -> Iterator[str]:
-    """Threads, CPUs, memory and rate, where the table has them and ours are others."""
+    """Sentences on threads, CPUs, memory and rate, if the table states them and ours differ."""
     if unequal := _unequal_threads(measured, printed):
         yield unequal
     cpus = _cpus(measured.row, receipt)
@@ -401,9 +403,11 @@ def _differs_in_size(
 
 
 def _their_rate(measured: MeasuredRow, table: Table, printed: Printed) -> float | None:
-    """10^9 bytes a second: as printed, or from what the table says of the memory: nearly.
+    """The published rate in 10^9 bytes per second, as printed or computed from the table's memory
+    size.
 
-    A kernel initialises the first section of a node, and what memblock reserved, before.
+    The computed rate is approximate: a kernel initialises the first section of a node, and what
+    memblock reserved, before the time that is measured.
     """
     if printed.unit == grid.RATE:
         return printed.published
@@ -417,7 +421,7 @@ def _their_rate(measured: MeasuredRow, table: Table, printed: Printed) -> float 
 
 
 def _cpus(row: Row, receipt: Receipt) -> int:
-    """Those of the machine, or of the guest, which a row may choose."""
+    """The number of CPUs of the machine, or of the guest, which a row may choose."""
     if receipt.guest is None:
         return receipt.machine.nr_cpus
     return row.threads or receipt.guest.cpus

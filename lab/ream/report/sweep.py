@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rows that differ in one number alone, as their names say: an axis, and a curve over it."""
+"""Groups rows whose names differ in one number only, so that they form a curve over it."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from ream.experiment import BEFORE
 from ream.report.contract import Result, RowResult
 
 LEAST = 3
-"""Rows that make a curve."""
+"""The smallest number of rows that forms a curve."""
 ANY = "*"
 
 _NUMBER = re.compile(r"\d+")
@@ -17,20 +17,20 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows over a field of theirs, ascending."""
+    """Rows that differ in the value of one parameter, in ascending order."""
 
     name: str
-    """What their names have in common, as fork-*-cold."""
+    """The common part of the rows' names, such as `fork-*-cold`."""
     field: str
     labels: tuple[str, ...]
-    """What stands for the star, as 64k."""
+    """The text of each row's name in the place of the star, such as `64k`."""
     rows: tuple[RowResult, ...]
 
 
 def sweeps(rows: Iterable[RowResult]) -> tuple[Sweep, ...]:
-    """The curves that there are, in the order of their first rows; a row is in one at most.
+    """All curves in the order of their first rows. Each row belongs to at most one.
 
-    Rows that were not run are in none.
+    Rows that did not run belong to none.
     """
     ran = [row for row in rows if row.variants and row.skipped is None]
     groups: dict[tuple[int, str], list[RowResult]] = {}
@@ -73,13 +73,13 @@ def _value(row: RowResult, field: str) -> float:
 
 
 def _differs(field: str, rows: Sequence[RowResult]) -> bool:
-    """Whether it is a number, and another one in every row."""
+    """Whether this parameter is a number with a different value in every row."""
     values = {_value(row, field) for row in rows}
     return len(values) == len(rows) and min(values) >= 0
 
 
 def _is_meant(field: str, labels: dict[str, str], rows: Sequence[RowResult]) -> bool:
-    """Whether the numbers in the names may be this field's, perhaps in another unit."""
+    """Whether the numbers in the names can be values of this parameter, perhaps in another unit."""
     numbers = [_NUMBER.search(labels[row.row]) for row in rows]
     pairs = zip(numbers, rows, strict=True)
     return all(
@@ -88,12 +88,12 @@ def _is_meant(field: str, labels: dict[str, str], rows: Sequence[RowResult]) -> 
 
 
 def each_of(result: Result) -> float | None:
-    """Time, or instructions, for each page or entry."""
+    """Time or instructions per page or entry; None if the row has neither."""
     return result.per_page or result.ns_per_page or result.per_entry
 
 
 def ends_of(row: RowResult, result: Result) -> tuple[float, float] | None:
-    """The ends of that, by the interval of the ratio; None of what is compared with nothing."""
+    """The ends of `each_of` according to the ratio's interval; None for a reference variant."""
     tree = row.variants.get(result.compared_with or BEFORE)
     base = None if tree is None else each_of(tree)
     if base is None or result.low is None or result.high is None:

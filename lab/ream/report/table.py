@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of a run: plain ASCII, as wide as is asked for, from the object of `--json` alone."""
+"""The table of a run in plain ASCII, made from the object of `--json` alone."""
 
 import re
 import textwrap
@@ -19,19 +19,19 @@ from ream.width import table_line, width
 
 LIVE = "live"
 LABEL = 10
-"""Columns of the words at the left of head and notes."""
+"""Width in columns of the labels of head and notes."""
 NAME = 17
 THEIR_NAME = 18
 SHORT_NAME = 10
 FIRST = 54
-"""Columns of median, ratio and effect."""
+"""Width in columns of median, ratio and effect together."""
 VALUES = 32
-"""Columns of two published values with their spreads."""
+"""Width in columns of two published values with their standard deviations."""
 GRID_LABEL = 28
 GRID_CELL = 8
 GB = 10**9
 OTHER_TIME = 0.05
-"""From here on CPU time and time differ by more than a thread that was woken up."""
+"""CPU time is printed if it differs from time by at least this share."""
 
 HOW_TO_READ = (
     "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
@@ -39,7 +39,7 @@ HOW_TO_READ = (
 )
 
 FILL = "fastest fill of the same bytes"
-"""What bounds an experiment that names nothing else."""
+"""The limit of an experiment that declares none of its own."""
 
 HOW_TO_READ_COUNTS = (
     "nanoseconds of a clock that counts the emulated CPU's instructions, lower is better; they are "
@@ -59,7 +59,7 @@ HOW_TO_READ_LIVE = (
 
 
 def render(summary: Summary) -> str:
-    """The whole table, ending in a newline."""
+    """The complete table, ending in a newline."""
     plain = summary.plain()
     # A guest and a running kernel have no fills beside them.
     no_limit = plain.receipt.guest is not None or plain.stage == LIVE
@@ -76,7 +76,7 @@ def render(summary: Summary) -> str:
 
 
 def whose_published(summary: Summary) -> str:
-    """A sentence that no table with a re-implementation in it may lack."""
+    """A sentence on who wrote the code of `published` and `before`; empty without `published`."""
     if not any(PUBLISHED in row.variants for row in summary.rows):
         return ""
     if f"{BEFORE}: " not in summary.receipt.patches:
@@ -93,7 +93,7 @@ def whose_published(summary: Summary) -> str:
 
 
 def how_to_read(summary: Summary) -> str:
-    """What the numbers of this table are."""
+    """An explanation of the numbers in this table."""
     if summary.receipt.count is not None:
         return counts_table.HOW_TO_READ
     units = {row.unit for row in summary.rows}
@@ -116,7 +116,7 @@ def _in_guest(summary: Summary) -> str:
 
 
 def _as_known(summary: Summary, name: str) -> str | None:
-    """What a run.json of before it had that field would say."""
+    """An experiment's text for a record that is older than its field; None if it is unknown."""
     if summary.experiment not in names():
         return None
     words: str | None = getattr(named(summary.experiment), name)
@@ -128,7 +128,7 @@ def found_live(summary: Summary) -> str | None:
 
 
 def limit_of(summary: Summary) -> str:
-    """What the hardware's limit is made of, in this experiment."""
+    """The name of the hardware's limit in this experiment."""
     return summary.limited_by or _as_known(summary, "limited_by") or FILL
 
 
@@ -178,7 +178,7 @@ def _or(value: float | None) -> str:
 
 
 def grid_lines(own: Grid, label: int, cell: int) -> Iterator[str]:
-    """A grid without its notes: `label` columns, and `cell` for each size of folio."""
+    """The lines of a grid without notes: `label` columns, then `cell` columns per folio size."""
     yield from _grid_line(" " * label, [f"{column:>{cell}}" for column in own.columns])
     for line in own.lines:
         name = grid.label(line)
@@ -195,7 +195,7 @@ def _grid_line(label: str, cells: Sequence[str]) -> Iterator[str]:
 
 
 def grid_notes(own: Grid) -> tuple[str, ...]:
-    """What has to be said of single lines, each text once, and of what is not there."""
+    """The distinct notes of a grid, each with the labels of the lines that it applies to."""
     said: dict[str, list[str]] = {}
     for line in own.lines:
         if line.note:
@@ -204,7 +204,7 @@ def grid_notes(own: Grid) -> tuple[str, ...]:
 
 
 def grid_title(own: Grid) -> str:
-    """Of a grid of ours, or of a published one, with its source."""
+    """The title of a grid of this run, or of a published one with its source."""
     whose = "here" if own.id is None else f"in {own.id} ({own.source})"
     return f"{own.unit} by size of folio, {own.better} is better, {whose}"
 
@@ -288,7 +288,7 @@ def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterato
 
 
 def _below(row: RowResult) -> Iterator[str]:
-    """What stands below the lines of variants and limits."""
+    """The lines below those of variants and limits."""
     yield from _all("beside", beside_words(row))
     if said := cpu_times(row):
         yield from _said("CPU time", said)
@@ -309,7 +309,7 @@ def _in_place_of_numbers(wrong: Iterable[str]) -> Iterator[str]:
 
 
 def beside_words(row: RowResult) -> Iterator[str]:
-    """A sentence for each other quantity of a row: every variant's median, and its ratio."""
+    """A sentence for each other quantity of a row, with every variant's median and ratio."""
     for one in row.beside:
         scale, unit = scale_of([result.median for result in one.variants.values()], one.unit)
         cells = (
@@ -327,7 +327,10 @@ def _each(result: Result, scale: float) -> str:
 
 
 def cpu_times(row: RowResult) -> str:
-    """CPU time of all CPUs, where it is not the row's time: several threads work, or an engine."""
+    """CPU time over all CPUs, in words; empty if it equals the row's time.
+
+    The two differ if several threads work, or if an engine works instead of the CPU.
+    """
     known = {name: one for name, one in row.variants.items() if one.cpu_ns and not is_copy(name)}
     if all(abs((one.cpu_ns or 0) / one.median - 1) < OTHER_TIME for one in known.values()):
         return ""
@@ -343,9 +346,10 @@ def _cpu_time(result: Result) -> str:
 
 
 def blocks_of(row: RowResult) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is compared with what: first given series with their tree, then the others.
+    """Pairs of a reference variant and the variants compared with it; trees of given series are
+    first.
 
-    Second copies are in none: they are the floors.
+    Second copies are left out, as they are the noise floors.
     """
     own = [name for name, its in row.variants.items() if not its.compared_with]
     for to in (*row.floors, BEFORE):
@@ -362,14 +366,14 @@ def _ratio_cell(name: str, result: Result, to: str) -> str:
 
 
 def _effect_cell(name: str, result: Result, to: str) -> str:
-    """Of memory that was wrong there is nothing else to say."""
+    """The effect in words; only NOT VERIFIED if memory was wrong."""
     if not result.verified:
         return "NOT VERIFIED"
     return "" if name == to else effect_words(result)
 
 
 def _line(*cells: str) -> Iterator[str]:
-    """One line; a name too long for its column has lines of its own rather than being cut."""
+    """One line. A name that is too long for its column gets lines of its own."""
     name, median, ratio, effect, near, per_page, rate, cpus = cells
     # The first four are beside each other in any case.
     room = NAME if width() >= NAME + FIRST else SHORT_NAME
@@ -397,9 +401,9 @@ def floor_words(floor: Ratio | None, of: str = BEFORE) -> str:
 
 
 def spread(row: RowResult, *, copies: bool = True) -> str:
-    """The smallest and the greatest ratio that any one launch gave, of each variant.
+    """For each variant, the smallest and the greatest ratio of any one launch.
 
-    copies: of second copies, too.
+    copies: whether second copies are included.
     """
     return ", ".join(
         f"{name} {fit(result.spread_low, 5, 3)} to {fit(result.spread_high, 5, 3)}"
@@ -426,7 +430,9 @@ def _published(table: Comparison) -> Iterator[str]:
 
 
 def printed_values(table: Comparison) -> str:
-    """As printed, as in 49.7 (0.6) -> 28.3 (0.6) ms; empty where only a ratio was."""
+    """The published values as printed, such as `49.7 (0.6) -> 28.3 (0.6) ms`; empty for a ratio
+    alone.
+    """
     if table.before is None or table.published is None:
         return ""
     pairs = ((table.before, table.before_sd), (table.published, table.published_sd))
@@ -435,7 +441,9 @@ def printed_values(table: Comparison) -> str:
 
 
 def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
-    """A line for each published machine, and below it what differs there; reasons at the end."""
+    """A line for each published machine and its differences, followed by the reasons of
+    verdicts.
+    """
     names = [table.id.removeprefix(prefix) for table in tables]
     shared = [
         text
@@ -482,12 +490,12 @@ def _their_line(name: str, threads: str, values: str, ratio: str, verdict: str) 
 
 
 def decimal_bytes(nr_bytes: int) -> str:
-    """Bytes in units of ten, as rates have them."""
+    """The number of bytes in decimal MB or GB, as rates use them."""
     return f"{nr_bytes / 1e9:.2f} GB" if nr_bytes >= GB else f"{nr_bytes / 1e6:.2f} MB"
 
 
 def _said(label: str, text: str, *, indent: int = 2) -> Iterator[str]:
-    """A labelled paragraph, wrapped under itself."""
+    """A labelled paragraph, wrapped with a hanging indent."""
     yield from textwrap.wrap(
         text,
         width(),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An effect and a verdict in a few words, the same in tables, letters and pages."""
+"""Effects and verdicts in a few words, shared by tables, letters and pages."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from ream.report.numbers import fit
 
 EQUAL = "equal"
 LEAST_PER_CENT = 0.1
-"""What is less is said to be within this."""
+"""The smallest bound, in per cent, that is printed."""
 
 
 def effect_words(result: Result) -> str:
-    """By what factor, as in 2.23x faster, or within what there is no effect, or undecided."""
+    """The effect, such as `2.23x faster`, `equal within 0.8 %` or `undecided`; empty if unknown."""
     if result.effect is None or result.ratio is None:
         return ""
     if result.effect == "equal":
@@ -24,14 +24,18 @@ def effect_words(result: Result) -> str:
 
 
 def _within(result: Result) -> str:
-    """As in within 0.8 %; nothing for counts that are the same."""
+    """The bound of an equal result, such as ` within 0.8 %`; empty for counts that are the same."""
     if result.within is None or result.within == 1:
         return ""
     return f" within {max(100 * (result.within - 1), LEAST_PER_CENT):.1f} %"
 
 
 def verdict_words(tables: Sequence[Comparison], room: int) -> str:
-    """The verdict, or how many of each there are; those that are none only where all are."""
+    """The verdict, or the number of each if there are several; `mixed` if that exceeds `room`
+    columns.
+
+    Tables without a verdict count only if no table has one.
+    """
     words = [table.verdict for table in tables]
     judged = [word for word in words if word != "not-run"]
     if len(words) == 1 or (words and not judged):

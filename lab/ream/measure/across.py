@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ratios of several runs and machines. Only ratios are pooled: a time belongs to its run.
+"""Pools and compares ratios across runs and machines. Only ratios are pooled, never times.
 
-Within a machine a launch is the replicate, whichever run it is of; between machines it is the
-machine, since what one machine does a hundred times says nothing of the next.
-Sources: Welch, "The generalization of Student's problem", Biometrika 34, 1947; and "On the
-comparison of several mean values", Biometrika 38, 1951.
+Within a machine a launch is the replicate, whichever run it belongs to. Across machines the machine
+is the replicate, since repeated runs on one machine do not predict another. Sources: Welch, "The
+generalization of Student's problem", Biometrika 34, 1947; and "On the comparison of several mean
+values", Biometrika 38, 1951.
 """
 
 import importlib
@@ -16,29 +16,30 @@ from dataclasses import dataclass
 from ream.measure.statistics import LEAST_LAUNCHES, Estimate, over_launches, t_quantile
 
 DIFFER_BELOW = 0.05
-"""Runs whose launches would differ as much by chance more rarely than this are said to differ."""
+"""Runs are said to differ if chance would produce such a difference less often than this."""
 LEAST_RUNS = 2
-"""Fewer cannot differ."""
+"""The smallest number of runs that can differ from each other."""
 SAME = 1e-12
-"""Logarithms of the same ratio, made in another order, differ by less."""
+"""Logarithms of equal ratios, computed in different orders, differ by less than this."""
 
 
 @dataclass(frozen=True)
 class RatioChange:
-    """How a ratio has changed: now/base, with its 95 % interval; None where there is none."""
+    """The factor by which a ratio changed, now/base, with its 95 % interval if there is one."""
 
     ratio: float
     low: float | None
     high: float | None
     degrees: float | None = None
-    """Degrees of freedom of the interval's t distribution; None for counts."""
+    """Degrees of freedom of the interval's t distribution; None for counts and without an
+    interval."""
 
 
 def pooled(estimates: Iterable[Estimate]) -> Estimate:
-    """Estimates of runs on one machine as one: all their launches, each weighing the same.
+    """Pool estimates of runs on one machine: all their launches, with equal weights.
 
-    Of counts that repeat in all of them, the interval is from the least to the greatest ratio of
-    any run's. Raises ValueError if there is none.
+    If counts repeat in all runs, the interval is from the smallest to the greatest ratio of any
+    run. Raises ValueError if there is no estimate.
     """
     estimates = tuple(estimates)
     found = over_launches([log for one in estimates for log in _logs(one)])
@@ -55,8 +56,8 @@ def pooled(estimates: Iterable[Estimate]) -> Estimate:
 def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
     """The mean of the machines' log ratios, with a t interval over machines.
 
-    `per_launch` of the result has a ratio for each machine. Of one machine: its own estimate.
-    Raises ValueError if there is none.
+    `per_launch` of the result has one ratio per machine. For one machine, its own estimate. Raises
+    ValueError if there is no machine.
     """
     if len(by_machine) == 1:
         return next(iter(by_machine.values()))
@@ -67,11 +68,11 @@ def over_machines(by_machine: Mapping[str, Estimate]) -> Estimate:
 
 
 def change(now: Estimate, base: Estimate) -> RatioChange:
-    """By what factor a ratio has changed: the means of the log ratios of both runs' launches.
+    """The factor by which a ratio changed, from the means of the log ratios of both runs' launches.
 
-    The interval is Welch's, which does not ask for as many launches or as much spread in both;
-    None where one of them has a single launch. Of counts that repeat in both it is exact, from the
-    ends of both intervals.
+    Welch's interval allows different numbers of launches and different spreads. There is none if
+    either run has a single launch. For counts that repeat in both, it spans the ends of both
+    intervals.
     """
     ratio = now.ratio / base.ratio
     if now.exact and base.exact:
@@ -93,11 +94,11 @@ def change(now: Estimate, base: Estimate) -> RatioChange:
 
 
 def chance_of_alike(estimates: Iterable[Estimate]) -> float | None:
-    """How often runs of the same truth would differ as much as these, from their launches' spread.
+    """The p-value of the null hypothesis that all runs have the same true ratio (Welch's test).
 
-    Small: something differs between the runs that no launch shows, so an interval over launches is
-    too narrow. Welch's test of several means. None where it cannot be said: fewer than two runs, or
-    a run with a single launch. Counts that repeat in all runs are the same or not: 1 or 0.
+    If it is small, runs differ by something that no launch shows, and an interval over launches is
+    too narrow. None with fewer than two runs, or if a run has a single launch. For counts that
+    repeat in all runs it is 1 if they are equal, else 0.
     """
     estimates = tuple(estimates)
     exact = all(one.exact for one in estimates)
@@ -114,7 +115,7 @@ def chance_of_alike(estimates: Iterable[Estimate]) -> float | None:
 
 
 def _welch(means: Sequence[float], variances: Sequence[float], sizes: Sequence[int]) -> float:
-    """The probability of a greater F, of means with these variances of single launches."""
+    """The p-value of Welch's F test of means, given the variances of single launches."""
     nr_runs = len(means)
     weights = [size / variance for size, variance in zip(sizes, variances, strict=True)]
     whole = sum(weights)

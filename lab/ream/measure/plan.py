@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What each launch draws by lot, from the user's seed alone: the same seed plans the same run."""
+"""Draws the random choices of each launch from the user's seed, so that plans are reproducible."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -14,18 +14,19 @@ OFFSET_STEP_BYTES = 64
 OFFSET_PAGE_BYTES = 4096
 
 MOST_VARIANTS = 32
-"""Of one program: what native/host/launch.h has room for."""
+"""The most variants that one program has room for (native/host/launch.h)."""
 COMPARED_WITH = (*IMPLIED, PUBLISHED)
-"""Variants that ratios of others are to, and the floor's; what has a second copy is one, too."""
+"""Variants that ratios and floors refer to, along with every variant that has a second copy."""
 
 # For the estimate before anything is known; a slow shared two-CPU guest.
 ASSUMED_BYTES_PER_S = 4e9
 PASSES = {"variant": 4, "limit": 2}
-"""Times a sample's bytes go by: pre-state, itself, and two images compared; or the first two."""
+"""How often a sample moves its bytes: pre-state, the operation, and two images compared. For a
+limit, the first two only."""
 LIMIT_KINDS = 4
-"""Fills of each number of CPUs; the CPU decides how many of them it has."""
+"""The assumed number of kinds of fills per number of CPUs; the CPU decides how many it supports."""
 LAUNCH_S = 2.0
-"""Linking one launch in its own order, and starting it."""
+"""Seconds to link one launch in its own order, and to start it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Launch:
 
     number: int
     seed: int
-    """64 bits, not 0, for the runner's own draws: the order within each round."""
+    """A seed of 64 bits, never 0, for the runner's own draws: the order within each round."""
     data_offset: int
     """Page offset at which writable data start, the same for every variant of this launch."""
     link_order: tuple[str, ...]
@@ -62,11 +63,12 @@ def plan_launches(variants: Sequence[str], *, launches: int, seed: int) -> tuple
 def plan_programs(
     variants: Sequence[str], *, launches: int, seed: int, most: int = MOST_VARIANTS
 ) -> tuple[Launch, ...]:
-    """Launches of programs that hold at most `most` variants each, and all of them together.
+    """The launches of programs with at most `most` variants each, which together contain all
+    variants.
 
-    Where all fit into one program these are the launches of `plan_launches`. Where they do not,
-    each launch becomes several with numbers of their own. What others are compared with is in
-    every one of them, since only rounds of one program are paired.
+    If all variants fit into one program, these are the launches of `plan_launches`. Otherwise each
+    launch becomes several with consecutive numbers. Every program contains the variants that others
+    are compared with, since only rounds of one program are paired.
     """
     twice = {name.removesuffix(AGAIN) for name in variants if is_copy(name)}
     to = {*COMPARED_WITH, *twice, *(name + AGAIN for name in twice)}
@@ -86,7 +88,7 @@ def plan_programs(
 
 
 def drawn_order(items: Iterable[_Name], seed: int, *purpose: int | str) -> tuple[_Name, ...]:
-    """The items, each a different one, in an order drawn for this seed and purpose alone.
+    """The items, which are distinct, in a random order that depends on seed and purpose alone.
 
     Sorting by independent uniform keys is a uniform permutation.
     """
@@ -94,7 +96,7 @@ def drawn_order(items: Iterable[_Name], seed: int, *purpose: int | str) -> tuple
 
 
 def _draw(seed: int, *purpose: int | str) -> int:
-    """A uniform number of 256 bits that belongs to this seed and purpose."""
+    """A uniform number of 256 bits that depends on seed and purpose alone."""
     text = "\0".join(str(part) for part in ("ream", seed, *purpose))
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 
@@ -102,22 +104,22 @@ def _draw(seed: int, *purpose: int | str) -> int:
 def bytes_gone_by(
     rows: Iterable[Row], *, nr_variants: int, launches: int, nr_limits: int = LIMIT_KINDS
 ) -> int:
-    """Nearly how many bytes a run moves: what its length, and how far it is, go by.
+    """The approximate number of bytes that a run moves, from which its duration is estimated.
 
-    nr_variants counts both copies of `before`; nr_limits the fills of each round.
+    nr_variants includes second copies; nr_limits is the number of fills in each round.
     """
     passes = nr_variants * PASSES["variant"] + nr_limits * PASSES["limit"]
     return launches * passes * sum(row.rounds * row.written_bytes for row in rows)
 
 
 def estimated_seconds(rows: Iterable[Row], *, nr_variants: int, launches: int) -> float:
-    """A guess at the run's length on a slow machine, to be replaced as soon as samples arrive."""
+    """An estimate of the run's duration on a slow machine, used until samples arrive."""
     nr_bytes = bytes_gone_by(rows, nr_variants=nr_variants, launches=launches)
     return nr_bytes / ASSUMED_BYTES_PER_S + launches * LAUNCH_S
 
 
 def without(names: Collection[str], launches: Iterable[Launch]) -> tuple[Launch, ...]:
-    """The same launches with some of the variants left out; what they draw stays as it was."""
+    """The same launches without some of the variants; their other random choices do not change."""
     return tuple(
         replace(launch, link_order=tuple(one for one in launch.link_order if one not in names))
         for launch in launches

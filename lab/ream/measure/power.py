@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How small an effect a row could have shown, from its own spread over launches."""
+"""Computes how small an effect a row could have detected, from its spread over launches."""
 
 import math
 import statistics
@@ -9,23 +9,23 @@ from functools import cache
 from ream.measure.statistics import LEAST_LAUNCHES, Estimate, floor_bound, special, t_quantile
 
 POWER = 0.9
-"""How often the smallest effect is found: nine times of ten."""
+"""The probability with which the smallest effect is detected."""
 
 NODES = 32
-"""Quantiles of the launches' spread that the power is averaged over; more change no digit shown."""
+"""Number of quantiles of the error's estimate that power is averaged over. More of them change no
+printed digit."""
 
 STEPS = 20
-"""Halvings of the interval that the smallest effect is looked for in."""
+"""Number of bisections of the interval that contains the smallest effect."""
 
 
 def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> float | None:
-    """The smallest ratio above 1 that would have been found with probability POWER in this row.
+    """The smallest ratio above 1 that this row would have detected with probability POWER.
 
-    A variant 1.02 times as slow and one 1.02 times as fast are found alike. "Found" is the rule of
-    statistics.counts(), which is that of the run where the row is its only one: the t test of the
-    launches' log ratios has p < 5 %, and the mean is larger than the floor's bound. The spread is
-    that of all `estimates` together, the second copy of `before` among them; the floor is the
-    run's own. None where there is no floor, or fewer than two launches.
+    A variant 1.02 times as slow and one 1.02 times as fast are detected alike. Detection follows
+    statistics.counts(), the rule for a row that is decided alone: the t test of the launches' log
+    ratios has p < 5 %, and the mean exceeds the floor's bound. The variance is the mean over all
+    `estimates`, which include second copies. None without a floor, or with fewer than two launches.
     """
     bound = floor_bound(floor)
     spreads = [
@@ -40,7 +40,9 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
     to_exceed = [max(bound, error * node) for node in _nodes(launches)]
 
     def power(effect: float) -> float:
-        """How often an effect of that size, a logarithm, is found: its error is an estimate."""
+        """The probability that an effect of this size, a logarithm, is found with an estimated
+        error.
+        """
         beyond = [(effect - least) / error for least in to_exceed]
         return statistics.fmean(special().stdtr(launches - 1, beyond).tolist())
 
@@ -56,9 +58,10 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
 
 
 def smallest_count(estimates: Iterable[Estimate], floor: Estimate | None, count: float) -> float:
-    """The same of a count that repeats: what exceeds the floor and the range of its rounds.
+    """The smallest detectable ratio of counts that repeat: it exceeds the floor and the rounds'
+    range.
 
-    count: the median of `before`; one more than that is the least there is.
+    count: the median of `before`, which bounds the ratio by a difference of one.
     """
     ranges = [
         math.log(max(one.ratio / one.low, one.high / one.ratio))
@@ -70,9 +73,9 @@ def smallest_count(estimates: Iterable[Estimate], floor: Estimate | None, count:
 
 @cache
 def _nodes(launches: int) -> tuple[float, ...]:
-    """By how many errors of the mean it has to be off 1 for p = 5 %.
+    """Quantiles of the distance from 1, in true errors of the mean, that is needed for p = 5 %.
 
-    In quantiles, since each run estimates that error anew: with launches - 1 degrees of freedom.
+    There are NODES of them, since each run estimates the error anew with launches - 1 degrees.
     """
     degrees = launches - 1
     chi_squared = special().chdtri(degrees, [(node + 0.5) / NODES for node in range(NODES)])

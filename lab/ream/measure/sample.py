@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One measured value, as a line of JSON between runner, record and statistics."""
+"""One measured value, and its form as a line of JSON between runner, record and statistics."""
 
 import json
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 NO_NUMBERS: Mapping[str, int] = MappingProxyType({})
 
 TIMES = "beside"
-"""The key of a line that `Sample.times` has."""
+"""The key of a line that contains `Sample.times`."""
 
 FUNCTIONS = "functions"
 STAND_INS = "stand_ins"
-"""The keys of a line of a counted sample: by function, what was counted in it."""
+"""FUNCTIONS and STAND_INS are the keys of a counted sample's counts by function."""
 
 Counts = Mapping[str, Mapping[str, int]]
 NO_COUNTS: Counts = MappingProxyType({})
@@ -27,12 +27,12 @@ _LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
 _ROLES = ("variant", "limit")
 _LONGEST_LINE = 80
-"""Characters of a faulty line worth repeating."""
+"""The number of characters of a faulty line that an error message repeats."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How long one subject took in one round of one launch."""
+    """The time of one subject in one round of one launch, or its instructions if it was counted."""
 
     row: str
     launch: int
@@ -44,25 +44,25 @@ class Sample:
     """CPUs that took part."""
     time_ns: int
     nr_bytes: int
-    """Bytes of memory map written."""
+    """Bytes that the operation is about, such as those of the memory map that it writes."""
     verified: bool
     cpu_ns: int | None = None
-    """CPU time that the whole machine used for it, of all threads and kernel threads that took
-    part; None where the stage does not say."""
+    """CPU time of the whole machine during the operation; None if the stage does not measure it. It
+    includes every thread and kernel thread that took part."""
     beside: Mapping[str, int] = field(default_factory=lambda: NO_NUMBERS)
-    """Other whole numbers of the same operation, each a key of the line. The columns that the
-    experiment declares are made of them."""
+    """Other whole numbers of the same operation, each under its own key of the line. The columns
+    that the experiment declares are computed from them."""
     times: Mapping[str, int] = field(default_factory=lambda: NO_NUMBERS)
     """Other times of the same operation by name, in the unit of `time_ns`."""
     functions: Counts = field(default_factory=lambda: NO_COUNTS)
-    """Where it was counted, by function of the kernel and quantity; `time_ns` is then the number
-    of instructions in all of them."""
+    """For a counted sample, counts by kernel function and quantity. `time_ns` is then the number of
+    instructions in all of them."""
     stand_ins: Counts = field(default_factory=lambda: NO_COUNTS)
-    """The same of functions of ours that stand in for the kernel's."""
+    """Counts of our functions that replace the kernel's, in the same form."""
 
     @classmethod
     def from_json(cls, line: str, *, where: str) -> Self:
-        """Read one line; where: what it came from, for the message ("samples.jsonl:12").
+        """Read one line; where: its origin for error messages, such as "samples.jsonl:12".
 
         Raises ReamError if it is no sample: a truncated line, a wrong type, a time of 0.
         """
@@ -76,7 +76,7 @@ class Sample:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], *, where: str) -> Self:
-        """A sample from a line's fields; those that are no whole numbers of ours are left alone.
+        """A sample from a line's fields; unknown fields that are no whole numbers are ignored.
 
         Raises ReamError naming the first field that is missing or of a wrong type.
         """
@@ -105,7 +105,9 @@ class Sample:
         )
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
-        """One line without its end; `extra` holds what only the stage knows, as its slot."""
+        """One line without its newline; `extra` contains keys that only the stage uses, such as the
+        slot.
+        """
         own = {name: value for name in OWN if (value := getattr(self, name)) is not None}
         apart = {TIMES: self.times, FUNCTIONS: self.functions, STAND_INS: self.stand_ins}
         its = {key: _plain(value) for key, value in apart.items() if value}
@@ -114,7 +116,7 @@ class Sample:
 
 _APART = ("beside", "times", FUNCTIONS, STAND_INS)
 OWN = tuple(name for name in Sample.__dataclass_fields__ if name not in _APART)
-"""Keys that every line may have, whatever the experiment."""
+"""Keys that a line may have in every experiment."""
 
 
 def _whole_numbers(fields: Mapping[str, Any]) -> Mapping[str, int]:

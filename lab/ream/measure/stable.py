@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""When there are launches enough: every interval is as narrow as was asked for.
+"""Decides when a run has enough launches: when every interval is as narrow as asked for.
 
-To look and stop at a narrow interval makes intervals a little too narrow: docs/bias.md says by
-how much, tests/unit/test_stable.py measures it.
+Stopping at a narrow interval makes intervals slightly too narrow. docs/bias.md states by how much,
+and tests/unit/test_stable.py measures it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 STEP = 2
-"""Launches between two looks."""
+"""The number of launches between two checks."""
 MOST_TIMES = 4
-"""As many launches as were planned, unless the user says."""
+"""The default limit of launches, as a multiple of the planned number."""
 DEFAULT_PCT = 5.0
 
 
 @dataclass(frozen=True)
 class Stable:
-    """How long a run goes on measuring."""
+    """The condition under which a run stops measuring."""
 
     within_pct: float = DEFAULT_PCT
-    """Per cent of a ratio that its interval may extend to either side."""
+    """The largest distance of an interval's end from its ratio, in per cent."""
     max_launches: int | None = None
-    """None: MOST_TIMES the planned ones."""
+    """The most launches; None is MOST_TIMES the planned number."""
     max_minutes: float | None = None
 
     def most_launches(self, planned: int) -> int:
@@ -31,7 +31,7 @@ class Stable:
 
 
 class HasRatio(Protocol):
-    """What is asked of a variant's result."""
+    """The fields of a variant's result that the condition needs."""
 
     @property
     def ratio(self) -> float | None: ...
@@ -42,7 +42,7 @@ class HasRatio(Protocol):
 
 
 def half_width_pct(result: HasRatio) -> float | None:
-    """How far the interval reaches from the ratio, at its wider side; None if there is none."""
+    """Distance in per cent from the ratio to the farther end of its interval; None without one."""
     if not result.ratio or not result.low or result.high is None:
         return None
     return 100 * max(result.high / result.ratio - 1, 1 - result.low / result.ratio)
@@ -50,7 +50,7 @@ def half_width_pct(result: HasRatio) -> float | None:
 
 @dataclass(frozen=True)
 class Wide:
-    """An interval that is too wide, or not there yet."""
+    """An interval that is too wide or does not exist yet."""
 
     row: str
     variant: str
@@ -63,7 +63,9 @@ class Wide:
 
 
 def too_wide(results: Iterable[tuple[str, str, HasRatio]], within_pct: float) -> Iterator[Wide]:
-    """Find what is not stable among (row, variant, result), the widest of each row."""
+    """The variants whose intervals are too wide, among (row, variant, result): the widest
+    per row.
+    """
     worst: dict[str, Wide] = {}
     for row, variant, result in results:
         width = half_width_pct(result)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one estimator of design.md section 6: launches are the replicates, rounds are not.
+"""The estimator for all ratios: launches are the replicates, rounds are not.
 
-Per launch, the median over rounds; over launches, the mean of the logarithms with a t interval.
-Ratios are paired: a variant and `before` of the same round met the same weather.
-Source: Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013.
+Per launch it takes the median over rounds; over launches, the mean of logarithms with a t interval.
+Ratios are paired by round, so that both variants met the same conditions. Source: Kalibera & Jones,
+"Rigorous benchmarking in reasonable time", ISMM 2013.
 """
 
 import importlib
@@ -20,52 +20,52 @@ from ream.measure.sample import Sample
 
 CONFIDENCE = 0.95
 LEAST_LAUNCHES = 2
-"""Fewer have no spread, and so no interval."""
+"""The smallest number of launches that has a spread, and so an interval."""
 FALSE_RATE = 0.05
-"""Share of the effects said in a run that chance may have made: Benjamini-Hochberg's q."""
+"""The allowed share of false effects among those reported in a run: Benjamini-Hochberg's q."""
 LEAST_LAYOUT_RATIO = 1.02
-"""That one launch is off by less than this is not worth a word."""
+"""A launch that is off by less than this ratio is not reported."""
 SAME = 1e-4
-"""Counts that differ by no more than this are the same: a timer's interrupt more or less."""
+"""Counts that differ by at most this share are equal, which allows for a timer interrupt."""
 LIMIT_ERROR = 1.02
-"""A variant this much better than its limit shows an error in the limit, not a triumph."""
+"""A variant that beats its limit by more than this reveals an error in the limit."""
 
 Role = Literal["variant", "limit"]
 Test = TypeVar("Test")
-"""What names one test of a run: a row and a variant."""
+"""The key of one test of a run: a row and a variant."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A ratio, its interval over launches, and what each launch said."""
+    """A ratio, its interval over launches, and the ratio of each launch."""
 
     ratio: float
     low: float | None
     high: float | None
     per_launch: tuple[float, ...]
     exact: bool = False
-    """Whether it is of counts that repeat: then the interval is from the least to the greatest
-    ratio of any round, and there is nothing to test."""
+    """Whether the ratio is of counts that repeat, for which there is nothing to test. The interval
+    is then from the smallest to the greatest ratio of any round."""
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The smallest and the greatest ratio any one launch gave."""
+        """The smallest and the greatest ratio of any one launch."""
         return min(self.per_launch), max(self.per_launch)
 
 
 @dataclass(frozen=True)
 class LaunchSpread:
-    """What launches differ by, each with its own layout of code and data."""
+    """How much launches differ, each with its own layout of code and data."""
 
     p_value: float
-    """How often launches would differ so much if they differed by their rounds alone."""
+    """The probability of such a difference if launches only differed by their rounds."""
     within: float
-    """How far a round typically is from the middle of its launch, as a ratio of at least 1."""
+    """The typical distance of a round from the median of its launch, as a ratio of at least 1."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """How long a subject takes: the geometric mean over launches of its median round."""
+    """The time of a subject: the geometric mean over launches of its median round."""
 
     time_ns: float
     nr_bytes: float
@@ -76,7 +76,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Limit:
-    """The fastest that one kind of fill wrote the same bytes with this many CPUs."""
+    """The time of one kind of fill of the same bytes with a given number of CPUs."""
 
     how: str
     level: Level
@@ -85,13 +85,13 @@ class Limit:
 def paired_ratio(
     samples: Iterable[Sample], subject: str, *, to: str = BEFORE, counted: bool = False
 ) -> Estimate | None:
-    """Ratio subject/to over the rounds both were measured in; None if there is no such round.
+    """Ratio subject/to over the rounds that contain both; None if there is no such round.
 
-    samples: of one row. Raises ReamError if a subject was measured twice in one round.
-    The median is taken of the logarithms, so that with an even number of rounds the ratio
-    of a to b is still exactly one over the ratio of b to a.
-    counted: the values are counts. Where they repeat, the interval is from the least to the
-    greatest ratio of any round; where they do not, they are estimated as times are.
+    samples: of one row. Raises ReamError if a subject was measured twice in one round. The median
+    is taken of the logarithms, so that with an even number of rounds the ratio of a to b is still
+    exactly one over the ratio of b to a. counted: the values are counts. If they repeat, the
+    interval is from the smallest to the greatest ratio of any round; otherwise they are estimated
+    as times are.
     """
     samples = list(samples)
     exact = counted and repeats(samples)
@@ -99,10 +99,10 @@ def paired_ratio(
 
 
 def repeats(samples: Iterable[Sample]) -> bool:
-    """Whether every launch counted the same, and both copies of one kernel as well.
+    """Whether the counts of every launch, and of both copies of one kernel, are equal.
 
-    samples: of one row. This is a matter of what was counted, not of how: a kernel that waits, or
-    whose work depends on which page is free, does not repeat although instructions are counted.
+    samples: of one row. This depends on the kernel rather than on the method: a kernel that waits,
+    or whose work depends on which page is free, does not repeat although instructions are counted.
     """
     counts: dict[tuple[str, int], list[int]] = {}
     for sample in samples:
@@ -118,7 +118,7 @@ def paired(
     *,
     exact: bool = False,
 ) -> Estimate | None:
-    """Ratio of any two quantities above 0, by launch and round, as `paired_ratio` makes it."""
+    """Ratio of any two positive quantities by launch and round, estimated as in `paired_ratio`."""
     logs = _by_launch(values, base)
     estimate = over_launches([statistics.median(rounds) for _, rounds in sorted(logs.items())])
     if estimate is None or not exact:
@@ -130,7 +130,7 @@ def paired(
 def cpu_times(samples: Iterable[Sample], subject: str) -> Mapping[tuple[int, int], int]:
     """CPU time of the whole machine by launch and round; empty unless every sample has some.
 
-    Were those of 0 left out, a ratio would be of the others alone.
+    Leaving out samples with 0 would bias a ratio towards the others.
     """
     own = [one for one in samples if one.role == "variant" and one.subject == subject]
     times = {(one.launch, one.round): one.cpu_ns for one in own if one.cpu_ns}
@@ -138,13 +138,13 @@ def cpu_times(samples: Iterable[Sample], subject: str) -> Mapping[tuple[int, int
 
 
 def cpu_ratio(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Estimate | None:
-    """Ratio subject/to of the CPU time, paired by round as times are; None if there is none."""
+    """Ratio subject/to of CPU time, paired by round as times are; None if CPU time is unknown."""
     samples = list(samples)
     return paired(cpu_times(samples, subject), cpu_times(samples, to))
 
 
 def cpu_level(samples: Iterable[Sample], subject: str) -> float | None:
-    """A variant's CPU time over all launches, as `level` has its time; None if there is none."""
+    """A variant's CPU time, as the geometric mean over launches of the median round; or None."""
     times = cpu_times(samples, subject)
     return _typical(times) if times else None
 
@@ -152,21 +152,23 @@ def cpu_level(samples: Iterable[Sample], subject: str) -> float | None:
 def noise_floor(
     samples: Iterable[Sample], of: str = BEFORE, *, counted: bool = False
 ) -> Estimate | None:
-    """A variant against its own second copy: what this run sees where there is nothing to see."""
+    """The ratio of a variant's second copy to itself: what this run measures without any
+    difference.
+    """
     return paired_ratio(samples, of + AGAIN, to=of, counted=counted)
 
 
 def floor_bound(floor: Estimate | None) -> float | None:
-    """The largest |log ratio| the floor's interval allows; None if there is no interval."""
+    """The largest |log ratio| that the floor's interval allows; None without an interval."""
     if floor is None or floor.low is None or floor.high is None:
         return None
     return max(abs(math.log(floor.low)), abs(math.log(floor.high)))
 
 
 def counts(estimate: Estimate, floor: Estimate | None) -> bool | None:
-    """Whether an effect counts: its interval excludes 1 and it is larger than the floor.
+    """Whether a ratio is an effect: its interval excludes 1, and it exceeds the floor.
 
-    None where it cannot be said: fewer than two launches, or no floor.
+    None with fewer than two launches or without a floor, as nothing can be decided then.
     """
     bound = floor_bound(floor)
     if bound is None or estimate.low is None or estimate.high is None:
@@ -176,10 +178,10 @@ def counts(estimate: Estimate, floor: Estimate | None) -> bool | None:
 
 
 def p_value(estimate: Estimate) -> float | None:
-    """How often chance alone would give launches that are as far from a ratio of 1.
+    """The probability that chance alone makes the launches as far from a ratio of 1.
 
-    A two-sided t test of the launches' log ratios, which excludes 1 at 5 % exactly where the 95 %
-    interval does; None for fewer than two launches.
+    This is a two-sided t test of the launches' log ratios. It excludes 1 at 5 % exactly if the 95 %
+    interval does. None with fewer than two launches.
     """
     logs = [math.log(ratio) for ratio in estimate.per_launch]
     if len(logs) < LEAST_LAUNCHES:
@@ -191,12 +193,12 @@ def p_value(estimate: Estimate) -> float | None:
 
 
 def outstanding(p_values: Sequence[float]) -> tuple[bool, ...]:
-    """Which of many tests stand, such that FALSE_RATE of those that do are false on average.
+    """Which of many tests are significant, if FALSE_RATE of them may be false on average.
 
-    Where nothing is real, nothing is said in 1 - FALSE_RATE of all runs. Tests that share a
-    `before` err together; tests/unit/test_coverage.py simulates that it does no harm.
-    Source: Benjamini & Hochberg, "Controlling the false discovery rate: a practical and powerful
-    approach to multiple testing", JRSS B 57 (1995).
+    If no effect is real, a run reports none with probability 1 - FALSE_RATE. Tests that share a
+    `before` are correlated; tests/unit/test_coverage.py simulates that this does no harm. Source:
+    Benjamini & Hochberg, "Controlling the false discovery rate: a practical and powerful approach
+    to multiple testing", JRSS B 57 (1995).
     """
     nr_tests = len(p_values)
     enough = (p for rank, p in enumerate(sorted(p_values), 1) if p <= FALSE_RATE * rank / nr_tests)
@@ -207,10 +209,10 @@ def outstanding(p_values: Sequence[float]) -> tuple[bool, ...]:
 def effects(
     found: Mapping[Test, tuple[Estimate, Estimate | None]],
 ) -> dict[Test, bool | None]:
-    """Which effects of a run count, all its tests together: each an estimate and its floor.
+    """Which ratios of a run are effects, corrected for multiple comparisons over all its tests.
 
-    One counts if it stands among all of them and is larger than its floor. None where it cannot be
-    said: fewer than two launches, or no floor; such are no tests.
+    found: for each test, its estimate and floor. An effect is significant among all tests and
+    exceeds its floor. None with fewer than two launches or without a floor; these count as no test.
     """
     tests = {
         test: (p, abs(math.log(estimate.ratio)) > bound)
@@ -224,8 +226,8 @@ def effects(
 def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> LaunchSpread | None:
     """Whether launches differ by more than their rounds explain: one-way analysis of variance.
 
-    Of the paired log ratios subject/to, as `paired_ratio` has them; None unless two launches and
-    one launch of two rounds were measured.
+    It uses the paired log ratios subject/to of `paired_ratio`. None without at least two launches,
+    one of which has two rounds.
     """
     samples = list(samples)
     launches = list(_by_launch(times_of(samples, subject), times_of(samples, to)).values())
@@ -247,9 +249,9 @@ def layout(samples: Iterable[Sample], subject: str, *, to: str = BEFORE) -> Laun
 
 
 def matters(estimate: Estimate, floor: Estimate | None) -> bool:
-    """Whether any one launch alone would have been off by more than the floor, and a few per cent.
+    """Whether any launch alone would have been off by more than the floor and LEAST_LAYOUT_RATIO.
 
-    False where there is no floor.
+    False without a floor.
     """
     bound = floor_bound(floor)
     low, high = estimate.spread
@@ -263,7 +265,7 @@ def level(samples: Iterable[Sample], subject: str) -> Level | None:
 
 
 def limits(samples: Iterable[Sample]) -> tuple[Limit, ...]:
-    """Every fill that ran, the fastest of each number of CPUs first, by number of CPUs."""
+    """Every fill that ran, sorted by number of CPUs, and then by time."""
     kinds: dict[tuple[int, str], list[Sample]] = {}
     for sample in samples:
         if sample.role == "limit":
@@ -277,10 +279,10 @@ def limits(samples: Iterable[Sample]) -> tuple[Limit, ...]:
 
 
 def limit_for(found: Sequence[Limit], threads: int) -> Limit | None:
-    """The fastest fill with as many CPUs, the next greater number of them, or fewer; else None.
+    """The fastest fill that needs no more CPUs than the next available number from `threads` on.
 
-    With more CPUs than it takes to use up memory's bandwidth a fill gets no faster: then the best
-    that the hardware allows to so many CPUs is what fewer of them reach.
+    A fill does not get faster with more CPUs than memory bandwidth needs, so fills with fewer CPUs
+    count too. None if no fill qualifies.
     """
     enough = min((f.level.threads for f in found if f.level.threads >= threads), default=0)
     within = [limit for limit in found if limit.level.threads <= enough]
@@ -290,8 +292,8 @@ def limit_for(found: Sequence[Limit], threads: int) -> Limit | None:
 def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate | None:
     """The limit's time over the variant's: 1 is at the limit, 0.5 takes twice as long.
 
-    From the medians of each launch that has both, not paired by round: the fastest fill of a
-    round says what the hardware can do, whatever disturbed the variant beside it.
+    It uses the medians of each launch that has both, without pairing rounds: the fastest fill shows
+    what the hardware can do, whatever disturbed the variant in the same round.
     """
     samples = list(samples)
     fills = [s for s in samples if s.role == "limit" and s.threads == limit.level.threads]
@@ -303,7 +305,7 @@ def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate 
 def _by_launch(
     values: Mapping[tuple[int, int], float], base: Mapping[tuple[int, int], float]
 ) -> dict[int, list[float]]:
-    """The log ratios of each launch, over the rounds that both have."""
+    """The log ratios of each launch, over the rounds that contain both."""
     logs: dict[int, list[float]] = {}
     for place, value in values.items():
         if place in base:
@@ -314,7 +316,7 @@ def _by_launch(
 def times_of(
     samples: Iterable[Sample], subject: str, *, role: Role = "variant"
 ) -> dict[tuple[int, int], int]:
-    """Samples by launch and round; raises ReamError if a subject occurs twice in one."""
+    """Times by launch and round; raises ReamError if a subject occurs twice in one round."""
     times: dict[tuple[int, int], int] = {}
     for sample in samples:
         if sample.role != role or sample.subject != subject:
@@ -329,7 +331,7 @@ def times_of(
 
 
 def _medians(times: Mapping[tuple[int, int], int]) -> dict[int, float]:
-    """Per launch, the median over its rounds."""
+    """For each launch, the median over its rounds."""
     rounds: dict[int, list[int]] = {}
     for (launch, _), time_ns in times.items():
         rounds.setdefault(launch, []).append(time_ns)
@@ -337,7 +339,7 @@ def _medians(times: Mapping[tuple[int, int], int]) -> dict[int, float]:
 
 
 def _typical(times: Mapping[tuple[int, int], int]) -> float:
-    """Over launches, the geometric mean of the medians over rounds."""
+    """The geometric mean over launches of the medians over rounds."""
     return math.exp(statistics.fmean(math.log(median) for median in _medians(times).values()))
 
 
@@ -355,7 +357,7 @@ def _level(samples: Sequence[Sample]) -> Level | None:
 
 
 def over_launches(logs: Sequence[float]) -> Estimate | None:
-    """Mean of the launches' log ratios, with a t interval where there are enough."""
+    """The mean of the launches' log ratios, with a t interval from LEAST_LAUNCHES launches on."""
     if not logs:
         return None
     mean = statistics.fmean(logs)
@@ -368,11 +370,11 @@ def over_launches(logs: Sequence[float]) -> Estimate | None:
 
 @cache
 def t_quantile(degrees: float) -> float:
-    """Student's t that CONFIDENCE of the distribution lies within."""
+    """The bound of Student's t distribution within which CONFIDENCE of it lies."""
     return float(special().stdtrit(degrees, (1 + CONFIDENCE) / 2))
 
 
 def special() -> Any:
-    """scipy.special, loaded when it is first needed."""
+    """The module scipy.special, imported on first use."""
     # Here, not above: importing it takes longer than all else `ream --help` does.
     return importlib.import_module("scipy.special")

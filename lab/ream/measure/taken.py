@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a stage hands on: a sample, and what its operation gave besides."""
+"""The value that a stage returns for each operation: a sample and its additional data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from ream.measure.sample import Sample
 
 @dataclass(frozen=True)
 class Taken:
-    """A sample, and what else its operation gave."""
+    """A sample, and the additional data of its operation."""
 
     sample: Sample
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Other keys of its line, of which nothing is computed; docs/format.md names them."""
+    """Other keys of its line, which no computation uses; docs/format.md names them."""
     said: object = None
-    """What the program said that took the sample; for remarks."""
+    """The message of the program that took the sample, from which remarks are made."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does a published ratio hold here? Design.md section 6.5, with its order of precedence."""
+"""Decides whether a published ratio holds here, and in which order the rules apply.
+
+docs/method.md describes the rules.
+"""
 
 import math
 from collections.abc import Iterable
@@ -9,11 +12,12 @@ from typing import Literal
 from ream.measure.statistics import Estimate, counts, floor_bound
 
 WIDENED_BY = 1.15
-"""A published ratio agrees if it is within our interval, each end moved out by 15 %."""
+"""A published ratio agrees if it lies within our interval with each end moved out by 15 %."""
 CLAIM = 0.10
-"""From here on a published effect is a claim that the absence of any effect contradicts."""
+"""A published effect of at least this share is a claim, which the absence of an effect
+contradicts."""
 ROUNDING = 1e-9
-"""0.9 is 10 % less than 1, whatever binary fractions make of it."""
+"""Tolerance of comparisons: 0.9 is 10 % less than 1, whatever its binary fraction is."""
 TOO_WIDE = 1.3
 """An interval whose ends are further apart than this factor decides nothing."""
 AGREES = "the published ratio is within the interval widened by 15 %"
@@ -24,12 +28,14 @@ Word = Literal["agrees", "stronger", "weaker", "contradicts", "inconclusive", "n
 
 @dataclass(frozen=True)
 class Verdict:
+    """A verdict and its reason in words."""
+
     word: Word
     reason: str
 
 
 def not_run(reason: str) -> Verdict:
-    """The row, or the quantity its author measured, cannot be had here."""
+    """The verdict for a row, or a quantity of its author, that cannot be measured here."""
     return Verdict("not-run", reason)
 
 
@@ -42,11 +48,11 @@ def verdict_of(
     stand_in: str | None = None,
     no_gain: bool = False,
 ) -> Verdict:
-    """The verdict of a report and of a replication, where there can be one.
+    """The verdict for reports and replications: not-run with the first reason, or else a judgement.
 
-    why_not: reasons against any verdict, the first of which is told; None is no reason. They have
-    to name what of `measured` and `published` is missing. no_gain: the source says about 1, in
-    round numbers. The rest as judge() has it.
+    why_not: reasons against any verdict, where None is no reason; they must cover a missing
+    `measured` or `published`. no_gain: the source states a ratio of about 1. The rest is as in
+    judge().
     """
     reason = next(filter(None, why_not), None)
     if reason is not None:
@@ -68,13 +74,13 @@ def judge(
 ) -> Verdict:
     """Compare a measured ratio with a published one, both variant over before, lower is faster.
 
-    stand_in: what stands in here for the device that the published ratio is about, as "a CPU
-    thread"; None: nothing does, or a declared model of that device. What another thing gives is
-    no evidence about the device, neither for the claim nor against it.
+    stand_in: what replaces the device of the published ratio here, such as "a CPU thread"; None if
+    nothing does, or if it is a declared model of that device. A replacement is no evidence about
+    the device, neither for the claim nor against it.
 
-    `contradicts` goes before `agrees`: with ours at 1.00 and theirs at 0.88, the 15 % would
-    hide that there is no effect. Whether there is one is decided by this row alone, not among all
-    of its run: the claim named the row beforehand, and a verdict must not depend on what else ran.
+    `contradicts` takes precedence over `agrees`: for 1.00 here and 0.88 there, the 15 % would hide
+    that there is no effect. The effect is decided by this row alone, not among all of its run: the
+    claim named the row beforehand, and a verdict must not depend on what else ran.
     """
     if stand_in is not None:
         return Verdict("inconclusive", f"{stand_in} {STANDS_IN}")
@@ -92,7 +98,7 @@ def judge(
 
 
 def has_claim(low: float, high: float, published: float) -> bool:
-    """Whether an interval has an effect in it that is a claim, of the published direction."""
+    """Whether an interval contains an effect of CLAIM or more in the published direction."""
     return low <= 1 - CLAIM + ROUNDING if published < 1 else high >= 1 + CLAIM - ROUNDING
 
 
@@ -111,10 +117,10 @@ def _with_effect(measured: float, published: float, *, within: bool) -> Verdict:
 def _without_effect(
     measured: float, published: float, bound: float, *, within: bool, could: bool
 ) -> Verdict:
-    """bound: the largest |log ratio| of the noise floor; what it covers cannot be seen here.
+    """The verdict if there is no effect here.
 
-    could: whether the interval has an effect of CLAIM in it: then it does not show that there is
-    none.
+    bound: the largest |log ratio| of the noise floor, below which nothing can be seen. could:
+    whether the interval contains an effect of CLAIM, so that the absence of an effect is not shown.
     """
     in_floor = abs(math.log(measured)) <= bound
     claimed = claims_effect(published)
@@ -130,12 +136,12 @@ def _without_effect(
 
 
 def judge_no_gain(measured: Estimate) -> Verdict:
-    """A source that says "no gain", in round numbers: not to see a gain is not to see none.
+    """The verdict on a source that reports "no gain": a gain that is not seen may still exist.
 
-    Agrees only if all of the interval is within 10 % of 1, so that a gain of 10 % is excluded
-    and not merely unseen; contradicts if all of it is beyond.
-    Source: Schuirmann, "A comparison of the two one-sided tests procedure", J Pharmacokinet
-    Biopharm 1987, with an interval of 95 % where 90 % would do.
+    It agrees only if the whole interval is within 10 % of 1, which excludes a gain of 10 %. It
+    contradicts if the whole interval is beyond. Source: Schuirmann, "A comparison of the two
+    one-sided tests procedure", J Pharmacokinet Biopharm 1987, with an interval of 95 % where 90 %
+    would do.
     """
     low, high = measured.low, measured.high
     if low is None or high is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A call of which a row times a part only: what is left out, and the ratio of the whole."""
+"""Computes the ratio of a complete call of which a row times a part only."""
 
 import math
 import statistics
@@ -13,27 +13,29 @@ from ream.measure.statistics import CONFIDENCE, Estimate, paired, times_of
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What a whole call takes besides the part that a row times: of several rounds the medians."""
+    """The time of a call outside the part that a row times, as medians over several rounds."""
 
     whole_ns: float | None
-    """None: it could not be measured, as another size of folio stood in for the row's."""
+    """None if it could not be measured, such as with another folio size in place of the row's."""
     ns: float
     low_ns: float
     high_ns: float
-    """Between these two lies the median of `ns`, with 95 % confidence."""
+    """low_ns and high_ns bound the median of `ns` with 95 % confidence."""
     how: str
-    """What was measured, and on which kernel."""
+    """What was measured, and on which kernel, in words."""
 
     @property
     def share(self) -> float | None:
-        """The part's share of the whole, where both were measured."""
+        """The part's share of the complete call; None if the latter was not measured."""
         return None if self.whole_ns is None else 1 - self.ns / self.whole_ns
 
 
 def left_out(whole_ns: Sequence[int], rest_ns: Sequence[int], how: str) -> LeftOut:
-    """From a time of the whole and one of what is left out, of each round: at least six.
+    """A LeftOut from times of the complete call and of the rest, in ns, of at least six rounds
+    each.
 
-    What is left out may be a difference of two times, and so seem to be less than nothing.
+    The rest may be a difference of two times, which noise can make negative: it is at least 0.
+    Raises ValueError with too few rounds for an interval.
     """
     low, high = _median_within(rest_ns)
     return LeftOut(
@@ -46,10 +48,10 @@ def left_out(whole_ns: Sequence[int], rest_ns: Sequence[int], how: str) -> LeftO
 
 
 def whole_ratio(samples: Iterable[Sample], subject: str, left: LeftOut) -> Estimate | None:
-    """Ratio subject/before of the whole calls: that of the parts, what is left out added to both.
+    """Ratio subject/before of complete calls: the rest is added to the times of both parts.
 
-    Estimated as every ratio. How well what is left out is known goes into the interval: it spans
-    those with the least and with the most that it may be.
+    It is estimated as every ratio. Its interval spans those for the least and the greatest rest, so
+    it includes the uncertainty of the rest.
     """
     samples = tuple(samples)
 
@@ -72,9 +74,10 @@ def whole_ratio(samples: Iterable[Sample], subject: str, left: LeftOut) -> Estim
 
 
 def _median_within(values: Sequence[int]) -> tuple[float, float]:
-    """Two of the values, between which the median lies, whatever the distribution.
+    """Two of the values between which the true median lies with CONFIDENCE, for any distribution.
 
-    The median is below the k-th smallest of n with the chance of fewer than k heads in n tosses.
+    The k-th smallest of n values is above the median with the probability of fewer than k heads in
+    n tosses of a coin. Raises ValueError with too few values.
     """
     ordered, nr = sorted(values), len(values)
     below, rank = 0.0, 0

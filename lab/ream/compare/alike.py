@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Are these alike? In what two sides differ, and whether that refuses a question, by the rules."""
+"""Finds the differences between two sides, and whether the rules refuse a comparison for them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from ream.counted import counted
 from ream.errors import BadUsage
 
 SHORT = 12
-"""Digits of a digest that tell two apart."""
+"""The number of digits of a digest that are printed."""
 
 MOST_SAID = 8
-"""Of what forbids a comparison: of ten runs, each two may have their own."""
+"""The most differences that a refusal lists: each pair of ten runs may have its own."""
 
 
 @dataclass(frozen=True, order=True)
 class Thing:
-    """One thing that a side says about itself, or about one of its rows or variants."""
+    """One property of a side, or of one of its rows or variants."""
 
     rule: str
     of: str = ""
-    """The row or variant."""
+    """The name of the row or variant; empty for the side as a whole."""
     name: str = ""
-    """A parameter's own; else it is named as its rule."""
+    """The name of a parameter; other properties are named after their rule."""
 
     def __str__(self) -> str:
         name = self.name or self.rule
@@ -32,17 +32,18 @@ class Thing:
 
     @property
     def row(self) -> str | None:
-        """The row that it is about; None: about no row in particular."""
+        """The row that the property belongs to; None if it belongs to no single row."""
         return None if self.rule == "series" else self.of or None
 
 
 Facts = Mapping[Thing, object]
-"""What a side says; None: it has that, and nothing to say of it. Absent: it does not know it."""
+"""The properties of a side. A property that it does not know is absent. None means that the side
+has the property without a value."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A value by its key, and the words that show it."""
+    """A value that is compared by its key and printed as other words."""
 
     key: object
     words: str = field(compare=False)
@@ -53,13 +54,13 @@ class Named:
 
 @dataclass(frozen=True)
 class SeriesIds:
-    """The series of a variant, in order: each by its patches as sent, and by their diffs alone."""
+    """The series of a variant, in order, each with a digest of its mails and one of its diffs."""
 
     ids: tuple[tuple[str, str | None], ...]
-    """None: from before those of diffs were recorded."""
+    """The digest of diffs is None in records from before it was introduced."""
 
     def same_as(self, other: "SeriesIds") -> bool:
-        """Whether it is the same code: by diffs, where both have them."""
+        """Whether both are the same code, judged by diffs if both have them, else by mails."""
         at = int(all(diff is not None for _, diff in (*self.ids, *other.ids)))
         return [one[at] for one in self.ids] == [one[at] for one in other.ids]
 
@@ -69,7 +70,7 @@ class SeriesIds:
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which two sides differ; `refuse`: their numbers are not of the same thing."""
+    """One property in which two sides differ, and whether that refuses the comparison."""
 
     thing: Thing
     a: str
@@ -91,20 +92,21 @@ class Difference:
 
 
 def differences(question: Question, a: Facts, b: Facts) -> tuple[Difference, ...]:
-    """All in which two sides differ, what refuses the question first."""
+    """All properties in which two sides differ, those that refuse the question first."""
     return tuple(sorted(_differences(question, a, b), key=lambda one: not one.refuses))
 
 
 def check(question: Question, a: Facts, b: Facts, *, sides: tuple[str, str], head: str) -> None:
-    """Raise BadUsage, a line for each thing that refuses the question, after `head`."""
+    """Raise BadUsage with a line, after `head`, for each property that refuses the question."""
     if found := [one for one in differences(question, a, b) if one.refuses]:
         raise BadUsage("\n".join(f"{head}: {one.said(*sides)}" for one in found))
 
 
 def check_all(question: Question, sides: Sequence[tuple[str, Facts]], way_out: str) -> None:
-    """Raise BadUsage with what refuses the question for any two of the named sides, and a way out.
+    """Raise BadUsage if any two of the named sides must not be compared.
 
-    Of sides that say the same the first is named.
+    The message lists the differences and ends with `way_out`. Of equal sides only the first is
+    named.
     """
     said = dict.fromkeys(
         f"{name} and {other} are not alike: {one.said()}"
@@ -121,7 +123,7 @@ def check_all(question: Question, sides: Sequence[tuple[str, Facts]], way_out: s
 def told_apart(
     question: Question, sides: Sequence[tuple[str, Facts]]
 ) -> tuple[tuple[str, Facts], ...]:
-    """The first of each kind of sides: those that say all that is asked in the same words."""
+    """The first side of each group whose relevant properties are equal."""
     kinds: dict[str, tuple[str, Facts]] = {}
     for name, facts in sides:
         asked = {one: value for one, value in facts.items() if RULES[one.rule].gravity(question)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What records, plans and checkouts say of themselves, as things of the table of rules."""
+"""Extracts the properties of records, plans and checkouts that the rules compare."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ _OF_A_BASIS = {
 def of_record(
     record: Record, *, row: str | None = None, variants: Iterable[str] | None = None
 ) -> Facts:
-    """All that a record says; row, variants: of its rows and series only of these."""
+    """The properties of a record; row, variants: restrict them to this row and these variants."""
     kernel, guest = (part(record.receipt, name) for name in ("kernel", "guest"))
     machine = part(record.receipt, "machine")
     line, own_id = machine_line(record), machine_id(record)
@@ -71,33 +71,33 @@ def of_record(
 
 
 def _counting(fields: Mapping[str, Any]) -> str:
-    """What ran kernels whose instructions were counted: another CPU has other counts."""
+    """The emulated CPU that counted instructions, since another CPU has other counts."""
     return f"counting, {fields.get('cpu')}, {fields.get('cpus')} CPUs"
 
 
 def of_basis(fields: Mapping[str, Any]) -> Facts:
-    """Of plan.json, or of the Basis that a plan would have here."""
+    """The properties of a plan.json, or of the Basis that a plan would have here."""
     return {Thing(name): fields.get(key) for key, name in _OF_A_BASIS.items()}
 
 
 def params(row: str, values: Mapping[str, Any]) -> Facts:
-    """The parameters of a row."""
+    """The parameters of a row as properties."""
     return {Thing("parameter", row, key): value for key, value in values.items()}
 
 
 def series(variant: str, given: Iterable[Series]) -> Facts:
-    """The series of a variant, whose patches there are."""
+    """The series of a variant as properties, from its patches."""
     return {Thing("series", variant): SeriesIds(tuple((one.id, one.diff_id) for one in given))}
 
 
 def series_ids(entries: object) -> SeriesIds:
-    """The series that a receipt has of a variant, in order."""
+    """The series of a variant in a receipt, in order."""
     ids = ((_text(one.get("id")), one.get("diff_id")) for one in _objects(entries))
     return SeriesIds(tuple((own, None if diff is None else str(diff)) for own, diff in ids))
 
 
 def tree(name: object, key: object) -> Named:
-    """A kernel source: it is its content, whatever its name."""
+    """A kernel source, which is compared by its content and printed with its name."""
     return Named(key, f"{name} ({_text(key)[:SHORT]})")
 
 

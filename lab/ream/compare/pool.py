@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ratios of several runs as one: by machine, then over machines, if the rules let them be pooled.
+"""Pools ratios of several runs by machine, then over machines, if the rules allow it.
 
 Only ratios are pooled. Within a machine a launch is the replicate; over machines it is the machine,
-since what one of them does a hundred times says nothing of the next.
+since repeated runs on one machine do not predict another.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,15 +21,15 @@ from ream.record.record import Record
 
 @dataclass(frozen=True)
 class Pooled:
-    """A ratio of each machine, all launches of its runs together, and of all machines."""
+    """The pooled ratio of each machine over all launches of its runs, and of all machines."""
 
     by_machine: Mapping[str, Estimate]
     whole: Estimate
-    """Over machines; of a single one over its launches."""
+    """The estimate over machines; for a single machine, over its launches."""
 
 
 def pooled(having: Iterable[tuple[str, Estimate]]) -> Pooled:
-    """Estimates, each with its machine; raises ValueError if there is none."""
+    """Pool pairs of a machine and an estimate; raises ValueError if there is none."""
     by_key: dict[str, list[Estimate]] = {}
     for key, estimate in having:
         by_key.setdefault(key, []).append(estimate)
@@ -38,14 +38,16 @@ def pooled(having: Iterable[tuple[str, Estimate]]) -> Pooled:
 
 
 def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
-    """Raises BadUsage with what makes runs' numbers ones of different things, and `way_out`."""
+    """Raise BadUsage if the runs do not measure the same thing, with their differences and
+    `way_out`.
+    """
     check_all("compare", [(run_id(one), of_record(one)) for one in records], way_out)
 
 
 def check_poolable(records: Sequence[Record], row: str, way_out: str) -> tuple[str, ...]:
-    """What differs between records of a row that are samples of one ratio all the same.
+    """Differences between records of a row that may be pooled, as sentences.
 
-    Raises BadUsage with what makes them samples of different ones, and `way_out`.
+    Raises BadUsage if the records do not measure the same ratio, with the reasons and `way_out`.
     """
     sides = [(run_id(one), of_record(one, row=row)) for one in records]
     check_all("pool", sides, way_out)
@@ -57,9 +59,9 @@ def check_poolable(records: Sequence[Record], row: str, way_out: str) -> tuple[s
 
 
 def why_not_pooled(records: Sequence[Record], variant: str) -> str | None:
-    """What makes two runs' ratios of a variant ones of different code, first of all.
+    """The first reason why two runs' ratios of a variant are of different code; None without one.
 
-    What makes runs no runs to compare at all has been said, and `--force` is beyond it.
+    It ignores differences that refuse the comparison as a whole, which `--force` overrides.
     """
     its = [(run_id(one), of_record(one, variants=(BEFORE, variant))) for one in records]
     for (_, a), (_, b) in combinations(told_apart("pool", its), 2):
@@ -70,9 +72,9 @@ def why_not_pooled(records: Sequence[Record], variant: str) -> str | None:
 
 
 def unknown_machine(records: Sequence[Record]) -> str | None:
-    """That a record without a machine's id may be of the same machine as one that has an id.
+    """A note that a record without a machine id may be of the same machine as one with an id.
 
-    Their launches would be one machine's, or stand for two: these are two different numbers.
+    Their launches would then be of one machine instead of two, which gives other intervals.
     """
     keys: dict[str, set[str]] = {}
     for record in records:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What must be equal where two things are held against each other: one table for all questions.
+"""The rules on which differences matter: one table for all questions.
 
-compare  two records, as `ream compare` and `ream check` ask: may ratios stand side by side?
-pool     two records of a row, as `ream merge` asks: are they samples of one ratio?
-resume   an unfinished run and this machine: would its other rounds be like those there are?
-cell     a cell of a plan and this checkout: would it measure what was planned?
+  compare  two records, for `ream compare` and `ream check`: may their ratios be compared?
+  pool     two records of a row, for `ream merge`: are they samples of one ratio?
+  resume   an unfinished run and this machine: may the remaining rounds be measured here?
+  cell     a cell of a plan and this checkout: does it measure what was planned?
 
-A difference refuses the answer, or is flagged: named, and gone on with. None: not asked.
+A difference either refuses the question or is flagged, which means that it is reported and allowed.
+None means that the question ignores it.
 """
 
 from collections.abc import Mapping
@@ -16,19 +17,17 @@ from typing import Literal
 Question = Literal["compare", "pool", "resume", "cell"]
 Gravity = Literal["refuse", "flag"]
 Unsaid = Literal["value", "skip", "flag", "doubt"]
-"""What it means that one of two records, perhaps an older one, does not say a thing.
-
-value: that is a value like others. skip: it is not compared. flag: it is flagged, never refused.
-doubt: flagged even if neither says it: two that do not say are not known to be the same.
-"""
+"""How to treat a property that one of two records, perhaps an older one, lacks. value: as a value
+of its own. skip: it is not compared. flag: it is flagged, never refused. doubt: it is flagged even
+if both lack it, since they are then not known to be equal."""
 
 OF_RECORDS: tuple[Question, ...] = ("compare", "pool")
-"""Questions about records, which may be older than a thing; else both sides are of one version."""
+"""Questions about records, which may be older than a property; other sides are of one version."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a difference in one thing means, by question."""
+    """The effect of a difference in one property, by question."""
 
     compare: Gravity | None = None
     pool: Gravity | None = None
@@ -36,7 +35,7 @@ class Rule:
     cell: Gravity | None = None
     unsaid: Unsaid = "value"
     of_machine: bool = False
-    """Whether it is not asked of two machines, of which it is said already that they are two."""
+    """Whether the property is ignored for two machines, since it is reported that they are two."""
 
     def gravity(self, question: Question) -> Gravity | None:
         gravity: Gravity | None = getattr(self, question)
@@ -72,4 +71,4 @@ RULES: Mapping[str, Rule] = {
     "QEMU":             Rule("flag",   "flag",   "refuse"),
     "CPUs of a guest":  Rule("flag",   "flag"),
 }  # fmt: skip
-"""By thing; a parameter is of a row, a series of a variant."""
+"""Rules by property; a parameter belongs to a row, a series to a variant."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does a run execute more than a baseline? Counts repeat, so nothing is left undecided."""
+"""Checks whether a run executes more than a baseline. Counts repeat, so no interval is needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,7 +17,7 @@ from ream.report.counts_table import QUANTITIES
 
 LIMIT = "0.1%"
 MOST_NAMED = 3
-"""Quantities of a case that are named with their function."""
+"""The most quantities of a case that are printed."""
 
 Counts = Mapping[str, Counted]
 
@@ -30,11 +30,11 @@ def gate_counts(
     variants: Sequence[str] = (),
     force: bool = False,
 ) -> Gate:
-    """Judge each row and variant of a counted run by a baseline's.
+    """Judge each row and variant of a counted run against a baseline.
 
-    A case fails if any quantity has grown by more than limit_pct. variants: only these.
-    Raises BadUsage if a run was timed, if the runs' numbers are of different things (unless
-    `force`), if one is the other, or if neither has a variant of that name.
+    A case fails if any quantity has grown by more than limit_pct. variants: only these. Raises
+    BadUsage if a run was timed, if the runs do not measure the same thing (unless `force`), if they
+    are one run, or if neither has a variant of that name.
     """
     refuse_itself(now, baseline)
     ours, theirs = _rows(now), _rows(baseline)
@@ -119,7 +119,7 @@ def _judge(now: Counted, base: Counted, variant: str, limit_pct: float) -> tuple
 
 
 def _changes(now: Counted, base: Counted, variant: str) -> Iterator[tuple[str, float, float]]:
-    """Every quantity that is not the same, for each page: what it is now, and what it was."""
+    """Every quantity that differs, with its value per page or entry now and in the baseline."""
     for quantity in QUANTITIES:
         new = now.variants[variant].get(quantity, 0) / now.number
         old = base.variants[variant].get(quantity, 0) / base.number
@@ -128,7 +128,7 @@ def _changes(now: Counted, base: Counted, variant: str) -> Iterator[tuple[str, f
 
 
 def _where(now: Counted, base: Counted, variant: str, quantity: str) -> str | None:
-    """The function in which a quantity has changed most; None of what is of no function."""
+    """The function in which a quantity changed most; None if no function accounts for it."""
     new, old = now.functions[variant], base.functions[variant]
     by = {
         name: abs(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Is a run slower than a baseline? Fails only if the change and its interval are both beyond.
+"""Checks whether a run is slower than a baseline, for timed runs.
 
-What neither fails nor passes is inconclusive and never rounded to a pass: a noisy machine must not
-stop a good change, nor let a bad one by in silence.
+A case fails only if both its change and its whole interval exceed the limit. What neither fails nor
+passes is inconclusive and never rounded to a pass: noise must neither stop a good change nor hide a
+bad one.
 """
 
 import importlib
@@ -28,14 +29,14 @@ Word = Literal["pass", "fail", "inconclusive", "skip"]
 
 GREATEST_PCT = 1000.0
 ROUNDING = 1e-9
-"""5 % more is no more than 5 % more, whatever binary fractions make of it."""
+"""Tolerance of comparisons with the limit, so that a change of exactly 5 % is not more than 5 %."""
 
 _PERCENT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)")
 
 
 @dataclass(frozen=True)
 class JudgedRow:
-    """One row and variant: by what its ratio to `before` has changed, and the word on it."""
+    """One row and variant, the change of its ratio to `before`, and the outcome."""
 
     row: str
     variant: str
@@ -46,7 +47,7 @@ class JudgedRow:
     base: Estimate | None = None
     change: RatioChange | None = None
     chance: float = 0.0
-    """How often it would fail though nothing had changed, with the spread that it has."""
+    """The probability that the case fails without any change, given its spread."""
 
     @property
     def name(self) -> str:
@@ -55,7 +56,7 @@ class JudgedRow:
 
 @dataclass(frozen=True)
 class Gate:
-    """Every case, and what is said of all together."""
+    """All cases of a check, and its overall outcome."""
 
     run: str
     baseline: str
@@ -65,13 +66,13 @@ class Gate:
     limit_pct: float
     cases: tuple[JudgedRow, ...]
     unlike: tuple[Difference, ...]
-    """In what the baseline (a) and the run (b) differ."""
+    """Differences between the baseline (a) and the run (b)."""
     counts: bool = False
-    """Whether counts themselves are compared, not ratios of times."""
+    """Whether counts themselves are compared, rather than ratios of times."""
 
     @property
     def word(self) -> Word:
-        """Fail if any case fails; else inconclusive if any is, or if nothing was decided."""
+        """Fail if any case fails; else inconclusive if any case is, or if nothing was decided."""
         words = {case.word for case in self.cases}
         if "fail" in words:
             return "fail"
@@ -82,12 +83,15 @@ class Gate:
 
     @property
     def by_chance(self) -> float:
-        """How many cases would fail on average, were nothing changed."""
+        """The expected number of cases that fail without any change."""
         return sum(case.chance for case in self.cases)
 
 
 def parse_percent(text: str) -> float:
-    """5% or 5 as 5.0; raises BadUsage if it is neither, or if 0.05 may mean 5 %."""
+    """The number of `5%` or `5` as 5.0.
+
+    Raises BadUsage if it is no such number, too large, or ambiguous: 0.05 may mean 5 %.
+    """
     found = _PERCENT.fullmatch(text.strip())
     if found is None:
         raise BadUsage(f"--max-regression {text!r}: not a number of per cent, as 5%")
@@ -100,13 +104,13 @@ def parse_percent(text: str) -> float:
 
 
 def refuse_itself(now: Record, baseline: Record) -> None:
-    """Raise BadUsage if a run is its own baseline."""
+    """Raise BadUsage if both records are the same run."""
     if run_id(now) == run_id(baseline):
         raise BadUsage(f"{run_id(now)} is its own baseline: give another run")
 
 
 def check_variants(asked: Sequence[str], there: Sequence[str]) -> None:
-    """Raise BadUsage for a variant that is asked for and that neither run has."""
+    """Raise BadUsage for a requested variant that neither run contains."""
     for name in asked:
         if name not in there:
             known = ", ".join(dict.fromkeys(there))
@@ -121,11 +125,11 @@ def gate(
     variants: Sequence[str] = (),
     force: bool = False,
 ) -> Gate:
-    """Judge each row and variant of a run by a baseline's.
+    """Judge each row and variant of a run against a baseline.
 
-    variants: only these; else all but the second copy of `before`.
-    Raises BadUsage if the runs' numbers are of different things (unless `force`), if one is the
-    other, or if there is no variant of that name or no ratio at all.
+    variants: only these; by default all except second copies. Raises BadUsage if the runs do not
+    measure the same thing (unless `force`), if they are one run, or if there is no variant of that
+    name or no ratio at all.
     """
     refuse_itself(now, baseline)
     if not force:
@@ -190,14 +194,14 @@ def _case(
 
 
 def _lost(place: Place, unit: str, base: Estimate, row: Mapping[str, Any]) -> JudgedRow:
-    """What this run was to measure, as the baseline did, and has not: that is no pass."""
+    """A case that the baseline measured and this run did not, which is inconclusive."""
     reason = row.get("skipped") or "it has no such variant"
     said = f"not measured in this run: {reason}"
     return JudgedRow(*place, unit=unit, word="inconclusive", reason=said, base=base)
 
 
 def judge(change: RatioChange, limit_pct: float) -> tuple[Word, str]:
-    """The word on a change of a ratio, lower being better, and why."""
+    """The outcome for a change of a ratio, where lower is better, and its reason."""
     limit = 1 + limit_pct / 100
     by = percent(change.ratio)
     if change.low is None or change.high is None:
@@ -215,7 +219,7 @@ def percent(ratio: float) -> str:
 
 
 def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Iterator[JudgedRow]:
-    """Rows of which neither run has a ratio, named all the same: nothing vanishes from a gate."""
+    """Skipped cases for rows without a ratio in either run, so that no row vanishes."""
     having = set(having)
     rows = rows_of(baseline) | rows_of(now)
     for name, row in rows.items():
@@ -225,7 +229,7 @@ def _rows_without(now: Record, baseline: Record, having: Iterable[str]) -> Itera
 
 
 def _chance(change: RatioChange, limit_pct: float) -> float:
-    """How often a case of this spread fails though nothing has changed."""
+    """The probability that a case with this spread fails although nothing has changed."""
     if change.low is None or change.high is None or change.degrees is None:
         return 0.0
     quantile = t_quantile(change.degrees)

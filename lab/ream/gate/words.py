@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a gate says: as text, as an object, and as the cases of KTAP and JUnit."""
+"""The outcome of a check as text, as an object, and as cases for KTAP and JUnit."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -25,11 +25,11 @@ GREW = {**SAID, "fail": "grew beyond the limit"}
 SIDES = ("in the baseline", "now")
 FEW = 0.01
 AT_THE_LIMIT = 0.025
-"""Of cases whose truth is the limit itself, those whose 95 % interval is beyond it."""
+"""The share of cases that fail if their true change is exactly the limit."""
 
 
 def text(gate: Gate) -> str:
-    """The whole answer, plain ASCII, ending in a newline."""
+    """The complete answer in plain ASCII, ending in a newline."""
     return "".join(f"{plain(line)}\n" for line in _lines(gate))
 
 
@@ -68,7 +68,7 @@ def _limit(gate: Gate) -> str:
 
 
 def in_short(gate: Gate) -> str:
-    """How many of each, and how many would fail by chance."""
+    """The number of cases with each outcome, and the number expected to fail by chance."""
     said = GREW if gate.counts else SAID
     parts = [f"{number} {text}" for word, text in said.items() if (number := gate.number(word))]
     if gate.counts:
@@ -90,7 +90,7 @@ def by_chance(gate: Gate) -> str:
 
 
 def to_object(gate: Gate) -> dict[str, Any]:
-    """What `--json` prints; docs/commands.md has the fields."""
+    """The object that `--json` prints; docs/commands.md describes its fields."""
     return {
         "schema": SCHEMA,
         "run": gate.run,
@@ -156,7 +156,9 @@ def to_junit(gate: Gate) -> str:
 
 
 def _case(one: JudgedRow) -> case.Case:
-    """As CI systems know it: they have no word for inconclusive, so it is skipped, with why."""
+    """A case for CI systems. They have no inconclusive outcome, so it is skipped with its
+    reason.
+    """
     reason = f"inconclusive: {one.reason}" if one.word == "inconclusive" else one.reason
     return case.Case(
         group=one.row,

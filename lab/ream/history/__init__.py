@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Earlier runs: finding them, comparing them, and passing them on."""
+"""Finds, compares and exports earlier runs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which of the earlier runs are meant: by experiment, stage, time, machine, row and variant."""
+"""Selects earlier runs by experiment, stage, time, machine, row and variant."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from ream.history.entry import HistoryEntry, started
 from ream.record.identity import machine_id
 
 THIS = "this"
-"""The machine that we run on."""
+"""The word for the machine that ream runs on."""
 
 _AGO = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
@@ -19,13 +19,13 @@ _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=
 
 @dataclass(frozen=True)
 class Choice:
-    """Which runs; None: whichever."""
+    """A filter of runs. A field that is None accepts every run."""
 
     experiment: str | None = None
     stage: str | None = None
     since: datetime | None = None
     machine: str | None = None
-    """The beginning of an id."""
+    """The beginning of a machine's id."""
     variant: str | None = None
     row: str | None = None
 
@@ -39,7 +39,7 @@ class Choice:
         )
 
     def rows(self, entry: HistoryEntry) -> tuple[str, ...]:
-        """Those of a run's rows that are meant."""
+        """The names of those rows of a run that the filter accepts."""
         return tuple(
             name
             for name, row in entry.rows.items()
@@ -56,15 +56,15 @@ class Choice:
 def chosen(
     entries: Iterable[HistoryEntry], choice: Choice, limit: int | None = None
 ) -> list[HistoryEntry]:
-    """Those that are meant, in their order; limit: no more than so many of the first."""
+    """The accepted entries in their order; limit: at most this many, from the first on."""
     found = [entry for entry in entries if choice.takes(entry)]
     return found if limit is None else found[:limit]
 
 
 def parse_since(text: str, now: datetime | None = None) -> datetime:
-    """A day or a moment as ISO 8601 has it, in UTC as run ids are, or how long ago: 12h, 3d, 2w.
+    """Parse an ISO 8601 day or time, in UTC by default, or an age such as 12h, 3d or 2w.
 
-    Raises BadUsage if it is none of these.
+    Raises BadUsage if the text is none of these.
     """
     if ago := _AGO.fullmatch(text.strip()):
         try:
@@ -82,7 +82,7 @@ def parse_since(text: str, now: datetime | None = None) -> datetime:
 
 
 def parse_machine(text: str) -> str:
-    """A machine's id; raises CannotRunHere if it is ours that is meant and we have none."""
+    """The machine's id; raises CannotRunHere for `this` on a machine without one."""
     if text != THIS:
         return text
     if (own := machine_id()) is None:

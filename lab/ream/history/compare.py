@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Several runs side by side: each one's ratios, all of them pooled, and whether runs differ.
+"""Compares several runs: the ratios of each, the pooled ratio, and whether the runs differ.
 
-Only ratios within a round are compared, to `before` or, of a series that somebody gave, to the
-tree it stands on: a time belongs to its run.
+Only ratios of paired rounds are compared, to `before` or, for a given series, to the tree that it
+is based on. Times are never compared across runs.
 """
 
 import math
@@ -33,19 +33,20 @@ class OfRun:
 
 @dataclass(frozen=True)
 class ComparedLine:
-    """One row and variant over all runs that have it."""
+    """One row and variant in all runs that contain it."""
 
     row: str
     variant: str
     unit: str
     runs: tuple[OfRun, ...]
     pooled: Estimate | None
-    """Launches of a machine's runs together, then over machines; None: why_not says why."""
+    """The ratio pooled over launches within machines, then over machines. None if it cannot be
+    pooled, for the reason in why_not."""
     nr_machines: int
     chance: float | None
-    """How often runs of the same truth would differ as much; None: it cannot be said."""
+    """The p-value of the hypothesis that all runs have the same ratio; None if it is unknown."""
     over_runs: Estimate | None
-    """With runs as the replicates, in place of launches; None of a single run."""
+    """The estimate with runs, instead of launches, as the replicates; None for a single run."""
     why_not: str | None = None
     differ: bool | None = None
     """Whether runs differ more than their launches explain, corrected for the number of lines."""
@@ -53,7 +54,7 @@ class ComparedLine:
 
 @dataclass(frozen=True)
 class Unlike:
-    """In what a run differs from the first, though both may be compared."""
+    """The differences between a run and the first one."""
 
     run: str
     differences: tuple[Difference, ...]
@@ -65,18 +66,18 @@ class Compared:
     experiment: str
     stage: str
     machines: Mapping[str, str]
-    """By key, each machine in a few words."""
+    """A short description of each machine, by its key."""
     unlike: tuple[Unlike, ...]
     lines: tuple[ComparedLine, ...]
     missing: Mapping[str, tuple[str, ...]]
-    """By run, rows that others have and it has not."""
+    """By run, the rows that other runs have and this one lacks."""
 
 
 def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
-    """Runs side by side, in the order given.
+    """Compare runs, in the order given.
 
-    Raises BadUsage for fewer than two, for one given twice, for runs without any ratio, and,
-    unless `force`, for runs whose numbers are of different things.
+    Raises BadUsage for fewer than two runs, for a repeated run, for runs without any ratio, and,
+    unless `force`, for runs that do not measure the same thing.
     """
     names = [run_id(record) for record in records]
     if len(records) < LEAST:
@@ -142,7 +143,7 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
 
 
 def _judged(lines: Iterable[ComparedLine]) -> Iterator[ComparedLine]:
-    """Whether runs differ, with as many lines as there are: one in twenty would by chance."""
+    """Set `differ` of each line, corrected for the number of lines (Benjamini-Hochberg)."""
     lines = tuple(lines)
     stand = iter(outstanding([line.chance for line in lines if line.chance is not None]))
     for line in lines:

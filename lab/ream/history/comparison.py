@@ -75,7 +75,7 @@ def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
 
 
 def _packed(label: str, parts: Sequence[str]) -> Iterator[str]:
-    """As many parts in a line as fit; a part is never cut."""
+    """Lines with as many parts as fit; no part is cut."""
     text = label
     for part in parts:
         if len(text) + len(part) > width() and text.strip():
@@ -97,7 +97,7 @@ def _wrapped(label: str, said: str) -> list[str]:
 
 
 def to_object(compared: Compared) -> dict[str, Any]:
-    """What `--json` prints; docs/commands.md has the fields."""
+    """The object that `--json` prints; docs/commands.md describes its fields."""
     return {
         "schema": SCHEMA,
         "experiment": compared.experiment,

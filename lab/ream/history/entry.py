@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One finished run as the history lists it: what its record says, in a few values."""
+"""The summary of one finished run that the history lists."""
 
 import math
 import re
@@ -26,7 +26,7 @@ _TIME = re.compile(r"(\d{8}T\d{6}Z)-")
 _DIRECTORY = re.compile(r"\d{8}T\d{6}Z-[\w.+-]+")
 _NEEDED = (RUN, RECEIPT, SAMPLES)
 _MADE_AGAIN = (TABLE, LETTER)
-"""`ream report` makes these from run.json."""
+"""Files that `ream report` can generate from run.json."""
 
 
 class VariantEntry(Value):
@@ -39,13 +39,13 @@ class VariantEntry(Value):
 class RowEntry(Value):
     unit: str
     verdicts: Texts
-    """One for each published table that the row is held against."""
+    """One verdict for each published table that the row is compared with."""
     variants: Sealed[str, VariantEntry]
-    """By name; of `before` there is nothing to say."""
+    """The ratio of each variant, except `before`."""
 
 
 class Headline(Value):
-    """A variant's ratio to `before` over all rows of a unit: their geometric mean."""
+    """The geometric mean of a variant's ratios to `before`, over all rows with one unit."""
 
     variant: str
     unit: str
@@ -58,7 +58,7 @@ class HistoryEntry(Value):
     experiment: str
     stage: str
     machine: str
-    """Its id, or its description where a record has none."""
+    """The machine's id, or its description if the record has none."""
     machine_line: str
     tree: str
     benchmark: str | None
@@ -66,9 +66,9 @@ class HistoryEntry(Value):
     skipped: Texts
     """Rows that did not run."""
     nr_doubts: int
-    """Warnings of the receipt and notes at rows."""
+    """The number of warnings in the receipt and of notes on rows."""
     fault: str | None = None
-    """What of the record is damaged, though what is above can be read."""
+    """The damage to the record, if the other fields could still be read."""
 
     def headlines(self, rows: Iterable[str] | None = None) -> tuple[Headline, ...]:
         """Each variant's geometric mean over rows; rows: only these."""
@@ -87,7 +87,7 @@ class HistoryEntry(Value):
         )
 
     def verdicts(self, rows: Iterable[str] | None = None) -> Mapping[str, int]:
-        """How many published tables got each verdict; rows: only of these."""
+        """The number of published tables with each verdict; rows: only of these."""
         wanted = self.rows if rows is None else rows
         return Counter(
             word for name, row in self.rows.items() if name in wanted for word in row.verdicts
@@ -95,28 +95,28 @@ class HistoryEntry(Value):
 
 
 class Damaged(Value):
-    """A record that cannot be listed; it is left as it is."""
+    """A record that cannot be listed, with the reason. It is not changed."""
 
     name: str
     fault: str
 
 
 class Listed(Value):
-    """What the history keeps of a directory: an entry, or why there is none."""
+    """The history's data on one directory: an entry, or the reason why there is none."""
 
     entry: HistoryEntry | None = None
     damaged: Damaged | None = None
 
 
 class Stamp(Value):
-    """A directory of a run, and what tells when it has changed."""
+    """The directory of a run, with sizes and times of its files that reveal a change."""
 
     name: str
     files: str = Field(repr=False)
 
 
 def started(name: str) -> datetime | None:
-    """When a run began, by its id; None of a directory that somebody has named."""
+    """The time in a run's id; None for a directory with another name."""
     if found := _TIME.match(name):
         try:
             return datetime.strptime(found[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -126,10 +126,10 @@ def started(name: str) -> datetime | None:
 
 
 def stamps(runs: Path) -> Iterator[Stamp]:
-    """Every directory in `runs` that holds, or once held, a record.
+    """Every directory in `runs` that contains, or once contained, a record.
 
-    One that vanishes meanwhile is not among them, nor is one whose name cannot be printed. Raises
-    OSError if `runs` cannot be read, but for a directory that is not there, which has no records.
+    Directories that vanish meanwhile, and names that are not printable, are left out. A missing
+    `runs` has no records. Raises OSError if `runs` cannot be read.
     """
     try:
         paths = sorted(runs.iterdir())
@@ -145,7 +145,7 @@ def stamps(runs: Path) -> Iterator[Stamp]:
 
 
 def read(path: Path) -> Listed | None:
-    """What there is to list of a directory; None if it has vanished."""
+    """Read the record in a directory; None if the directory has vanished."""
     try:
         entry = _entry(Record.load(str(path.absolute()), path.parent))
     except (ReamError, ValidationError, OSError) as cause:
@@ -158,7 +158,7 @@ def read(path: Path) -> Listed | None:
 
 
 def faults(path: Path) -> tuple[str, ...]:
-    """Everything that is wrong with a record's files, after reading them all, every sample too."""
+    """Every fault of a record's files, after reading all of them, including every sample."""
     listed = read(path)
     if listed is None:
         return ()
@@ -216,7 +216,7 @@ def _row(row: RowResult) -> RowEntry:
 
 
 def _cut(samples: Path) -> str | None:
-    """Whether the samples end in the middle of a line, as on a disk that was full."""
+    """A sentence if the samples end in the middle of a line, as after a full disk; else None."""
     try:
         last = deque(lines_of(samples), maxlen=1)
     except OSError as cause:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records in the formats of others: CSV, Parquet, JSON lines. All of it at once, as bytes."""
+"""Exports flat lines as CSV, Parquet and JSON lines, each as bytes."""
 
 import csv
 import importlib
@@ -15,14 +15,14 @@ from ream.record.record import SCHEMA
 Format = Literal["csv", "parquet", "jsonl", "kcidb"]
 
 WHOLE = 1 << 63
-"""Parquet's whole numbers have 64 bits; a seed may be longer, and is null there."""
+"""The bound of Parquet's 64-bit integers; a seed beyond it becomes null there."""
 
 NO_CHARACTER = "backslashreplace"
-"""What becomes of half a surrogate pair, which a name in damaged JSON may have."""
+"""How an unpaired surrogate is encoded, which a name in damaged JSON may contain."""
 
 
 def to_csv(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
-    """With a line of names first; what is unknown is empty, truth is `true` or `false`."""
+    """CSV with a header line; unknown values are empty, truth values are `true` or `false`."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -38,7 +38,7 @@ def _cell(value: Cell) -> Cell:
 
 
 def to_jsonl(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
-    """One object a line, with every column; unknown is null."""
+    """One JSON object per line with every column; unknown values are null."""
     return "".join(
         json.dumps({"schema": SCHEMA, **{name: line[name] for name in columns}}, allow_nan=False)
         + "\n"
@@ -47,7 +47,7 @@ def to_jsonl(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
 
 
 def to_parquet(lines: Iterable[Flat], columns: Mapping[str, Kind]) -> bytes:
-    """One row group, zstd; every column has its type even where it is empty."""
+    """Parquet with one row group and zstd; every column has its type even if it is empty."""
     # Here, not above: a quarter of a second that no other command needs.
     arrow = importlib.import_module("pyarrow")
     parquet = importlib.import_module("pyarrow.parquet")

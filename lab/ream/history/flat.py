@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records as flat lines, one for each run, row and variant, or one for each sample.
+"""Records as flat lines: one for each run, row and variant, or one for each sample.
 
-A name of a column says its unit, and has one type, whatever the records hold: what a record does
-not have is empty. A time and a count of instructions are never in the same column.
+A column's name states its unit. Its type does not depend on the records: a value that a record
+lacks is empty. Times and counts of instructions have separate columns.
 """
 
 import json
@@ -119,7 +119,7 @@ _COLUMNS: Mapping[str, Kind] = {
     for column in columns_of(experiment).columns
     if column.unit != OF_ROW and column.summarised != "ratio"
 }
-"""Columns that experiments declare, but those whose unit is another one in another row."""
+"""Columns that experiments declare, except those whose unit depends on the row."""
 
 RESULTS: Mapping[str, Kind] = MappingProxyType(
     {
@@ -129,7 +129,7 @@ RESULTS: Mapping[str, Kind] = MappingProxyType(
         **{f"{COLUMNS}_{name}": kind for name, kind in _COLUMNS.items()},
     }
 )
-"""Columns of results, in order."""
+"""Columns of results, in order, with their types."""
 
 SAMPLES: Mapping[str, Kind] = MappingProxyType(
     {
@@ -149,13 +149,13 @@ SAMPLES: Mapping[str, Kind] = MappingProxyType(
         "cpu_ns": "whole",
     }
 )
-"""Columns of samples, in order; `extra`: the stage's own keys, as JSON."""
+"""Columns of samples, in order, with their types; `extra` has the stage's own keys as JSON."""
 
 
 def results(record: Record) -> Iterator[Flat]:
-    """A record's rows and variants, each with what is said of its run; keys: RESULTS.
+    """One line for each row and variant of a record, with the columns RESULTS.
 
-    Raises BadUsage if run.json cannot be right.
+    Raises BadUsage if run.json is invalid.
     """
     summary = Summary.from_object(record.run, source=str(record.path / RUN))
     own = of_run(record, summary)
@@ -169,7 +169,10 @@ def results(record: Record) -> Iterator[Flat]:
 
 
 def samples(record: Record) -> Iterator[Flat]:
-    """A record's samples; keys: SAMPLES. Raises ReamError at a line that is none."""
+    """One line for each sample of a record, with the columns SAMPLES.
+
+    Raises ReamError at a line that is no sample.
+    """
     summary = Summary.from_object(record.run, source=str(record.path / RUN))
     own = {name: value for name, value in of_run(record, summary).items() if name in SAMPLES}
     unit = units(record)
@@ -306,7 +309,7 @@ def _columns(its: Mapping[str, ColumnValue]) -> Flat:
 
 
 def _field(part: object, name: str) -> Cell:
-    """A field of what may not be there."""
+    """A field of an object, or None if there is no object."""
     return None if part is None else cast("Cell", getattr(part, name))
 
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An index of a directory of records, so that ten thousand of them are listed in a moment.
+"""An index of a directory of records, so that ten thousand records are listed quickly.
 
-The records are the truth and the index is in the cache: whenever it is asked, it is first brought
-up to date by the directories that are there, and where it cannot be had, the answer comes from the
-records themselves, more slowly. Nothing is lost with it.
+The index is a cache: each query first updates it for new and changed directories. If it cannot be
+used, the answer comes from the records themselves, more slowly.
 """
 
 import hashlib
@@ -19,15 +18,15 @@ from ream.history.entry import Damaged, HistoryEntry, Listed, Stamp, read, stamp
 from ream.paths import cache_dir
 
 VERSION = 1
-"""Raised when the index changes its form; another ream's is then left alone, or made anew."""
+"""Version of the index's format. A newer index is not used, an older one is rebuilt."""
 BUSY_S = 1.0
-"""How long to wait for another that writes the index: reading the records takes no longer."""
+"""Seconds to wait for another process that writes the index."""
 DIGITS = 16
 
 Note = Callable[[str], None]
-"""Told, in a line, why the index was not used."""
+"""Called with one line that states why the index was not used."""
 Advance = Callable[[int, int], None]
-"""Told how many records were read, and of how many."""
+"""Called with the number of records that have been read, and the number of all to read."""
 
 _EMPTY = (
     "DROP TABLE IF EXISTS record",
@@ -38,18 +37,18 @@ _EMPTY = (
 
 @dataclass(frozen=True)
 class History:
-    """What a directory of records holds: entries and damaged ones, each newest first."""
+    """The records of a directory: entries and damaged records, each with the newest first."""
 
     entries: tuple[HistoryEntry, ...]
     damaged: tuple[Damaged, ...]
 
 
 class _NotOurs(Exception):
-    """The index cannot be used; the text says why."""
+    """The index cannot be used, for the reason in the text."""
 
 
 def index_path(runs: Path) -> Path:
-    """Where the index of a directory of records is: in the cache, as it can be made again."""
+    """The path of the index of a directory of records, in the cache."""
     digest = hashlib.sha256(str(runs.resolve()).encode(errors="surrogateescape")).hexdigest()
     return cache_dir() / "history" / f"{digest[:DIGITS]}.sqlite"
 
@@ -57,10 +56,10 @@ def index_path(runs: Path) -> Path:
 def look(
     runs: Path, note: Note, advance: Advance = lambda _done, _of: None, *, index: Path | None = None
 ) -> History:
-    """Every record in `runs`, by the index where it can be had.
+    """Every record in `runs`, using the index if possible.
 
-    advance: told of records that have to be read. Raises BadUsage if `runs` cannot be read; one
-    that is not there has no records.
+    advance: called for records that have to be read. A missing `runs` has no records. Raises
+    BadUsage if `runs` cannot be read.
     """
     index = index_path(runs) if index is None else index
     there = _there(runs)
@@ -84,7 +83,7 @@ def look(
 
 
 def rebuild(runs: Path, advance: Advance, *, index: Path | None = None) -> History:
-    """Make the index anew from the records; raises BadUsage if it cannot be written."""
+    """Rebuild the index from the records; raises BadUsage if it cannot be written."""
     index = index_path(runs) if index is None else index
     there = _there(runs)
     found = _read(runs, there, advance)
@@ -112,7 +111,7 @@ def _there(runs: Path) -> list[Stamp]:
 def _compare(
     known: Mapping[str, tuple[str, Listed]], there: Iterable[Stamp]
 ) -> tuple[dict[str, Listed], list[Stamp]]:
-    """What the index still knows, and the directories that are new to it or have changed."""
+    """The index's entries that are current, and the directories that are new or have changed."""
     fresh: dict[str, Listed] = {}
     changed = []
     for stamp in there:
@@ -127,7 +126,7 @@ def _compare(
 def _read(
     runs: Path, wanted: Sequence[Stamp], advance: Advance = lambda _done, _all: None
 ) -> dict[str, Listed]:
-    """By name, what the records say; those that vanish meanwhile are not among them."""
+    """Read records, by name; those that vanish meanwhile are left out."""
     found = {}
     for done, stamp in enumerate(wanted, start=1):
         if (listed := read(runs / stamp.name)) is not None:
@@ -156,9 +155,9 @@ def _age(name: str) -> tuple[bool, str]:
 
 @contextmanager
 def _opened(index: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to an index of our version, made if there is none.
+    """A connection to an index of this version, created if there is none.
 
-    Raises sqlite3.Error if it is damaged or locked, _NotOurs if another ream wrote it.
+    Raises sqlite3.Error if it is damaged or locked, _NotOurs if it is of a newer version.
     """
     index.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(index, timeout=BUSY_S, isolation_level=None)) as connection:
@@ -176,7 +175,7 @@ def _opened(index: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; waits for another that writes, not longer than BUSY_S."""
+    """A transaction, rolled back on an error; waits up to BUSY_S for another writer."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records as KCIDB's reports: checkouts, builds and tests, schema 5.3.
+"""Exports records as KCIDB reports: checkouts, builds and tests, schema 5.3.
 
-Each variant is a checkout of the tree with its patches, and a build of it; each row of it is a
-test. Nothing may be null there: what is unknown is left out.
-Source: kcidb_io.schema of the package kcidb-io.
+Each variant is a checkout of the tree with its patches, and a build of it; each of its rows is a
+test. The schema has no null, so unknown fields are left out. Source: kcidb_io.schema of the package
+kcidb-io.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ MAJOR, MINOR = 5, 3
 NS_PER_S = 1e9
 SHORT = 12
 DIGITS = 12
-"""Of a number of seconds: all that a whole number of nanoseconds has."""
+"""Significant digits of a number of seconds, enough for any whole number of nanoseconds here."""
 
 _ORIGIN = re.compile(r"[a-z0-9_]+")
 _NOT_IN_A_PATH = re.compile(r"[^a-zA-Z0-9_-]")
@@ -36,7 +36,7 @@ Object = dict[str, Any]
 def to_kcidb(records: Iterable[Record], origin: str) -> bytes:
     """One report of all records; origin: the CI system's name.
 
-    Raises BadUsage if the name cannot be one, or a run.json cannot be right.
+    Raises BadUsage if the name is invalid, or if a run.json is.
     """
     if not _ORIGIN.fullmatch(origin):
         raise BadUsage(f"--origin {origin!r}: small letters, digits and _ alone")
@@ -95,7 +95,7 @@ def _patches(record: Record, variant: str) -> list[Mapping[str, Any]]:
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:
-    """The objects of a list, whatever else somebody has written there."""
+    """The objects of a list; other values are left out."""
     entries = value if isinstance(value, list | tuple) else ()
     return [one for one in entries if isinstance(one, Mapping)]
 
@@ -103,7 +103,7 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 def patchset_hash(digests: Iterable[str]) -> str:
     """SHA-256 over the newline-terminated SHA-256s of the patches; empty without patches.
 
-    Of a single series this is its id in the receipt.
+    For a single series, it equals the id in the receipt.
     """
     text = "".join(f"{digest}\n" for digest in digests)
     return hashlib.sha256(text.encode()).hexdigest() if text else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The history as text and as an object: what is said of each run, newest first."""
+"""The history as text and as an object, with the newest run first."""
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ RATIO_COLUMNS = 5
 DIGITS = 3
 SIGNIFICANT = 5
 MOST_NAMED = 4
-"""Of ratios; a run with --per-patch has dozens."""
+"""The most ratios that are printed for a run; a run with --per-patch has dozens."""
 FILES = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE, SERIES, CONSOLES, SUMS)
 
 
 def listing(entries: Iterable[HistoryEntry], choice: Choice) -> Iterator[str]:
-    """Two lines for each run: its id, which begins with its time, and what it found."""
+    """For each run, its id, which begins with its time, and a summary of its results."""
     for entry in entries:
         yield entry.run
         yield from textwrap.wrap(
@@ -77,7 +77,7 @@ def damaged_lines(damaged: Iterable[Damaged]) -> Iterator[str]:
 
 
 def entry_object(entry: HistoryEntry, choice: Choice, runs: Path) -> dict[str, Any]:
-    """What `--json` says of a run; docs/commands.md has the fields."""
+    """The object of a run in `--json`; docs/commands.md describes its fields."""
     began = started(entry.run)
     rows = choice.rows(entry)
     return {
@@ -136,7 +136,7 @@ def history_object(
 
 
 def files_of(path: Path) -> dict[str, str]:
-    """Where each file of a record is, of those that it has."""
+    """The paths of those files that a record has, by name."""
     places = {name: place_of(path / name) for name in FILES}
     return {name: str(place) for name, place in places.items() if place.exists()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ratios of a record, from its samples: what may be pooled and compared between runs."""
+"""Computes the ratios of a record from its samples, for pooling and comparing runs."""
 
 import json
 from collections import Counter
@@ -20,25 +20,26 @@ from ream.record.parts import part, rows_of
 from ream.record.record import PLAN, RUN, SAMPLES, Record, read_object
 
 COUNTED = "instructions"
-"""The unit of counts; others are times."""
+"""The unit of rows that are counted; others are timed."""
 
 Place = tuple[str, str]
-"""A row, and a variant in it."""
+"""The names of a row and of a variant in it."""
 
 
 @dataclass(frozen=True)
 class SampleLine:
-    """One line of samples.jsonl: the sample, and the keys of its stage beside it."""
+    """One line of samples.jsonl: the sample, and the other keys of its stage."""
 
     sample: Sample
     extra: Mapping[str, Any]
 
 
 def lines(record: Record) -> Iterator[SampleLine]:
-    """A record's samples in the order taken.
+    """A record's samples, in the order in which they were taken.
 
-    Raises ReamError naming the first that is none, and at the end if there are not as many of a
-    row and variant as run.json has: a file that was cut between two lines looks whole else.
+    Raises ReamError at the first line that is no sample. Raises it at the end if run.json has
+    another number of samples for a row and variant, since a file cut between two lines looks
+    complete.
     """
     path = record.path / SAMPLES
     seen: Counter[Place] = Counter()
@@ -61,7 +62,7 @@ def lines(record: Record) -> Iterator[SampleLine]:
 
 
 def _numbers(record: Record) -> dict[Place, int]:
-    """How many samples run.json has of each row and variant."""
+    """The number of samples of each row and variant in run.json."""
     return {
         (name, variant): number
         for name, row in rows_of(record).items()
@@ -71,12 +72,12 @@ def _numbers(record: Record) -> dict[Place, int]:
 
 
 def units(record: Record) -> dict[str, str]:
-    """The unit of each row: `ns`, or `instructions` that are counted."""
+    """The unit of each row: `ns` or `instructions`."""
     return {name: str(row.get("unit")) for name, row in rows_of(record).items()}
 
 
 def folder_of(record: Record) -> Path | None:
-    """Of its experiment, if that was none of a checkout's; None where the plan does not say."""
+    """The folder of an experiment outside the checkout; None if the plan names none."""
     try:
         folder = read_object(record.path / PLAN).get("experiment_folder")
     except (ReamError, OSError):
@@ -85,13 +86,12 @@ def folder_of(record: Record) -> Path | None:
 
 
 def ratios_of(record: Record) -> Mapping[Place, Estimate]:
-    """Of each row and variant the ratio to what it is compared with, from paired rounds.
+    """The ratio of each row and variant to its reference variant, from paired rounds.
 
-    That is `before`, of a series that somebody gave the tree it stands on, and of a second copy
-    the first. Where less was done than asked for, as fewer huge pages given, the ratio is of the
-    time as if all had been. `before` itself is not among them. Empty of the live stage, where
-    there is no `before`.
-    Raises what lines() does, and ReamError if memory was wrong after any sample.
+    The reference is `before`, for a given series the tree that it is based on, and for a second
+    copy the first. Samples that did less work than asked for, such as with fewer huge pages, are
+    scaled. `before` has no ratio. The live stage has no `before`, so its mapping is empty. Raises
+    what lines() raises, and ReamError if a sample failed verification.
     """
     by_row: dict[str, list[Sample]] = {}
     for line in lines(record):
@@ -116,7 +116,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
 
 
 def _compared_with(record: Record, row: str, name: str) -> str:
-    """What the record has this variant's ratio to."""
+    """The variant that this variant's ratio refers to in the record."""
     if is_copy(name):
         return name.removesuffix(AGAIN)
     its = part(rows_of(record).get(row, {}), "variants").get(name)
@@ -125,6 +125,6 @@ def _compared_with(record: Record, row: str, name: str) -> str:
 
 
 def _by_place(record: Record, row: str) -> Callable[[str], tuple[int, str]]:
-    """The order in which run.json has a row's variants; samples are in a drawn one."""
+    """A sort key for the order of variants in run.json; the samples' order is random."""
     order = list(part(rows_of(record).get(row, {}), "variants"))
     return lambda name: (order.index(name) if name in order else len(order), name)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""run.json made again from a record's samples, and what of it is not as it was written.
+"""Computes run.json again from a record's samples, and finds fields that differ.
 
-Where the same sources make it (receipt.json has their digest), every field has to be the same. A
-record of another version may differ because that version computed otherwise; this cannot be told
-from a change by hand, so such differences are reported apart, and are no fault.
+If the same sources computed it (receipt.json has their digest), every field must be equal. A record
+of another version may differ because that version computed otherwise. Such differences cannot be
+told from a change by hand, so they are reported separately and are no fault.
 """
 
 import json
@@ -26,19 +26,19 @@ from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 
 MOST_NAMED = 8
-"""Fields of a record that are named; the number of all of them is said."""
+"""The most differing fields that are printed."""
 LONGEST_VALUE = 60
-"""Characters of a value worth repeating."""
+"""The most characters of a value that are printed."""
 ABSENT = "absent"
 
 
 _WORDS = ("limited_by", "found_live")
-"""Of run.json, what is no number: an older record is right without them."""
+"""Fields of run.json that are texts and that older records may lack."""
 
 
 @dataclass(frozen=True)
 class FieldDifference:
-    """A field of run.json that is not what the samples give."""
+    """A field of run.json that differs from the value computed from the samples."""
 
     path: str
     stored: str
@@ -46,7 +46,7 @@ class FieldDifference:
 
     @property
     def is_younger(self) -> bool:
-        """Whether this version has the field, a record of an older one has not, and it is null."""
+        """Whether the field is newer than the record, and null."""
         return (self.stored, self.computed) == (ABSENT, "null")
 
     def __str__(self) -> str:
@@ -55,16 +55,16 @@ class FieldDifference:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What making a record's numbers again has found."""
+    """The result of computing a record's numbers again."""
 
     faults: tuple[str, ...] = ()
-    """What this version of ream would have written otherwise, had it made the record: it has."""
+    """Differences in a record that was made by the same sources."""
     other_version: str | None = None
-    """That a record of another version differs, and in what."""
+    """The differences in a record of another version, in one sentence."""
 
 
 def recompute(record: Record) -> Recomputed:
-    """Make every number of a record again; raises ReamError if its samples cannot be read."""
+    """Compute every number of a record again; raises ReamError if its samples cannot be read."""
     taken = tuple(lines(record))
     made_here = record.receipt.get(SUMMED) == summary_id(folder_of(record))
     try:
@@ -93,9 +93,9 @@ def _differences(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldD
 
 
 def _summary(record: Record, taken: Sequence[SampleLine]) -> Summary:
-    """What this version says of the record's samples.
+    """The summary that this version computes from the record's samples.
 
-    Raises what reading plan.json and receipt.json raises, ValueError among others.
+    Raises what reading plan.json and receipt.json raises, including ValueError.
     """
     plan = read_object(record.path / PLAN)
     if not plan.keys() >= (needed := {RAN, "experiment", "run", "stage"}):
@@ -116,7 +116,7 @@ def _summary(record: Record, taken: Sequence[SampleLine]) -> Summary:
 
 
 def compared(stored: object, computed: object, path: str = "") -> Iterator[FieldDifference]:
-    """Every field, down to the last number, in which two objects of JSON differ."""
+    """Every field in which two JSON objects differ, down to single numbers."""
     if isinstance(stored, Mapping) and isinstance(computed, Mapping):
         for name in {**stored, **computed}:
             inner = f"{path}.{name}" if path else str(name)
@@ -139,7 +139,7 @@ def _short(value: object) -> str:
 
 
 def _of_parts(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldDifference]:
-    """What can be made of samples alone: the medians, numbers and ratios of every variant."""
+    """Differences in values that depend on samples alone: medians, numbers and ratios."""
     ratios = ratios_of(record)
     for row, its in rows_of(record).items():
         samples = [line.sample for line in taken if line.sample.row == row]

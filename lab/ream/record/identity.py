@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which machine a number is of."""
+"""Identifies the machine that a number comes from."""
 
 import hashlib
 from pathlib import Path
 
 DIGITS = 12
-"""Of a digest: enough to tell two apart, short enough to read."""
+"""Digits of a digest: enough to tell two apart, few enough to read."""
 
 
 def machine_id(root: Path = Path("/")) -> str | None:
-    """A number of this installation that says nothing about it; None if it has none.
+    """A digest that identifies this installation and reveals nothing else; None if it has no
+    machine id.
 
-    Made as systemd's machine-id(5) asks for: the id itself is confidential and is never shown.
+    It is derived as systemd's machine-id(5) requires: the id itself is confidential and never
+    shown.
     """
     try:
         text = (root / "etc/machine-id").read_text(encoding="ascii").strip()

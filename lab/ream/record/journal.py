@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a run has got so far, in a form that it can go on from after any death.
+"""The journal of an unfinished run, from which it resumes after any interruption.
 
-A run does pieces, as launches or boots. What a piece says is written as it comes; a mark says that
-everything up to there is to stay. What a death leaves after the last mark of a piece is dropped,
-and so is what a piece has said since then if it is to begin again.
-One JSON object a line:
+A run consists of pieces, such as launches or boots. The output of a piece is written as it arrives,
+and a mark completes it. What follows the last mark of a piece is discarded on resume, as is the
+output of a piece that begins again. Each line is one JSON object:
 
     {"piece": "launch 3", "said": ...}
     {"piece": "launch 3", "whole": true}
     {"piece": "launch 3", "dropped": true}
     {"settled": "rows", "value": ...}
 
-A record that is finished has no journal any more.
+A finished record has no journal.
 """
 
 import errno
@@ -33,7 +32,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn what the file system says of a record into one line of ours."""
+    """Turn an OSError at a record into one line: CannotRunHere if there is no room, else
+    BadUsage.
+    """
     try:
         yield
     except OSError as cause:
@@ -48,7 +49,7 @@ def told(path: Path) -> Iterator[None]:
 
 
 class Journal:
-    """The journal of one run; whoever has it open holds the lock of its record.
+    """The journal of one run. Whoever has it open holds the lock of its record.
 
     Raises CannotRunHere if a line cannot be written.
     """
@@ -59,9 +60,9 @@ class Journal:
         self._new: dict[str, list[str]] = defaultdict(list)
         self._settled: dict[str, Any] = {}
         self.nr_added = 0
-        """What pieces have said since it was opened."""
+        """The number of outputs that were added since the journal was opened."""
         self.nr_dropped = 0
-        """Lines that the last death left unfinished or damaged."""
+        """The number of lines that an interruption left incomplete or damaged."""
         with told(path):
             if path.exists():
                 self._read()
@@ -70,60 +71,60 @@ class Journal:
 
     @property
     def holds_a_round(self) -> bool:
-        """Whether anything of it is to stay."""
+        """Whether any piece is complete."""
         return bool(self._kept)
 
     def has(self, piece: str) -> bool:
-        """Whether anything of a piece is to stay."""
+        """Whether any output of this piece is complete."""
         return piece in self._kept
 
     def said(self, piece: str) -> tuple[str, ...]:
-        """What of a piece is to stay, in its order: each as JSON."""
+        """The completed output of a piece in order, each part as JSON."""
         return tuple(self._kept.get(piece, ()))
 
     def add(self, piece: str, said: str) -> None:
-        """Write what a piece says, as JSON on one line; it stays from the next whole() on."""
+        """Write output of a piece, as JSON on one line; the next whole() completes it."""
         self._new[piece].append(said)
         self.nr_added += 1
         self._write(f'{{"piece": {json.dumps(piece)}, "said": {said}}}\n')
 
     def whole(self, piece: str) -> None:
-        """Mark a piece as complete: everything that it has written is kept from now on."""
+        """Complete a piece: everything that it has written so far is kept on resume."""
         self._write(_mark(piece))
         self._kept.setdefault(piece, []).extend(self._new.pop(piece, ()))
 
     def drop(self, piece: str) -> None:
-        """What a piece has said since its last mark is not to stay: it begins again."""
+        """Discard what a piece has written since its last mark, as it begins again."""
         self._new.pop(piece, None)
         self._write(json.dumps({"piece": piece, "dropped": True}) + "\n")
 
     def settled(self, name: str) -> Any:
-        """What was decided when the run began; None if it was not."""
+        """The value of a decision made when the run began; None if it was not made."""
         return self._settled.get(name)
 
     def settle(self, name: str, value: Any) -> Any:
-        """Decide something once for all of a run; the value, or that which was decided before."""
+        """Store a decision unless it was made before; return the value that is stored."""
         if name not in self._settled:
             self.note(name, value)
         return self._settled[name]
 
     def note(self, name: str, value: Any) -> None:
-        """Settle something anew."""
+        """Store a decision, replacing an earlier one."""
         self._settled[name] = json.loads(json.dumps(value))
         self._write(_decision(name, self._settled[name]))
 
     def close(self) -> None:
-        """Close the file; what it says stays readable."""
+        """Close the file. Its contents remain readable."""
         with suppress(OSError):
             self._file.close()
 
     def remove(self) -> None:
-        """The record is finished, and says it all."""
+        """Remove the journal of a finished record."""
         self.close()
         self._path.unlink(missing_ok=True)
 
     def move_to(self, directory: Path) -> None:
-        """Its record has got another name."""
+        """Follow the record to its new directory."""
         self._path = directory / self._path.name
 
     def _read(self) -> None:
@@ -145,7 +146,7 @@ class Journal:
         self.nr_dropped += sum(len(its) for its in said.values())
 
     def _rewrite(self) -> None:
-        """Leave out what does not stay, so that no later reader has to."""
+        """Rewrite the file without discarded lines, so that later readers need not skip them."""
         fresh = self._path.with_suffix(".new")
         with fresh.open("w", encoding="utf-8") as file:
             file.writelines(_decision(name, value) for name, value in self._settled.items())
@@ -166,7 +167,7 @@ class Journal:
 
 
 def holds_a_round(directory: Path) -> bool:
-    """Whether an unfinished record has anything to go on from."""
+    """Whether an unfinished record has a complete piece to resume from."""
     with suppress(OSError):
         likely = (line for line in lines_of(directory / JOURNAL) if b'"whole"' in line)
         return any((entry := _entry(line)) and "whole" in entry for line in likely)
@@ -182,7 +183,7 @@ def _decision(name: str, value: Any) -> str:
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    """A line's object; None if it is none of ours."""
+    """The object of a line; None if it is no valid entry."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

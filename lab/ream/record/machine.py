@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this machine is and what it was doing, read from /proc and /sys.
+"""Describes the machine and its activity, as read from /proc and /sys.
 
-Whatever cannot be read is None: unknown is not zero. Every reader takes the root of the file
-system, so that tests give it another machine's.
+A value that cannot be read is None: unknown is not zero. Every reader takes the root of the file
+system, so that tests can supply another machine's.
 """
 
 import math
@@ -28,17 +28,17 @@ MAX_STEAL_PCT = 1.0
 MAX_OTHERS_PCT = 5.0
 TIMER_READS = 2000
 NR_TICKS = 8
-"""Times of a line of /proc/stat, user to steal; the guests' are in user already."""
+"""The number of times used from a line of /proc/stat, user to steal; user includes guests."""
 
 
 class Cache(Value):
     level: int
     type: str
-    """Data, Instruction or Unified."""
+    """One of Data, Instruction and Unified."""
     size_bytes: int
     line_bytes: int | None
     shared_by: str | None
-    """The CPUs that share it, as the kernel lists them."""
+    """The CPUs that share the cache, as the kernel lists them."""
 
 
 class Node(Value):
@@ -55,13 +55,13 @@ class Machine(Value):
     microcode: str | None
     flags: Texts
     caches: Tuple[Cache]
-    """Caches of the first CPU."""
+    """The caches of the first CPU."""
     nodes: Tuple[Node]
     nr_cpus: int
     nr_usable_cpus: int
-    """Those we may run on."""
+    """The CPUs in this process's affinity mask."""
     cpu_quota: str | None
-    """cpu.max of our control group, where it limits."""
+    """The cpu.max of our control group, if it sets a limit."""
     smt: str | None
     governor: str | None
     boost: str | None
@@ -72,19 +72,19 @@ class Machine(Value):
     kernel: str | None
     clock_source: str | None
     timer_step_ns: int
-    """Smallest difference seen between two readings of the clock: an upper bound on its step."""
+    """The smallest difference between two readings of the clock, an upper bound on its step."""
     id: str | None = None
-    """Tells two machines of one kind apart, and says nothing about either."""
+    """A digest that tells machines of one kind apart and reveals nothing about them."""
 
     def cache_bytes(self, level: int) -> int | None:
-        """Size of the data cache of one level, as one CPU sees it."""
+        """Size of the data cache of one level, as one CPU sees it; None if it is unknown."""
         return next(
             (c.size_bytes for c in self.caches if c.level == level and c.type != "Instruction"),
             None,
         )
 
     def line(self) -> str:
-        """The machine in one line of a table's head."""
+        """The machine in one line, for the head of a table."""
         words = [self.cpu or "unknown CPU"]
         if self.family is not None:
             words[0] += f" (family {self.family} model {self.model} stepping {self.stepping})"
@@ -102,7 +102,7 @@ class Machine(Value):
 
 
 class Snapshot(Value):
-    """The system's counters at one moment."""
+    """Counters of the system at one moment."""
 
     load_1min: float | None
     ticks: tuple[int, ...] | None
@@ -112,7 +112,7 @@ class Snapshot(Value):
 
 
 class Conditions(Value):
-    """What else happened on the machine while it measured."""
+    """Other activity on the machine during the measurement."""
 
     load_before: float | None
     load_after: float | None
@@ -120,7 +120,7 @@ class Conditions(Value):
     """Share of the CPU time between the snapshots that the hypervisor gave to others."""
     idle_pct: float | None
     others_pct: float | None
-    """What programs that are neither we nor our children used."""
+    """Share of CPU time used by programs other than this process and its descendants."""
 
 
 def read_machine(root: Path = Path("/")) -> Machine:
@@ -169,7 +169,7 @@ def timer_step_ns() -> int:
 
 
 def take_snapshot(root: Path = Path("/")) -> Snapshot:
-    """Load and CPU times now; two of them, and conditions() says what was between."""
+    """Load and CPU times at this moment; conditions() evaluates the time between two snapshots."""
     load = re.match(r"[0-9]{1,9}\.[0-9]+", text_of(root / "proc/loadavg") or "")
     stat = re.match(r"cpu +((?:[0-9]{1,19} ?)+)", text_of(root / "proc/stat") or "")
     ticks = tuple(int(word) for word in stat[1].split()[:NR_TICKS]) if stat else ()
@@ -183,7 +183,7 @@ def take_snapshot(root: Path = Path("/")) -> Snapshot:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Processes that this one started, and that those did; of one that ends meanwhile, none."""
+    """The descendants of a process; a process that ends meanwhile is left out."""
     tasks: list[Path] = []
     with suppress(OSError):  # glob() says so if the directory has gone
         tasks += Path(f"/proc/{pid}/task").glob("[0-9]*/children")
@@ -201,7 +201,7 @@ def _ticks_of(pid: int) -> int:
 
 
 def conditions(before: Snapshot, after: Snapshot) -> Conditions:
-    """What the counters say about the time between two snapshots."""
+    """The conditions between two snapshots, from the differences of their counters."""
     steal_pct = idle_pct = others_pct = None
     if before.ticks is not None and after.ticks is not None:
         # Iowait may run backwards; a total of nothing says nothing.
@@ -225,7 +225,7 @@ def conditions(before: Snapshot, after: Snapshot) -> Conditions:
 
 
 def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
-    """What may bias the run: the number, the threshold, and what to do about it."""
+    """Warnings about a possible bias, each with its number, its threshold and a remedy."""
     said = []
     if during.others_pct is not None and during.others_pct > MAX_OTHERS_PCT:
         said.append(
@@ -261,14 +261,14 @@ def warnings(machine: Machine, during: Conditions) -> tuple[str, ...]:
 
 
 def text_of(path: Path) -> str | None:
-    """What a file of the kernel says; None if it says nothing or cannot be read."""
+    """The text of a kernel file; None if it is empty or cannot be read."""
     with suppress(OSError):
         return path.read_text(encoding="utf-8", errors="replace").strip() or None
     return None
 
 
 def whole(text: str | None) -> int | None:
-    """A whole number of at least 0; None if it is no such."""
+    """The text as an integer of at least 0; None if it is no such number."""
     return int(text) if text is not None and re.fullmatch(r"[0-9]{1,19}", text) else None
 
 
@@ -279,14 +279,14 @@ def _chosen(path: Path) -> str | None:
 
 
 def _cpuinfo(root: Path) -> dict[str, str]:
-    """The first CPU's entry."""
+    """The fields of the first CPU in /proc/cpuinfo."""
     first = (text_of(root / "proc/cpuinfo") or "").split("\n\n")[0]
     fields = (line.partition(":") for line in first.splitlines())
     return {name.strip(): value.strip() for name, _, value in fields}
 
 
 def _bytes(text: str | None) -> int | None:
-    """Bytes of a size as sysfs has it: 512K."""
+    """The bytes of a size in the format of sysfs, such as 512K."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text or "")
     return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2]] if match else None
 
@@ -311,7 +311,7 @@ def _caches(directory: Path) -> tuple[Cache, ...]:
 
 
 def _meminfo(path: Path) -> int | None:
-    """MemTotal, of the machine or of one node, in bytes."""
+    """MemTotal of the machine or of one node, in bytes."""
     match = re.search(r"MemTotal: +(\d+) kB", text_of(path) or "")
     return int(match[1]) << 10 if match else None
 
@@ -334,7 +334,7 @@ def _cpu_quota(root: Path) -> str | None:
 
 
 def boost_of(root: Path) -> str | None:
-    """Whether the CPU may exceed its nominal clock: on or off, from whichever driver says so."""
+    """Whether the CPU may exceed its nominal clock: on, off, or None if no driver states it."""
     cpus = root / "sys/devices/system/cpu"
     if (no_turbo := text_of(cpus / "intel_pstate/no_turbo")) is not None:
         return "off" if no_turbo == "1" else "on"
@@ -343,6 +343,6 @@ def boost_of(root: Path) -> str | None:
 
 
 def _round_size(nr_bytes: int) -> str:
-    """Two or three digits are enough for a head line: "512 KiB", "7.6 GiB"."""
+    """A size with three significant digits, such as "512 KiB" or "7.6 GiB"."""
     power = max(0, min(4, int(math.log2(max(nr_bytes, 1)) // 10)))
     return f"{nr_bytes / (1 << 10 * power):.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"

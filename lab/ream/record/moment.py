@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One look at the machine: its load, clocks and settings now, and its CPU time since the last look.
+"""One observation of the machine: load, clocks and settings, and CPU time since the last one.
 
-Nothing here raises: what cannot be read is None. Every reader takes the root of the file system,
-so that tests give it another machine's.
+Nothing here raises: a value that cannot be read is None. Every reader takes the root of the file
+system, so that tests can supply another machine's.
 """
 
 import os
@@ -24,30 +24,32 @@ SETTINGS = {
     "numa_balancing": "proc/sys/kernel/numa_balancing",
     "governor": "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
 }
-"""By the name of a moment's field, the file that says it."""
+"""The file of each setting, by the name of a moment's field."""
 BOOST = "boost"
-"""One more setting, which each driver says elsewhere."""
+"""Another setting, whose file depends on the driver."""
 
 PRESSURES = ("cpu", "memory", "io")
 
 LEAST_S = 0.5
-"""Between two looks that make a share of the time: ticks are 10 ms long."""
+"""The shortest time between two observations from which percentages are made, as ticks are 10
+ms."""
 
 _MHZ = re.compile(r"^cpu MHz\s*: ([0-9]{1,9}\.?[0-9]*)$", re.MULTILINE)
 
 
 class Moment(Value):
-    """One look at the machine; percentages are of the time since the look before."""
+    """One observation of the machine; percentages refer to the time since the previous one."""
 
     t_s: float
-    """Since the run began, by the monotonic clock; of one that is resumed, the time between is left
-    out."""
+    """Seconds since the run began, by the monotonic clock. For a resumed run, the interruption is
+    left out."""
     load: float | None
     steal_pct: float | None = None
     others_pct: float | None = None
     idle_pct: float | None = None
     mhz_low: float | None = None
-    """Clock of the slowest CPU that we may run on, and of the fastest."""
+    """mhz_low and mhz_high are the clocks of the slowest and the fastest CPU in our affinity
+    mask."""
     mhz_high: float | None = None
     thp: str | None = None
     thp_defrag: str | None = None
@@ -59,13 +61,13 @@ class Moment(Value):
     memory_pressure_pct: float | None = None
     io_pressure_pct: float | None = None
     throttled: int | None = None
-    """Times since boot that a CPU slowed itself down for heat."""
+    """How often since boot CPUs were throttled because of heat."""
     wall_offset_s: float = 0.0
-    """How far the wall clock went from the monotonic one since the watch began."""
+    """Drift of the wall clock from the monotonic one since the watch began."""
     slept_s: float = 0.0
-    """How long the machine was suspended since then."""
+    """How long the machine was suspended since the watch began."""
     cost_us: float = 0.0
-    """CPU time that this look took."""
+    """CPU time of this observation."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class _Clocks:
     monotonic_s: float
     wall_s: float
     boot_s: float
-    """Monotonic, and the time that the machine was suspended."""
+    """Monotonic time plus the time that the machine was suspended."""
 
 
 def _clocks() -> _Clocks:
@@ -88,7 +90,7 @@ def _clocks() -> _Clocks:
 
 @dataclass(frozen=True)
 class _Counters:
-    """What a moment is the difference of."""
+    """Counters from whose differences a moment is made."""
 
     at_s: float
     snapshot: Snapshot
@@ -96,14 +98,14 @@ class _Counters:
 
 
 class Looks:
-    """Makes moments, each from the counters now and those of the look before."""
+    """Makes moments from the current counters and those of the previous observation."""
 
     def __init__(
         self, root: Path, cpus: Iterable[int] | None = None, *, begins_s: float = 0.0
     ) -> None:
-        """cpus: those whose clocks are of interest; without, those we may run on.
+        """cpus: the CPUs whose clocks are read; by default those in our affinity mask.
 
-        begins_s: `t_s` of now.
+        begins_s: `t_s` at this time.
         """
         self._root = root
         self._begins_s = begins_s
@@ -116,7 +118,7 @@ class Looks:
         return self._begins_s + at - self.start.monotonic_s
 
     def moment(self) -> Moment:
-        """What the machine does now; its CPU time is in the moment itself."""
+        """Observe the machine; the result includes the CPU time that this took."""
         began_ns = time.thread_time_ns()
         clocks, start = _clocks(), self.start
         now = _Counters(clocks.monotonic_s, take_snapshot(self._root), _waited_us(self._root))
@@ -152,14 +154,14 @@ class Looks:
 
 
 def _ms(difference_s: float) -> float:
-    """To milliseconds, and never -0.0."""
+    """The difference rounded to milliseconds, and never -0.0."""
     return round(difference_s, 3) + 0.0
 
 
 def settings_now(root: Path, journal: Path | None = None) -> dict[str, str | None]:
-    """Settings that a run depends on, as they would be without what we ourselves changed.
+    """Settings that a run depends on, with the original values of those that ream itself changed.
 
-    journal: where ream's own changes are told.
+    journal: the journal of ream's own changes.
     """
     journal = state_dir() / JOURNAL if journal is None else journal
     # Read before and after: a change of ours may begin or end between two files.
@@ -183,7 +185,7 @@ def _ours(journal: Path) -> dict[str, tuple[str, str]]:
 
 
 def clocks_mhz(root: Path, cpus: Iterable[int]) -> list[float]:
-    """The clock of each of these CPUs that says it, from sysfs or else from /proc/cpuinfo."""
+    """The clocks of those of the CPUs that report one, from sysfs or else from /proc/cpuinfo."""
     base = root / "sys/devices/system/cpu"
     found = [whole(text_of(base / f"cpu{cpu}/cpufreq/scaling_cur_freq")) for cpu in cpus]
     if khz := [one for one in found if one]:
@@ -194,7 +196,7 @@ def clocks_mhz(root: Path, cpus: Iterable[int]) -> list[float]:
 
 
 def _waited_us(root: Path) -> dict[str, int]:
-    """How long some task has waited since boot, by the resource that it waited for."""
+    """How long some task has waited since boot, by resource."""
     found = {}
     for what in PRESSURES:
         text = text_of(root / "proc/pressure" / what) or ""
@@ -204,7 +206,7 @@ def _waited_us(root: Path) -> dict[str, int]:
 
 
 def _since(last: _Counters, now: _Counters) -> dict[str, float]:
-    """Per cent of the time between two looks."""
+    """Percentage of the time between two observations in which some task waited, by resource."""
     passed_us = 1e6 * (now.at_s - last.at_s)
     both = now.waited_us.keys() & last.waited_us.keys()
     shares = {what: 100 * (now.waited_us[what] - last.waited_us[what]) / passed_us for what in both}
@@ -212,7 +214,7 @@ def _since(last: _Counters, now: _Counters) -> dict[str, float]:
 
 
 def _throttled(root: Path) -> int | None:
-    """Count of all CPUs together; None where the machine does not count it."""
+    """How often all CPUs together were throttled; None if the machine does not count it."""
     cpus = root / "sys/devices/system/cpu"
     counts = [whole(text_of(path)) for path in cpus.glob("cpu[0-9]*/thermal_throttle/core_*_count")]
     known = [count for count in counts if count is not None]

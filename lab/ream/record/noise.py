@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the machine did while a run measured, looked at every other second by a thread.
+"""Observes the machine from a thread every other second while a run measures.
 
-A moment is one look; noise is what all of them say together. Nothing here raises: what cannot be
-read is None, and a moment that cannot be written is still summed up.
+A moment is one observation; noise summarises all of them. Nothing here raises: a value that cannot
+be read is None, and a moment that cannot be written is still part of the summary.
 """
 
 import json
@@ -23,22 +23,24 @@ from ream.values import Tuple, Value
 
 PERIOD_S = 2.0
 BURST_PCT = 10.0
-"""Steal, or others' share, of one moment from which on it is a burst."""
+"""Steal, or the share of other programs, above which a moment counts as a burst."""
 MAX_BURSTS_PCT = 5.0
-"""Of the moments; a median over rounds stands fewer."""
+"""Percentage of moments with bursts above which a run gets a warning; a median tolerates fewer."""
 CONSTANT_PCT = 50.0
-"""What happens at more moments than that is no burst; its mean says it."""
+"""Load in more than this percentage of moments is constant rather than a burst; its mean shows
+it."""
 MAX_CLOCK_PCT = 10.0
-"""That the clock of the fastest CPU may move: more than most patches are worth."""
+"""How far the fastest CPU's clock may move, in per cent: more than the effect of most patches."""
 MAX_JUMP_S = 1.0
 MOST_OF_A_CPU = 0.005
-"""What looks may take of one CPU: where one takes long, as with 200 CPUs, there are fewer."""
+"""Share of one CPU that observing may take. If one observation takes long, as with 200 CPUs, there
+are fewer of them."""
 NICEST = 19
-"""The thread waits for a CPU that nobody else wants, rather than taking one from a sample."""
+"""The thread's nice value, so that it waits for an idle CPU instead of disturbing a sample."""
 
 
 class ForeignChange(Value):
-    """A setting that somebody else changed while we measured."""
+    """A setting that another process changed during the run."""
 
     t_s: float
     setting: str
@@ -47,51 +49,51 @@ class ForeignChange(Value):
 
 
 class Noise(Value):
-    """What a run met: its moments, summed up."""
+    """The noise that a run met: a summary of its moments."""
 
     duration_s: float
     nr_moments: int
-    """Those that have percentages: the first has no moment before it to be a share of."""
+    """The number of moments with percentages; the first one has no predecessor to refer to."""
     load_mean: float | None
     load_max: float | None
     steal_mean_pct: float | None
     steal_max_pct: float | None
     nr_steal_bursts: int | None
-    """Moments above BURST_PCT."""
+    """The number of moments above BURST_PCT."""
     others_mean_pct: float | None
     others_max_pct: float | None
     nr_others_bursts: int | None
     mhz_low: float | None
-    """The lowest clock of any CPU that we may run on, and the highest."""
+    """mhz_low and mhz_high are the lowest and the highest clock of any CPU in our affinity mask."""
     mhz_high: float | None
     fastest_low: float | None
-    """The lowest clock that the fastest CPU of a moment had, and the highest: idle CPUs are slow,
-    busy ones should not be."""
+    """fastest_low and fastest_high are the lowest and the highest clock of the fastest CPU of a
+    moment. Idle CPUs are slow, busy ones should not be."""
     fastest_high: float | None
     cpu_pressure_pct: float | None
     memory_pressure_pct: float | None
     io_pressure_pct: float | None
-    """Means."""
+    """The three pressures are means over moments."""
     throttled: int | None
-    """Times that a CPU slowed itself down for heat, during the run."""
+    """How often CPUs were throttled because of heat during the run."""
     numa_balancing: str | None
-    """At the start."""
+    """The setting at the start of the run."""
     changes: Tuple[ForeignChange] = ()
     wall_jump_s: float = 0.0
-    """The furthest that the wall clock went from the monotonic one."""
+    """The range of the wall clock's drift from the monotonic one."""
     slept_s: float = 0.0
     cost_us: float = 0.0
-    """Mean CPU time of a look, which counts as ours."""
+    """Mean CPU time of an observation, which counts as ours."""
 
     @property
     def clock_moved_pct(self) -> float | None:
-        """Per cent by which the fastest CPU's clock changed between two moments."""
+        """Percentage by which the fastest CPU's clock changed between any two moments."""
         if not self.fastest_low or not self.fastest_high:
             return None
         return 100 * (self.fastest_high / self.fastest_low - 1)
 
     def warnings(self, machine: Machine) -> tuple[str, ...]:
-        """What may bias the run: the number, the threshold, and what to do about it."""
+        """Warnings about a possible bias, each with its number, its threshold and a remedy."""
         nr_nodes = len([node for node in machine.nodes if node.cpus])
         return (*self._bursts(), *self._clocks(), *self._settings(nr_nodes))
 
@@ -149,7 +151,7 @@ class Noise(Value):
 
 
 class Watch:
-    """Looks at the machine until told to stop; made by watch()."""
+    """Observes the machine until it is stopped; watch() makes one."""
 
     def __init__(self, write: Callable[[str], None], root: Path, begins_s: float) -> None:
         self._write: Callable[[str], None] | None = write
@@ -159,9 +161,9 @@ class Watch:
         self.ended = False
 
     def during(self, since: float | None = None) -> Noise:
-        """What the run met so far, with a look at this moment unless the watch is over.
+        """A summary of the run so far, including an observation now unless the watch has ended.
 
-        since: a time of time.monotonic(); looks that ended before it, as during a build, are left
+        since: a time of time.monotonic(); earlier observations, such as those of a build, are left
         out.
         """
         if not self.ended:
@@ -170,7 +172,7 @@ class Watch:
         return sum_up(self._seen.copy(), after_s)
 
     def look(self) -> Moment:
-        """Take one moment, and write it."""
+        """Observe the machine once, and write the moment."""
         with self._one_at_a_time:
             moment = self._looks.moment()
             self._seen.append(moment)
@@ -191,11 +193,11 @@ def watch(
     period_s: float = PERIOD_S,
     begins_s: float = 0.0,
 ) -> Iterator[Watch]:
-    """Look at the machine now, every `period_s`, and when the `with` block ends.
+    """Observe the machine now, every `period_s`, and when the `with` block ends.
 
-    write: is given each moment as one line of JSON without its newline, from another thread.
-    root: what stands for the root of the file system. begins_s: `t_s` of now, where an earlier
-    start of the run has looked up to then.
+    write: receives each moment as one line of JSON without newline, from another thread. root: the
+    root of the file system. begins_s: `t_s` at this time, if an earlier start of the run has
+    observed up to then.
     """
     watching = Watch(write, root, begins_s)
     stop = threading.Event()
@@ -224,12 +226,14 @@ def _keep_looking(watching: Watch, stop: threading.Event, period_s: float) -> No
 
 
 def pause_s(period_s: float, cost_us: float) -> float:
-    """How long to wait after a look of that cost."""
+    """Seconds to wait after an observation of this cost."""
     return max(period_s, cost_us / 1e6 / MOST_OF_A_CPU)
 
 
 def sum_up(moments: Sequence[Moment], after_s: float = -1.0) -> Noise:
-    """All moments in one value, but those before `after_s`; the last before is where it begins."""
+    """The summary of all moments later than `after_s`; the last one before it is the starting
+    point.
+    """
     first = max((n for n, one in enumerate(moments) if one.t_s <= after_s), default=0)
     moments = moments[first:]
     later = moments[1:]
@@ -287,5 +291,5 @@ def _changes(moments: Sequence[Moment]) -> Iterator[ForeignChange]:
 
 
 def all_warnings(machine: Machine, during: Conditions, noise: Noise | None) -> tuple[str, ...]:
-    """What may bias the run, of the machine, and of what a watch over the run saw, if any did."""
+    """Warnings about a possible bias from the machine and, if there was a watch, from its noise."""
     return (*warnings(machine, during), *(noise.warnings(machine) if noise else ()))

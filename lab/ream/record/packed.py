@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records small enough to keep in a repository: their long files compressed, all else as it is.
+"""Records with their long files compressed, small enough to keep in a repository.
 
-Every reader takes either form, so nobody has to unpack a record to use it.
+Every reader accepts both forms, so a packed record need not be unpacked.
 """
 
 import errno
@@ -24,17 +24,17 @@ _LONG_TOO = ("receipt.json", "run.json")
 
 
 def place_of(path: Path) -> Path:
-    """Where a file of a record is: under its name, or under that of its compressed form."""
+    """The path of a record's file: its own, or that of its compressed form."""
     packed = path.with_name(path.name + SUFFIX)
     return packed if packed.exists() and not path.exists() else path
 
 
 @contextmanager
 def _opened(path: Path, most: int) -> Iterator[BinaryIO]:
-    """A file of a record to read, whatever its form.
+    """A file of a record to read, compressed or not.
 
-    Raises OSError as opening it does, if it is no regular file or too large, and where the body
-    reads what is damaged.
+    Raises OSError if it cannot be opened, is no regular file or is too large. Raises OSError also
+    if the body reads damaged data.
     """
     place = place_of(path)
     try:
@@ -49,30 +49,29 @@ def _opened(path: Path, most: int) -> Iterator[BinaryIO]:
 
 
 def content_of(path: Path) -> bytes:
-    """All of a file of a record, whatever its form.
+    """The contents of a record's file, compressed or not.
 
-    Raises OSError as opening it does, if it is damaged, no regular file or larger than MOST_BYTES.
+    Raises OSError if it cannot be opened, is damaged, no regular file or larger than MOST_BYTES.
     """
     with _opened(path, MOST_BYTES) as file:
         return whole(file, MOST_BYTES)
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a file of a record, whatever its form.
+    """The lines of a record's file, compressed or not.
 
-    Raises OSError as opening it does, and at what is damaged, no regular file or too large.
+    Raises OSError if it cannot be opened, is damaged, no regular file or too large.
     """
     with _opened(path, MOST_LONG_BYTES) as file:
         yield from regular_lines(file, MOST_LONG_BYTES)
 
 
 def pack(record: Path, directory: Path) -> Path:
-    """Copy a record into `directory` with its long files compressed; the record itself stays.
+    """Copy a record into `directory` with its long files compressed; the record does not change.
 
-    The same record makes the same bytes at any time, and the copy has checksums of its own files.
-    Raises BadUsage if the directory has a record of that name already, if a file of the record
-    cannot be read or is no regular file, or if the copy cannot be written; nothing of it stays
-    then.
+    The same record always produces the same bytes. The copy has checksums of its own files. Raises
+    BadUsage if the directory has a record of that name, if a file of the record cannot be read or
+    is no regular file, or if the copy cannot be written. Nothing of the copy remains then.
     """
     place, fresh = directory / record.name, directory / f".{record.name}.new"
     try:

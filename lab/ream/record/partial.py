@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Records whose runs have not come to their end: which there are, and which is meant."""
+"""Finds the records of runs that have not finished."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ _RUN_ID = re.compile(r"\d{8}T\d{6}Z-(?P<experiment>[\w.-]+)-(?P<stage>[a-z]+)-[0
 
 @dataclass(frozen=True)
 class Interrupted:
-    """A run that has not come to its end: it goes on, or it was interrupted."""
+    """A run that has not finished: it is still running, or it was interrupted."""
 
     run: str
     path: Path
@@ -39,32 +39,32 @@ class Interrupted:
     experiment: str
     stage: str
     command: str
-    """The line that asked for it; empty if that is not known any more."""
+    """The command line of the run; empty if it is unknown."""
     nr_samples: int
-    """On disk; those of a round that is not whole are measured again."""
+    """Number of samples on disk; those of an incomplete round are measured again."""
     running: bool
-    """Whether a process has it."""
+    """Whether a process is measuring for it."""
 
     @property
     def resume(self) -> str:
-        """The command that goes on with it."""
+        """The command that resumes the run."""
         return resume_line(self.path)
 
     @property
     def discard(self) -> str:
-        """The command that removes it."""
+        """The command that removes the unfinished record."""
         return self.resume.replace(" --resume ", " --discard ", 1)
 
     @property
     def history(self) -> str:
-        """The command that names it, and all others of its directory."""
+        """The command that lists the run, along with all others of its directory."""
         return shlex.join(["ream", "history", *elsewhere(self.path.parent)])
 
 
 def interrupted(runs: Path) -> tuple[Interrupted, ...]:
-    """Runs that go on, and those that can be resumed, the oldest first.
+    """Runs that are running and those that can be resumed, the oldest first.
 
-    Nothing is changed, and what vanishes meanwhile is left out.
+    Nothing is changed, and records that vanish meanwhile are left out.
     """
     return tuple(_look(runs))
 
@@ -94,9 +94,9 @@ def run_of(partial: Path) -> str:
 
 
 def find_partial(asked: str, runs: Path) -> Path:
-    """The unfinished record of a run id, of the beginning or the end of one, or the "last".
+    """The unfinished record of a run id, of the beginning or the end of one, or of "last".
 
-    Raises BadUsage if there is none or more than one, saying what there is.
+    Raises BadUsage, with the names of those that exist, if there is none or more than one.
     """
     there = interrupted(runs)
     with suppress(OSError):  # a name too long for a file
@@ -119,7 +119,7 @@ def find_partial(asked: str, runs: Path) -> Path:
 
 
 def discard(asked: str, runs: Path) -> str:
-    """Remove an unfinished record; its run id. Raises BadUsage if its run goes on."""
+    """Remove an unfinished record and return its run id; raises BadUsage if its run is running."""
     path = find_partial(asked, runs)
     if not remove_if_dead(path):
         raise BadUsage(f"{run_of(path)}: another process is measuring for it; wait for its end")
@@ -127,7 +127,7 @@ def discard(asked: str, runs: Path) -> str:
 
 
 def read_plan(partial: Path) -> Mapping[str, Any]:
-    """What was asked of a run, as plan.json says it; raises BadUsage if it cannot be read."""
+    """The contents of an unfinished record's plan.json; raises BadUsage if it cannot be read."""
     way_out = f"the run cannot go on; `ream run --discard {run_of(partial)}` removes it"
     return read_object(partial / PLAN, way_out=way_out)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a finished record says of itself: its run, its machine and its rows."""
+"""Reads single properties of a finished record, such as its run, machine and rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,13 +8,13 @@ from ream.record.record import Record
 
 
 def part(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object inside of a record's; an empty one where there is none."""
+    """An object inside another one of a record; empty if there is none."""
     found = value.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def cell_of(record: Record) -> str | None:
-    """The id of the cell of a plan that a record is of; None: of none."""
+    """The id of the plan's cell that a record belongs to; None if it belongs to none."""
     found = part(record.receipt, "settings").get("cell")
     return found if isinstance(found, str) else None
 
@@ -24,24 +24,24 @@ def run_id(record: Record) -> str:
 
 
 def machine_key(record: Record) -> str:
-    """What tells this record's machine from others: its id, of an old record its description."""
+    """The machine's id; for an old record, its description."""
     return machine_id(record) or f"{machine_line(record)}, no id"
 
 
 def machine_id(record: Record) -> str | None:
-    """The id of this record's machine; None of an old record, or where there was none."""
+    """The id of a record's machine; None for an old record or a machine without one."""
     found = part(record.receipt, "machine").get("id")
     return str(found) if found else None
 
 
 def machine_line(record: Record) -> str:
-    """The machine in a few words."""
+    """A short description of the machine."""
     cpu = part(record.receipt, "machine").get("cpu")
     return str(part(record.run, "receipt").get("machine") or cpu)
 
 
 def variants_of(record: Record) -> Mapping[str, Any]:
-    """The series that each variant was built with."""
+    """The series of each variant."""
     return part(part(record.receipt, "kernel"), "variants")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The receipt: what another person needs to know about a run, and nothing about its owner.
 
-No host name, no user name, and no path inside anybody's home are in it.
+It contains no host name, no user name, and no path inside a home directory.
 """
 
 import re
@@ -21,11 +21,11 @@ from ream.record.record import SCHEMA
 from ream.values import Scalar, Sealed, Texts, Tuple, Value
 
 SHORT_ID = 12
-"""Hex digits that tell two series apart in a table; the receipt has all of them."""
+"""Hex digits of an id that tables print; the receipt has all of them."""
 
 
 class PatchLike(Protocol):
-    """What we need of kernel.series.Patch."""
+    """The properties of kernel.series.Patch that a receipt needs."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class PatchLike(Protocol):
 
 
 class SeriesLike(Protocol):
-    """What we need of kernel.series.Series."""
+    """The properties of kernel.series.Series that a receipt needs."""
 
     @property
     def name(self) -> str: ...
@@ -54,7 +54,7 @@ class PatchEntry(Value):
     name: str
     subject: str
     sha256: str
-    """Digest of the mail as it came."""
+    """Digest of the mail as received."""
     diff_sha256: str | None = None
     """Digest of the diff alone, which identifies the patch. None in older records."""
 
@@ -64,7 +64,8 @@ class SeriesEntry(Value):
     id: str
     """KCIDB's patchset hash: sha256 over the newline-terminated sha256s of the patches."""
     diff_id: str | None = None
-    """The same over those of their diffs: which series it is. None in older records."""
+    """The same hash over the digests of their diffs, which identifies the series. None in older
+    records."""
     patches: Tuple[PatchEntry]
 
     @classmethod
@@ -86,29 +87,29 @@ class SeriesEntry(Value):
 
 
 class BuiltTree(Value):
-    """A kernel source, as BuiltKernel has it."""
+    """A kernel source other than the run's own, described as in BuiltKernel."""
 
     tree: str
     tree_key: str
     version: str
     config: str | None = None
-    """Options over ours that its kernel was configured with."""
+    """Options that its kernel was configured with in addition to ours."""
 
 
 class BuiltKernel(Value):
-    """What was built, from what, with what."""
+    """The kernels of a run: their sources, series, configuration and compiler."""
 
     tree: str
     """The tree's label: a package and its version, or what --tree was given."""
     tree_key: str
     version: str
-    """As "6.12.117"."""
+    """The version, such as "6.12.117"."""
     compiler: str
     config_sha256: str
     config: str | None = None
-    """Options over ours that were asked for, as a fragment; None: none were."""
+    """Requested options in addition to ours, as a configuration fragment; None without any."""
     variants: Sealed[str, Tuple[SeriesEntry]]
-    """The series of each variant, in order; before has none."""
+    """The series of each variant, in order; `before` may have none."""
     compared_with: Sealed[str, str] = Field(default={}, validate_default=True)
     """For each given series, the variant of the tree that it applies to."""
     trees: Sealed[str, BuiltTree] = Field(default={}, validate_default=True)
@@ -116,7 +117,7 @@ class BuiltKernel(Value):
 
 
 class GuestKind(Value):
-    """In what the guests of a run differ."""
+    """The properties in which guests of one run can differ."""
 
     icount: bool
     cpus: int
@@ -129,27 +130,27 @@ class GuestKind(Value):
 
 
 class GuestFacts(Value):
-    """What ran the kernels of the vm stage."""
+    """The emulator or hypervisor that ran the kernels of the vm stage."""
 
     qemu: str
-    """Its own words for its version."""
+    """The version as QEMU prints it."""
     accel: Literal["kvm", "tcg"]
     accel_reason: str
-    """Why this one."""
+    """The reason for this accelerator."""
     icount: bool
-    """Whether the guest's clock counts instructions, one a nanosecond: every guest's."""
+    """Whether the clock of every guest counts instructions, one per nanosecond."""
     cpus: int
     memory_bytes: Sealed[str, int]
-    """Memory of a guest, by device."""
+    """Memory of a guest in bytes, by device."""
     commands: Sealed[str, str]
-    """QEMU's command line of a boot, by device; files without their directories."""
+    """QEMU's command line of a boot, by device, with file names instead of paths."""
     kernels: Sealed[str, str]
     """SHA-256 of the kernel image, by variant."""
     kinds: Sealed[str, GuestKind] = Field(default={}, validate_default=True)
-    """Kinds of guests by device, where guests differ; `cpus` is then the first guest's."""
+    """Kinds of guests by device, if guests differ; `cpus` is then the first guest's."""
 
     def line(self) -> str:
-        """One line of a table's head."""
+        """The guests in one line, for the head of a table."""
         kinds: dict[GuestKind, list[str]] = {}
         for name, kind in self.kinds.items():
             kinds.setdefault(kind, []).append(name)
@@ -160,16 +161,16 @@ class GuestFacts(Value):
 
 
 class CountFacts(Value):
-    """What counted the samples of a run that is not timed."""
+    """The emulator that counted the samples of a run that is not timed."""
 
     emulator: str
-    """Its own words for its version."""
+    """The version as the emulator prints it."""
     cpu: str
-    """The model and features that kernels saw."""
+    """The CPU model and features that the kernels detected."""
     cpus: int
 
     def line(self) -> str:
-        """One line of a table's head."""
+        """The emulator in one line, for the head of a table."""
         return f"{self.emulator}, -cpu {self.cpu}, {counted(self.cpus, 'CPU')}"
 
 
@@ -177,7 +178,7 @@ class Ream(Value):
     version: str
     commit: str | None
     dirty: bool | None
-    """Whether the checkout held changes that are in no commit."""
+    """Whether the checkout contained uncommitted changes."""
 
     def line(self) -> str:
         if self.commit is None:
@@ -186,21 +187,21 @@ class Ream(Value):
 
 
 class Settings(Value):
-    """How the run was asked for."""
+    """The request for a run."""
 
     command: str
-    """The line that repeats it."""
+    """The command line that repeats it."""
     seed: int
     launches: int
     rounds: Sealed[str, int]
-    """Per row, in each launch."""
+    """The number of rounds in each launch, by row."""
     options: Sealed[str, Scalar | None] = Field(default={}, validate_default=True)
     cell: str | None = None
-    """The id of the cell of a plan for several machines that this run did."""
+    """The id of the plan's cell that this run measured."""
     resumed: Texts = ()
-    """When it was gone on with after an interruption, in UTC: those rounds are of another start."""
+    """When the run was resumed, in UTC; later rounds are of another process."""
     ended: str | None = None
-    """Where it measured until intervals were narrow enough: how that ended."""
+    """How a run ended that measured until its intervals were narrow enough."""
 
 
 class Receipt(Value):
@@ -210,20 +211,20 @@ class Receipt(Value):
     ream: Ream
     settings: Settings
     benchmark: str | None = None
-    """Digest of the sources that measure; numbers of another one are of another benchmark."""
+    """Digest of the sources that measure. Numbers with another digest are of another benchmark."""
     summary_id: str | None = None
-    """Digest of the sources and tables that made run.json of the samples."""
+    """Digest of the sources and tables from which run.json was computed."""
     guest: GuestFacts | None = None
     count: CountFacts | None = None
-    """What counted, where nothing was timed."""
+    """The emulator that counted, if the run was not timed."""
     symbols: Sealed[str, Any] = Field(default={}, validate_default=True)
-    """Which object each timed function came from: the native stage's own."""
+    """The object that each timed function came from, in the native stage."""
     stubs: Sealed[str, Any] = Field(default={}, validate_default=True)
-    """Stubs that were reached, with their counts, and declared data: the native stage's own."""
+    """Stubs that were called, with counts, and declared data, in the native stage."""
     warnings: Texts = ()
-    """What may bias the run, each with its number and what to do about it."""
+    """Warnings about a possible bias, each with its number and a remedy."""
     noise: Noise | None = None
-    """What a watch over the run saw; noise.jsonl has all of its looks."""
+    """The summary of a watch over the run; noise.jsonl has all of its observations."""
 
     def to_object(self) -> dict[str, Any]:
         """The object of receipt.json."""
@@ -231,7 +232,7 @@ class Receipt(Value):
         return {"schema": SCHEMA, **{name: anonymous(part) for name, part in parts.items()}}
 
     def patches_line(self) -> str:
-        """Every variant's series with the first digits of their ids."""
+        """The series of each variant with the first digits of their ids."""
         return "; ".join(
             f"{variant}: "
             + " + ".join(
@@ -244,7 +245,7 @@ class Receipt(Value):
 
 
 def read_ream(checkout: Path) -> Ream:
-    """Our own version, and the commit where `checkout` is a git work tree of ours."""
+    """This version of ream, and its commit if `checkout` is our own git work tree."""
 
     def git(*words: str) -> str:
         return run(Command(("git", *words), cwd=checkout, deadline_s=10)).strip()
@@ -267,7 +268,7 @@ _HOMES = re.compile(_PATH_BEGINS + r"(?:/home|/Users|/var/home)/[^/\s:]+")
 
 
 def anonymous(value: Any) -> Any:
-    """The same value with every home directory in its texts written as ~."""
+    """The same value with every home directory in its texts replaced by ~."""
     if isinstance(value, str):
         home = str(Path.home())
         if home != "/":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The record of one run: a directory that appears whole, or not at all, and never changes."""
+"""The record of one run: a directory that appears complete or not at all, and never changes."""
 
 import fcntl
 import json
@@ -24,7 +24,7 @@ from ream.record.packed import SUFFIX, content_of, lines_of, place_of
 from ream.record.sums import SUMS, differing, has_sums, sums_of
 
 SCHEMA = 1
-"""Of run.json and receipt.json; docs/format.md says what it means."""
+"""Schema number of run.json and receipt.json, described in docs/format.md."""
 
 RUN = "run.json"
 RECEIPT = "receipt.json"
@@ -32,16 +32,16 @@ SAMPLES = "samples.jsonl"
 TABLE = "table.txt"
 LETTER = "letter.txt"
 ANNOTATED = "annotated.txt"
-"""Where it was asked for: the instructions of functions, with how often each was executed."""
+"""On request, the instructions of functions with the number of executions of each."""
 CONSOLES = "consoles"
-"""A directory: what each guest of the vm stage printed."""
+"""The directory with the console output of each guest of the vm stage."""
 
 PLAN = "plan.json"
-"""What was asked, and of what; written before anything is measured."""
+"""The request and its basis, written before anything is measured."""
 NOISE = "noise.jsonl"
-"""What the machine did meanwhile."""
+"""The observations of the machine during the run."""
 SERIES = "series.json"
-"""The patches themselves, only as long as the record is unfinished."""
+"""The patches themselves, which only an unfinished record contains."""
 
 MIB = 1 << 20
 
@@ -49,15 +49,15 @@ PARTIAL = ".partial"
 FRESH = ".new"
 
 _OWN = (RUN, RECEIPT, SAMPLES)
-"""What makes a directory a record, if only a damaged one."""
+"""The files that make a directory a record, even a damaged one."""
 _READ = (RUN, RECEIPT, SAMPLES, TABLE, LETTER, PLAN, NOISE)
-"""What we read of a finished record, or show of it; each may have its compressed form instead."""
+"""The files of a finished record that ream reads or shows, each possibly compressed."""
 SUMMED = "summary_id"
-"""The receipt's key that every ream writes which writes checksums."""
+"""The receipt's key whose presence shows that the record was written with checksums."""
 NOT_USED = "the record is damaged and not used"
 _OURS = {*_READ, ANNOTATED, SUMS, SERIES, JOURNAL}
 _PASSING = {SERIES, JOURNAL, "journal.new", *(f".{name}{FRESH}" for name in _OURS)}
-"""What a finished record has not, or not for long."""
+"""Files that a finished record does not have, or not for long."""
 _FILES = {*_OURS, *_PASSING}
 _TIME = "%Y%m%dT%H%M%SZ"
 _BEGINS = re.compile(r"\.?(\d{8}T\d{6}Z)-")
@@ -66,26 +66,26 @@ _LOOKS, _LOOK_S = 5, 0.05
 
 _LAST = re.compile(r"last(?:-([0-9]{1,6}))?")
 MOST_NAMED = 4
-"""Of records that a short name fits."""
+"""The most records that the error for an ambiguous name lists."""
 
 LEAST_BYTES = 256 << 10
-"""Room for what is said of a run, without its rows and samples."""
+"""Room for a record without its rows and samples."""
 ROW_BYTES = 16 << 10
-"""What a row takes of run.json, receipt and table, with the noise meanwhile."""
+"""Room for one row in run.json, receipt and table, with the noise during its measurement."""
 SAMPLE_BYTES = 512
-"""A line of samples.jsonl and one of the journal, of which most have 190 each."""
+"""Room for one line in samples.jsonl and one in the journal, which mostly have 190 bytes each."""
 CONSOLE_BYTES = 64 << 10
-"""What a guest prints, three times over."""
+"""Room for a guest's console output, three times its usual size."""
 
 
 def new_run_id(
     experiment: str, stage: str, *, runs: Path | None = None, now: datetime | None = None
 ) -> str:
-    """A name that sorts by time and that two runs of the same second do not share.
+    """A run id that sorts by time and differs from others of the same second.
 
-    runs: the directory that the record is for. Its newest record stays before this one, also if
-    that was begun this second, or the clock (now) has been set back meanwhile: the name then has
-    that record's time and a second.
+    runs: the directory of the record. The id sorts after the newest record there, even if that was
+    begun in this second or the clock (now) was set back: it then has that record's time plus a
+    second.
     """
     begun = (now or datetime.now(UTC)).replace(microsecond=0)
     if runs is not None and (newest := newest_time(runs)) is not None and newest >= begun:
@@ -94,7 +94,7 @@ def new_run_id(
 
 
 def newest_time(runs: Path) -> datetime | None:
-    """When the newest record of a directory was begun, unfinished ones among them, by its name."""
+    """The start of the newest record of a directory, finished or not, according to its name."""
     names = [entry.name for entry in runs.iterdir()] if runs.is_dir() else []
     times = [match[1] for name in names if (match := _BEGINS.match(name))]
     for text in sorted(times, reverse=True):
@@ -104,10 +104,10 @@ def newest_time(runs: Path) -> datetime | None:
 
 
 class RecordWriter:
-    """A record while its run goes on, in a hidden directory beside its final place.
+    """A record during its run, in a hidden directory beside its final path.
 
-    Made by open_record(). Samples are on disk as soon as append() returns, so that a run can be
-    watched; finish() gives the directory its name. `journal` says what is to stay if it does not.
+    open_record() makes it. Samples are on disk when append() returns, so that a run can be watched;
+    finish() renames the directory. `journal` decides what is kept after an interruption.
     """
 
     def __init__(self, final: Path, partial: Path, samples: BinaryIO, journal: Journal) -> None:
@@ -118,13 +118,13 @@ class RecordWriter:
         self._begins = True
 
     def begin(self) -> None:
-        """All samples come again, from the journal or anew: with the first, the old ones go."""
+        """Expect all samples again, replayed or measured; the first one replaces the old ones."""
         self._begins = True
 
     def append(self, sample: Sample, extra: Mapping[str, Any] = NO_EXTRA) -> None:
-        """Add one line; `extra` are keys of the runner's that we do not read.
+        """Add one line; `extra` contains keys of the runner that ream does not read.
 
-        Raises CannotRunHere if it cannot be written.
+        Raises CannotRunHere if the line cannot be written.
         """
         left = f"{sample.to_json(extra)}\n".encode()
         with told(self._partial):
@@ -135,12 +135,12 @@ class RecordWriter:
                 left = left[self._samples.write(left) :]
 
     def append_noise(self, line: str) -> None:
-        """Add a line of what the machine did meanwhile; raises CannotRunHere if it cannot."""
+        """Add a line of noise.jsonl; raises CannotRunHere if it cannot be written."""
         with told(self._partial), (self._partial / NOISE).open("a", encoding="utf-8") as file:
             file.write(f"{line.rstrip()}\n")
 
     def noise_until(self) -> float:
-        """Up to which `t_s` an earlier start of the run has looked; 0 if there was none."""
+        """The last `t_s` that an earlier start of the run has observed; 0 without one."""
         with suppress(OSError):
             for line in reversed([*lines_of(self._partial / NOISE)]):
                 with suppress(ValueError, TypeError, KeyError):  # a line that a death cut off
@@ -148,15 +148,15 @@ class RecordWriter:
         return 0.0
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the record, durably; raises CannotRunHere if there is no room."""
+        """Write a file of the record durably; raises CannotRunHere if there is no room."""
         with told(self._partial):
             _write_durably(self._partial / name, text)
 
     def keep(self, name: str, file: Path) -> None:
-        """Copy a file into the record, below it by the given name.
+        """Copy a file into the record under the given name.
 
-        Where it is gone, and the record has one already, that one stays: a boot's console is
-        kept with what the boot gave. Raises CannotRunHere if there is no room.
+        If the file is gone and the record already has a copy, that copy is kept: a boot's console
+        stays with its samples. Raises CannotRunHere if there is no room.
         """
         place = self._partial / name
         if not file.exists() and place.exists():
@@ -168,10 +168,10 @@ class RecordWriter:
     def finish(
         self, run: Mapping[str, Any], receipt: Mapping[str, Any], *, table: str, letter: str
     ) -> Path:
-        """Write what is said about the samples and give the record its name.
+        """Write the results and the receipt, and give the record its final name.
 
-        Raises CannotRunHere if there is no room; the record does not appear then, nor if
-        another has taken its name.
+        Raises CannotRunHere if there is no room. The record does not appear then, nor if another
+        one has taken its name.
         """
         texts = {RUN: pretty(run), RECEIPT: pretty(receipt), TABLE: table, LETTER: letter}
         with told(self.path):
@@ -194,13 +194,15 @@ class RecordWriter:
 def open_record(
     runs: Path, run_id: str, *, resume: bool = False, nr_bytes: int = LEAST_BYTES
 ) -> Iterator[RecordWriter]:
-    """Begin the record `runs`/`run_id`, or go on with it; on leaving without finish() it is gone,
-    or stays hidden if its journal holds a whole round. nr_bytes: room that it may take.
+    """Begin or resume the record `runs`/`run_id`.
 
-    It is gone all the same after VerificationFailed: measuring until memory happens to be right
-    is no measurement. Call it before measuring: raises BadUsage if the directory cannot be
-    written to, the name is taken, or another process has the record; CannotRunHere if there is
-    no room. An error that leaves a record gets a note on how to go on.
+    Leaving the block without finish() removes it, unless its journal has a complete piece: then it
+    stays hidden. nr_bytes: the room that it may need.
+
+    After VerificationFailed it is removed in any case: repeating until memory happens to be right
+    would be no measurement. Call it before measuring. Raises BadUsage if the directory cannot be
+    written to, the name is taken, or another process has the record; CannotRunHere if there is no
+    room. An error that leaves a record gets a note on how to resume.
     """
     final, partial = runs / run_id, runs / f".{run_id}.partial"
     with told(runs):
@@ -236,21 +238,21 @@ def open_record(
 
 
 def resume_line(partial: Path) -> str:
-    """The command that goes on with an unfinished record."""
+    """The command that resumes the run of an unfinished record."""
     words = ("ream", "run", "--resume", partial.name[1 : -len(PARTIAL)])
     return shlex.join([*words, *elsewhere(partial.parent)])
 
 
 def elsewhere(runs: Path) -> tuple[str, ...]:
-    """The words of a command that say where records are; none where they are as a rule."""
+    """The command's words for the directory of records; empty for the default directory."""
     where = runs.absolute()
     return () if where == data_dir() / "runs" else ("--output", str(where))
 
 
 def claim_again(partial: Path) -> int:
-    """Lock an unfinished record that nobody has; the descriptor that holds the lock.
+    """Lock an unfinished record and return the descriptor that holds the lock.
 
-    Raises BadUsage if another process has it: its run goes on, or has been resumed.
+    Raises BadUsage if another process has it because its run is running or has been resumed.
     """
     own = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(_LOOKS):
@@ -264,11 +266,12 @@ def claim_again(partial: Path) -> int:
 
 
 def _claim(runs: Path, final: Path, partial: Path) -> int:
-    """Make our own hidden directory, and remove those of dead owners that hold nothing.
+    """Create and lock our hidden directory, and remove those of dead owners that have nothing to
+    keep.
 
-    An owner holds a lock on its directory, which its death releases. The lock on `runs` keeps
-    a directory from being taken for a dead run's between its making and its locking.
-    Returns the descriptor that holds our lock.
+    An owner holds a lock on its directory, which its death releases. The lock on `runs` keeps a new
+    directory from being taken for that of a dead run before it is locked. Returns the descriptor
+    that holds our lock.
     """
     gate = os.open(runs, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -287,7 +290,7 @@ def _claim(runs: Path, final: Path, partial: Path) -> int:
 
 
 def is_ours(partial: Path) -> bool:
-    """Whether a directory is an unfinished record; --output may point anywhere."""
+    """Whether a directory is an unfinished record; --output may name any directory."""
     with suppress(OSError), os.scandir(partial) as held:
         return _PARTIAL.fullmatch(partial.name) is not None and all(
             entry.is_dir(follow_symlinks=False)
@@ -299,7 +302,7 @@ def is_ours(partial: Path) -> bool:
 
 
 def remove_if_dead(directory: Path) -> bool:
-    """Remove an unfinished record unless its owner lives; whether it is gone."""
+    """Remove an unfinished record unless its owner lives; return whether it is gone."""
     with suppress(OSError):  # its owner lives (EWOULDBLOCK), or has just removed it
         other = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -311,12 +314,12 @@ def remove_if_dead(directory: Path) -> bool:
 
 
 def pretty(value: Mapping[str, Any]) -> str:
-    """An object as a file of a record has it."""
+    """An object in the form in which a record stores it."""
     return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 def _write_durably(path: Path, text: str) -> None:
-    """Whole or not at all, also where a run that was resumed has written one before."""
+    """Write a file completely or not at all, even if a resumed run has written it before."""
     fresh = path.with_name(f".{path.name}{FRESH}")
     try:
         with fresh.open("w", encoding="utf-8") as file:
@@ -340,7 +343,7 @@ def _sync_directory(directory: Path) -> None:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished record, read back."""
+    """A finished record that was read back."""
 
     path: Path
     run: Mapping[str, Any]
@@ -348,11 +351,11 @@ class Record:
 
     @classmethod
     def load(cls, asked: str, runs: Path) -> Self:
-        """A record by its run id, by the path of its directory, or the "last" one.
+        """Load a record by its run id, by the path of its directory, or as "last".
 
-        runs: the directory that holds records. Raises BadUsage if there is none, if a file of it
-        is not what its checksum says, or if it was not written by a ream that this one
-        understands. Of a record without checksums only the last is known.
+        runs: the directory that contains records. Raises BadUsage if there is none, if a file does
+        not match its checksum, if the checksums have been removed, or if this version cannot read
+        it. Records of older versions have no checksums, so changes to them are not found.
         """
         path = find_record(asked, runs)
         for fault in changed(path):
@@ -363,7 +366,9 @@ class Record:
         return found
 
     def samples(self) -> Iterator[Sample]:
-        """Its samples, in the order they were taken; raises ReamError at a line that is none."""
+        """The samples in the order in which they were taken; raises ReamError at an invalid
+        line.
+        """
         path = self.path / SAMPLES
         try:
             for number, line in enumerate(lines_of(path), start=1):
@@ -374,15 +379,15 @@ class Record:
 
 
 def changed(path: Path) -> Iterator[str]:
-    """What of a record is not as its checksums say: each a line that begins with a file's name."""
+    """Faults of a record according to its checksums, each a line that begins with a file's name."""
     return differing(path, [name + form for name in _READ for form in ("", SUFFIX)])
 
 
 def find_record(asked: str, runs: Path) -> Path:
-    """The directory of a record; raises BadUsage saying where it looked.
+    """The directory of a record; raises BadUsage, saying where it looked.
 
-    asked: a run id, the beginning or the end of one that no other has, the path of a directory,
-    "last", or "last-1" for the one before it.
+    asked: a run id, an unambiguous beginning or end of one, the path of a directory, "last", or
+    "last-1" for the record before it.
     """
     if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
@@ -412,7 +417,7 @@ def find_record(asked: str, runs: Path) -> Path:
 
 
 def _alike(asked: str, runs: Path) -> list[Path]:
-    """Records whose names begin or end so; nothing begins with nothing."""
+    """Records whose names begin or end with this text; none for an empty text."""
     return [
         path
         for path in sorted(runs.glob("[0-9]*"))
@@ -421,14 +426,14 @@ def _alike(asked: str, runs: Path) -> list[Path]:
 
 
 def is_record(path: Path) -> bool:
-    """Whether this is the directory of a record that ended, packed or not."""
+    """Whether this is the directory of a finished record, packed or not."""
     return place_of(path / RUN).is_file()
 
 
 def read_object(path: Path, *, way_out: str = "") -> Mapping[str, Any]:
-    """The object of a file of a record, whole or not; raises BadUsage if it cannot be read.
+    """The object in a JSON file of a record, finished or not; raises BadUsage if it cannot be read.
 
-    way_out: what its reader is to do about it.
+    way_out: what the error advises the reader to do.
     """
     more = f"; {way_out}" if way_out else ""
     try:

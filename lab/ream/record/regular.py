@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one way to a file of a record: regular files only, and none larger than any run writes.
+"""Opens files of records: regular files only, and none larger than any run writes.
 
-Whatever lies in a directory of records, as a FIFO, a device or a file without end, is an error of
-one line; it neither blocks the reader nor fills the memory.
+A FIFO, a device or an endless file in a directory of records causes a one-line error. It neither
+blocks the reader nor fills memory.
 """
 
 import errno
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO
 
 MOST_BYTES = 64 << 20
-"""Of a file that is read whole, as run.json; the largest that was ever written has half of one."""
+"""The size limit of a file that is read at once, such as run.json; known ones need half of it."""
 MOST_LONG_BYTES = 1 << 30
-"""Of a file that is read line by line, as samples.jsonl: five million samples."""
+"""The size limit of a file that is read line by line: samples.jsonl with five million samples."""
 LONGEST_LINE = 16 << 20
 
 _KINDS = (
@@ -31,9 +31,9 @@ _KINDS = (
 
 @contextmanager
 def regular(path: Path, most: int) -> Iterator[BufferedReader]:
-    """A regular file of at most so many bytes, to read.
+    """Open a regular file of at most `most` bytes for reading.
 
-    Raises OSError as opening it does, and where it is of another kind (EINVAL) or larger (EFBIG).
+    Raises OSError if it cannot be opened, is no regular file (EINVAL) or is larger (EFBIG).
     """
     try:
         # Without O_NONBLOCK, opening a FIFO waits for somebody who writes to it.
@@ -61,7 +61,9 @@ def _check(status: os.stat_result, most: int) -> None:
 
 
 def whole(file: IO[bytes], most: int) -> bytes:
-    """All that a file holds, decompressed where it is; raises OSError (EFBIG) if that is more."""
+    """The contents of an open file, decompressed if need be; raises OSError (EFBIG) beyond
+    `most`.
+    """
     content = file.read(most + 1)
     if len(content) > most:
         raise _too_large(most)
@@ -69,7 +71,7 @@ def whole(file: IO[bytes], most: int) -> bytes:
 
 
 def lines_of(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """The lines of a file; raises OSError (EFBIG) if one, or all of them, are longer than any."""
+    """The lines of an open file; raises OSError (EFBIG) if one is too long, or all together are."""
     nr_bytes = 0
     while line := file.readline(LONGEST_LINE + 1):
         nr_bytes += len(line)

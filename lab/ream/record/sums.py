@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""SHA256SUMS: the checksums of a record's files, in the record, as sha256sum(1) writes them.
+"""SHA256SUMS: the checksums of a record's files, as sha256sum(1) writes them.
 
-They are written once, as the last file of a finished record or of a packed copy, and cover the
-files as they lie there: `sha256sum -c SHA256SUMS` in the directory says the same as ream. They
-tell what has changed since, by accident or by hand; who changes the sums as well is found by
-`ream reindex`, which makes the numbers again from the samples.
+It is written once, as the last file of a finished record or of a packed copy, and covers the files
+as they are: `sha256sum -c SHA256SUMS` agrees with ream. Checksums reveal later changes, by accident
+or by hand. A change that includes the checksums is found by `ream reindex`, which computes the
+numbers again from the samples.
 """
 
 import hashlib
@@ -20,9 +20,9 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *]([^\\\0\n]+)")
 
 
 def sums_of(directory: Path, leave_out: Collection[str] = ()) -> str:
-    """The content of SHA256SUMS for every regular file below a directory but itself.
+    """The contents of SHA256SUMS for every regular file below a directory except itself.
 
-    leave_out: names of files that do not stay. Raises OSError if one cannot be read.
+    leave_out: names of files that will be removed. Raises OSError if a file cannot be read.
     """
     names = sorted(
         str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()
@@ -35,16 +35,15 @@ def sums_of(directory: Path, leave_out: Collection[str] = ()) -> str:
 
 
 def has_sums(record: Path) -> bool:
-    """Whether a record has checksums; records of an older ream have none."""
+    """Whether a record has checksums, which records of older versions lack."""
     return (record / SUMS).exists() or (record / SUMS).is_symlink()
 
 
 def differing(record: Path, used: Iterable[str]) -> Iterator[str]:
-    """What is wrong with a record's files by its checksums: each a line that begins with a name.
+    """Faults of a record's files according to its checksums, each a line that begins with a name.
 
-    used: names of files that ream reads of a record; those that have no checksum are named, too.
-    A file that is missing is not among them: missing() has those. Nothing of a record without
-    checksums.
+    used: names of files that ream reads; those without a checksum are faults too. Missing files are
+    reported by missing() instead. A record without checksums has no faults.
     """
     if not has_sums(record):
         return
@@ -68,7 +67,7 @@ def differing(record: Path, used: Iterable[str]) -> Iterator[str]:
 
 
 def missing(record: Path) -> tuple[str, ...]:
-    """Names of files that a record has a checksum of, and has not."""
+    """Names of files that have a checksum but do not exist."""
     try:
         known = _read(record)
     except (OSError, ValueError):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Does a published table hold here: which runs it needs, what they say line by line, and why."""
+"""Replicates a published table: plans the runs it needs, judges each line, and explains why."""

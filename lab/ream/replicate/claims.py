@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a published table says, line by line, and which rows of ours measure the same."""
+"""Splits a published table into claims, and finds the rows that measure the same."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ from ream.published import AS_NAMED, NS, RATIO_UNIT, Printed, Table, TableRow
 from ream.values import Scalar
 
 WHERE = "machine"
-"""The parameter of a line that says where it was measured, not what."""
+"""The parameter of a line that states where it was measured rather than what."""
 
 NEARLY = 1.25
-"""Memory of a guest over that of the published node, or the other way round, at most."""
+"""The largest factor between the memory of a guest and that of the published node."""
 
 _COUNTED = ("channels", "threads", "node_pct")
 """Parameters that are 0 in the line of the kernel without the technique."""
@@ -29,24 +29,24 @@ class Claim:
 
     line: TableRow
     value: str | None
-    """What the table calls the quantity; None: `before` and `published`."""
+    """The table's name for the quantity; None for `before` and `published`."""
     printed: Printed
     is_base: bool
-    """Whether this is only what other lines are compared with."""
+    """Whether this is only the reference that other lines are compared with."""
 
     @property
     def substantial(self) -> bool:
-        """Whether an effect of 10 % or more is printed, or none that could be told."""
+        """Whether the printed effect is 10 % or more, or unknown."""
         return self.printed.ratio is None or claims_effect(self.printed.ratio)
 
     @property
     def of_time(self) -> bool:
-        """Whether it is a time, or a rate or a ratio made of times."""
+        """Whether the quantity is a time, or a rate or a ratio derived from times."""
         return self.printed.unit in (*NS, RATIO_UNIT) or "/s" in self.printed.unit
 
 
 def claims(table: Table) -> tuple[Claim, ...]:
-    """Every quantity of every line of a table, in its order; no line is left out."""
+    """Every quantity of every line of a table, in order; no line is left out."""
     return tuple(claim for line in table.rows for claim in _of_line(table, line))
 
 
@@ -85,8 +85,10 @@ def _without_ratio(table: Table, line: TableRow, value: str | None) -> Printed:
 
 
 def _quantities(table: Table, line: TableRow) -> tuple[str | None, ...]:
-    """`before` and `published`, or every value that is a time or of which it is said what is
-    better: others, as a change in per cent, only repeat these. None of these: the line as it is.
+    """The quantities of a line that are claims.
+
+    They are `before` and `published`, or else every value that is a time or whose better direction
+    is known: others, such as a change in per cent, only repeat these. Without any, it is (None,).
     """
     if {BEFORE, PUBLISHED} & line.values.keys():
         return (None,)
@@ -109,7 +111,9 @@ def _has_better(table: Table, value: str) -> bool:
 
 
 def base_of(table: Table, line: TableRow) -> TableRow | None:
-    """The line of the kernel without the technique that belongs to `line`: perhaps itself."""
+    """The line of the kernel without the technique that `line` is compared with, possibly
+    itself.
+    """
     wanted = {name: _without(name, value) for name, value in line.params.items()}
     return next((other for other in table.rows if other.params == wanted), None)
 
@@ -124,21 +128,21 @@ def _without(name: str, value: Scalar) -> Scalar:
 
 @dataclass(frozen=True)
 class Fit:
-    """A row of ours, and what it has in common with a line of a table."""
+    """A row, and its reference to a published table."""
 
     row: Row
     ref: PublishedRef
-    """Of the table asked about, perhaps made from one to another table of the same form."""
+    """The reference to the table in question, possibly derived from one to another table."""
     own: PublishedRef
-    """As the experiment has it."""
+    """The reference as the experiment declares it."""
 
 
 def fits(table: Table, experiments: Iterable[Experiment]) -> tuple[Fit, ...]:
-    """The rows that measure what a table has, in the order of the experiments.
+    """The rows that measure what a table contains, in the order of the experiments.
 
-    Rows name the tables that they are compared with. A table that none names is compared with
-    rows that name another table of the same experiment, where parameters and quantity are the
-    same: so a second version of a series, or one pasted from a mail, has its rows at once.
+    Rows name the tables that they are compared with. A table that no row names uses the rows of
+    another table of the same experiment whose parameters and quantity are the same. So a second
+    version of a series, or a table from a mail, has rows at once.
     """
     found = tuple(
         Fit(row, ref, ref)
@@ -162,14 +166,19 @@ def fits(table: Table, experiments: Iterable[Experiment]) -> tuple[Fit, ...]:
 
 
 def _same_operation(table: Table, row: Row) -> bool:
-    """Tables of fork and of munmap have the same parameters; their words tell them apart."""
+    """Whether table and row are both about unmapping, or neither is.
+
+    Tables of fork and of munmap have the same parameters, so their texts decide.
+    """
     operation = row.params().get("operation")
     said = f"{table.id} {table.title} {table.method}".lower()
     return not isinstance(operation, str) or ("unmap" in operation) == ("unmap" in said)
 
 
 def _same_memory(table: Table, row: Row) -> bool:
-    """A whole boot takes as long as its memory is large; natively the row has its own amount."""
+    """Whether the row's memory size suits the table, which matters only for rows over all
+    memory.
+    """
     nr_pages = row.params().get("nr_pages")
     if not row.is_of_all_memory:
         return True
@@ -183,7 +192,7 @@ def _suits(table: Table, ref: PublishedRef) -> bool:
 
 
 def measures(ref: PublishedRef, claim: Claim) -> bool:
-    """Whether a row with this reference measures this claim, whatever number of threads it had."""
+    """Whether a row with this reference measures this claim, with any number of threads."""
     if ref.value != claim.value or claim.is_base:
         return False
     if ref.nearest is not None and "threads" not in claim.line.params:
@@ -195,7 +204,7 @@ def measures(ref: PublishedRef, claim: Claim) -> bool:
 def takes(table: Table, ref: PublishedRef, claim: Claim, threads: int | None) -> bool:
     """Whether a row with this reference is compared with the line of this claim.
 
-    threads: that it had or will have; None: any, because the machine decides.
+    threads: of the row; None if the machine decides, which accepts any number.
     """
     if not measures(ref, claim):
         return False

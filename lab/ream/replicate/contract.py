@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The object of `ream replicate --json`, schema 1; docs/format.md describes every field.
+"""The object of `ream replicate --json`, schema 1, as docs/format.md describes it.
 
-Fields are added, never renamed, within a schema number. Unknown is null, never 0.
+Within a schema number fields are added and never renamed. An unknown value is null, never 0.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ SCHEMA = 1
 
 
 def to_object(replications: Sequence[Replication]) -> dict[str, Any]:
-    """Plain values for json.dumps()."""
+    """The object as plain values for json.dumps()."""
     return {
         "schema": SCHEMA,
         "tables": [_table(one) for one in replications],

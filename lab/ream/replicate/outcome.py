@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What records say about a published table: a pure function of both; nothing is measured here."""
+"""Judges published tables by records. This is a pure function of both."""
 
 import math
 from collections import Counter, defaultdict
@@ -26,28 +26,28 @@ from ream.report.grid import RATE
 from ream.values import faults
 
 SAME = 1e-4
-"""Ratios in a record have five digits: two of the same numbers differ by less."""
+"""Ratios in records have five digits: two of the same numbers differ by less than this."""
 
 _STAGE_RANK: Mapping[str, int] = {"vm": 3, "native": 2, "live": 1}
-"""Which of two results of one claim is told; an emulated guest's comes after all others."""
+"""Preference among several results of one claim; results of emulated guests come last."""
 
 
 @dataclass(frozen=True)
 class JudgedRecord:
-    """A record as a replication reads it."""
+    """The properties of a record that a replication uses."""
 
     summary: Summary
     machine: Machine
     kernel: str
-    """Its version, as "6.12.117"."""
+    """The kernel version, such as "6.12.117"."""
     emulated: bool
     guest: str | None
     guest_reason: str = "?"
-    """Why its guests ran under that."""
+    """The reason for the accelerator of its guests."""
 
     @classmethod
     def of(cls, record: Record) -> Self:
-        """Raises BadUsage naming what of the record cannot be right."""
+        """Read a record; raises BadUsage naming every property that is invalid."""
         receipt, path = record.receipt, str(record.path)
         guest = receipt.get("guest")
         return cls(
@@ -87,20 +87,21 @@ class Line:
 
     claim: Claim
     verdict: Verdict | None
-    """None: the line is only what others are compared with."""
+    """None if the line is only the reference of others."""
     source: JudgedRecord | None = None
     row: RowResult | None = None
     differs: tuple[str, ...] = ()
     would_try: str | None = None
-    """The row of ours that tries it where nothing that this machine lacks is lacking."""
+    """The row that would try this line on a machine that provides what it needs."""
 
     def result(self, variant: str) -> Result | None:
         return None if self.row is None else self.row.variants.get(variant)
 
     @property
     def timed(self) -> bool:
-        """Whether there are times here, and the claim is about time: counts of an emulated CPU's
-        instructions are none.
+        """Whether times were measured here and the claim is about time.
+
+        Counts of an emulated CPU's instructions are no times.
         """
         real = self.row is not None and self.row.unit == "ns" and not self._emulated
         return real and self.claim.of_time
@@ -110,7 +111,7 @@ class Line:
         return self.source is not None and self.source.emulated
 
     def here(self, variant: str) -> float | None:
-        """The variant's value in the unit of the claim; None where it has none."""
+        """The variant's value in the unit of the claim; None if it has none."""
         result = self.result(variant)
         if result is None or not self.timed:
             return None
@@ -124,25 +125,27 @@ class Line:
 
     @property
     def measured(self) -> tuple[str, str, str | None]:
-        """The record, the row and the quantity that it is from; empty, if there is none."""
+        """The record, the row and the quantity of the measurement; empty texts if there is none."""
         record = self.source.name if self.source else ""
         return record, self.row.row if self.row else "", self.claim.value
 
     @property
     def judged(self) -> Judged:
-        """As the rule for tables takes it."""
+        """The line in the form that the rule for tables needs."""
         word = "not-run" if self.verdict is None else self.verdict.word
         return word, self.claim.substantial, None if self.ratio is None else self.ratio.ratio
 
     @property
     def control(self) -> Control:
-        """What came of it, if it claims less than 10 %."""
+        """The outcome of the line as a control, if it claims less than 10 %."""
         word, _, here = self.judged
         return control(word, here)
 
     @property
     def ratio(self) -> Result | Ratio | None:
-        """`published` over `before` here; of the whole, where the row is a part of it."""
+        """The ratio `published`/`before` here; of the complete call if the row times a part
+        of it.
+        """
         result = self.result(PUBLISHED) if self.timed else None
         if result is None or result.ratio is None:
             return None
@@ -151,7 +154,7 @@ class Line:
 
     @property
     def gain_published(self) -> float | None:
-        """How many times as fast, as printed."""
+        """The printed speedup as a factor; None without a ratio."""
         ratio = self.claim.printed.ratio
         return None if ratio is None else 1 / ratio
 
@@ -173,16 +176,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Replication:
-    """One published table, and every line of it with its verdict."""
+    """One published table, with a verdict on every line."""
 
     table: Table
     lines: tuple[Line, ...]
     machine: Machine
-    """Of the records; with no record, the one this is said on."""
+    """The machine of the records; without records, this machine."""
 
     @cached_property
     def sources(self) -> tuple[JudgedRecord, ...]:
-        """The records that lines are from, in order of time."""
+        """The records that lines use, in order of time."""
         used = {line.source.name: line.source for line in self.lines if line.source is not None}
         return tuple(used[name] for name in sorted(used))
 
@@ -192,7 +195,7 @@ class Replication:
 
     @property
     def word(self) -> Word:
-        """One verdict for all of the table: replicate.rule says how it is found."""
+        """The verdict on the whole table, by the rule in replicate.rule."""
         return table_word(line.judged for line in self.compared)
 
     @property
@@ -202,31 +205,30 @@ class Replication:
 
     @property
     def deciding(self) -> tuple[Line, ...]:
-        """Those that the word of the table comes from."""
+        """The lines that decide the verdict on the table."""
         return tuple(line for line in self.compared if line.claim.substantial) or self.compared
 
     @property
     def controls(self) -> tuple[Line, ...]:
-        """Those that claim less than 10 %, where others claim more."""
+        """The lines that claim less than 10 %, if others claim more."""
         deciding = {id(line) for line in self.deciding}
         return tuple(line for line in self.compared if id(line) not in deciding)
 
 
 @dataclass(frozen=True)
 class Totals:
-    """All tables together."""
+    """Counts over all tables."""
 
     claims: Mapping[Word, int]
-    """Lines that claim 10 % or more, by their verdict."""
+    """The number of lines that claim 10 % or more, by verdict."""
     claims_measured: int
-    """Measured rows that stand behind those that could be tried."""
+    """The number of measured rows behind those of them that were tried."""
     small: int
-    """Lines that claim less."""
+    """The number of lines that claim less than 10 %."""
     small_tried: int
     small_measured: Mapping[Control, int]
-    """Measured rows behind these, by what they came to: one that answers lines of six tables
-    counts once, and as what is worst of it.
-    """
+    """The number of measured rows behind those that were tried, by their worst outcome. A row
+    counts once, even if it is used for lines of several tables."""
 
 
 def totals(replications: Iterable[Replication]) -> Totals:
@@ -250,7 +252,7 @@ def totals(replications: Iterable[Replication]) -> Totals:
 
 
 def one_machine(sources: Sequence[JudgedRecord]) -> None:
-    """Raise BadUsage if records are of several machines: a verdict is about one."""
+    """Raise BadUsage if records are of several machines, as a verdict applies to one."""
     seen: dict[tuple[str | None, str | None, int], str] = {}
     for source in sources:
         machine = source.machine
@@ -272,10 +274,10 @@ def replicate_all(
     absent: Mapping[Stage, str],
     failed: Mapping[tuple[str, Stage], str],
 ) -> tuple[Replication, ...]:
-    """Every table by the same records.
+    """Judge every table by the same records.
 
-    absent: by stage, what it lacks here; failed: by experiment and stage, why a run
-    that was to be has no record.
+    absent: for each stage, what it lacks here. failed: for each experiment and stage, why its run
+    left no record.
     """
     return tuple(
         replicate(
@@ -303,8 +305,8 @@ def replicate(
 ) -> Replication:
     """Judge every claim of a table by the records.
 
-    machine: this one, told of where no record says another. absent: by stage, what it lacks
-    here. failed: by stage, why its run left no record.
+    machine: this one, used if there is no record. absent: for each stage, what it lacks here.
+    failed: for each stage, why its run left no record.
     """
     its = tuple(fits(table, experiments))
     own = sorted(
@@ -334,7 +336,9 @@ def replicate(
 
 
 def _not_run(line: Line, why: Untried) -> Line:
-    """The line with the reason, and what else was measured and is no trial of it."""
+    """The line with the reason, and a note on other numbers that were measured but do not
+    try it.
+    """
     reason = why.reason
     if line.row is not None and line.ratio is not None and line.row.row != why.row:
         beside = "" if line.verdict is None else f": {line.verdict.reason}"
@@ -343,7 +347,7 @@ def _not_run(line: Line, why: Untried) -> Line:
 
 
 def _no_kvm(sources: Iterable[JudgedRecord]) -> Mapping[Stage, str]:
-    """What the records themselves say the vm stage lacks, if all of its guests were emulated."""
+    """The reason against the vm stage if all guests of the records were emulated; else empty."""
     guests = [one for one in sources if one.guest is not None]
     if not guests or any(not one.emulated for one in guests):
         return {}
@@ -368,7 +372,7 @@ def _rank(one: Line, claim: Claim) -> tuple[bool, bool, bool, int, str]:
 
 
 def _candidates(table: Table, its: Sequence[Fit], source: JudgedRecord) -> Iterator[Line]:
-    """What each row of a record says about each claim that it measures."""
+    """Every pair of a row of a record and a claim that it measures, with a verdict."""
     every = claims(table)
     for row in source.summary.rows:
         for fit in its:
@@ -385,7 +389,7 @@ def _candidates(table: Table, its: Sequence[Fit], source: JudgedRecord) -> Itera
 
 
 def _told(row: RowResult, fit: Fit) -> Comparison | None:
-    """What the record itself says of the line that the row is compared with."""
+    """The record's own comparison with the line that the row refers to; None without one."""
     return next(
         (
             one
@@ -406,7 +410,7 @@ def _threads(row: RowResult) -> int | None:
 
 
 def _verdict(table: Table, line: Line, asked: Row, told: Comparison | None) -> Verdict:
-    """As the record has it; what it does not judge is judged here, by the same rule."""
+    """The record's own verdict, or one by the same rule if the record has none for this line."""
     claim, printed, row = line.claim, line.claim.printed, line.row
     assert row is not None
     no_gain = table.approximate and not claim.substantial
@@ -420,7 +424,7 @@ def _verdict(table: Table, line: Line, asked: Row, told: Comparison | None) -> V
 
 
 def _missing(line: Line) -> Iterator[str]:
-    """What there is no number of, there or here."""
+    """Reasons for a missing number, there or here."""
     if line.claim.printed.ratio is None:
         yield "the source printed no ratio for this line"
     if not line.timed and line.claim.of_time:
@@ -432,7 +436,7 @@ def _missing(line: Line) -> Iterator[str]:
 
 
 def _stand_in(row: RowResult, told: Comparison | None) -> str | None:
-    """What stands in for the device: as the record has it, or as all were that do not say."""
+    """The device's substitute according to the record; older records always used a CPU thread."""
     if told is not None and "stand_in" in told.model_fields_set:
         return told.stand_in
     return "a CPU thread" if row.params.get("channels") else None
@@ -448,7 +452,7 @@ def _same_numbers(told: Comparison, printed: Printed) -> bool:
 
 
 def _no_verdict(claim: Claim, row: RowResult, asked: Row, told: Comparison | None) -> str | None:
-    """Why the row does not speak for the claim: as its record has it, or by its threads."""
+    """The reason why the row does not try the claim, from its record or its number of threads."""
     there, here = claim.printed.threads, _threads(row)
     if told is not None and told.verdict == "not-run" and told.reason:
         same_line = dict(told.params) == dict(claim.line.params)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The runs of a replication, one after the other, as `ream run` does them."""
+"""Performs the runs of a replication one after the other, as `ream run` does."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ from ream.session.run import run_session
 from ream.variants import choose_variants
 
 _TOLD = ("time", "launches", "guest", "not run")
-"""What of a run's own plan is worth repeating for each of several runs."""
+"""The lines of a run's own plan that the plan of several runs repeats."""
 
 
 @dataclass
 class Performed:
-    """What came of the runs, so far."""
+    """The results of the runs so far."""
 
     sources: list[JudgedRecord] = field(default_factory=list)
     absent: dict[tuple[str, Stage], str] = field(default_factory=dict)
-    """By experiment and stage, why there is no record."""
+    """For each experiment and stage without a record, the reason."""
     failure: ReamError | None = None
-    """The first that is not only that this machine lacks something."""
+    """The first failure other than a machine that lacks something."""
 
 
 def request_of(planned: Planned, *, seed: int, runs: Path) -> Request:
@@ -48,7 +48,7 @@ def request_of(planned: Planned, *, seed: int, runs: Path) -> Request:
 
 
 def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterator[str]:
-    """What would be run, for which tables, and how long it takes; nothing is built or kept."""
+    """The planned runs, with their tables and durations, as lines; nothing is built or kept."""
     for planned in runs:
         request = request_of(planned, seed=seed, runs=directory)
         yield f"run         {request.command}"
@@ -63,9 +63,9 @@ def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterat
 def perform(
     runs: Sequence[Planned], *, seed: int, directory: Path, reporter: Reporter
 ) -> Performed:
-    """Do every run; one that cannot be done, or fails, leaves its reason, and the next goes on.
+    """Perform every run. A run that fails leaves its reason, and the next one follows.
 
-    Raises BadUsage: what one run is refused for, the next is, too.
+    Raises BadUsage, as the following runs would be refused for the same reason.
     """
     done = Performed()
     for number, planned in enumerate(runs, start=1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which runs a replication needs: one for each experiment and stage, whatever tables share it."""
+"""Plans the runs of a replication: one per experiment and stage, shared by all tables."""
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,21 +13,21 @@ from ream.replicate.claims import Claim, Fit, claims, fits, takes
 StageChoice = Literal["auto", "native", "vm", "live"]
 
 BEST_FIRST: tuple[Stage, ...] = ("vm", "native", "live")
-"""Whole kernels on hardware did what the sources did; objects in a program time one function of
-it; a kernel that runs has no `before` beside it."""
+"""Stages in order of preference. The vm stage runs whole kernels as the sources did. The native
+stage times one function of them. The live stage has no `before`."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One run, for all tables that share it."""
+    """One run, and the tables that use it."""
 
     experiment: Experiment
-    """At its stage, with the rows that are wanted and no others."""
+    """The experiment at this stage, restricted to the rows that are needed."""
     stage: Stage
     tables: tuple[str, ...]
 
     def command(self, seed: int) -> str:
-        """The line that does this run alone."""
+        """The command line of this run."""
         whole = [word for row in self.experiment.rows for word in ("--row", row.name)]
         words = ["ream", "run", self.experiment.name, "--stage", self.stage, *whole]
         rounds = {row.rounds for row in self.experiment.rows if not row.fixed_rounds}
@@ -41,11 +41,11 @@ class Planned:
 class Plan:
     runs: tuple[Planned, ...]
     absent: Mapping[Stage, str]
-    """By stage, what it lacks here, so that nothing is run there."""
+    """For each stage that is not used, the reason."""
 
 
 def needs_kvm(fault: str) -> str:
-    """What the vm stage lacks: where QEMU emulates there are no times to compare."""
+    """The reason against the vm stage, since the times of emulated guests cannot be compared."""
     return f"guests under KVM are needed, and do not run here: {fault}"
 
 
@@ -58,11 +58,11 @@ def make_plan(
     launches: int | None = None,
     rounds: int | None = None,
 ) -> Plan:
-    """Choose for each line of each table the best stage that has a row for it.
+    """Choose, for each line of each table, the best stage that has a row for it.
 
-    kvm_fault: why no guest runs under KVM here, or None; asked only where a row would be one.
-    Guests of an emulated CPU have no time that could be compared, so none are started unless
-    the stage is asked for. Raises BadUsage if a number is out of range.
+    kvm_fault: returns the reason why no guest runs under KVM here, or None; called only if a row
+    needs the vm stage. Emulated guests have no times that could be compared, so they are used only
+    if the stage is requested. Raises BadUsage if a number is out of range.
     """
     experiments = tuple(experiments)
     absent: dict[Stage, str] = {}
@@ -104,7 +104,7 @@ def _stage_of(
     asked: StageChoice,
     absent: Mapping[Stage, str],
 ) -> Stage | None:
-    """A stage whose row has as many threads as the line goes before one whose row is only near."""
+    """The stage for a claim. Stages with a row of the same number of threads are preferred."""
     there = claim.printed.threads
     rows = [fit.row for fit in its if takes(table, fit.ref, claim, fit.row.threads)]
     same = {row.stage for row in rows if None in (there, row.threads) or row.threads == there}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A replication for people: plain ASCII, under 100 columns, from the replication alone."""
+"""Prints replications for people, in plain ASCII with fewer than 100 columns."""
 
 import textwrap
 from collections import Counter
@@ -27,9 +27,9 @@ HERE = 15
 INTERVAL = 18
 FLOOR = 5
 WIDEST_FLOOR = 9.99
-"""What fits its column; nothing can be seen through one of ten per cent of that."""
+"""The largest floor that fits its column."""
 NUMBER = 11
-"""Columns of a number in the table of bounds."""
+"""Width of a number in the table of bounds."""
 WORDS: tuple[Word, ...] = (
     "agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run",
 )  # fmt: skip
@@ -41,7 +41,7 @@ HOW_TO_READ = (
 
 
 def render(replications: Sequence[Replication]) -> str:
-    """All tables one after the other, then a line for each, if there are several."""
+    """All tables one after the other, and a line for each if there are several."""
     blocks = ["\n".join(_table(one)) for one in replications]
     if len(replications) > 1:
         blocks.append("\n".join(_in_short(replications)))
@@ -53,7 +53,7 @@ def _room() -> int:
 
 
 def _ascii(text: str) -> str:
-    """Titles come from mails, and a report must survive any terminal and any mailer."""
+    """The text in printable ASCII: titles come from mails and must suit any terminal and mailer."""
     plain = text.encode("ascii", "backslashreplace").decode("ascii")
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in plain)
 
@@ -83,7 +83,7 @@ def _table(replication: Replication) -> Iterator[str]:
 
 
 class _Reasons:
-    """Every reason once, under the lines, by a letter, with the rows that it keeps from running."""
+    """Collects distinct reasons under letters, with the rows that each affects."""
 
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, None]] = {}
@@ -104,7 +104,7 @@ def _letter(number: int) -> str:
 
 
 def _scale(replication: Replication) -> tuple[float, str]:
-    """What to multiply the table's values by, so that they are not small parts of a unit."""
+    """The factor for the table's values that avoids small fractions, and the resulting unit."""
     units = {line.claim.printed.unit for line in replication.lines}
     if len(units) != 1:
         return 1.0, "the unit that its name ends in"
@@ -163,7 +163,7 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
 
 
 def _two(there: str, here: str) -> Iterator[str]:
-    """What was published and what was found, beside each other or one below the other."""
+    """The published and the measured part of a line, on one line or on two."""
     if _room() == WIDEST:
         yield f"{there}{here}"
     else:
@@ -171,13 +171,13 @@ def _two(there: str, here: str) -> Iterator[str]:
 
 
 def line_label(claim: Claim) -> str:
-    """The values of a line's parameters, whose names are in the head; and the quantity."""
+    """The values of a line's parameters, and the quantity."""
     words = ", ".join(map(claim.printed.param, claim.line.params))
     return f"{words}: {claim.value}" if claim.value else words
 
 
 def _value(value: float | None, scale: float, digits: int) -> str:
-    """With as many digits as the source printed, or fewer of ours; never an exponent."""
+    """A number with at most `digits` significant digits and never an exponent."""
     if value is None:
         return "?"
     text = f"{value * scale:.{digits}g}"
@@ -251,7 +251,7 @@ def _bound(line: Line, its: Bound) -> Iterator[str]:
 
 
 def _columns(cells: Sequence[str]) -> list[str]:
-    """The third has two numbers."""
+    """The cells padded to their columns; the third has two numbers."""
     return [f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells)]  # noqa: PLR2004
 
 
@@ -276,7 +276,7 @@ def _cpus(threads: int | None) -> str:
 
 
 def verdict_words(replication: Replication) -> str:
-    """One word and the counts that it comes from."""
+    """The verdict on a table, and the counts that it derives from."""
     deciding, controls = replication.deciding, replication.controls
     tried = sum(line.tried for line in deciding)
     claiming = any(line.claim.substantial for line in deciding)
@@ -294,7 +294,7 @@ def _counted(lines: Iterable[Line]) -> str:
 
 
 def _controls(controls: Sequence[Line]) -> str:
-    """What came of the lines that claim less, apart."""
+    """The outcomes of the lines that claim less than 10 %."""
     counts = Counter(line.control for line in controls)
     tried = len(controls) - counts["not tried"]
     if not tried:
@@ -305,7 +305,7 @@ def _controls(controls: Sequence[Line]) -> str:
 
 
 def _all_tables(replications: Sequence[Replication]) -> str:
-    """The lines of all tables, where what one row measured is not taken for several trials."""
+    """The totals over all tables, where a row that serves several lines counts once."""
     its = totals(replications)
     counts = its.claims
     told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts.get(word))

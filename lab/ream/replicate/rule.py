@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One word for a whole table, and what its controls say."""
+"""Derives one verdict for a whole table, and the outcome of its controls."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -13,18 +13,18 @@ Judged = tuple[Word, bool, float | None]
 
 
 Control = Literal["as published", "not as published", "undecided", "not tried"]
-"""What came of a line that claims less than 10 %."""
+"""The outcome of a line that claims less than 10 %."""
 CONTROLS: tuple[Control, ...] = ("as published", "not as published", "undecided", "not tried")
 
 
 def table_word(lines: Iterable[Judged]) -> Word:
-    """The word of the line that holds least, of those that claim 10 % or more and could be tried.
+    """The verdict on a table: that of its weakest line among those that claim 10 % or more and were
+    run.
 
-    A table is as good as its weakest line; how many lines have which word stands beside it. A line
-    that claims less is a control and does not decide, unless all of them do: then none is what the
-    table claims, and it is judged by them. There, a line that contradicts does not decide where
-    less than 10 % is measured. A line that was not run decides nothing, either.
-    `stronger` is said only if every line is; `inconclusive`, if all that was tried decides nothing.
+    The order is contradicts, inconclusive, weaker, agrees; `stronger` requires that every line is.
+    It is `not-run` if no line was run. A line that claims less is a control and does not decide,
+    unless all lines do. Then one that contradicts does not decide if less than 10 % is measured,
+    and the table is `inconclusive` if no line decides.
     """
     lines = list(lines)
     deciding = [line for line in lines if line[1]] or lines
@@ -44,7 +44,7 @@ def _decides(word: Word, here: float | None, substantial: bool) -> bool:
 
 
 def control(word: Word, here: float | None) -> Control:
-    """What a line that claims less than 10 % came to: less than 10 % here is as published."""
+    """The outcome of a line that claims less than 10 %; less than 10 % here is as published."""
     if word == "not-run":
         return "not tried"
     if word == "inconclusive":

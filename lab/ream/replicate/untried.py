@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why a published line could not be tried here, and which row of ours tries it elsewhere."""
+"""Explains why a published line could not be tried here, and which row tries it elsewhere."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from ream.values import Scalar
 
 @dataclass(frozen=True)
 class Untried:
-    """What kept a line from being tried."""
+    """The reason why a line was not tried."""
 
     reason: str
     row: str | None = None
-    """Of ours, that tries it where nothing does; None: there is no such row."""
+    """The row that would try it on another machine; None if there is none."""
 
 
 def untried(
@@ -32,10 +32,10 @@ def untried(
     failed: Mapping[Stage, str],
     told: Mapping[str, str],
 ) -> Untried:
-    """Of the row that came nearest: one that lacked nothing and was run, else the best stage's.
+    """The reason of the row that came nearest: one that was run, or else that of the best stage.
 
-    absent: by stage, what its rows lack here. failed: by stage, why its run left no record. told:
-    by row, why its record has no verdict.
+    absent: for each stage, what its rows lack here. failed: for each stage, why its run left no
+    record. told: for each row, why its record has no verdict.
     """
     there, rows = claim.printed.threads, _rows_for(table, claim, its)
     able = [row for row in rows if row.no_verdict is None and row.stage != "live"]
@@ -67,7 +67,7 @@ def untried(
 
 
 def _rows_for(table: Table, claim: Claim, its: Sequence[Fit]) -> tuple[Row, ...]:
-    """Rows that would be compared with the line, and with as many threads, or share of CPUs."""
+    """Rows that are compared with the line, with the same number of threads or share of CPUs."""
     there, share = claim.printed.threads, claim.line.params.get("node_pct")
     return tuple(
         fit.row

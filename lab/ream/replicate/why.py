@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why a published line may differ here: the receipt against the table, and measured bounds."""
+"""Explains why a published line may differ here, from the receipt, the table and measured
+bounds.
+"""
 
 import re
 from collections.abc import Iterator
@@ -16,12 +18,12 @@ _OURS = re.compile(r"their patches\b.*? there, (.+)")
 _OF_A_LINE = re.compile(
     r"\d+ threads?(?: \(inferred\))? there|\S+ CPUs there|\S+ GiB a node there|about .* GB/s there"
 )
-"""What is said of one line, or made from the other table that a row of ours names."""
+"""Differences that concern one line, or that stem from another table which the row names."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One thing that is, or may be, another one there than here."""
+    """One property that differs, or may differ, between there and here."""
 
     what: str
     there: str
@@ -30,29 +32,30 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Bound:
-    """How much can be gained here at all, and what for: of one measured line."""
+    """The largest possible gain of one measured line, and the measurement behind it."""
 
     of_limit: float | None
-    """The limit's time over that of `before`; None: no fill or copy ran beside it."""
+    """The limit's time over that of `before`; None if no fill or copy was measured."""
     of_limit_low: float | None
-    """The low end of its interval; None: there is none."""
+    """The low end of its interval; None without one."""
     after: float | None
-    """The same of `published`, which may have other CPUs."""
+    """The same ratio for `published`, which may use another number of CPUs."""
     how: str | None
     threads: int | None
     nr_bytes: int
     of_l3: float | None
-    """The bytes of a sample over the size of the L3."""
+    """The bytes of a sample over the size of the L3; None if that is unknown."""
     rest: float = 0.0
-    """Where the line is of a whole call: what the part leaves out, over the time of `before`."""
+    """For a line on a complete call, the time outside the measured part, over the time of
+    `before`."""
 
     @property
     def most(self) -> float | None:
-        """No change of `before` makes it, or the whole call, faster by more than this factor."""
+        """The largest factor by which `before`, or the complete call, could become faster."""
         return None if self.of_limit is None else self._most(self.of_limit)
 
     def excludes(self, gain: float) -> bool:
-        """Whether that much cannot be had wherever in its interval the limit is."""
+        """Whether this gain is impossible at every limit within its interval."""
         return self.of_limit_low is not None and gain > self._most(self.of_limit_low)
 
     def _most(self, of_limit: float) -> float:
@@ -60,8 +63,8 @@ class Bound:
 
 
 def differences(replication: Replication) -> tuple[Deviation, ...]:
-    """The machine, the kernel, the clock and what the experiment says; alike things are left out,
-    but where the source does not say.
+    """Differences in machine, kernel, clock and method, including those that the source does not
+    state.
     """
     return tuple(one for one in _differences(replication) if one.there != one.here)
 
@@ -112,7 +115,7 @@ def _host_here(replication: Replication) -> str:
 
 
 def _timer(replication: Replication) -> str:
-    """As the source has it; or as a row of ours does, which names what it was compared with."""
+    """The timer that the source names, or the one that a row states for it."""
     ours = (text for line in replication.lines for text in line.differs if text.endswith(" there"))
     for text in (replication.table.method, *ours):
         if found := re.search(r"jiffies|ktime|boot log", text):
@@ -149,7 +152,7 @@ def _base(replication: Replication) -> str:
 
 
 def bound(line: Line) -> Bound | None:
-    """What the fastest fill or copy of the same bytes allows; None where nothing was timed."""
+    """The bound set by the fastest fill or copy of the same bytes; None if nothing was timed."""
     before, published = line.result(BEFORE), line.result(PUBLISHED)
     if before is None or not line.timed or line.source is None or line.row is None:
         return None

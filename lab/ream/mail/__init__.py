@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of results as mails print them, read into the form of experiments/*/published.toml."""
+"""Reads tables of results from mails into the form of experiments/*/published.toml."""

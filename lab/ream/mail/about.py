@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a mail's text says of a table's machine: only in words that can mean nothing else."""
+"""Finds the machine of a table in a mail's text, using unambiguous phrases only."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,11 +28,13 @@ _MODEL = re.compile(
 _SAME = re.compile(r"\bon (?:the )?(?:above|same) (?:system|machine|server)\b", re.IGNORECASE)
 
 _FAR = 200
-"""Lines above a table that may be about its machine."""
+"""How many lines above a table are searched for its machine."""
 
 
 def machine(lines: Sequence[MailLine], first: int) -> Mapping[str, Scalar]:
-    """machine, and cpus where it says them: the nearest above line number `first`, or nothing."""
+    """`machine` and possibly `cpus` from the nearest paragraph above line number `first`;
+    or empty.
+    """
     for paragraph in _paragraphs_above(lines, first):
         if (told := _told(paragraph)) is not None:
             return told
@@ -40,12 +42,12 @@ def machine(lines: Sequence[MailLine], first: int) -> Mapping[str, Scalar]:
 
 
 def says_same(lines: Sequence[MailLine], first: int) -> bool:
-    """Whether these words refer to a machine that is named elsewhere: in what they quote."""
+    """Whether the text refers to a machine that is named elsewhere, such as in a quotation."""
     return any(_SAME.search(" ".join(one)) for one in _paragraphs_above(lines, first))
 
 
 def _paragraphs_above(lines: Sequence[MailLine], first: int) -> Iterator[list[str]]:
-    """From the last one up."""
+    """The paragraphs above a line number, from the nearest one up."""
     paragraph: list[str] = []
     end = place_of(lines, first)
     for line in chain(

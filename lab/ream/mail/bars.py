@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Layouts with bars between their columns: by folio size, and by channels and folio size."""
+"""Layouts whose columns are separated by bars: by folio size, and by channels and folio size."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LEAST_CELLS = 3
 
 
 _FEW = 8
-"""Lines above the head that may say which call was timed."""
+"""How many lines above the head are searched for the name of the timed call."""
 
 
 def folio_starts(lines: Sequence[MailLine]) -> Sequence[int]:
@@ -85,7 +85,9 @@ def _folio_row(parts: Sequence[str]) -> TableRow | None:
 
 
 def channels_starts(lines: Sequence[MailLine]) -> Sequence[int]:
-    """Its two grids are one table: the second one's head names the channels."""
+    """Where tables by channels begin. Two grids form one table: the second one's head has
+    channels.
+    """
     starts: list[int] = []
     has_channels = False
     for place, line in enumerate(lines):
@@ -102,13 +104,17 @@ def channels_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def _with_base(lines: Sequence[MailLine], head: int, above: int) -> int:
-    """Where the text that names the kernel before stands, a few lines above the head; or there."""
+    """The place of the text that names the kernel before, a few lines above the head; or
+    the head.
+    """
     near = range(head - 1, max(above, head - _FEW - 1), -1)
     return next((place for place in near if _BASELINE.search(lines[place].text)), head)
 
 
 def read_by_channels(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """Two grids with the same sizes of folios: the kernel before, and one line per channels."""
+    """Two grids with the same folio sizes: the kernel before, and one line per number of
+    channels.
+    """
     sizes: tuple[str, ...] = ()
     facts: dict[str, str] = {}
     rows, understood = [], set[int]()

@@ -22,7 +22,7 @@ _METHOD = (
     "threads = 0 is the kernel before the change; speed-ups are per cent of that row, as printed"
 )
 _FEW = 8
-"""Lines above the head that may be about its machine."""
+"""How many lines above the head are searched for the machine."""
 
 
 def threads_starts(lines: Sequence[MailLine]) -> Sequence[int]:
@@ -30,7 +30,7 @@ def threads_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def read_by_threads(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """Boot and deferred initialisation by threads; a mail has such a table for each machine."""
+    """Boot and deferred initialisation by threads. A mail has one such table per machine."""
     above = _above(lines[max(0, start - _FEW) : start])
     rows, understood = [], {lines[start].number, *(line.number for line in above)}
     for line in lines[start + 1 : end]:
@@ -64,7 +64,7 @@ def _threads_row(found: re.Match[str]) -> TableRow:
 
 
 def _above(lines: Sequence[MailLine]) -> list[MailLine]:
-    """The last lines before a head, without the rows of the table before them."""
+    """The last lines before a head that are about its machine, without rows of an earlier table."""
     last_row = max(
         (n for n, line in enumerate(lines) if _THREADS_ROW.fullmatch(line.text)), default=-1
     )
@@ -105,7 +105,7 @@ def mode_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def read_by_mode(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """A line for each mode, a column for each quantity; a dash where there was none."""
+    """A line for each mode, a column for each quantity; a dash means no value."""
     names = _columns(lines[start].text)
     rows, understood = [], {lines[start].number}
     for line in lines[start + 1 : end]:
@@ -125,7 +125,7 @@ def read_by_mode(lines: Sequence[MailLine], start: int, end: int) -> Parsed | No
 
 
 def _columns(text: str) -> tuple[str, ...]:
-    """The names of a head's columns; none if it is no head, or has a column unknown to us."""
+    """The names of a head's columns; empty if it is no head or has an unknown column."""
     if not text.startswith("Mode "):
         return ()
     rest, names = text.removeprefix("Mode "), []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What every layout has: a name, what it looks like, and what it takes from the lines of a mail."""
+"""The interface of layouts: a name, an example, and functions that find and read tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,57 +14,56 @@ from ream.values import Scalar, read_toml
 
 @dataclass(frozen=True)
 class Parsed:
-    """A table without what its mail does not say."""
+    """A table without the fields that the mail does not contain."""
 
     unit: str
     better: str
     method: str
-    """What the layout says of how it was measured."""
+    """The method of measurement, as the layout implies it."""
     rows: tuple[TableRow, ...]
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    """Other fields of the table that the text says: machine, cpus, node_gib, base."""
+    """Other fields of the table that the text contains: machine, cpus, node_gib, base."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """By field, what is known from the layout and not from the text."""
+    """For each field that the layout implies and the text does not contain, a note on that."""
     lines: frozenset[int] = frozenset()
     """Numbers of the lines that it was read from."""
     lacks: str | None = None
-    """What is missing, if none of the lines that were not understood has it."""
+    """A part of the table that is missing, if no line that was not understood can contain it."""
     skipped: Mapping[int, str] = field(default_factory=dict)
-    """By number, lines between its own that it has no use for, and why."""
+    """Lines between its own that are not used, by number, with the reason."""
 
 
 @dataclass(frozen=True)
 class TableFamily:
-    """One family of printed tables."""
+    """One layout of printed tables."""
 
     name: str
     looks_like: str
     starts: Callable[[Sequence[MailLine]], Sequence[int]]
-    """Where in these lines its tables begin."""
+    """Returns the places in these lines where its tables begin."""
     read: Callable[[Sequence[MailLine], int, int], Parsed | None]
-    """The table that begins at the first place and ends before the second.
-
-    None: this is not its table. Raises BadUsage if it is, but is damaged."""
+    """Reads the table that begins at the first place and ends before the second. It returns None
+    for a table of another layout, and raises BadUsage for a damaged table."""
 
     @property
     def experiment(self) -> str:
-        """The one that names it as a form of its tables."""
+        """The experiment whose file names this layout."""
         return next(name for name, layouts in _named() if self.name in layouts)
 
 
 @cache
 def _named() -> tuple[tuple[str, Sequence[str]], ...]:
-    """By experiment, the layouts that its file names."""
+    """The layouts that each experiment's file names."""
     return tuple((name, read_toml(file_of(name)).get("layouts", ())) for name in names())
 
 
 def places(lines: Sequence[MailLine], is_head: Callable[[MailLine], bool]) -> tuple[int, ...]:
-    """Of the lines that are heads of tables."""
+    """The places of lines that are heads of tables."""
     return tuple(place for place, line in enumerate(lines) if is_head(line))
 
 
 def distinct(rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
-    """The rows; raises BadUsage if two of them are about the same thing."""
+    """The rows; raises BadUsage if two of them have the same parameters."""
     seen: list[Mapping[str, Scalar]] = []
     for row in rows:
         if row.params in seen:

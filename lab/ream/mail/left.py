@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a mail holds besides its tables, and may be a result: nothing of that is left out unsaid."""
+"""Finds possible results in a mail outside its tables, so that none is ignored silently."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from ream.mail.prose import sentences
 from ream.mail.text import NUMBER, MailLine
 
 LONGEST_LINE = 70
-"""Characters of a line worth repeating to who pasted it."""
+"""The most characters of a line that a message repeats."""
 
 BY_HAND = "a result in a sentence, in no table; docs/format.md says how to write one by hand"
 NO_LAYOUT = "not understood: numbers in no layout that is known"
@@ -33,12 +33,12 @@ _LEAST_FIGURES = 3
 
 @dataclass(frozen=True)
 class Left:
-    """One line of what was not taken, and why."""
+    """One line that was not read as part of a table, and the reason."""
 
     number: int
     said: str
     by_hand: bool = False
-    """Whether it could be a table that somebody writes."""
+    """Whether it is a result that the user could enter by hand."""
 
     def __str__(self) -> str:
         return self.said
@@ -50,7 +50,7 @@ def quoted(line: MailLine) -> str:
 
 
 def unread(lines: Sequence[MailLine], taken: frozenset[int]) -> Iterator[Left]:
-    """Of one mail: what looks like rows of a table, and the sentences that compare."""
+    """The lines of one mail that look like rows of a table, and sentences with results."""
     text = [line for line in _without_patches(lines) if line.number not in taken]
     rows = [line for line in text if _is_row(line.text)]
     numbers = {line.number for line in rows}
@@ -89,7 +89,7 @@ def _is_row(text: str) -> bool:
 
 
 def _without_patches(lines: Sequence[MailLine]) -> Iterator[MailLine]:
-    """The lines that are not a patch's, which has numbers, too."""
+    """The lines outside patches, whose numbers are no results."""
     inside = blank = False
     for line in lines:
         margin = 1 if line.depth else 0

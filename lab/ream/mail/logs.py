@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Layouts with a line for each number: bindings of a driver, and the messages of a boot."""
+"""Layouts with one number per line: bindings of a driver, and the messages of a boot."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _BINDING = re.compile(
 )
 _DEVICE = re.compile(r"(nd_pmem|dax_pmem) rebind, .* (fsdax|devdax) namespace, (\w+=\w+)")
 _BY_DRIVER = {"nd_pmem": "fsdax, map=dev", "dax_pmem": "devdax, align=2097152"}
-"""Where the text names the driver alone: the device that each version of the series had."""
+"""The device of each driver, for texts that name the driver alone."""
 
 _WITHOUT = re.compile(r"Without this patch series ?:", re.IGNORECASE)
 _WITH = re.compile(r"With this patch series ?:", re.IGNORECASE)
@@ -34,13 +34,13 @@ _Key = tuple[tuple[str, Scalar], ...]
 
 
 class _Pairs:
-    """Numbers of the kernel before and after, by what they are about, in the order met."""
+    """Numbers of the kernel before and after, by their parameters, in the order met."""
 
     def __init__(self) -> None:
         self._values: dict[_Key, dict[str, int | float]] = {}
 
     def add(self, params: Mapping[str, Scalar], variant: str, value: str, line: MailLine) -> None:
-        """Raises BadUsage if there is such a number already."""
+        """Add a number; raises BadUsage if one with these parameters exists."""
         told = self._values.setdefault(tuple(params.items()), {})
         if variant in told:
             raise BadUsage(f"line {line.number}: a second number of the same: {line.text}")
@@ -55,7 +55,7 @@ class _Pairs:
         )
 
     def lacks(self) -> str | None:
-        """Which number has no counterpart: it would claim nothing."""
+        """The first number without a counterpart, in words; None if there is none."""
         for key, told in self._values.items():
             for variant in _VARIANTS:
                 if variant not in told:
@@ -65,7 +65,7 @@ class _Pairs:
 
 
 def binding_starts(lines: Sequence[MailLine]) -> Sequence[int]:
-    """A second table begins where a device, or a base without a device, comes again."""
+    """Where tables begin: where a device, or a base without a device, occurs again."""
     starts: list[int] = []
     devices, after = set[str](), False
     for place, line in enumerate(lines):
@@ -88,7 +88,7 @@ def binding_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def read_bindings(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """First binding and rebinds, of the base and of the series, for each of two devices."""
+    """First binding and rebinds, with the base and with the series, for each of two devices."""
     pairs, understood = _Pairs(), set[int]()
     variant = config = base = None
     guessed = False
@@ -133,7 +133,7 @@ def _variant(line: MailLine) -> str | None:
 
 
 def boot_starts(lines: Sequence[MailLine]) -> Sequence[int]:
-    """A second log begins where the same kernel comes again."""
+    """Where boot logs begin: where the same kernel occurs again."""
     starts: list[int] = []
     seen = set[str]()
     for place, line in enumerate(lines):
@@ -149,7 +149,7 @@ def boot_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def read_boot_log(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """What the kernel printed of each node, without the series and with it."""
+    """The kernel's message on each node, without the series and with it."""
     pairs, understood, variant = _Pairs(), set[int](), None
     for line in lines[start:end]:
         if (found := _NODE.fullmatch(line.text)) is not None:

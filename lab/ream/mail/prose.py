@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results in sentences: one form of them is a table, the others are named to who reads it."""
+"""Finds results in sentences. One form of them is read as a table, others are reported."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _END = re.compile(r"(?<=[.!?])[\"')]* ")
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words between two full stops, and the lines that have them."""
+    """One sentence, and the numbers of its lines."""
 
     text: str
     lines: frozenset[int]
@@ -40,7 +40,7 @@ class Sentence:
 
 
 def sentences(lines: Sequence[MailLine]) -> Iterator[Sentence]:
-    """Of every paragraph."""
+    """The sentences of every paragraph."""
     paragraph: list[MailLine] = []
     for line in (*lines, MailLine(0, "")):
         if line.text:
@@ -74,7 +74,9 @@ def _is_private(sentence: Sentence) -> bool:
 
 
 def read_private(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """A whole memremap_pages() of private memory, so many per cent slower with the series."""
+    """A complete memremap_pages() of private memory that is some per cent slower with the
+    series.
+    """
     sentence = next((one for one in sentences(lines[start:]) if _is_private(one)), None)
     near = " ".join(line.text for line in lines[start:end])
     size = _SIZE.search(near)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A mail into published tables: find the layout, and leave out no number of it."""
+"""Reads published tables from a mail: finds the layout, and ignores no number silently."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +28,10 @@ LAYOUTS = (
     TableFamily("channels", bars.CHANNELS, bars.channels_starts, bars.read_by_channels),
     TableFamily("modes", columns.MODES, columns.mode_starts, columns.read_by_mode),
 )
-"""Every layout that is known; experiments name theirs."""
+"""Every known layout. Experiments name those of their tables."""
 
 NOT_SAID = "not said"
-"""What a field holds that a table must have and the mail does not."""
+"""The value of a required field that the mail does not contain."""
 
 _SKELETON = """\
 a result without a table is written by hand (docs/format.md, "A table in TOML"), for example
@@ -50,7 +50,7 @@ a result without a table is written by hand (docs/format.md, "A table in TOML"),
 
 @dataclass(frozen=True)
 class Imported:
-    """Every table of a text, and a line for each thing that is in none."""
+    """The tables of a text, and a line for each possible result outside them."""
 
     tables: tuple[tuple[Table, Parsed], ...]
     left: tuple[str, ...]
@@ -69,7 +69,7 @@ class _One:
 
 @dataclass
 class _Reading:
-    """What was found so far."""
+    """The tables and faults found so far."""
 
     tables: list[_One] = field(default_factory=list)
     faults: list[Left] = field(default_factory=list)
@@ -78,10 +78,10 @@ class _Reading:
 
 
 def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
-    """Every table of a mail or of a thread, each with what its text says of it.
+    """Read every table of a mail or of a thread, with the facts in its text.
 
-    facts: id, experiment, title, author and machine, where the user gives them; they go before
-    what the mail says. Raises BadUsage if there is no table, with all that was seen instead.
+    facts: id, experiment, title, author and machine if the user gives them; they override the mail.
+    Raises BadUsage if there is no table, with everything that may be one.
     """
     lines = lines_of(mail)
     sources = sources_of(lines)
@@ -97,7 +97,9 @@ def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
 
 
 def _read(source: MailSource, reading: _Reading) -> None:
-    """Add the tables of one mail: of two that share a line, the larger; a damaged one is named."""
+    """Add the tables of one mail. If two share a line, the larger is used; damaged ones are
+    faults.
+    """
     candidates, damaged = _candidates(source)
     taken, named = set[int](), set[int]()
     chosen: list[_One] = []
@@ -124,7 +126,7 @@ def _read(source: MailSource, reading: _Reading) -> None:
 
 
 def _candidates(source: MailSource) -> tuple[list[_One], list[tuple[Sequence[MailLine], str]]]:
-    """What each layout takes for a table of its own, and the lines of those that are damaged."""
+    """The tables that each layout recognises, and the lines of damaged ones with the fault."""
     found: list[_One] = []
     damaged: list[tuple[Sequence[MailLine], str]] = []
     for layout in LAYOUTS:
@@ -144,7 +146,7 @@ def _fault(head: MailLine, said: str) -> Left:
 
 
 def _paragraph(lines: Sequence[MailLine], first: int, last: int, taken: set[int]) -> set[int]:
-    """The lines of a damaged table, as far as they can be told: to a blank one after its last."""
+    """The numbers of a damaged table's lines, up to the blank line after its last one."""
     found: set[int] = set()
     for place in range(place_of(lines, first), len(lines)):
         line = lines[place]
@@ -155,10 +157,11 @@ def _paragraph(lines: Sequence[MailLine], first: int, last: int, taken: set[int]
 
 
 def _left_out(lines: Sequence[MailLine], one: _One, taken: frozenset[int]) -> str | None:
-    """Why the table is not whole: a line that may be its own, but was not understood.
+    """The reason why a table is incomplete: a line that may belong to it, but was not understood.
 
-    Text around a table is nobody's business; what stands between its lines, or follows the last
-    without a blank line or a sentence, may be a row that a mailer has broken.
+    Text around a table is ignored. A line between those of the table, or one that follows the last
+    without a blank line or a sentence, may be a row that a mailer has broken. None if it is
+    complete.
     """
     last = max(one.parsed.lines)
     for place in range(place_of(lines, one.first), len(lines)):
@@ -185,7 +188,7 @@ def _left_out(lines: Sequence[MailLine], one: _One, taken: frozenset[int]) -> st
 
 
 def _drop_quotations(reading: _Reading) -> None:
-    """Leave out each table that only quotes one which is there, whole, from its own author."""
+    """Remove each table that only quotes a complete one of another mail."""
     kept: list[_One] = []
     for one in sorted(reading.tables, key=lambda one: (one.source.quoted, one.first)):
         rows = one.parsed.rows
@@ -216,7 +219,7 @@ def _only_of(experiment: str | None, reading: _Reading) -> None:
 
 
 def _nothing(lines: Sequence[MailLine], sources: Sequence[MailSource], reading: _Reading) -> str:
-    """What to say of a text without a table: all that is in it and could be one."""
+    """The error for a text without a table: everything in it that may be a result."""
     told = [line for line in lines if line.text]
     if not told:
         return "there is no text to read a table from"
@@ -241,7 +244,7 @@ def _nothing(lines: Sequence[MailLine], sources: Sequence[MailSource], reading: 
 def _named(
     tables: Sequence[_One], facts: Mapping[str, str | None]
 ) -> Iterator[tuple[Table, Parsed]]:
-    """Each with an id of its own: numbered, where several would have the same."""
+    """Each table with an id of its own, numbered if several would share one."""
     ids = [facts.get("id") or f"{one.layout.experiment}-imported" for one in tables]
     several, number = Counter(ids), Counter[str]()
     for name, one in zip(ids, tables, strict=True):
@@ -280,7 +283,9 @@ def _table(one: _One, given: Mapping[str, str], name: str) -> Table:
 
 
 def _machine(one: _One) -> Mapping[str, object]:
-    """What the writer's own words say of it; or, where they refer to it, those that they quote."""
+    """Facts on the machine in the writer's text or, if that refers to a quotation, in the
+    quotation.
+    """
     told = about.machine(one.source.lines, one.first)
     if not told and about.says_same(one.source.lines, one.first):
         for source in one.source.quotes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What mailers do to a table, undone: quotes, spaces, signs, rules."""
+"""Undoes what mailers do to a table: quotes, spaces, signs, rules."""
 
 import codecs
 import email
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from ream.errors import BadUsage
 
 LONGEST = 1 << 20
-"""Bytes of a mail worth reading for a table."""
+"""The size limit of a mail in bytes."""
 
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
-"""Without a sign; \\d would take the digits of every script."""
+"""An unsigned number in ASCII digits; Python's digit class also matches other scripts."""
 
 _RULE = re.compile(r"[-=_+|~\u2500-\u257f\s]{3,}")
 _QUOTE = re.compile(r"(?:[\s|]|[A-Za-z]{0,3}>)*")
-"""Also with the initials of whom it quotes."""
+"""Quote marks, also with the initials of the quoted author."""
 _SIGNS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-")  # hyphens, dashes, minus
     | dict.fromkeys("\u2502\u2503\xa6", "|")
@@ -43,19 +43,19 @@ _TRAILER = re.compile(r"[A-Z][a-z]+(?:-[a-z]+)*-by: .+|(?:Cc|Fixes|Link|Closes):
 
 @dataclass(frozen=True)
 class MailLine:
-    """One line that is no rule: where it was, and its words without quote marks."""
+    """One line other than a rule: its place, and its text without quote marks."""
 
     number: int
-    """From 1."""
+    """The line's number, from 1."""
     text: str
     depth: int = 0
-    """Signs of quotation before it."""
+    """The number of quote marks before the text."""
     indent: int = 0
-    """Spaces between these and the text."""
+    """The number of spaces between quote marks and text."""
 
     @property
     def is_sentence(self) -> bool:
-        """Whether it is prose: mostly words, and no number after a name of its own."""
+        """Whether it is prose: mostly words, and no number after a label."""
         words = len(_WORD.findall(self.text))
         rare = words > 2 * len(re.findall(r"[0-9.]*[0-9]", self.text))
         told = words >= _WORDS_OF_A_SENTENCE and rare
@@ -63,19 +63,20 @@ class MailLine:
 
     @property
     def is_trailer(self) -> bool:
-        """Whether it ends a message of a commit."""
+        """Whether it is a trailer of a commit message."""
         return _TRAILER.fullmatch(self.text) is not None
 
     @property
     def looks_like_data(self) -> bool:
-        """Whether leaving it out could leave a number of the table out."""
+        """Whether the line may contain a number of a table."""
         return _DATA.search(self.text) is not None
 
 
 def lines_of(mail: bytes) -> tuple[MailLine, ...]:
-    """All lines but rules; quote marks at their beginning are gone, as no layout needs a bar there.
+    """All lines except rules, without quote marks at their beginnings.
 
-    Raises BadUsage if it is longer than any mail with a table.
+    A bar at a line's beginning counts as one, as no layout needs it. Raises BadUsage if the mail is
+    larger than LONGEST.
     """
     if len(mail) > LONGEST:
         raise BadUsage(f"more than {LONGEST >> 20} MiB are no mail; paste the table alone")
@@ -105,8 +106,8 @@ def _text(mail: bytes) -> str:
 
 
 def _body(mail: bytes) -> str | None:
-    """The text of a whole mail whose body is encoded or has parts, after its own headers; else
-    None.
+    """The text of a whole mail with an encoded or multipart body, after its own headers;
+    else None.
     """
     if _ENCODED.search(_END_OF_HEADERS.split(mail, maxsplit=1)[0]) is None:
         return None
@@ -120,12 +121,12 @@ def _body(mail: bytes) -> str | None:
 
 
 def place_of(lines: Sequence[MailLine], number: int) -> int:
-    """Where the line of that number is, or would be; a file's lines are in its order."""
+    """The index of the line with this number, or where it would be; lines are sorted by number."""
     return bisect_left(lines, number, key=lambda line: line.number)
 
 
 def cells(line: MailLine) -> tuple[str, ...]:
-    """What stands between bars; a bar at the end begins no cell."""
+    """The texts between bars; a bar at the end begins no cell."""
     parts = [part.strip() for part in line.text.split("|")]
     while parts and not parts[-1]:
         parts.pop()
@@ -133,5 +134,5 @@ def cells(line: MailLine) -> tuple[str, ...]:
 
 
 def number(text: str) -> int | float:
-    """Of text that NUMBER matches, perhaps with a sign before it."""
+    """The value of a text that NUMBER matches, possibly with a sign before it."""
     return float(text) if "." in text else int(text)

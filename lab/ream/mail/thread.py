@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Who wrote which lines: mails of a thread as an archive shows it, and whom they quote."""
+"""Attributes lines to authors: mails of a thread as an archive shows it, and their quotations."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _HEADER = re.compile(r"([A-Za-z][A-Za-z-]{1,30}) ?:(?: (.*))?")
 _KNOWN = {"from": "from", "author": "from", "subject": "subject", "date": "date",
           "message-id": "message-id", "in-reply-to": "in-reply-to"}  # fmt: skip
 _ARCHIVED = re.compile(r"(.+?) @ ([0-9]{4}-[0-9]{2}-[0-9]{2}) .*")
-"""A sender as an archive's page of a whole thread shows it, with the date in the same line."""
+"""A sender with a date on the same line, as archives show it on a page of a whole thread."""
 _TITLE = re.compile(
     r"(?:\* )?((?:Re: ?|Fwd: ?)*\[[^\]]*(?:PATCH|RFC)[^\]]*\] ?\S.*)", re.IGNORECASE
 )
@@ -27,9 +27,9 @@ _HIDDEN = (
     (re.compile(r" ! "), "."),
     (re.compile(r"(?<=\S) at (?=\S)"), "@"),
 )
-"""How archives write an address so that it can still be read."""
+"""How archives obfuscate an address so that it remains readable."""
 _LOST = re.compile(r"x{4,}|\*{3,}|\.\.\.", re.IGNORECASE)
-"""What they put in the place of letters that cannot be had back."""
+"""Placeholders of archives for letters that cannot be recovered."""
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = rf"({'|'.join(_MONTHS)})[a-z]*"
@@ -40,7 +40,7 @@ _DAYS = (
     (re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{2,4})"), "dmy"),
     (re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{2,4})"), "mdy dmy"),
 )
-"""Days as mailers print them, with the orders that they may mean."""
+"""Days as mailers print them, with the orders of fields that are possible."""
 _CLOCK = r"(?:,? ?(?:at )?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)?(?: ?[AP]M)?"
 _ZONE = r"(?: ?[-+][0-9]{4})?(?: ?\(?[A-Z]{2,5}\)?(?=[ ,]))?"
 _WROTE = re.compile(r"On (.{4,160}?) (?:wrote|writes) ?(?::|\.\.\.|\u2026)")
@@ -59,22 +59,23 @@ _LINK = re.compile(
 
 @dataclass
 class MailSource:
-    """One mail, or what a mail quotes of another one."""
+    """One mail, or a quotation of another mail."""
 
     facts: dict[str, str] = field(default_factory=dict)
-    """title, author, date, message_id and commit, where the text says them."""
+    """title, author, date, message_id and commit, as far as the text contains them."""
     quoted: bool = False
     lines: list[MailLine] = field(default_factory=list)
     parent: str | None = None
-    """Message id of what it answers."""
+    """Message id of the mail that it answers."""
     known: bool = False
-    """Whether a header or an attribution is of it: what it quotes is then somebody else's."""
+    """Whether a header or an attribution belongs to it; its quotations are then of other
+    authors."""
     quotes: list["MailSource"] = field(default_factory=list)
-    """What it says that it quotes."""
+    """The quotations that it attributes to somebody."""
 
 
 def sources_of(lines: Sequence[MailLine]) -> tuple[MailSource, ...]:
-    """Every line with the one who wrote it; a blank line is where other lines stood between."""
+    """All lines by author; a blank line replaces lines of other authors in between."""
     thread = _Thread(lines)
     place = 0
     while place < len(lines):
@@ -94,7 +95,7 @@ class _Thread:
         self._last = page
 
     def take(self, place: int) -> int:
-        """The lines of one header, of one attribution, or one other line; where the next is."""
+        """Process one header, one attribution, or one other line; return the place of the next."""
         line = self._lines[place]
         end, headers = _headers_at(self._lines, place)
         if headers:
@@ -110,7 +111,7 @@ class _Thread:
         return end
 
     def _begin(self, place: int, headers: Mapping[str, str]) -> None:
-        """A new mail, or more facts of one that has had no sender yet."""
+        """Begin a new mail, or add facts to one that has no sender yet."""
         depth = self._lines[place].depth
         facts = _facts(headers)
         here = self._writer(depth)
@@ -129,7 +130,7 @@ class _Thread:
         self.found.append(source)
 
     def _quote(self, depth: int, name: str | None, when: str) -> None:
-        """From here on, deeper lines are of the one named."""
+        """Begin a quotation: deeper lines are by the named author."""
         by = self._writer(depth)
         latest = date.fromisoformat(by.facts["date"]) if "date" in by.facts else None
         facts: dict[str, str] = {}
@@ -151,7 +152,9 @@ class _Thread:
         self.found.append(source)
 
     def _writer(self, depth: int) -> MailSource:
-        """Whose a line of that depth is; a mail's own words are never those that it quotes."""
+        """The author's source for a line of this depth; a mail's own text is never part of a
+        quotation.
+        """
         level = max((level for level in self._levels if level <= depth), default=0)
         source = self._levels[level]
         if level == depth or not source.known:
@@ -163,7 +166,9 @@ class _Thread:
 
 
 def _headers_at(lines: Sequence[MailLine], place: int) -> tuple[int, dict[str, str]]:
-    """What a run of header lines says, by known name, and where it ends; nothing if it is none."""
+    """The known header fields of a run of header lines, and its end; empty if there is no
+    header.
+    """
     told: dict[str, str] = {}
     first, end, name = lines[place], place, None
     while end < len(lines) and (line := lines[end]).text and line.depth == first.depth:
@@ -202,7 +207,7 @@ def _title_in(line: MailLine) -> dict[str, str]:
 
 
 def _name(sender: str) -> str | None:
-    """Of an address as mails and archives write it."""
+    """The name in an address as mails and archives write it; None without one."""
     forms = (r"(.*?) ?<[^<>]*>?.*", r"\S+(?:@| at )\S+ \((.+)\)", r"([^@]*)")
     found = next((one for form in forms if (one := re.fullmatch(form, sender))), None)
     told = "" if found is None else found[1]
@@ -210,7 +215,7 @@ def _name(sender: str) -> str | None:
 
 
 def _message_id(value: str) -> str | None:
-    """None if the archive hides it."""
+    """The message id in a header's value; None if the archive hides it."""
     inside = re.search(r"<([^<>]+)>", value)
     told = (inside[1] if inside else value.partition("(raw)")[0]).strip()
     for hidden, plain in _HIDDEN:
@@ -219,7 +224,7 @@ def _message_id(value: str) -> str | None:
 
 
 def _sent(value: str) -> str | None:
-    """The day in the sender's own zone."""
+    """The day of sending, in the sender's own time zone."""
     try:
         return parsedate_to_datetime(value).date().isoformat()
     except (ValueError, TypeError, OverflowError, IndexError):
@@ -227,7 +232,7 @@ def _sent(value: str) -> str | None:
 
 
 def _day(value: str, latest: date | None) -> str | None:
-    """The first day that the text names, if it can be only one; none is later than `latest`."""
+    """The first day that the text names, if it is unambiguous and not later than `latest`."""
     for pattern, orders in _DAYS:
         if (found := pattern.search(value)) is not None:
             meant = {_calendar(dict(zip(order, found.groups(), strict=True)))
@@ -248,7 +253,9 @@ def _calendar(parts: Mapping[str, str]) -> date | None:
 
 
 def _attribution(lines: Sequence[MailLine], place: int) -> tuple[str | None, str] | None:
-    """Who is quoted below, and when they wrote: "On ..., X wrote:", over up to three lines."""
+    """The author and the time of the quotation below, from "On ..., X wrote:" on up to
+    three lines.
+    """
     line = lines[place]
     if not line.text:
         return None
@@ -274,7 +281,7 @@ def _is_quoted_next(lines: Sequence[MailLine], place: int) -> bool:
 
 
 def _when_and_who(told: str) -> tuple[str, str | None]:
-    """The two parts of what stands between "On" and "wrote"."""
+    """The time and the author in the text between "On" and "wrote"."""
     for pattern, _ in _DAYS:
         if (found := pattern.search(told)) is not None:
             rest = re.match(rf"{_CLOCK}{_ZONE},? ?", told[found.end() :])
@@ -284,7 +291,9 @@ def _when_and_who(told: str) -> tuple[str, str | None]:
 
 
 def _commit_page(page: MailSource) -> None:
-    """A page that shows a commit has no header lines: its first lines and its trailers say it."""
+    """Take author, commit and title of a page that shows a commit from its first lines and
+    trailers.
+    """
     if "author" in page.facts:
         return
     signers = {found[1] for line in page.lines if (found := _SIGNED.fullmatch(line.text))}
@@ -303,7 +312,7 @@ def _commit_page(page: MailSource) -> None:
 
 
 def _decoded(value: str) -> str:
-    """A header's words as their author wrote them: outside of ASCII mails have them encoded."""
+    """A header's text with encoded words decoded."""
     try:
         return str(make_header(decode_header(value)))
     except (LookupError, ValueError, HeaderParseError):  # not as any standard has it

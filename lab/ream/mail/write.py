@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A published table as TOML, in the form of published.toml: read_toml() gives it back."""
+"""Writes a published table as TOML in the form of published.toml, which read_toml() reads."""
 
 import datetime as dt
 import json
@@ -20,9 +20,9 @@ _FIELDS = (
     "id", "experiment", "title", "author", "date", "commit", "message_id", "machine", "base",
     "cpus", "node_gib", "nr_huge", "unit", "better", "approximate", "claims", "method", "inferred",
 )  # fmt: skip
-"""Of a table, in the order of the files that are there."""
+"""The fields of a table, in the order that the existing files use."""
 _WORTH_ASKING = ("date", "message_id", "base")
-"""Fields that a table may lack, but that its reader will ask for."""
+"""Optional fields whose absence is noted in a comment."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # JSON's escapes are TOML's, but for one control character that JSON leaves alone.
@@ -30,7 +30,7 @@ _DELETE = "\x7f"
 
 
 def to_toml(imported: Imported) -> str:
-    """The whole file; what the mail holds besides its tables is a comment at the end."""
+    """The whole file, with possible results outside the tables in a comment at the end."""
     blocks = [block for one in imported.tables for block in _table(*one)]
     left = [f"#   {_printable(said)}\n" for said in imported.left]
     return "\n".join([HEAD, *blocks, *(["# In no table:\n" + "".join(left)] if left else [])])
@@ -60,7 +60,7 @@ def _note(name: str, value: object, parsed: Parsed) -> str:
 
 
 def _printable(text: str) -> str:
-    """A comment of TOML has no control characters."""
+    """The text without control characters, which a TOML comment must not contain."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -74,7 +74,7 @@ def _key(name: str) -> str:
 
 
 def toml_value(value: Scalar | dt.date | tuple[Scalar, ...]) -> str:
-    """One value, or several; text in quotes, with all that is not printable ASCII escaped."""
+    """One value or several; in strings, quotes and control characters are escaped."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""More machines: a run in cells that any of them can do, and what their records say together."""
+"""Spreads a run over several machines as cells, and merges their records."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A cell: one row with all of its variants, in one line of JSON that says all there is to do.
+"""A cell: one row with all of its variants, as one line of JSON that describes the complete task.
 
-It holds every variant of its row, so that before and after never come from two machines; and what
-makes numbers comparable (version, benchmark, series, tree), so that a checkout which would measure
-something else notices.
+It contains every variant of its row, so that ratios never combine two machines. It also contains
+version, benchmark, series and tree, so that a checkout that would measure something else notices.
 """
 
 import hashlib
@@ -25,30 +24,30 @@ from ream.values import Folder, Name, Scalar, Sealed, Tuple, Value, faults
 from ream.variants import Variant
 
 SCHEMA = 1
-"""Of a cell; docs/format.md says what it means."""
+"""The schema number of a cell, described in docs/format.md."""
 
 ID_DIGITS = 12
-"""Of the SHA-256 of a cell's content: its name."""
+"""Digits of the SHA-256 of a cell's content that form its id."""
 
 LARGEST_BYTES = 64 << 20
-"""No cell is that long: what is no cell is not read to its end."""
+"""The size limit of a file of cells."""
 
 
 class PatchText(Value):
-    """A patch of the user's, which other checkouts do not have."""
+    """A patch given by the user, which other checkouts do not have."""
 
     name: str
     subject: str
     body: str
     options: Sealed[str, str] = Field(default={}, validate_default=True)
-    """By fragment, what a kernel with this patch is configured with beside it."""
+    """Configuration options that a kernel with this patch needs, by fragment."""
 
     def patch(self) -> Patch:
         return Patch(self.name, self.subject, self.body.encode(), tuple(self.options.items()))
 
     @classmethod
     def of(cls, patch: Patch) -> Self:
-        """Raises BadUsage if it is not UTF-8, as JSON has to be."""
+        """The patch as text; raises BadUsage if it is not UTF-8, which JSON requires."""
         try:
             body = patch.body.decode()
         except UnicodeDecodeError as cause:
@@ -59,59 +58,60 @@ class PatchText(Value):
 
 
 class SeriesWanted(Value):
-    """A series of a variant: which one it has to be, and where its patches are."""
+    """A series of a variant: its id, and the place or the text of its patches."""
 
     name: Name
     id: str
     folder: Folder | None = None
-    """Of kernel/series."""
+    """The folder below kernel/series; None for a series with its own patches."""
     patches: Tuple[PatchText] | None = None
-    """Of the user's, in no folder of ours."""
+    """The patches of a series outside kernel/series."""
 
     def series(self) -> Series:
-        """Its patches, as this checkout has them; raises BadUsage if it has none."""
+        """The series as this checkout has it; raises BadUsage if it is missing."""
         if self.folder is None:
             return Series(self.name, tuple(one.patch() for one in self.patches or ()))
         return load_series(SERIES / self.folder, name=self.name)
 
 
 class TreeWanted(Value):
-    """The kernel source: where it lies on every host or which base, and which it has to be."""
+    """The kernel source: its path on every host or its base, and its expected content."""
 
     path: str | None = None
     base: str | None = None
-    """As --base has it; None without a path: the default one."""
+    """As for --base; None without a path is the default base."""
     key: str | None = None
-    """None: whichever the host has; `ream merge` then refuses to pool two."""
+    """None accepts the source that the host has; `ream merge` then refuses to pool different
+    ones."""
     version: str | None = None
 
 
 class Cell(Value):
-    """One row of an experiment, to be measured on one machine, whichever it is."""
+    """One row of an experiment, to be measured on one machine."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     schema_number: int = Field(alias="schema")
     ream: str
-    """Version of ream that planned it."""
+    """The version of ream that planned it."""
     benchmark: str
     experiment: str
     question: str
     stage: Stage
     row: Sealed[str, Any]
-    """As an experiment's file has it."""
+    """The row's fields as in an experiment's file."""
     params: Sealed[str, Scalar | None]
-    """What it comes to: a checkout with other defaults notices."""
+    """The resulting parameters, which reveal a checkout with other defaults."""
     variants: Sealed[Name, Tuple[SeriesWanted]]
     tree: TreeWanted | None
-    """None in the live stage: the kernel that runs."""
+    """None in the live stage, which uses the running kernel."""
     launches: int = Field(ge=1, le=MAX_LAUNCHES)
     seed: int = Field(ge=0)
     threads: int | None = Field(default=None, ge=1)
     guest: GuestOptions | None = None
     repeat: int = Field(default=0, ge=0)
     machines: int = Field(default=1, ge=1)
-    """How many machines it is wanted from."""
+    """The number of machines that are to measure it."""
 
     @model_validator(mode="after")
     def _there_is_something_to_compare(self) -> Self:
@@ -132,26 +132,26 @@ class Cell(Value):
         return str(self.row.get("name"))
 
     def content(self) -> dict[str, Any]:
-        """All that is wanted, without the id, which is made of it."""
+        """All fields except the id, which is computed from them."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def to_line(self) -> str:
-        """The line of JSON, without its end."""
+        """The cell as a line of JSON without newline."""
         content = self.content()
         return json.dumps({"id": id_of(content), **content}, allow_nan=False)
 
 
 def id_of(content: Mapping[str, Any]) -> str:
-    """The first digits of the SHA-256 of the content, however its keys are ordered."""
+    """The first digits of the SHA-256 of the content, independent of the order of its keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
 
 
 def read_cell(text: str, *, where: str) -> Cell:
-    """A cell from its line; where: what it came from, for the message.
+    """Read a cell from its line; where: its origin for error messages.
 
-    Raises BadUsage if it is none, if its schema is another one, or if it was changed since it was
-    planned, which its id tells.
+    Raises BadUsage if it is no cell, if its schema is another one, or if its id shows that it was
+    changed after it was planned.
     """
     try:
         fields = json.loads(text)
@@ -177,7 +177,7 @@ def read_cell(text: str, *, where: str) -> Cell:
 
 
 def read_cells(path: Path) -> tuple[Cell, ...]:
-    """Every cell of a file, one a line; raises BadUsage at the first line that is none."""
+    """Every cell of a file, one per line; raises BadUsage at the first line that is none."""
     return tuple(
         read_cell(line, where=f"{path}:{number}")
         for number, line in enumerate(read_text(path).splitlines(), start=1)
@@ -186,17 +186,18 @@ def read_cells(path: Path) -> tuple[Cell, ...]:
 
 
 def read_text(path: Path) -> str:
-    """A file of cells; raises BadUsage saying why it cannot be read."""
+    """The contents of a file of cells; raises BadUsage if it cannot be read."""
     return read_given(path, largest_bytes=LARGEST_BYTES, what="cells")
 
 
 def wanted(
     variant: Variant, folders: Sequence[str] | None, experiment: Path
 ) -> tuple[SeriesWanted, ...]:
-    """A variant's series as a cell has them; folders: theirs, None of a variant of the user's.
+    """A variant's series in the form of a cell.
 
-    experiment: its folder; series in it are told with their patches, as the user's are. Raises
-    BadUsage for a patch that no cell can hold.
+    folders: those of the series; None for a variant of the user's. experiment: its folder; series
+    inside it are included with their patches, as the user's are. Raises BadUsage for a patch that
+    is not UTF-8.
     """
     known: Sequence[str | None] = folders if folders is not None else [None] * len(variant.series)
     return tuple(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A plan as files that GNU parallel, tmt or Slurm run: what is in each is a pure function of it."""
+"""Writes a plan as files for GNU parallel, tmt or Slurm. Their contents are a pure function."""
 
 import hashlib
 import math
@@ -20,41 +20,41 @@ Form = Literal["jsonl", "parallel", "tmt", "sbatch"]
 
 CELLS = "cells.jsonl"
 IDS = "ids"
-"""Those of all cells, one a line, in the order of cells.jsonl."""
+"""The file with the ids of all cells, one per line, in the order of cells.jsonl."""
 
 RETRIES = 2
 """How often GNU parallel tries a cell, the second time on another host if there is one."""
 
 TIMEOUT_S = 6 * 3600
-"""Of one cell, in which the first on a host has to build its kernels."""
+"""Time limit of one cell; the first one on a host also builds its kernels."""
 
 _HOST = re.compile(r"(?:(?P<user>[\w.][\w.-]*)@)?(?P<guest>\w[\w.-]*)(?::(?P<port>\d{1,5}))?")
-"""[user@]host[:port], where host may be an alias of ssh's configuration."""
+"""A host as [user@]host[:port], where host may be an alias in ssh's configuration."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """How a plan is to be carried out."""
+    """The cells of a plan, and how hosts measure them."""
 
     cells: tuple[Cell, ...]
     hosts: tuple[str, ...] = ()
     each: bool = False
-    """Whether every host does every cell; else each cell is done by one of them."""
+    """Whether every host measures every cell, rather than one host each cell."""
     ream: str = "ream"
-    """The command on a host; `~/` is the home there."""
+    """The command on a host; `~/` is the home directory there."""
     timeout_s: int = TIMEOUT_S
 
     @property
     def id(self) -> str:
-        """Of the plan: made of its cells."""
+        """The id of the plan, computed from its cells."""
         text = "".join(f"{cell.id}\n" for cell in self.cells)
         return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """Hosts from a list with commas, or from a file with one a line, where # begins a comment.
+    """Hosts from a comma-separated list, or from a file with one per line and comments after #.
 
-    Raises BadUsage for a host that is none, or that is there twice.
+    Raises BadUsage for an invalid host or a repeated one.
     """
     words = text.split(",")
     if os.path.isfile(text):  # noqa: PTH113 # a list may be longer than a path can be
@@ -75,7 +75,7 @@ def parse_hosts(text: str) -> tuple[str, ...]:
 
 
 def emit(form: Form, layout: Assignment) -> dict[str, str]:
-    """The files of a plan, by their paths in its directory."""
+    """The contents of a plan's files, by path within its directory."""
     files = {CELLS: "".join(f"{cell.to_line()}\n" for cell in layout.cells)}
     if form == "jsonl":
         return files
@@ -94,9 +94,9 @@ def emit(form: Form, layout: Assignment) -> dict[str, str]:
 
 
 def write(files: Mapping[str, str], directory: Path) -> None:
-    """Put the files of a plan into a directory of their own.
+    """Write the files of a plan into a directory of their own.
 
-    Raises BadUsage if there is something in it already, or if it cannot be written to.
+    Raises BadUsage if the directory is not empty or cannot be written to.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -119,9 +119,9 @@ def write(files: Mapping[str, str], directory: Path) -> None:
 
 
 def again(directory: Path, missing: Sequence[str], ids: Sequence[str]) -> str:
-    """The command that does just these cells of the plan in a directory, by the form it has.
+    """The command that measures only the missing cells of the plan in a directory.
 
-    ids: of all cells, in the plan's order.
+    ids: those of all cells, in the plan's order. Empty for a plan that only lists cells.
     """
     where = shlex.quote(str(directory))
     if (directory / "run.sh").is_file():
@@ -135,7 +135,7 @@ def again(directory: Path, missing: Sequence[str], ids: Sequence[str]) -> str:
 
 
 def title(cell: Cell) -> str:
-    """A cell in a few words."""
+    """A short description of a cell."""
     words = f"{cell.experiment} {cell.stage} {cell.row_name}"
     return f"{words}, repetition {cell.repeat + 1}" if cell.repeat else words
 
@@ -196,7 +196,7 @@ def _fill(name: str, words: Mapping[str, Any]) -> str:
 
 
 def _word(ream: str) -> str:
-    """The command as a word of a shell script; the home is that of the host."""
+    """The command as a word of a shell script; `~/` is the home directory of the host."""
     if ream.startswith("~/"):
         return f'"$HOME"/{shlex.quote(ream[2:])}'
     return shlex.quote(ream)

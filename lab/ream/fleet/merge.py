@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the records of several machines say together: a pure function of the records.
+"""Merges the records of several machines. This is a pure function of the records.
 
 Only ratios are pooled. Within a machine a launch is the replicate; over machines it is the machine,
-since what one of them does a hundred times says nothing of the next.
+since repeated runs on one machine do not predict another.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,18 +20,18 @@ from ream.record.parts import cell_of, machine_key, machine_line, part, rows_of,
 from ream.record.record import RUN, Record, is_record
 
 SCHEMA = 1
-"""Of the object that `ream merge --json` prints; docs/format.md says what it means."""
+"""Schema number of the object of `ream merge --json`, described in docs/format.md."""
 
 Over = Literal["machines", "launches"]
 
 
 Key = tuple[str, str]
-"""A record's run id and its machine's: two machines may draw one run id."""
+"""A record's run id and its machine's key, since two machines may draw one run id."""
 
 
 @dataclass(frozen=True)
 class UnreadRecord:
-    """A record that cannot be read."""
+    """A record that cannot be read, and its fault."""
 
     path: str
     fault: str
@@ -39,24 +39,24 @@ class UnreadRecord:
 
 @dataclass(frozen=True)
 class Found:
-    """The records below some directories, in the order of their run ids, each once."""
+    """The distinct records below some directories, in the order of their run ids."""
 
     records: tuple[Record, ...]
     ratios: Mapping[Key, Mapping[tuple[str, str], Estimate]]
-    """By record, then by row and variant."""
+    """The ratios of each record, by row and variant."""
     damaged: tuple[UnreadRecord, ...]
 
 
 @dataclass(frozen=True)
 class MergedMachine:
-    """One of the machines, under a letter for the table."""
+    """One of the machines, with the letter that the table uses for it."""
 
     letter: str
     key: str
     line: str
     nr_records: int
     nr_doubtful: int
-    """Records with something that may have biased them."""
+    """The number of records with warnings about a possible bias."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,17 @@ class Merged:
 
     variant: str
     by_machine: Mapping[str, Estimate]
-    """By the machine's letter, all of its launches."""
+    """The estimate over all launches of each machine, by letter."""
     whole: Estimate
     over: Over
-    """What the interval of `whole` is over; of a single machine over its launches."""
+    """What the interval of `whole` is over: machines, or the launches of a single one."""
     alike: float | None
-    """How often machines of the same truth would differ as much, from their launches' spread."""
+    """The p-value of the hypothesis that all machines have the same ratio; None if it is
+    unknown."""
 
     @property
     def differ(self) -> bool | None:
-        """Whether the machines differ more than their launches explain; None: not known."""
+        """Whether the machines differ more than their launches explain; None if it is unknown."""
         return None if self.alike is None else self.alike < DIFFER_BELOW
 
 
@@ -94,7 +95,7 @@ class MergedRow:
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell of the plan that has not as many records as it is wanted from machines."""
+    """A cell of the plan that fewer machines have measured than it asks for."""
 
     cell: str
     experiment: str
@@ -107,19 +108,19 @@ class Missing:
 
 @dataclass(frozen=True)
 class Merge:
-    """What `ream merge` says."""
+    """The result of `ream merge`."""
 
     machines: tuple[MergedMachine, ...]
     rows: tuple[MergedRow, ...]
     notes: tuple[str, ...]
-    """What differs between records that are pooled all the same."""
+    """Differences between records that are pooled nevertheless."""
     damaged: tuple[UnreadRecord, ...]
     missing: tuple[Missing, ...]
     planned: int | None
-    """Cells of the plan; None: no plan was given."""
+    """The number of cells of the plan; None if no plan was given."""
 
     def to_object(self, *, again: str | None) -> dict[str, Any]:
-        """The object of --json; again: the command that does what is missing."""
+        """The object of --json; again: the command that measures missing cells."""
         return {
             "schema": SCHEMA,
             "machines": [
@@ -142,9 +143,9 @@ class Merge:
 
 
 def read_records(directories: Sequence[Path]) -> Found:
-    """Every record below these directories; what is damaged is named, not used.
+    """Every record below these directories. Damaged records are listed but not used.
 
-    Raises BadUsage for a directory that is none, or if there is no record at all.
+    Raises BadUsage for a missing directory, or if there is no record at all.
     """
     records: dict[Key, Record] = {}
     ratios: dict[Key, Mapping[tuple[str, str], Estimate]] = {}
@@ -168,9 +169,9 @@ def read_records(directories: Sequence[Path]) -> Found:
 
 
 def merge_records(found: Found, plan: Sequence[Cell] = ()) -> Merge:
-    """What these records say together, and which cells of the plan have none.
+    """Merge these records, and find the cells of the plan that are missing.
 
-    Raises BadUsage with everything that makes records unlike that would have to be pooled.
+    Raises BadUsage, with all differences, if records of one row cannot be pooled.
     """
     machines = _machines(found.records)
     letters = {machine.key: machine.letter for machine in machines}
@@ -192,7 +193,7 @@ def _key(record: Record) -> Key:
 
 
 Place = tuple[str, str, str]
-"""Experiment, stage and row."""
+"""The names of experiment, stage and row."""
 
 
 def _places(directories: Sequence[Path]) -> Iterator[Path]:
@@ -207,7 +208,9 @@ def _places(directories: Sequence[Path]) -> Iterator[Path]:
 
 
 def _machines(records: Iterable[Record]) -> tuple[MergedMachine, ...]:
-    """In the order of their keys, so that the same records give the same letters."""
+    """The machines in the order of their keys, so that the same records produce the same
+    letters.
+    """
     by_key: dict[str, list[Record]] = {}
     for record in records:
         by_key.setdefault(machine_key(record), []).append(record)
@@ -224,7 +227,7 @@ def _machines(records: Iterable[Record]) -> tuple[MergedMachine, ...]:
 
 
 def _letter(number: int) -> str:
-    """A, B, ... Z, AA, AB, ..."""
+    """The number as a letter: A, B, ... Z, AA, AB, ..."""
     text = ""
     while number >= 0:
         text = chr(ord("A") + number % 26) + text
@@ -242,7 +245,7 @@ def _by_row(records: Iterable[Record]) -> dict[Place, list[Record]]:
 
 
 def _checked(place: Place, records: Sequence[Record]) -> tuple[str, ...]:
-    """What differs between a row's records; raises BadUsage if they cannot be pooled."""
+    """Differences between a row's records; raises BadUsage if they cannot be pooled."""
     experiment, _, row = place
     way_out = f"{experiment} {row} cannot be pooled: merge one or the other"
     return check_poolable(records, row, way_out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""From what the user asks for to cells: one for each row, and for each repetition of it."""
+"""Plans cells from a user's request: one for each row and each of its repetitions."""
 
 import fnmatch
 from collections.abc import Iterator, Mapping
@@ -17,32 +17,32 @@ from ream.session.request import GuestOptions
 from ream.variants import choose_variants
 
 MOST_CELLS = 10_000
-"""More is a mistake: of all experiments together there are some 300 rows."""
+"""The most cells in a plan; all experiments together have about 300 rows."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a plan is asked for."""
+    """The request for a plan."""
 
     experiments: tuple[Experiment, ...]
-    """As their files have them."""
+    """The experiments as their files define them."""
     stage: Stage | None = None
-    """None: each experiment's own."""
+    """None is each experiment's default stage."""
     rows: tuple[str, ...] = ()
-    """Names; empty: all of the stage."""
+    """Names of rows; empty means all rows of the stage."""
     settings: tuple[str, ...] = ()
-    """FIELD=VALUE, of those rows."""
+    """FIELD=VALUE settings for these rows."""
     launches: int | None = None
     rounds: int | None = None
     seed: int = 0
     repeat: int = 1
     machines: int = 1
-    """From how many machines each cell is wanted."""
+    """The number of machines that are to measure each cell."""
     tree: TreeWanted | None = None
-    """None: Debian's, whichever of them a host has."""
+    """None is Debian's source, whichever version a host has."""
     series: tuple[Path, ...] = ()
     series_version: int | None = None
-    """Which version of these."""
+    """The version to choose from these series."""
     threads: int | None = None
     guest: GuestOptions | None = None
 
@@ -50,9 +50,8 @@ class Wish:
 def plan_cells(wish: Wish) -> tuple[Cell, ...]:
     """Every cell once, in the order of experiments, rows and repetitions.
 
-    Repetitions have seeds of their own, so that each draws another layout.
-    Raises BadUsage for a row that no experiment has, a value or number out of range, or a series
-    that cannot be read.
+    Repetitions have different seeds, so that each draws another layout. Raises BadUsage for a row
+    that no experiment has, a value or number out of range, or a series that cannot be read.
     """
     unknown = set(wish.rows)
     cells: list[Cell] = []
@@ -90,7 +89,9 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
 
 
 def _checked(asked: Experiment) -> Experiment:
-    """Raises BadUsage for one that other machines would not have."""
+    """The experiment; raises BadUsage if it is outside the checkout, where other machines
+    lack it.
+    """
     if asked.folder.parent != EXPERIMENTS:
         raise BadUsage(f"{asked.folder}: a plan is for any checkout, and this is in none of them")
     return asked
@@ -108,7 +109,9 @@ def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
 
 
 def _folders(asked: Experiment, name: str) -> tuple[str, ...] | None:
-    """Where the series of an experiment's own variant are; None of a variant of the user's."""
+    """The folders of the series of an experiment's own variant; None for a variant of the
+    user's.
+    """
     if name in IMPLIED:
         return asked.variants.get(BEFORE, ())
     return asked.variants.get(name)

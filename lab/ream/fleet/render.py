@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The table of a merge: plain ASCII, at most 100 columns, from what was merged alone."""
+"""The table of a merge in plain ASCII with at most 100 columns, made from the merge alone."""
 
 import textwrap
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ LABEL = 10
 NAME = 18
 WHERE = 14
 LEAST_P = 0.0001
-"""Less is not worth its digits."""
+"""Smaller p-values are printed as less than this."""
 
 READ = (
     "ratio = variant / before, lower is better; of a machine with its 95 % interval over its "
@@ -32,7 +32,7 @@ DOUBTFUL = "may be biased; `ream report` of each says by what"
 
 
 def render(merge: Merge, *, again: str) -> str:
-    """The whole table, ending in a newline; again: the command that does what is missing."""
+    """The complete table, ending in a newline; again: the command that measures missing cells."""
     blocks = [list(_head(merge)), *(list(_row(row)) for row in merge.rows)]
     blocks.append([*_left_out(merge)])
     text = "\n\n".join("\n".join(block) for block in blocks if block)

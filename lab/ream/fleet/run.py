@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream run --cell`: what a cell asks for, if this checkout would measure the same."""
+"""Implements `ream run --cell`: the request of a cell, if this checkout measures the same."""
 
 import shlex
 import sys
@@ -32,12 +32,12 @@ from ream.variants import Variant
 
 
 def asked(cell: str, *, output: Path | None, step: Step, dry_run: bool) -> Record | Request:
-    """What there is to do for a cell here; if it is done already, its record.
+    """The request for a cell; if this machine has measured it already, its record.
 
-    What an interrupted run of the same cell has measured here is gone on with.
-    cell: a file with its line, or `-`, standard input. output: where records are kept.
-    Raises BadUsage, naming both, if this checkout would measure something else than was planned;
-    CannotRunHere if another process is measuring it.
+    An interrupted run of the same cell on this machine is resumed. cell: a file with its line, or
+    `-` for standard input. output: the directory of records; None is the default one. Raises
+    BadUsage, with both values, if this checkout would measure something else than was planned.
+    Raises CannotRunHere if another process is measuring it.
     """
     wanted = _read(cell)
     runs = output if output is not None else data_dir() / "runs"
@@ -56,7 +56,7 @@ def asked(cell: str, *, output: Path | None, step: Step, dry_run: bool) -> Recor
 def request_of(cell: Cell, *, runs: Path, cache: Path) -> Request:
     """The run that a cell asks for.
 
-    Raises BadUsage with everything in which this checkout is not the planned one.
+    Raises BadUsage with every difference between this checkout and the planned one.
     """
     whole = named(cell.experiment)
     _check(cell, _planned(cell), _here(cell, whole))
@@ -85,9 +85,9 @@ def _source(tree: TreeWanted | None) -> Wanted:
 
 
 def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
-    """The record that a machine made of this cell, if it is below `runs`; None if there is none.
+    """The record that a machine made of this cell below `runs`; None without one.
 
-    A machine without an id cannot be told from others, so what it has done is not known.
+    A machine without an id cannot be told from others, so it has no such record.
     """
     if machine is None:
         return None
@@ -102,7 +102,7 @@ def done(cell: Cell, runs: Path, machine: str | None) -> Record | None:
 
 
 def _begun(cell: Cell, runs: Path, machine: str | None) -> Interrupted | None:
-    """An interrupted run of this cell on this machine; raises CannotRunHere if one goes on."""
+    """An interrupted run of this cell on this machine; raises CannotRunHere if one is running."""
     for one in interrupted(runs):
         try:
             plan = read_plan(one.path)
@@ -119,9 +119,10 @@ def _begun(cell: Cell, runs: Path, machine: str | None) -> Interrupted | None:
 
 
 def check_tree(cell: Cell, request: Request, *, step: Step, fetch: bool) -> None:
-    """Raises BadUsage if the kernel source here is not the planned one.
+    """Raise BadUsage if the kernel source here is not the planned one.
 
-    fetch: whether to unpack it now if the cache has none, as the run would; else it is not known.
+    fetch: whether to unpack it if the cache has none, as the run would; otherwise it stays
+    unchecked.
     """
     if cell.tree is None or cell.tree.key is None:
         return
@@ -150,7 +151,7 @@ def _read(cell: str) -> Cell:
 
 
 def _planned(cell: Cell) -> Facts:
-    """What makes numbers those that were planned."""
+    """The properties of a cell that its numbers depend on."""
     return {
         Thing("version of ream"): cell.ream,
         Thing("benchmark"): cell.benchmark,
@@ -162,7 +163,7 @@ def _planned(cell: Cell) -> Facts:
 
 
 def _here(cell: Cell, whole: Experiment) -> Facts:
-    """The same of this checkout."""
+    """The same properties of this checkout."""
     return {
         Thing("version of ream"): __version__,
         Thing("benchmark"): benchmark_id(whole, cell.stage),
@@ -179,7 +180,7 @@ def _series(name: str, series: Sequence[SeriesWanted]) -> tuple[Thing, object]:
 
 
 def _experiment(cell: Cell, whole: Experiment) -> Experiment:
-    """The cell's question, asked of its row alone; raises BadUsage if the row is not as planned."""
+    """The cell's experiment with its row alone; raises BadUsage if the row is not as planned."""
     row = _row(cell, whole)
     folders = {
         name: tuple(one.folder for one in series if one.folder is not None)

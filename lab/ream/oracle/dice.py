@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a random mixture is drawn with."""
+"""Draws the random choices of test cases."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """Lots that are the same for the same seed."""
+    """A random generator that repeats its choices for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -19,7 +19,7 @@ class Dice:
         return bool(self.rng.random() < probability)
 
     def number(self, low: int, high: int) -> int:
-        """One of `low` to `high`, both included."""
+        """A number from `low` to `high`, both included."""
         return int(self.rng.integers(low, high, endpoint=True))
 
     def one_of(self, values: Sequence[T]) -> T:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""One mapping of a process as fork and unmap find it: the VMA, its entries, the folios behind.
+"""One mapping of a process for fork and unmap: the VMA, its page table entries, and its folios.
 
-Nothing here depends on a build: pages are counted from the first descriptor of the place where
-a mapping is laid out, flags are names.
+Nothing here depends on a build: pages are counted from the first descriptor of the place where a
+mapping is laid out, and flags are names.
 """
 
 from collections import abc
@@ -57,23 +57,24 @@ NEEDED_FACT: abc.Mapping[Kind, str] = {
     "marker-poisoned": "SWP_PTE_MARKER",
     "hwpoison": "SWP_HWPOISON",
 }
-"""The swap type of each kind but swap itself, whose type is the number of the swap file."""
+"""The swap type of each kind except swap itself, whose type is the number of the swap file."""
 
 MIGRATIONS: tuple[Kind, ...] = ("migration-read", "migration-write", "migration-read-exclusive")
 DEVICE_PRIVATE: tuple[Kind, ...] = ("device-private-read", "device-private-write")
 """Pages in a device's memory, which no CPU can read; their entries count as mappings."""
 DEVICE_EXCLUSIVE: tuple[Kind, ...] = ("device-exclusive-read", "device-exclusive-write")
-"""Pages that a device works on alone; their entries count as references only."""
+"""Pages that only a device may access; their entries count as references only."""
 STILL_MAPPED: tuple[Kind, ...] = ("device-exclusive",)
-"""The same since there is one kind of them only: their entries count as mappings, too."""
+"""Pages that only a device may access, in kernels with one such kind: they count as mappings
+too."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a mapping is laid out, and the addresses that its descriptors hold.
+    """Where a mapping is laid out, and the addresses that its descriptors contain.
 
     map: virtual address of the descriptor of first_pfn. first_pfn: a multiple of 512, so that
-    folios are aligned as the page allocator aligns them. anon_vma: of both the parent's and the
+    folios are aligned as the page allocator aligns them. anon_vma: that of the parent's and the
     child's VMA. file: the struct address_space of file folios. Both addresses are even.
     """
 
@@ -86,14 +87,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Folio:
-    """A folio; which entries of the mapping at hand map it is not said here.
+    """A folio, independent of the entries that map it.
 
-    order: 2^order pages. first_page: where it begins, counted from Place.first_pfn; a multiple
-    of its size. exclusive: its pages that no other process maps (PG_anon_exclusive).
-    pins: how many times it is pinned (FOLL_PIN). extra_refs: further references.
-    mapped_elsewhere: other processes that map all of it. pmds_elsewhere: others that do so with
-    one entry of the level above. flags: of its head, without PG_.
-    index: folio->index; None: that of the address where the mapping maps it first.
+    order: 2^order pages. first_page: its first page, counted from Place.first_pfn; a multiple of
+    its size. exclusive: pages that no other process maps (PG_anon_exclusive). pins: how many times
+    it is pinned (FOLL_PIN). extra_refs: further references. mapped_elsewhere: number of other
+    processes that map all of it. pmds_elsewhere: number of further ones that map it with one PMD.
+    flags: of its head, without PG_. index: folio->index; None is that of the first address at which
+    the mapping maps it.
     """
 
     order: int
@@ -110,7 +111,7 @@ class Folio:
 
     @property
     def nr_pages(self) -> int:
-        """Its pages."""
+        """The number of its pages."""
         return 1 << self.order
 
 
@@ -125,7 +126,9 @@ class Present:
 
 @dataclass(frozen=True)
 class Special:
-    """An entry of a frame that nobody counts, a device's say; its VMA has the flag MIXEDMAP."""
+    """An entry of a frame that is not counted, such as a device's; its VMA has the flag
+    MIXEDMAP.
+    """
 
     bits: int = pte.PRESENT | pte.RW | pte.USER | pte.ACCESSED | pte.DIRTY | pte.SPECIAL
     pfn: int = 0xABCDE
@@ -133,10 +136,10 @@ class Special:
 
 @dataclass(frozen=True)
 class NonPresent:
-    """An entry in whose place there is no page just now.
+    """An entry that is not present, such as a swap or migration entry.
 
-    offset: into the swap file, or a poisoned frame. folio, page: what a migration entry names,
-    or a device's.
+    offset: into the swap file, or a poisoned frame. folio, page: the page that a migration or
+    device entry refers to.
     """
 
     kind: Kind
@@ -148,12 +151,12 @@ class NonPresent:
 
     @property
     def migrates(self) -> bool:
-        """Whether it names a page that is on its way to another."""
+        """Whether this is a migration entry."""
         return self.kind in MIGRATIONS
 
     @property
     def has_page(self) -> bool:
-        """Whether it names a page: one that migrates, or that a device has."""
+        """Whether it refers to a page: a migration entry or one of a device."""
         return self.migrates or self.kind in DEVICE_PRIVATE + DEVICE_EXCLUSIVE + STILL_MAPPED
 
     @property
@@ -167,17 +170,17 @@ Slot: TypeAlias = Present | Special | NonPresent | None
 
 @dataclass(frozen=True)
 class Mapping:
-    """A VMA of the parent, and what each of its entries holds before fork.
+    """A VMA of the parent, with the contents of each of its entries before fork.
 
-    address: page aligned. slots: one for each page of the VMA, in order of address.
-    flags: vm_flags without VM_; what VMA the child gets follows from them and child_uffd_wp.
-    anonymous: whether the VMA has no vm_ops; its vm_pgoff is address >> PAGE_SHIFT either way.
-    has_anon_vma: without one, copy_page_range() leaves most VMAs to page faults.
-    has_pinned: MMF_HAS_PINNED of the parent. nr_spares: pages behind the folios that the stub of
-    the page allocator hands out, the lowest free one first; one that is put back unused is free
-    again and looks as before, so that the j-th copy is in the j-th spare page.
+    address: page aligned. slots: one for each page of the VMA, in order of address. flags: vm_flags
+    without VM_; the child's VMA follows from them and child_uffd_wp. anonymous: whether the VMA has
+    no vm_ops; its vm_pgoff is address >> PAGE_SHIFT in any case. has_anon_vma: without one,
+    copy_page_range() leaves most VMAs to page faults. has_pinned: MMF_HAS_PINNED of the parent.
+    nr_spares: pages behind the folios that the stub of the page allocator returns, the lowest free
+    one first. One that is freed unused looks as before and is returned again, so that the j-th copy
+    is in the j-th spare page.
 
-    Raises ValueError for a mapping that no kernel could hold.
+    Raises ValueError for a mapping that no kernel could have.
     """
 
     slots: tuple[Slot, ...]
@@ -197,7 +200,7 @@ class Mapping:
 
     @property
     def nr_pages(self) -> int:
-        """Pages of the VMA."""
+        """The number of pages of the VMA."""
         return len(self.slots)
 
     @property
@@ -207,7 +210,7 @@ class Mapping:
 
     @property
     def nr_descriptors(self) -> int:
-        """Descriptors of the place: of the folios, of what lies between them, and spare ones."""
+        """Descriptors of the place: those of folios, of the gaps between them, and spare ones."""
         return self.nr_folio_pages + self.nr_spares
 
     @property
@@ -235,11 +238,11 @@ class Mapping:
         return (self.address >> PAGE_SHIFT) + at
 
     def pages_to_pmd_end(self, at: int) -> int:
-        """Slots from `at` to the end of its page table: no batch goes beyond."""
+        """Slots from `at` to the end of its page table, which no batch crosses."""
         return PAGES_PER_PMD - self.pgoff(at) % PAGES_PER_PMD
 
     def missing_facts(self, facts: Facts) -> tuple[str, ...]:
-        """Facts without which its entries cannot be written: the build has no such swap type."""
+        """Facts that its entries need and the build lacks, as it has no such swap type."""
         kinds = {slot.kind for slot in self.slots if isinstance(slot, NonPresent)}
         needed = {NEEDED_FACT[kind] for kind in kinds if kind in NEEDED_FACT}
         return tuple(sorted(needed - facts.keys()))
@@ -329,12 +332,12 @@ def _nonpresent_entry(slot: NonPresent, mapping: Mapping, facts: Facts, place: P
 
 
 def swap_type(entry: int) -> int:
-    """What is in place of a page (SWP_*, or a swap file's number); __swp_type(), pgtable_64.h."""
+    """The swap type of an entry (SWP_*, or a swap file's number); __swp_type(), pgtable_64.h."""
     return entry >> _SWAP_TYPE_SHIFT
 
 
 def swap_offset(entry: int) -> int:
-    """Where that is: an offset, a PFN, a marker's bits; __swp_offset(), pgtable_64.h."""
+    """The swap offset of an entry: an offset, a PFN, a marker; __swp_offset(), pgtable_64.h."""
     return ~entry >> _SWAP_OFFSET_SHIFT & (1 << _SWAP_TYPE_SHIFT - _SWAP_OFFSET_SHIFT) - 1
 
 
@@ -344,10 +347,10 @@ def is_swap(kind: int, facts: Facts) -> bool:
 
 
 def is_migration(kind: int, facts: Facts) -> bool:
-    """Whether the type is of a page on its way; source: is_migration_entry(), swapops.h."""
+    """Whether the type is that of a migration entry; source: is_migration_entry(), swapops.h."""
     return is_one_of(MIGRATIONS, kind, facts)
 
 
 def is_one_of(kinds: tuple[Kind, ...], kind: int, facts: Facts) -> bool:
-    """Whether the type is of one of the kinds, each with a type of its own."""
+    """Whether the type is that of one of these kinds, each of which has a type of its own."""
     return kind in {facts.get(NEEDED_FACT[name]) for name in kinds}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a memory map must hold after memmap_init_zone_device(): every byte, from the rules.
+"""Predicts every byte of a memory map after memmap_init_zone_device(), from the rules.
 
 Written from the specification of Linux (each rule names its place in the tree of 6.12, or of the
-kernel that changed it), not from the code it judges. Offsets, shifts and constants come from the
-build (`facts`), never from here, and so does the choice among rules that differ between kernels.
+kernel that changed it), not from the code that it judges. Offsets, shifts and constants come from
+the build (`facts`), as does the choice among rules that differ between kernels.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 Facts = Mapping[str, int]
 
 CHUNK_BYTES = 2 << 20
-"""Images are made and written in pieces of about this size: a 100 GiB device has 1.6 GiB of map."""
+"""Approximate size of the pieces in which images are made: a 100 GiB device has 1.6 GiB of map."""
 
 
 @dataclass(frozen=True)
 class DeviceRange:
     """A range of device frames and how its pagemap groups them.
 
-    start_pfn, nr_pages, skip_pages: frames; the first skip_pages hold the map itself (altmap).
-    order: vmemmap_shift. type: as in MEMORY_DEVICE_<type>. early_pages: the first of them, up to
-    the end of a section and of a compound page, lie in sections that are present since boot.
+    start_pfn, nr_pages, skip_pages: frames; the first skip_pages contain the map itself (altmap).
+    order: vmemmap_shift. type: as in MEMORY_DEVICE_<type>. early_pages: the number of first pages,
+    up to the end of a section and of a compound page, whose sections are present since boot.
     """
 
     start_pfn: int
@@ -40,9 +40,9 @@ class DeviceRange:
     def written_per_compound(self, facts: Facts) -> int:
         """Descriptors initialised per compound page.
 
-        Without an altmap, and unless the section is early, the vmemmap of all tail pages but
-        those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once.
-        Source: compound_nr_pages() in mm/mm_init.c, vmemmap_can_optimize() in mm/sparse-vmemmap.c.
+        Without an altmap, and unless the section is early, the vmemmap of all tail pages except
+        those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once. Source:
+        compound_nr_pages() in mm/mm_init.c, vmemmap_can_optimize() in mm/sparse-vmemmap.c.
         """
         pages = 1 << self.order
         reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // facts["sizeof.page"]
@@ -50,10 +50,10 @@ class DeviceRange:
         return reserved if optimized else pages
 
     def parts(self) -> "tuple[DeviceRange, ...]":
-        """Ranges whose compounds are all written alike, in the order of their addresses.
+        """Ranges in which the same number of descriptors is written for every compound, by address.
 
-        The section of a compound's head decides, and only without an altmap.
-        Source: compound_nr_pages() in mm/mm_init.c.
+        The section of a compound's head decides, and only without an altmap. Source:
+        compound_nr_pages() in mm/mm_init.c.
         """
         if self.skip_pages or not 0 < self.early_pages < self.nr_pages:
             return (self,)
@@ -66,7 +66,9 @@ class DeviceRange:
 
     @property
     def nr_compounds(self) -> int:
-        """Compound pages begun in the range; the last may reach past its end."""
+        """The number of compound pages that begin in the range; the last may extend past
+        its end.
+        """
         return max(0, -(-(self.nr_pages - self.skip_pages) // (1 << self.order)))
 
     def map_bytes(self, facts: Facts) -> int:
@@ -81,18 +83,20 @@ class DeviceRange:
 
 @dataclass(frozen=True)
 class MapPlace:
-    """Addresses that descriptors hold: of the map and of the pagemap; and what memory held."""
+    """Addresses that descriptors contain, of the map and of the pagemap, and memory's old
+    contents.
+    """
 
     map: int
     pgmap: int
     poison: int
     aliased: bool = False
-    """Whether shared tails are mapped as a kernel maps them: what follows the kept pages of a
-    compound's map is the last of these again, so that reading it reads written descriptors."""
+    """Whether shared tails are mapped as a kernel maps them: behind the pages that a compound's map
+    keeps, the last of these is mapped again, so that reading returns written descriptors."""
 
 
 def descriptor_dtype(formats: Mapping[str, Any], offsets: list[int], facts: Facts) -> np.dtype[Any]:
-    """Fields at the build's offsets, in as many bytes as a struct page has."""
+    """A dtype with fields at the build's offsets and the size of a struct page."""
     return np.dtype(
         {
             "names": list(formats),
@@ -119,7 +123,7 @@ def page_dtype(facts: Facts) -> np.dtype[Any]:
 
 
 def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
-    """What struct folio keeps in the first tail page, at offsets within that page."""
+    """The fields that struct folio has in the first tail page, at offsets within that page."""
     formats: dict[str, Any] = {
         "_flags_1": "<u8",
         "_large_mapcount": "<i4",
@@ -133,13 +137,13 @@ def first_tail_dtype(facts: Facts) -> np.dtype[Any]:
 
 
 _OPTIONAL = {"_folio_nr_pages": "<u4", "_mm_id_mapcount": ("<i4", 2), "_mm_ids": "<u8"}
-"""Fields of the first tail page that not all kernels have, or not in all configurations."""
+"""Fields of the first tail page that only some kernels or configurations have."""
 
 
 def prepare_head(tails: NDArray[Any], order: int) -> None:
-    """What a compound page that nobody has mapped keeps in its first tail page.
+    """Set the fields of a compound page's first tail page for one that nobody has mapped.
 
-    tails: dtype first_tail_dtype; what it does not name is left. Source: prep_compound_head(),
+    tails: dtype first_tail_dtype; other fields keep their values. Source: prep_compound_head(),
     mm/internal.h; of the mm_ids, that of 6.15.
     """
     tails["_flags_1"] |= order
@@ -156,11 +160,11 @@ def prepare_head(tails: NDArray[Any], order: int) -> None:
 
 
 def tail_links(heads: NDArray[np.uint64], order: int, facts: Facts) -> NDArray[np.uint64]:
-    """What the tail pages of compound pages hold in the word that says so.
+    """The words that mark the tail pages of compound pages and lead to their heads.
 
-    heads: addresses of their heads. Either that address, or a mask that makes it of the tail's
-    own: maps are then aligned to their largest compound page. Bit 0 is set.
-    Source: set_compound_head(), include/linux/page-flags.h; the mask of 8c846c879e22.
+    heads: addresses of the heads. A word is that address, or a mask that yields it from the tail's
+    own address: maps are then aligned to their largest compound page. Bit 0 is set. Source:
+    set_compound_head(), include/linux/page-flags.h; the mask of 8c846c879e22.
     """
     if facts.get("TAILS_HOLD_MASK"):
         return np.full_like(heads, -(facts["sizeof.page"] << order) % (1 << 64) | 1)
@@ -168,7 +172,7 @@ def tail_links(heads: NDArray[np.uint64], order: int, facts: Facts) -> NDArray[n
 
 
 def head_of(link: int, tail: int, facts: Facts) -> int:
-    """The address of the head of the page at `tail`, which holds that link; both are addresses."""
+    """The address of the head of the page at address `tail`, whose word is `link`."""
     if not link & 1:
         return tail
     return tail & link if facts.get("TAILS_HOLD_MASK") else link - 1
@@ -187,7 +191,7 @@ def _device_flags(facts: Facts, nid: int) -> int:
 
 
 def is_counted(memory_type: str, facts: Facts) -> bool:
-    """Whether a page of a device has a reference from the beginning, before a driver hands it out.
+    """Whether a device's page has a reference from the beginning, before a driver hands it out.
 
     memory_type: as in MEMORY_DEVICE_<type>. Source: __init_zone_device_page(), mm/mm_init.c.
     """
@@ -197,7 +201,7 @@ def is_counted(memory_type: str, facts: Facts) -> bool:
 
 
 def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[Any]:
-    """The written descriptors of one compound page, all but what holds an address of the map.
+    """The written descriptors of one compound page, except words that depend on the map's address.
 
     Shape (written_per_compound,), dtype page_dtype.
     """
@@ -216,7 +220,7 @@ def compound_template(device: DeviceRange, facts: Facts, pgmap: int) -> NDArray[
 
 
 def is_periodic(device: DeviceRange) -> bool:
-    """Whether the image is one descriptor over and over: no byte of it depends on the PFN.
+    """Whether the image repeats one descriptor, as no byte of it depends on the PFN.
 
     True for base pages because sections are not in page flags (SPARSEMEM_VMEMMAP).
     """
@@ -228,9 +232,9 @@ def _poisoned(nr_bytes: int, place: MapPlace) -> NDArray[np.uint8]:
 
 
 def map_chunks(device: DeviceRange, facts: Facts, place: MapPlace) -> Iterator[NDArray[np.uint8]]:
-    """The map's bytes in address order: first what is skipped, then every compound.
+    """The map's bytes in address order: first the skipped pages, then every compound.
 
-    Chunks may be the same array again, so they are only read, and before the next is asked for.
+    Chunks may share one array, so a caller must only read each one before it asks for the next.
     """
     size = facts["sizeof.page"]
     if device.skip_pages:
@@ -243,7 +247,7 @@ def map_chunks(device: DeviceRange, facts: Facts, place: MapPlace) -> Iterator[N
 def compound_chunks(
     device: DeviceRange, facts: Facts, place: MapPlace
 ) -> Iterator[NDArray[np.uint8]]:
-    """The map's bytes in address order, from the first page that is not skipped on.
+    """The map's bytes in address order, from the first page that is not skipped.
 
     device: one of its parts().
     """
@@ -279,7 +283,7 @@ def compound_chunks(
 
 
 def write_map(device: DeviceRange, facts: Facts, place: MapPlace, to: IO[bytes]) -> int:
-    """Write the predicted map; return its bytes (one chunk, if it is periodic)."""
+    """Write the predicted map; return the number of bytes (one chunk, if it is periodic)."""
     chunks = map_chunks(device, facts, place)
     if is_periodic(device):
         chunks = islice(chunks, 1)
@@ -289,11 +293,11 @@ def write_map(device: DeviceRange, facts: Facts, place: MapPlace, to: IO[bytes])
 def altmap_pages_of(
     device: DeviceRange, facts: Facts, place: MapPlace, reserve: int
 ) -> NDArray[Any]:
-    """Descriptors of the pages that hold the map itself, from `reserve` to skip_pages.
+    """Descriptors of the pages that contain the map itself, from `reserve` to skip_pages.
 
-    Plain pages that nobody may use, each list head linked to itself; the first `reserve` ones,
-    of the namespace's superblock, are never written.
-    Source: __init_single_page() and memmap_init_range(), mm/mm_init.c.
+    They are reserved base pages with each list head linked to itself. The first `reserve` ones, of
+    the namespace's superblock, are never written. Source: __init_single_page() and
+    memmap_init_range(), mm/mm_init.c.
     """
     pages = np.zeros(device.skip_pages - reserve, page_dtype(facts))
     pages["flags"] = _device_flags(facts, device.nid)
@@ -308,7 +312,7 @@ def altmap_pages_of(
 
 
 class Bytes(Protocol):
-    """Bytes that are read a slice at a time: an array, or a guest's memory."""
+    """Bytes that are read in slices, from an array or a guest's memory."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, part: slice, /) -> NDArray[np.uint8]: ...
@@ -317,10 +321,11 @@ class Bytes(Protocol):
 def first_difference(
     image: Bytes, device: DeviceRange, facts: Facts, place: MapPlace, *, reserve: int = 0
 ) -> int | None:
-    """The first byte of a map, from its first descriptor on, that is not as predicted; or None.
+    """The offset of the first byte of a map that differs from the prediction; None if there is
+    none.
 
-    image: the whole map. reserve: as altmap_pages_of() has it; those bytes are not compared.
-    An image shorter or longer than predicted differs where the shorter one ends.
+    image: the whole map. reserve: as for altmap_pages_of(); these bytes are not compared. An image
+    of another size than predicted differs where the shorter one ends.
     """
     size = facts["sizeof.page"]
     at = reserve * size
@@ -340,12 +345,11 @@ def first_difference(
 def usage_areas(
     movable: Iterable[int], start_pfn: int, end_pfn: int, facts: Facts, old: int = 0
 ) -> bytes:
-    """The usage areas of the sections that hold a page of [start_pfn, end_pfn), in order.
+    """The usage areas of the sections that contain a page of [start_pfn, end_pfn), in order.
 
-    movable: first PFNs of the pageblocks that are MIGRATE_MOVABLE; nothing else is written.
-    old: what each byte of the pageblocks' bits held; of a block that is written, only its
-    migratetype changes.
-    Source: pfn_to_bitidx(), get_pageblock_bitmap() and set_pfnblock_flags_mask(),
+    movable: first PFNs of the pageblocks that are MIGRATE_MOVABLE; nothing else is written. old:
+    the previous value of each byte of the pageblocks' bits. Only the migratetype of a written block
+    changes. Source: pfn_to_bitidx(), get_pageblock_bitmap() and set_pfnblock_flags_mask(),
     mm/page_alloc.c.
     """
     per_section = facts["PAGES_PER_SECTION"]
@@ -363,7 +367,7 @@ def usage_areas(
 
 
 def usage_bytes(device: DeviceRange, facts: Facts, old: int = 0) -> bytes:
-    """The sections' usage areas: every whole pageblock of the range is MIGRATE_MOVABLE.
+    """The sections' usage areas, in which every whole pageblock of the range is MIGRATE_MOVABLE.
 
     Source: pageblock_migratetype_init_range(), mm/mm_init.c.
     """

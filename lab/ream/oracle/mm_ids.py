@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Which processes map a large folio, and how often, as far as its two slots tell.
+"""The processes that map a large folio, as far as its two slots record them.
 
-A folio that only one process maps is known as such; with more than two, those that came when both
-slots were taken are in none. Source: folio_add_return_large_mapcount() and
+A folio that only one process maps is recognised as such. If more than two map it, processes that
+found both slots occupied are in none. Source: folio_add_return_large_mapcount() and
 folio_sub_return_large_mapcount(), include/linux/rmap.h of 7.3, with CONFIG_MM_ID.
 """
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ream.oracle.memmap import Facts
 
 PARENT = 1
-"""The process that an experiment begins with; its children are the next numbers."""
+"""The number of the process that an experiment begins with; its children have the next numbers."""
 
 STRANGER = 1 << 20
-"""The first of those that map a folio besides."""
+"""The first number of other processes that map a folio."""
 
 Slot: TypeAlias = tuple[int, int]
-"""The number of a process, and how many mappings of the folio are its own."""
+"""The number of a process, and how many mappings of the folio it has."""
 
 FREE: Slot = (0, 0)
 
@@ -28,14 +28,14 @@ _ID_MASK = (1 << 31) - 1  # the highest bit of one is a lock, of the other FOLIO
 
 
 class Owners(NamedTuple):
-    """shared: whether it may be mapped by more than one process."""
+    """The two slots of a folio. shared: whether more than one process may map it."""
 
     first: Slot
     second: Slot
     shared: bool
 
     def mapped(self, mm: int, nr: int, total: int) -> "Owners":
-        """After nr more mappings by a process; total: of all, with these."""
+        """The slots after nr more mappings by a process; total: the number of all mappings then."""
         first, second, shared = self
         if first[0] == mm:
             first = (mm, first[1] + nr)
@@ -48,7 +48,7 @@ class Owners(NamedTuple):
         return Owners(first, second, shared)
 
     def unmapped(self, mm: int, nr: int, total: int) -> "Owners":
-        """After nr mappings less; total: of those that are left."""
+        """The slots after a process removes nr mappings; total: the number of those that remain."""
         first, second, shared = self
         if first[0] == mm:
             first = (mm, first[1] - nr) if first[1] > nr else FREE
@@ -62,19 +62,21 @@ class Owners(NamedTuple):
 
 
 def owners_of(mappings: Sequence[Slot]) -> Owners:
-    """Of a folio that processes mapped in this order; those without a mapping are left out."""
+    """The slots of a folio that processes mapped in this order; those without a mapping are
+    ignored.
+    """
     held = [(mm, nr) for mm, nr in mappings if nr]
     first, second, *_ = (*held, FREE, FREE)
     return Owners(first, second, len(held) > 1)
 
 
 def are_kept(tails: NDArray[Any]) -> bool:
-    """Whether a kernel has them; tails: of dtype first_tail_dtype()."""
+    """Whether the kernel has these slots; tails: of dtype first_tail_dtype()."""
     return "_mm_ids" in (tails.dtype.names or ())
 
 
 def write_owners(tails: NDArray[Any], owners: Owners, facts: Facts) -> None:
-    """Enter the same owners in the first tail pages of folios, where a kernel has them."""
+    """Write the same slots into the first tail pages of folios, if the kernel has them."""
     if not are_kept(tails):
         return
     shared = facts["FOLIO_MM_IDS_SHARED_BIT"] if owners.shared else 0
@@ -83,7 +85,7 @@ def write_owners(tails: NDArray[Any], owners: Owners, facts: Facts) -> None:
 
 
 def read_owners(tails: NDArray[Any], at: int, facts: Facts) -> Owners:
-    """What the first tail page of one folio says."""
+    """The slots in the first tail page of one folio."""
     word = int(tails["_mm_ids"][at])
     counts = [int(count) + 1 for count in tails["_mm_id_mapcount"][at]]
     return Owners(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a page table entry means, bit by bit: x86-64 in full, of other architectures the PFN.
+"""The meaning of page table entries: all bits on x86-64, the PFN on other architectures.
 
-Written from the layouts that processors define and headers of Linux 6.12 name, not from the
-code of those headers, which these rules judge. An entry is an int, its word as a number: how
-memory holds it is another matter (`Layout.stored`).
+Written from the layouts that processors define and headers of Linux 6.12 name, not from the code of
+those headers, which these rules judge. An entry is an int, independent of its byte order in memory
+(`PteLayout.stored`).
 """
 
 from dataclasses import dataclass
@@ -48,27 +48,27 @@ _SWP_TYPE_SHIFT = 59
 
 
 def present(entry: int) -> bool:
-    """Whether there is a page: mapped, or kept where access is forbidden."""
+    """Whether the entry maps a page, including one with PROTNONE."""
     return bool(entry & (PRESENT | PROTNONE))
 
 
 def none(entry: int) -> bool:
-    """Whether there is nothing: some processors leave a stray ACCESSED or DIRTY in such a word."""
+    """Whether the entry is empty. Some processors set ACCESSED or DIRTY in an empty entry."""
     return not entry & ~(DIRTY | ACCESSED)
 
 
 def young(entry: int) -> bool:
-    """Whether it was used since it was last made old."""
+    """Whether the page was accessed since the entry was last made old."""
     return bool(entry & ACCESSED)
 
 
 def dirty(entry: int) -> bool:
-    """Whether the page was written through it: by hardware's bit or by the one that saves it."""
+    """Whether the page was written through this entry, by DIRTY or SAVED_DIRTY."""
     return bool(entry & DIRTY_BITS)
 
 
 def write(entry: int, *, shadow_stack: bool = False) -> bool:
-    """Whether it lets the page be written.
+    """Whether the entry allows writing.
 
     shadow_stack: on a processor with user shadow stacks, whose pages have RW=0 and DIRTY=1.
     """
@@ -76,17 +76,17 @@ def write(entry: int, *, shadow_stack: bool = False) -> bool:
 
 
 def special(entry: int) -> bool:
-    """Whether the page, if there is a descriptor at all, must not be counted."""
+    """Whether the page, even if it has a descriptor, must not be counted."""
     return bool(entry & SPECIAL)
 
 
 def uffd_wp(entry: int) -> bool:
-    """Whether userfaultfd protects it from writing."""
+    """Whether userfaultfd write-protects the page."""
     return bool(entry & UFFD_WP)
 
 
 def soft_dirty(entry: int) -> bool:
-    """Whether it was written since /proc/PID/clear_refs; needs CONFIG_MEM_SOFT_DIRTY."""
+    """Whether the page was written since /proc/PID/clear_refs; needs CONFIG_MEM_SOFT_DIRTY."""
     return bool(entry & SOFT_DIRTY)
 
 
@@ -94,29 +94,32 @@ def soft_dirty(entry: int) -> bool:
 
 
 def _save_dirty(entry: int) -> int:
-    """Keep RW=0, DIRTY=1 for shadow stacks; the saving bit is added to, never cleared."""
+    """Move DIRTY to SAVED_DIRTY in a read-only entry, as RW=0, DIRTY=1 marks a shadow stack.
+
+    SAVED_DIRTY is only ever set here.
+    """
     if not entry & RW and entry & DIRTY:
         return entry & ~DIRTY | SAVED_DIRTY
     return entry
 
 
 def wrprotect(entry: int) -> int:
-    """Not to be written; still dirty if it was."""
+    """The entry without write permission; it stays dirty if it was."""
     return _save_dirty(entry & ~RW)
 
 
 def mkclean(entry: int) -> int:
-    """Neither dirty bit; soft dirty stays."""
+    """The entry without either dirty bit; soft dirty remains."""
     return entry & ~DIRTY_BITS
 
 
 def mkold(entry: int) -> int:
-    """Not used yet."""
+    """The entry without ACCESSED."""
     return entry & ~ACCESSED
 
 
 def mkdirty(entry: int, *, soft: bool = True) -> int:
-    """Written; in a read-only entry the saving bit says so.
+    """The entry with the dirty bit set; in a read-only entry that is SAVED_DIRTY.
 
     soft: whether the kernel has CONFIG_MEM_SOFT_DIRTY.
     """
@@ -124,10 +127,10 @@ def mkdirty(entry: int, *, soft: bool = True) -> int:
 
 
 def mkwrite(entry: int, *, shadow_stack: bool = False) -> int:
-    """Writable, as entries of its VMA are; a saved dirty bit goes back to hardware's.
+    """The entry with write permission; SAVED_DIRTY becomes DIRTY.
 
-    shadow_stack: whether the VMA is one (VM_SHADOW_STACK).
-    Source: arch/x86/mm/pgtable.c.
+    shadow_stack: whether the VMA is a shadow stack (VM_SHADOW_STACK). Source:
+    arch/x86/mm/pgtable.c.
     """
     if shadow_stack:
         return entry & ~RW | DIRTY
@@ -137,25 +140,25 @@ def mkwrite(entry: int, *, shadow_stack: bool = False) -> int:
 
 
 def clear_uffd_wp(entry: int) -> int:
-    """No longer protected by userfaultfd; writing stays forbidden."""
+    """The entry without userfaultfd write protection; it stays read-only."""
     return entry & ~UFFD_WP
 
 
 def mkuffd_wp(entry: int) -> int:
-    """Protected by userfaultfd, hence not writable."""
+    """The entry with userfaultfd write protection, and hence without write permission."""
     return wrprotect(entry | UFFD_WP)
 
 
 def clear_soft_dirty(entry: int) -> int:
-    """Not written as far as /proc/PID/clear_refs goes."""
+    """The entry without the soft-dirty bit."""
     return entry & ~SOFT_DIRTY
 
 
 def swap_entry(kind: int, offset: int) -> int:
-    """An entry of a page that is elsewhere: its type (SWP_*), and an offset or a PFN.
+    """A non-present entry with a type (SWP_*) and an offset or a PFN.
 
-    The offset is stored complemented, so that no speculation finds memory where it points.
-    Source: arch/x86/include/asm/pgtable_64.h. Raises ValueError for what has no room.
+    The offset is stored complemented, so that speculation does not reach the memory it points to.
+    Source: arch/x86/include/asm/pgtable_64.h. Raises ValueError if type or offset is too large.
     """
     if kind >> 5 or offset >> _SWP_OFFSET_BITS:
         raise ValueError(f"type {kind} with offset {offset:#x}: no room in 5 and 50 bits")
@@ -168,7 +171,9 @@ def swap_entry(kind: int, offset: int) -> int:
 
 @dataclass(frozen=True)
 class Piece:
-    """Adjacent bits of a PFN that are adjacent in the entry, too; bit numbers, lowest first."""
+    """Bits of a PFN that are adjacent both in the PFN and in the entry; bit numbers, lowest
+    first.
+    """
 
     pfn_bit: int
     nr_bits: int
@@ -176,24 +181,24 @@ class Piece:
 
     @property
     def mask(self) -> int:
-        """Its bits of the entry."""
+        """The bits of the entry that the piece occupies."""
         return (1 << self.nr_bits) - 1 << self.entry_bit
 
     def place(self, pfn: int) -> int:
-        """Its part of a PFN, where the entry has it."""
+        """This piece of a PFN, at its place in the entry."""
         return pfn >> self.pfn_bit << self.entry_bit & self.mask
 
     def take(self, entry: int) -> int:
-        """Its part of the PFN of an entry."""
+        """This piece of the PFN in an entry."""
         return (entry & self.mask) >> self.entry_bit << self.pfn_bit
 
 
 @dataclass(frozen=True)
 class PteLayout:
-    """How a last-level entry of one architecture, of one page size, names its page.
+    """The layout of a last-level entry for one architecture and page size.
 
-    word_bits: of an entry. page_shift: log2 of the page's bytes. source: where 6.12 names it.
-    pieces: the PFN, from its lowest bits up.
+    word_bits: size of an entry. page_shift: log2 of the page's bytes. source: where 6.12 defines
+    it. pieces: the PFN, from its lowest bits up.
     """
 
     name: str
@@ -204,19 +209,19 @@ class PteLayout:
     stored: Literal["little", "big"] = "little"
     """The order of an entry's bytes in memory."""
     always: int = 0
-    """Bits that an entry made from a PFN has whatever the protection."""
+    """Bits that are set in every entry made from a PFN, whatever the protection."""
     copies: tuple[Piece, ...] = ()
-    """Parts of the PFN that 6.12 also writes where processors define zero; nothing reads them."""
+    """Pieces of the PFN that 6.12 also writes where processors define zero; nothing reads them."""
     reserved: int = 0
-    """Bits that no entry may have: 6.12 would read them as parts of the PFN."""
+    """Bits that must be clear, as 6.12 would read them as parts of the PFN."""
     empty: int = 0
-    """The entry of no page."""
+    """The value of an empty entry."""
     group: int = 0
-    """A bit that makes an entry one of a group of pages, where the processor knows such."""
+    """A bit that makes an entry one of a group of pages, if the processor supports that."""
 
     @property
     def nr_pfn_bits(self) -> int:
-        """Of the largest PFN that an entry can name."""
+        """The number of bits of the largest PFN that fits."""
         return sum(piece.nr_bits for piece in self.pieces)
 
     @property
@@ -229,18 +234,18 @@ class PteLayout:
 
     @property
     def attributes(self) -> int:
-        """All bits of an entry that do not depend on the PFN, and may be set."""
+        """All bits of an entry that may be set and do not depend on the PFN."""
         return (1 << self.word_bits) - 1 & ~(self.pfn_mask | self.reserved)
 
     @property
     def advances_by_adding(self) -> int | None:
-        """PFN_PTE_SHIFT: an entry plus nr << this is the nr-th next; None where it is not."""
+        """PFN_PTE_SHIFT, if adding nr << PFN_PTE_SHIFT advances an entry by nr pages; else None."""
         return self.pieces[0].entry_bit if len(self.pieces) == 1 else None
 
     def encode(self, pfn: int, prot: int) -> int:
         """The entry of a page with a protection.
 
-        Raises ValueError if there is no room for the PFN, or the protection is in its place.
+        Raises ValueError if the PFN is too large, or if the protection overlaps its bits.
         """
         if prot & ~self.attributes:
             raise ValueError(f"{self.name}: {prot:#x} is no protection: it has bits of a PFN")
@@ -254,9 +259,9 @@ class PteLayout:
         return pfn
 
     def advance(self, entry: int, nr: int) -> int:
-        """The entry of the page nr further on, all else as it is.
+        """The entry of the page nr further on, with the same attributes.
 
-        Raises ValueError where no entry can name that page.
+        Raises ValueError if no entry can contain that PFN.
         """
         return self._place(self.decode(entry) + nr) | entry & ~self.pfn_mask
 
@@ -270,7 +275,7 @@ class PteLayout:
 
 
 class _Inverted(PteLayout):
-    """x86-64: a PFN that must not be used is stored complemented, out of reach of speculation.
+    """x86-64, where the PFN of an entry that is not present is complemented against speculation.
 
     Source: arch/x86/include/asm/pgtable-invert.h (the L1 terminal fault).
     """
@@ -292,7 +297,7 @@ class _Inverted(PteLayout):
 
 
 class _BornYoung(PteLayout):
-    """s390: a new entry is young, and one that is young and may be read is valid.
+    """s390, where a new entry is young, and a young entry with read permission is valid.
 
     Source: mk_pte_phys(), pte_mkyoung() in arch/s390/include/asm/pgtable.h.
     """
@@ -307,7 +312,8 @@ class _BornYoung(PteLayout):
 
 
 class _Napot(PteLayout):
-    """riscv: an entry of a group is of naturally aligned pages, sized by the PFN's lowest 1.
+    """riscv, where an entry of a group maps naturally aligned pages, sized by the PFN's lowest set
+    bit.
 
     Source: the Svnapot extension; pte_napot() in arch/riscv/include/asm/pgtable.h.
     """

@@ -39,9 +39,9 @@ class Sample:
     round: int
     role: Literal["variant", "limit"]
     subject: str
-    """The variant's name, or for a limit the kind of fill, as "movnti-8"."""
+    """The variant's name or, for a limit, the kind of fill, such as "movnti-8"."""
     threads: int
-    """CPUs that took part."""
+    """The number of CPUs that took part."""
     time_ns: int
     nr_bytes: int
     """Bytes that the operation is about, such as those of the memory map that it writes."""

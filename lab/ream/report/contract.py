@@ -375,13 +375,13 @@ class Summary(_Part):
     def plain(self) -> Self:
         """The same summary with every text in printable ASCII.
 
-        Names come from files and mails; a report must survive any terminal and any mailer.
+        Names come from files and mails, and a report must suit any terminal and any mailer.
         """
         return self.model_validate(_plain(self.to_object()))
 
     @classmethod
     def from_object(cls, value: Mapping[str, Any], *, source: str) -> Self:
-        """Read a record's run.json; raises BadUsage naming every field that cannot be right."""
+        """Read a record's run.json; raises BadUsage naming every invalid field."""
         try:
             return cls.model_validate(dict(value))
         except ValidationError as cause:

@@ -69,7 +69,7 @@ LEAST = 0.005
 
 
 def render(summary: Summary, head: Iterable[str]) -> str:
-    """The whole table, ending in a newline."""
+    """The complete table, ending in a newline."""
     apart = folded_names(summary.rows)
     rows = [row for row in summary.rows if row.row not in apart]
     blocks: list[Iterable[str]] = [head, *map(_row, rows)]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A record as one page for a browser, which needs no network."""
+"""Renders a record as one page for a browser, which needs no network."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of a page: what each kind looks like, once, and the points that fill it.
+"""Defines the plots of a page: a Vega-Lite specification per kind, which data sets fill.
 
-Colours are names of the style sheet's, so that a plot follows the page into the dark and onto
-paper. No colour says anything that a shape or a word does not say as well.
+Colours are named in the style sheet, so that plots follow the page's dark and print modes. Shapes
+or words repeat what colours show.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,22 +20,22 @@ BAND, BAR = "var(--band)", "var(--bar)"
 SERIES = tuple(f"var(--series-{number})" for number in range(6))
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
 EFFECTS = ("better", "worse", "equal", "undecided")
-"""What a ratio is."""
+"""The kinds of effects of a ratio."""
 STEP = 26
-"""Pixels for each variant."""
+"""Height of a variant's line in pixels."""
 LABEL = 170
-"""Pixels at most for a name at the left: a phone has 360 for all, and no limit's name is cut."""
+"""The most pixels of a name at the left: a phone has 360, and the name of a limit must fit."""
 
 RATIO = "lower is better; log scale"
 
 _Layers = alt.LayerChart | alt.FacetChart
-"""As Altair has it; facets are never asked for."""
+"""The return types of Altair's functions, although no facets are used."""
 
 Point = Mapping[str, Scalar | None]
 
 
 class Chart(Value):
-    """One plot: its kind, its points, and in words what it shows."""
+    """One plot: its kind, its points, and a description in words."""
 
     id: str
     kind: str
@@ -58,13 +58,13 @@ def chart(
 
 @cache
 def library() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, which leaves the last in window.reamEmbed."""
+    """Vega, Vega-Lite and vega-embed as one script, which sets window.reamEmbed."""
     return vl_convert.javascript_bundle("window.reamEmbed = vegaEmbed;")
 
 
 @cache
 def kinds() -> Mapping[str, Mapping[str, Any]]:
-    """By name, each kind of plot in Vega-Lite, without its points and its width."""
+    """The Vega-Lite specification of each kind of plot, by name, without points and width."""
     made = {
         "ratio": _ratio(),
         "overview": _overview(),
@@ -121,13 +121,13 @@ _TICKS: dict[str, Any] = {
     "tickCount": 5,
 }
 _FIRST_DIGITS = ((2.5, "123456789"), (8, "1234568"), (40, "1235"), (1000, "125"))
-"""By how many times its low end an axis' high end is, at most: which ticks have a number."""
+"""For axes up to a ratio of their ends, the first digits of ticks that get a number."""
 
 
 def _log_ticks(scale: str) -> dict[str, Any]:
-    """Numbers that stand clear of each other, 1 and its tens first of all.
+    """Axis properties with numbers that do not overlap, and always with 1 and powers of ten.
 
-    Vega itself leaves out whichever number comes second, which may be the 1 that all is about.
+    Vega by itself leaves out every other number, which may be the 1.
     """
     first_digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
     times = f"domain('{scale}')[1] / domain('{scale}')[0]"
@@ -163,7 +163,7 @@ def _marked(
     shapes: Sequence[str] = SHAPES,
     values: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """A colour and a shape for each value of a field, in the order they come."""
+    """A colour and a shape for each value of a field, in order of appearance."""
     domain = alt.Undefined if values is None else list(values)
     key = alt.Legend(title=None)
     return {
@@ -183,7 +183,7 @@ def _effects() -> dict[str, Any]:
 
 
 def _others() -> dict[str, Any]:
-    """The same without what `before` and its second copy have."""
+    """Marks by variant name, without the colours and shapes of `before` and its second copy."""
     return _marked("name", SERIES[2:], SHAPES[2:])
 
 
@@ -191,7 +191,7 @@ def _others() -> dict[str, Any]:
 
 
 def _ratio() -> _Layers:
-    """A line for each variant: its ratio, its interval, and behind all of them the floor."""
+    """A line for each variant with its ratio and interval, in front of the noise floor."""
     floor = (
         alt.Chart(alt.NamedData(name="floor"))
         .mark_rect(fill=BAND)
@@ -213,7 +213,7 @@ def _ratio() -> _Layers:
 
 
 def _overview() -> _Layers:
-    """A band for each row: its floor, and the ratio of each variant with its interval."""
+    """A band for each row with its floor, and the ratio of each variant with its interval."""
     floor = (
         alt.Chart(alt.NamedData(name="floor"))
         .mark_rect(fill=BAND)
@@ -239,7 +239,7 @@ def _overview() -> _Layers:
 
 
 def _bars(field: str, colour: str | None = None) -> _Layers:
-    """From 0 on, a bar for each variant, and for each limit."""
+    """A bar from 0 for each variant and each limit."""
     bars = alt.Chart(_POINTS).mark_bar(height=14).encode(
         x=alt.X(f"{field}:Q", title=None, axis=alt.Axis(**_TICKS), scale=alt.Scale(zero=True)),
         y=_names(),
@@ -254,7 +254,7 @@ def _bars(field: str, colour: str | None = None) -> _Layers:
 
 
 def _share() -> _Layers:
-    """How near the limit each variant is; 1 is at it."""
+    """The share of the limit that each variant reaches; 1 is the limit."""
     base = alt.Chart(_POINTS)
     bars = base.mark_bar(height=14, color=BAR).encode(
         x=alt.X(
@@ -275,7 +275,7 @@ def _share() -> _Layers:
 
 
 def _drift() -> _Layers:
-    """Every sample at its place in the order they were taken; a line where a launch begins."""
+    """Every sample in the order in which they were taken, with a line at the start of a launch."""
     starts = (
         alt.Chart(alt.NamedData(name="launches"))
         .mark_rule(stroke=LINE, strokeWidth=1)
@@ -301,12 +301,12 @@ def _drift() -> _Layers:
 
 
 def sweep_kind(limit: object, there: object) -> str:
-    """Which kind of sweep has these data sets: Vega warns of a layer that has no points."""
+    """The kind of sweep with these data sets, as Vega warns about a layer without points."""
     return "sweep" + "-limit" * bool(limit) + "-published" * bool(there)
 
 
 def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
-    """A curve for each variant with the band of its interval; the limit and what is published."""
+    """A curve for each variant with the band of its interval, the limit and published values."""
     across = alt.X("x:O", sort=None, title=None, axis=alt.Axis(labelAngle=0))
     up = alt.Y(
         "y:Q",

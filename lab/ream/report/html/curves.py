@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Curves of what is swept: a small picture for each operation, before any table."""
+"""Draws a curve for each sweep, shown above the tables."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ from ream.report.sweep import Sweep, each_of, ends_of, sweeps
 
 
 def curves(rows: Iterable[RowResult]) -> Iterator[Chart]:
-    """One for each sweep."""
+    """One plot for each sweep."""
     for number, one in enumerate(sweeps(rows), start=1):
         names = [
             name
@@ -47,7 +47,7 @@ def _of_variant(sweep: Sweep, name: str) -> Iterator[Point]:
 
 
 def _limit(sweep: Sweep) -> Iterator[Point]:
-    """Where the fastest fill would be: by the share of it that `before` has."""
+    """The value at the limit, from that of `before` and its share of the limit."""
     for label, row in zip(sweep.labels, sweep.rows, strict=True):
         its = row.variants.get(BEFORE)
         value = None if its is None else each_of(its)

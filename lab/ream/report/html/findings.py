@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The head of a page: what holds, in a few sentences and in one table."""
+"""The head of a page: its results in a few sentences and in one table."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +17,15 @@ from ream.values import Texts, Tuple, Value
 
 SUBJECT = "ream"
 MOST_NAMES = 3
-"""Variants that the verdict table has a column for; the rows have all."""
+"""The most variants that get a column of the verdict table; rows show all."""
 ROOM = 40
-"""Columns for verdicts beside each other."""
+"""Width in columns for the verdicts of several tables."""
 SHORT_REASON = 100
-"""Characters of a reason that is read at a glance; a longer one is unfolded by who asks."""
+"""The most characters of a reason that is shown without being unfolded."""
 
 
 class VerdictCell(Value):
-    """What one variant did in one row, in few words, then in numbers."""
+    """The result of one variant in one row, in a few words and in numbers."""
 
     words: str
     numbers: str = ""
@@ -33,7 +33,7 @@ class VerdictCell(Value):
 
 
 class Judged(Value):
-    """One published counterpart: which, the verdict, and why."""
+    """One published counterpart: its table, the verdict, and the reason."""
 
     table: str
     word: str
@@ -55,14 +55,14 @@ class VerdictLine(Value):
 
     @property
     def why(self) -> str | None:
-        """Why the verdicts are what they are, if one short sentence says it of all."""
+        """The reason of all verdicts, if there is a single short one."""
         reasons = {one.reason for one in self.judged}
         short = len(reasons) == 1 and max(map(len, reasons)) <= SHORT_REASON
         return reasons.pop() if short else None
 
 
 def main_variants(rows: Sequence[RowResult]) -> list[str]:
-    """The variants that the verdict table is about."""
+    """The variants that get a column of the verdict table."""
     found = list(dict.fromkeys(name for row in rows for name in row.variants))
     own = [name for name in found if name != BEFORE and not is_copy(name)]
     if len(own) <= MOST_NAMES:
@@ -75,7 +75,7 @@ def main_variants(rows: Sequence[RowResult]) -> list[str]:
 
 
 def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
-    """The page in a few sentences."""
+    """The results of the page in a few sentences."""
     ran = [row for row in summary.rows if row.variants]
     word = "row" if len(summary.rows) == 1 else "rows"
     missing = len(summary.rows) - len(ran)
@@ -110,9 +110,9 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
 def verdicts(
     summary: Summary, names: Sequence[str], taken: Mapping[str, Sequence[Sample]]
 ) -> Iterator[VerdictLine]:
-    """taken: samples by row, of which a kernel that runs alone has no ratio, but a range.
+    """The lines of the verdict table, without rows that share their reason for not having run.
 
-    Rows that were not run are in none if others were not for the same reason.
+    taken: samples by row, from which the running kernel's range is shown, as it has no ratio.
     """
     apart = folded_names(summary.rows)
     for number, row in enumerate(summary.rows, start=1):
@@ -141,7 +141,7 @@ def verdicts(
 
 
 def _floor(row: RowResult) -> str:
-    """With the smallest effect that the row would have shown, where it is known."""
+    """The noise floor and, if known, the smallest effect that the row would have detected."""
     if row.floor is None:
         return NONE
     if row.smallest_effect is None:
@@ -150,7 +150,7 @@ def _floor(row: RowResult) -> str:
 
 
 def _there(row: RowResult) -> str:
-    """The published ratio, or from the smallest to the greatest of several."""
+    """The published ratio; for several, the smallest and the greatest."""
     known = sorted(
         (one for one in row.comparisons if one.ratio is not None), key=lambda one: one.ratio or 0
     )

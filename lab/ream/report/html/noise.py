@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a page shows of noise.jsonl: plots over time, of whatever its lines have."""
+"""Plots noise.jsonl over time, using the fields that its lines have."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from ream.report.html.tables import NONE, HtmlTable, number
 from ream.report.numbers import fit
 
 TOO_MUCH = 1e99
-"""Of a damaged line."""
+"""Larger values come from damaged lines and are ignored."""
 
 _KINDS = (
     ("load", "Load average", {"load": "load"}),
@@ -39,7 +39,7 @@ _KINDS = (
 
 
 def moments(lines: Iterable[str]) -> tuple[list[Mapping[str, Any]], int]:
-    """The objects of noise.jsonl that have a time, and how many lines are none."""
+    """The objects of noise.jsonl that have a time, thinned out, and the number of invalid lines."""
     found: list[Mapping[str, Any]] = []
     faulty = 0
     for line in lines:
@@ -57,7 +57,7 @@ def moments(lines: Iterable[str]) -> tuple[list[Mapping[str, Any]], int]:
 
 
 def plots(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Chart, HtmlTable]]:
-    """A plot for each kind of noise that somebody looked at, with its points as a table."""
+    """A plot for each kind of noise that was recorded, with its points as a table."""
     for ident, title, fields in _KINDS:
         points: list[Point] = [
             {"t_s": float(one["t_s"]), "value": value, "name": name}

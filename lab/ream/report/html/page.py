@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The page of one record: the same record gives the same bytes."""
+"""Renders the page of one record. The same record produces the same bytes."""
 
 import json
 from collections import defaultdict
@@ -31,10 +31,10 @@ from ream.values import Texts, Tuple, Value
 HERE = Path(__file__).parent
 NOISE = "noise.jsonl"
 MOST_OPEN = 3
-"""Rows that are open at once when the page is; of more, the reader opens what matters."""
+"""The most rows of a page that is shown with all rows unfolded."""
 LONG_LINES = 120
 LONG_TEXT = 20_000
-"""Lines of a table, characters of a text, from which on paper has only its heading."""
+"""LONG_LINES of a table, or LONG_TEXT characters of a text, are left out in print."""
 
 
 class Samples(Value):
@@ -47,7 +47,7 @@ class Samples(Value):
 
 
 class RowPart(Value):
-    """All there is of one row."""
+    """The complete section of one row."""
 
     row: RowResult
     ident: str
@@ -74,7 +74,7 @@ class Noisy(Value):
 
 
 def render(record: Record) -> str:
-    """The whole page. Raises BadUsage or ReamError if the record's files are damaged."""
+    """The complete page. Raises BadUsage or ReamError if the record's files are damaged."""
     summary = Summary.from_object(record.run, source=str(record.path))
     names = findings.main_variants(summary.rows)
     taken = _taken(record)
@@ -145,9 +145,9 @@ def _environment() -> jinja2.Environment:
 
 
 def _visible(value: object) -> object:
-    """What a page shows of a value: of a text that is not ours, no character that is not seen.
+    """The value with invisible characters of foreign texts replaced.
 
-    A subject of a mail may hold escape codes of a terminal, or turn the direction of what follows.
+    The subject of a mail may contain escape codes of a terminal, or change the text's direction.
     """
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
@@ -155,7 +155,7 @@ def _visible(value: object) -> object:
 
 
 def _named(char: str) -> str:
-    """As the table has it: a question mark, or beyond ASCII the character's number."""
+    """A replacement as tables use it: a question mark or, beyond ASCII, the character's number."""
     return "?" if char.isascii() else char.encode("ascii", "backslashreplace").decode("ascii")
 
 
@@ -164,7 +164,7 @@ def _own(name: str) -> str:
 
 
 def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
-    """What the page's script draws: kinds of plots, and by id the kind and points of each."""
+    """The data of the page's script: kinds of plots, and for each plot its kind and its points."""
     used = {chart.kind for chart in plots}
     return {
         "kinds": {name: spec for name, spec in charts.kinds().items() if name in used},
@@ -180,7 +180,7 @@ def _data(chart: Chart) -> Mapping[str, Any]:
 
 
 def _in_script(value: Mapping[str, Any]) -> str:
-    """JSON that can neither end its <script> nor open a comment in it."""
+    """JSON that can neither end its <script> element nor open a comment in it."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -191,7 +191,7 @@ def _in_script(value: Mapping[str, Any]) -> str:
 
 
 def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
-    """Samples of variants by row, in their order."""
+    """Samples of variants by row, in order."""
     by_row: dict[str, list[Sample]] = defaultdict(list)
     for sample in record.samples():
         if sample.role == "variant":
@@ -225,7 +225,7 @@ def _samples(row: RowResult, taken: Sequence[Sample], ident: str) -> Samples | N
 
 
 def _sentence(row: RowResult, names: Sequence[str]) -> str:
-    """What a closed row says."""
+    """The sentence that a folded row shows."""
     if not row.variants:
         return f"not run: {row.skipped or 'no reason recorded'}"
     said = [_one(name, result) for name in names if (result := row.variants.get(name)) is not None]
@@ -253,14 +253,14 @@ def _moments(path: Path) -> tuple[list[Mapping[str, Any]], int]:
 
 
 def _at(value: object, *names: str) -> str | None:
-    """A text in a receipt, which may be an older one or a damaged one."""
+    """A text inside a receipt; None if an older or damaged receipt lacks it."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value if isinstance(value, str) else None
 
 
 def _series(receipt: Mapping[str, Any]) -> Iterator[tuple[str, str, Texts]]:
-    """Variant, series with its id, subjects of its patches."""
+    """For each series, its variant, its name with its id, and the subjects of its patches."""
     kernel = receipt.get("kernel")
     variants = kernel.get("variants") if isinstance(kernel, Mapping) else None
     if not isinstance(variants, Mapping):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The curves of a record as one picture, for a document: what its page draws, in a file of SVG."""
+"""Renders the curves of a record's page as one SVG file, for documents."""
 
 import json
 import re
@@ -19,14 +19,14 @@ from ream.report.html.curves import curves
 STYLE = Path(__file__).parent / "style.css"
 COLUMNS = 2
 WIDTH = 330
-"""Pixels of each curve."""
+"""Width of each curve in pixels."""
 
 _WHOLE = ("$schema", "config", "datasets", "padding", "background")
-"""What a plot has that stands alone, and the picture has once."""
+"""Properties of a plot that the picture has once for all plots."""
 
 
 def render(record: Record) -> str:
-    """The picture. Raises BadUsage if the record has no rows that make a curve."""
+    """The picture as SVG. Raises BadUsage if the record has no rows that form a curve."""
     summary = Summary.from_object(record.run, source=str(record.path))
     found = list(curves(summary.rows))
     if not found:
@@ -52,7 +52,7 @@ def _part(one: Chart) -> Mapping[str, Any]:
 
 
 def _filled(part: Any, data: Mapping[str, Any]) -> Any:
-    """A plot whose data sets stand in it instead of their names."""
+    """A plot in which the names of data sets are replaced by their values."""
     if isinstance(part, Mapping):
         return {
             name: {"values": data[value["name"]]}
@@ -65,7 +65,7 @@ def _filled(part: Any, data: Mapping[str, Any]) -> Any:
 
 @cache
 def colours() -> Mapping[str, str]:
-    """By its name in the style sheet, each colour of a page in daylight."""
+    """The colours of a page's light mode, by their names in the style sheet."""
     found = re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6});", STYLE.read_text(encoding="utf-8"))
     return dict(reversed(found))  # the first of a name: what follows is for the dark, and paper
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a page's plots of rows show: their points, from the object of `--json` and samples."""
+"""Computes the points of a page's plots, from the object of `--json` and from samples."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,9 +14,9 @@ from ream.report.table import best_fills
 from ream.report.words import effect_words
 
 MOST_SAMPLES = 3000
-"""Points that a plot takes, of a row or of a run: more of them hide each other."""
+"""The most points of a plot; more of them hide each other."""
 MOST_IN_OVERVIEW = 16
-"""Rows of one overview, so that it fits a page of paper."""
+"""The most rows of one overview, so that it fits a printed page."""
 DIGITS = 6
 
 _KINDS = {
@@ -33,9 +33,9 @@ def _short(value: float) -> float:
 
 
 def band_of(row: RowResult) -> tuple[float, float] | None:
-    """From where to where a ratio is no larger than the noise floor, as effects are judged.
+    """The range of ratios that do not exceed the noise floor, as effects are judged.
 
-    The floor's interval may lie to one side of 1; what it allows there, noise may do on the other.
+    The floor's interval may lie on one side of 1; the band is symmetric on a log scale.
     """
     floor = row.floor
     if floor is None or floor.low is None or floor.high is None:
@@ -48,7 +48,7 @@ def band_of(row: RowResult) -> tuple[float, float] | None:
 
 
 def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
-    """The plots of one row that there is something for."""
+    """The plots of one row for which there is data."""
     scale, unit = unit_of(row)
     if ratios := ratio_points(row):
         said = "; ".join(_ratio_words(name, row) for name in row.variants if name != BEFORE)
@@ -148,7 +148,7 @@ def _float(value: object) -> float | None:
 
 
 def overviews(rows: Sequence[RowResult], names: Sequence[str]) -> Iterator[Chart]:
-    """Ratios of the named variants, a few rows a plot."""
+    """Ratios of the named variants, with a few rows per plot."""
     compared = [
         row
         for row in rows
@@ -189,7 +189,7 @@ def overviews(rows: Sequence[RowResult], names: Sequence[str]) -> Iterator[Chart
 
 
 def thinned(samples: Sequence[Sample]) -> tuple[list[tuple[int, Sample]], int]:
-    """Samples of a row with their places from 1 on; of too many, those of every n-th round."""
+    """Samples of a row with their positions from 1 on, and n: only every n-th round is kept."""
     every = math.ceil(len(samples) / MOST_SAMPLES) or 1
     rounds = dict.fromkeys((one.launch, one.round) for one in samples)
     kept = {place for number, place in enumerate(rounds) if number % every == 0}
@@ -200,7 +200,9 @@ def thinned(samples: Sequence[Sample]) -> tuple[list[tuple[int, Sample]], int]:
 def drift(
     row: RowResult, samples: Sequence[Sample], ident: str
 ) -> tuple[list[Chart], HtmlTable | None, int]:
-    """Every sample in its order, some variants a plot; the same as a table; every how manieth."""
+    """Plots of every sample in order, with some variants each; a table of them; and the n of
+    thinned().
+    """
     if not samples or not row.variants:
         return [], None, 1
     scale, unit = unit_of(row)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The tables of a page: of a row, of what was published beside it, of grids and columns.
+"""The tables of a page: results of a row, published values, grids and columns.
 
-Pure functions of the object of `--json`; every cell is text, which the template escapes.
+They are pure functions of the object of `--json`. Every cell is text, which the template escapes.
 """
 
 from collections.abc import Iterator
@@ -32,14 +32,14 @@ from ream.report.words import effect_words
 from ream.values import Texts, Tuple, Value
 
 WIDE = 12
-"""Digits a cell may have: a browser has room where a terminal has not."""
+"""The most characters of a number: a browser has more room than a terminal."""
 NONE = "-"
 LONGEST_NUMBER = 30
-"""Characters; with its interval."""
+"""The most characters of a number with its interval."""
 
 
 class HtmlTable(Value):
-    """A table with a heading over each column; the first cell of a line is the line's own."""
+    """A table with a heading per column. The first cell of a line is its heading."""
 
     caption: str
     head: Texts
@@ -48,7 +48,7 @@ class HtmlTable(Value):
 
     @property
     def words(self) -> tuple[bool, ...]:
-        """By column, whether it holds sentences, which are wrapped, and not numbers."""
+        """For each column, whether it has sentences, which are wrapped, rather than numbers."""
         return tuple(
             any(len(line[column]) > LONGEST_NUMBER for line in self.lines)
             for column in range(len(self.head))
@@ -71,14 +71,14 @@ def _between(low: float | None, high: float | None) -> str:
 
 
 def unit_of(row: RowResult) -> tuple[float, str]:
-    """What values of the row are divided by, and the name of that unit."""
+    """The divisor of the row's values, and the name of the resulting unit."""
     if not row.variants:
         return 1.0, row.unit
     return scale_of([result.median for result in row.variants.values()], row.unit)
 
 
 def of_row(row: RowResult) -> HtmlTable:
-    """Everything measured: a line for each variant, then one for each limit."""
+    """All results of a row: a line for each variant, then one for each limit."""
     scale, unit = unit_of(row)
     fills = best_fills(row.limits or ((row.limit,) if row.limit else ()))
     by_entry = any(result.per_entry is not None for result in row.variants.values())
@@ -125,7 +125,7 @@ def of_row(row: RowResult) -> HtmlTable:
 
 
 def _each_of(result: Result) -> float | None:
-    """What each page took, or whatever the row counts."""
+    """The value per entry or per page; None if the row has neither."""
     return result.per_entry or result.per_page or result.ns_per_page
 
 
@@ -155,7 +155,7 @@ def _variant(name: str, result: Result, scale: float, each_scale: float) -> tupl
 
 
 def _without_empty(table: HtmlTable) -> HtmlTable:
-    """The same without columns that nobody has anything in."""
+    """The table without columns in which every cell is empty."""
     used = [
         column
         for column in range(len(table.head))
@@ -170,7 +170,7 @@ def _without_empty(table: HtmlTable) -> HtmlTable:
 
 
 def published(row: RowResult) -> HtmlTable | None:
-    """A line for each published counterpart, with why its verdict is what it is."""
+    """A line for each published counterpart with the reason of its verdict; None without any."""
     if not row.comparisons:
         return None
     differing: dict[str, list[str]] = {}
@@ -216,7 +216,7 @@ def published_ratio(one: Comparison) -> str:
 
 
 def others(summary: Summary) -> Iterator[HtmlTable]:
-    """Grids of rates, columns that the experiment declares, and what was published of both."""
+    """Grids of rates, columns that the experiment declares, and published tables of both."""
     for own in summary.grids:
         yield _grid(own)
     for shown in tables_of(summary):

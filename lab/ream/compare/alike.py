@@ -79,13 +79,16 @@ class Difference:
 
     @property
     def what(self) -> str:
+        """The name of the property."""
         return str(self.thing)
 
     @property
     def refuses(self) -> bool:
+        """Whether the difference refuses the comparison."""
         return self.gravity == "refuse"
 
     def said(self, where_a: str = "in one", where_b: str = "in the other") -> str:
+        """The difference in words; where_a, where_b: phrases for the two sides."""
         if self.a == self.b:
             return f"{self.what}: {self.a} in either"
         return f"{self.what}: {self.a} {where_a}, {self.b} {where_b}"

@@ -38,6 +38,7 @@ class Rule:
     """Whether the property is ignored for two machines, since it is reported that they are two."""
 
     def gravity(self, question: Question) -> Gravity | None:
+        """The effect of a difference on this question; None if the question ignores it."""
         gravity: Gravity | None = getattr(self, question)
         return gravity
 

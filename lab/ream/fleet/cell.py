@@ -43,6 +43,7 @@ class PatchText(Value):
     """Configuration options that a kernel with this patch needs, by fragment."""
 
     def patch(self) -> Patch:
+        """The patch in the form that a series uses."""
         return Patch(self.name, self.subject, self.body.encode(), tuple(self.options.items()))
 
     @classmethod
@@ -125,10 +126,12 @@ class Cell(Value):
 
     @property
     def id(self) -> str:
+        """The id of the cell, computed from its content."""
         return id_of(self.content())
 
     @property
     def row_name(self) -> str:
+        """The name of the row."""
         return str(self.row.get("name"))
 
     def content(self) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class JudgedRow:
 
     @property
     def name(self) -> str:
+        """The names of row and variant, joined by a dot."""
         return f"{self.row}.{self.variant}"
 
 
@@ -79,6 +80,7 @@ class Gate:
         return "inconclusive" if "inconclusive" in words or "pass" not in words else "pass"
 
     def number(self, word: Word) -> int:
+        """The number of cases with this outcome."""
         return sum(case.word == word for case in self.cases)
 
     @property
@@ -215,6 +217,7 @@ def judge(change: RatioChange, limit_pct: float) -> tuple[Word, str]:
 
 
 def percent(ratio: float) -> str:
+    """A ratio as a signed change in per cent, such as `+5 %`."""
     return f"{100 * (ratio - 1):+.3g} %"
 
 

@@ -79,6 +79,7 @@ def in_short(gate: Gate) -> str:
 
 
 def by_chance(gate: Gate) -> str:
+    """The number of timed cases expected to fail by chance, in words."""
     timed = sum(one.change is not None and one.change.degrees is not None for one in gate.cases)
     if not timed:
         return "counts do not fail by chance"
@@ -129,6 +130,7 @@ def to_object(gate: Gate) -> dict[str, Any]:
 
 
 def to_ktap(gate: Gate) -> str:
+    """The cases as KTAP."""
     comments = [
         (
             f"{gate.run} against {gate.baseline}, at most {gate.limit_pct:g} %"
@@ -141,6 +143,7 @@ def to_ktap(gate: Gate) -> str:
 
 
 def to_junit(gate: Gate) -> str:
+    """The cases as JUnit XML."""
     return junit.render(
         f"ream.{gate.experiment}",
         [_case(one) for one in gate.cases],

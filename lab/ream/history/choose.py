@@ -30,6 +30,7 @@ class Choice:
     row: str | None = None
 
     def takes(self, entry: HistoryEntry) -> bool:
+        """Whether the filter accepts this run."""
         return (
             self.experiment in (None, entry.experiment)
             and self.stage in (None, entry.stage)

@@ -62,6 +62,8 @@ class Unlike:
 
 @dataclass(frozen=True)
 class Compared:
+    """The result of comparing several runs."""
+
     runs: tuple[str, ...]
     experiment: str
     stage: str

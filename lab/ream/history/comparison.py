@@ -139,6 +139,9 @@ def _line_object(line: ComparedLine) -> dict[str, Any]:
 
 
 def estimate_object(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as an object of `--json`; `replicates` is its number of launches, runs or
+    machines.
+    """
     return {
         "ratio": rounded(estimate.ratio),
         "low": rounded(estimate.low),
@@ -148,4 +151,5 @@ def estimate_object(estimate: Estimate) -> dict[str, Any]:
 
 
 def rounded(value: float | None) -> float | None:
+    """The value with DIGITS significant digits, or None."""
     return None if value is None else float(f"{value:.{DIGITS}g}")

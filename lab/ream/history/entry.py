@@ -30,6 +30,8 @@ _MADE_AGAIN = (TABLE, LETTER)
 
 
 class VariantEntry(Value):
+    """A variant's ratio with its interval, and its effect."""
+
     ratio: float | None
     low: float | None
     high: float | None
@@ -37,6 +39,8 @@ class VariantEntry(Value):
 
 
 class RowEntry(Value):
+    """The verdicts and variants of one row."""
+
     unit: str
     verdicts: Texts
     """One verdict for each published table that the row is compared with."""
@@ -54,6 +58,8 @@ class Headline(Value):
 
 
 class HistoryEntry(Value):
+    """One finished run in the history."""
+
     run: str
     experiment: str
     stage: str

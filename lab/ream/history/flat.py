@@ -198,6 +198,7 @@ def samples(record: Record) -> Iterator[Flat]:
 
 
 def of_run(record: Record, summary: Summary) -> Flat:
+    """The columns that all lines of a run share."""
     kernel = part(record.receipt, "kernel")
     began = started(summary.run)
     receipt = summary.receipt

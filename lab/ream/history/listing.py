@@ -71,6 +71,7 @@ def _headline(entry: HistoryEntry, choice: Choice) -> str:
 
 
 def damaged_lines(damaged: Iterable[Damaged]) -> Iterator[str]:
+    """Two lines for each damaged record: its name and its fault."""
     for one in damaged:
         yield one.name
         yield f"    DAMAGED: {one.fault}"
@@ -125,6 +126,7 @@ def history_object(
     choice: Choice,
     runs: Path,
 ) -> dict[str, Any]:
+    """The object of `ream history --json`; docs/commands.md describes its fields."""
     return {
         "schema": SCHEMA,
         "runs": [entry_object(entry, choice, runs) for entry in entries],

@@ -26,6 +26,7 @@ _FEW = 8
 
 
 def folio_starts(lines: Sequence[MailLine]) -> Sequence[int]:
+    """The places of heads of tables by folio size."""
     return places(lines, lambda line: _is_folio_head(cells(line)))
 
 

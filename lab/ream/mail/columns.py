@@ -26,6 +26,7 @@ _FEW = 8
 
 
 def threads_starts(lines: Sequence[MailLine]) -> Sequence[int]:
+    """The places of heads of tables by threads."""
     return places(lines, lambda line: _THREADS_HEAD.fullmatch(line.text) is not None)
 
 
@@ -101,6 +102,7 @@ _LOWER, _HIGHER = ("wall_ms", "sys_pct"), ("hog_iterations", "idle_pct", "user_p
 
 
 def mode_starts(lines: Sequence[MailLine]) -> Sequence[int]:
+    """The places of heads of tables by mode."""
     return places(lines, lambda line: bool(_columns(line.text)))
 
 

@@ -45,6 +45,7 @@ class Left:
 
 
 def quoted(line: MailLine) -> str:
+    """The number and the text of a line, shortened, for messages."""
     text = line.text if len(line.text) <= LONGEST_LINE else line.text[:LONGEST_LINE] + "..."
     return f"line {line.number}: {text!r}"
 

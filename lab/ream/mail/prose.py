@@ -65,6 +65,7 @@ def _of_paragraph(paragraph: Sequence[MailLine]) -> Iterator[Sentence]:
 
 
 def private_starts(lines: Sequence[MailLine]) -> Sequence[int]:
+    """The places of sentences that read_private() reads."""
     numbers = [min(one.lines) for one in sentences(lines) if _is_private(one)]
     return [next(n for n, line in enumerate(lines) if line.number == number) for number in numbers]
 

@@ -27,6 +27,7 @@ class Stable:
     max_minutes: float | None = None
 
     def most_launches(self, planned: int) -> int:
+        """The limit of launches for a run that planned this many."""
         return self.max_launches or MOST_TIMES * planned
 
 

@@ -152,9 +152,7 @@ def cpu_level(samples: Iterable[Sample], subject: str) -> float | None:
 def noise_floor(
     samples: Iterable[Sample], of: str = BEFORE, *, counted: bool = False
 ) -> Estimate | None:
-    """The ratio of a variant's second copy to itself: what this run measures without any
-    difference.
-    """
+    """The ratio of a variant's second copy to itself: the effect seen where none exists."""
     return paired_ratio(samples, of + AGAIN, to=of, counted=counted)
 
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Decides whether a published ratio holds here, and in which order the rules apply.
-
-docs/method.md describes the rules.
-"""
+"""Decides whether a published ratio holds here, by the rules in docs/method.md."""
 
 import math
 from collections.abc import Iterable

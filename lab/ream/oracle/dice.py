@@ -16,6 +16,7 @@ class Dice:
         self.rng = np.random.default_rng(seed)
 
     def happens(self, probability: float) -> bool:
+        """True with this probability."""
         return bool(self.rng.random() < probability)
 
     def number(self, low: int, high: int) -> int:
@@ -23,4 +24,5 @@ class Dice:
         return int(self.rng.integers(low, high, endpoint=True))
 
     def one_of(self, values: Sequence[T]) -> T:
+        """One of the values, all equally likely."""
         return values[self.number(0, len(values) - 1)]

@@ -32,6 +32,8 @@ NR_TICKS = 8
 
 
 class Cache(Value):
+    """A cache of one CPU."""
+
     level: int
     type: str
     """One of Data, Instruction and Unified."""
@@ -42,12 +44,16 @@ class Cache(Value):
 
 
 class Node(Value):
+    """A NUMA node. cpus: the list of its CPUs as the kernel prints it."""
+
     number: int
     cpus: str
     memory_bytes: int | None
 
 
 class Machine(Value):
+    """The hardware and settings of a machine. A value that cannot be read is None."""
+
     cpu: str | None
     family: int | None
     model: int | None

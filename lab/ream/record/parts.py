@@ -20,6 +20,7 @@ def cell_of(record: Record) -> str | None:
 
 
 def run_id(record: Record) -> str:
+    """The run id of a record; for a record without one, its directory's name."""
     return str(record.run.get("run") or record.path.name)
 
 

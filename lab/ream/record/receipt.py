@@ -51,6 +51,8 @@ class SeriesLike(Protocol):
 
 
 class PatchEntry(Value):
+    """A patch of a series."""
+
     name: str
     subject: str
     sha256: str
@@ -60,6 +62,8 @@ class PatchEntry(Value):
 
 
 class SeriesEntry(Value):
+    """A series of a variant."""
+
     name: str
     id: str
     """KCIDB's patchset hash: sha256 over the newline-terminated sha256s of the patches."""
@@ -70,6 +74,7 @@ class SeriesEntry(Value):
 
     @classmethod
     def of(cls, series: SeriesLike) -> Self:
+        """The entry of a series."""
         return cls(
             name=series.name,
             id=series.id,
@@ -123,6 +128,7 @@ class GuestKind(Value):
     cpus: int
 
     def words(self, accel: str) -> str:
+        """The kind in words; accel: the accelerator of the guests."""
         how = "KVM"
         if accel == "tcg":
             how = "TCG, instructions counted, no time" if self.icount else "TCG, times emulated"
@@ -175,12 +181,15 @@ class CountFacts(Value):
 
 
 class Ream(Value):
+    """The version of ream that measured."""
+
     version: str
     commit: str | None
     dirty: bool | None
     """Whether the checkout contained uncommitted changes."""
 
     def line(self) -> str:
+        """The version and commit in one line, for the head of a table."""
         if self.commit is None:
             return self.version
         return f"{self.version} ({self.commit[:SHORT_ID]}{', with changes' if self.dirty else ''})"
@@ -205,6 +214,8 @@ class Settings(Value):
 
 
 class Receipt(Value):
+    """Everything about a run that another person needs to know."""
+
     machine: Machine
     conditions: Conditions
     kernel: BuiltKernel

@@ -61,10 +61,12 @@ class JudgedRecord:
 
     @property
     def name(self) -> str:
+        """The run id of the record."""
         return self.summary.run
 
     @property
     def rank(self) -> int:
+        """Preference among records with a result for the same claim; higher is better."""
         return 0 if self.emulated else _STAGE_RANK.get(self.summary.stage, 0)
 
 
@@ -95,6 +97,7 @@ class Line:
     """The row that would try this line on a machine that provides what it needs."""
 
     def result(self, variant: str) -> Result | None:
+        """The result of a variant in the line's row; None if there is none."""
         return None if self.row is None else self.row.variants.get(variant)
 
     @property
@@ -121,6 +124,7 @@ class Line:
 
     @property
     def tried(self) -> bool:
+        """Whether the line has a verdict other than not-run."""
         return self.verdict is not None and self.verdict.word != "not-run"
 
     @property
@@ -160,17 +164,20 @@ class Line:
 
     @property
     def gain_here(self) -> float | None:
+        """The measured speedup as a factor; None without a ratio."""
         ratio = None if self.ratio is None else self.ratio.ratio
         return None if ratio is None else 1 / ratio
 
     @property
     def floor(self) -> Ratio | None:
+        """The noise floor that applies to the ratio; None without one."""
         if self.row is None or not self.timed:
             return None
         return self.row.floor if self.row.whole is None else self.row.whole.floor
 
     @property
     def fill(self) -> Fill | None:
+        """The fastest fill in the line's row; None without one."""
         return self.row.limit if self.row is not None and self.timed else None
 
 
@@ -191,6 +198,7 @@ class Replication:
 
     @property
     def counts(self) -> Mapping[Word, int]:
+        """The number of lines with each verdict."""
         return Counter(line.verdict.word for line in self.lines if line.verdict is not None)
 
     @property
@@ -232,6 +240,7 @@ class Totals:
 
 
 def totals(replications: Iterable[Replication]) -> Totals:
+    """Counts over all lines of these replications."""
     lines = [line for one in replications for line in one.compared]
     claiming = [line for line in lines if line.claim.substantial]
     small = [line for line in lines if not line.claim.substantial]

@@ -39,6 +39,8 @@ class Planned:
 
 @dataclass(frozen=True)
 class Plan:
+    """The runs of a replication, and the stages that it cannot use."""
+
     runs: tuple[Planned, ...]
     absent: Mapping[Stage, str]
     """For each stage that is not used, the reason."""

@@ -20,6 +20,7 @@ class Case:
 
     @property
     def full_name(self) -> str:
+        """The name with its group, such as `fork-64k.published`."""
         return f"{self.group}.{self.name}"
 
 

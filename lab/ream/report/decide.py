@@ -128,6 +128,7 @@ class MeasuredRow:
 
     @property
     def published(self) -> Level | None:
+        """The level of `published`; None if it was not measured."""
         return statistics.level(self.samples, PUBLISHED)
 
     @property

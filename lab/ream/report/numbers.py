@@ -21,10 +21,12 @@ def rounded(value: float) -> float:
 
 
 def digits(value: float | None) -> float | None:
+    """The value as records store it, or None."""
     return None if value is None else rounded(value)
 
 
 def ratio_of(estimate: Estimate | None) -> Ratio | None:
+    """The estimate in the form of `--json`, or None."""
     if estimate is None:
         return None
     return Ratio(

@@ -69,6 +69,7 @@ class Results:
     changes."""
 
     def unit_of(self, row: str) -> Unit:
+        """The unit of a row by name."""
         return self.units.get(row, self.unit)
 
 
@@ -85,6 +86,7 @@ class Ran(Value):
 
     @classmethod
     def of(cls, asked: Experiment, results: Results) -> Self:
+        """The stored part of these results; asked: the experiment as it was asked for."""
         return cls(
             rows={
                 row.name: None

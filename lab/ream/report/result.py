@@ -43,6 +43,11 @@ def result_of(
     decided: Decided | None,
     over: Decided | None,
 ) -> Result:
+    """The result of the variant `name` in a row.
+
+    level: its time over all launches. decided: its ratio to the variant that it is compared with.
+    over: its ratio to `published`; either is None if it does not exist.
+    """
     samples = measured.samples
     estimate = decided.estimate if decided else None
     limit = statistics.limit_for(measured.limits, level.threads)
@@ -124,6 +129,7 @@ def _said(measured: MeasuredRow, name: str, decided: Decided | None) -> Said:
 
 
 def per_gib(cpu_ns: float, level: Level) -> float | None:
+    """CPU seconds per GiB, from CPU time in ns; None for a sample without bytes."""
     return rounded(cpu_ns / 1e9 * GIB_BYTES / level.nr_bytes) if level.nr_bytes else None
 
 

@@ -124,6 +124,7 @@ def _as_known(summary: Summary, name: str) -> str | None:
 
 
 def found_live(summary: Summary) -> str | None:
+    """The state of caches before a sample of the live stage, in words; None if it is unknown."""
     return summary.found_live or _as_known(summary, "found_live")
 
 
@@ -395,6 +396,7 @@ def best_fills(limits: Iterable[Fill]) -> list[Fill]:
 
 
 def floor_words(floor: Ratio | None, of: str = BEFORE) -> str:
+    """The noise floor of variant `of`, in words."""
     if floor is None:
         return f"none: {of} was not measured against its second copy"
     return f"{interval(floor)}, {of} against its second copy"

@@ -47,6 +47,7 @@ class Chart(Value):
 def chart(
     ident: str, kind: str, *, title: str, alt: str, **data: Sequence[Point]
 ) -> Chart:  # fmt: skip
+    """A chart with the given data sets, by name."""
     return Chart(
         id=ident,
         kind=kind,

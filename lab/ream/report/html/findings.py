@@ -161,6 +161,9 @@ def _there(row: RowResult) -> str:
 
 
 def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> VerdictCell:
+    """The cell of variant `name`. The running kernel has no ratio, so its cell shows a range of
+    `taken`.
+    """
     result = row.variants.get(name)
     if result is None:
         return VerdictCell(words="not run")

@@ -68,6 +68,8 @@ class Folded(Value):
 
 
 class Noisy(Value):
+    """The plot of one kind of noise, and its points as a table."""
+
     chart: Chart
     table: HtmlTable
     long: bool

@@ -88,6 +88,7 @@ def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
 
 
 def ratio_points(row: RowResult) -> list[Point]:
+    """The ratios of the row's variants, with intervals and effects."""
     return [
         {
             "name": name,
@@ -102,6 +103,7 @@ def ratio_points(row: RowResult) -> list[Point]:
 
 
 def value_points(row: RowResult, scale: float) -> list[Point]:
+    """The medians of the row's variants and of its fastest limits, divided by `scale`."""
     points: list[Point] = [
         {"name": name, "value": _short(result.median / scale), "kind": "variant"}
         for name, result in row.variants.items()
@@ -119,6 +121,7 @@ def value_points(row: RowResult, scale: float) -> list[Point]:
 
 
 def share_points(row: RowResult) -> list[Point]:
+    """The shares of the limit that the row's variants reach."""
     return [
         {
             "name": name,

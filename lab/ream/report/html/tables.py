@@ -56,10 +56,12 @@ class HtmlTable(Value):
 
 
 def number(value: float | None, digits: int = 2) -> str:
+    """A number in at most WIDE columns; a dash for None."""
     return NONE if value is None else fit(value, WIDE, digits)
 
 
 def ratio_words(result: Result) -> str:
+    """A ratio with its interval; a dash without one."""
     return NONE if result.ratio is None else interval(result)
 
 
@@ -207,6 +209,7 @@ def _counterpart(one: Comparison) -> tuple[str, ...]:
 
 
 def published_ratio(one: Comparison) -> str:
+    """The published ratio, marked if it is approximate; a dash without one."""
     if one.ratio is None:
         return NONE
     return f"{'about ' if one.approximate else ''}{fit(one.ratio, 5, 3)}"

@@ -38,8 +38,9 @@ def pooled(having: Iterable[tuple[str, Estimate]]) -> Pooled:
 
 
 def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
-    """Raise BadUsage if the runs do not measure the same thing, with their differences and
-    `way_out`.
+    """Raise BadUsage with all differences if the runs do not measure the same thing.
+
+    way_out: the last line of the message.
     """
     check_all("compare", [(run_id(one), of_record(one)) for one in records], way_out)
 

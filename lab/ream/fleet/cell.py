@@ -82,8 +82,7 @@ class TreeWanted(Value):
     base: str | None = None
     """As for --base; None without a path is the default base."""
     key: str | None = None
-    """None accepts the source that the host has; `ream merge` then refuses to pool different
-    ones."""
+    """None accepts the source that the host has; `ream merge` refuses to pool different ones."""
     version: str | None = None
 
 

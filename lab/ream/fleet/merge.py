@@ -70,8 +70,7 @@ class Merged:
     over: Over
     """What the interval of `whole` is over: machines, or the launches of a single one."""
     alike: float | None
-    """The p-value of the hypothesis that all machines have the same ratio; None if it is
-    unknown."""
+    """The p-value of the hypothesis that all machines have the same ratio; or None."""
 
     @property
     def differ(self) -> bool | None:
@@ -208,9 +207,7 @@ def _places(directories: Sequence[Path]) -> Iterator[Path]:
 
 
 def _machines(records: Iterable[Record]) -> tuple[MergedMachine, ...]:
-    """The machines in the order of their keys, so that the same records produce the same
-    letters.
-    """
+    """The machines in the order of their keys, so that the same records give the same letters."""
     by_key: dict[str, list[Record]] = {}
     for record in records:
         by_key.setdefault(machine_key(record), []).append(record)

@@ -89,9 +89,7 @@ def plan_cells(wish: Wish) -> tuple[Cell, ...]:
 
 
 def _checked(asked: Experiment) -> Experiment:
-    """The experiment; raises BadUsage if it is outside the checkout, where other machines
-    lack it.
-    """
+    """The experiment; raises BadUsage if it is outside the checkout, so that others lack it."""
     if asked.folder.parent != EXPERIMENTS:
         raise BadUsage(f"{asked.folder}: a plan is for any checkout, and this is in none of them")
     return asked
@@ -109,9 +107,7 @@ def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
 
 
 def _folders(asked: Experiment, name: str) -> tuple[str, ...] | None:
-    """The folders of the series of an experiment's own variant; None for a variant of the
-    user's.
-    """
+    """The folders of the series of an experiment's own variant; None for the user's."""
     if name in IMPLIED:
         return asked.variants.get(BEFORE, ())
     return asked.variants.get(name)

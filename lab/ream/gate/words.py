@@ -159,9 +159,7 @@ def to_junit(gate: Gate) -> str:
 
 
 def _case(one: JudgedRow) -> case.Case:
-    """A case for CI systems. They have no inconclusive outcome, so it is skipped with its
-    reason.
-    """
+    """A case for CI systems, which have no inconclusive outcome: it is skipped with a reason."""
     reason = f"inconclusive: {one.reason}" if one.word == "inconclusive" else one.reason
     return case.Case(
         group=one.row,

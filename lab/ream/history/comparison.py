@@ -139,9 +139,7 @@ def _line_object(line: ComparedLine) -> dict[str, Any]:
 
 
 def estimate_object(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as an object of `--json`; `replicates` is its number of launches, runs or
-    machines.
-    """
+    """An estimate as an object of `--json`; `replicates` counts what it is over."""
     return {
         "ratio": rounded(estimate.ratio),
         "low": rounded(estimate.low),

@@ -32,9 +32,7 @@ _FAR = 200
 
 
 def machine(lines: Sequence[MailLine], first: int) -> Mapping[str, Scalar]:
-    """`machine` and possibly `cpus` from the nearest paragraph above line number `first`;
-    or empty.
-    """
+    """`machine` and possibly `cpus` from the nearest paragraph above line `first`; or empty."""
     for paragraph in _paragraphs_above(lines, first):
         if (told := _told(paragraph)) is not None:
             return told

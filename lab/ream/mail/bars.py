@@ -86,9 +86,7 @@ def _folio_row(parts: Sequence[str]) -> TableRow | None:
 
 
 def channels_starts(lines: Sequence[MailLine]) -> Sequence[int]:
-    """Where tables by channels begin. Two grids form one table: the second one's head has
-    channels.
-    """
+    """Where tables by channels begin. A table has two grids; the second has channels."""
     starts: list[int] = []
     has_channels = False
     for place, line in enumerate(lines):
@@ -105,17 +103,13 @@ def channels_starts(lines: Sequence[MailLine]) -> Sequence[int]:
 
 
 def _with_base(lines: Sequence[MailLine], head: int, above: int) -> int:
-    """The place of the text that names the kernel before, a few lines above the head; or
-    the head.
-    """
+    """The line that names the kernel before, a few lines above the head; or the head."""
     near = range(head - 1, max(above, head - _FEW - 1), -1)
     return next((place for place in near if _BASELINE.search(lines[place].text)), head)
 
 
 def read_by_channels(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """Two grids with the same folio sizes: the kernel before, and one line per number of
-    channels.
-    """
+    """Two grids with the same folio sizes: the kernel before, and a line per channels."""
     sizes: tuple[str, ...] = ()
     facts: dict[str, str] = {}
     rows, understood = [], set[int]()

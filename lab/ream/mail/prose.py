@@ -75,9 +75,7 @@ def _is_private(sentence: Sentence) -> bool:
 
 
 def read_private(lines: Sequence[MailLine], start: int, end: int) -> Parsed | None:
-    """A complete memremap_pages() of private memory that is some per cent slower with the
-    series.
-    """
+    """A complete memremap_pages() of private memory that is slower by some per cent."""
     sentence = next((one for one in sentences(lines[start:]) if _is_private(one)), None)
     near = " ".join(line.text for line in lines[start:end])
     size = _SIZE.search(near)

@@ -97,8 +97,9 @@ def import_text(mail: bytes, facts: Mapping[str, str | None]) -> Imported:
 
 
 def _read(source: MailSource, reading: _Reading) -> None:
-    """Add the tables of one mail. If two share a line, the larger is used; damaged ones are
-    faults.
+    """Add the tables of one mail. If two share a line, the larger is used.
+
+    Damaged tables are faults.
     """
     candidates, damaged = _candidates(source)
     taken, named = set[int](), set[int]()
@@ -283,9 +284,7 @@ def _table(one: _One, given: Mapping[str, str], name: str) -> Table:
 
 
 def _machine(one: _One) -> Mapping[str, object]:
-    """Facts on the machine in the writer's text or, if that refers to a quotation, in the
-    quotation.
-    """
+    """Facts on the machine in the writer's text, or in the quotation that it refers to."""
     told = about.machine(one.source.lines, one.first)
     if not told and about.says_same(one.source.lines, one.first):
         for source in one.source.quotes:

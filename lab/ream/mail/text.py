@@ -106,9 +106,7 @@ def _text(mail: bytes) -> str:
 
 
 def _body(mail: bytes) -> str | None:
-    """The text of a whole mail with an encoded or multipart body, after its own headers;
-    else None.
-    """
+    """The text of a mail with an encoded or multipart body, after its headers; else None."""
     if _ENCODED.search(_END_OF_HEADERS.split(mail, maxsplit=1)[0]) is None:
         return None
     try:

@@ -68,8 +68,7 @@ class MailSource:
     parent: str | None = None
     """Message id of the mail that it answers."""
     known: bool = False
-    """Whether a header or an attribution belongs to it; its quotations are then of other
-    authors."""
+    """Whether it has a header or an attribution; its quotations then have other authors."""
     quotes: list["MailSource"] = field(default_factory=list)
     """The quotations that it attributes to somebody."""
 
@@ -152,9 +151,7 @@ class _Thread:
         self.found.append(source)
 
     def _writer(self, depth: int) -> MailSource:
-        """The author's source for a line of this depth; a mail's own text is never part of a
-        quotation.
-        """
+        """The source for a line of this depth; a mail's own text is never a quotation."""
         level = max((level for level in self._levels if level <= depth), default=0)
         source = self._levels[level]
         if level == depth or not source.known:
@@ -166,9 +163,7 @@ class _Thread:
 
 
 def _headers_at(lines: Sequence[MailLine], place: int) -> tuple[int, dict[str, str]]:
-    """The known header fields of a run of header lines, and its end; empty if there is no
-    header.
-    """
+    """The known fields of a run of header lines, and its end; empty without a header."""
     told: dict[str, str] = {}
     first, end, name = lines[place], place, None
     while end < len(lines) and (line := lines[end]).text and line.depth == first.depth:
@@ -253,9 +248,7 @@ def _calendar(parts: Mapping[str, str]) -> date | None:
 
 
 def _attribution(lines: Sequence[MailLine], place: int) -> tuple[str | None, str] | None:
-    """The author and the time of the quotation below, from "On ..., X wrote:" on up to
-    three lines.
-    """
+    """Author and time of the quotation below, from "On ..., X wrote:" on up to three lines."""
     line = lines[place]
     if not line.text:
         return None
@@ -291,9 +284,7 @@ def _when_and_who(told: str) -> tuple[str, str | None]:
 
 
 def _commit_page(page: MailSource) -> None:
-    """Take author, commit and title of a page that shows a commit from its first lines and
-    trailers.
-    """
+    """Take author, commit and title of a commit's page from its first lines and trailers."""
     if "author" in page.facts:
         return
     signers = {found[1] for line in page.lines if (found := _SIGNED.fullmatch(line.text))}

@@ -63,8 +63,7 @@ def plan_launches(variants: Sequence[str], *, launches: int, seed: int) -> tuple
 def plan_programs(
     variants: Sequence[str], *, launches: int, seed: int, most: int = MOST_VARIANTS
 ) -> tuple[Launch, ...]:
-    """The launches of programs with at most `most` variants each, which together contain all
-    variants.
+    """The launches of programs with at most `most` variants each, which contain them all.
 
     If all variants fit into one program, these are the launches of `plan_launches`. Otherwise each
     launch becomes several with consecutive numbers. Every program contains the variants that others

@@ -40,9 +40,7 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
     to_exceed = [max(bound, error * node) for node in _nodes(launches)]
 
     def power(effect: float) -> float:
-        """The probability that an effect of this size, a logarithm, is found with an estimated
-        error.
-        """
+        """The probability that an effect of this size, a logarithm, is found."""
         beyond = [(effect - least) / error for least in to_exceed]
         return statistics.fmean(special().stdtr(launches - 1, beyond).tolist())
 
@@ -58,8 +56,7 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
 
 
 def smallest_count(estimates: Iterable[Estimate], floor: Estimate | None, count: float) -> float:
-    """The smallest detectable ratio of counts that repeat: it exceeds the floor and the rounds'
-    range.
+    """The smallest detectable ratio of counts that repeat, beyond floor and rounds' range.
 
     count: the median of `before`, which bounds the ratio by a difference of one.
     """

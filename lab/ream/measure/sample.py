@@ -105,9 +105,7 @@ class Sample:
         )
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
-        """One line without its newline; `extra` contains keys that only the stage uses, such as the
-        slot.
-        """
+        """One line without its newline; `extra` has keys that only the stage uses."""
         own = {name: value for name in OWN if (value := getattr(self, name)) is not None}
         apart = {TIMES: self.times, FUNCTIONS: self.functions, STAND_INS: self.stand_ins}
         its = {key: _plain(value) for key, value in apart.items() if value}

@@ -64,9 +64,7 @@ class Wide:
 
 
 def too_wide(results: Iterable[tuple[str, str, HasRatio]], within_pct: float) -> Iterator[Wide]:
-    """The variants whose intervals are too wide, among (row, variant, result): the widest
-    per row.
-    """
+    """Variants whose intervals are too wide, from (row, variant, result): one per row."""
     worst: dict[str, Wide] = {}
     for row, variant, result in results:
         width = half_width_pct(result)

@@ -31,8 +31,7 @@ class LeftOut:
 
 
 def left_out(whole_ns: Sequence[int], rest_ns: Sequence[int], how: str) -> LeftOut:
-    """A LeftOut from times of the complete call and of the rest, in ns, of at least six rounds
-    each.
+    """The LeftOut of times of the complete call and of the rest, in ns, from six rounds on.
 
     The rest may be a difference of two times, which noise can make negative: it is at least 0.
     Raises ValueError with too few rounds for an interval.

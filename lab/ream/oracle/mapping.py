@@ -65,8 +65,7 @@ DEVICE_PRIVATE: tuple[Kind, ...] = ("device-private-read", "device-private-write
 DEVICE_EXCLUSIVE: tuple[Kind, ...] = ("device-exclusive-read", "device-exclusive-write")
 """Pages that only a device may access; their entries count as references only."""
 STILL_MAPPED: tuple[Kind, ...] = ("device-exclusive",)
-"""Pages that only a device may access, in kernels with one such kind: they count as mappings
-too."""
+"""Pages that only a device may access, in kernels with one such kind; they are mapped."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +125,7 @@ class Present:
 
 @dataclass(frozen=True)
 class Special:
-    """An entry of a frame that is not counted, such as a device's; its VMA has the flag
-    MIXEDMAP.
-    """
+    """An entry of a frame that is not counted; its VMA has the flag MIXEDMAP or PFNMAP."""
 
     bits: int = pte.PRESENT | pte.RW | pte.USER | pte.ACCESSED | pte.DIRTY | pte.SPECIAL
     pfn: int = 0xABCDE

@@ -66,9 +66,7 @@ class DeviceRange:
 
     @property
     def nr_compounds(self) -> int:
-        """The number of compound pages that begin in the range; the last may extend past
-        its end.
-        """
+        """Compound pages that begin in the range; the last may extend past its end."""
         return max(0, -(-(self.nr_pages - self.skip_pages) // (1 << self.order)))
 
     def map_bytes(self, facts: Facts) -> int:
@@ -83,9 +81,7 @@ class DeviceRange:
 
 @dataclass(frozen=True)
 class MapPlace:
-    """Addresses that descriptors contain, of the map and of the pagemap, and memory's old
-    contents.
-    """
+    """Addresses of map and pagemap that descriptors contain, and memory's old contents."""
 
     map: int
     pgmap: int
@@ -321,8 +317,7 @@ class Bytes(Protocol):
 def first_difference(
     image: Bytes, device: DeviceRange, facts: Facts, place: MapPlace, *, reserve: int = 0
 ) -> int | None:
-    """The offset of the first byte of a map that differs from the prediction; None if there is
-    none.
+    """The offset of the first byte of a map that differs from the prediction; or None.
 
     image: the whole map. reserve: as for altmap_pages_of(); these bytes are not compared. An image
     of another size than predicted differs where the shorter one ends.

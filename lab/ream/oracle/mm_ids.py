@@ -62,9 +62,7 @@ class Owners(NamedTuple):
 
 
 def owners_of(mappings: Sequence[Slot]) -> Owners:
-    """The slots of a folio that processes mapped in this order; those without a mapping are
-    ignored.
-    """
+    """The slots of a folio that processes mapped in this order, if they have mappings."""
     held = [(mm, nr) for mm, nr in mappings if nr]
     first, second, *_ = (*held, FREE, FREE)
     return Owners(first, second, len(held) > 1)

@@ -171,9 +171,7 @@ def swap_entry(kind: int, offset: int) -> int:
 
 @dataclass(frozen=True)
 class Piece:
-    """Bits of a PFN that are adjacent both in the PFN and in the entry; bit numbers, lowest
-    first.
-    """
+    """Bits of a PFN that are adjacent in the entry too; bit numbers are of the lowest."""
 
     pfn_bit: int
     nr_bits: int
@@ -312,8 +310,7 @@ class _BornYoung(PteLayout):
 
 
 class _Napot(PteLayout):
-    """riscv, where an entry of a group maps naturally aligned pages, sized by the PFN's lowest set
-    bit.
+    """riscv, where an entry of a group maps aligned pages, sized by the PFN's lowest set bit.
 
     Source: the Svnapot extension; pte_napot() in arch/riscv/include/asm/pgtable.h.
     """

@@ -9,8 +9,7 @@ DIGITS = 12
 
 
 def machine_id(root: Path = Path("/")) -> str | None:
-    """A digest that identifies this installation and reveals nothing else; None if it has no
-    machine id.
+    """A digest that identifies this installation and reveals nothing else; or None.
 
     It is derived as systemd's machine-id(5) requires: the id itself is confidential and never
     shown.

@@ -32,9 +32,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn an OSError at a record into one line: CannotRunHere if there is no room, else
-    BadUsage.
-    """
+    """Turn an OSError at a record into CannotRunHere if there is no room, else BadUsage."""
     try:
         yield
     except OSError as cause:

@@ -231,9 +231,7 @@ def pause_s(period_s: float, cost_us: float) -> float:
 
 
 def sum_up(moments: Sequence[Moment], after_s: float = -1.0) -> Noise:
-    """The summary of all moments later than `after_s`; the last one before it is the starting
-    point.
-    """
+    """The summary of moments after `after_s`; the last one before it is the starting point."""
     first = max((n for n, one in enumerate(moments) if one.t_s <= after_s), default=0)
     moments = moments[first:]
     later = moments[1:]

@@ -266,8 +266,7 @@ def claim_again(partial: Path) -> int:
 
 
 def _claim(runs: Path, final: Path, partial: Path) -> int:
-    """Create and lock our hidden directory, and remove those of dead owners that have nothing to
-    keep.
+    """Create and lock our hidden directory, and remove those of dead owners without a piece.
 
     An owner holds a lock on its directory, which its death releases. The lock on `runs` keeps a new
     directory from being taken for that of a dead run before it is locked. Returns the descriptor
@@ -366,9 +365,7 @@ class Record:
         return found
 
     def samples(self) -> Iterator[Sample]:
-        """The samples in the order in which they were taken; raises ReamError at an invalid
-        line.
-        """
+        """The samples in the order they were taken; raises ReamError at an invalid line."""
         path = self.path / SAMPLES
         try:
             for number, line in enumerate(lines_of(path), start=1):

@@ -61,9 +61,7 @@ def _check(status: os.stat_result, most: int) -> None:
 
 
 def whole(file: IO[bytes], most: int) -> bytes:
-    """The contents of an open file, decompressed if need be; raises OSError (EFBIG) beyond
-    `most`.
-    """
+    """The contents of a file, decompressed if need be; raises OSError (EFBIG) beyond `most`."""
     content = file.read(most + 1)
     if len(content) > most:
         raise _too_large(most)

@@ -111,9 +111,7 @@ def _has_better(table: Table, value: str) -> bool:
 
 
 def base_of(table: Table, line: TableRow) -> TableRow | None:
-    """The line of the kernel without the technique that `line` is compared with, possibly
-    itself.
-    """
+    """The line of the kernel without the technique for `line`, possibly itself."""
     wanted = {name: _without(name, value) for name, value in line.params.items()}
     return next((other for other in table.rows if other.params == wanted), None)
 
@@ -176,9 +174,7 @@ def _same_operation(table: Table, row: Row) -> bool:
 
 
 def _same_memory(table: Table, row: Row) -> bool:
-    """Whether the row's memory size suits the table, which matters only for rows over all
-    memory.
-    """
+    """Whether the row's memory size suits the table, if the row is about all memory."""
     nr_pages = row.params().get("nr_pages")
     if not row.is_of_all_memory:
         return True

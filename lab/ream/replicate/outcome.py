@@ -147,9 +147,7 @@ class Line:
 
     @property
     def ratio(self) -> Result | Ratio | None:
-        """The ratio `published`/`before` here; of the complete call if the row times a part
-        of it.
-        """
+        """The ratio `published`/`before` here; that of the complete call if it was measured."""
         result = self.result(PUBLISHED) if self.timed else None
         if result is None or result.ratio is None:
             return None
@@ -345,9 +343,7 @@ def replicate(
 
 
 def _not_run(line: Line, why: Untried) -> Line:
-    """The line with the reason, and a note on other numbers that were measured but do not
-    try it.
-    """
+    """The line with the reason, and a note on other numbers measured beside it."""
     reason = why.reason
     if line.row is not None and line.ratio is not None and line.row.row != why.row:
         beside = "" if line.verdict is None else f": {line.verdict.reason}"

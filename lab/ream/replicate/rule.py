@@ -18,13 +18,12 @@ CONTROLS: tuple[Control, ...] = ("as published", "not as published", "undecided"
 
 
 def table_word(lines: Iterable[Judged]) -> Word:
-    """The verdict on a table: that of its weakest line among those that claim 10 % or more and were
-    run.
+    """The verdict on a table: that of its weakest line with a claim of 10 % or more.
 
     The order is contradicts, inconclusive, weaker, agrees; `stronger` requires that every line is.
-    It is `not-run` if no line was run. A line that claims less is a control and does not decide,
-    unless all lines do. Then one that contradicts does not decide if less than 10 % is measured,
-    and the table is `inconclusive` if no line decides.
+    Lines that were not run do not decide; if none was run, it is `not-run`. A line that claims less
+    is a control and does not decide, unless all lines do. Then one that contradicts does not decide
+    if less than 10 % is measured, and the table is `inconclusive` if no line decides.
     """
     lines = list(lines)
     deciding = [line for line in lines if line[1]] or lines

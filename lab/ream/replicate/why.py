@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Explains why a published line may differ here, from the receipt, the table and measured
-bounds.
-"""
+"""Explains why a published line may differ here, from receipt, table and measured bounds."""
 
 import re
 from collections.abc import Iterator
@@ -46,8 +44,7 @@ class Bound:
     of_l3: float | None
     """The bytes of a sample over the size of the L3; None if that is unknown."""
     rest: float = 0.0
-    """For a line on a complete call, the time outside the measured part, over the time of
-    `before`."""
+    """For a complete call, the time outside the measured part, over the time of `before`."""
 
     @property
     def most(self) -> float | None:
@@ -63,9 +60,7 @@ class Bound:
 
 
 def differences(replication: Replication) -> tuple[Deviation, ...]:
-    """Differences in machine, kernel, clock and method, including those that the source does not
-    state.
-    """
+    """Differences in machine, kernel, clock and method, also if the source states none."""
     return tuple(one for one in _differences(replication) if one.there != one.here)
 
 

@@ -153,9 +153,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _value(cell: ShownColumn, value: float | None, unit: str) -> str:
-    """A cell's text. Times carry their unit, counts only its prefix, since the heading says
-    `instr`.
-    """
+    """A cell's text. Times have a unit, counts only its prefix: the heading has `instr`."""
     if value is None:
         return NONE
     if cell.digits is not None:

@@ -61,9 +61,7 @@ def summed(functions: Counts) -> Numbers:
 
 
 def _memory(sample: Sample) -> Numbers:
-    """Distinct cache lines and pages. They have no per-function values, since functions may share
-    them.
-    """
+    """Distinct cache lines and pages, which functions may share."""
     return {
         name: value for name, value in sample.beside.items() if name.startswith(("lines_", "pages"))
     }

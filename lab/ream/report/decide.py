@@ -38,18 +38,15 @@ class MeasuredRow:
     limits: tuple[Limit, ...]
     columns: Columns = NO_COLUMNS
     left_out: LeftOut | str | None = None
-    """For a row that times a part of a published call, the time of the rest, or why it is
-    unknown."""
+    """For a row that times a part of a call, the time of the rest, or why it is unknown."""
     value: str | None = None
     """The quantity of `ratio` and `floor`, as a published table names it; None is time."""
     better: str = "lower"
-    """Which direction of `value` is better. Ratios are inverted for "higher", as those of tables
-    are."""
+    """Which direction of `value` is better. For "higher", ratios are inverted as in tables."""
     given: Mapping[str, str] = field(default_factory=dict)
     """For each series given by the user, the variant that it is compared with."""
     own: frozenset[str] = frozenset()
-    """Variants of the experiment, and series given by the user, without single patches of
-    either."""
+    """Variants of the experiment and series given by the user, but not their single patches."""
     base_adds: str | None = None
     """What the variant `base` contains in addition to `published`."""
 
@@ -236,9 +233,7 @@ def _layouts(
     tests: _Tests,
     by_name: Mapping[str, MeasuredRow],
 ) -> dict[_Place, Layout | None]:
-    """Whether launches differ by more than chance, and by enough to matter, for each tested
-    ratio.
-    """
+    """Whether launches differ by more than chance, and enough to matter, for each ratio."""
     found = {
         (row, name): one
         for row, name in tests

@@ -143,9 +143,7 @@ def _measured(row: RowResult) -> str:
 
 
 def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
-    """Notes on the spread over launches: a ratio that may be chance, or one that depends on
-    layout.
-    """
+    """Notes on the spread over launches: ratios that may be chance, or depend on layout."""
     if _chance(result, _bound(row.floor_of(name))):
         yield (
             f"{name}: its interval excludes 1 (p = {fit(result.p_value, 7, 4)}), but of as many "
@@ -271,9 +269,7 @@ def _outside(row: RowResult, published: Result) -> str:
 
 
 def _cached(before: Result, machine: Machine) -> str:
-    """The size of the bytes relative to L2 and L3. L2 is first, as a guest's L3 is often its
-    host's.
-    """
+    """The size relative to L2 and L3. L2 is first, as a guest's L3 is often its host's."""
     sizes = {level: machine.cache_bytes(level) for level in (2, 3)}
     said = [
         f"{_times(before.nr_bytes / size)} times the L{level} of {format_size(size)}"

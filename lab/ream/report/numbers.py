@@ -59,8 +59,6 @@ def interval(value: Result | Ratio) -> str:
 
 
 def scale_of(values: Iterable[float], unit: str) -> tuple[float, str]:
-    """The divisor and name of the largest unit in which the smallest of the values is at
-    least 1.
-    """
+    """Divisor and name of the largest unit in which the smallest value is at least 1."""
     smallest, units = min(values), _UNITS[unit]
     return next(((scale, name) for scale, name in units if smallest >= scale), units[-1])

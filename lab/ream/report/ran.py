@@ -42,8 +42,7 @@ _SOURCES = (
     "size.py",
     "values.py",
 )
-"""Files of the package that numbers in run.json can depend on; a test compares them with
-imports."""
+"""Files of the package that run.json can depend on; a test compares them with imports."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +64,7 @@ class Results:
     wrong: Mapping[str, str] = field(default_factory=dict)
     """For each variant that failed verification, what it did. It has no samples."""
     untouched: Mapping[str, str] = field(default_factory=dict)
-    """For each given series that was not measured, why, such as that no row executes its
-    changes."""
+    """For each given series that was not measured, the reason."""
 
     def unit_of(self, row: str) -> Unit:
         """The unit of a row by name."""
@@ -102,9 +100,7 @@ class Ran(Value):
         )
 
     def results(self, asked: Experiment, samples: Iterable[Sample]) -> Results:
-        """The results of the run; raises ValueError if the experiment has no row of a
-        stored name.
-        """
+        """The results of the run; raises ValueError if the experiment lacks a stored row."""
         return Results(
             rows=tuple(self._rows(asked)),
             samples=tuple(samples),
@@ -130,9 +126,7 @@ _BESIDE = re.compile(r"^from \.(\w+) import", re.MULTILINE)
 
 
 def _models(folder: Path) -> list[Path]:
-    """The files that define an experiment's rows: rows.py and the modules beside it that it
-    imports.
-    """
+    """The files that define an experiment's rows: rows.py and the modules that it imports."""
     if not (rows := folder / "rows.py").is_file():
         return []
     used = _BESIDE.findall(rows.read_text(encoding="utf-8"))

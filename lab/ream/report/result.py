@@ -141,9 +141,7 @@ def ns_per_page(level: Level, row: Row) -> float | None:
 
 
 def _per_entry(level: Level, row: Row) -> float | None:
-    """Time per entry; a sample that covers fewer bytes than its row covers fewer entries in
-    proportion.
-    """
+    """Time per entry; the number of entries is proportional to the bytes of the sample."""
     if row.nr_entries is None or not level.nr_bytes:
         return None
     return rounded(level.time_ns / row.nr_entries * row.written_bytes / level.nr_bytes)

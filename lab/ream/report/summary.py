@@ -312,9 +312,7 @@ def _comparison(
 
 
 def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdict:
-    """The verdict on the published ratio, using the complete call's ratio if the row times
-    a part.
-    """
+    """The verdict on the published ratio; it uses the complete call if the row times a part."""
     if measured.row.part_of is None:
         ours, floor, stand_in = measured.ratio(PUBLISHED), measured.floor, measured.row.stands_in
     else:
@@ -403,8 +401,7 @@ def _differs_in_size(
 
 
 def _their_rate(measured: MeasuredRow, table: Table, printed: Printed) -> float | None:
-    """The published rate in 10^9 bytes per second, as printed or computed from the table's memory
-    size.
+    """The published rate in 10^9 bytes per second, as printed or computed from memory size.
 
     The computed rate is approximate: a kernel initialises the first section of a node, and what
     memblock reserved, before the time that is measured.

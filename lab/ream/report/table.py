@@ -347,8 +347,7 @@ def _cpu_time(result: Result) -> str:
 
 
 def blocks_of(row: RowResult) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Pairs of a reference variant and the variants compared with it; trees of given series are
-    first.
+    """Pairs of a reference variant and the variants compared with it; given trees are first.
 
     Second copies are left out, as they are the noise floors.
     """
@@ -432,9 +431,7 @@ def _published(table: Comparison) -> Iterator[str]:
 
 
 def printed_values(table: Comparison) -> str:
-    """The published values as printed, such as `49.7 (0.6) -> 28.3 (0.6) ms`; empty for a ratio
-    alone.
-    """
+    """The values as printed, such as `49.7 (0.6) -> 28.3 (0.6) ms`; empty for a ratio alone."""
     if table.before is None or table.published is None:
         return ""
     pairs = ((table.before, table.before_sd), (table.published, table.published_sd))
@@ -443,9 +440,7 @@ def printed_values(table: Comparison) -> str:
 
 
 def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
-    """A line for each published machine and its differences, followed by the reasons of
-    verdicts.
-    """
+    """A line for each published machine and its differences, then the reasons of verdicts."""
     names = [table.id.removeprefix(prefix) for table in tables]
     shared = [
         text

@@ -31,8 +31,7 @@ def _within(result: Result) -> str:
 
 
 def verdict_words(tables: Sequence[Comparison], room: int) -> str:
-    """The verdict, or the number of each if there are several; `mixed` if that exceeds `room`
-    columns.
+    """The verdict, or the number of each; `mixed` if that exceeds `room` columns.
 
     Tables without a verdict count only if no table has one.
     """

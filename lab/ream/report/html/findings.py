@@ -161,9 +161,7 @@ def _there(row: RowResult) -> str:
 
 
 def cell_of(row: RowResult, name: str, taken: Sequence[Sample] = ()) -> VerdictCell:
-    """The cell of variant `name`. The running kernel has no ratio, so its cell shows a range of
-    `taken`.
-    """
+    """The cell of variant `name`; for the running kernel, which has no ratio, a range."""
     result = row.variants.get(name)
     if result is None:
         return VerdictCell(words="not run")

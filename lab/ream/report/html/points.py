@@ -203,9 +203,7 @@ def thinned(samples: Sequence[Sample]) -> tuple[list[tuple[int, Sample]], int]:
 def drift(
     row: RowResult, samples: Sequence[Sample], ident: str
 ) -> tuple[list[Chart], HtmlTable | None, int]:
-    """Plots of every sample in order, with some variants each; a table of them; and the n of
-    thinned().
-    """
+    """Plots of every sample in order, some variants each; a table; and the n of thinned()."""
     if not samples or not row.variants:
         return [], None, 1
     scale, unit = unit_of(row)

@@ -124,7 +124,7 @@ static void print_facts(void)
 	const struct host_fact *address = experiment.addresses;
 
 	printf("{\"addresses\": {");
-	for (; address->name; address++)
+	for (; address && address->name; address++)
 		printf("%s\"%s\": %lu", address == experiment.addresses ? "" : ", ",
 		       address->name, address->value);
 	printf("}, \"variants\": {");

@@ -57,7 +57,7 @@ extern struct launch launch;
  * struct experiment - what a runner adds to a launch
  * @name: As `ream run` has it.
  * @addresses: Where it puts what descriptors point to, for the oracle; ended
- *	by a NULL name.
+ *	by a NULL name. May be NULL.
  * @prepare: Map memory before any kernel is booted; may be NULL.
  * @map: Map what all rows together need.
  * @open_row: Get what one row needs besides its images, which are mapped; may

@@ -85,6 +85,20 @@ def test_a_plan_for_other_machines_has_none_that_they_have_not(ream, mine: Path)
     assert "a plan is for any checkout" in planned.err
 
 
+def test_its_runner_may_have_no_addresses(ream, mine: Path) -> None:
+    runner, hosted = mine / "native/runner.c", mine / "hosted.py"
+    text = re.sub(
+        r"static const struct host_fact addresses.*?};\n", "", runner.read_text(), flags=re.DOTALL
+    )
+    runner.write_text(text.replace("\t.addresses = addresses,\n", ""))
+    assert "addresses" not in runner.read_text()
+    poison = 'build.addresses["poison"]'
+    assert poison in hosted.read_text()
+    hosted.write_text(hosted.read_text().replace(poison, str(0xA5A5A5A5A5A5A5A5)))
+    ran = ream("run", str(mine), "--row", "bits-65536", "--launches", "1")
+    assert ran.code == 0, ran.err
+
+
 def test_its_wrong_patch_ends_with_exit_5(ream, mine: Path, records: Path) -> None:
     (wrong,) = (mine / "wrong").glob("*.patch")
     ran = ream("run", str(mine), "--launches", "1", "--series", str(wrong))

@@ -142,6 +142,17 @@ def test_the_engine_copies_what_is_moved(series: tuple[str, ...], moves: Boots) 
             assert said.counters["swdma_descriptors"] >= parts * said.nr_folios, step
 
 
+def test_a_batch_that_is_alone_has_every_channel(moves: Boots) -> None:
+    """Nothing is unmapped or moved meanwhile that would leave channels to another batch."""
+    channels = 4
+    plan = replace(
+        DMA, steps=(Step(2048, "dcbm", channels),), buffer_bytes=2 << 20, words=("adaptive=0",)
+    )
+    for _, said in moves(*REAM, plan=plan):
+        assert said.nr_folios == said.counters["dcbm_folios_migrated"] == 1
+        assert said.counters["swdma_descriptors"] == channels
+
+
 def test_whoever_is_quicker_copies_what_is_moved(moves: Boots) -> None:
     """Which an engine of the same CPU is not, but it is tried."""
     samples = moves(*REAM, plan=DMA)

@@ -7,6 +7,9 @@
  * Expect: every page but those of the pinned folio arrives, and tells so; all
  * bytes and all protection are as they were; the provider has copied.
  *
+ * And of hugetlb pages, which no provider copies, to a node that has none of
+ * its own. A page that is allocated for the move alone is marked as temporary.
+ *
  * The modules swdma, dcbm and mtcopy are loaded before. TAP.
  */
 #define _GNU_SOURCE
@@ -180,15 +183,23 @@ static void protect(void)
 	}
 }
 
-/* Pages that are not where they should be: those of @stays must not have moved. */
-static unsigned long move(int to, size_t stays_from, size_t nr_stay)
+/*
+ * Pages that are not where they should be: those of @stays must not have moved.
+ * Every @each th page is named. One that is named again after its folio was
+ * isolated ends a batch, and move_pages(2) gives up after a batch of which a
+ * folio, as one that is pinned, did not move.
+ */
+static unsigned long move(int to, size_t each, size_t stays_from,
+			  size_t nr_stay)
 {
-	unsigned long nr_wrong = 0;
+	unsigned long nr_wrong = 0, nr = NR_PAGES / each;
+	static void *named[NR_PAGES];
 
-	for (size_t page = 0; page < NR_PAGES; page++)
-		nodes[page] = to;
-	if (syscall(SYS_move_pages, 0, NR_PAGES, pages, nodes, status,
-		    MOVE_ALL) < 0)
+	for (size_t i = 0; i < nr; i++) {
+		named[i] = pages[i * each];
+		nodes[i] = to;
+	}
+	if (syscall(SYS_move_pages, 0, nr, named, nodes, status, MOVE_ALL) < 0)
 		fail("move_pages");
 	if (syscall(SYS_move_pages, 0, NR_PAGES, pages, NULL, status, 0))
 		fail("move_pages");
@@ -214,16 +225,15 @@ static bool moves(const char *module, size_t kib)
 	bool ok;
 
 	map_area(kib, seed);
-	move(0, 0, NR_PAGES);	/* wherever it was */
+	move(0, 1, 0, NR_PAGES);	/* wherever it was */
 	protect();
 	pinned.addr = (uintptr_t)pages[stays + each / 2];
 	if (ioctl(gup, PIN_LONGTERM_TEST_START, &pinned))
 		fail("PIN_LONGTERM_TEST_START");
 	before = copied_by(module);
-	/* A protected folio of 2 MiB is mapped by PTEs, and may be split. */
-	nr_wrong = move(1, stays, kib == 2048 ? 512 : each);
+	nr_wrong = move(1, each, stays, each);
 	ok = holds(seed) && is_protected();
-	nr_wrong += kib == 2048 ? 0 : move(0, 0, 0);
+	nr_wrong += move(0, 1, 0, 0);	/* some were split, by 6.12 */
 	ok = ok && holds(seed) && is_protected() && !nr_wrong;
 	if (nr_wrong)
 		printf("# %lu pages are not where they should be\n", nr_wrong);
@@ -244,6 +254,45 @@ static bool moves(const char *module, size_t kib)
 	return ok;
 }
 
+static bool moves_hugetlb(const char *module)
+{
+	static const char *const pool[] = {
+		"/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
+		"/sys/devices/system/node/node1/hugepages/hugepages-2048kB/nr_hugepages",
+	};
+	uint64_t seed = module[0] * 7;
+	unsigned long nr_wrong;
+	char nr[8];
+	bool ok;
+
+	snprintf(nr, sizeof(nr), "%lu", BYTES / HUGE_BYTES);
+	put(pool[1], "0");
+	put(pool[0], nr);
+	area = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (area == MAP_FAILED)
+		fail("mmap of hugetlb pages");
+	fill(seed);
+	for (size_t page = 0; page < NR_PAGES; page++)
+		pages[page] = area + page * PAGE;
+	nr_wrong = move(1, HUGE_BYTES / PAGE, 0, 0);
+	ok = holds(seed) && !nr_wrong;
+	if (nr_wrong)
+		printf("# %lu pages are not where they should be\n", nr_wrong);
+	munmap(area, BYTES);
+	put(pool[0], "0");
+	put(pool[1], "0");
+	return ok;
+}
+
+static bool says(bool ok, unsigned int number, const char *what,
+		 const char *module)
+{
+	printf("%sok %u - %s moved by %s\n", ok ? "" : "not ", number, what,
+	       module);
+	return ok;
+}
+
 int main(void)
 {
 	static const char *const modules[] = { "dcbm", "mtcopy" };
@@ -254,20 +303,22 @@ int main(void)
 	if (gup < 0)
 		fail("/sys/kernel/debug/gup_test");
 	printf("TAP version 13\n1..%zu\n", sizeof(modules) / sizeof(modules[0]) *
-	       sizeof(sizes_kib) / sizeof(sizes_kib[0]));
+	       (sizeof(sizes_kib) / sizeof(sizes_kib[0]) + 1));
 	for (size_t i = 0; i < 2; i++) {
 		/* As much as it can, however slow. */
 		if (!strcmp(modules[i], "dcbm"))
 			set_parameter("dcbm", "adaptive", "0");
 		set_parameter(modules[i], "offloading", "1");
 		for (size_t j = 0; j < 4; j++) {
-			bool ok = moves(modules[i], sizes_kib[j]);
+			char what[32];
 
-			nr_failed += !ok;
-			printf("%sok %u - folios of %zu KiB moved by %s\n",
-			       ok ? "" : "not ", ++number, sizes_kib[j],
-			       modules[i]);
+			snprintf(what, sizeof(what), "folios of %zu KiB",
+				 sizes_kib[j]);
+			nr_failed += !says(moves(modules[i], sizes_kib[j]),
+					   ++number, what, modules[i]);
 		}
+		nr_failed += !says(moves_hugetlb(modules[i]), ++number,
+				   "hugetlb pages", modules[i]);
 		set_parameter(modules[i], "offloading", "0");
 	}
 	return nr_failed ? 1 : 0;

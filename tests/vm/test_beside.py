@@ -75,13 +75,28 @@ def test_memory_goes_offline_while_other_memory_is_compacted(
     assert said["compact_success"] > 0
 
 
+TWO_NODES = GuestMachine(
+    "tcg", cpus=2, memory_bytes=2 * GIB, nodes=(GuestNode(GIB, "0"), GuestNode(GIB, "1"))
+)
+
+
+def offloaded(built: Image, work: Path) -> Mapping[str, str]:
+    return run_selftests(TWO_NODES, built, OFFLOAD, work=work, log=work / "console.log")
+
+
 def test_what_others_copy_arrives_whole_pinned_and_protected(
     image: Builder, tmp_path: Path
 ) -> None:
-    machine = GuestMachine(
-        "tcg", cpus=2, memory_bytes=2 * GIB, nodes=(GuestNode(GIB, "0"), GuestNode(GIB, "1"))
-    )
-    built = image(ALL, modules=[KERNEL_MODULES / "swdma"])
-    found = run_selftests(machine, built, OFFLOAD, work=tmp_path, log=tmp_path / "console.log")
+    found = offloaded(image(ALL, modules=[KERNEL_MODULES / "swdma"]), tmp_path)
     assert set(found.values()) == {"pass"}
-    assert sum(name.startswith("offload.") for name in found) == 8
+    assert sum(name.startswith("offload.") for name in found) == 10
+
+
+def test_a_hugetlb_page_that_nobody_copies_is_seen(image: Builder, tmp_path: Path) -> None:
+    built = image(
+        ALL, str(HERE / "patches/offload-hugetlb.patch"), modules=[KERNEL_MODULES / "swdma"]
+    )
+    found = offloaded(built, tmp_path)
+    failed = {name for name, result in found.items() if result == "fail"}
+    assert sum("hugetlb" in name for name in failed) == 2
+    assert not any("folios of" in name for name in failed)

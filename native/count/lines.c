@@ -12,7 +12,7 @@
 
 #define PAGE_BYTES 4096
 #define LINES_PER_PAGE (PAGE_BYTES / LINE_BYTES)
-#define FIRST_SLOTS 65536UL
+#define FIRST_SLOTS 4096UL
 
 /*
  * From here on experiments map what their kernels work on. Stacks, the heap and
@@ -98,6 +98,8 @@ struct lines lines_count(void)
 	for (size_t i = 0; i < table.nr_slots; i++) {
 		const struct touched_page *page = &table.slots[i];
 
+		if (!page->number)
+			continue;
 		found.nr_read += (size_t)__builtin_popcountll(page->read);
 		found.nr_written += (size_t)__builtin_popcountll(page->written);
 		found.nr_only_written +=

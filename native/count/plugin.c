@@ -56,8 +56,13 @@ struct run {
 	unsigned int counts[NR_QUANTITIES];
 };
 
-/* An instruction's accesses: whose they are, and how they are counted. */
+/**
+ * struct access - an instruction's accesses
+ * @known: What QEMU said of the last one, and that in our words; see decode().
+ * @function: Whose they are.
+ */
 struct access {
+	uint64_t known;
 	unsigned int function;
 	bool is_locked, is_repeated;
 };
@@ -88,9 +93,11 @@ static struct function *functions;	/* by address, ascending */
 static unsigned int nr_functions;
 static struct run *runs[MOST_CHUNKS];
 static size_t nr_runs;
-static pthread_mutex_t runs_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of runs and cpus */
 static struct cpu *cpus[MOST_CPUS];
+static unsigned int nr_cpus;	/* those behind have counted nothing */
 static unsigned int nr_windows;
+static bool is_counting;	/* between the two marks */
 static bool is_listing;
 static FILE *out;
 
@@ -116,20 +123,31 @@ static void *zeroed(size_t nr, size_t bytes)
 	return memory;
 }
 
-static struct cpu *cpu_of(unsigned int number)
+/* Only the CPU's own thread comes here. */
+__attribute__((noinline)) static struct cpu *add_cpu(unsigned int number)
 {
+	struct cpu *cpu;
+
 	if (number >= MOST_CPUS)
 		die("more than %d threads", MOST_CPUS);
-	if (!cpus[number]) {	/* only that thread comes here for it */
-		struct cpu *cpu = zeroed(1, sizeof(*cpu));
-
-		cpu->accesses = zeroed(nr_functions, sizeof(*cpu->accesses));
-		cpus[number] = cpu;
-	}
-	return cpus[number];
+	cpu = zeroed(1, sizeof(*cpu));
+	cpu->accesses = zeroed(nr_functions, sizeof(*cpu->accesses));
+	pthread_mutex_lock(&lock);
+	cpus[number] = cpu;
+	if (nr_cpus <= number)
+		nr_cpus = number + 1;
+	pthread_mutex_unlock(&lock);
+	return cpu;
 }
 
-static uint64_t *counter(uint64_t **chunks, size_t number)
+static inline struct cpu *cpu_of(unsigned int number)
+{
+	if (number < MOST_CPUS && cpus[number])
+		return cpus[number];
+	return add_cpu(number);
+}
+
+static inline uint64_t *counter(uint64_t **chunks, size_t number)
 {
 	uint64_t **chunk = &chunks[number / RUNS_PER_CHUNK];
 
@@ -147,8 +165,11 @@ static void on_run(unsigned int vcpu, void *context)
 {
 	size_t number = (uintptr_t)context;
 	const struct run *run = run_of(number);
-	struct cpu *cpu = cpu_of(vcpu);
+	struct cpu *cpu;
 
+	if (!is_counting)
+		return;
+	cpu = cpu_of(vcpu);
 	if (cpu->last && run->start != cpu->last->end)
 		++*counter(cpu->taken, cpu->last_number);
 	++*counter(cpu->executed, number);
@@ -166,15 +187,38 @@ static void touch(struct cpu *cpu, uint64_t address, unsigned int bytes, enum li
 	lines_touch(address, bytes, how);
 }
 
+/*
+ * Whether it is a store, and behind that its bytes. Two calls of QEMU's, unless
+ * it has said the same the last time; read and written as one by all threads.
+ */
+static unsigned int decode(struct access *access, qemu_plugin_meminfo_t info)
+{
+	uint64_t known = __atomic_load_n(&access->known, __ATOMIC_RELAXED);
+
+	if (!known || known >> 32 != info) {
+		known = (uint64_t)info << 32 | 2U << qemu_plugin_mem_size_shift(info) |
+			qemu_plugin_mem_is_store(info);
+		__atomic_store_n(&access->known, known, __ATOMIC_RELAXED);
+	}
+	return (unsigned int)known;
+}
+
 static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 		      uint64_t address, void *context)
 {
-	const struct access *access = context;
-	struct cpu *cpu = cpu_of(vcpu);
-	struct accesses *to = &cpu->accesses[access->function];
-	unsigned int bytes = 1U << qemu_plugin_mem_size_shift(info);
-	bool is_store = qemu_plugin_mem_is_store(info);
+	struct access *access = context;
+	struct accesses *to;
+	struct cpu *cpu;
+	unsigned int bytes, what;
+	bool is_store;
 
+	if (!is_counting)
+		return;
+	cpu = cpu_of(vcpu);
+	to = &cpu->accesses[access->function];
+	what = decode(access, info);
+	bytes = what >> 1;
+	is_store = what & 1;
 	if (functions[access->function].touches) {
 		if (!is_store || access->is_locked)
 			touch(cpu, address, bytes, LINE_READ);
@@ -201,12 +245,12 @@ static void begin(unsigned int vcpu, void *context)
 {
 	(void)vcpu;
 	(void)context;
-	for (unsigned int i = 0; i < MOST_CPUS; i++) {
+	for (unsigned int i = 0; i < nr_cpus; i++) {
 		struct cpu *cpu = cpus[i];
 
 		if (!cpu)
 			continue;
-		for (unsigned int j = 0; j < MOST_CHUNKS; j++) {
+		for (size_t j = 0; j <= nr_runs / RUNS_PER_CHUNK && j < MOST_CHUNKS; j++) {
 			if (cpu->executed[j])
 				memset(cpu->executed[j], 0, RUNS_PER_CHUNK * sizeof(uint64_t));
 			if (cpu->taken[j])
@@ -217,21 +261,31 @@ static void begin(unsigned int vcpu, void *context)
 		memset(cpu->last_line, 0, sizeof(cpu->last_line));
 	}
 	lines_forget();
+	is_counting = true;
 }
 
+/* How often all CPUs executed a run, or took the branch at its end. */
 static uint64_t executions(size_t number, bool taken)
 {
 	uint64_t nr = 0;
 
-	for (unsigned int i = 0; i < MOST_CPUS; i++)
-		if (cpus[i])
-			nr += *counter(taken ? cpus[i]->taken : cpus[i]->executed, number);
+	for (unsigned int i = 0; i < nr_cpus; i++) {
+		uint64_t *const *chunks;
+		const uint64_t *chunk;
+
+		if (!cpus[i])
+			continue;
+		chunks = taken ? cpus[i]->taken : cpus[i]->executed;
+		chunk = chunks[number / RUNS_PER_CHUNK];
+		if (chunk)
+			nr += chunk[number % RUNS_PER_CHUNK];
+	}
 	return nr;
 }
 
 static void add_accesses(uint64_t (*counts)[NR_QUANTITIES])
 {
-	for (unsigned int i = 0; i < MOST_CPUS; i++) {
+	for (unsigned int i = 0; i < nr_cpus; i++) {
 		for (unsigned int j = 0; cpus[i] && j < nr_functions; j++) {
 			const struct accesses *from = &cpus[i]->accesses[j];
 
@@ -284,12 +338,17 @@ static void write_runs(void)
 
 static void end(unsigned int vcpu, void *context)
 {
-	uint64_t (*counts)[NR_QUANTITIES] = zeroed(nr_functions, sizeof(*counts));
-	struct lines lines = lines_count();
+	uint64_t (*counts)[NR_QUANTITIES];
+	struct lines lines;
 
 	(void)vcpu;
 	(void)context;
-	pthread_mutex_lock(&runs_lock);
+	if (!is_counting)	/* a warm-up has no beginning */
+		return;
+	is_counting = false;
+	counts = zeroed(nr_functions, sizeof(*counts));
+	lines = lines_count();
+	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < nr_runs; i++) {
 		const struct run *run = run_of(i);
 		uint64_t nr = executions(i, false);
@@ -308,7 +367,7 @@ static void end(unsigned int vcpu, void *context)
 		write_runs();
 	fputs("}\n", out);
 	fflush(out);
-	pthread_mutex_unlock(&runs_lock);
+	pthread_mutex_unlock(&lock);
 	free(counts);
 }
 
@@ -427,7 +486,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	struct run *run = NULL;
 
 	(void)id;
-	pthread_mutex_lock(&runs_lock);
+	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < nr; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		unsigned int function = function_at(qemu_plugin_insn_vaddr(insn));
@@ -441,7 +500,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			run = new_run(function, insn);
 		add_instruction(run, insn);
 	}
-	pthread_mutex_unlock(&runs_lock);
+	pthread_mutex_unlock(&lock);
 }
 
 /* Lines of start, end and whether its accesses count as memory; ascending. */

@@ -23,6 +23,7 @@
  * @tree_of: Which tree each was compiled from; all the first, if there is one.
  * @nr_trees: How many trees there are. A plan has every row once for each.
  * @variant: Whose sample is under way.
+ * @is_warm_up: Whether that is one which is neither counted nor printed.
  * @mapped_bytes: Memory measured in.
  * @huge_bytes: How much of that lay in huge pages.
  * @seed: State of the generator that orders rounds.
@@ -42,6 +43,7 @@ struct launch {
 	unsigned int tree_of[MOST_VARIANTS];
 	unsigned int nr_trees;
 	unsigned int variant;
+	bool is_warm_up;
 	size_t mapped_bytes;
 	size_t huge_bytes;
 	uint64_t seed;
@@ -145,8 +147,10 @@ static inline struct span span_begin(void)
 	cpu_ns = cpu_time_ns();
 	if (launch.reaches)
 		reach_begin();
-	launch.nr_marked++;
-	mark_begin();
+	if (!launch.is_warm_up) {
+		launch.nr_marked++;
+		mark_begin();
+	}
 	return (struct span){ .time_ns = now_ns(), .cpu_ns = cpu_ns };
 }
 

@@ -30,7 +30,7 @@ bool rounds_print_sample(const struct rounds *rounds, const struct slot *slot,
 		.verified = verified,
 	};
 
-	if (!rounds->is_warm_up || !verified)
+	if (!launch.is_warm_up || !verified)
 		launch_print_sample(&sample);
 	return verified;
 }
@@ -107,10 +107,10 @@ static bool warm_up(struct rounds *rounds)
 {
 	bool verified = true;
 
-	rounds->is_warm_up = true;
+	launch.is_warm_up = true;
 	for (unsigned int i = 0; verified && i < launch.nr_variants; i++)
 		verified = take_sample(rounds, &rounds->slots[i]);
-	rounds->is_warm_up = false;
+	launch.is_warm_up = false;
 	rounds->warms_up = false;
 	return verified;
 }

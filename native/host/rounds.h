@@ -58,7 +58,6 @@ struct rounds {
 	struct fill_range fill;
 
 	unsigned int round;
-	bool is_warm_up;
 	bool is_evicted;	/* the arena is known to be in PRE_EVICTED */
 	unsigned int nr_slots;
 	struct slot slots[MOST_SLOTS];

@@ -3,6 +3,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,45 @@ def test_a_counted_run_repeats_to_the_last_digit_and_passes_the_gate(ream) -> No
     cases = json.loads(checked.out)["cases"]
     assert cases
     assert {case["reason"] for case in cases} == {"counts equal"}
+
+
+WORDS_BEFORE_A_STACK = ("", "x" * 64, "x" * 128, "x" * 192)
+"""Of the environment: they move where in a page the stack of a program begins."""
+
+
+def test_what_is_counted_does_not_depend_on_the_environment(ream) -> None:
+    # Where channels copy, a part of the copies lies on the stack.
+    row = ("migrate", "--row", "4k-4-channels", "--only", "published")
+    found = []
+    for words in WORDS_BEFORE_A_STACK:
+        ran = ream("run", *row, "--count", "--json", REAM_TEST_WORDS=words)
+        assert ran.code == 0, ran.err
+        found.append(json.loads(ran.out)["rows"][0]["counted"])
+    assert found == [found[0]] * len(found)
+
+
+def test_counts_are_equal_in_three_runs_beside_two_busy_loops(ream) -> None:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        found = []
+        for _ in range(3):
+            ran = ream("run", "migrate", "--count", "--row", "64k-4-channels", "--json")
+            assert ran.code == 0, ran.err
+            found.append([row["counted"] for row in json.loads(ran.out)["rows"]])
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    assert found == [found[0]] * len(found)
+    assert all(row["repeats"] for row in found[0])
+
+
+def test_an_experiment_whose_file_says_another_stage_is_counted_natively(ream) -> None:
+    ran = ream("run", "compact", "--count", "--row", "batch-32", "--json")
+    assert ran.code == 0, ran.err
+    said = json.loads(ran.out)
+    assert said["stage"] == "native"
+    assert [row["counted"]["repeats"] for row in said["rows"]] == [True]
 
 
 def _changes(counted: Mapping[str, Any], variant: str) -> dict[str, float]:

@@ -5,21 +5,28 @@
 #include "program.h"
 
 #define NR_WORDS (PAGE_BYTES / sizeof(uint64_t))
-#define SPOILT 0x5a5a5a5a5a5a5a5aULL	/* no page's word: see word_of() */
+#define SPOILT 0x5a5a5a5a5a5a5a5aULL	/* even, which no page's word is */
 
 /* Odd factors, so that no two words of a page and no two pages are alike. */
 #define PAGE_FACTOR 0x9e3779b97f4a7c15ULL
 #define WORD_FACTOR 0xd1342543de82ef95ULL
 
-static inline uint64_t word_of(uint64_t page, uint64_t index)
-{
-	return ((page + 1) * PAGE_FACTOR + index * WORD_FACTOR) | 1;
-}
-
 static void make_page(uint64_t *to, uint64_t page)
 {
-	for (uint64_t i = 0; i < NR_WORDS; i++)
-		to[i] = word_of(page, i);
+	uint64_t sum = (page + 1) * PAGE_FACTOR;
+
+	for (size_t i = 0; i < NR_WORDS; i++, sum += WORD_FACTOR)
+		to[i] = sum | 1;
+}
+
+static bool is_page(const uint64_t *words, uint64_t page)
+{
+	uint64_t sum = (page + 1) * PAGE_FACTOR;
+
+	for (size_t i = 0; i < NR_WORDS; i++, sum += WORD_FACTOR)
+		if (words[i] != (sum | 1))
+			return false;
+	return true;
 }
 
 struct contents_job {
@@ -78,15 +85,14 @@ bool contents_is_spoilt(const unsigned char *frame)
 static void compare_share(void *context, unsigned int index, unsigned int nr)
 {
 	struct contents_job *job = context;
-	uint64_t expected[NR_WORDS];
 	size_t frame, end = share_end(job, index, nr, &frame);
 	size_t first = __atomic_load_n(&job->first_wrong, __ATOMIC_RELAXED);
 
 	for (; frame < end; frame++) {
-		if (job->pages[frame] == CONTENTS_ANY)
-			continue;
-		make_page(expected, (uint64_t)job->pages[frame]);
-		if (memcmp(job->start + frame * PAGE_BYTES, expected, PAGE_BYTES))
+		const uint64_t *words = (const uint64_t *)(job->start + frame * PAGE_BYTES);
+
+		if (job->pages[frame] != CONTENTS_ANY &&
+		    !is_page(words, (uint64_t)job->pages[frame]))
 			break;
 	}
 	/* Keep the least of what the threads found. */

@@ -211,7 +211,7 @@ def run(
     from ream.variants import asked_variants, wanted_variants  # noqa: PLC0415
 
     whole = load(given_file(experiment))
-    stage = stage or whole.stage
+    stage = stage or ("native" if count else whole.stage)
     asked = whole.at(stage)
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     counting = count_of(count, annotate, stage=stage, full=full)

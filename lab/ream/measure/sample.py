@@ -127,10 +127,11 @@ def _counts(fields: object) -> Counts:
     return {name: _whole_numbers(its) for name, its in fields.items() if isinstance(its, Mapping)}
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return value
+def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: dict(inner) if isinstance(inner, Mapping) else inner
+        for name, inner in numbers.items()
+    }
 
 
 def _fault(where: str, name: str, fault: str, fields: Mapping[str, Any]) -> ReamError:

@@ -390,8 +390,10 @@ class Summary(_Part):
 
 def _plain(value: Any) -> Any:
     if isinstance(value, str):
+        if value.isascii() and value.isprintable():
+            return value
         text = value.encode("ascii", "backslashreplace").decode("ascii")
         return "".join(c if c.isprintable() else "?" for c in text)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {_plain(key): _plain(inner) for key, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list) else value

@@ -4,7 +4,8 @@
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -41,6 +42,8 @@ from ream.stage.runner_plan import plan_of_trees
 
 LEAST_HUGE_RATIO = 0.95
 
+_Events = Generator[native.Event | None, None, None]
+
 _WRONG, _UNHOSTED = "wrong", "unhosted"
 """In the journal: variants that are left out, and what each did."""
 
@@ -57,6 +60,8 @@ class _Plan:
     config: str = ""
     """What these rows' kernels have that others have not; in the name of every launch."""
     control: float | None = None
+    at_once: bool = False
+    """Whether all launches run at the same time: what they say does not depend on it."""
 
     def weight(self) -> float:
         """All of the work, in the bytes that samples are counted by as they come."""
@@ -338,6 +343,7 @@ def _part(
         suited.cpus if request.count is None else suited.cpus or CPUS,
         name,
         request.control,
+        at_once=request.count is not None and not request.count.full,
     )
     return _Part(plan, bench, builds, shrunk)
 
@@ -425,26 +431,26 @@ class _Reached:
 
     def __init__(self) -> None:
         self._calls: dict[str, Counter[str]] = defaultdict(Counter)
-        self._of_start: tuple[Mapping[str, Any], ...] = ()
+        self._of_start: dict[int, tuple[Mapping[str, Any], ...]] = {}
+        """By launch."""
         self.huge_ratio = 1.0
         self.told: list[Mapping[str, int]] = []
         self.refused: dict[str, str] = {}
 
-    def begin(self) -> None:
-        """Continue after an interrupted start from its last complete round."""
-        for stub in self._of_start:
+    def begin(self, launch: int) -> None:
+        """Continue after an interrupted start of a launch from its last complete round."""
+        for stub in self._of_start.pop(launch, ()):
             self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
-        self._of_start = ()
 
-    def hear(self, said: native.Round | native.End | native.Refused) -> None:
+    def hear(self, launch: int, said: native.Round | native.End | native.Refused) -> None:
         if isinstance(said, native.Refused):
             self.refused.update(said.counters)
             return
-        self._of_start = said.stubs
+        self._of_start[launch] = said.stubs
         self.huge_ratio = min(self.huge_ratio, said.huge_ratio)
         if isinstance(said, native.End):
             self.told.append(said.told)
-            self.begin()
+            self.begin(launch)
 
     def stubs(self) -> Stubs:
         calls = {name: dict(counts) for name, counts in self._calls.items()}
@@ -474,19 +480,42 @@ def _measure(
         _planned(its, part) as planned,
         reporter.measuring(plan.weight()) as advance,
     ):
-        for launch in plan.launches:
-            for said in _events(
+        all_events = {
+            launch.number: _events(
                 launch, plan, bench, planned, counter_of, journal=record.journal, reporter=reporter
-            ):
-                if said is None:
-                    reached.begin()
-                elif not isinstance(said, Sample):
-                    reached.hear(said)
-                elif said.subject not in failed:
-                    record.append(said)
-                    yield said
-                    doing = f"launch {launch.number + 1} of {len(plan.launches)}, {said.row}"
-                    advance(float(said.nr_bytes * PASSES[said.role]), doing)
+            )
+            for launch in plan.launches
+        }
+        for number, said in _in_turn(all_events) if plan.at_once else _one_by_one(all_events):
+            if said is None:
+                reached.begin(number)
+            elif not isinstance(said, Sample):
+                reached.hear(number, said)
+            elif said.subject not in failed:
+                record.append(said)
+                yield said
+                doing = f"launch {number + 1} of {len(plan.launches)}, {said.row}"
+                advance(float(said.nr_bytes * PASSES[said.role]), doing)
+
+
+def _one_by_one(launches: Mapping[int, _Events]) -> Iterator[tuple[int, native.Event | None]]:
+    """What launches say, each when the one before it has ended."""
+    for number, events in launches.items():
+        yield from ((number, said) for said in events)
+
+
+def _in_turn(launches: Mapping[int, _Events]) -> Iterator[tuple[int, native.Event | None]]:
+    """What launches say that run at the same time: of each an event, again and again."""
+    left = dict(launches)
+    with ExitStack() as stack:  # where one of them fails, the others end
+        for events in launches.values():
+            stack.enter_context(closing(events))
+        while left:
+            for number, events in [*left.items()]:
+                try:
+                    yield number, next(events)
+                except StopIteration:
+                    del left[number]
 
 
 def _planned(its: Hosted[Row], part: _Part) -> Planned:
@@ -511,7 +540,7 @@ def _events(
     *,
     journal: Journal,
     reporter: Reporter,
-) -> Iterator[native.Event | None]:
+) -> _Events:
     """What a launch says; of the rounds that an earlier start has done, what that said.
 
     None where another start begins.
@@ -548,7 +577,7 @@ def _events(
             yield event
             if isinstance(event, native.Round | native.End):
                 journal.whole(piece)
-    except VariantFails:
+    except (VariantFails, GeneratorExit):  # also of a launch that is stopped since another failed
         journal.drop(piece)
         raise
     shutil.rmtree(program.path.parent, ignore_errors=True)

@@ -8,6 +8,7 @@ gets an address where nothing is mapped, so that reaching it ends the run with i
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -180,24 +181,19 @@ def host_sources(folder: Path) -> list[Path]:
 
 def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
     """Compile the program around the kernels: native/host, and the experiment's own folder."""
-    objects = []
-    for source in host_sources(folder):
+    places = (f"-I{NATIVE / 'host'}", f"-I{folder}")
+
+    def compiled(source: Path) -> Path:
         out = work / f"{source.parent.name}-{source.stem}.o"
-        compile_one = ("-c", str(source), "-o", str(out))
-        _tool(
-            ["gcc", *COMPILER_FLAGS, f"-I{NATIVE / 'host'}", f"-I{folder}", *compile_one],
-            work,
-        )
-        objects.append(out)
-    return tuple(objects)
+        _tool(["gcc", *COMPILER_FLAGS, *places, "-c", str(source), "-o", str(out)], work)
+        return out
+
+    with ThreadPoolExecutor() as at_once:
+        return tuple(at_once.map(compiled, host_sources(folder)))
 
 
-def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, first_address: int) -> dict[str, int]:
-    """Link one variant's copy with all its symbols local; return where undefined ones were put."""
-    addresses = {
-        symbol: first_address + index * FORBIDDEN_BYTES
-        for index, symbol in enumerate(kernel.undefined)
-    }
+def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[str, int]) -> None:
+    """Link one variant's copy with all its symbols local, and undefined ones at these addresses."""
     _relocatable(
         kernel.linked, out, wrapped=kernel.wrapped, pad_bytes=pad_bytes, addresses=addresses
     )
@@ -207,7 +203,6 @@ def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, first_address: int) -
     missing = set(_names(_tool(["nm", "-u", str(out)], out.parent))) - HOST_FUNCTIONS
     if exported or missing:  # objcopy says nothing when a pattern matches nothing
         raise ReamError(f"{kernel.name}: still global {exported}, undefined {sorted(missing)}")
-    return addresses
 
 
 def link_program(
@@ -215,21 +210,24 @@ def link_program(
 ) -> Program:
     """Link a launch's program: the kernels in the order given, their data pad_bytes into a page."""
     work.mkdir(parents=True, exist_ok=True)
-    copies, order, lines, held = [], [], [], tuple(kernels)
-    address = FORBIDDEN_BASE
-    for kernel in held:
+    held = tuple(kernels)
+    undefined = [(kernel.name, symbol) for kernel in held for symbol in kernel.undefined]
+    places = {one: FORBIDDEN_BASE + at * FORBIDDEN_BYTES for at, one in enumerate(undefined)}
+
+    def isolated(kernel: Kernel) -> Path:
         copy = work / f"{kernel.name}.o"
-        addresses = _isolate(kernel, copy, pad_bytes=pad_bytes, first_address=address)
-        address += len(addresses) * FORBIDDEN_BYTES
-        lines += [f"{at:x} {kernel.name} {symbol}\n" for symbol, at in addresses.items()]
-        copies.append(copy)
-        order.append(kernel.name)
+        addresses = {symbol: places[kernel.name, symbol] for symbol in kernel.undefined}
+        _isolate(kernel, copy, pad_bytes=pad_bytes, addresses=addresses)
+        return copy
+
+    with ThreadPoolExecutor() as at_once:
+        copies = list(at_once.map(isolated, held))
     forbidden = work / "forbidden.txt"
-    forbidden.write_text("".join(lines))
+    forbidden.write_text("".join(f"{at:x} {name} {its}\n" for (name, its), at in places.items()))
     program = work / "runner"
     _tool(
         ["gcc", *LINK_FLAGS, f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         + [str(path) for path in (*host, *copies)],
         work,
     )
-    return Program(program, tuple(order), forbidden, held)
+    return Program(program, tuple(kernel.name for kernel in held), forbidden, held)

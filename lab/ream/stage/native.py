@@ -292,15 +292,26 @@ def symbol_map(kernels: Iterable[Kernel], root: Mapping[str, Path]) -> dict[str,
 
     root: by variant, the directory that kbuild names objects from.
     """
-    maps: dict[str, Any] = {}
-    for kernel in kernels:
-        objects: dict[str, Any] = {}
-        for path in kernel.objects:
-            listing = run(Command(("nm", "--defined-only", str(path)), path.parent, 60.0))
-            words = [line.split() for line in listing.splitlines()]
-            objects[str(path.relative_to(root[kernel.name]))] = {
-                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                "functions": sorted(w[-1] for w in words if w[-2] in "tTwW"),
-            }
-        maps[kernel.name] = {"objects": objects, "undefined": list(kernel.undefined)}
-    return maps
+    held = list(kernels)
+    paths = sorted({path for kernel in held for path in kernel.objects})
+    listing = run(Command(("nm", "-A", "--defined-only", *map(str, paths)), Path("/"), 60.0))
+    functions: dict[str, list[str]] = {str(path): [] for path in paths}
+    for line in listing.splitlines():
+        path, _, symbol = line.rpartition(":")
+        *_, kind, name = symbol.split()
+        if kind in "tTwW":
+            functions[path].append(name)
+    digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+    return {
+        kernel.name: {
+            "objects": {
+                str(path.relative_to(root[kernel.name])): {
+                    "sha256": digests[path],
+                    "functions": sorted(functions[str(path)]),
+                }
+                for path in kernel.objects
+            },
+            "undefined": list(kernel.undefined),
+        }
+        for kernel in held
+    }

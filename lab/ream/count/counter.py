@@ -2,7 +2,7 @@
 """A launch that is counted: its words, and what the plugin says of each sample."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class LaunchCounter:
     _executed: dict[str, dict[str, Pieces]] = field(default_factory=dict)
     """By row and variant."""
     _nr_read: int = 0
+    _nr_bytes_read: int = 0
 
     def __post_init__(self) -> None:
         self.places = places_of(self.program)
@@ -49,7 +50,6 @@ class LaunchCounter:
             "".join(f"{p.start:x} {p.end:x} {int(not p.is_stand_in)}\n" for p in self.places)
         )
         self._out = self.program.path.parent / "counts.jsonl"
-        self._lines: Iterator[str] = iter(())
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -80,13 +80,14 @@ class LaunchCounter:
 
     def _window(self, number: int) -> Mapping[str, Any]:
         """What the plugin has written at the end of a pair of marks, of which some have no line."""
-        if self._nr_read == 0:
-            self._lines = iter(self._out.open(encoding="ascii"))
-        for line in self._lines:
-            self._nr_read += 1
-            if self._nr_read == number:
-                window: Mapping[str, Any] = json.loads(line)
-                return window
+        with self._out.open("rb") as file:
+            file.seek(self._nr_bytes_read)
+            for line in file:
+                self._nr_read += 1
+                self._nr_bytes_read += len(line)
+                if self._nr_read == number:
+                    window: Mapping[str, Any] = json.loads(line)
+                    return window
         raise ReamError(f"{self._out}: the plugin has not counted sample {number}")
 
     def _by_function(

@@ -6,6 +6,7 @@
  */
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include "classify.h"
 
 #define PREFIX_LOCK 0xf0
@@ -140,4 +141,16 @@ unsigned int classify(const unsigned char *code, size_t bytes)
 	else if (insn.map == 2 && !insn.is_vector && (insn.opcode & 0xfe) == 0xf8)
 		found = INSN_STREAMING;	/* movdir64b, movdiri */
 	return found | (insn.locks ? INSN_LOCKED : 0);
+}
+
+uint64_t jump_target(const unsigned char *code, size_t bytes, uint64_t end)
+{
+	int32_t far;
+
+	if (bytes == 2 && code[0] == 0xeb)
+		return end + (uint64_t)(int64_t)(int8_t)code[1];
+	if (bytes != 1 + sizeof(far) || code[0] != 0xe9)
+		return 0;
+	memcpy(&far, code + 1, sizeof(far));
+	return end + (uint64_t)(int64_t)far;
 }

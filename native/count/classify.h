@@ -3,6 +3,7 @@
 #define REAM_CLASSIFY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* What an instruction is, as far as it is counted apart; bits. */
 enum insn_class {
@@ -20,5 +21,8 @@ enum insn_class {
 
 /* The bits of an instruction of x86-64 in 64-bit mode; 0 of most. */
 unsigned int classify(const unsigned char *code, size_t bytes);
+
+/* Where a direct jump that is always taken leads; @end is behind it. 0 of all else. */
+uint64_t jump_target(const unsigned char *code, size_t bytes, uint64_t end);
 
 #endif

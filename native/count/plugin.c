@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "calls.h"
 #include "classify.h"
 #include "marks.h"
 #include "qemu_plugin.h"
@@ -30,15 +31,18 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* What is counted, in the order in which it is written. */
-enum quantity {
-	INSTRUCTIONS, LOADS, LOAD_BYTES, STORES, STORE_BYTES, LOCKED, STREAMING,
-	FENCES, PREFETCHES, TAKEN, REPEATED, NR_QUANTITIES
-};
-
+/**
+ * struct function - what is counted apart
+ * @start: Its first address.
+ * @end: Behind the last.
+ * @whole: Index of the function that stands for it and for its other parts.
+ * @is_kernels: Whether its accesses count as lines and pages of memory, and what
+ *	it does as done by its callers.
+ */
 struct function {
 	uint64_t start, end;
-	bool touches;		/* its accesses count as lines and pages of memory */
+	unsigned int whole;
+	bool is_kernels;
 };
 
 /**
@@ -47,12 +51,16 @@ struct function {
  * @start: Address of the first.
  * @end: Behind the last.
  * @is_conditional: Whether the last is a branch that may not be taken.
+ * @way: How that leads on.
+ * @target: Where it jumps to; 0 where the instruction does not say.
  * @counts: What one execution adds, but for accesses to memory.
  */
 struct run {
 	unsigned int function;
 	uint64_t start, end;
 	bool is_conditional;
+	enum way way;
+	uint64_t target;
 	unsigned int counts[NR_QUANTITIES];
 };
 
@@ -76,7 +84,8 @@ struct accesses {
  * @executed: By run, in chunks.
  * @taken: Likewise: how often the branch at its end was taken.
  * @accesses: By function.
- * @last: The run that it executed last, if that ends in a conditional branch.
+ * @calls: Functions with what they called.
+ * @last: The run that it executed last; NULL if there is none yet.
  * @last_number: Of that run.
  * @last_line: The line that it touched last, by how: most accesses are of it.
  */
@@ -84,6 +93,7 @@ struct cpu {
 	uint64_t *executed[MOST_CHUNKS];
 	uint64_t *taken[MOST_CHUNKS];
 	struct accesses *accesses;
+	struct calls *calls;
 	const struct run *last;
 	size_t last_number;
 	uint64_t last_line[LINE_WRITTEN + 1];
@@ -98,6 +108,7 @@ static struct cpu *cpus[MOST_CPUS];
 static unsigned int nr_cpus;	/* those behind have counted nothing */
 static unsigned int nr_windows;
 static bool is_counting;	/* between the two marks */
+static bool is_lost;	/* functions called each other too deep to follow */
 static bool is_listing;
 static FILE *out;
 
@@ -132,6 +143,9 @@ __attribute__((noinline)) static struct cpu *add_cpu(unsigned int number)
 		die("more than %d threads", MOST_CPUS);
 	cpu = zeroed(1, sizeof(*cpu));
 	cpu->accesses = zeroed(nr_functions, sizeof(*cpu->accesses));
+	cpu->calls = calls_new(nr_functions);
+	if (!cpu->calls)
+		die("no memory");
 	pthread_mutex_lock(&lock);
 	cpus[number] = cpu;
 	if (nr_cpus <= number)
@@ -161,6 +175,22 @@ static const struct run *run_of(size_t number)
 	return &runs[number / RUNS_PER_CHUNK][number % RUNS_PER_CHUNK];
 }
 
+/* The calls and returns between the run before it and this one. */
+static void follow(struct cpu *cpu, const struct run *run)
+{
+	const struct function *function = &functions[run->function];
+	const struct run *last = cpu->last;
+	enum way way = last ? last->way : WAY_ON;
+
+	/* It jumped to code that is not counted, which returned for it. */
+	if (last && last->target && run->start != last->target && run->start != last->end)
+		way = WAY_RETURN;
+	if (!calls_follow(cpu->calls, way, last ? last->end : 0, run->start, function->whole))
+		is_lost = true;
+	for (int i = 0; function->is_kernels && i < NR_QUANTITIES; i++)
+		calls_add(cpu->calls, i, run->counts[i]);
+}
+
 static void on_run(unsigned int vcpu, void *context)
 {
 	size_t number = (uintptr_t)context;
@@ -170,10 +200,14 @@ static void on_run(unsigned int vcpu, void *context)
 	if (!is_counting)
 		return;
 	cpu = cpu_of(vcpu);
-	if (cpu->last && run->start != cpu->last->end)
+	if (cpu->last && cpu->last->is_conditional && run->start != cpu->last->end) {
 		++*counter(cpu->taken, cpu->last_number);
+		if (functions[cpu->last->function].is_kernels)
+			calls_add(cpu->calls, TAKEN, 1);
+	}
 	++*counter(cpu->executed, number);
-	cpu->last = run->is_conditional ? run : NULL;
+	follow(cpu, run);
+	cpu->last = run;
 	cpu->last_number = number;
 }
 
@@ -210,7 +244,7 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 	struct accesses *to;
 	struct cpu *cpu;
 	unsigned int bytes, what;
-	bool is_store;
+	bool is_store, is_kernels;
 
 	if (!is_counting)
 		return;
@@ -219,7 +253,8 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 	what = decode(access, info);
 	bytes = what >> 1;
 	is_store = what & 1;
-	if (functions[access->function].touches) {
+	is_kernels = functions[access->function].is_kernels;
+	if (is_kernels) {
 		if (!is_store || access->is_locked)
 			touch(cpu, address, bytes, LINE_READ);
 		if (is_store)
@@ -234,10 +269,18 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 	if (is_store) {
 		to->stores++;
 		to->store_bytes += bytes;
+		if (is_kernels) {
+			calls_add(cpu->calls, STORES, 1);
+			calls_add(cpu->calls, STORE_BYTES, bytes);
+		}
 	}
 	if (access->is_locked ? is_store : !is_store) {
 		to->loads++;
 		to->load_bytes += bytes;
+		if (is_kernels) {
+			calls_add(cpu->calls, LOADS, 1);
+			calls_add(cpu->calls, LOAD_BYTES, bytes);
+		}
 	}
 }
 
@@ -256,11 +299,13 @@ static void begin(unsigned int vcpu, void *context)
 			if (cpu->taken[j])
 				memset(cpu->taken[j], 0, RUNS_PER_CHUNK * sizeof(uint64_t));
 		}
+		calls_begin(cpu->calls);
 		memset(cpu->accesses, 0, nr_functions * sizeof(*cpu->accesses));
 		cpu->last = NULL;
 		memset(cpu->last_line, 0, sizeof(cpu->last_line));
 	}
 	lines_forget();
+	is_lost = false;
 	is_counting = true;
 }
 
@@ -297,11 +342,24 @@ static void add_accesses(uint64_t (*counts)[NR_QUANTITIES])
 	}
 }
 
-static void write_counts(uint64_t (*counts)[NR_QUANTITIES])
+/* What every function did together with what it called, on all CPUs. */
+static void add_calls(uint64_t (*counts)[NR_QUANTITIES])
+{
+	for (unsigned int i = 0; i < nr_cpus; i++) {
+		if (!cpus[i])
+			continue;
+		calls_end(cpus[i]->calls);
+		for (unsigned int j = 0; j < nr_functions; j++)
+			for (int k = 0; k < NR_QUANTITIES; k++)
+				counts[j][k] += calls_counts(cpus[i]->calls, j)[k];
+	}
+}
+
+static void write_counts(const char *name, uint64_t (*counts)[NR_QUANTITIES])
 {
 	bool first = true;
 
-	fputs("\"functions\": [", out);
+	fprintf(out, "\"%s\": [", name);
 	for (unsigned int i = 0; i < nr_functions; i++) {
 		bool any = false;
 
@@ -362,7 +420,12 @@ static void end(unsigned int vcpu, void *context)
 		++nr_windows, lines.nr_read, lines.nr_written);
 	fprintf(out, "\"lines_only_written\": %zu, \"pages\": %zu, ",
 		lines.nr_only_written, lines.nr_pages);
-	write_counts(counts);
+	write_counts("functions", counts);
+	memset(counts, 0, nr_functions * sizeof(*counts));
+	if (!is_lost)
+		add_calls(counts);
+	fputs(", ", out);
+	write_counts("inclusive", counts);
 	if (is_listing)
 		write_runs();
 	fputs("}\n", out);
@@ -421,6 +484,8 @@ static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
 	run->counts[PREFETCHES] += !!(is & INSN_PREFETCH);
 	run->counts[TAKEN] += !!(is & INSN_JUMP);
 	run->is_conditional = is & INSN_CONDITIONAL;
+	run->target = jump_target(qemu_plugin_insn_data(insn), bytes, run->end);
+	run->way = is & INSN_CALL ? WAY_CALL : is & INSN_RETURN ? WAY_RETURN : WAY_ON;
 	/*
 	 * QEMU does not always forget whom to tell when a branch leaves its
 	 * block, and then tells of accesses that others make. What a branch
@@ -503,24 +568,27 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Lines of start, end and whether its accesses count as memory; ascending. */
+/* Lines of start, end, whether it is the kernel's, and which function it is of; ascending. */
 static void read_functions(const char *path)
 {
 	unsigned long start, end;
-	unsigned int touches;
+	unsigned int is_kernels, whole;
 	FILE *file = fopen(path, "r");
 
 	if (!file)
 		die("%s: cannot read the list of functions", path);
-	while (fscanf(file, "%lx %lx %u", &start, &end, &touches) == 3) {
+	while (fscanf(file, "%lx %lx %u %u", &start, &end, &is_kernels, &whole) == 4) {
 		functions = realloc(functions, (nr_functions + 1) * sizeof(*functions));
 		if (!functions)
 			die("no memory");
 		if (end <= start || (nr_functions && functions[nr_functions - 1].end > start))
 			die("%s: function %u is not behind the one before it", path,
 			    nr_functions + 1);
-		functions[nr_functions++] = (struct function){ start, end, touches };
+		functions[nr_functions++] = (struct function){ start, end, whole, is_kernels };
 	}
+	for (unsigned int i = 0; i < nr_functions; i++)
+		if (functions[i].whole >= nr_functions)
+			die("%s: function %u is of none", path, i + 1);
 	if (!feof(file) || !nr_functions)
 		die("%s: function %u is not understood", path, nr_functions + 1);
 	fclose(file);

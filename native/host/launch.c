@@ -439,9 +439,9 @@ static int run_launch(const struct options *options)
 __attribute__((noinline)) static int run_from_page(const struct options *options)
 {
 	uintptr_t beyond = (uintptr_t)__builtin_frame_address(0) % STACK_PAGE_BYTES;
-	volatile char *skipped = __builtin_alloca(beyond + 1);
+	char *skipped = __builtin_alloca(beyond + 1);
 
-	*skipped = 0;
+	asm volatile("" : : "r"(skipped) : "memory");
 	return run_launch(options);
 }
 

@@ -4,7 +4,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,18 @@ LONG = pytest.mark.vm
 pytestmark = pytest.mark.xdist_group("count")
 
 
-def known_program(work: Path) -> tuple[Path, int, int]:
-    """The program of known instructions, and where its function begins and ends."""
-    program = work / "known"
+def assembled(source: Path, work: Path) -> Path:
+    program = work / source.stem
     words = ("gcc", "-nostdlib", "-static", "-no-pie", f"-I{NATIVE / 'host'}")
-    run(Command((*words, str(HERE / "count/known.S"), "-o", str(program)), work, 60))
-    listing = run(Command(("nm", "-S", str(program)), work, 60))
-    (start, size), *_ = (line.split()[:2] for line in listing.splitlines() if " known" in line)
-    return program, int(start, 16), int(start, 16) + int(size, 16)
+    run(Command((*words, str(source), "-o", str(program)), work, 60))
+    return program
+
+
+def symbols(program: Path, names: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Where functions of a program begin and end."""
+    lines = run(Command(("nm", "-S", str(program)), program.parent, 60)).splitlines()
+    sized = [words for line in lines if len(words := line.split()) == 4 and words[3] in names]
+    return {name: (int(at, 16), int(at, 16) + int(size, 16)) for at, size, _, name in sized}
 
 
 def windows(argv: tuple[str, ...], out: Path) -> list[dict[str, Any]]:
@@ -40,9 +44,10 @@ def windows(argv: tuple[str, ...], out: Path) -> list[dict[str, Any]]:
 
 
 def test_every_kind_of_instruction_is_counted_as_what_it_is(cache: Path, tmp_path: Path) -> None:
-    program, start, end = known_program(tmp_path)
+    program = assembled(HERE / "count/known.S", tmp_path)
+    ((start, end),) = symbols(program, ["known"]).values()
     functions, out = tmp_path / "functions.txt", tmp_path / "counts.jsonl"
-    functions.write_text(f"{start:x} {end:x} 1\n")
+    functions.write_text(f"{start:x} {end:x} 1 0\n")
     under = emulated(build_plugin(cache, print), functions, out, runs=True)
     (window,) = windows((*under, str(program)), out)
     ((_, *counts),) = window["functions"]
@@ -69,6 +74,37 @@ def test_every_kind_of_instruction_is_counted_as_what_it_is(cache: Path, tmp_pat
     }
     executed = sum(nr for first, _, nr in window["runs"] if first == start)
     assert executed == 1
+
+
+INSTRUCTIONS_OF_CALLS = {"top": 6, "middle": 5, "twice": 13, "leaf": 2, "jumps": 2, "leaves": 1}
+"""Of each function of calls.S, by itself and in all of its calls."""
+
+
+def test_a_function_is_counted_with_all_that_it_calls_and_jumps_to(
+    cache: Path, tmp_path: Path
+) -> None:
+    program = assembled(HERE / "count/calls.S", tmp_path)
+    places = sorted(symbols(program, INSTRUCTIONS_OF_CALLS).items(), key=lambda one: one[1])
+    names = [name for name, _ in places]
+    functions, out = tmp_path / "functions.txt", tmp_path / "counts.jsonl"
+    functions.write_text(
+        "".join(f"{at:x} {end:x} 1 {nr}\n" for nr, (_, (at, end)) in enumerate(places))
+    )
+    under = emulated(build_plugin(cache, print), functions, out, runs=False)
+    (window,) = windows((*under, str(program)), out)
+    own, whole = (
+        {names[nr]: instructions for nr, instructions, *_ in window[which]}
+        for which in ("functions", "inclusive")
+    )
+    assert own == INSTRUCTIONS_OF_CALLS
+    assert whole == {
+        "top": sum(own.values()),
+        "middle": 5 + 13 + 2 + 1 + 1,  # the other leaf is called by what is not counted, from top()
+        "twice": 13,
+        "jumps": 2 + 1,
+        "leaf": 2,
+        "leaves": 1,
+    }
 
 
 def test_a_counted_run_repeats_to_the_last_digit_and_passes_the_gate(ream) -> None:

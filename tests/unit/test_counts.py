@@ -13,8 +13,8 @@ from ream.gate.counts import gate_counts
 from ream.measure.sample import Sample
 from ream.paths import NATIVE
 from ream.record.record import TABLE
-from ream.report.contract import Summary
-from ream.report.counts_table import differences
+from ream.report.contract import Counted, Summary
+from ream.report.counts_table import differences, with_calls
 from record_world import PAGES, counted, made
 
 SLOW = {"copy": {"instructions": 5000, "loads": 1000, "locked": 400}, "free": {"instructions": 300}}
@@ -70,6 +70,27 @@ def test_the_table_says_what_differs_and_gives_no_verdict_on_a_published_time(
     assert row.published_table is not None
     assert row.published_table.verdict == "not-run"
     assert "counted, not timed" in str(row.published_table.reason)
+
+
+def test_a_caller_is_named_that_differs_by_what_it_calls_but_not_the_root_of_all() -> None:
+    its = Counted(
+        per="page",
+        number=100,
+        repeats=True,
+        variants={"before": {"instructions": 900}, "ream": {"instructions": 500}},
+        stand_ins={},
+        functions={
+            "before": {"top": {"instructions": 200}, "leaf": {"instructions": 700}},
+            "ream": {"top": {"instructions": 100}, "leaf": {"instructions": 400}},
+        },
+        inclusive={
+            "before": {"top": {"instructions": 900}, "walk": {"instructions": 700}},
+            "ream": {"top": {"instructions": 500}, "walk": {"instructions": 400}},
+        },
+    )
+    assert list(with_calls(its, ["before", "ream"])) == [
+        "ream, with what is called: walk() -3.00 instr"
+    ]
 
 
 def test_what_does_not_repeat_is_said(tmp_path: Path) -> None:

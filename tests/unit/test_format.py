@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from ream.count.counter import OF_MEMORY, QUANTITIES
 from ream.experiment.registry import columns_of
 from ream.folders import names
-from ream.measure.sample import FUNCTIONS, OWN, STAND_INS, TIMES
+from ream.measure.sample import FUNCTIONS, INCLUSIVE, OWN, STAND_INS, TIMES
 from ream.paths import CHECKOUT
 from ream.record import machine, moment, noise, receipt
 from ream.record.record import SCHEMA
@@ -64,7 +64,7 @@ def test_every_field_is_described(part: type[BaseModel]) -> None:
 
 
 def test_every_field_of_a_sample_is_described() -> None:
-    assert {*OWN, TIMES, FUNCTIONS, STAND_INS, *QUANTITIES, *OF_MEMORY} <= DESCRIBED
+    assert {*OWN, TIMES, FUNCTIONS, INCLUSIVE, STAND_INS, *QUANTITIES, *OF_MEMORY} <= DESCRIBED
 
 
 def test_every_column_that_an_experiment_declares_is_described() -> None:

@@ -2,7 +2,7 @@
 """A launch that is counted: its words, and what the plugin says of each sample."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from ream.count.annotate import Pieces, annotated
 from ream.count.emulator import emulated
 from ream.count.places import Place, places_of
 from ream.errors import ReamError
-from ream.measure.sample import FUNCTIONS, STAND_INS
+from ream.measure.sample import FUNCTIONS, INCLUSIVE, STAND_INS
 from ream.stage.link import Program
 
 QUANTITIES = (
@@ -46,10 +46,15 @@ class LaunchCounter:
     def __post_init__(self) -> None:
         self.places = places_of(self.program)
         self._functions = self.program.path.parent / "counted.txt"
-        self._functions.write_text(
-            "".join(f"{p.start:x} {p.end:x} {int(not p.is_stand_in)}\n" for p in self.places)
-        )
+        self._functions.write_text("".join(self._function_lines()))
         self._out = self.program.path.parent / "counts.jsonl"
+
+    def _function_lines(self) -> Iterator[str]:
+        """Of each function whether it is the kernel's, and the number of its first part."""
+        first: dict[tuple[str, str], int] = {}
+        for number, its in enumerate(self.places):
+            whole = first.setdefault((its.variant, its.name), number)
+            yield f"{its.start:x} {its.end:x} {int(not its.is_stand_in)} {whole}\n"
 
     @property
     def argv(self) -> tuple[str, ...]:
@@ -69,13 +74,15 @@ class LaunchCounter:
         fields = json.loads(text)
         counted = self._window(fields.pop("marks"))
         own, stand_ins = self._by_function(fields["subject"], counted["functions"])
+        whole, _ = self._by_function(fields["subject"], counted["inclusive"])
+        inclusive = {name: its for name, its in whole.items() if its != own.get(name)}
         if self.annotate:
             pieces = {start: (end, nr) for start, end, nr in counted["runs"]}
             self._executed.setdefault(fields["row"], {})[fields["subject"]] = pieces
         fields.pop("cpu_ns")
         fields["time_ns"] = sum(numbers.get("instructions", 0) for numbers in own.values())
         fields |= {name: counted[name] for name in OF_MEMORY}
-        fields |= {FUNCTIONS: own, STAND_INS: stand_ins}
+        fields |= {FUNCTIONS: own, STAND_INS: stand_ins, INCLUSIVE: inclusive}
         return json.dumps(fields)
 
     def _window(self, number: int) -> Mapping[str, Any]:

@@ -18,7 +18,8 @@ TIMES = "beside"
 
 FUNCTIONS = "functions"
 STAND_INS = "stand_ins"
-"""FUNCTIONS and STAND_INS are the keys of a counted sample's counts by function."""
+INCLUSIVE = "inclusive"
+"""The keys of a counted sample's counts by function."""
 
 Counts = Mapping[str, Mapping[str, int]]
 NO_COUNTS: Counts = MappingProxyType({})
@@ -59,6 +60,8 @@ class Sample:
     instructions in all of them."""
     stand_ins: Counts = field(default_factory=lambda: NO_COUNTS)
     """Counts of our functions that replace the kernel's, in the same form."""
+    inclusive: Counts = field(default_factory=lambda: NO_COUNTS)
+    """For kernel functions that called others of the kernel, counts that include those calls."""
 
     @classmethod
     def from_json(cls, line: str, *, where: str) -> Self:
@@ -102,17 +105,23 @@ class Sample:
             times=_whole_numbers(times) if isinstance(times, Mapping) else NO_NUMBERS,
             functions=_counts(more.get(FUNCTIONS)),
             stand_ins=_counts(more.get(STAND_INS)),
+            inclusive=_counts(more.get(INCLUSIVE)),
         )
 
     def to_json(self, extra: Mapping[str, Any] = NO_EXTRA) -> str:
         """One line without its newline; `extra` has keys that only the stage uses."""
         own = {name: value for name in OWN if (value := getattr(self, name)) is not None}
-        apart = {TIMES: self.times, FUNCTIONS: self.functions, STAND_INS: self.stand_ins}
+        apart = {
+            TIMES: self.times,
+            FUNCTIONS: self.functions,
+            STAND_INS: self.stand_ins,
+            INCLUSIVE: self.inclusive,
+        }
         its = {key: _plain(value) for key, value in apart.items() if value}
         return json.dumps({**its, **extra, **self.beside, **own}, allow_nan=False)
 
 
-_APART = ("beside", "times", FUNCTIONS, STAND_INS)
+_APART = ("beside", "times", FUNCTIONS, STAND_INS, INCLUSIVE)
 OWN = tuple(name for name in Sample.__dataclass_fields__ if name not in _APART)
 """Keys that a line may have in every experiment."""
 

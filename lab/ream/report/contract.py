@@ -211,7 +211,7 @@ class Counted(_Part):
     per, number: the unit of the shown averages, and how many such units a sample covers. repeats:
     whether all samples of one kernel are equal. variants, stand_ins: totals by variant and
     quantity, of the kernel's own functions and of our substitutes. functions: totals by variant and
-    function.
+    function. inclusive: the same for functions that called others, with what these did.
     """
 
     per: str
@@ -220,6 +220,9 @@ class Counted(_Part):
     variants: Sealed[str, Sealed[str, Tally]]
     stand_ins: Sealed[str, Sealed[str, Tally]]
     functions: Sealed[str, Sealed[str, Sealed[str, Tally]]]
+    inclusive: Sealed[str, Sealed[str, Sealed[str, Tally]]] = Field(
+        default={}, validate_default=True
+    )
     own: Texts = ()
     """Variants other than those that only contain a prefix of another variant's patches."""
     steps: Tuple[PatchStep] = ()

@@ -41,6 +41,7 @@ def counted_of(
         variants={name: totals(one) for name, one in first.items()},
         stand_ins={name: summed(one.stand_ins) for name, one in first.items()},
         functions={name: one.functions for name, one in first.items()},
+        inclusive={name: one.inclusive for name, one in first.items() if one.inclusive},
         own=tuple(name for name in first if name in own),
         steps=tuple(_steps({name: series.get(name, ()) for name in first}, own)),
     )
@@ -87,7 +88,9 @@ def _by_kernel(by_name: Mapping[str, Sequence[Sample]]) -> dict[tuple[str, int],
 
 def _is_one(samples: Sequence[Sample]) -> bool:
     return all(
-        one.functions == samples[0].functions and _memory(one) == _memory(samples[0])
+        one.functions == samples[0].functions
+        and one.inclusive == samples[0].inclusive
+        and _memory(one) == _memory(samples[0])
         for one in samples
     )
 

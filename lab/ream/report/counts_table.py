@@ -61,6 +61,7 @@ IN_FUNCTIONS = ("instructions", "loads", "stores", "locked", "streaming", "fence
 LABEL = 10
 NAME = 21
 CELL = 12
+MOST_CALLERS = 2
 MOST_FUNCTIONS = 4
 """How many functions are named for each variant; --json has all of them."""
 DIGITS = 2
@@ -95,6 +96,7 @@ def _row(row: RowResult) -> Iterator[str]:
         yield from _line(QUANTITIES[quantity], cells)
     yield from _all("alike", filter(None, [_alike(its, names)]), indent=2)
     yield from _all("where", where(its, names), indent=2)
+    yield from _all("calls", with_calls(its, names), indent=2)
     yield from _all("stand-ins", filter(None, [_stand_ins(its, names)]), indent=2)
     yield from _steps(its)
     if not its.repeats:
@@ -143,12 +145,47 @@ def where(its: Counted, names: Sequence[str]) -> Iterator[str]:
         yield f"{name}: {'; '.join(said) or 'no function differs'}"
 
 
-def differences(its: Counted, before: str, after: str) -> list[tuple[str, Mapping[str, float]]]:
-    """Functions in which two variants differ, with the differences per unit, the largest first."""
-    found: list[tuple[str, Mapping[str, float]]] = []
-    old, new = its.functions[before], its.functions[after]
+def with_calls(its: Counted, names: Sequence[str]) -> Iterator[str]:
+    """Functions of both variants that differ otherwise with what they call than without it.
+
+    One that differs as much as the whole sample is the root of it, or leads there alone.
+    """
+    for name in names:
+        if name == BEFORE or not {BEFORE, name} <= its.inclusive.keys():
+            continue
+        own = dict(differences(its, BEFORE, name))
+        both = its.inclusive[BEFORE].keys() & its.inclusive[name].keys()
+        whole = _change(its.variants[BEFORE], its.variants[name], its.number)
+        said = [
+            f"{function}() {_signed(numbers)}"
+            for function, numbers in _apart(its.inclusive[BEFORE], its.inclusive[name], its.number)
+            if function in both and numbers != own.get(function) and not _is_whole(numbers, whole)
+        ]
+        if said:
+            yield f"{name}, with what is called: {'; '.join(said[:MOST_CALLERS])}"
+
+
+def _is_whole(numbers: Mapping[str, float], whole: Mapping[str, float]) -> bool:
+    """Whether a function differs by as many instructions as the sample, but for 1 %."""
+    its, all_of_it = (one.get("instructions", 0.0) for one in (numbers, whole))
+    return abs(its - all_of_it) <= abs(all_of_it) / 100
+
+
+Differences = list[tuple[str, Mapping[str, float]]]
+
+
+def differences(its: Counted, before: str, after: str) -> Differences:
+    """Functions in which two variants differ, by how much for each page, the largest first."""
+    return _apart(its.functions[before], its.functions[after], its.number)
+
+
+_Numbers = Mapping[str, Mapping[str, int]]
+
+
+def _apart(old: _Numbers, new: _Numbers, number: int) -> Differences:
+    found: Differences = []
     for function in {**old, **new}:
-        numbers = _change(old.get(function, {}), new.get(function, {}), its.number)
+        numbers = _change(old.get(function, {}), new.get(function, {}), number)
         if numbers:
             found.append((function, numbers))
     return sorted(found, key=lambda one: (-abs(one[1].get("instructions", 0)), one[0]))

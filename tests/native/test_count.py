@@ -140,7 +140,7 @@ def test_counts_are_equal_in_three_runs_beside_two_busy_loops(ream) -> None:
     try:
         found = []
         for _ in range(3):
-            ran = ream("run", "migrate", "--count", "--row", "64k-4-channels", "--json")
+            ran = ream("run", "migrate", "--count", "--row", "64k-16-channels", "--json")
             assert ran.code == 0, ran.err
             found.append([row["counted"] for row in json.loads(ran.out)["rows"]])
     finally:

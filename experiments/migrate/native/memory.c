@@ -8,6 +8,7 @@
 
 #define SMALL_BYTES 4096UL
 #define NR_UPPER_TABLES 16	/* of one address space, above those of entries */
+#define NR_TRIAL_PAGES 32	/* dcbm tries 16 channels: a source and a target each */
 
 unsigned char *memory_descriptor(unsigned long pfn)
 {
@@ -42,7 +43,7 @@ void memory_map(size_t nr_pages, size_t nr_tables)
 	map(memory_descriptor(MIGRATE_TABLE_PFN),
 	    (MIGRATE_SRC_PFN - MIGRATE_TABLE_PFN + nr_pages) * DESCRIPTOR_BYTES);
 	map(memory_descriptor(MIGRATE_DST_PFN), nr_pages * DESCRIPTOR_BYTES);
-	map(memory_contents(MIGRATE_TABLE_PFN), nr_tables * PAGE_BYTES);
+	map(memory_contents(MIGRATE_TABLE_PFN), (nr_tables + NR_TRIAL_PAGES) * PAGE_BYTES);
 	map(memory_contents(MIGRATE_SRC_PFN), nr_pages * PAGE_BYTES);
 	map(memory_contents(MIGRATE_DST_PFN), nr_pages * PAGE_BYTES);
 }

@@ -151,6 +151,25 @@ def test_counts_are_equal_in_three_runs_beside_two_busy_loops(ream) -> None:
     assert all(row["repeats"] for row in found[0])
 
 
+def test_an_annotated_function_has_each_of_its_instructions_counted(ream) -> None:
+    words = ("run", "null", "--count", "--row", "bits-65536", "--only", "before")
+    counted = ream(*words, "--json")
+    listed = ream(*words, "--annotate", "__bitmap_complement")
+    assert (counted.code, listed.code) == (0, 0), counted.err + listed.err
+    (row,) = json.loads(counted.out)["rows"]
+    of = row["counted"]["functions"]["before"]["__bitmap_complement"]
+    _, listing = listed.out.split("before: __bitmap_complement()\n", 1)
+    block = listing.split("\n\n", 1)[0].splitlines()
+    assert sum(int(line[:12]) for line in block if line[:12].strip()) == of["instructions"]
+
+
+def test_a_function_that_no_kernel_has_is_named_before_anything_is_counted(ream) -> None:
+    said = ream("run", "null", "--count", "--annotate", "__bitmap_complemen")
+    assert said.code == 2
+    assert "--annotate __bitmap_complemen: no variant has a function" in said.err
+    assert "did you mean __bitmap_complement" in said.err
+
+
 def test_an_experiment_whose_file_says_another_stage_is_counted_natively(ream) -> None:
     ran = ream("run", "compact", "--count", "--row", "batch-32", "--json")
     assert ran.code == 0, ran.err

@@ -9,9 +9,10 @@ from typing import Any
 
 from ream.count.annotate import Pieces, annotated
 from ream.count.emulator import emulated
-from ream.count.places import Place, places_of
-from ream.errors import ReamError
+from ream.count.places import Place, places_of, source_name
+from ream.errors import BadUsage, ReamError
 from ream.measure.sample import FUNCTIONS, INCLUSIVE, STAND_INS
+from ream.nearest import hint
 from ream.stage.link import Program
 
 QUANTITIES = (
@@ -31,6 +32,7 @@ class LaunchCounter:
     """What counts one launch of a program.
 
     annotate: functions whose instructions are listed at its end; listed: is given the listings.
+    Raises BadUsage if no variant has a function of such a name.
     """
 
     plugin: Path
@@ -45,9 +47,19 @@ class LaunchCounter:
 
     def __post_init__(self) -> None:
         self.places = places_of(self.program)
+        self._refuse_unknown()
         self._functions = self.program.path.parent / "counted.txt"
         self._functions.write_text("".join(self._function_lines()))
         self._out = self.program.path.parent / "counts.jsonl"
+
+    def _refuse_unknown(self) -> None:
+        names = {one.name for one in self.places}
+        for asked in self.annotate:
+            if source_name(asked) not in names:
+                raise BadUsage(
+                    f"--annotate {asked}: no variant has a function of that name"
+                    f"{hint(asked, names)}; the compiler puts small ones into their callers"
+                )
 
     def _function_lines(self) -> Iterator[str]:
         """Of each function whether it is the kernel's, and the number of its first part."""

@@ -12,12 +12,12 @@
  * Accesses to memory come from QEMU, one by one.
  */
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "calls.h"
 #include "classify.h"
+#include "functions.h"
 #include "marks.h"
 #include "qemu_plugin.h"
 #include "lines.h"
@@ -30,20 +30,6 @@
 #define MOST_CHUNKS 4096
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
-
-/**
- * struct function - what is counted apart
- * @start: Its first address.
- * @end: Behind the last.
- * @whole: Index of the function that stands for it and for its other parts.
- * @is_kernels: Whether its accesses count as lines and pages of memory, and what
- *	it does as done by its callers.
- */
-struct function {
-	uint64_t start, end;
-	unsigned int whole;
-	bool is_kernels;
-};
 
 /**
  * struct run - instructions that are always executed one after the other
@@ -99,8 +85,6 @@ struct cpu {
 	uint64_t last_line[LINE_WRITTEN + 1];
 };
 
-static struct function *functions;	/* by address, ascending */
-static unsigned int nr_functions;
 static struct run *runs[MOST_CHUNKS];
 static size_t nr_runs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of runs and cpus */
@@ -111,28 +95,6 @@ static bool is_counting;	/* between the two marks */
 static bool is_lost;	/* functions called each other too deep to follow */
 static bool is_listing;
 static FILE *out;
-
-_Noreturn __attribute__((format(printf, 1, 2)))
-static void die(const char *format, ...)
-{
-	va_list arguments;
-
-	fputs("counting: ", stderr);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	exit(EXIT_FAILURE);
-}
-
-static void *zeroed(size_t nr, size_t bytes)
-{
-	void *memory = calloc(nr, bytes);
-
-	if (!memory)
-		die("no memory");
-	return memory;
-}
 
 /* Only the CPU's own thread comes here. */
 __attribute__((noinline)) static struct cpu *add_cpu(unsigned int number)
@@ -434,24 +396,6 @@ static void end(unsigned int vcpu, void *context)
 	free(counts);
 }
 
-/* The function that an address is in; nr_functions if it is in none. */
-static unsigned int function_at(uint64_t address)
-{
-	unsigned int low = 0, high = nr_functions;
-
-	while (low < high) {
-		unsigned int middle = (low + high) / 2;
-
-		if (functions[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < nr_functions && functions[low].start <= address)
-		return low;
-	return nr_functions;
-}
-
 static bool watch_mark(struct qemu_plugin_insn *insn)
 {
 	/* Of nopl displacement(%rax), before the displacement. */
@@ -568,32 +512,6 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Lines of start, end, whether it is the kernel's, and which function it is of; ascending. */
-static void read_functions(const char *path)
-{
-	unsigned long start, end;
-	unsigned int is_kernels, whole;
-	FILE *file = fopen(path, "r");
-
-	if (!file)
-		die("%s: cannot read the list of functions", path);
-	while (fscanf(file, "%lx %lx %u %u", &start, &end, &is_kernels, &whole) == 4) {
-		functions = realloc(functions, (nr_functions + 1) * sizeof(*functions));
-		if (!functions)
-			die("no memory");
-		if (end <= start || (nr_functions && functions[nr_functions - 1].end > start))
-			die("%s: function %u is not behind the one before it", path,
-			    nr_functions + 1);
-		functions[nr_functions++] = (struct function){ start, end, whole, is_kernels };
-	}
-	for (unsigned int i = 0; i < nr_functions; i++)
-		if (functions[i].whole >= nr_functions)
-			die("%s: function %u is of none", path, i + 1);
-	if (!feof(file) || !nr_functions)
-		die("%s: function %u is not understood", path, nr_functions + 1);
-	fclose(file);
-}
-
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
 					   int argc, char **argv)
 {
@@ -604,7 +522,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 		if (value)
 			*value++ = '\0';
 		if (value && !strcmp(argv[i], "functions"))
-			read_functions(value);
+			functions_read(value);
 		else if (value && !strcmp(argv[i], "out"))
 			out = fopen(value, "w");
 		else if (value && !strcmp(argv[i], "runs"))

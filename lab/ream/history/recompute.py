@@ -46,8 +46,8 @@ class FieldDifference:
 
     @property
     def is_younger(self) -> bool:
-        """Whether the field is newer than the record, and null."""
-        return (self.stored, self.computed) == (ABSENT, "null")
+        """Whether the field is newer than the record, and null or empty."""
+        return self.stored == ABSENT and self.computed in ("null", "{}", "[]")
 
     def __str__(self) -> str:
         return f"{self.path} is {self.stored}, its samples give {self.computed}"

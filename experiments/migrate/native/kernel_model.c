@@ -28,7 +28,6 @@
 #include "kernel.h"
 #include "migrate_kernel.h"
 
-#define NR_CHANNELS 16		/* as many as dcbm can use */
 #define NR_DESCRIPTORS 1024	/* of a channel; dcbm has at most as many in flight */
 
 struct order {
@@ -101,7 +100,7 @@ static unsigned long take_interrupts(void)
 	unsigned long next_ns = ULONG_MAX, now_ns = host_now_ns();
 	unsigned int i;
 
-	for (i = 0; i < NR_CHANNELS; i++) {
+	for (i = 0; i < MIGRATE_MOST_CHANNELS; i++) {
 		struct channel *channel = &model.channels[i];
 		struct order *order, *next;
 
@@ -225,8 +224,8 @@ static void init(struct device *dev)
 	dma->device_terminate_all = terminate_all;
 	dma->device_synchronize = synchronize;
 	INIT_LIST_HEAD(&dma->channels);
-	model.channels = host_alloc(NR_CHANNELS * sizeof(*model.channels));
-	for (i = 0; i < NR_CHANNELS; i++) {
+	model.channels = host_alloc(MIGRATE_MOST_CHANNELS * sizeof(*model.channels));
+	for (i = 0; i < MIGRATE_MOST_CHANNELS; i++) {
 		struct channel *channel = &model.channels[i];
 
 		channel->chan.device = dma;

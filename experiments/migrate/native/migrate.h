@@ -26,6 +26,7 @@
 
 #define MIGRATE_NR_NODES 2
 #define MIGRATE_MOST_MAPPINGS 2
+#define MIGRATE_MOST_CHANNELS 16	/* as many as dcbm can use */
 #define MIGRATE_NR_ORDERS 10
 
 enum migrate_event {

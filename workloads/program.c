@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "marks.h"
 #include "program.h"
 
 #define NS_PER_S 1000000000ULL
@@ -31,6 +32,27 @@ uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* The clock goes on between any two, so no two have one name. */
+void timed_begin(struct timed *timed)
+{
+	timed->window = now_ns();
+	mark_name(timed->window);
+	timed->began_ns = now_ns();
+	mark_begin();
+}
+
+void timed_end(struct timed *timed)
+{
+	mark_end();
+	timed->time_ns = now_ns() - timed->began_ns;
+}
+
+void timed_print(const struct timed *timed)
+{
+	printf("\"time_ns\":%llu,\"window\":%llu", (unsigned long long)timed->time_ns,
+	       (unsigned long long)timed->window);
 }
 
 uint64_t mixed(uint64_t value)

@@ -20,6 +20,23 @@ extern const char *const program_name;
 _Noreturn __attribute__((format(printf, 2, 3)))
 void die(int code, const char *format, ...);
 
+/**
+ * struct timed - an operation that is timed
+ * @window: By what name a plugin of QEMU knows it, if one counts; else of no use.
+ * @began_ns: When it began.
+ * @time_ns: What it took.
+ */
+struct timed {
+	uint64_t window, began_ns, time_ns;
+};
+
+/* Read the clock just before and just after; another process may do the latter. */
+void timed_begin(struct timed *timed);
+void timed_end(struct timed *timed);
+
+/* Write time and window as two members of a JSON object, without a comma at the end. */
+void timed_print(const struct timed *timed);
+
 /* CLOCK_MONOTONIC; a guest that counts instructions counts them with it. */
 uint64_t now_ns(void);
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ream.count.guest import Counted
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.kernel.image import Image
@@ -82,6 +83,10 @@ class ForkSample(Value):
     """Of the guest's clock: instructions, where it counts these."""
     nr_ptes: int
     verified: bool
+    window: int = 0
+    """The name by which a plugin that counts knows the operation."""
+    counted: Counted | None = None
+    """What the kernel did meanwhile; None if it was not counted."""
     digest: str | None = None
     """With op "fork": of flags, mapcounts and contents of all pages, in the order of addresses."""
 
@@ -109,6 +114,8 @@ def run_fork_boot(start: Start, plan: ForkPlan) -> Iterator[ForkSample]:
             judge(said["exit"], _where(said, log))
         elif "op" in (said := message.get("fork", {})):
             sample = _sample(said, log)
+            its = start.counted(sample.window)
+            sample = sample.model_copy(update={"counted": its})
             seen[sample.folio_kib, sample.op] += 1
             yield sample
     if seen != Counter({(kib, op): plan.rounds for kib in plan.folio_kib for op in plan.ops}):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.count.guest import with_counts
 from ream.errors import BadUsage, VerificationFailed
 from ream.experiment import STRUCT_PAGE_BYTES
 from ream.kernel.image import Image
@@ -57,6 +58,7 @@ class ForkGuests(Guests[ForkRow]):
     """Guests that do all rows, one after another."""
 
     programs = (FORK_FOLIOS,)
+    names_windows = True
 
     def __init__(
         self, rows: Sequence[ForkRow], options: GuestOptions, seed: int, choose: Choose
@@ -96,7 +98,8 @@ class ForkGuests(Guests[ForkRow]):
         assert isinstance(said, ForkSample)
         self._digests.check(boot.variant, said)
         if row := self._wanted.get((said.op, said.folio_kib)):
-            yield Taken(_sample_of(said, row, boot), {"digest": said.digest})
+            sample = with_counts(_sample_of(said, row, boot), said.counted)
+            yield Taken(sample, {"digest": said.digest})
 
 
 class Digests:

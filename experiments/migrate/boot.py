@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from experiments.fork.boot import judge
+from ream.count.guest import Counted
 from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
@@ -128,6 +129,10 @@ class MigrateSample(Value):
     counters: Mapping[str, int]
     """By how much each has grown; workloads/counters.c names them."""
     verified: bool
+    window: int = 0
+    """The name by which a plugin that counts knows the move."""
+    counted: Counted | None = None
+    """What the kernel did meanwhile; None if it was not counted."""
     cpu_ns: int | None = None
     """CPU time of the caller, and where nobody else works of all processes; None: not known."""
 
@@ -182,6 +187,8 @@ def run_migrate_boot(start: Start, plan: MigratePlan) -> Iterator[tuple[int, Mig
             judge(message["workload"]["exit"], _where(message["workload"]["step"], log))
         elif "op" in (said := message.get("migrate", {})):
             sample = _sample(said, log)
+            its = start.counted(sample.window)
+            sample = sample.model_copy(update={"counted": its})
             seen[number] += 1
             yield number, sample
     if seen != Counter(dict.fromkeys(range(len(plan.steps)), plan.rounds + 1)):

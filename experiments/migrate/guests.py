@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ream.count.guest import with_counts
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment import PAGE_BYTES, is_copy
@@ -126,6 +127,7 @@ class MigrateGuests(Guests[MigrateRow]):
 
     modules = (ENGINE,)
     programs = (MOVE_FOLIOS,)
+    names_windows = True
 
     def __init__(
         self, rows: Sequence[MigrateRow], options: GuestOptions, seed: int, choose: Choose
@@ -172,7 +174,8 @@ class MigrateGuests(Guests[MigrateRow]):
             return
         row, step = self.rows[number], boot.plan.steps[number]
         self._said[row.name, boot.variant].append((step, moved))
-        yield Taken(sample_of(moved, row, step, boot), dict(moved.counters))
+        sample = with_counts(sample_of(moved, row, step, boot), moved.counted)
+        yield Taken(sample, dict(moved.counters))
 
     def remarks(self, row: MigrateRow, names: Sequence[str]) -> Iterator[str]:
         """Who copied, as the counters have it, and what is in the count."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ream.count.guest import Counted, with_counts
 from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.taken import Taken
@@ -15,6 +16,7 @@ from ream.stage.boots import Boot
 from ream.stage.initramfs import guest_initramfs
 from ream.stage.vm import Start
 from ream.stage.workload import build_workload
+from ream.values import Value
 
 from .live import GETPPID, sample_of
 from .rows import NullRow
@@ -24,13 +26,20 @@ DEADLINE_S = 600.0
 SILENCE_S = 120.0
 
 
+class NullSaid(Value):
+    """One round, as the program says it, and what the kernel did in it."""
+
+    round: dict[str, int | bool]
+    counted: Counted | None = None
+
+
 @dataclass(frozen=True)
 class NullBoot(Boot):
     """One boot, for one row."""
 
     row: NullRow
 
-    says = dict[str, int]
+    says = NullSaid
 
     @property
     def nr_events(self) -> int:
@@ -40,11 +49,11 @@ class NullBoot(Boot):
     def what(self) -> str:
         return f"{self.row.name}, {self.variant}"
 
-    def run(self, start: Start) -> Iterator[dict[str, int]]:
+    def run(self, start: Start) -> Iterator[NullSaid]:
         words = words_of(self.row)
         for message in start.messages(words, deadline_s=DEADLINE_S, silence_s=SILENCE_S):
             if "round" in (said := message.get("null", {})):
-                yield said
+                yield NullSaid(round=dict(said), counted=start.counted(said["window"]))
 
 
 def words_of(row: NullRow) -> tuple[str, ...]:
@@ -56,6 +65,7 @@ class NullGuests(Guests[NullRow]):
     """A kind of guest for each row."""
 
     programs = (GETPPID,)
+    names_windows = True
 
     def __init__(
         self, rows: Sequence[NullRow], options: GuestOptions, seed: int, choose: Choose
@@ -95,8 +105,9 @@ class NullGuests(Guests[NullRow]):
 
     def taken(self, boot: Boot, said: object) -> Iterator[Taken]:
         assert isinstance(boot, NullBoot)
-        assert isinstance(said, dict)
-        yield Taken(sample_of(said, boot.row, boot.launch, boot.variant))
+        assert isinstance(said, NullSaid)
+        sample = sample_of(said.round, boot.row, boot.launch, boot.variant)
+        yield Taken(with_counts(sample, said.counted))
 
 
 GUESTS = NullGuests

@@ -2,7 +2,7 @@
 """null in the live stage: system calls that do nothing."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ream.errors import VerificationFailed
@@ -15,7 +15,7 @@ from ream.stage.workload import Workload, build_workload, run_workload
 
 from .rows import NullRow
 
-GETPPID = Workload.of(Path(__file__).parent, "getppid")
+GETPPID = Workload.of(Path(__file__).parent, "getppid", "program")
 DEADLINE_S = 600.0
 
 
@@ -34,7 +34,7 @@ def taken(rows: Sequence[NullRow], visits: Visits) -> Iterator[Taken]:
                     yield Taken(sample_of(said, row, launch, RUNNING))
 
 
-def sample_of(said: dict[str, int], row: NullRow, launch: int, subject: str) -> Sample:
+def sample_of(said: Mapping[str, int], row: NullRow, launch: int, subject: str) -> Sample:
     """What the program said of one round, as a record has it; raises VerificationFailed."""
     if not said["verified"]:
         raise VerificationFailed(f"{row.name}, {subject}: getppid() gave another parent")

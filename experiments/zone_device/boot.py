@@ -7,12 +7,13 @@ the numbers of that kernel's own build.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from ream.count.guest import Counted, together
 from ream.counted import counted
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment import PAGE_BYTES
@@ -123,6 +124,8 @@ class Call(Value):
     map: int
     early: bool
     time_ns: int
+    window: int = 0
+    """The name by which a plugin that counts knows the call."""
 
     @property
     def skip_pages(self) -> int:
@@ -154,6 +157,8 @@ class Checked:
     bind: Bind
     nr_bytes: int
     """Of map, written by its calls."""
+    counted: Counted | None = None
+    """What the kernel did in its calls; None if it was not counted."""
 
     @property
     def init_ns(self) -> int:
@@ -193,7 +198,9 @@ def run_boot(start: Start, device: Device, binds: int) -> Iterator[Checked]:
             if "facts" in message:
                 facts = _facts(message["facts"])
             elif "bind" in message:
-                yield _check(guest, _bind(message["bind"]), device, facts)
+                checked = _check(guest, _bind(message["bind"]), device, facts)
+                calls = (start.counted(call.window) for call in checked.bind.calls)
+                yield replace(checked, counted=together(calls))
                 seen += 1
                 guest.answer("next")
     if seen != binds:

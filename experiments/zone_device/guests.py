@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ream.count.guest import with_counts
 from ream.errors import BadUsage
 from ream.experiment import is_copy
 from ream.kernel.image import Image
@@ -104,6 +105,7 @@ class ZoneDeviceGuests(Guests[ZoneDeviceRow]):
     """A kind of guest for each device, which all of its rows share."""
 
     modules = MODULES
+    names_windows = True
 
     def __init__(
         self, rows: Sequence[ZoneDeviceRow], options: GuestOptions, seed: int, choose: Choose
@@ -155,7 +157,9 @@ class ZoneDeviceGuests(Guests[ZoneDeviceRow]):
             if match := MESSAGE.search(said.bind.message or ""):
                 self._messages[sample.row, sample.subject].append(float(match[2]))
             times = quantities_beside(rows[sample.row], said)
-            yield Taken(replace(sample, times=times), _extra(said))
+            # Of other rows the time is of more than what is counted.
+            counts = said.counted if rows[sample.row].in_namespace else None
+            yield Taken(with_counts(replace(sample, times=times), counts), _extra(said))
 
     def remarks(self, row: ZoneDeviceRow, names: Sequence[str]) -> Iterator[str]:
         """What the published methods would have said here."""

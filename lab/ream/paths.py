@@ -13,6 +13,8 @@ KERNEL_MODULES = CHECKOUT / "kernel" / "modules"
 NATIVE = CHECKOUT / "native"
 GUEST = CHECKOUT / "guest"
 WORKLOADS = CHECKOUT / "workloads"
+MARKS = NATIVE / "host" / "marks.h"
+"""Where what is timed begins and ends, in programs, modules and hosted kernels alike."""
 
 
 def _xdg(variable: str, fallback: str) -> Path:

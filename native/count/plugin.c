@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A plugin of QEMU's user mode that counts what hosted kernels execute.
+ * A plugin of QEMU that counts what kernels execute: hosted ones in its user
+ * mode, and whole ones in guests.
  *
  * It counts between two marks (native/host/marks.h), in functions that it is
  * given by their addresses, on all CPUs. At the second mark it writes what it
@@ -93,6 +94,8 @@ static unsigned int nr_cpus;	/* those behind have counted nothing */
 static unsigned int nr_windows;
 static bool is_counting;	/* between the two marks */
 static bool is_lost;	/* functions called each other too deep to follow */
+static bool is_following = true;	/* who calls whom; interrupts and switches would mislead */
+static uint64_t next_name;	/* of the next window, as far as its bits are known */
 static bool is_listing;
 static FILE *out;
 
@@ -168,7 +171,8 @@ static void on_run(unsigned int vcpu, void *context)
 			calls_add(cpu->calls, TAKEN, 1);
 	}
 	++*counter(cpu->executed, number);
-	follow(cpu, run);
+	if (is_following)
+		follow(cpu, run);
 	cpu->last = run;
 	cpu->last_number = number;
 }
@@ -378,13 +382,15 @@ static void end(unsigned int vcpu, void *context)
 		counts[run->function][TAKEN] += executions(i, true);
 	}
 	add_accesses(counts);
-	fprintf(out, "{\"window\": %u, \"lines_read\": %zu, \"lines_written\": %zu, ",
-		++nr_windows, lines.nr_read, lines.nr_written);
+	fprintf(out, "{\"window\": %u, \"name\": %lu, ", ++nr_windows,
+		(unsigned long)next_name);
+	fprintf(out, "\"lines_read\": %zu, \"lines_written\": %zu, ", lines.nr_read,
+		lines.nr_written);
 	fprintf(out, "\"lines_only_written\": %zu, \"pages\": %zu, ",
 		lines.nr_only_written, lines.nr_pages);
 	write_counts("functions", counts);
 	memset(counts, 0, nr_functions * sizeof(*counts));
-	if (!is_lost)
+	if (is_following && !is_lost)
 		add_calls(counts);
 	fputs(", ", out);
 	write_counts("inclusive", counts);
@@ -396,22 +402,34 @@ static void end(unsigned int vcpu, void *context)
 	free(counts);
 }
 
-static bool watch_mark(struct qemu_plugin_insn *insn)
+static void add_bit(unsigned int vcpu, void *bit)
+{
+	(void)vcpu;
+	next_name = next_name << 1 | (uintptr_t)bit;
+}
+
+static void watch_mark(struct qemu_plugin_insn *insn)
 {
 	/* Of nopl displacement(%rax), before the displacement. */
 	static const unsigned char opcode[] = { 0x0f, 0x1f, 0x80 };
 	const unsigned char *code = qemu_plugin_insn_data(insn);
+	qemu_plugin_vcpu_udata_cb_t what;
 	int32_t displacement;
 
 	if (qemu_plugin_insn_size(insn) != sizeof(opcode) + sizeof(displacement) ||
 	    memcmp(code, opcode, sizeof(opcode)))
-		return false;
+		return;
 	memcpy(&displacement, code + sizeof(opcode), sizeof(displacement));
-	if (displacement != MARK_BEGIN && displacement != MARK_END)
-		return false;
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, displacement == MARK_BEGIN ? begin : end,
-					       QEMU_PLUGIN_CB_NO_REGS, NULL);
-	return true;
+	if (displacement == MARK_BEGIN)
+		what = begin;
+	else if (displacement == MARK_END)
+		what = end;
+	else if ((displacement & ~1) == (MARK_BIT & ~1))
+		what = add_bit;
+	else
+		return;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, what, QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)(uintptr_t)(displacement & 1));
 }
 
 static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
@@ -527,6 +545,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 			out = fopen(value, "w");
 		else if (value && !strcmp(argv[i], "runs"))
 			is_listing = !strcmp(value, "on");
+		else if (value && !strcmp(argv[i], "inclusive"))
+			is_following = !strcmp(value, "on");
 		else
 			die("%s: not understood", argv[i]);
 	}

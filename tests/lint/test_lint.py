@@ -14,7 +14,7 @@ import pytest
 from ream.errors import CannotRunHere
 from ream.folders import names
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
+from ream.paths import CHECKOUT, GUEST, MARKS, NATIVE, WORKLOADS, cache_dir
 from ream.stage.link import COMPILER_FLAGS, is_kernel_side
 
 LONGEST_FILE = 600
@@ -194,7 +194,8 @@ def test_c_compiles_without_a_warning() -> None:
     if not user_side_c():
         pytest.skip("no C yet")
     for path in user_side_c():
-        places = (f"-I{shared_by(path)}", f"-I{path.parent}")  # as build_host() has them
+        # As build_host() and build_workload() have them.
+        places = (f"-I{shared_by(path)}", f"-I{path.parent}", f"-I{MARKS.parent}")
         flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", *places)
         judge("gcc", *flags, str(path))
 

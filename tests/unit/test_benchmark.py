@@ -11,7 +11,7 @@ import pytest
 
 from ream.experiment import named
 from ream.folders import names
-from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS
+from ream.paths import CHECKOUT, GUEST, MARKS, NATIVE, WORKLOADS
 from ream.session.benchmark import benchmark_files, benchmark_id
 from ream.stage import initramfs, link
 from ream.stage.hosted import hosted_of
@@ -81,7 +81,8 @@ def test_the_compiler_reads_no_file_for_a_guest_that_the_id_lacks(experiment: st
     files = benchmark_files(named(experiment), "vm")
     assert project_files(initramfs.init_sources(named(experiment).folder), f"-I{GUEST}") <= files
     sources = [path for path in files if path.parent.name == "workloads" and path.suffix == ".c"]
-    assert project_files(sources, f"-I{WORKLOADS}") <= files
+    headers = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
+    assert project_files(sources, *headers) <= files
 
 
 def test_flags_of_the_compiler_are_part_of_the_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,12 +81,12 @@ struct options {
 };
 
 struct samples {
-	uint64_t time_ns[NR_OPS];
+	struct timed timed[NR_OPS];
 	uint64_t digest;	/* after fork */
 };
 
 static char *displacer;		/* never copied by fork() */
-static uint64_t *child_left_ns;	/* shared with children */
+static struct timed *child_left;	/* shared with children */
 
 /* Write other memory, so that little else is left in the caches. */
 static void displace(const struct options *options)
@@ -102,27 +102,26 @@ struct child {
 
 /* Time a fork() whose child then waits; if we end, it ends. */
 static struct child fork_waiting(const struct options *options,
-				 uint64_t *time_ns)
+				 struct timed *timed)
 {
 	struct child child;
-	uint64_t began_ns;
 	char check = 0;
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC))
 		die(EXIT_FAILED, "pipe: %s", strerror(errno));
 	child.release_fd = ends[1];
-	began_ns = now_ns();
+	timed_begin(timed);
 	child.pid = fork();
 	if (!child.pid) {
 		close(ends[1]);
 		if (read(ends[0], &check, 1) == 1 && check &&
 		    !folios_hold(&options->folios))
 			_exit(EXIT_NOT_VERIFIED);
-		*child_left_ns = now_ns();
+		timed_begin(child_left);
 		_exit(EXIT_SUCCESS);
 	}
-	*time_ns = now_ns() - began_ns;
+	timed_end(timed);
 	close(ends[0]);
 	if (child.pid < 0)
 		die(EXIT_CANNOT_RUN, "fork: %s", strerror(errno));
@@ -130,34 +129,32 @@ static struct child fork_waiting(const struct options *options,
 }
 
 /* Let a child go; returns the time from its _exit() until it is reaped. */
-static uint64_t reap(struct child child, bool check)
+static struct timed reap(struct child waiting, bool check)
 {
-	uint64_t reaped_ns;
 	char word = check;
 	int status;
 
-	if (write(child.release_fd, &word, 1) != 1 ||
-	    waitpid(child.pid, &status, 0) != child.pid)
+	if (write(waiting.release_fd, &word, 1) != 1 ||
+	    waitpid(waiting.pid, &status, 0) != waiting.pid)
 		die(EXIT_FAILED, "a child is lost: %s", strerror(errno));
-	reaped_ns = now_ns();
-	close(child.release_fd);
+	timed_end(child_left);
+	close(waiting.release_fd);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_NOT_VERIFIED)
 		die(EXIT_NOT_VERIFIED, "a child reads other than was written");
 	if (status)
 		die(EXIT_FAILED, "a child ended with wait status %d", status);
-	return reaped_ns - *child_left_ns;
+	return *child_left;
 }
 
-static void time_munmap(const struct options *options, uint64_t *time_ns)
+static void time_munmap(const struct options *options, struct timed *timed)
 {
 	const struct folios *folios = &options->folios;
-	uint64_t began_ns;
 	int error;
 
 	displace(options);
-	began_ns = now_ns();
+	timed_begin(timed);
 	error = munmap(folios->at, folios->nr_bytes);
-	*time_ns = now_ns() - began_ns;
+	timed_end(timed);
 	if (error)
 		die(EXIT_FAILED, "munmap: %s", strerror(errno));
 	folios_verify_gone(folios, "munmap()");
@@ -176,46 +173,46 @@ static bool after_fork(const struct options *options)
 static bool do_forks(const struct options *options, struct samples *samples)
 {
 	const bool *wanted = options->wanted;
-	uint64_t *time_ns = samples->time_ns;
+	struct timed *timed = samples->timed;
 	struct child child;
 	bool good;
 
 	displace(options);
-	child = fork_waiting(options, &time_ns[OP_FORK]);
+	child = fork_waiting(options, &timed[OP_FORK]);
 	good = after_fork(options);
 	if (options->digest)
 		samples->digest = folios_digest(&options->folios);
 	displace(options);
-	time_ns[OP_EXIT] = reap(child, options->check_contents);
+	timed[OP_EXIT] = reap(child, options->check_contents);
 	good = good && folios_mapped_by(&options->folios, 1);
 	if (!good || !(wanted[OP_REFORK] || wanted[OP_MUNMAP_SHARED]))
 		return good;
 
 	displace(options);
-	child = fork_waiting(options, &time_ns[OP_REFORK]);
+	child = fork_waiting(options, &timed[OP_REFORK]);
 	good = after_fork(options);
 	if (good && wanted[OP_MUNMAP_SHARED])
-		time_munmap(options, &time_ns[OP_MUNMAP_SHARED]);
+		time_munmap(options, &timed[OP_MUNMAP_SHARED]);
 	reap(child, options->check_contents);
 	return good;
 }
 
 static bool do_munmap(const struct options *options, struct samples *samples)
 {
-	time_munmap(options, &samples->time_ns[OP_MUNMAP]);
+	time_munmap(options, &samples->timed[OP_MUNMAP]);
 	return true;
 }
 
 static bool do_dontneed(const struct options *options, struct samples *samples)
 {
 	const struct folios *folios = &options->folios;
-	uint64_t began_ns;
+	struct timed *timed = &samples->timed[OP_DONTNEED];
 	int error;
 
 	displace(options);
-	began_ns = now_ns();
+	timed_begin(timed);
 	error = madvise(folios->at, folios->nr_bytes, MADV_DONTNEED);
-	samples->time_ns[OP_DONTNEED] = now_ns() - began_ns;
+	timed_end(timed);
 	if (error)
 		die(EXIT_FAILED, "MADV_DONTNEED: %s", strerror(errno));
 	folios_verify_gone(folios, "MADV_DONTNEED");
@@ -247,9 +244,8 @@ static void print_samples(const struct options *options,
 		printf("{\"folio_kib\":%lu,\"round\":%lu,\"op\":\"%s\",",
 		       folios->pages_each * PAGE_BYTES / 1024, round,
 		       op_names[op]);
-		printf("\"time_ns\":%llu,\"nr_ptes\":%lu,\"verified\":true",
-		       (unsigned long long)samples->time_ns[op],
-		       folios->nr_bytes / PAGE_BYTES);
+		timed_print(&samples->timed[op]);
+		printf(",\"nr_ptes\":%lu,\"verified\":true", folios->nr_bytes / PAGE_BYTES);
 		if (options->digest && op == OP_FORK)
 			printf(",\"digest\":\"%016llx\"",
 			       (unsigned long long)samples->digest);
@@ -307,13 +303,13 @@ static uint64_t bare_fork_ns(const struct options *options)
 	uint64_t time_ns[NR_BARE_FORKS];
 
 	for (int i = 0; i < NR_BARE_FORKS; i++) {
-		uint64_t took_ns;
+		struct timed timed;
 		int at = i;
 
-		reap(fork_waiting(options, &took_ns), false);
-		for (; at && time_ns[at - 1] > took_ns; at--)
+		reap(fork_waiting(options, &timed), false);
+		for (; at && time_ns[at - 1] > timed.time_ns; at--)
 			time_ns[at] = time_ns[at - 1];
-		time_ns[at] = took_ns;
+		time_ns[at] = timed.time_ns;
 	}
 	return time_ns[NR_BARE_FORKS / 2];
 }
@@ -436,7 +432,7 @@ int main(int argc, char **argv)
 	parse_options(&options, argv);
 	sees_frames = folios_open();
 	folios_require(&options.folios, sees_frames);
-	child_left_ns = (uint64_t *)map_own(PAGE_BYTES, MAP_SHARED);
+	child_left = (struct timed *)map_own(PAGE_BYTES, MAP_SHARED);
 	if (options.displace_bytes) {
 		displacer = map_own(options.displace_bytes, MAP_PRIVATE);
 		if (madvise(displacer, options.displace_bytes, MADV_DONTFORK))

@@ -63,7 +63,7 @@ struct path {
 	bool whole_buffer;	/* all of it moves, and nothing is split */
 	bool this_only;		/* nothing but the buffer moves */
 	void (*require)(const struct options *options);
-	uint64_t (*move)(struct options *options, unsigned int to);
+	struct timed (*move)(struct options *options, unsigned int to);
 };
 
 struct options {
@@ -87,20 +87,20 @@ static size_t nr_folios(const struct options *options)
 
 /* --- Ways to move --- */
 
-static uint64_t move_by_move_pages(struct options *options, unsigned int to)
+static struct timed move_by_move_pages(struct options *options, unsigned int to)
 {
 	size_t count = nr_folios(options);
-	uint64_t began_ns, time_ns;
+	struct timed timed;
 	long left;
 
 	for (size_t i = 0; i < count; i++) {
 		options->targets[i] = to;
 		options->status[i] = -1;
 	}
-	began_ns = now_ns();
+	timed_begin(&timed);
 	left = syscall(SYS_move_pages, 0, count, options->addresses,
 		       options->targets, options->status, MPOL_MF_MOVE);
-	time_ns = now_ns() - began_ns;
+	timed_end(&timed);
 	if (left < 0)
 		die(EXIT_FAILED, "move_pages to node %u: %s", to,
 		    strerror(errno));
@@ -109,39 +109,43 @@ static uint64_t move_by_move_pages(struct options *options, unsigned int to)
 			die(EXIT_NOT_VERIFIED,
 			    "move_pages says that all went well, but status[%zu] is %d, not node %u",
 			    i, options->status[i], to);
-	return time_ns;
+	return timed;
 }
 
-static uint64_t move_by_mbind(struct options *options, unsigned int to)
+static struct timed move_by_mbind(struct options *options, unsigned int to)
 {
 	const struct folios *folios = &options->folios;
 	unsigned long nodes = 1UL << to;
-	uint64_t began_ns = now_ns(), time_ns;
-	long error = syscall(SYS_mbind, folios->at, folios->nr_bytes, MPOL_BIND,
-			     &nodes, NR_BITS, MPOL_MF_MOVE);
+	struct timed timed;
+	long error;
 
-	time_ns = now_ns() - began_ns;
+	timed_begin(&timed);
+	error = syscall(SYS_mbind, folios->at, folios->nr_bytes, MPOL_BIND, &nodes, NR_BITS,
+			MPOL_MF_MOVE);
+	timed_end(&timed);
 	if (error)
 		die(EXIT_FAILED, "mbind to node %u: %s", to, strerror(errno));
 	if (syscall(SYS_mbind, folios->at, folios->nr_bytes, MPOL_DEFAULT,
 		    NULL, 0, 0))
 		die(EXIT_FAILED, "mbind to no node: %s", strerror(errno));
-	return time_ns;
+	return timed;
 }
 
-static uint64_t move_by_migrate_pages(struct options *options, unsigned int to)
+static struct timed move_by_migrate_pages(struct options *options, unsigned int to)
 {
 	unsigned long source = 1UL << (to == options->to ? options->from :
 							   options->to);
 	unsigned long target = 1UL << to;
-	uint64_t began_ns = now_ns(), time_ns;
-	long left = syscall(SYS_migrate_pages, 0, NR_BITS, &source, &target);
+	struct timed timed;
+	long left;
 
-	time_ns = now_ns() - began_ns;
+	timed_begin(&timed);
+	left = syscall(SYS_migrate_pages, 0, NR_BITS, &source, &target);
+	timed_end(&timed);
 	if (left < 0)
 		die(EXIT_FAILED, "migrate_pages to node %u: %s", to,
 		    strerror(errno));
-	return time_ns;
+	return timed;
 }
 
 static size_t nr_on(const struct options *options, unsigned int node)
@@ -177,22 +181,23 @@ static void require_balancing(const struct options *options)
 		run_on_cpu(node_cpu(options->from));
 }
 
-static uint64_t move_by_touching(struct options *options, unsigned int to)
+static struct timed move_by_touching(struct options *options, unsigned int to)
 {
 	const struct timespec interval = { .tv_nsec = COME_PAUSE_NS };
 	const char *at = options->folios.at;
-	uint64_t began_ns;
+	struct timed timed;
 
 	run_on_cpu(node_cpu(to));
-	began_ns = now_ns();
+	timed_begin(&timed);
 	do {
 		for (size_t i = 0; i < options->folios.nr_bytes; i += PAGE_BYTES)
 			__atomic_load_n(at + i, __ATOMIC_RELAXED);
 		if (nr_on(options, to) == nr_folios(options))
 			break;
 		nanosleep(&interval, NULL);
-	} while (now_ns() - began_ns < COME_DEADLINE_NS);
-	return now_ns() - began_ns;
+	} while (now_ns() - timed.began_ns < COME_DEADLINE_NS);
+	timed_end(&timed);
+	return timed;
 }
 
 static void require_demotion(const struct options *options)
@@ -216,13 +221,13 @@ static void require_demotion(const struct options *options)
  * is memory that wants to be in the same node, and more than fits: of two
  * buffers the one that was touched first, and not since, goes first.
  */
-static uint64_t move_by_pressure(struct options *options, unsigned int to)
+static struct timed move_by_pressure(struct options *options, unsigned int to)
 {
 	size_t nr_free = node_free_bytes(options->from);
 	size_t nr_most = node_free_bytes(to) / 2;
 	size_t nr_bytes = nr_free + nr_most;
 	unsigned long nodes = 1UL << options->from;
-	uint64_t began_ns;
+	struct timed timed;
 	FILE *refs;
 	char *hog;
 
@@ -241,7 +246,7 @@ static uint64_t move_by_pressure(struct options *options, unsigned int to)
 	    syscall(SYS_mbind, hog, nr_bytes, MPOL_BIND, &nodes, NR_BITS, 0))
 		die(EXIT_CANNOT_RUN, "map %zu bytes in node %lu: %s", nr_bytes,
 		    options->from, strerror(errno));
-	began_ns = now_ns();
+	timed_begin(&timed);
 	/* How much a kernel has, and how soon it reclaims, no file says. */
 	for (size_t i = 0; i < nr_bytes; i += PAGE_BYTES) {
 		__atomic_store_n(hog + i, 1, __ATOMIC_RELAXED);
@@ -249,9 +254,9 @@ static uint64_t move_by_pressure(struct options *options, unsigned int to)
 		    nr_on(options, to) == nr_folios(options))
 			break;
 	}
-	began_ns = now_ns() - began_ns;
+	timed_end(&timed);
 	munmap(hog, nr_bytes);
-	return began_ns;
+	return timed;
 }
 
 static const struct path paths[] = {
@@ -269,7 +274,7 @@ static const struct path paths[] = {
 
 struct sample {
 	unsigned int from, to;
-	uint64_t time_ns;
+	struct timed timed;
 	uint64_t cpu_ns;	/* 0: not known */
 	size_t nr_arrived;
 	struct counters before, after;
@@ -283,9 +288,10 @@ static void print_sample(const struct options *options, unsigned long round,
 	printf("{\"op\":\"%s\",\"folio_kib\":%lu,\"round\":%lu,",
 	       options->path->name, folios->pages_each * PAGE_BYTES / 1024,
 	       round);
-	printf("\"source\":%u,\"target\":%u,\"time_ns\":%llu,\"nr_bytes\":%zu,",
-	       sample->from, sample->to, (unsigned long long)sample->time_ns,
+	printf("\"source\":%u,\"target\":%u,\"nr_bytes\":%zu,", sample->from, sample->to,
 	       folios->nr_bytes);
+	timed_print(&sample->timed);
+	putchar(',');
 	printf("\"nr_folios\":%zu,\"nr_arrived\":%zu,\"counters\":",
 	       nr_folios(options), sample->nr_arrived);
 	counters_print(&sample->before, &sample->after);
@@ -333,7 +339,7 @@ static bool take_sample(struct options *options, struct sample *sample)
 
 	counters_read(&sample->before);
 	began_ns = cpu_time_ns(options->alone);
-	sample->time_ns = options->path->move(options, sample->to);
+	sample->timed = options->path->move(options, sample->to);
 	ended_ns = cpu_time_ns(options->alone);
 	sample->cpu_ns = ended_ns > began_ns ? ended_ns - began_ns : 0;
 	counters_read(&sample->after);

@@ -3,17 +3,11 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include <sys/syscall.h>
+#include "program.h"
 
-static long long now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
+const char *const program_name = "getppid";
 
 int main(int argc, char **argv)
 {
@@ -22,13 +16,16 @@ int main(int argc, char **argv)
 	const long parent = getppid();
 
 	for (long round = 0; round < rounds; round++) {
-		long long start_ns = now_ns();
+		struct timed timed;
 		long right = 0;
 
+		timed_begin(&timed);
 		for (long i = 0; i < calls; i++)
 			right += syscall(SYS_getppid) == parent;
-		printf("{\"round\": %ld, \"time_ns\": %lld, \"verified\": %s}\n", round,
-		       now_ns() - start_ns, right == calls ? "true" : "false");
+		timed_end(&timed);
+		printf("{\"round\":%ld,\"verified\":%s,", round, right == calls ? "true" : "false");
+		timed_print(&timed);
+		puts("}");
 	}
 	puts("{\"end\":{\"ok\":true}}");
 	return EXIT_SUCCESS;

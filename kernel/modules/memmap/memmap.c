@@ -37,6 +37,7 @@
 #include <linux/tracepoint.h>
 #include <trace/events/page_ref.h>
 #endif
+#include "marks.h"
 
 /* A bind makes a call per range; readers read after each bind. */
 #define MOST_CALLS 64
@@ -99,6 +100,7 @@ struct call {
 	unsigned long altmap_free;
 	const struct page *map;
 	bool early;
+	u64 window;
 	u64 time_ns;
 };
 
@@ -124,7 +126,10 @@ static int call_entered(struct kretprobe_instance *instance,
 		.nid = zone_to_nid(zone),
 		.pgmap = (void *)regs_get_kernel_argument(regs, 3),
 	};
+	call->window = ktime_get_ns();
+	mark_name(call->window);
 	call->time_ns = ktime_get_ns();
+	mark_begin();
 	return 0;
 }
 
@@ -134,11 +139,13 @@ NOKPROBE_SYMBOL(call_entered);
 static int call_returned(struct kretprobe_instance *instance,
 			 struct pt_regs *regs)
 {
-	u64 end_ns = ktime_get_ns();
 	struct call *call = (struct call *)instance->data;
 	const struct dev_pagemap *pgmap = call->pgmap;
 	unsigned long irq_flags;
+	u64 end_ns;
 
+	mark_end();
+	end_ns = ktime_get_ns();
 	call->time_ns = end_ns - call->time_ns;
 	call->type = pgmap->type;
 	call->order = pgmap->vmemmap_shift;
@@ -185,8 +192,8 @@ static int calls_show(struct seq_file *to, void *unused)
 			   call->altmap_base_pfn);
 		seq_printf(to, "altmap_reserve=%lu altmap_free=%lu ",
 			   call->altmap_reserve, call->altmap_free);
-		seq_printf(to, "map=%lu early=%d time_ns=%llu\n",
-			   (unsigned long)call->map, call->early, call->time_ns);
+		seq_printf(to, "map=%lu early=%d window=%llu time_ns=%llu\n",
+			   (unsigned long)call->map, call->early, call->window, call->time_ns);
 	}
 	return 0;
 }

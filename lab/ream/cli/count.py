@@ -16,7 +16,8 @@ CountOption = Annotated[
     typer.Option(
         "--count",
         rich_help_panel=NATIVE,
-        help="Count what is executed under an emulator, exactly, instead of timing it.",
+        help="Count what is executed under an emulator, exactly, instead of timing it; with"
+        " --stage vm in a guest, by function.",
     ),
 ]
 AnnotateOption = Annotated[
@@ -40,9 +41,8 @@ def count_of(
         if annotate:
             raise BadUsage("--annotate lists what --count has counted: give that, too")
         return None
-    if stage != "native":
-        raise BadUsage(
-            f"--count is for the native stage; of --stage {stage} only the vm stage counts, as a"
-            " whole and unless KVM runs its guests"
-        )
+    if stage == "live":
+        raise BadUsage("--count is for the native stage and for guests: nothing emulates this CPU")
+    if annotate and stage != "native":
+        raise BadUsage("--annotate is for the native stage")
     return CountOptions(full=full, annotate=tuple(annotate or ()))

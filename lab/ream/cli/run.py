@@ -217,7 +217,7 @@ def run(
     counting = count_of(count, annotate, stage=stage, full=full)
     asked = given(asked, settings or ())
     asked = (
-        once(asked, launches=launches, rounds=rounds)
+        once(asked, stage, launches=launches, rounds=rounds)
         if counting
         else asked.resized(launches=launches, rounds=rounds)
     )
@@ -255,10 +255,11 @@ def run(
         variants = choose(asked)
         patches = [patch for one in variants if one.given for patch in one.patches]
         source = at_commit(source, {one.ground.commit for one in patches if one.ground.commit})
+    in_guests = counting is not None and stage == "vm"
     guest = guest_options(
-        accel=accel,
-        icount=icount,
-        full=full and counting is None,
+        accel="tcg" if in_guests and accel == "auto" else accel,
+        icount=True if in_guests else icount,
+        full=full and (in_guests or counting is None),
         keep=asked_for(rounds, launches) if stage == "vm" else (),
         cpus=cpus,
         memory=memory,

@@ -2,12 +2,13 @@
 """The emulator that a counted launch runs under: its CPU, its plugin and its command line."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from ream.command import Command, require, run
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import Step, appearing, locked, stamp_of
-from ream.paths import NATIVE
+from ream.paths import MARKS, NATIVE
 
 EMULATOR = "qemu-x86_64"
 VERSION_S = 10.0
@@ -34,7 +35,7 @@ PLUGIN_FLAGS = (
 
 def plugin_sources() -> tuple[Path, ...]:
     """All files that the plugin is compiled from."""
-    return (*sorted((NATIVE / "count").glob("*.[ch]")), NATIVE / "host" / "marks.h")
+    return (*sorted((NATIVE / "count").glob("*.[ch]")), MARKS)
 
 
 def emulator_version() -> str:
@@ -54,7 +55,7 @@ def build_plugin(cache: Path, step: Step) -> Path:
             step("compiling the plugin that counts")
             with appearing(entry, dict) as place:
                 sources = [str(path) for path in plugin_sources() if path.suffix == ".c"]
-                words = ("gcc", *PLUGIN_FLAGS, f"-I{NATIVE / 'host'}", *sources)
+                words = ("gcc", *PLUGIN_FLAGS, f"-I{MARKS.parent}", *sources)
                 run(Command((*words, "-o", str(place / "count.so")), place, COMPILE_S))
     return entry / "count.so"
 
@@ -66,8 +67,13 @@ def emulated(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[s
     says how often each piece of code was executed.
     """
     options = {"functions": functions, "out": out, "runs": "on" if runs else "off"}
+    return (EMULATOR, "-cpu", CPU, *plugin_words(plugin, options))
+
+
+def plugin_words(plugin: Path, options: Mapping[str, object]) -> tuple[str, str]:
+    """The words that load the plugin, for any of QEMU's programs."""
     words = (_escaped(plugin), *(f"{name}={_escaped(value)}" for name, value in options.items()))
-    return (EMULATOR, "-cpu", CPU, "-plugin", ",".join(words))
+    return ("-plugin", ",".join(words))
 
 
 def _escaped(value: object) -> str:

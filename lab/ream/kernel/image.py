@@ -18,6 +18,7 @@ from ream.kernel.probes import SUFFIX, write_header
 from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree
 from ream.kernel.variant import BUILDING, WHOLE, assemble, what
+from ream.paths import MARKS
 from ream.progress import Reporter
 
 IMAGE_BYTES = 400_000_000
@@ -54,6 +55,11 @@ class Image:
     config: Path
     modules: Mapping[str, Path]
     """The kernel's own and ours, by the name that the kernel knows them by: "test_hmm"."""
+
+    @property
+    def vmlinux(self) -> Path:
+        """The kernel as it was linked, with its symbols."""
+        return self.tree / BUILD / "vmlinux"
 
     @property
     def gen_init_cpio(self) -> Path:
@@ -195,6 +201,7 @@ def _built_module(entry: Path, folder: Path, kind: Path, reporter: Reporter) -> 
     sources = sorted(path for path in folder.iterdir() if _is_source(path))
     if not sources:
         raise ReamError(f"{folder}: no module: it has neither a Kbuild file nor sources")
+    sources.append(MARKS)  # which modules include as if it were theirs
     content = hashlib.sha256(f"{entry.name} {folder.name}\n".encode())
     for path in sources:
         content.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())

@@ -57,7 +57,7 @@ class Sample:
     """Other times of the same operation by name, in the unit of `time_ns`."""
     functions: Counts = field(default_factory=lambda: NO_COUNTS)
     """For a counted sample, counts by kernel function and quantity. `time_ns` is then the number of
-    instructions in all of them."""
+    instructions in all of them; in a guest it is the number of all that its CPU executed."""
     stand_ins: Counts = field(default_factory=lambda: NO_COUNTS)
     """Counts of our functions that replace the kernel's, in the same form."""
     inclusive: Counts = field(default_factory=lambda: NO_COUNTS)

@@ -209,7 +209,8 @@ class Counted(_Part):
     """What one sample of each variant executed, in whole numbers, for a row that was counted.
 
     per, number: the unit of the shown averages, and how many such units a sample covers. repeats:
-    whether all samples of one kernel are equal. variants, stand_ins: totals by variant and
+    whether all samples of one kernel are equal; in guests, whether their clocks agree to one in ten
+    thousand. variants, stand_ins: totals by variant and
     quantity, of the kernel's own functions and of our substitutes. functions: totals by variant and
     function. inclusive: the same for functions that called others, with what these did.
     """

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ream.experiment import AGAIN, BYTES_PER_PAGE, Row
+from ream.measure import statistics
 from ream.measure.sample import Counts, Sample
 from ream.record.receipt import SeriesEntry
 from ream.report.contract import Counted, PatchStep
@@ -18,13 +19,17 @@ def counted_of(
     names: Iterable[str],
     series: Mapping[str, Sequence[SeriesEntry]],
     own: Collection[str],
+    *,
+    exact: bool,
 ) -> Counted | None:
     """The counts of a row's variants; None if the row was timed.
 
     Numbers are those of each variant's first sample. `repeats` tells whether every other launch,
     and every second copy of the same kernel, has the same numbers in the same round. series: the
     patches of each variant, in order. own: variants that are more than a prefix of another
-    variant's patches.
+    variant's patches. exact: whether samples of one kernel must be equal to the last digit, as in a
+    process; in a guest a timer comes a little earlier or later, and instructions may differ by the
+    share `SAME`.
     """
     by_name: dict[str, list[Sample]] = {name: [] for name in names}
     for sample in samples:
@@ -37,7 +42,9 @@ def counted_of(
     return Counted(
         per=per,
         number=number,
-        repeats=all(map(_is_one, _by_kernel(by_name).values())),
+        repeats=all(map(_is_one, _by_kernel(by_name).values()))
+        if exact
+        else statistics.repeats(one for its in by_name.values() for one in its),
         variants={name: totals(one) for name, one in first.items()},
         stand_ins={name: summed(one.stand_ins) for name, one in first.items()},
         functions={name: one.functions for name, one in first.items()},

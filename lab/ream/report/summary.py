@@ -185,7 +185,10 @@ def _row(
         whole=_whole(measured),
         base_adds=measured.base_adds,
         beside=tuple(_beside(measured, names)),
-        counted=counted_of(row, measured.samples, names, receipt.kernel.variants, measured.own),
+        counted=counted_of(
+            *(row, measured.samples, names, receipt.kernel.variants, measured.own),
+            exact=receipt.guest is None,
+        ),
         smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
         floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},

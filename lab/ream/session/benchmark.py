@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from ream.count.emulator import plugin_sources
 from ream.experiment import Experiment, Stage, load
-from ream.paths import CHECKOUT, KERNEL_MODULES
+from ream.paths import CHECKOUT, KERNEL_MODULES, MARKS
 from ream.record.identity import DIGITS
 from ream.session.guests import VM_CONFIG
 from ream.session.live import live_of
@@ -51,11 +51,11 @@ def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
         more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder), *_fragments(experiment))
         return frozenset((*_with_headers(sources, places), *more))
     if stage == "live":
-        return frozenset(_with_headers(sources))
+        return frozenset(_with_headers(sources, {MARKS.name: MARKS}))
     modules = (KERNEL_MODULES / name for name in guests_of(experiment).modules)
     configs = (VM_CONFIG, *_fragments(experiment))
     its = (*sources, *initramfs.init_sources(experiment.folder), *_whole(modules), *configs)
-    return frozenset(_with_headers(its, {path.name: path for path in MEMMAP_FACTS}))
+    return frozenset(_with_headers(its, {path.name: path for path in (*MEMMAP_FACTS, MARKS)}))
 
 
 def _name(path: Path, experiment: Experiment) -> str:

@@ -2,18 +2,22 @@
 """What is different where a run of the native stage counts instead of timing."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 from ream.count.counter import LaunchCounter
 from ream.count.emulator import CPU, CPUS, build_plugin, emulator_version
-from ream.experiment import Experiment
+from ream.count.guest import KernelCounter, kernel_counter
+from ream.experiment import Experiment, Stage
 from ream.experiment.shape import RowBase
+from ream.kernel.image import Image
 from ream.progress import Reporter
 from ream.record.receipt import CountFacts
 from ream.record.record import ANNOTATED, RecordWriter
 from ream.session.request import Request
 from ream.stage.link import Program
 from ream.stage.memory import Sized
+from ream.stage.qemu import TCG_CPU, qemu_version
 
 R = TypeVar("R", bound=RowBase)
 
@@ -27,13 +31,16 @@ LAUNCHES = 2
 """So that every variant is seen to count the same again, linked elsewhere."""
 
 
-def once(experiment: Experiment, *, launches: int | None, rounds: int | None) -> Experiment:
-    """The experiment with one round of two launches, unless others are asked for.
+def once(
+    experiment: Experiment, stage: Stage, *, launches: int | None, rounds: int | None
+) -> Experiment:
+    """The experiment with one round of two launches, in guests of one, unless others are asked for.
 
     A kernel may learn from one round to the next, as an engine's driver does of its speed: then
-    rounds differ, and launches do not.
+    rounds differ, and launches do not. A kernel in a guest is linked once for all launches.
     """
-    return experiment.resized(launches=launches or LAUNCHES, rounds=rounds or 1)
+    most = 1 if stage == "vm" else LAUNCHES
+    return experiment.resized(launches=launches or most, rounds=rounds or 1)
 
 
 def small(rows: Sequence[R], sized: Sized[R]) -> tuple[R, ...]:
@@ -64,8 +71,27 @@ def counters(request: Request, record: RecordWriter, reporter: Reporter) -> Coun
     )
 
 
+def guest_counters(
+    request: Request, folder: Path, reporter: Reporter
+) -> Callable[[Image], KernelCounter] | None:
+    """What makes the counter of a kernel in guests; None if functions are not counted there.
+
+    folder: for lists of functions.
+    """
+    if request.count is None:
+        return None
+    plugin = build_plugin(request.cache, reporter.step)
+
+    def counter(image: Image) -> KernelCounter:
+        return kernel_counter(plugin, image.vmlinux, folder / f"{image.tree.parent.name}.txt")
+
+    return counter
+
+
 def count_facts(request: Request) -> CountFacts | None:
     """For the receipt; None if the run is timed."""
     if request.count is None:
         return None
+    if request.stage == "vm":
+        return CountFacts(emulator=qemu_version(), cpu=TCG_CPU, cpus=1)
     return CountFacts(emulator=emulator_version(), cpu=CPU, cpus=CPUS)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ream.command import require
+from ream.count.guest import KernelCounter
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, format_size
 from ream.kernel.image import Image, build_image
@@ -25,6 +26,7 @@ from ream.paths import KERNEL_CONFIG, KERNEL_MODULES
 from ream.progress import Reporter
 from ream.record.receipt import GuestFacts, GuestKind
 from ream.report.contract import Unit
+from ream.session.counting import guest_counters
 from ream.session.request import GuestOptions, Request
 from ream.stage.accel import ask_kvm, choose_accel
 from ream.stage.bench import config_files
@@ -163,11 +165,13 @@ def build_kernels(
     work: Path,
     reporter: Reporter,
     config: Sequence[str] = (),
+    counter: Callable[[Image], KernelCounter] | None = None,
 ) -> dict[str, tuple[Image, BootableKernel]]:
     """Every variant's kernel, each distinct list of patches once, with what it boots into.
 
     folder: the experiment's. modules: of kernel/modules. config: fragments of kernel/config over
-    vm.config. initramfs: makes it, from the kernel and PID 1, in a folder.
+    vm.config. initramfs: makes it, from the kernel and PID 1, in a folder. counter: makes what
+    counts a kernel's functions.
     """
     require(QEMU)
     init = build_init(work, folder)
@@ -188,7 +192,9 @@ def build_kernels(
             )
             place = work / f"kernel-{len(built)}"
             place.mkdir()
-            built[key] = (image, BootableKernel(image.bzimage, initramfs(image, init, place)))
+            archive = initramfs(image, init, place)
+            counts = None if counter is None else counter(image)
+            built[key] = (image, BootableKernel(image.bzimage, archive, counts))
         found[variant.name] = built[key]
     return {variant.name: found[variant.name] for variant in variants}
 
@@ -220,6 +226,7 @@ def prepare(
         work=work,
         reporter=reporter,
         config=config,
+        counter=guest_counters(request, work, reporter),
     )
     launches = plan_launches(
         [variant.name for variant in request.variants],

@@ -19,6 +19,7 @@ from ream.record.machine import conditions, take_snapshot
 from ream.record.receipt import GuestFacts
 from ream.record.record import RecordWriter
 from ream.report.contract import Unit
+from ream.session.counting import count_facts
 from ream.session.guests import (
     GuestSetting,
     boots_at_once,
@@ -69,6 +70,8 @@ class Guests(ABC, Generic[R]):
     """Names of kernel/modules that are built for each variant."""
     programs: ClassVar[tuple[Workload, ...]] = ()
     """Workloads that the guest contains."""
+    names_windows: ClassVar[bool] = False
+    """Whether programs and modules in the guest name each sample, for a plugin that counts it."""
     counts_repeat: ClassVar[bool] = True
     """Whether two launches count the same instructions, so that one launch is enough."""
 
@@ -136,6 +139,11 @@ def guests_of(experiment: Experiment) -> type[Guests[Row]]:
 def planned(request: Request, choose: Choose) -> Guests[Row]:
     """The guests of a run; raises what planning and choosing raise."""
     kind = guests_of(request.experiment)
+    if request.count is not None and not kind.names_windows:
+        raise BadUsage(
+            f"--count: guests of {request.experiment.name} do not tell where a sample begins and"
+            " ends; their instructions are counted as a whole, without --count"
+        )
     return kind(request.experiment.rows, request.guest, request.seed, choose)
 
 
@@ -171,6 +179,7 @@ def measure_vm(
         options={"accel": its.setting.accel, "icount": any(at_once), "full": request.guest.full},
         unit=its.setting.unit,
         units={row.name: its.unit_of(row.name) for row in its.rows},
+        count=count_facts(request),
         guest=_guest(its, kernels),
         remarks={
             row.name: tuple(its.remarks(row, [one.name for one in request.variants]))

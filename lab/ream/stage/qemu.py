@@ -197,6 +197,7 @@ def qemu_command(
     port: Path | None,
     qmp: Path | None,
     gdb: Path | None = None,
+    more: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """QEMU's words for one boot; shlex.join() of them is a line to paste into a shell.
 
@@ -204,7 +205,7 @@ def qemu_command(
     port, qmp: unix sockets that somebody must listen on, or QEMU does not start: a guest then
     finds its reader there, and no byte is ever sent to nobody. None: the guest is a person's,
     and so is Ctrl-C; Ctrl-A X ends it. gdb: one more, for a debugger: the guest then stands, and
-    does not begin before that lets it.
+    does not begin before that lets it. more: words of ours, before the machine's own.
     The guest's console is QEMU's standard output. Raises BadUsage if a word holds a space.
     """
     return (
@@ -218,6 +219,7 @@ def qemu_command(
         *("-kernel", str(kernel)),
         *(("-initrd", str(initramfs)) if initramfs else ()),
         *("-append", kernel_command_line(machine, append, init)),
+        *more,
         *machine.options,
     )
 

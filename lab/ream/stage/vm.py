@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from ream.count.guest import Counted, KernelCounter
 from ream.errors import ReamError
 from ream.stage.guest import Guest, Message, boot_in_private
 from ream.stage.qemu import GuestMachine, qemu_command
@@ -23,6 +24,8 @@ class BootableKernel:
 
     image: Path
     initramfs: Path
+    counter: KernelCounter | None = None
+    """What counts its functions in guests whose clock counts instructions; None: nothing does."""
 
 
 def boot_command(
@@ -33,11 +36,12 @@ def boot_command(
     append: Sequence[str],
     work: Path,
     debugged: bool = False,
+    more: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """The QEMU command of one boot, its sockets in work.
 
     words: for PID 1. append: the user's words for the kernel. debugged: the guest stands until
-    a debugger lets it go.
+    a debugger lets it go. more: words for QEMU, before the user's.
     """
     return qemu_command(
         machine,
@@ -48,6 +52,7 @@ def boot_command(
         port=work / "port",
         qmp=work / "qmp",
         gdb=work / "gdb" if debugged else None,
+        more=more,
     )
 
 
@@ -80,9 +85,15 @@ class Start:
         those of boot_command() and boot_in_private(). Raises what boot_in_private() raises.
         """
         append = (*kernel_words, *self.append)
+        counter = self._counter
+        more = () if counter is None else counter.words(self._counts)
         with boot_in_private(
             lambda work: boot_command(
-                self.machine, self.kernel, words, append=append, work=work, debugged=debugged
+                *(self.machine, self.kernel, words),
+                append=append,
+                work=work,
+                debugged=debugged,
+                more=more,
             ),
             log=self.log,
             deadline_s=deadline_s,
@@ -98,6 +109,22 @@ class Start:
         """Boot once and yield the guest's messages as they come; raises what guest() raises."""
         with self.guest(words, deadline_s=deadline_s, silence_s=silence_s) as guest:
             yield from guest.messages()
+
+    @property
+    def _counter(self) -> KernelCounter | None:
+        return self.kernel.counter if self.machine.icount else None
+
+    @property
+    def _counts(self) -> Path:
+        return self.log.with_suffix(".counts")
+
+    def counted(self, window: int) -> Counted | None:
+        """What the kernel did in the sample that a program named so; None if nothing is counted.
+
+        Raises ReamError if the plugin does not know it.
+        """
+        counter = self._counter
+        return None if counter is None else counter.counted(self._counts, window)
 
 
 def said_as(kind: type[Said], said: Any, name: str) -> Said:

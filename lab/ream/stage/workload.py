@@ -9,7 +9,7 @@ from typing import Self
 
 from ream.command import Command, finished, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.paths import WORKLOADS
+from ream.paths import MARKS, WORKLOADS
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ def build_workload(program: Workload, work: Path) -> Path:
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
     out = work / program.name
-    words = (*COMPILER, f"-I{WORKLOADS}", *map(str, program.sources), "-o", str(out))
+    headers = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
+    words = (*COMPILER, *headers, *map(str, program.sources), "-o", str(out))
     run(Command(words, work, COMPILE_DEADLINE_S))
     return out
 

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counts of a whole kernel in a guest: what its functions do between two marks of a program."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from ream.count.counter import OF_MEMORY, QUANTITIES
+from ream.count.emulator import plugin_words
+from ream.count.places import source_name
+from ream.errors import ReamError
+from ream.measure.sample import Sample
+from ream.stage.fault import Function, functions
+from ream.values import Value
+
+
+class Counted(Value):
+    """What a kernel did in one sample of a guest."""
+
+    functions: dict[str, dict[str, int]]
+    """Counts by function and quantity. Functions of one name, which several files may have, are
+    together; code that is no function, as the entry of system calls, and modules are not in it."""
+    memory: dict[str, int]
+    """The numbers of distinct cache lines and pages that these functions touched."""
+
+
+@dataclass(frozen=True)
+class KernelCounter:
+    """The plugin of QEMU, and the kernel whose functions it counts."""
+
+    plugin: Path
+    listed: Path
+    """The file in which the plugin finds the functions' addresses."""
+    names: tuple[str, ...]
+    """Of each line of that file, the function's name in the source."""
+
+    def words(self, out: Path) -> tuple[str, ...]:
+        """The words for QEMU; out: the file that the plugin writes."""
+        # Interrupts and other tasks come between a call and its return.
+        return plugin_words(self.plugin, {"functions": self.listed, "out": out, "inclusive": "off"})
+
+    def counted(self, out: Path, window: int) -> Counted:
+        """The counts of the window that a program has named; raises ReamError if there is none."""
+        with out.open() as lines:
+            found = next((its for its in map(json.loads, lines) if its["name"] == window), None)
+        if found is None:
+            raise ReamError(f"{out}: the plugin has not counted a sample named {window}")
+        counts: dict[str, dict[str, int]] = {}
+        for number, *values in found["functions"]:
+            to = counts.setdefault(self.names[number], {})
+            for name, value in zip(QUANTITIES, values, strict=True):
+                if value:
+                    to[name] = to.get(name, 0) + value
+        return Counted(functions=counts, memory={name: found[name] for name in OF_MEMORY})
+
+
+def kernel_counter(plugin: Path, vmlinux: Path, listed: Path) -> KernelCounter:
+    """Make the counter of a kernel that lies where it was linked, and write the list it needs."""
+    found = tuple(_places(functions(vmlinux)))
+    names = tuple(source_name(one.name) for one in found)
+    first: dict[str, int] = {}
+    for number, name in enumerate(names):
+        first.setdefault(name, number)
+    listed.write_text(
+        "".join(
+            f"{one.start:x} {one.start + one.bytes:x} 1 {first[name]}\n"
+            for one, name in zip(found, names, strict=True)
+        )
+    )
+    return KernelCounter(plugin, listed, names)
+
+
+def _places(found: Iterable[Function]) -> Iterable[Function]:
+    """Functions by address, each up to the next one at most; of aliases the longest."""
+    longest: dict[int, Function] = {}
+    for one in sorted(found, key=lambda one: (one.start, one.bytes, one.name)):
+        if one.bytes:
+            longest[one.start] = one
+    for one, following in zip_longest(longest.values(), [*longest][1:]):
+        room = one.bytes if following is None else following - one.start
+        yield replace(one, bytes=min(one.bytes, room))
+
+
+def together(parts: Iterable[Counted | None]) -> Counted | None:
+    """The counts of several windows of one sample; None if nothing was counted.
+
+    Lines and pages that two of them touched count twice.
+    """
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    functions: dict[str, Counter[str]] = defaultdict(Counter)
+    memory: Counter[str] = Counter()
+    for part in found:
+        memory.update(part.memory)
+        for name, numbers in part.functions.items():
+            functions[name].update(numbers)
+    return Counted(
+        functions={name: dict(its) for name, its in functions.items()}, memory=dict(memory)
+    )
+
+
+def with_counts(sample: Sample, counted: Counted | None) -> Sample:
+    """The sample with its counts; the same sample if nothing was counted."""
+    if counted is None:
+        return sample
+    beside = {**sample.beside, **counted.memory}
+    return replace(sample, functions=counted.functions, beside=beside)

@@ -95,14 +95,16 @@ def planted(repository: Repository, seed: int) -> Planted:
 
 
 @pytest.mark.parametrize("seed", range(TRIES))
+@pytest.mark.parametrize("by", ["time", "count"])
 def test_the_commit_that_made_fork_slower_is_found_among_20(
-    repository: Repository, ream, tmp_path: Path, seed: int
+    repository: Repository, ream, tmp_path: Path, by: str, seed: int
 ) -> None:
     history = planted(repository, seed)
     good, bad = history.commits[0], history.commits[-1]
     ends = ("--tree", str(repository.place), "--good", good, "--bad", bad)
     where = ("--output", str(tmp_path / "runs"), "--seed", str(seed))
-    ran = ream("bisect", "fork", "--row", ROW, *ends, *where, "--json", deadline_s=1500)
+    how = ("--count",) if by == "count" else ()
+    ran = ream("bisect", "fork", "--row", ROW, *ends, *where, *how, "--json", deadline_s=1500)
     assert ran.code == 0, ran.err
     said = json.loads(ran.out)
     assert said["commits"] == [history.commits[history.culprit]], ran.err

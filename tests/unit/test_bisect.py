@@ -4,6 +4,7 @@
 import math
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from ream.progress import Reporter
 from ream.report.contract import Ratio
 from ream.session import bisect as module
 from ream.session.bisect import BAD, GOOD, SHORT, SKIP, Found, bisect, verdict_of
-from ream.session.request import Request
+from ream.session.request import CountOptions, Request
 
 NR_COMMITS = 20
 SLOWER = 1.3
@@ -69,7 +70,7 @@ def measured(
             if isinstance(its, ReamError):
                 raise its
             variants[one.name] = result(NOISE, its) if alone else result(its)
-        row = SimpleNamespace(row="fork-4k", floor=ratio(1.0, 1.0), variants=variants)
+        row = SimpleNamespace(row="fork-4k", floor=ratio(1.0, 1.0), variants=variants, counted=None)
         return SimpleNamespace(summary=SimpleNamespace(rows=(row,)), path=Path(f"run-{len(asked)}"))
 
     return run
@@ -239,6 +240,65 @@ def test_two_threads_are_told_by_the_time_they_take(
         history, tmp_path, monkeypatch, lambda one: ratio(SLOWER if one in late else 1.0)
     )
     assert its.to_object()["quantity"] == "time"
+
+
+SAME_CODE = {"instructions": 1000, "loads": 300, "locked": 20}
+
+
+def hunted_by_counts(
+    history: tuple[Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slower: dict[str, int],
+    *,
+    repeats: bool = True,
+) -> Found:
+    """A hunt for commit 7, from which on a sample executes something else."""
+    place, commits = history
+    late = {one[:SHORT] for one in commits[7:]}
+
+    def run(request: Request, _: Reporter) -> SimpleNamespace:
+        names = [one.name for one in request.variants]
+        counts = {one: slower if one in late else SAME_CODE for one in names}
+        its = SimpleNamespace(variants=counts, repeats=repeats)
+        row = SimpleNamespace(row="fork-4k", floor=None, variants={}, counted=its)
+        if request.tree.revision in late:  # type: ignore[union-attr]
+            pytest.fail("what is compared with is the good commit")
+        return SimpleNamespace(summary=SimpleNamespace(rows=(row,)), path=Path("run"))
+
+    monkeypatch.setattr(module, "run_session", run)
+    request = replace(request_of(place, tmp_path / "cache"), count=CountOptions())
+    return bisect(request, commits[0], commits[-1], Reporter(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("slower", "quantity"),
+    [
+        (SAME_CODE | {"instructions": 1001}, "instructions"),
+        (SAME_CODE | {"locked": 21}, "locked"),
+        (SAME_CODE | {"fences": 4}, "fences"),
+    ],
+)
+def test_counts_that_differ_by_one_are_enough(
+    history: tuple[Path, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    slower: dict[str, int],
+    quantity: str,
+) -> None:
+    its = hunted_by_counts(history, tmp_path, monkeypatch, slower)
+    assert its.commits == (history[1][7],)
+    assert its.to_object()["quantity"] == quantity
+    assert {step.verdict for step in its.steps} <= {GOOD, BAD}
+
+
+def test_counts_that_are_equal_or_move_tell_nothing(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Inconclusive, match="nothing to search for"):
+        hunted_by_counts(history, tmp_path, monkeypatch, SAME_CODE)
+    with pytest.raises(Inconclusive, match="did not count the same"):
+        hunted_by_counts(history, tmp_path, monkeypatch, {"instructions": 9}, repeats=False)
 
 
 def test_good_has_to_come_before_bad(history: tuple[Path, list[str]], tmp_path: Path) -> None:

@@ -42,6 +42,13 @@ def bisect(
     tree: Annotated[Path, typer.Option(metavar="DIR", help="A git work tree of the kernel.")],
     good: Annotated[str, typer.Option(metavar="REV", help="A commit before the change.")],
     bad: Annotated[str, typer.Option(metavar="REV", help="A commit after the change.")],
+    count: Annotated[
+        bool,
+        typer.Option(
+            "--count",
+            help="Decide by what is executed, counted exactly under an emulator, instead of time.",
+        ),
+    ] = False,
     launches: LaunchesOption = None,
     rounds: RoundsOption = None,
     seed: SeedOption = None,
@@ -54,9 +61,10 @@ def bisect(
     Each step measures the good commit, the bad one and the one in question in one program. It is
     bad if its whole interval is on the bad one's side of the middle between the two, good if on the
     other; else it is launched up to four times as often, and then skipped. Where one CPU does the
-    work its CPU time is compared, which other programs disturb less. A commit that does not
-    build, or does not do what the oracle says, is skipped. Every step's record is kept. The work
-    tree and what it has checked out stay as they are.
+    work its CPU time is compared, which other programs disturb less. With --count, instructions
+    decide or, where good and bad execute as many, what they differ in, such as locked operations. A
+    commit that does not build, or does not do what the oracle says, is skipped. Every step's record
+    is kept. The work tree and what it has checked out stay as they are.
 
     Exit status: 0 found, 2 usage, 3 cannot run here, 4 good and bad do not differ or the commits
     that were skipped hide which it is, 5 the good or the bad kernel is wrong, 6 a tool failed.
@@ -64,7 +72,8 @@ def bisect(
     from ream.experiment import load  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.session import bisect as hunt  # noqa: PLC0415
-    from ream.session.request import Request  # noqa: PLC0415
+    from ream.session.counting import SEED, once  # noqa: PLC0415
+    from ream.session.request import CountOptions, Request  # noqa: PLC0415
 
     if not (tree / ".git").exists():
         raise BadUsage(f"--tree {tree}: not a git work tree")
@@ -72,9 +81,14 @@ def bisect(
     asked = whole.only([row], whole.rows)
     if len(asked.rows) != 1:
         raise BadUsage(f"--row {row}: {counted(len(asked.rows), 'row')}; bisect looks at one")
-    drawn = chosen_seed(seed)
+    drawn = chosen_seed(SEED if count and seed is None else seed)
+    asked = (
+        once(asked, "native", launches=launches, rounds=rounds)
+        if count
+        else asked.resized(launches=launches or hunt.FIRST_LAUNCHES, rounds=rounds)
+    )
     request = Request(
-        experiment=asked.resized(launches=launches or hunt.FIRST_LAUNCHES, rounds=rounds),
+        experiment=asked,
         stage="native",
         variants=(),
         tree=tree,
@@ -83,6 +97,7 @@ def bisect(
         runs=runs_dir(output),
         cache=cache_dir(),
         command=command_line(drawn),
+        count=CountOptions() if count else None,
     )
     found = hunt.bisect(request, good, bad, Reporter(quiet=quiet))
     if as_json:

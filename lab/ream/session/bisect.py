@@ -6,7 +6,8 @@ one in question. That one is bad if its whole interval lies on the bad one's sid
 between them, and good if it lies on the other; else it is launched more often, and then skipped.
 
 Where one CPU does the work, ratios are of its CPU time: what other programs take of the CPU would
-widen every interval, and says nothing of a commit.
+widen every interval, and says nothing of a commit. A run that counts is exact: ratios are then of
+instructions or, where the two ends execute as many, of the first quantity in which they differ.
 """
 
 import math
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.command import Command, finished, run
+from ream.count.counter import QUANTITIES
 from ream.counted import counted
 from ream.errors import BadUsage, Inconclusive, ReamError
 from ream.experiment import AGAIN, BEFORE, IMPLIED
@@ -41,7 +43,9 @@ LARGEST_DIFF = 8 << 20
 
 GOOD, BAD, SKIP = "good", "bad", "skip"
 TIME, CPU_TIME = "time", "CPU time"
-"""What ratios are of."""
+"""What ratios are of, unless executed instructions or memory operations are counted."""
+LEAST_COUNTED = 1e-6
+"""The smallest share by which counts of two kernels differ that are not the same code."""
 
 _FOUND = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.MULTILINE)
 _ANY_OF = re.compile(r"^[0-9a-f]{40,64}$", re.MULTILINE)
@@ -186,8 +190,8 @@ def bisect(request: Request, good: str, bad: str, reporter: Reporter) -> Found:
         history = git.said("rev-list", f"{first}..{last}").split()
         if not history or git.said("merge-base", first, last) != first:
             raise BadUsage(f"{request.tree}: {good} does not come before {bad}")
-        hunt = _Hunt(request, git, first, last, reporter)
-        whole, quantity = hunt.tell_apart()
+        hunt, whole = _Hunt(request, git, first, last, reporter).told_apart()
+        quantity = hunt.quantity
         reporter.step(
             f"{bad} against {good}: {words(whole)} of {quantity};"
             f" {counted(len(history), 'commit')},"
@@ -228,21 +232,24 @@ class _Hunt:
     good: str
     bad: str
     reporter: Reporter
+    quantity: str = TIME
+    """What ratios are of."""
 
-    def tell_apart(self) -> tuple[Ratio, str]:
-        """The ratio of the bad commit to the good one, and what it is of.
+    def told_apart(self) -> tuple["_Hunt", Ratio]:
+        """The hunt with the quantity that tells the ends apart, and the bad one's ratio of it.
 
         Raises Inconclusive if it may be none.
         """
         said = ""
         for outcome in self._runs(self.good, (self.bad,)):
-            its, floor = _ratio(outcome, self.bad[:SHORT]), _floor(outcome)
+            quantity = quantity_of(_row(outcome), self.bad[:SHORT])
+            its, floor = _ratio(outcome, self.bad[:SHORT], quantity), _floor(outcome, quantity)
             said = f"{_row(outcome).row}: {self.bad[:SHORT]} against {self.good[:SHORT]} is"
             said = f"{said} {words(its)}"
             if its.low is not None and its.high is not None and floor is not None:
                 slack = max(abs(math.log(end)) for end in (floor.low or 1, floor.high or 1))
                 if math.log(its.low) > slack or math.log(its.high) < -slack:
-                    return its, quantity_of(_row(outcome))
+                    return replace(self, quantity=quantity), its
         raise Inconclusive(
             f"{said}, which may be none: there is nothing to search for; take more launches, or"
             " another row"
@@ -254,7 +261,9 @@ class _Hunt:
         try:
             for outcome in self._runs(self.good, (self.bad, commit)):
                 records.append(outcome.path)
-                its, bad = (_ratio(outcome, one[:SHORT]) for one in (commit, self.bad))
+                its, bad = (
+                    _ratio(outcome, one[:SHORT], self.quantity) for one in (commit, self.bad)
+                )
                 said = f"undecided: {words(its)}, between 1 and {whole.ratio:.3f}"
                 if (verdict := verdict_of(its, bad)) is not None:
                     return Step(commit, subject, verdict, its, words(its), tuple(records))
@@ -266,7 +275,7 @@ class _Hunt:
         """What the first bad commit does to the one before it."""
         parent = self.git.said("rev-parse", f"{commit}^")
         outcome = next(self._runs(parent, (commit,)))
-        return _ratio(outcome, commit[:SHORT]), outcome.path
+        return _ratio(outcome, commit[:SHORT], self.quantity), outcome.path
 
     def _runs(self, first: str, others: Sequence[str]) -> Iterator[Outcome]:
         """The same kernels again and again, with more launches each time.
@@ -279,7 +288,7 @@ class _Hunt:
         variants += [self._variant(home, one) for one in others]
         experiment = self.request.experiment
         assert isinstance(self.request.tree, Path)
-        for times in MORE_LAUNCHES:
+        for times in MORE_LAUNCHES if self.request.count is None else (1,):
             yield run_session(
                 replace(
                     self.request,
@@ -309,8 +318,18 @@ def _row(outcome: Outcome) -> RowResult:
     return outcome.summary.rows[0]
 
 
-def quantity_of(row: RowResult) -> str:
-    """What a row's commits are told apart by."""
+def quantity_of(row: RowResult, bad: str) -> str:
+    """What a row's commits are told apart by; bad: the name of the bad commit's variant."""
+    if row.counted is not None:
+        values = row.counted.variants
+        apart = (
+            name
+            for name in QUANTITIES
+            if abs(values[bad].get(name, 0) / max(values[BEFORE].get(name, 0), 1) - 1)
+            > LEAST_COUNTED
+            and (name in values[bad] or name in values[BEFORE])
+        )
+        return next(apart, QUANTITIES[0])
     alone = all(one.threads == 1 and one.cpu_over_before for one in _others(row))
     return CPU_TIME if alone else TIME
 
@@ -319,20 +338,33 @@ def _others(row: RowResult) -> Iterator[Result]:
     return (one for name, one in row.variants.items() if name != BEFORE)
 
 
-def _ratio(outcome: Outcome, name: str) -> Ratio:
+def _counted(row: RowResult, name: str, quantity: str) -> Ratio:
+    """The ratio of two counts, which has no interval; where one is 0, of both and 1 more."""
+    assert row.counted is not None
+    if not row.counted.repeats:
+        raise Inconclusive(f"{row.row}: samples of one kernel did not count the same")
+    its, before = (row.counted.variants[one].get(quantity, 0) for one in (name, BEFORE))
+    ratio = its / before if its and before else (its + 1) / (before + 1)
+    return Ratio(ratio=ratio, low=ratio, high=ratio)
+
+
+def _ratio(outcome: Outcome, name: str, quantity: str) -> Ratio:
     row = _row(outcome)
+    if row.counted is not None:
+        return _counted(row, name, quantity)
     its = row.variants[name]
-    if quantity_of(row) == CPU_TIME and its.cpu_over_before is not None:
+    if quantity == CPU_TIME and its.cpu_over_before is not None:
         return its.cpu_over_before
     if its.ratio is None:
         raise Inconclusive(f"{row.row}: not measured")
     return Ratio(ratio=its.ratio, low=its.low, high=its.high)
 
 
-def _floor(outcome: Outcome) -> Ratio | None:
+def _floor(outcome: Outcome, quantity: str) -> Ratio | None:
     """What two copies of the good commit differ by."""
-    row = _row(outcome)
-    return _ratio(outcome, BEFORE + AGAIN) if quantity_of(row) == CPU_TIME else row.floor
+    if quantity == TIME:
+        return _row(outcome).floor
+    return _ratio(outcome, BEFORE + AGAIN, quantity)
 
 
 def report(found: Found, say: Callable[[str], None]) -> None:
@@ -352,8 +384,11 @@ def report(found: Found, say: Callable[[str], None]) -> None:
     say(f"  of all that bad is against good: {words(found.whole)}")
     if found.quantity == CPU_TIME:
         say("  ratios are of CPU time: one CPU does the work")
+    elif found.quantity != TIME:
+        say(f"  ratios are of counts, which are exact: {found.quantity}")
     decided = [step for step in found.steps if step.verdict != SKIP]
+    how = "a whole 95 % interval" if found.quantity in (TIME, CPU_TIME) else "its count"
     say(
-        f"  each of {counted(len(decided), 'step')} decided by a whole 95 % interval on one side of"
-        f" the middle; {counted(len(found.steps) - len(decided), 'skipped', 'skipped')}"
+        f"  each of {counted(len(decided), 'step')} decided by {how} on one side of the middle;"
+        f" {counted(len(found.steps) - len(decided), 'skipped', 'skipped')}"
     )

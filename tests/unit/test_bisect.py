@@ -131,6 +131,29 @@ def test_the_commit_from_which_on_it_is_so_is_found(
     assert its.to_object()["commits"] == [commits[culprit]]
 
 
+def test_the_culprit_s_own_effect_is_launched_more_often_until_it_is_none_or_one(
+    history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, commits = history
+    late = {one[:SHORT] for one in commits[7:]}
+    alone: list[Request] = []
+
+    def times(one: str) -> Ratio | ReamError:
+        latest = asked[-1]
+        if len(latest.variants) == 3 and one == commits[7][:SHORT]:
+            alone.append(latest)
+            return ratio(1.05, 10 / len(alone))
+        return ratio(SLOWER if one in late else 1.0)
+
+    asked: list[Request] = []
+    monkeypatch.setattr(module, "run_session", measured(times, asked))
+    request = request_of(history[0], tmp_path / "cache")
+    its = bisect(request, commits[0], commits[-1], Reporter(quiet=True))
+    assert its.own == ratio(1.05, 10 / 3)
+    launches = [one.experiment.launches for one in alone]
+    assert launches == [launches[0] * times for times in (1, 2, 4)]
+
+
 def test_what_does_not_build_is_skipped_and_the_search_goes_on_around_it(
     history: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

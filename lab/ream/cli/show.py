@@ -81,22 +81,27 @@ def which(
 ) -> None:
     """Say which experiments a patch reaches: which functions it changes that which rows execute.
 
-    Objects are compared function by function, and each row is run once on the base with a
-    breakpoint at every function. Nothing is timed, and no record is made.
+    Objects are compared function by function, and each row of an experiment that has any of what
+    differs is run once on the base with a breakpoint at every function. Nothing is timed, and no
+    record is made.
 
     Exit status: 0, also where it reaches none; 2 usage, or a patch that does not apply.
     """
+    from ream.judge import reach  # noqa: PLC0415
+    from ream.kernel.series import load_series  # noqa: PLC0415
+    from ream.kernel.source import fetch_tree  # noqa: PLC0415
     from ream.paths import cache_dir  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
-    from ream.session.which import which as reach_of  # noqa: PLC0415
 
-    found = []
-    for one in reach_of(series, wanted_tree(base, tree), cache=cache_dir(), reporter=Reporter()):
-        found.append(one)
-        if not as_json:
-            _print(f"{one.experiment:14} {one.words()}", 15)
+    cache, reporter = cache_dir(), Reporter()
+    patches = tuple(patch for path in series for patch in load_series(path).patches)
+    source = fetch_tree(wanted_tree(base, tree), cache=cache, step=reporter.step)
+    found = reach.find_reach(patches, source, cache=cache, reporter=reporter)
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
+        print(json.dumps([asdict(one) for one in found.experiments], indent=1))
+        return
+    for label, text in reach.lines(found):
+        _print(f"{label:16} {text}", 17)
 
 
 @app.command("size")

@@ -141,8 +141,17 @@ def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
     return tuple(homes.values())
 
 
-def _is_held(one: Object, config: Mapping[str, str]) -> bool:
-    return one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
+def held(listed: Iterable[Object], place: Path) -> tuple[Object, ...]:
+    """Those of the objects, and of what all need, that the configuration of a variant has.
+
+    place: its tree, as `assemble` returns it.
+    """
+    config = options((place / BUILD / ".config").read_text(encoding="utf-8"))
+    return tuple(
+        one
+        for one in (*listed, *EVERYWHERE)
+        if one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
+    )
 
 
 def build_bench(
@@ -188,11 +197,7 @@ def build_bench(
                 probes=probes_of(folder),
                 step=say,
             )
-            config_held = options((place / BUILD / ".config").read_text(encoding="utf-8"))
-            own = (
-                *(Object(f"{HOME}/{stem}.o") for stem in glue),
-                *(one for one in (*listed, *EVERYWHERE) if _is_held(one, config_held)),
-            )
+            own = (*(Object(f"{HOME}/{stem}.o") for stem in glue), *held(listed, place))
             compiled = build_objects(place, [one.name for one in own], step=say)
             built[content] = (place / BUILD, own, compiled)
         roots[variant.name], own, made = built[content]

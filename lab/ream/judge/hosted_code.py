@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All that experiments host of a kernel, compiled with and without a series, and what differs.
+
+Kernel objects alone are compared, in a tree without any of ours, so that one pair of trees serves
+all experiments of one configuration. Which rows execute what differs is ream.judge.reach's matter.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.experiment import Experiment
+from ream.kernel.build import build_objects
+from ream.kernel.cache import Step
+from ream.kernel.layout import layout_changes, layouts
+from ream.kernel.objects import ObjectDifference, contents, differences
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
+from ream.kernel.variant import HOME, assemble
+from ream.paths import KERNEL_REACH
+from ream.stage.bench import fragments_of, held, objects
+from ream.stage.hosted import hosted_of
+
+LAYOUT = f"{HOME}/layout.o"
+
+Fragments = tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class HostedCode:
+    """What a series changes of the objects that experiments of one configuration host."""
+
+    before: Mapping[str, Path]
+    """Objects without the series, by their names."""
+    after: Mapping[str, Path]
+    by_object: Mapping[str, ObjectDifference]
+    """Of objects that hold other code or data. One that is new or gone with the series, too."""
+    layout: tuple[str, ...]
+    """A line for each structure that is laid out otherwise."""
+
+    def functions(self) -> frozenset[tuple[str, str]]:
+        """Every function that is hosted without the series, as the name of its object and its own.
+
+        Parts of a function that the compiler moved out of it are none of their own.
+        """
+        return frozenset(
+            (name, function) for name, path in self.before.items() for function in named(path)
+        )
+
+    def moved(self) -> tuple[str, ...]:
+        """Functions that another object has with the series, with the same instructions."""
+        gone = {
+            function: contents(self.before[name])[f"f {function}"]
+            for name, its in self.by_object.items()
+            if name in self.before
+            for function in its.removed
+            if f"f {function}" in contents(self.before[name])
+        }
+        new = {
+            function: contents(self.after[name])[f"f {function}"]
+            for name, its in self.by_object.items()
+            if name in self.after
+            for function in its.added
+            if f"f {function}" in contents(self.after[name])
+        }
+        return tuple(sorted(name for name, digests in gone.items() if new.get(name) == digests))
+
+
+def named(path: Path) -> frozenset[str]:
+    """The functions of an object, by name."""
+    return frozenset(
+        name.removeprefix("f ").partition(".")[0] for name in contents(path) if name[:2] == "f "
+    )
+
+
+def groups(experiments: Iterable[Experiment]) -> dict[Fragments, list[Experiment]]:
+    """Experiments of the native stage by the configuration that their kernels have."""
+    found: dict[Fragments, list[Experiment]] = {}
+    for one in experiments:
+        found.setdefault(tuple(fragments_of(hosted_of(one).folder)), []).append(one)
+    return found
+
+
+def hosted_names(experiment: Experiment) -> tuple[str, ...]:
+    """The kernel's own objects that an experiment lists, in any configuration."""
+    return tuple(
+        one.name
+        for one in objects(hosted_of(experiment).folder)
+        if not one.name.startswith(f"{HOME}/")
+    )
+
+
+def hosted_code(
+    tree: Tree,
+    patches: Sequence[Patch],
+    experiments: Sequence[Experiment],
+    *,
+    fragments: Fragments,
+    cache: Path,
+    step: Step,
+) -> HostedCode:
+    """Compile what these experiments host, with and without these patches, and compare.
+
+    Raises what `assemble` and `build_objects` raise.
+    """
+    before, after = (
+        _compiled(tree, some, experiments, fragments=fragments, cache=cache, step=step)
+        for some in ((), patches)
+    )
+    layout = layout_changes(layouts(before.pop(LAYOUT)), layouts(after.pop(LAYOUT)))
+    step("comparing objects, function by function")
+    return HostedCode(before, after, dict(_differing(before, after)), layout)
+
+
+def _compiled(
+    tree: Tree,
+    patches: Sequence[Patch],
+    experiments: Sequence[Experiment],
+    *,
+    fragments: Fragments,
+    cache: Path,
+    step: Step,
+) -> dict[str, Path]:
+    place = assemble(
+        tree,
+        patches,
+        cache=cache,
+        fragments=fragments,
+        homes=[KERNEL_REACH],
+        step=step,
+    )
+    listed = [one for its in experiments for one in objects(hosted_of(its).folder)]
+    names = [one.name for one in held(listed, place) if not one.name.startswith(f"{HOME}/")]
+    return build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
+
+
+def _differing(
+    before: Mapping[str, Path], after: Mapping[str, Path]
+) -> Iterator[tuple[str, ObjectDifference]]:
+    for name in sorted(before.keys() | after.keys()):
+        if name not in before:
+            yield name, ObjectDifference(added=tuple(sorted(named(after[name]))))
+        elif name not in after:
+            yield name, ObjectDifference(removed=tuple(sorted(named(before[name]))))
+        elif its := differences(before[name], after[name]):
+            yield name, its

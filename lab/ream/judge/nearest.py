@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where a patch reaches nothing that is hosted: the experiment that comes nearest, and why."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from ream.experiment import Experiment
+from ream.judge.hosted_code import HostedCode, hosted_names, named
+from ream.kernel.diff import hunks
+from ream.kernel.series import Patch, files
+from ream.kernel.source import Tree
+
+_IN_FUNCTION = re.compile(r"@@ .*? @@ .*?(\w+)\(")
+"""The function that a hunk's header names, which begins at or before the hunk's first line."""
+_DEFINED = re.compile(r"^[a-z_][^;={}()\n]*?\b(\w+)\([^;]*?\)\s*\{", re.MULTILINE)
+MOST_NAMED = 3
+
+
+def nearest(
+    patches: Sequence[Patch],
+    tree: Tree,
+    experiments: Sequence[Experiment],
+    codes: Sequence[HostedCode],
+) -> str:
+    """The experiment that comes nearest to what patches change, in a sentence.
+
+    First who hosts a file that they change, then who calls a function of one, then who hosts most
+    of the same folder.
+    """
+    before = {name: path for code in codes for name, path in code.before.items()}
+    sources = [one for one in _sources(patches) if one.suffix == ".c"]
+    for find in (_host, _caller, _neighbour):
+        if (said := find(sources, patches, tree, experiments, before)) is not None:
+            return said
+    touched = ", ".join(map(str, _sources(patches)))
+    return f"none: no experiment hosts anything near {touched or 'these files'}"
+
+
+def _sources(patches: Sequence[Patch]) -> list[PurePosixPath]:
+    return [PurePosixPath(name) for name in sorted({n for one in patches for n in files(one)})]
+
+
+def _changed(patches: Sequence[Patch], source: PurePosixPath) -> list[str]:
+    """Functions that headers of hunks in a file name."""
+    found = (
+        match[1]
+        for patch in patches
+        for hunk in hunks(patch.body)
+        if hunk.file == str(source) and (match := _IN_FUNCTION.search(hunk.header))
+    )
+    return [*dict.fromkeys(found)]
+
+
+def _host(
+    sources: Sequence[PurePosixPath],
+    patches: Sequence[Patch],
+    _tree: Tree,
+    experiments: Sequence[Experiment],
+    before: Mapping[str, Path],
+) -> str | None:
+    for source in sources:
+        name = str(source.with_suffix(".o"))
+        for one in experiments:
+            if name not in hosted_names(one) or name not in before:
+                continue
+            there = named(before[name])
+            known = [f"{its}()" for its in _changed(patches, source) if its in there]
+            which = f", and no row executes its {_listed(known)}" if known else ""
+            return f"{one.name} hosts {name}{which}"
+    return None
+
+
+def _caller(
+    sources: Sequence[PurePosixPath],
+    patches: Sequence[Patch],
+    tree: Tree,
+    experiments: Sequence[Experiment],
+    before: Mapping[str, Path],
+) -> str | None:
+    """Who has a stand-in of ours, or nothing, where a function of these files would be called."""
+    best: tuple[int, str] | None = None
+    for source in sources:
+        changed = _changed(patches, source)
+        there = {*changed, *_defined(tree.path / source)}
+        for one in experiments:
+            for name in (name for name in hosted_names(one) if name in before):
+                called = sorted(there & _lacking(before[name]), key=lambda it: it not in changed)
+                nr_changed = sum(its in changed for its in called)
+                if called and (best is None or nr_changed > best[0]):
+                    each = _listed([f"{its}()" for its in called])
+                    said = f"{one.name}, whose {name} calls {each} of {source}, which is not hosted"
+                    best = nr_changed, said
+    return None if best is None else best[1]
+
+
+def _neighbour(
+    sources: Sequence[PurePosixPath],
+    patches: Sequence[Patch],
+    _tree: Tree,
+    experiments: Sequence[Experiment],
+    _before: Mapping[str, Path],
+) -> str | None:
+    for folder in dict.fromkeys(one.parent for one in (*sources, *_sources(patches))):
+        near = Counter(
+            {
+                one.name: sum(PurePosixPath(name).parent == folder for name in hosted_names(one))
+                for one in experiments
+            }
+        )
+        (name, number), *_ = near.most_common(1)
+        if number:
+            return f"{name} hosts {number} objects of {folder}/, and none of the files that change"
+    return None
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
+    return ", ".join(texts[:MOST_NAMED]) + more
+
+
+def _defined(source: Path) -> frozenset[str]:
+    """Functions that a source seems to define."""
+    try:
+        text = source.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it is new with the patches
+        return frozenset()
+    return frozenset(_DEFINED.findall(text))
+
+
+def _lacking(path: Path) -> frozenset[str]:
+    """What an object refers to and does not have."""
+    return frozenset(_undefined(path))
+
+
+def _undefined(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".symtab")
+        for one in table.iter_symbols() if isinstance(table, SymbolTableSection) else ():
+            if one["st_shndx"] == "SHN_UNDEF" and one.name:
+                yield one.name

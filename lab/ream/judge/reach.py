@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a patch reaches: which hosted functions it changes, and which rows execute them."""
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.counted import counted
+from ream.experiment import BEFORE, Experiment, Row, named
+from ream.files import write_whole
+from ream.folders import names
+from ream.judge.hosted_code import HostedCode, groups, hosted_code, hosted_names
+from ream.judge.nearest import nearest
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
+from ream.measure.plan import Launch
+from ream.progress import Reporter
+from ream.session.benchmark import benchmark_id
+from ream.session.native import by_config
+from ream.stage.bench import Bench, build_bench, config_files
+from ream.stage.hosted import hosted_of
+from ream.stage.memory import available_bytes, fit_rows
+from ream.stage.native import Suited, read_build
+from ream.stage.reach import COLD, NUMBER, Changes, Entered, entered
+from ream.variants import Variant
+
+MOST_NAMED = 6
+"""Rows or functions in a line; --json has all of them."""
+
+ENTERED = "entered"
+"""In the cache: which functions rows of a kernel enter, a file for each kernel."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a series changes of what one experiment has of the kernel."""
+
+    experiment: str
+    functions: tuple[str, ...]
+    """Functions of the base that the patch changes or removes."""
+    rows: tuple[str, ...]
+    """That execute any of them."""
+    nr_rows: int
+    why_not: str | None
+    """Why it cannot matter here; None where it does."""
+
+    def words(self) -> str:
+        """One sentence."""
+        if self.why_not is not None:
+            return self.why_not
+        its = ", ".join(f"{name}()" for name in self.functions) or "data"
+        number = f"{len(self.rows)} of {counted(self.nr_rows, 'row')}"
+        return f"it changes {its}: {number} execute it: {shortened(self.rows)}"
+
+
+@dataclass(frozen=True)
+class WholeReach:
+    """What a series changes of all that is hosted."""
+
+    nr_functions: int
+    """Hosted functions of all experiments, each once."""
+    changed: tuple[str, ...]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    moved: tuple[str, ...]
+    """Functions that another object has with the series, with the same instructions."""
+    data: tuple[str, ...]
+    layout: tuple[str, ...]
+    """A line for each structure that is laid out otherwise."""
+    experiments: tuple[Reach, ...]
+    nearest: str | None
+    """Where nothing is reached, the experiment that comes nearest, and why it does."""
+
+    @property
+    def reached(self) -> tuple[Reach, ...]:
+        """Experiments in which at least one row executes what is changed."""
+        return tuple(one for one in self.experiments if one.rows)
+
+    @property
+    def untouched(self) -> tuple[Reach, ...]:
+        """Experiments in which no row does."""
+        return tuple(one for one in self.experiments if not one.rows)
+
+    def sentence(self) -> str:
+        """What is changed, reached and left as it is, in one sentence."""
+        changed = len(self.changed)
+        said = [f"changes {changed:,} of {counted(self.nr_functions, 'hosted function')}"]
+        more = [
+            f"{verb} {len(its)}"
+            for verb, its in (
+                ("adds", self.added),
+                ("removes", self.removed),
+                ("moves", self.moved),
+            )
+            if its
+        ]
+        said[0] += f" ({', '.join(more)})" if more else ""
+        if self.reached:
+            each = (f"{one.experiment} ({counted(len(one.rows), 'row')})" for one in self.reached)
+            said.append(f"reaches {', '.join(each)}")
+        else:
+            said.append("reaches nothing that a row executes")
+        there = [one.experiment for one in self.untouched if one.functions]
+        same = [one.experiment for one in self.untouched if not one.functions]
+        said += [f"changes nothing that rows execute of {', '.join(there)}"] if there else []
+        said += [f"leaves the code of {', '.join(same)} as it is"] if same else []
+        return "; ".join(said)
+
+
+def shortened(texts: Sequence[str]) -> str:
+    """The first few, and that there are more."""
+    return ", ".join(texts[:MOST_NAMED]) + (", …" if len(texts) > MOST_NAMED else "")
+
+
+def find_reach(
+    patches: tuple[Patch, ...], tree: Tree, *, cache: Path, reporter: Reporter
+) -> WholeReach:
+    """Compile what all experiments host with and without patches, and find who executes the rest.
+
+    Raises DoesNotApply for a patch, and what building raises.
+    """
+    found: dict[str, Reach] = {}
+    codes: list[HostedCode] = []
+    experiments = [one for one in map(named, names()) if one.has("native")]
+    for fragments, its in groups(experiments).items():
+        code = hosted_code(tree, patches, its, fragments=fragments, cache=cache, step=reporter.step)
+        codes.append(code)
+        for one in its:
+            found[one.name] = _reach(one, code, tree, cache=cache, reporter=reporter)
+    ordered = tuple(found[one.name] for one in experiments)
+    reached = any(one.rows for one in ordered)
+    return WholeReach(
+        nr_functions=len(frozenset().union(*(code.functions() for code in codes))),
+        **_differences(codes),
+        experiments=ordered,
+        nearest=None if reached else nearest(patches, tree, experiments, codes),
+    )
+
+
+def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:
+    """Names of what differs, each once; a function that moved is neither new nor gone."""
+    moved = {name for code in codes for name in code.moved()}
+
+    def names_of(kind: str) -> tuple[str, ...]:
+        its = (
+            name.partition(COLD)[0]
+            for code in codes
+            for one in code.by_object.values()
+            for name in getattr(one, kind)
+        )
+        return tuple(dict.fromkeys(name for name in its if kind == "data" or name not in moved))
+
+    return {
+        **{kind: names_of(kind) for kind in ("changed", "added", "removed", "data")},
+        "moved": tuple(sorted(moved)),
+        "layout": tuple(dict.fromkeys(line for code in codes for line in code.layout)),
+    }
+
+
+def _reach(
+    experiment: Experiment, code: HostedCode, tree: Tree, *, cache: Path, reporter: Reporter
+) -> Reach:
+    own = hosted_names(experiment)
+    rows = by_config(experiment.at("native").unasked().rows)
+    held = sum(name in code.before for name in own)
+    found = Changes({name: code.by_object[name] for name in own if name in code.by_object}, held)
+    reached: dict[str, frozenset[str]] = {}
+    if any(found.by_object.values()):
+        for config, its in rows.items():
+            reached |= _entered_by(experiment, config, its, tree, cache=cache, reporter=reporter)
+    executed = {function for one in reached.values() for function in one}
+    reaching = found.reaching(reached)
+    functions = found.functions()
+    return Reach(
+        experiment=experiment.name,
+        functions=tuple(one for one in functions if one in executed or not reaching),
+        rows=reaching,
+        nr_rows=sum(map(len, rows.values())),
+        why_not=found.pointless(reached, "the base"),
+    )
+
+
+def _entered_by(
+    experiment: Experiment,
+    config: tuple[str, ...],
+    rows: Sequence[Row],
+    tree: Tree,
+    *,
+    cache: Path,
+    reporter: Reporter,
+) -> Entered:
+    """Of rows of one configuration, which functions each enters in the kernel without the series.
+
+    Of rows that this machine cannot run there is nothing.
+    """
+    its = hosted_of(experiment)
+    suited = its.suit(rows, None)
+    if not suited.rows:
+        return {}
+    with tempfile.TemporaryDirectory(prefix="ream-reach-") as work:
+        bench = build_bench(
+            tree,
+            [Variant(BEFORE, ())],
+            folder=its.folder,
+            cache=cache,
+            work=Path(work),
+            step=reporter.step,
+            fragments=config_files(config),
+        )
+        return _entered(experiment, suited, bench, cache=cache, reporter=reporter)
+
+
+def _entered(
+    experiment: Experiment,
+    suited: Suited,
+    bench: Bench,
+    *,
+    cache: Path,
+    reporter: Reporter,
+) -> Entered:
+    """By row, the functions that it enters without the series; found once for each kernel."""
+    its = hosted_of(experiment)
+    build = read_build(bench.link(Launch(NUMBER, 1, 0, (BEFORE,))))
+    fitted, _ = fit_rows(suited.rows, available_bytes(), build, its.sized)
+    once = tuple(row.model_copy(update={"rounds": 1}) for row in fitted)
+    kept = cache / ENTERED / _digest(experiment, bench, once, suited)
+    if kept.is_file():
+        held: dict[str, list[str]] = json.loads(kept.read_text())
+        return {row: frozenset(functions) for row, functions in held.items()}
+    reporter.step(f"{experiment.name}: finding what each row executes")
+    with its.plan_of(once, None, build, bench.work) as planned:
+        found = entered(bench, BEFORE, planned, cpus=suited.cpus)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({row: sorted(its) for row, its in found.items()})
+    write_whole(kept, text.encode(), force=True)
+    return found
+
+
+def _digest(experiment: Experiment, bench: Bench, rows: Sequence[Row], suited: Suited) -> str:
+    """Of all that decides which functions rows enter: the kernel, the program and the rows."""
+    own = hashlib.sha256(benchmark_id(experiment, "native").encode())
+    own.update(json.dumps([[row.name, row.params()] for row in rows], default=str).encode())
+    own.update(str(suited.cpus).encode())
+    for path in bench.kernels[BEFORE].objects:
+        own.update(hashlib.sha256(path.read_bytes()).digest())
+    return own.hexdigest()
+
+
+def lines(whole: WholeReach) -> Iterator[tuple[str, str]]:
+    """What there is to say, as pairs of a label and a sentence."""
+    yield "in all", whole.sentence()
+    for text in whole.layout:
+        yield "layout", f"{text}: whatever uses it is compiled anew"
+    for one in whole.experiments:
+        yield one.experiment, one.words()
+    if whole.nearest is not None:
+        yield "nearest", whole.nearest

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a series reaches, in words; functions that only move; and what comes nearest."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ream.experiment import named
+from ream.judge.hosted_code import HostedCode, groups, hosted_names
+from ream.judge.nearest import nearest
+from ream.judge.reach import Reach, WholeReach, lines
+from ream.kernel.objects import differences
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
+
+HELPER = "int outside(int);\nint helper(int of) { return outside(of) * 3; }\n"
+CALLER = "int helper(int);\nint caller(int of) { return helper(of) + 1; }\n"
+FLAGS = ("-O2", "-fno-pie", "-mcmodel=kernel", "-ffreestanding", "-c")
+
+PATCH = b"""\
+Subject: a change
+---
+--- a/%s
++++ b/%s
+@@ -10,3 +10,3 @@ static int %s(struct page *page)
+ a
+-b
++c
+ d
+"""
+
+
+def compiled(where: Path, text: str) -> Path:
+    where.parent.mkdir(parents=True, exist_ok=True)
+    source = where.with_suffix(".c")
+    source.write_text(text)
+    subprocess.run(["gcc", *FLAGS, str(source), "-o", str(where)], check=True)
+    return where
+
+
+def code_of(tmp_path: Path, before: dict[str, str], after: dict[str, str]) -> HostedCode:
+    old, new = (
+        {
+            f"mm/{name}.o": compiled(tmp_path / when / f"{name}.o", text)
+            for name, text in its.items()
+        }
+        for when, its in (("before", before), ("after", after))
+    )
+    by_object = {name: its for name in old if (its := differences(old[name], new[name]))}
+    return HostedCode(old, new, by_object, ())
+
+
+def test_a_function_that_another_object_has_now_has_moved(tmp_path: Path) -> None:
+    before = {"one": HELPER, "two": "int other(void) { return 7; }\n"}
+    after = {"one": "int none;\n", "two": before["two"] + HELPER}
+    code = code_of(tmp_path, before, after)
+    assert code.moved() == ("helper",)
+
+
+def test_a_function_that_changes_on_its_way_has_not_moved(tmp_path: Path) -> None:
+    before = {"one": HELPER, "two": "int other(void) { return 7; }\n"}
+    after = {"one": "int none;\n", "two": before["two"] + HELPER.replace("* 3", "* 5")}
+    code = code_of(tmp_path, before, after)
+    assert code.moved() == ()
+    assert code.by_object["mm/one.o"].removed == ("helper",)
+    assert code.by_object["mm/two.o"].added == ("helper",)
+
+
+def test_every_hosted_function_is_counted_once_for_each_object(tmp_path: Path) -> None:
+    code = code_of(
+        tmp_path, {"one": HELPER, "two": HELPER + CALLER}, {"one": HELPER, "two": HELPER}
+    )
+    assert code.functions() == {
+        ("mm/one.o", "helper"), ("mm/two.o", "helper"), ("mm/two.o", "caller"),
+    }  # fmt: skip
+
+
+def whole(*experiments: Reach, **more: tuple[str, ...]) -> WholeReach:
+    fields: dict[str, tuple[str, ...]] = dict.fromkeys(
+        ("changed", "added", "removed", "moved", "data", "layout"), ()
+    )
+    return WholeReach(1912, experiments=experiments, nearest=None, **{**fields, **more})
+
+
+FORK = Reach("fork", ("copy_page_range",), ("fork-4k", "fork-64k"), 64, None)
+COMPACT = Reach("compact", ("copy_page_range",), (), 20, "it changes that, which no row executes")
+NULL = Reach("null", (), (), 2, "the same object code as the base in all 2 objects")
+
+
+def test_one_sentence_says_what_is_changed_reached_and_left() -> None:
+    found = whole(FORK, COMPACT, NULL, changed=("copy_page_range",), added=("one", "two"))
+    assert found.sentence() == (
+        "changes 1 of 1,912 hosted functions (adds 2); reaches fork (2 rows); changes nothing that"
+        " rows execute of compact; leaves the code of null as it is"
+    )
+
+
+def test_a_series_that_only_moves_code_is_said_to() -> None:
+    found = whole(NULL, moved=("helper",))
+    assert found.sentence() == (
+        "changes 0 of 1,912 hosted functions (moves 1); reaches nothing that a row executes; leaves"
+        " the code of null as it is"
+    )
+
+
+def test_another_layout_is_told_beside_what_is_reached() -> None:
+    found = whole(FORK, layout=("struct page has 72 bytes, not 64",))
+    said = dict(lines(found))
+    assert said["layout"].startswith("struct page has 72 bytes, not 64")
+    assert said["fork"] == (
+        "it changes copy_page_range(): 2 of 64 rows execute it: fork-4k, fork-64k"
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    (tmp_path / "linux/mm").mkdir(parents=True)
+    (tmp_path / "linux/mm/swap_state.c").write_text("void free_swap_cache(int of)\n{\n}\n")
+    return Tree(tmp_path / "linux", "key", "label", "6.12.1")
+
+
+def said_of(tree: Tree, tmp_path: Path, file: str, function: str, text: str) -> str:
+    body = PATCH % (file.encode(), file.encode(), function.encode())
+    name = "mm/memory.o"
+    code = HostedCode({name: compiled(tmp_path / name, text)}, {}, {}, ())
+    return nearest([Patch("a.patch", "a change", body)], tree, [named("fork")], [code])
+
+
+def test_who_hosts_the_file_is_nearest(tree: Tree, tmp_path: Path) -> None:
+    said = said_of(tree, tmp_path, "mm/memory.c", "helper", HELPER)
+    assert said == "fork hosts mm/memory.o, and no row executes its helper()"
+
+
+def test_who_calls_a_function_of_the_file_is_next(tree: Tree, tmp_path: Path) -> None:
+    text = "void free_swap_cache(int);\nint zap(int of) { free_swap_cache(of); return of; }\n"
+    said = said_of(tree, tmp_path, "mm/swap_state.c", "free_swap_cache", text)
+    assert said == (
+        "fork, whose mm/memory.o calls free_swap_cache() of mm/swap_state.c, which is not hosted"
+    )
+
+
+def test_who_hosts_most_of_the_folder_is_last(tree: Tree, tmp_path: Path) -> None:
+    said = said_of(tree, tmp_path, "mm/slub.c", "slab_alloc", HELPER)
+    assert said.startswith("fork hosts ")
+    assert said.endswith(" objects of mm/, and none of the files that change")
+
+
+def test_nothing_near_is_said(tree: Tree, tmp_path: Path) -> None:
+    said = said_of(tree, tmp_path, "drivers/gpu/a.c", "draw", HELPER)
+    assert said == "none: no experiment hosts anything near drivers/gpu/a.c"
+
+
+def test_experiments_of_one_configuration_are_compiled_together() -> None:
+    by_fragments = groups([named("fork"), named("null"), named("migrate")])
+    assert [[one.name for one in its] for its in by_fragments.values()] == [
+        ["fork", "null"], ["migrate"],
+    ]  # fmt: skip
+    assert "mm/memory.o" in hosted_names(named("fork"))
+    assert not any(name.startswith("ream/") for name in hosted_names(named("fork")))

@@ -80,7 +80,9 @@ def whole(*experiments: Reach, **more: tuple[str, ...]) -> WholeReach:
     fields: dict[str, tuple[str, ...]] = dict.fromkeys(
         ("changed", "added", "removed", "moved", "data", "layout"), ()
     )
-    return WholeReach(1912, experiments=experiments, nearest=None, **{**fields, **more})
+    return WholeReach(
+        1912, text_bytes=(0, 0), experiments=experiments, nearest=None, **{**fields, **more}
+    )
 
 
 FORK = Reach("fork", ("copy_page_range",), ("fork-4k", "fork-64k"), 64, None)

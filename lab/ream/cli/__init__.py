@@ -4,6 +4,7 @@
 # Each of these adds its commands, in the order in which the help names them.
 from ream.cli import (  # noqa: I001
     run,  # noqa: F401
+    judge,  # noqa: F401
     replicate,  # noqa: F401
     report,  # noqa: F401
     history,  # noqa: F401

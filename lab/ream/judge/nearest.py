@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
@@ -26,19 +27,39 @@ def nearest(
     tree: Tree,
     experiments: Sequence[Experiment],
     codes: Sequence[HostedCode],
+    unexecuted: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> str:
     """The experiment that comes nearest to what patches change, in a sentence.
 
     First who hosts a file that they change, then who calls a function of one, then who hosts most
-    of the same folder.
+    of the same folder. Of several the one that hosts least, which is most about it.
+    unexecuted: by experiment, functions that are changed and that no row executes.
     """
     before = {name: path for code in codes for name, path in code.before.items()}
+    ordered = sorted(experiments, key=lambda one: len(hosted_names(one)))
+    if (said := _unexecuted(patches, ordered, unexecuted)) is not None:
+        return said
     sources = [one for one in _sources(patches) if one.suffix == ".c"]
     for find in (_host, _caller, _neighbour):
-        if (said := find(sources, patches, tree, experiments, before)) is not None:
+        if (said := find(sources, patches, tree, ordered, before)) is not None:
             return said
     touched = ", ".join(map(str, _sources(patches)))
     return f"none: no experiment hosts anything near {touched or 'these files'}"
+
+
+def _unexecuted(
+    patches: Sequence[Patch],
+    experiments: Sequence[Experiment],
+    unexecuted: Mapping[str, Sequence[str]],
+) -> str | None:
+    for one in experiments:
+        if its := unexecuted.get(one.name):
+            files_ = [str(s.with_suffix(".o")) for s in _sources(patches)]
+            held = [name for name in files_ if name in hosted_names(one)]
+            where = f" of {held[0]}" if held else ""
+            each = _listed([f"{name}()" for name in its])
+            return f"{one.name} hosts {each}{where}, which no row executes"
+    return None
 
 
 def _sources(patches: Sequence[Patch]) -> list[PurePosixPath]:

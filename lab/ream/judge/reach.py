@@ -15,6 +15,7 @@ from ream.folders import names
 from ream.judge.hosted_code import HostedCode, groups, hosted_code, hosted_names
 from ream.judge.nearest import nearest
 from ream.kernel.series import Patch
+from ream.kernel.size import compare
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
 from ream.progress import Reporter
@@ -70,6 +71,8 @@ class WholeReach:
     data: tuple[str, ...]
     layout: tuple[str, ...]
     """A line for each structure that is laid out otherwise."""
+    text_bytes: tuple[int, int]
+    """Code in the objects that differ, without and with the series."""
     experiments: tuple[Reach, ...]
     nearest: str | None
     """Where nothing is reached, the experiment that comes nearest, and why it does."""
@@ -132,11 +135,13 @@ def find_reach(
             found[one.name] = _reach(one, code, tree, cache=cache, reporter=reporter)
     ordered = tuple(found[one.name] for one in experiments)
     reached = any(one.rows for one in ordered)
+    unexecuted = {one.experiment: one.functions for one in ordered if one.functions}
     return WholeReach(
         nr_functions=len(frozenset().union(*(code.functions() for code in codes))),
         **_differences(codes),
+        text_bytes=_text_bytes(codes),
         experiments=ordered,
-        nearest=None if reached else nearest(patches, tree, experiments, codes),
+        nearest=None if reached else nearest(patches, tree, experiments, codes, unexecuted),
     )
 
 
@@ -160,6 +165,15 @@ def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:
     }
 
 
+def _text_bytes(codes: Sequence[HostedCode]) -> tuple[int, int]:
+    """Of objects that several configurations have, those of the first one."""
+    before, after = (
+        {name: path for code in reversed(codes) for name, path in getattr(code, side).items()}
+        for side in ("before", "after")
+    )
+    return compare(before, after).totals["text"]
+
+
 def _reach(
     experiment: Experiment, code: HostedCode, tree: Tree, *, cache: Path, reporter: Reporter
 ) -> Reach:
@@ -176,6 +190,7 @@ def _reach(
     functions = found.functions()
     return Reach(
         experiment=experiment.name,
+        # Of what rows do not execute there may be much: it is told where there is nothing else.
         functions=tuple(one for one in functions if one in executed or not reaching),
         rows=reaching,
         nr_rows=sum(map(len, rows.values())),

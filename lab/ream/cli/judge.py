@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream judge`: what a series does to memory management."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ream.cli.app import (
+    BaseOption,
+    DryRunOption,
+    JsonOption,
+    OutputOption,
+    SeedOption,
+    TreeOption,
+    app,
+    chosen_seed,
+    runs_dir,
+    wanted_tree,
+)
+from ream.cli.continued import QuietOption
+from ream.cli.measure import command_line
+from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
+from ream.paths import cache_dir
+
+if TYPE_CHECKING:
+    from ream.judge.session import Question
+
+ENDS = {
+    kind.exit_code: kind for kind in (ClaimFails, CannotRunHere, Inconclusive, VerificationFailed)
+}
+
+
+@app.command()
+def judge(
+    series: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SERIES",
+            help="A patch, a folder of them, a mailbox (also .gz or .xz), a git bundle, - for"
+            " standard input, or a Message-ID.",
+        ),
+    ],
+    *,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="M",
+            min=0,
+            max=24 * 60,
+            help="How long to time what is reached, after all is built; 0: do not.",
+        ),
+    ] = 10.0,
+    per_patch: Annotated[
+        bool, typer.Option("--per-patch", help="Also count every beginning of the series.")
+    ] = False,
+    base: BaseOption = None,
+    tree: TreeOption = None,
+    base_ref: Annotated[
+        str | None,
+        typer.Option(metavar="REV", help="With --tree: the commit of it that the series is for."),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            "--version", min=1, metavar="N", help="Version to judge if there are several: 3 for v3."
+        ),
+    ] = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+    dry_run: DryRunOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Judge a series: what it reaches, whether it is right, and what it costs or saves.
+
+    The objects of all experiments are compiled with and without it and compared function by
+    function. Rows that execute what differs are verified and counted, and then timed in rounds
+    with the kernel without it, those that are affected most first. The page has one sentence and
+    one line for each row, regressions first. The series runs as code of this process's user.
+
+    Exit status: 0 no regression was found, 1 a regression, 2 usage, or a patch that does not apply,
+    3 cannot run here, 4 undecided or nothing is reached, 5 memory was wrong, 6 a tool failed.
+    """
+    from ream.judge import page  # noqa: PLC0415
+    from ream.judge.session import judge as judged  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+
+    asked = _question(series, tree, base=base, base_ref=base_ref, version=version, seed=seed)
+    asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
+    if dry_run:
+        print("\n".join(page.planned(asked)))
+        return
+    its = judged(asked, Reporter(quiet=quiet))
+    if as_json:
+        print(json.dumps(its.to_object(), indent=1))
+    else:
+        sys.stdout.write(page.render(its))
+    if its.exit_code:
+        raise ENDS[its.exit_code](page.plain(f"{its.series}: {page.verdict(its)}"))
+
+
+def _question(
+    path: Path,
+    tree: Path | None,
+    *,
+    base: str | None,
+    base_ref: str | None,
+    version: int | None,
+    seed: int | None,
+) -> "Question":
+    """What is asked, with a series that is read and the kernel source that it is for."""
+    from ream.judge.session import Question  # noqa: PLC0415
+    from ream.kernel.series import load_series  # noqa: PLC0415
+    from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
+
+    if base_ref is not None:
+        if tree is None:
+            raise BadUsage(f"--base-ref {base_ref}: a commit of what? --tree DIR names it")
+        tree = Path(f"{tree}@{base_ref}")
+    source = wanted_tree(base, tree)
+    repository = source.repository if isinstance(source, Commit) else tree
+    if repository is not None and not (repository / ".git").exists():
+        repository = None
+    its = load_series(path, version=version, repository=repository)
+    commits = {one.ground.commit for one in its.patches if one.ground.commit}
+    drawn = chosen_seed(seed)
+    return Question(
+        series=its,
+        tree=at_commit(source, commits),
+        runs=runs_dir(None),
+        cache=cache_dir(),
+        seed=drawn,
+        command=command_line(drawn),
+    )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""With which patch of a series it begins to be wrong."""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from ream.errors import ReamError, VerificationFailed
+from ream.experiment import BEFORE, IMPLIED
+from ream.kernel.series import Series, prefixes
+from ream.progress import Reporter
+from ream.session.request import Request
+from ream.session.run import run_session
+from ream.variants import Variant
+
+
+def first_wrong(request: Request, series: Series, name: str, reporter: Reporter) -> int | None:
+    """The number of the first patch at which a series is wrong in this run, from 1.
+
+    request: the run in which it is wrong as a whole, under `name`. Halves what is left, as git
+    bisect does, and so takes a series that is wrong at one patch for wrong at every later one.
+    None if a beginning of the series cannot be run, which hides it. No record stays.
+    """
+    beginnings = prefixes(series)
+    right, wrong = 0, len(beginnings)
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        reporter.step(f"is it wrong with {middle} of {len(beginnings)} patches?")
+        try:
+            is_wrong = _is_wrong(request, beginnings[middle - 1], name, reporter)
+        except ReamError as cause:
+            reporter.step(f"not known: {str(cause).splitlines()[0]}")
+            return None
+        right, wrong = (right, middle) if is_wrong else (middle, wrong)
+    return wrong
+
+
+def _is_wrong(request: Request, beginning: Series, name: str, reporter: Reporter) -> bool:
+    variants = (*(Variant(one, ()) for one in IMPLIED), Variant(name, (beginning,), BEFORE))
+    with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
+        try:
+            run_session(replace(request, variants=variants, runs=Path(runs), stable=None), reporter)
+        except VerificationFailed:
+            return True
+    return False

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is said of a series in the end: one outcome for each row, one for all, and an exit status.
+
+No outcome is stronger than its evidence. Times are decided together over all rows of a run, with
+the noise of two copies of the same kernel. Counts are exact, and say nothing of time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
+from ream.judge.reach import WholeReach
+from ream.record.record import SCHEMA
+from ream.report.counts_table import QUANTITIES
+
+Outcome = Literal["slower", "more", "mixed", "undecided", "equal", "same", "fewer", "faster"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+"""By time: slower, equal and faster. By counts alone: more, mixed (more of one quantity, and fewer
+of another), the same and fewer. The worst first."""
+
+BY_TIME: Mapping[str | None, Outcome] = {
+    "slower": "slower", "equal": "equal", "faster": "faster",
+}  # fmt: skip
+"""What is decided by a time's effect; of any other, counts decide."""
+
+GROWTH = 0.001
+"""Share by which a count may grow and is no cost yet, as in `ream check --counts`."""
+
+WEIGHED = ("instructions", "locked")
+"""Quantities that are printed, and that tell how much a row is affected."""
+
+COSTS = (*WEIGHED, "loads", "stores", "fences", "lines_read", "lines_written")
+"""Quantities of which more is a cost. Of others, such as prefetches, more may be a gain."""
+
+
+@dataclass(frozen=True)
+class CountedChange:
+    """What a row executes for each page or entry with and without the series."""
+
+    per: str
+    before: Mapping[str, float]
+    after: Mapping[str, float]
+    repeats: bool
+    """Whether every sample of one kernel counted the same."""
+
+    def share(self, quantity: str) -> float:
+        """By which share of what it was a quantity has grown; infinite if there was none of it."""
+        old, new = self.before.get(quantity, 0.0), self.after.get(quantity, 0.0)
+        if old == new:
+            return 0.0
+        return new / old - 1 if old else float("inf")
+
+    @property
+    def differs(self) -> bool:
+        """Whether any quantity does."""
+        return any(self.share(name) for name in QUANTITIES)
+
+    @property
+    def grown(self) -> bool:
+        """Whether one of the costs has grown by more than GROWTH."""
+        return any(self.share(name) > GROWTH for name in COSTS)
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether one of the costs has shrunk by more than GROWTH."""
+        return any(self.share(name) < -GROWTH for name in COSTS)
+
+
+@dataclass(frozen=True)
+class TimedChange:
+    """The time of a row with the series over that without it."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    effect: str | None
+    """As in the record; None if it could not be decided."""
+    within: float | None
+    """For what is no effect, the bound on one: 1.02 is within 2 %."""
+    smallest_effect: float | None
+    """The smallest ratio above 1 that would have been found nine times of ten."""
+
+
+@dataclass(frozen=True)
+class PatchStep:
+    """What one patch of the series changes of what a row executes."""
+
+    number: int
+    subject: str
+    changes: Mapping[str, float]
+    """By quantity, for each page or entry; empty if all counts are equal."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One row that the series reaches, and all that was found about it."""
+
+    experiment: str
+    row: str
+    title: str
+    counted: CountedChange | None = None
+    timed: TimedChange | None = None
+    functions: tuple[tuple[str, Mapping[str, float]], ...] = ()
+    """Functions that execute more or less than before, the largest difference first."""
+    steps: tuple[PatchStep, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """What its time says or, where that decides nothing, what its counts say."""
+        effect = None if self.timed is None else self.timed.effect
+        if (decided := BY_TIME.get(effect)) is not None:
+            return decided
+        if self.counted is None or not self.counted.repeats:
+            return "undecided"
+        if not self.counted.differs:
+            return "same"
+        if self.counted.grown:
+            return "mixed" if self.counted.shrunk else "more"
+        return "fewer" if self.counted.shrunk else "undecided"
+
+    @property
+    def size(self) -> float:
+        """How large the change is, to put the largest first; at least 0."""
+        if self.timed is not None and self.timed.effect in ("slower", "faster"):
+            return abs(self.timed.ratio - 1)
+        return affected(self.counted)
+
+
+def affected(change: CountedChange | None) -> float:
+    """How much a row is affected: by the share of its instructions, or of its locked operations."""
+    if change is None:
+        return float("inf")
+    return max(abs(change.share(name)) for name in WEIGHED)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What a series did that the specification forbids."""
+
+    experiment: str
+    lines: tuple[str, ...]
+    """Row or case, field, what is there and what should be; or the crash."""
+    first_patch: tuple[int, str] | None = None
+    """The number and the subject of the patch with which it begins, if that was found."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All that is said of a series."""
+
+    series: str
+    subjects: tuple[str, ...]
+    tree: str
+    machine: str
+    reach: WholeReach
+    operations: tuple[Operation, ...] = ()
+    wrong: Wrong | None = None
+    wrong_steps: tuple[tuple[int, str, str], ...] = ()
+    """Of a series that is right as a whole, beginnings of it that are wrong: number, subject and
+    what was wrong."""
+    unhosted: Mapping[str, str] = field(default_factory=dict)
+    """By experiment, why it cannot be run with the series."""
+    notes: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    command: str = ""
+
+    def having(self, outcome: Outcome) -> tuple[Operation, ...]:
+        """Rows with an outcome, the largest change first."""
+        its = [one for one in self.operations if one.outcome == outcome]
+        return tuple(sorted(its, key=lambda one: -one.size))
+
+    def ordered(self) -> Iterator[Operation]:
+        """All rows, regressions first, and of these the largest first."""
+        for outcome in OUTCOMES:
+            yield from self.having(outcome)
+
+    @property
+    def exit_code(self) -> int:
+        """0 no regression, 1 one, 3 cannot run, 4 undecided or nothing reached, 5 wrong."""
+        if self.wrong is not None:
+            return VerificationFailed.exit_code
+        if self.unhosted and not self.operations:
+            return CannotRunHere.exit_code
+        if self.having("slower") or self.having("more"):
+            return ClaimFails.exit_code
+        open_ = self.having("undecided") or self.having("mixed")
+        return Inconclusive.exit_code if open_ or self.unhosted or not self.operations else 0
+
+    def to_object(self) -> dict[str, Any]:
+        """The object of --json; docs/commands.md names its fields."""
+        fields = asdict(self)
+        for its, one in zip(fields["operations"], self.operations, strict=True):
+            its["outcome"] = one.outcome
+            its["functions"] = dict(one.functions)
+        return {"schema": SCHEMA, "exit": self.exit_code, **fields}

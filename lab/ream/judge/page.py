@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A judgement on one screen: a sentence, the operations with regressions first, and the reasons."""
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from ream.counted import counted
+from ream.experiment import named
+from ream.folders import names
+from ream.judge.judgement import WEIGHED, Judgement, Operation, Outcome
+from ream.judge.reach import shortened
+from ream.judge.session import Question
+from ream.kernel.variant import try_to_apply
+from ream.report.contract import Ratio
+from ream.report.counts_table import SHORT
+from ream.report.numbers import fit, interval
+from ream.report.sensitivity import per_cent
+from ream.width import width
+
+MOST_ROWS = 14
+"""In the table; of the others there is their number, and --json has them all."""
+MOST_FUNCTIONS = 2
+LABEL = 11
+NAME, TIME, SAYS, CHANGE = 20, 22, 12, 9
+
+OF_OUTCOME: Mapping[Outcome, str] = {
+    "slower": "slower",
+    "more": "executes more",
+    "mixed": "mixed counts",
+    "undecided": "undecided",
+    "equal": "equal",
+    "same": "executes the same",
+    "fewer": "executes fewer",
+    "faster": "faster",
+}
+
+
+SAID: tuple[Outcome, ...] = (
+    *("slower", "more", "faster", "fewer", "equal", "same", "mixed", "undecided"),
+)
+"""In the order of the sentence."""
+WITHOUT_SIZE = ("equal", "same", "undecided")
+
+SHORTEST: Mapping[Outcome, str] = {
+    "more": "more", "mixed": "mixed", "same": "same", "fewer": "fewer",
+}  # fmt: skip
+"""In a column of the table, where a heading says of what."""
+
+
+def plain(text: str) -> str:
+    """The text without what moves a terminal's cursor: subjects come from anybody."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def sentence(its: Judgement) -> str:
+    """The judgement in words, never stronger than its evidence."""
+    return " ".join(plain(part) for part in _sentences(its))
+
+
+def _sentences(its: Judgement) -> Iterator[str]:
+    if its.wrong is not None:
+        yield f"WRONG: {its.wrong.lines[0]}."
+        if its.wrong.first_patch is not None:
+            number, subject = its.wrong.first_patch
+            yield f"It begins with patch {number} of {len(its.subjects)}, {subject!r}."
+        return
+    if not its.reach.reached:
+        yield "Undecided: no row executes anything that it changes, so nothing was measured."
+        return
+    if not its.operations:
+        yield "Undecided: nothing that it reaches could be run."
+        return
+    yield f"{verdict(its)}: {'; '.join(_found(its))}."
+    yield "Memory was verified after every sample."
+    for number, subject, what in its.wrong_steps:
+        yield f"Up to patch {number}, {subject!r}, it is WRONG alone: {what}."
+    if (sees := _sees(its)) is not None:
+        yield sees
+
+
+def verdict(its: Judgement) -> str:
+    """The judgement in a few words."""
+    if its.wrong is not None:
+        return "wrong"
+    if its.having("slower"):
+        return "A regression"
+    if its.having("more"):
+        return "A regression in what is executed"
+    if its.exit_code:
+        return "Undecided"
+    return "No regression was found"
+
+
+def _found(its: Judgement) -> Iterator[str]:
+    for outcome in SAID:
+        if not (rows := its.having(outcome)):
+            continue
+        first = rows[0]
+        most = "" if outcome in WITHOUT_SIZE else _most(first, len(rows))
+        yield f"{OF_OUTCOME[first.outcome]} in {counted(len(rows), 'row')}{most}"
+
+
+def _most(first: Operation, nr_rows: int) -> str:
+    how = "most in " if nr_rows > 1 else ""
+    return f", {how}{first.row} ({_size(first)})"
+
+
+def _size(one: Operation) -> str:
+    if one.timed is not None and one.outcome in ("slower", "faster"):
+        factor = max(one.timed.ratio, 1 / one.timed.ratio)
+        return f"{fit(factor, 6, 3)}x"
+    return f"{_change(one)} instructions, {_locked(one)} locked" if one.counted else "?"
+
+
+def _sees(its: Judgement) -> str | None:
+    sizes = [
+        (one.timed.smallest_effect, one.row)
+        for one in its.operations
+        if one.timed is not None and one.timed.smallest_effect
+    ]
+    if not sizes:
+        return "Nothing was timed." if any(one.counted for one in its.operations) else None
+    (low, at_low), (high, at_high) = min(sizes), max(sizes)
+    rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
+    return (
+        f"Of times, an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
+    )
+
+
+def planned(asked: Question) -> Iterator[str]:
+    """What would be done, and whether the series applies; nothing is built.
+
+    Raises DoesNotApply if it does not.
+    """
+    patches = asked.series.patches
+    label = try_to_apply(patches, asked.tree, cache=asked.cache)
+    applies = f"to {label}" if label else "not tried: the kernel source is not here yet"
+    yield from _said("series", plain(asked.series.name))
+    for number, patch in enumerate(patches, 1):
+        yield from _said("" if number > 1 else "patches", f"{number}. {plain(patch.subject)}")
+    yield from _said("applies", applies)
+    known = [one.name for one in map(named, names()) if one.has("native")]
+    yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
+    yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")
+    yield from _said("time", f"them, those that are affected most first, for {asked.minutes:g} min")
+    yield from _said("records", str(asked.runs))
+
+
+def render(its: Judgement) -> str:
+    """The page, ending in a newline."""
+    return "\n".join(map(plain, _lines(its))) + "\n"
+
+
+def _lines(its: Judgement) -> Iterator[str]:
+    patches = counted(len(its.subjects), "patch", "patches")
+    yield from _said("series", f"{its.series}: {patches}, on {its.tree}")
+    yield from _said("machine", its.machine)
+    yield from _said("judgement", sentence(its))
+    yield from _said("reach", its.reach.sentence())
+    for text in its.reach.layout:
+        yield from _said("layout", f"{text}; whatever uses it is compiled anew")
+    before, after = its.reach.text_bytes
+    if before or after:
+        size = f"{after - before:+,} bytes of code in the hosted objects that differ ({before:,})"
+        yield from _said("size", size)
+    if its.wrong is not None:
+        for line in its.wrong.lines[1:]:
+            yield from _said("", line)
+    if its.reach.nearest is not None:
+        yield from _said("nearest", its.reach.nearest)
+    for name, why in its.unhosted.items():
+        yield from _said("not run", f"{name}: {why}")
+    if its.operations:
+        yield from _table(its)
+    yield from _patches(its)
+    for text in its.notes:
+        yield from _said("note", text)
+    if its.records:
+        yield from _said("records", ", ".join(its.records))
+
+
+def _said(label: str, text: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        width(),
+        initial_indent=f"{label:<{LABEL}}",
+        subsequent_indent=" " * LABEL,
+        break_on_hyphens=False,
+    )
+
+
+# --- The table -------------------------------------------------------------------------
+
+
+def _table(its: Judgement) -> Iterator[str]:
+    ordered = [*its.ordered()]
+    yield ""
+    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'':<{SAYS}}"
+    yield f"{head}{'instr':>{CHANGE}}{'locked':>{CHANGE}}  where"
+    for one in ordered[:MOST_ROWS]:
+        yield from _row(one)
+    if left := ordered[MOST_ROWS:]:
+        numbers = [(OF_OUTCOME[o], sum(one.outcome == o for one in left)) for o in OF_OUTCOME]
+        each = ", ".join(f"{number} {what}" for what, number in numbers if number)
+        yield f"and {counted(len(left), 'row')} more: {each}; --json has all of them"
+    yield ""
+
+
+def _row(one: Operation) -> Iterator[str]:
+    name = one.row
+    if len(name) > NAME:
+        yield name
+        name = ""
+    time = "" if one.timed is None else interval(_ratio(one))
+    line = f"{name:<{NAME}} {time:<{TIME}} {_says(one):<{SAYS}}"
+    if one.counted is not None:
+        line += f"{_change(one):>{CHANGE}}{_locked(one):>{CHANGE}}"
+    else:
+        line += " " * (2 * CHANGE)
+    yield f"{line}  {_where(one, width() - len(line) - 2)}".rstrip()
+
+
+def _ratio(one: Operation) -> Ratio:
+    assert one.timed is not None
+    return Ratio(ratio=one.timed.ratio, low=one.timed.low, high=one.timed.high)
+
+
+def _says(one: Operation) -> str:
+    """The outcome in a column: of what is equal, within which bound."""
+    timed = one.timed
+    if timed is not None and one.outcome == "equal" and timed.within is not None:
+        return f"equal {per_cent(timed.within - 1)}"
+    return SHORTEST.get(one.outcome, OF_OUTCOME[one.outcome])
+
+
+def _change(one: Operation) -> str:
+    """How many more instructions, as a share of those before."""
+    assert one.counted is not None
+    share = one.counted.share("instructions")
+    if math.isinf(share):
+        return "new"
+    return "0" if share == 0 else f"{100 * share:+.1f} %" if abs(share) >= GREAT else "<0.1 %"
+
+
+GREAT = 0.0005
+"""The smallest share that does not print as 0."""
+
+
+def _locked(one: Operation) -> str:
+    """How many more locked operations for each page or entry."""
+    assert one.counted is not None
+    more = one.counted.after.get("locked", 0.0) - one.counted.before.get("locked", 0.0)
+    return "0" if more == 0 else f"{more:+.2f}"
+
+
+def _where(one: Operation, room: int) -> str:
+    """The functions that execute more or less, as many as there is room for."""
+    parts = []
+    for name, numbers in one.functions[:MOST_FUNCTIONS]:
+        number = numbers.get("instructions", 0.0)
+        parts.append(f"{name}() {number:+.1f}" if number else f"{name}()")
+    text = ", ".join(parts)
+    while len(text) > max(room, 0) and parts:
+        parts.pop()
+        text = ", ".join(parts)
+    return text
+
+
+# --- Patches ---------------------------------------------------------------------------
+
+
+def _patches(its: Judgement) -> Iterator[str]:
+    """Of each patch, what it changes in the rows that it changes most."""
+    steps: dict[int, list[tuple[float, str]]] = {}
+    subjects: dict[int, str] = {}
+    for one in its.operations:
+        for step in one.steps:
+            subjects[step.number] = step.subject
+            own = steps.setdefault(step.number, [])
+            if step.changes:
+                size = sum(abs(step.changes.get(name, 0.0)) for name in WEIGHED)
+                own.append((size, f"{one.row} {_numbers(step.changes)}"))
+    for number in sorted(steps):
+        largest = [text for _, text in sorted(steps[number], reverse=True)]
+        said = shortened(largest[:MOST_FUNCTIONS]) or "all counts equal"
+        rows = f" in {counted(len(largest), 'row')}, most in" if largest else ":"
+        yield from _said(f"patch {number}", f"{subjects[number]}{rows} {said}")
+
+
+def _numbers(
+    changes: Mapping[str, float], names: Sequence[str] = ("instructions", "locked")
+) -> str:
+    said = [f"{changes[name]:+.2f} {SHORT[name]}" for name in names if changes.get(name)]
+    return " ".join(said) or "no instructions"

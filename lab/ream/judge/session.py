@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One judgement from a series to what is said of it: reach, right, counted, timed.
+
+Every part is a run like any other, with a record of its own; nothing is measured here.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ream.count.emulator import emulator_version
+from ream.counted import counted
+from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
+from ream.experiment import BEFORE, IMPLIED, Experiment, named
+from ream.judge.first_wrong import first_wrong
+from ream.judge.judgement import (
+    CountedChange,
+    Judgement,
+    Operation,
+    PatchStep,
+    TimedChange,
+    Wrong,
+    affected,
+)
+from ream.judge.reach import Reach, find_reach
+from ream.kernel.series import Series, prefixes
+from ream.kernel.source import Wanted, fetch_tree
+from ream.measure.stable import Stable
+from ream.progress import Reporter
+from ream.record.machine import read_machine
+from ream.report.contract import Counted, Result, RowResult, Summary
+from ream.report.counts_table import QUANTITIES, differences
+from ream.session.counting import once
+from ream.session.request import CountOptions, Request
+from ream.session.run import Outcome, run_session
+from ream.variants import Variant
+
+PATCHED = "patched"
+"""The variant with the whole series; a name that no series of anybody's can clash with."""
+
+FIRST_LAUNCHES = 6
+MOST_LAUNCHES = 64
+WITHIN_PCT = 2.0
+"""Intervals as narrow end a row's measurement before its time is up."""
+LEAST_MINUTES = 0.25
+"""Less than that is not worth a start."""
+S_PER_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be judged, and how long that may take."""
+
+    series: Series
+    tree: Wanted
+    runs: Path
+    cache: Path
+    seed: int
+    minutes: float = 0.0
+    """For timing, after everything is built, verified and counted; 0: nothing is timed."""
+    per_patch: bool = False
+    command: str = ""
+
+    def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
+        """The same question, to be answered in another time, with records elsewhere."""
+        return replace(self, minutes=minutes, per_patch=per_patch, runs=runs)
+
+    def request(self, experiment: Experiment, variants: Sequence[Variant]) -> Request:
+        """A run of an experiment in the native stage."""
+        return Request(
+            experiment=experiment,
+            stage="native",
+            variants=tuple(variants),
+            tree=self.tree,
+            threads=None,
+            seed=self.seed,
+            runs=self.runs,
+            cache=self.cache,
+            command=self.command,
+            asked=True,
+            measure_anyway=True,
+        )
+
+
+@dataclass
+class _Judging:
+    """What is known so far."""
+
+    asked: Question
+    reporter: Reporter
+    counts: bool
+    operations: dict[tuple[str, str], Operation] = field(default_factory=dict)
+    unhosted: dict[str, str] = field(default_factory=dict)
+    wrong_steps: list[tuple[int, str, str]] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def judge(asked: Question, reporter: Reporter) -> Judgement:
+    """Judge a series; a wrong one is an answer, not an error.
+
+    Raises DoesNotApply for a patch, and what building raises.
+    """
+    patches = asked.series.patches
+    tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
+    reach = find_reach(patches, tree, cache=asked.cache, reporter=reporter)
+    reporter.step(reach.sentence())
+    judging = _Judging(asked, reporter, counts=_counts(reporter))
+    wrong = None
+    for one in reach.reached:
+        if (wrong := _count(judging, one)) is not None:
+            break
+    if wrong is None:
+        wrong = _time(judging, reach.reached)
+    return Judgement(
+        series=asked.series.name,
+        subjects=tuple(patch.subject for patch in patches),
+        tree=tree.label,
+        machine=read_machine().line(),
+        reach=reach,
+        operations=tuple(judging.operations.values()),
+        wrong=wrong,
+        wrong_steps=tuple(judging.wrong_steps),
+        unhosted=judging.unhosted,
+        notes=tuple(judging.notes),
+        records=tuple(judging.records),
+        command=asked.command,
+    )
+
+
+def _counts(reporter: Reporter) -> bool:
+    """Whether this machine can count what is executed."""
+    try:
+        emulator_version()
+    except CannotRunHere as cause:
+        reporter.step(f"nothing is counted: {cause}")
+        return False
+    return True
+
+
+# --- Right, and counted ----------------------------------------------------------------
+
+
+def _experiment(reach: Reach) -> Experiment:
+    """An experiment with the rows that are reached, which are compared with no published table."""
+    its = named(reach.experiment).at("native").only(reach.rows)
+    bare = {"published": (), "part_of": None, "no_verdict": None, "differs": ()}
+    rows = tuple(row.model_copy(update=bare) for row in its.rows)
+    return its.model_copy(update={"rows": rows})
+
+
+def _variants(series: Series, *, per_patch: bool = False) -> list[Variant]:
+    """Before twice and the series; with every beginning of it, if each patch is looked at."""
+    steps = prefixes(series)[:-1] if per_patch else ()
+    return [
+        *(Variant(name, ()) for name in IMPLIED),
+        *(Variant(f"{PATCHED}-{at}", (one,), BEFORE) for at, one in enumerate(steps, 1)),
+        Variant(PATCHED, (series,), BEFORE),
+    ]
+
+
+def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant]) -> Request:
+    """A run that verifies every row and, if this machine can, counts it."""
+    request = judging.asked.request(experiment, variants)
+    if judging.counts:
+        few = once(experiment, "native", launches=None, rounds=None)
+        return replace(request, experiment=few, count=CountOptions())
+    return replace(request, experiment=experiment.resized(launches=1, rounds=1))
+
+
+def _count(judging: _Judging, reach: Reach) -> Wrong | None:
+    """Verify the rows of one experiment that are reached, and count them; what is wrong, if any is.
+
+    What cannot be hosted is noted.
+    """
+    asked, reporter = judging.asked, judging.reporter
+    experiment = _experiment(reach)
+    reporter.step(f"{reach.experiment}: verifying and counting {counted(len(reach.rows), 'row')}")
+    request = _quick(judging, experiment, _variants(asked.series, per_patch=asked.per_patch))
+    try:
+        outcome = run_session(request, reporter)
+    except VerificationFailed as cause:
+        return _wrong(judging, request, str(cause))
+    except ReamError as cause:
+        if isinstance(cause, CannotRunHere) and not isinstance(cause, UnhostedVariant):
+            raise
+        judging.unhosted[reach.experiment] = str(cause).splitlines()[0]
+        reporter.step(f"{reach.experiment}: cannot be run with the series: {cause}")
+        return None
+    if PATCHED in outcome.summary.wrong:
+        return _wrong(judging, request, "\n".join(outcome.summary.wrong[PATCHED]))
+    _note_record(judging, outcome)
+    _note_steps(judging, outcome.summary)
+    for row in outcome.summary.rows:
+        if row.skipped is None:
+            judging.operations[reach.experiment, row.row] = _counted_row(asked, reach, row)
+    return None
+
+
+def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
+    """What is wrong, and with which patch it begins."""
+    series, reporter = judging.asked.series, judging.reporter
+    reporter.step(f"{request.experiment.name}: WRONG: {said.splitlines()[0]}")
+    number = first_wrong(request, series, PATCHED, reporter)
+    first = None if number is None else (number, series.patches[number - 1].subject)
+    return Wrong(request.experiment.name, tuple(said.splitlines()), first)
+
+
+def _note_record(judging: _Judging, outcome: Outcome) -> None:
+    judging.records.append(outcome.path.name)
+
+
+def _note_steps(judging: _Judging, summary: Summary) -> None:
+    """Beginnings of the series that are wrong though all of it is right."""
+    for name, lines in summary.wrong.items():
+        number = int(name.removeprefix(f"{PATCHED}-"))
+        subject = judging.asked.series.patches[number - 1].subject
+        judging.wrong_steps.append((number, subject, lines[0] if lines else ""))
+
+
+def _counted_row(asked: Question, reach: Reach, row: RowResult) -> Operation:
+    title, its = row.title or "", row.counted
+    if its is None or not {BEFORE, PATCHED} <= its.variants.keys():
+        return Operation(reach.experiment, row.row, title)
+    change = CountedChange(
+        per=its.per,
+        before=_each(its, BEFORE),
+        after=_each(its, PATCHED),
+        repeats=its.repeats,
+    )
+    return Operation(
+        reach.experiment,
+        row.row,
+        title,
+        counted=change,
+        functions=tuple(differences(its, BEFORE, PATCHED)),
+        steps=tuple(_steps(its, asked.series)) if asked.per_patch else (),
+    )
+
+
+def _each(its: Counted, name: str) -> Mapping[str, float]:
+    return {one: its.variants[name].get(one, 0) / its.number for one in QUANTITIES}
+
+
+def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
+    """Each patch against those before it; the one before a beginning that is wrong is left out."""
+    names = [f"{PATCHED}-{at}" for at in range(1, len(series.patches))]
+    last = BEFORE
+    for number, name in enumerate([*names, PATCHED], 1):
+        if name not in its.variants:
+            continue
+        old, new = _each(its, last), _each(its, name)
+        changes = {one: new[one] - old[one] for one in QUANTITIES if new[one] != old[one]}
+        yield PatchStep(number, series.patches[number - 1].subject, changes)
+        last = name
+
+
+# --- Timed -----------------------------------------------------------------------------
+
+
+def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
+    """Time rows of every experiment in turn, each for its share of the minutes that are left."""
+    if not judging.asked.minutes:
+        return None
+    ends_at = time.monotonic() + judging.asked.minutes * S_PER_MINUTE
+    left = [one for one in reached if one.experiment not in judging.unhosted]
+    for number, one in enumerate(left):
+        minutes = (ends_at - time.monotonic()) / S_PER_MINUTE / (len(left) - number)
+        if minutes < LEAST_MINUTES:
+            judging.notes.append(f"{one.experiment}: not timed: the minutes were over")
+            continue
+        if (wrong := _time_one(judging, one, minutes)) is not None:
+            return wrong
+    return None
+
+
+def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
+    asked, reporter = judging.asked, judging.reporter
+    began = time.monotonic()
+    whole = _experiment(reach)
+    known = {key[1]: one for key, one in judging.operations.items() if key[0] == whole.name}
+    try:
+        took_s = _one_launch_s(asked, whole, reporter)
+        left = minutes - (time.monotonic() - began) / S_PER_MINUTE
+        chosen = rows_in_time(whole, known, took_s, left)
+        few = "" if len(chosen) == len(whole.rows) else f"{len(chosen)} of "
+        many = counted(len(whole.rows), "row")
+        reporter.step(f"{whole.name}: timing {few}{many} for up to {left:.1f} minutes")
+        if few:
+            judging.notes.append(
+                f"{whole.name}: {few}{many} timed, those that count more and then those that are"
+                " affected most; --minutes gives it more time"
+            )
+        experiment = whole.only(chosen).resized(launches=FIRST_LAUNCHES)
+        request = replace(
+            asked.request(experiment, _variants(asked.series)),
+            stable=Stable(WITHIN_PCT, MOST_LAUNCHES, left),
+        )
+        outcome = run_session(request, reporter)
+    except VerificationFailed as cause:
+        return _wrong(judging, asked.request(whole.resized(launches=1, rounds=1), ()), str(cause))
+    _note_record(judging, outcome)
+    for row in outcome.summary.rows:
+        its = row.variants.get(PATCHED)
+        if row.skipped is None and its is not None and its.ratio is not None:
+            key = reach.experiment, row.row
+            there = judging.operations.get(key, Operation(*key, row.title or ""))
+            judging.operations[key] = replace(there, timed=_timed(row, its, its.ratio))
+    return None
+
+
+def _one_launch_s(asked: Question, whole: Experiment, reporter: Reporter) -> float:
+    """Seconds that a launch with one round of every row takes; no record stays of it."""
+    reporter.step(f"{whole.name}: finding how long a round takes")
+    unheard = Reporter(quiet=True)
+    with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
+        once_ = asked.request(whole.resized(launches=1, rounds=1), _variants(asked.series))
+        run_session(replace(once_, runs=Path(runs)), unheard)
+    return time.monotonic() - (unheard.measured_since or time.monotonic())
+
+
+def rows_in_time(
+    experiment: Experiment, known: Mapping[str, Operation], round_s: float, minutes: float
+) -> tuple[str, ...]:
+    """The names of the rows that a time suffices for: at least one.
+
+    round_s: what one round of all rows takes. Half of the time is for the first launches, the rest
+    for those that intervals need. Rows whose counts have grown come first, then those that are
+    affected most, and last those whose counts all are equal.
+    """
+    each_s = round_s / len(experiment.rows)
+    budget_s = minutes * S_PER_MINUTE / 2
+    spent, chosen = 0.0, list[str]()
+    for row in sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name))):
+        spent += each_s * row.rounds * FIRST_LAUNCHES
+        if spent > budget_s and chosen:
+            break
+        chosen.append(row.name)
+    return tuple(chosen)
+
+
+def _urgency(one: Operation | None) -> tuple[int, float]:
+    """What puts a row in front of others, as a key that sorts ascending."""
+    if one is None or one.counted is None:
+        return 1, 0.0
+    first = {"more": 0, "mixed": 1}.get(one.outcome, 2)
+    return first, -affected(one.counted)
+
+
+def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:
+    return TimedChange(
+        ratio=ratio,
+        low=its.low,
+        high=its.high,
+        effect=its.effect,
+        within=its.within,
+        smallest_effect=row.smallest_effect,
+    )

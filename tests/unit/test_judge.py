@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is said of a series: an outcome for each row, the sentence, and the exit status."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ream.errors import CannotRunHere, UnhostedVariant, WrongVariant
+from ream.experiment import named
+from ream.judge import first_wrong as first_wrong_module
+from ream.judge import page, session
+from ream.judge.first_wrong import first_wrong
+from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange, Wrong
+from ream.judge.reach import Reach, WholeReach
+from ream.judge.session import PATCHED, Question, rows_in_time
+from ream.kernel.series import Patch, Series
+from ream.progress import Reporter
+from ream.session.request import Request
+
+SERIES = Series("mine", tuple(Patch(f"{n}.patch", f"change {n}", b"%d" % n) for n in range(1, 5)))
+FORK = Reach("fork", ("copy_page_range",), ("fork-4k", "fork-64k"), 64, None)
+
+
+def counted(**shares: float) -> CountedChange:
+    """Quantities of 100 before, each grown by its share."""
+    before = dict.fromkeys(("instructions", "locked", "loads", "prefetches"), 100.0)
+    after = {name: value * (1 + shares.get(name, 0.0)) for name, value in before.items()}
+    return CountedChange("page", before, after, repeats=True)
+
+
+def timed(ratio: float, effect: str, within: float | None = None) -> TimedChange:
+    return TimedChange(ratio, ratio * 0.99, ratio * 1.01, effect, within, 1.02)
+
+
+def operation(row: str = "fork-4k", **fields: Any) -> Operation:
+    return Operation("fork", row, "a title", **fields)
+
+
+def reach(*reached: Reach, nearest: str | None = None) -> WholeReach:
+    none: dict[str, tuple[str, ...]] = dict.fromkeys(
+        ("changed", "added", "removed", "moved", "data", "layout"), ()
+    )
+    return WholeReach(991, **none, text_bytes=(64, 80), experiments=reached, nearest=nearest)
+
+
+def judgement(*operations: Operation, **fields: Any) -> Judgement:
+    its = {"reach": reach(FORK), **fields}
+    subjects = tuple(one.subject for one in SERIES.patches)
+    return Judgement("mine", subjects, "a tree", "a machine", operations=operations, **its)
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({"timed": timed(1.1, "slower"), "counted": counted()}, "slower"),
+        ({"timed": timed(0.9, "faster"), "counted": counted(instructions=0.1)}, "faster"),
+        ({"timed": timed(1.0, "equal", 1.01), "counted": counted(locked=0.1)}, "equal"),
+        ({"timed": timed(1.0, "undecided"), "counted": counted(locked=0.1)}, "more"),
+        ({"counted": counted(instructions=0.1, locked=-0.1)}, "mixed"),
+        ({"counted": counted(instructions=-0.1)}, "fewer"),
+        ({"counted": counted()}, "same"),
+        ({"counted": counted(instructions=0.0009)}, "undecided"),
+        ({"counted": counted(instructions=-0.5, prefetches=9.0)}, "fewer"),
+        ({"counted": counted(prefetches=9.0)}, "undecided"),
+        ({"timed": timed(1.0, "undecided")}, "undecided"),
+        ({}, "undecided"),
+    ],
+)
+def test_a_time_decides_and_counts_where_it_does_not(
+    fields: Mapping[str, Any], outcome: str
+) -> None:
+    assert operation(**fields).outcome == outcome
+
+
+def test_counts_that_do_not_repeat_decide_nothing() -> None:
+    moves = CountedChange("page", {"instructions": 1.0}, {"instructions": 2.0}, repeats=False)
+    assert operation(counted=moves).outcome == "undecided"
+
+
+SLOWER = operation("fork-64k", timed=timed(1.1, "slower"), counted=counted(instructions=0.2))
+FASTER = operation(timed=timed(0.5, "faster"), counted=counted(instructions=-0.5))
+SAME = operation("fork-2m", counted=counted())
+OPEN = operation("fork-1m", timed=timed(1.0, "undecided"))
+WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (2, "change 2"))
+
+
+@pytest.mark.parametrize(
+    ("its", "code", "said"),
+    [
+        (judgement(FASTER, SAME), 0, "No regression was found: faster in 1 row, fork-4k (2.000x);"),
+        (judgement(FASTER, SLOWER), 1, "A regression: slower in 1 row, fork-64k (1.100x);"),
+        (
+            judgement(operation(counted=counted(locked=0.5)), SAME),
+            1,
+            "A regression in what is executed: executes more in 1 row, fork-4k (0 instructions,",
+        ),
+        (judgement(FASTER, OPEN), 4, "Undecided: faster in 1 row, fork-4k (2.000x); undecided"),
+        (judgement(reach=reach(nearest="fork")), 4, "Undecided: no row executes anything that it"),
+        (judgement(unhosted={"fork": "it reaches x()"}), 3, "Undecided: nothing that it reaches"),
+        (judgement(FASTER, unhosted={"migrate": "it reaches x()"}), 4, "Undecided: faster in"),
+        (
+            judgement(wrong=WRONG),
+            5,
+            "WRONG: fork-64k: patched: pte at 8: 1 instead of 0. It begins with patch 2 of 4, 'c",
+        ),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_what_the_exit_status_does(its: Judgement, code: int, said: str) -> None:
+    assert its.exit_code == code
+    assert page.sentence(its).startswith(said)
+    assert page.render(its).count("judgement") == 1
+
+
+def test_regressions_come_first_and_the_smallest_effect_is_told() -> None:
+    its = judgement(FASTER, SAME, SLOWER, OPEN)
+    assert [one.row for one in its.ordered()] == ["fork-64k", "fork-1m", "fork-2m", "fork-4k"]
+    assert "an effect of 2.00 % (fork-1m) to 2.00 % (fork-64k)" in page.sentence(its)
+
+
+def test_more_rows_than_a_screen_has_are_counted() -> None:
+    many = [operation(f"row-{n}", counted=counted(instructions=-n / 100)) for n in range(30)]
+    text = page.render(judgement(*many))
+    assert "and 16 rows more: 16 executes fewer; --json has all of them" in " ".join(text.split())
+
+
+def test_escapes_in_subjects_do_nothing() -> None:
+    step = PatchStep(1, "a\x1b[2Jb\x9b1m\u202e", {"instructions": 1.0})
+    its = judgement(operation(counted=counted(), steps=(step,)), unhosted={"x": "\x1b]0;t\x07"})
+    text = page.render(its)
+    assert not {one for one in text if not one.isprintable()} - {"\n"}
+    assert "a?[2Jb?1m?" in text
+
+
+def test_the_object_can_be_read_again() -> None:
+    its = judgement(SLOWER, SAME, wrong_steps=((1, "change 1", "bad"),))
+    again = json.loads(json.dumps(its.to_object()))
+    assert (again["exit"], again["schema"]) == (1, 1)
+    assert [one["outcome"] for one in again["operations"]] == ["slower", "same"]
+
+
+def test_rows_that_count_more_are_timed_first() -> None:
+    experiment = named("fork").at("native").only(["fork-4k", "fork-64k", "fork-2m"])
+    known = {
+        "fork-4k": operation("fork-4k", counted=counted(instructions=-0.9)),
+        "fork-64k": operation("fork-64k", counted=counted(instructions=0.01)),
+        "fork-2m": operation("fork-2m", counted=counted()),
+    }
+    rounds = experiment.rows[0].rounds
+    row_s = rounds * session.FIRST_LAUNCHES
+    assert rows_in_time(experiment, known, 3.0, 0.0) == ("fork-64k",)
+    assert rows_in_time(experiment, known, 3.0, 2 * 2 * row_s / 60) == ("fork-64k", "fork-4k")
+    assert len(rows_in_time(experiment, known, 3.0, 60.0)) == len(known)
+
+
+def question(tmp_path: Path, **fields: Any) -> Question:
+    return Question(SERIES, None, tmp_path / "runs", tmp_path, 1, **fields)
+
+
+def test_the_first_wrong_patch_is_found_by_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def run(request: Request, _: Reporter) -> None:
+        number = len(request.variants[-1].patches)
+        tried.append(number)
+        if number >= 3:
+            raise WrongVariant("memory", PATCHED)
+
+    monkeypatch.setattr(first_wrong_module, "run_session", run)
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) == 3
+    assert tried == [2, 3]
+
+
+def test_a_beginning_that_cannot_be_run_hides_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object) -> None:
+        raise UnhostedVariant("it reaches x()", PATCHED)
+
+    monkeypatch.setattr(first_wrong_module, "run_session", run)
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) is None
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Request]]:
+    """A judgement whose reach and runs are made up."""
+
+    def made(run: Callable[[Request], Any], *reached: Reach) -> list[Request]:
+        asked: list[Request] = []
+
+        def session_of(request: Request, _: Reporter) -> Any:
+            asked.append(request)
+            return run(request)
+
+        tree = SimpleNamespace(label="a tree")
+        monkeypatch.setattr(session, "fetch_tree", lambda *_, **__: tree)
+        monkeypatch.setattr(session, "find_reach", lambda *_, **__: reach(*reached))
+        monkeypatch.setattr(session, "emulator_version", lambda: "qemu")
+        monkeypatch.setattr(session, "run_session", session_of)
+        monkeypatch.setattr(first_wrong_module, "run_session", session_of)
+        return asked
+
+    return made
+
+
+def test_what_reaches_nothing_is_not_run(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    asked = world(lambda _: pytest.fail("it ran"))
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (its.exit_code, asked) == (4, [])
+
+
+def test_a_wrong_series_is_an_answer_with_its_first_patch(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(request: Request) -> Any:
+        if len(request.variants[-1].patches) >= 2:
+            raise WrongVariant("fork-4k: patched: pte at 8\nregisters", PATCHED)
+
+    asked = world(run, FORK)
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert its.exit_code == 5
+    assert its.wrong == Wrong("fork", ("fork-4k: patched: pte at 8", "registers"), (2, "change 2"))
+    assert [row.name for row in asked[0].experiment.rows] == ["fork-4k", "fork-64k"]
+    assert asked[0].count is not None
+
+
+def test_what_cannot_be_hosted_is_noted_and_the_next_experiment_tried(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(request: Request) -> Any:
+        raise UnhostedVariant(f"{request.experiment.name} reaches x()\nmore", PATCHED)
+
+    rows = tuple(one.name for one in named("null").at("native").rows)
+    world(run, FORK, Reach("null", (), rows, 2, None))
+    its = session.judge(question(tmp_path), Reporter(quiet=True))
+    assert its.unhosted == {"fork": "fork reaches x()", "null": "null reaches x()"}
+    assert its.exit_code == CannotRunHere.exit_code
+
+
+def test_what_this_machine_lacks_is_an_error(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(_: Request) -> Any:
+        raise CannotRunHere("no memory")
+
+    world(run, FORK)
+    with pytest.raises(CannotRunHere, match="no memory"):
+        session.judge(question(tmp_path), Reporter(quiet=True))

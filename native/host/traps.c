@@ -234,6 +234,7 @@ void traps_install(const char *forbidden_path)
 	handle(SIGFPE, on_fault);
 	handle(SIGTRAP, on_trap);
 	handle(SIGABRT, on_fault);	/* libc, of a heap that was written over */
+	handle(SIGSYS, on_fault);	/* what native/confine forbids */
 	handle(SIGILL, on_illegal);
 	handle(SIGALRM, on_stuck);
 	handle(SIGUSR1, on_asked);

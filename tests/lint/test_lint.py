@@ -39,9 +39,10 @@ WITHOUT_SPDX = (
 
 WRITTEN_BY_HAND = (".py", ".c", ".h", ".S", ".sh", ".toml", ".md", ".config", "Makefile")
 
-# User space has neither the kernel's types nor its macros, and takes libc's names as they are.
+# User space has neither the kernel's types nor its macros, and takes libc's names as they are. What
+# stands between a program and the kernel may say that a call is not there.
 CHECKPATCH_IGNORES = (
-    "PREFER_KERNEL_TYPES,CAMELCASE,BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO"
+    "PREFER_KERNEL_TYPES,CAMELCASE,BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,ENOSYS"
 )
 
 

@@ -163,6 +163,15 @@ SeriesVersionOption = Annotated[
         help="Version of --series to use if there are several: 3 for [PATCH v3 2/5].",
     ),
 ]
+UnconfinedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unconfined",
+        rich_help_panel=NATIVE,
+        help="Let hosted code do all that you may. Otherwise it has no network, no other process,"
+        " and no file but its own.",
+    ),
+]
 TreeOption = Annotated[
     Path | None,
     typer.Option(

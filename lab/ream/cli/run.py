@@ -22,6 +22,7 @@ from ream.cli.app import (
     SetOption,
     ThreadsOption,
     TreeOption,
+    UnconfinedOption,
     app,
     chosen_seed,
     runs_dir,
@@ -119,6 +120,7 @@ def run(
             help="Also measure a series that changes nothing that a row executes.",
         ),
     ] = False,
+    unconfined: UnconfinedOption = False,
     base: BaseOption = None,
     tree: TreeOption = None,
     config: Annotated[
@@ -290,6 +292,7 @@ def run(
         count=counting,
         measure_anyway=measure_anyway,
         verify_minutes=verify_minutes,
+        confined=not unconfined,
         stable=stable_of(
             until_stable,
             planned=asked.launches,

@@ -73,6 +73,11 @@ class LaunchCounter:
         """The words before the program's own."""
         return emulated(self.plugin, self._functions, self._out, runs=bool(self.annotate))
 
+    @property
+    def loads(self) -> tuple[Path, ...]:
+        """What the emulator loads, besides what is installed."""
+        return (self.plugin,)
+
     def completed(self, text: str) -> str:
         """A line of the runner; of a sample with what was counted in the place of its time.
 

@@ -21,6 +21,8 @@ from ream.width import width
 MOST_ROWS = 14
 """In the table; of the others there is their number, and --json has them all."""
 MOST_FUNCTIONS = 2
+LEAST_WHERE = 16
+"""Columns that functions need in the table."""
 LABEL = 11
 NAME, TIME, SAYS, CHANGE = 20, 22, 12, 9
 
@@ -110,7 +112,7 @@ def _size(one: Operation) -> str:
     if one.timed is not None and one.outcome in ("slower", "faster"):
         factor = max(one.timed.ratio, 1 / one.timed.ratio)
         return f"{fit(factor, 6, 3)}x"
-    return f"{_change(one)} instructions, {_locked(one)} locked" if one.counted else "?"
+    return f"{change(one)} instructions, {locked(one)} locked" if one.counted else "?"
 
 
 def _sees(its: Judgement) -> str | None:
@@ -197,7 +199,8 @@ def _table(its: Judgement) -> Iterator[str]:
     ordered = [*its.ordered()]
     yield ""
     head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'':<{SAYS}}"
-    yield f"{head}{'instr':>{CHANGE}}{'locked':>{CHANGE}}  where"
+    head = f"{head}{'instr':>{CHANGE}}{'locked':>{CHANGE}}"
+    yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
     for one in ordered[:MOST_ROWS]:
         yield from _row(one)
     if left := ordered[MOST_ROWS:]:
@@ -215,7 +218,7 @@ def _row(one: Operation) -> Iterator[str]:
     time = "" if one.timed is None else interval(_ratio(one))
     line = f"{name:<{NAME}} {time:<{TIME}} {_says(one):<{SAYS}}"
     if one.counted is not None:
-        line += f"{_change(one):>{CHANGE}}{_locked(one):>{CHANGE}}"
+        line += f"{change(one):>{CHANGE}}{locked(one):>{CHANGE}}"
     else:
         line += " " * (2 * CHANGE)
     yield f"{line}  {_where(one, width() - len(line) - 2)}".rstrip()
@@ -234,7 +237,7 @@ def _says(one: Operation) -> str:
     return SHORTEST.get(one.outcome, OF_OUTCOME[one.outcome])
 
 
-def _change(one: Operation) -> str:
+def change(one: Operation) -> str:
     """How many more instructions, as a share of those before."""
     assert one.counted is not None
     share = one.counted.share("instructions")
@@ -247,7 +250,7 @@ GREAT = 0.0005
 """The smallest share that does not print as 0."""
 
 
-def _locked(one: Operation) -> str:
+def locked(one: Operation) -> str:
     """How many more locked operations for each page or entry."""
     assert one.counted is not None
     more = one.counted.after.get("locked", 0.0) - one.counted.before.get("locked", 0.0)

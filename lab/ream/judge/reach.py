@@ -119,7 +119,11 @@ def shortened(texts: Sequence[str]) -> str:
 
 
 def find_reach(
-    patches: tuple[Patch, ...], tree: Tree, *, cache: Path, reporter: Reporter
+    patches: tuple[Patch, ...],
+    tree: Tree,
+    *,
+    cache: Path,
+    reporter: Reporter,
 ) -> WholeReach:
     """Compile what all experiments host with and without patches, and find who executes the rest.
 

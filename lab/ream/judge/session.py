@@ -62,6 +62,8 @@ class Question:
     """For timing, after everything is built, verified and counted; 0: nothing is timed."""
     per_patch: bool = False
     command: str = ""
+    confined: bool = True
+    """Whether what is run is kept from all that it does not need."""
 
     def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
         """The same question, to be answered in another time, with records elsewhere."""
@@ -81,6 +83,7 @@ class Question:
             command=self.command,
             asked=True,
             measure_anyway=True,
+            confined=self.confined,
         )
 
 

@@ -34,6 +34,7 @@ from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.stage import native
 from ream.stage.bench import Bench, build_bench, config_files
+from ream.stage.confine import say_unconfined
 from ream.stage.hosted import Hosted, Planned, hosted_of
 from ream.stage.memory import Sized, available_bytes, fit_rows
 from ream.stage.native import Suited
@@ -326,6 +327,8 @@ def _part(
         fragments=config_files(config),
         trees=request.trees,
     )
+    bench = bench if request.confined else bench.unconfined()
+    say_unconfined(bench.confinement, reporter.step)
     # Each program compares the layout of its variants with that of `before`, which all have.
     nr_programs = len(launches) // request.experiment.launches
     builds, *_ = [native.read_builds(bench.link(launch)) for launch in launches[:nr_programs]]

@@ -82,6 +82,8 @@ class Request:
     """Whether the native stage counts what is executed, under an emulator, instead of timing it."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
+    confined: bool = True
+    """Whether runners of the native stage are kept from all that they do not need."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None
     """What the variants are of the experiment on another base; None: these are settled."""
 

@@ -15,6 +15,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import HOME, assemble
 from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
+from ream.stage.confine import Confinement, build_confinement
 from ream.stage.link import (
     Kernel,
     Program,
@@ -58,6 +59,12 @@ class Bench:
     config_sha256: str
     tree_of: Mapping[str, int] = field(default_factory=dict)
     """Tree numbers of variants that do not use the first one's tree."""
+    confinement: Confinement | None = None
+    """What runners are confined by; None: nothing."""
+
+    def unconfined(self) -> "Bench":
+        """The same, with runners that may do all that their user may."""
+        return replace(self, confinement=None)
 
     def link(self, launch: Launch) -> Program:
         """Link a launch's own program: its order of variants and its place for their data."""
@@ -68,7 +75,8 @@ class Bench:
             pad_bytes=launch.data_offset,
         )
         trees = tuple(self.tree_of.get(name, 0) for name in launch.link_order)
-        return replace(program, trees=trees) if self.tree_of else program
+        its = trees if self.tree_of else ()
+        return replace(program, trees=its, confinement=self.confinement)
 
 
 @dataclass(frozen=True)
@@ -209,7 +217,9 @@ def build_bench(
         )
     host = build_host(folder, work)
     config_sha256 = _sha256(next(iter(roots.values())) / ".config")
-    return Bench(work, kernels, roots, host, config_sha256, _numbers(tree, trees))
+    confinement = build_confinement(work, [work])
+    numbers = _numbers(tree, trees)
+    return Bench(work, kernels, roots, host, config_sha256, numbers, confinement)
 
 
 def _sha256(file: Path) -> str:

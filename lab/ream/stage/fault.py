@@ -154,6 +154,9 @@ def _what(fault: Fault) -> str:
             f"no end after {fault.allowed_ns / NS_PER_S:g} s"
             f"{slowest if fault.slowest_ns else ''}: it loops, or waits for what does not come"
         )
+    if fault.number == signal.SIGSYS:
+        number = fault.registers["rax"]
+        return f"it makes system call {number} of the machine's kernel, which is forbidden to it"
     if fault.number not in (signal.SIGSEGV, signal.SIGBUS):
         return name
     at = f"address {fault.address:#x}" if fault.canonical else "an address that cannot be one"

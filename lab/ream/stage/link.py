@@ -16,6 +16,7 @@ from types import MappingProxyType
 from ream.command import Command, run
 from ream.errors import ReamError
 from ream.paths import NATIVE
+from ream.stage.confine import Confinement
 
 HOST_FUNCTIONS = frozenset(
     f"host_{name}"
@@ -70,6 +71,8 @@ class Program:
     kernels: tuple[Kernel, ...] = ()
     trees: tuple[int, ...] = ()
     """The tree number of each kernel; empty if there is only one tree."""
+    confinement: Confinement | None = None
+    """What its runners are confined by; None: nothing."""
 
 
 def map_of(linked: Path) -> Path:

@@ -95,6 +95,10 @@ class Counts(Protocol):
     def argv(self) -> tuple[str, ...]:
         """The words before the program's."""
 
+    @property
+    def loads(self) -> tuple[Path, ...]:
+        """What they load, besides what is installed."""
+
     def completed(self, text: str) -> str:
         """A line of the program, with what was counted."""
 
@@ -135,8 +139,17 @@ class Suited:
         return found
 
 
-def runner_argv(program: Program) -> list[str]:
-    argv = [str(program.path), "--variants", ",".join(program.order)]
+def runner_argv(program: Program, counter: Counts | None = None) -> list[str]:
+    """The words that start a runner, confined as its program says, before those of its task.
+
+    counter: counts it, under an emulator.
+    """
+    own, argv = program.path.parent, list[str]()
+    if program.confinement is not None:
+        loads = None if counter is None else counter.loads
+        argv += program.confinement.words(own, emulator=loads)
+    argv += [] if counter is None else counter.argv
+    argv += [str(program.path), "--variants", ",".join(program.order)]
     argv += ["--trees", ",".join(map(str, program.trees))] if program.trees else []
     return [*argv, "--forbidden", str(program.forbidden)]
 
@@ -238,13 +251,13 @@ def _launch_argv(
     program: Program, launch: Launch, plan: Path, *, cpus: int, counter: Counts | None
 ) -> list[str]:
     """The words that start a launch; of one that is counted, those of the emulator first."""
-    argv = [*runner_argv(program), "--plan", str(plan)]
+    argv = [*runner_argv(program, counter), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
     if counter is None:
         argv += [word for source in counters.sources() for word in ("--counter", source)]
         return [*argv, "--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
-    return [*counter.argv, *argv, "--patience", f"{FIRST_SAMPLE_S}:{FIRST_SAMPLE_S}", "--count"]
+    return [*argv, "--patience", f"{FIRST_SAMPLE_S}:{FIRST_SAMPLE_S}", "--count"]
 
 
 def _whole_lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hosted kernel may be anybody's code: what a runner cannot do beside running it.
+
+native/confine/confine.c says how. Without Landlock, which is in Linux 5.13 and later, files cannot
+be confined, and the runner reads and writes what its user may; the rest is confined all the same.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ream.command import Command, finished, run
+from ream.paths import NATIVE
+
+SOURCE = NATIVE / "confine" / "confine.c"
+FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
+COMPILE_S = 60.0
+PROBE_S = 10.0
+
+KERNEL_TELLS = (*("/proc/self", "/proc/stat", "/proc/cpuinfo", "/proc/meminfo"), "/sys/devices")
+"""Files of the machine's kernel that a runner, or libc for it, reads."""
+POWER = ("/sys/class/powercap", "/sys/kernel/mm")
+EMULATOR_READS = (
+    *("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/proc/sys/vm", "/dev/null"),
+)
+"""What an emulator and its libraries are loaded from."""
+
+MOST_CPU_S = 24 * 3600
+"""Of a launch; a sample that does not come back ends much earlier, with its function's name."""
+
+
+@dataclass(frozen=True)
+class Confinement:
+    """How runners of one bench are confined."""
+
+    program: Path
+    """native/confine, compiled."""
+    readable: tuple[Path, ...]
+    """What they may read beside the kernel's own files."""
+
+    def words(self, own: Path, *, emulator: tuple[Path, ...] | None = None) -> tuple[str, ...]:
+        """The words before a runner's.
+
+        own: the directory of the launch. emulator: if the runner is emulated, what that loads
+        besides; it may write into `own`, too.
+        """
+        read = [*map(str, self.readable), str(own), *KERNEL_TELLS, *POWER]
+        if emulator is not None:
+            read += [*EMULATOR_READS, *map(str, emulator)]
+        words = [str(self.program)]
+        words += [word for path in read for word in ("--read", path)]
+        words += ["--write", str(own)] if emulator is not None else []
+        words += ["--memory", str(_total_bytes()), "--seconds", str(MOST_CPU_S), "--"]
+        return tuple(words)
+
+    @property
+    def confines_files(self) -> bool:
+        """Whether this machine's kernel can."""
+        code, _, _ = finished(Command((str(self.program), "--probe"), Path("/"), PROBE_S))
+        return code == 0
+
+
+def say_unconfined(confinement: Confinement | None, step: Callable[[str], None]) -> None:
+    """Say so if files are not confined though they should be."""
+    if confinement is not None and not confinement.confines_files:
+        step(
+            "this kernel has no Landlock, of Linux 5.13: hosted code may read and write the files"
+            " that you may"
+        )
+
+
+def build_confinement(work: Path, readable: Iterable[Path]) -> Confinement:
+    """Compile what confines runners; raises ReamError with the compiler's first error.
+
+    work: where it is put, a directory of this run alone.
+    """
+    program = work / "confine"
+    run(Command(("gcc", *FLAGS, str(SOURCE), "-o", str(program)), work, COMPILE_S))
+    return Confinement(program, tuple(readable))
+
+
+def _total_bytes() -> int:
+    """The machine's memory: a runner that wants more than all of it gets none."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemTotal:"))

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Starts a program that may be anybody's code, and takes from it what it does
+ * not need: confine [--read PATH]... [--write PATH]... [--memory BYTES]
+ * [--seconds S] -- PROGRAM [ARGUMENT]...
+ *
+ * It has no privileges but to count events, no network, no processes beside its own threads,
+ * nobody to signal, trace or mount for, and of the file system what is named
+ * (Landlock). A system call that it may not make ends in SIGSYS, which the
+ * runner reports with the function that made it. confine --probe says whether
+ * this kernel can confine files: exit status 0, else CANNOT_CONFINE.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CANNOT_CONFINE 3
+#define X32_BIT 0x40000000
+#define MOST_CAPABILITIES 63
+#define MOST_PATHS 64
+#define MOST_CALLS 128
+
+#define READ_FILES (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE)
+#define READ (READ_FILES | LANDLOCK_ACCESS_FS_READ_DIR)
+/* All that the first version of Landlock knows; of later ones what is below. */
+#define EVERYTHING ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
+#define WRITE (READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
+
+struct rule {
+	const char *path;
+	uint64_t access;
+};
+
+/* What hosted code of the kernel never asks the machine's kernel for. */
+static const int refused[] = {
+	/* the network, and other programs that listen */
+	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
+	SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
+	SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop,
+	SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
+	/* other processes */
+	SYS_fork, SYS_vfork, SYS_kill, SYS_tkill, SYS_ptrace, SYS_process_vm_writev,
+	 SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal,
+	SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_kcmp, SYS_process_madvise,
+	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
+	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam, SYS_setsid, SYS_setpgid,
+	/* the machine */
+	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns,
+	SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_fsmount, SYS_fspick, SYS_fsconfig,
+	SYS_swapon, SYS_swapoff, SYS_reboot, SYS_kexec_load, SYS_kexec_file_load,
+	SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_iopl, SYS_ioperm,
+	SYS_sethostname, SYS_setdomainname, SYS_settimeofday, SYS_clock_settime,
+	SYS_adjtimex, SYS_clock_adjtime, SYS_acct, SYS_quotactl, SYS_syslog, SYS_vhangup,
+	SYS_bpf, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_fanotify_init,
+	SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_io_uring_setup,
+	/* privileges, and other people's files */
+	SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
+	SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset, SYS_chmod, SYS_fchmod,
+	SYS_fchmodat, SYS_chown, SYS_fchown, SYS_lchown, SYS_fchownat, SYS_setxattr,
+	SYS_lsetxattr, SYS_fsetxattr, SYS_utimensat, SYS_utime, SYS_utimes, SYS_futimesat,
+};
+
+/* Their first argument is a process, which has to be the program itself. */
+static const int to_itself[] = { SYS_tgkill, SYS_process_vm_readv };
+
+_Static_assert(sizeof(refused) / sizeof(*refused) <= MOST_CALLS, "more than the filter holds");
+
+_Noreturn __attribute__((format(printf, 1, 2)))
+static void fail(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, ": %s\n", strerror(errno));
+	exit(CANNOT_CONFINE);
+}
+
+static int landlock_version(void)
+{
+	return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+}
+
+static uint64_t handled(int version)
+{
+	uint64_t access = EVERYTHING;
+
+#ifdef LANDLOCK_ACCESS_FS_REFER
+	access |= version >= 2 ? LANDLOCK_ACCESS_FS_REFER : 0;
+#endif
+#ifdef LANDLOCK_ACCESS_FS_TRUNCATE
+	access |= version >= 3 ? LANDLOCK_ACCESS_FS_TRUNCATE : 0;
+#endif
+	return access;
+}
+
+/* What is not there needs no rule: a machine may lack it. */
+static void allow(int ruleset, const struct rule *rule, uint64_t known)
+{
+	struct landlock_path_beneath_attr attr = { .allowed_access = rule->access & known };
+	struct stat status;
+
+	attr.parent_fd = open(rule->path, O_PATH | O_CLOEXEC);
+	if (attr.parent_fd < 0)
+		return;
+	if (fstat(attr.parent_fd, &status))
+		fail("%s", rule->path);
+	if (!S_ISDIR(status.st_mode))
+		attr.allowed_access &= READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0))
+		fail("%s: cannot be allowed", rule->path);
+	close(attr.parent_fd);
+}
+
+static void confine_files(const struct rule *rules, size_t nr_rules)
+{
+	int version = landlock_version();
+	struct landlock_ruleset_attr attr = { .handled_access_fs = handled(version) };
+	int ruleset;
+
+	if (version < 1)	/* whoever started us has said so */
+		return;
+	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (ruleset < 0)
+		fail("Landlock");
+	for (size_t i = 0; i < nr_rules; i++)
+		allow(ruleset, &rules[i], attr.handled_access_fs);
+	if (syscall(SYS_landlock_restrict_self, ruleset, 0))
+		fail("Landlock");
+	close(ruleset);
+}
+
+static void limit(int resource, rlim_t most)
+{
+	struct rlimit now;
+
+	if (getrlimit(resource, &now))
+		fail("rlimit %d", resource);
+	now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
+	now.rlim_cur = now.rlim_max;
+	if (setrlimit(resource, &now))
+		fail("rlimit %d", resource);
+}
+
+/* Root's other powers end at the start of the program, which takes no more than are left here. */
+static void drop_capabilities(void)
+{
+	for (int one = 0; one <= MOST_CAPABILITIES; one++)
+		if (one != CAP_PERFMON)
+			prctl(PR_CAPBSET_DROP, one, 0, 0, 0);	/* fails if we have none to drop */
+}
+
+#define LOAD(member) \
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define IF_EQUAL(value, then) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, then)
+#define END(how) BPF_STMT(BPF_RET | BPF_K, how)
+
+static size_t begin_filter(struct sock_filter *filter)
+{
+	const struct sock_filter begin[] = {
+		LOAD(arch),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+		END(SECCOMP_RET_KILL_PROCESS),
+		LOAD(nr),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1),
+		END(SECCOMP_RET_KILL_PROCESS),
+		/* glibc then makes threads by clone(), whose flags can be read */
+		IF_EQUAL(SYS_clone3, 1),
+		END(SECCOMP_RET_ERRNO | ENOSYS),
+		IF_EQUAL(SYS_clone, 4),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
+		END(SECCOMP_RET_ALLOW),
+		END(SECCOMP_RET_TRAP),
+	};
+
+	memcpy(filter, begin, sizeof(begin));
+	return sizeof(begin) / sizeof(*begin);
+}
+
+static size_t add_to_itself(struct sock_filter *filter, int call)
+{
+	const struct sock_filter its[] = {
+		IF_EQUAL((uint32_t)call, 4),
+		LOAD(args[0]),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1),
+		END(SECCOMP_RET_ALLOW),
+		END(SECCOMP_RET_TRAP),
+	};
+
+	memcpy(filter, its, sizeof(its));
+	return sizeof(its) / sizeof(*its);
+}
+
+static void confine_calls(void)
+{
+	struct sock_filter filter[2 * MOST_CALLS + 64];
+	size_t nr = begin_filter(filter);
+	struct sock_fprog program = { .filter = filter };
+
+	for (size_t i = 0; i < sizeof(to_itself) / sizeof(*to_itself); i++)
+		nr += add_to_itself(filter + nr, to_itself[i]);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
+		filter[nr++] = (struct sock_filter)IF_EQUAL((uint32_t)refused[i], 1);
+		filter[nr++] = (struct sock_filter)END(SECCOMP_RET_TRAP);
+	}
+	filter[nr++] = (struct sock_filter)END(SECCOMP_RET_ALLOW);
+	program.len = (unsigned short)nr;
+	/* Without the flag, kernels before 5.16 slow down each load behind a store. */
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+		    &program))
+		fail("seccomp");
+}
+
+static rlim_t number(const char *text)
+{
+	char *end;
+	rlim_t value = strtoull(text, &end, 10);
+
+	if (*end || end == text) {
+		errno = EINVAL;
+		fail("%s", text);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	struct rule rules[MOST_PATHS];
+	size_t nr_rules = 0;
+	int at = 1;
+
+	if (argc == 2 && !strcmp(argv[1], "--probe"))
+		return landlock_version() < 1 ? CANNOT_CONFINE : EXIT_SUCCESS;
+	for (; at + 1 < argc && strcmp(argv[at], "--"); at += 2) {
+		if (!strcmp(argv[at], "--memory"))
+			limit(RLIMIT_DATA, number(argv[at + 1]));
+		else if (!strcmp(argv[at], "--seconds"))
+			limit(RLIMIT_CPU, number(argv[at + 1]));
+		else if (nr_rules < MOST_PATHS)
+			rules[nr_rules++] = (struct rule) {
+				argv[at + 1], strcmp(argv[at], "--write") ? READ : WRITE,
+			};
+	}
+	if (at + 1 >= argc) {
+		errno = EINVAL;
+		fail("no program");
+	}
+	limit(RLIMIT_CORE, 0);
+	drop_capabilities();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		fail("no new privileges");
+	confine_files(rules, nr_rules);
+	confine_calls();
+	execvp(argv[at + 1], argv + at + 1);
+	fail("%s", argv[at + 1]);
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A hosted kernel gets no network, no file of the user and no other process."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments.zone_device.plan import START_PFN, NativeRow
+from ream.command import Command, finished
+from ream.errors import WrongVariant
+from ream.experiment.section import PAGES_PER_SECTION
+from ream.oracle.memmap import DeviceRange
+from ream.stage.confine import build_confinement
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+ROW = NativeRow(
+    "device", DeviceRange(START_PFN, PAGES_PER_SECTION, 0, 0, "FS_DAX"), "evicted", 1, 1
+)
+SIGSYS_CODES = (-31, 128 + 31)
+
+TRIES = """\
+import ctypes, os, sys
+calls = {
+    "socket": lambda: __import__("socket").socket(),
+    "fork": lambda: os.fork(),
+    "kill": lambda: os.kill(os.getppid(), 0),
+    "home": lambda: open(os.path.expanduser("~/.profile")).read(),
+    "write": lambda: open(sys.argv[2], "w"),
+    "thread": lambda: __import__("_thread").start_new_thread(int, ()),
+    "memory": lambda: bytearray(int(sys.argv[2])),
+    "own": lambda: open(sys.argv[2]).read(),
+}
+calls[sys.argv[1]]()
+print("done")
+"""
+
+
+def test_a_kernel_that_opens_a_socket_is_ended_with_its_function(patched: Callable) -> None:
+    with pytest.raises(WrongVariant) as told:
+        patched("opens-socket").run([ROW])
+    assert told.value.variant == "opens-socket"
+    head = str(told.value).splitlines()[0]
+    assert "makes system call 41 of the machine's kernel, which is forbidden to it" in head
+    assert "memmap_init_zone_device() (mm/mm_init.c:" in head
+
+
+def test_a_kernel_that_reads_a_file_gets_none(patched: Callable) -> None:
+    rig = patched("reads-file")
+    samples, _ = rig.run([ROW])
+    assert any(sample.subject == "reads-file" for sample in samples)
+    # That it would get one unconfined is what makes this a test.
+    free = replace(rig, program=replace(rig.program, confinement=None))
+    with pytest.raises(WrongVariant, match="BUG at mm/mm_init.c"):
+        free.run([ROW])
+
+
+@pytest.fixture
+def tried(tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+    """Run a line of Python as confined as an emulated runner."""
+    confinement = build_confinement(tmp_path, [])
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "file").write_text("x")
+    (own / "tries.py").write_text(TRIES)
+
+    def run(*words: str) -> tuple[int, str, str]:
+        argv = ("/usr/bin/python3", "-I", "-S", str(own / "tries.py"), *words)
+        started = (*confinement.words(own, emulator=()), *argv)
+        return finished(Command(started, own, 60.0))
+
+    return run
+
+
+@pytest.mark.parametrize("call", ["socket", "fork", "kill"])
+def test_a_call_that_no_kernel_makes_ends_the_program(tried: Callable, call: str) -> None:
+    code, said, _ = tried(call)
+    assert (code in SIGSYS_CODES, said) == (True, "")
+
+
+def test_files_that_are_not_its_own_are_refused(tried: Callable, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    for words in (("own", str(outside)), ("write", str(outside)), ("own", "/etc/passwd")):
+        code, said, error = tried(*words)
+        assert (code, said) == (1, "")
+        assert "Permission denied" in error
+    assert outside.read_text() == "x"
+
+
+def test_threads_and_its_own_files_are_not(tried: Callable, tmp_path: Path) -> None:
+    for words in (("thread",), ("own", str(tmp_path / "own/file"))):
+        assert tried(*words)[:2] == (0, "done\n")
+
+
+def test_more_memory_than_the_machine_has_is_refused(tried: Callable) -> None:
+    code, said, error = tried("memory", str(1 << 46))
+    assert (code, said) == (1, "")
+    assert "MemoryError" in error

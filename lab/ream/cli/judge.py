@@ -3,6 +3,8 @@
 
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,7 @@ from ream.cli.app import (
     OutputOption,
     SeedOption,
     TreeOption,
+    UnconfinedOption,
     app,
     chosen_seed,
     runs_dir,
@@ -23,9 +26,11 @@ from ream.cli.app import (
 from ream.cli.continued import QuietOption
 from ream.cli.measure import command_line
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
+from ream.files import check_place, write_whole
 from ream.paths import cache_dir
 
 if TYPE_CHECKING:
+    from ream.judge.judgement import Judgement
     from ream.judge.session import Question
 
 ENDS = {
@@ -68,6 +73,24 @@ def judge(
             "--version", min=1, metavar="N", help="Version to judge if there are several: 3 for v3."
         ),
     ] = None,
+    letter: Annotated[
+        Path | None,
+        typer.Option(
+            "--letter", metavar="FILE", help="Also write the answer to the series, as a mail."
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="With --letter: whose Tested-by it has, with address."),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write a page for a browser."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Let --letter and --html replace a file.")
+    ] = False,
+    unconfined: UnconfinedOption = False,
     seed: SeedOption = None,
     as_json: JsonOption = False,
     output: OutputOption = None,
@@ -79,7 +102,8 @@ def judge(
     The objects of all experiments are compiled with and without it and compared function by
     function. Rows that execute what differs are verified and counted, and then timed in rounds
     with the kernel without it, those that are affected most first. The page has one sentence and
-    one line for each row, regressions first. The series runs as code of this process's user.
+    one line for each row, regressions first. The series is built and run as your user: what runs is
+    confined to its own files and threads, what kbuild does for it is not.
 
     Exit status: 0 no regression was found, 1 a regression, 2 usage, or a patch that does not apply,
     3 cannot run here, 4 undecided or nothing is reached, 5 memory was wrong, 6 a tool failed.
@@ -90,16 +114,49 @@ def judge(
 
     asked = _question(series, tree, base=base, base_ref=base_ref, version=version, seed=seed)
     asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
+    asked = replace(asked, confined=not unconfined)
+    also = _also(series, asked, letter=letter, by=by, html=html, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
     its = judged(asked, Reporter(quiet=quiet))
+    for file, made in also.items():
+        write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
         print(json.dumps(its.to_object(), indent=1))
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:
         raise ENDS[its.exit_code](page.plain(f"{its.series}: {page.verdict(its)}"))
+
+
+def _also(
+    path: Path,
+    asked: "Question",
+    *,
+    letter: Path | None,
+    by: str | None,
+    html: Path | None,
+    force: bool,
+) -> "dict[Path, Callable[[Judgement], str]]":
+    """What else is written of the judgement, by its file; raises BadUsage if that cannot be."""
+    from ream.judge import html as html_module  # noqa: PLC0415
+    from ream.judge import letter as letter_module  # noqa: PLC0415
+    from ream.kernel.series import mails_of  # noqa: PLC0415
+
+    if by is not None and letter is None:
+        raise BadUsage(f"--by {by}: it is a line of --letter; give that, too")
+    for file in filter(None, (letter, html)):
+        check_place(file, force=force)
+    found: dict[Path, Callable[[Judgement], str]] = {}
+    if letter is not None:
+        inside = mails_of(path)
+        letter_module.answered(asked.series, inside)
+        said = None if by is None else letter_module.check_by(by)
+        found[letter] = lambda its: letter_module.render(its, asked.series, inside, said)
+    if html is not None:
+        found[html] = html_module.render
+    return found
 
 
 def _question(

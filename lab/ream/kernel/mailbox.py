@@ -45,6 +45,9 @@ _BASE_COMMIT = re.compile(rb"(?m)^base-commit: ([0-9a-f]{7,64})\b")
 
 _PREREQUISITE = re.compile(rb"(?m)^prerequisite-patch-id: ([0-9a-f]{40,64})\b")
 
+HEADERS = ("From", "To", "Cc", "Date", "In-Reply-To", "References")
+"""What somebody who answers needs of a mail, besides its subject and its id."""
+
 MOST_NAMED = 6
 """Of missing patches; how many more there are is said."""
 
@@ -61,6 +64,8 @@ class Mail:
     """Ids of the mails before it in its thread."""
     file: str = ""
     """The name of the file that it is alone in."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers in HEADERS that it has, each in one line."""
 
     @cached_property
     def holds_diff(self) -> bool:
@@ -129,7 +134,9 @@ def _mail(raw: bytes) -> Mail:
         raw = f"Subject: {subject}\n\n".encode("utf-8", errors="replace") + content
     thread = f"{message.get('In-Reply-To', '')} {message.get('References', '')}"
     own = _ID.search(str(message.get("Message-ID", "")))
-    return Mail(subject, _unix_lines(raw), own[0] if own else "", frozenset(_ID.findall(thread)))
+    headers = tuple((name, _words(message[name])) for name in HEADERS if message[name])
+    id_ = own[0] if own else ""
+    return Mail(subject, _unix_lines(raw), id_, frozenset(_ID.findall(thread)), headers=headers)
 
 
 def _words(header: object) -> str:

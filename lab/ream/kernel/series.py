@@ -160,6 +160,24 @@ def load_series(
     return _series(name, patches, path)
 
 
+def mails_of(path: Path) -> list[Mail]:
+    """All mails of what `load_series` takes, cover letters and answers among them.
+
+    Of a git bundle there are none. Raises what `load_series` raises where it cannot be read.
+    """
+    try:
+        if path == STANDARD_INPUT:
+            return mails(_read_input())
+        if is_message_id(path):
+            return thread_of(path)[0]
+        if path.is_dir():
+            inside = sorted(one for one in path.iterdir() if _unpacked(one).suffix in _SUFFIXES)
+            return [mail for file in inside for mail in mails(_read(file))]
+        return [] if is_bundle(path) else mails(_read(path))
+    except OSError as cause:
+        raise BadUsage(f"{cause.filename or path}: {cause.strerror}") from cause
+
+
 def _series(name: str | None, patches: Sequence[Patch], path: Path) -> Series:
     if not patches:
         raise BadUsage(f"{path}: no patch inside")

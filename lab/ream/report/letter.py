@@ -66,7 +66,7 @@ def _block(summary: Summary) -> str:
     if receipt.warnings:
         blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
     command = receipt.command or f"./ream run {summary.experiment}"
-    blocks.append(f"To reproduce:\n\n{_pasteable(command)}\n\nRecord: {summary.run}")
+    blocks.append(f"To reproduce:\n\n{pasteable(command)}\n\nRecord: {summary.run}")
     return "\n\n".join(blocks) + "\n"
 
 
@@ -175,7 +175,7 @@ def _ms(result: Result) -> str:
     return fit(ms, 9) if ms >= 1 else fit(ms, 9, 4)
 
 
-def _pasteable(command: str) -> str:
+def pasteable(command: str) -> str:
     """The command, indented, with long lines continued as a shell expects."""
     lines = textwrap.wrap(
         command, WIDTH - 6, break_long_words=False, break_on_hyphens=False, drop_whitespace=True

@@ -139,14 +139,14 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FileSystemLoader(HERE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_visible,
+        finalize=visible,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
 
 
-def _visible(value: object) -> object:
+def visible(value: object) -> object:
     """The value with invisible characters of foreign texts replaced.
 
     The subject of a mail may contain escape codes of a terminal, or change the text's direction.
@@ -176,7 +176,7 @@ def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
 
 def _data(chart: Chart) -> Mapping[str, Any]:
     return {
-        name: [{key: _visible(value) for key, value in point.items()} for point in its]
+        name: [{key: visible(value) for key, value in point.items()} for point in its]
         for name, its in chart.data.items()
     }
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A judgement as an answer to the mail of the series: for `git send-email`, never sent by us."""
+
+import re
+from collections.abc import Iterable, Sequence
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import EmailPolicy
+from email.utils import getaddresses
+
+from ream.errors import BadUsage
+from ream.judge import page
+from ream.judge.judgement import Judgement
+from ream.kernel.mailbox import Mail
+from ream.kernel.series import Series
+from ream.report.letter import pasteable
+from ream.width import as_wide_as
+
+WIDTH = 74
+_POLICY = EmailPolicy(max_line_length=WIDTH, cte_type="8bit", utf8=False)
+_ID = re.compile(r"<[^<>\s]+>")
+_ADDRESS = re.compile(r"[^\s@<>,;:()\"\\]+@[^\s@<>,;:()\"\\]+")
+
+
+def render(its: Judgement, series: Series, inside: Sequence[Mail], by: str | None = None) -> str:
+    """The whole mail, headers and all, ending in a newline.
+
+    inside: all mails of what the series was read from. by: who says that it was tested, as
+    "Name <name@host>"; None: nobody does.
+    Raises BadUsage if no patch of the series came in a mail that has an id, or if `by` is none.
+    """
+    mail = answered(series, inside)
+    headers = dict(mail.headers)
+    message = EmailMessage(policy=_POLICY)
+    message["Subject"] = page.plain(f"Re: {re.sub(r'^(?:Re: )+', '', mail.subject)}")
+    message["In-Reply-To"] = mail.message_id
+    before = _ID.findall(headers.get("References") or headers.get("In-Reply-To", ""))
+    message["References"] = " ".join(dict.fromkeys((*before, mail.message_id)))
+    author = _addresses([headers.get("From", "")])
+    others = _addresses([headers.get("To", ""), headers.get("Cc", "")])
+    if author:
+        message["To"] = author
+    known = {one.addr_spec.lower() for one in author}
+    rest = [one for one in others if one.addr_spec.lower() not in known]
+    if rest:
+        message["Cc"] = rest
+    message.set_content(_body(its, by), charset="utf-8", cte="8bit")
+    return message.as_bytes().decode("utf-8")
+
+
+def answered(series: Series, inside: Sequence[Mail]) -> Mail:
+    """The mail of a series that an answer is to: its cover letter or else its first patch."""
+    bodies = {patch.body for patch in series.patches}
+    chosen = [one for one in inside if one.body in bodies and one.message_id]
+    if not chosen:
+        raise BadUsage(f"{series.name}: none of its patches has a Message-ID, so there is no mail")
+    covers = (
+        one
+        for one in inside
+        if one.place == 0 and one.version == chosen[0].version and not one.is_answer
+    )
+    cover = next((one for one in covers if one.message_id), None)
+    return cover or chosen[0]
+
+
+def check_by(by: str) -> str:
+    """The words behind Tested-by; raises BadUsage if they are no name with an address."""
+    (name, address), *more = getaddresses([by]) or [("", "")]
+    if more or not name or not _ADDRESS.fullmatch(address) or not by.isprintable():
+        raise BadUsage(f"--by {by!r}: give a name and an address, as 'Name <name@example.org>'")
+    return f"{name} <{address}>"
+
+
+def _addresses(headers: Iterable[str]) -> list[Address]:
+    """Each address once; what is none, as a list of undisclosed recipients, is left out."""
+    found: dict[str, Address] = {}
+    for name, address in getaddresses([*headers]):
+        if address.isascii() and _ADDRESS.fullmatch(address):
+            user, _, domain = address.rpartition("@")
+            shown = page.plain(name)
+            found.setdefault(address.lower(), Address(shown, user, domain))
+    return [*found.values()]
+
+
+def _body(its: Judgement, by: str | None) -> str:
+    with as_wide_as(WIDTH):
+        text = page.render(its)
+    parts = [text]
+    if its.command:
+        parts.append(f"To reproduce, with ream:\n\n{pasteable(page.plain(its.command))}\n")
+    if by is not None:
+        parts.append(f"Tested-by: {check_by(by)}\n")
+    return "\n".join(parts)

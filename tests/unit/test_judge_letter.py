@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The answer to a series: a mail that git send-email takes, and a page for a browser."""
+
+import email
+from email.policy import default
+from pathlib import Path
+
+import pytest
+
+from ream.errors import BadUsage
+from ream.judge import html, letter
+from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange
+from ream.judge.reach import Reach, WholeReach
+from ream.kernel.series import Series, load_series, mails_of
+
+COLUMNS = 75
+EVIL = "mm: \x1b[2J<script>alert(1)</script>\u202e"
+DIFF = "---\n--- a/mm/a.c\n+++ b/mm/a.c\n@@ -1 +1 @@\n-old\n+new %s\n-- \n2.39.5\n\n"
+
+
+def mail(subject: str, own: str, *, answers: str = "", more: str = "", body: str = "") -> str:
+    thread = f"In-Reply-To: <{answers}>\nReferences: <root@x> <{answers}>\n" if answers else ""
+    return (
+        "From mboxrd@z Thu Jan  1 00:00:00 1970\nFrom: =?utf-8?q?J=C3=BCrgen?= Author"
+        f" <author@x.org>\nTo: linux-mm@x.org, Other <other@x.org>\n{more}{thread}"
+        f"Message-ID: <{own}>\nSubject: {subject}\n\nWhy.\n{body}"
+    )
+
+
+def mailbox(tmp_path: Path, *mails: str) -> tuple[Series, list]:
+    path = tmp_path / "v5.mbx"
+    path.write_text("".join(mails))
+    return load_series(path), mails_of(path)
+
+
+def judgement(*operations: Operation) -> Judgement:
+    none: dict[str, tuple[str, ...]] = dict.fromkeys(
+        ("changed", "added", "removed", "moved", "data", "layout"), ()
+    )
+    fork = Reach("fork", ("copy_page_range",), ("fork-4k",), 64, None)
+    reach = WholeReach(991, **none, text_bytes=(64, 80), experiments=(fork,), nearest=None)
+    return Judgement(
+        EVIL, (EVIL, "mm: two"), "a tree", "a machine " * 12, reach, operations, command="ream x"
+    )
+
+
+def operation(row: str) -> Operation:
+    change = CountedChange("page", {"instructions": 2.0}, {"instructions": 1.0}, repeats=True)
+    step = PatchStep(1, EVIL, {"instructions": -1.0})
+    timed = TimedChange(0.5, 0.49, 0.51, "faster", None, 1.02)
+    return Operation(
+        "fork", row, "t", change, timed, (("a_function", {"instructions": -1.0}),), (step,)
+    )
+
+
+ROWS = judgement(operation("fork-4k"), operation("a-row-with-a-very-long-name-indeed"))
+
+
+@pytest.fixture
+def thread(tmp_path: Path) -> tuple[Series, list]:
+    cc = "Cc: <cc@x.org>, AUTHOR@x.org\n"
+    return mailbox(
+        tmp_path,
+        mail("[PATCH v5 0/2] mm: faster", "cover@x", answers="v4@x", more=cc),
+        mail("[PATCH v5 1/2] mm: one", "one@x", answers="cover@x", body=DIFF % 1),
+        mail("[PATCH v5 2/2] mm: two", "two@x", answers="cover@x", body=DIFF % 2),
+    )
+
+
+def test_the_answer_goes_to_the_cover_letter_and_all_who_got_it(
+    thread: tuple[Series, list],
+) -> None:
+    text = letter.render(ROWS, *thread)
+    said = email.message_from_string(text, policy=default)
+    assert said["Subject"] == "Re: [PATCH v5 0/2] mm: faster"
+    assert said["In-Reply-To"] == "<cover@x>"
+    assert said["References"].split() == ["<root@x>", "<v4@x>", "<cover@x>"]
+    assert [(one.display_name, one.addr_spec) for one in said["To"].addresses] == [
+        ("Jürgen Author", "author@x.org")
+    ]
+    assert [one.addr_spec for one in said["Cc"].addresses] == [
+        "linux-mm@x.org", "other@x.org", "cc@x.org",
+    ]  # fmt: skip
+
+
+def test_no_line_is_wider_than_a_mail_and_no_escape_is_in_it(thread: tuple[Series, list]) -> None:
+    text = letter.render(ROWS, *thread)
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    assert not {one for one in text if not one.isprintable()} - {"\n"}
+    assert "Tested-by" not in text
+    assert "ream x" in text
+
+
+def test_tested_by_is_there_if_somebody_says_so(thread: tuple[Series, list]) -> None:
+    text = letter.render(ROWS, *thread, by="A Tester <tester@x.org>")
+    assert text.rstrip().endswith("Tested-by: A Tester <tester@x.org>")
+
+
+@pytest.mark.parametrize("by", ["", "nobody", "a@b", "A <a@b>\nBcc: <x@y>", "A <a@b>, B <c@d>"])
+def test_who_is_no_name_with_an_address_tests_nothing(thread: tuple[Series, list], by: str) -> None:
+    with pytest.raises(BadUsage, match="give a name and an address"):
+        letter.render(ROWS, *thread, by=by)
+
+
+def test_a_single_patch_is_answered_itself(tmp_path: Path) -> None:
+    its = mailbox(tmp_path, mail("[PATCH] mm: one", "one@x", body=DIFF % 1))
+    said = email.message_from_string(letter.render(ROWS, *its), policy=default)
+    assert (said["Subject"], said["In-Reply-To"]) == ("Re: [PATCH] mm: one", "<one@x>")
+    assert said["References"] == "<one@x>"
+
+
+def test_what_came_in_no_mail_cannot_be_answered(tmp_path: Path) -> None:
+    (tmp_path / "a.patch").write_text(DIFF % 1)
+    series = load_series(tmp_path / "a.patch")
+    with pytest.raises(BadUsage, match="none of its patches has a Message-ID"):
+        letter.render(ROWS, series, mails_of(tmp_path / "a.patch"))
+
+
+def test_headers_of_a_mail_cannot_add_headers(tmp_path: Path) -> None:
+    more = 'Cc: "x\n Bcc: evil@x.org" <cc@x.org>, =?utf-8?q?y=0ABcc=3A_evil?= <dd@x.org>\n'
+    its = mailbox(tmp_path, mail("[PATCH] mm: one", "one@x", more=more, body=DIFF % 1))
+    said = email.message_from_string(letter.render(ROWS, *its), policy=default)
+    assert said["Bcc"] is None
+    assert {one.addr_spec for one in said["Cc"].addresses} >= {"cc@x.org", "dd@x.org"}
+
+
+def test_a_page_shows_text_of_strangers_as_text() -> None:
+    text = html.render(ROWS)
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "default-src 'none'" in text
+
+
+def test_a_list_of_judgements_links_to_their_pages() -> None:
+    one = html.Listed("2026-11-25 08:10", EVIL, 5, "WRONG: <b>", "abc.html")
+    text = html.render_list([one, html.Listed("2026-11-25 08:00", "b", 2, "no patch", None)])
+    assert '<a href="abc.html">mm:' in text
+    assert text.index("08:10") < text.index("08:00")
+    assert "<td>wrong</td><td>WRONG: &lt;b&gt;</td>" in text
+    assert "<td>not judged</td>" in text

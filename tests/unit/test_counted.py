@@ -20,10 +20,13 @@ NEVER_ONE = {
     ("lab/ream/measure/whole.py", "nr"),
     ("lab/ream/published.py", "len(found)"),
     ("lab/ream/record/record.py", "len(alike)"),
+    ("lab/ream/judge/first_wrong.py", "len(beginnings)"),
+    ("lab/ream/judge/nearest.py", "name"),
+    ("lab/ream/judge/nearest.py", "one.name"),
     ("experiments/deferred_init/guests.py", "len(alike)"),
     ("experiments/deferred_init/guests.py", "row.rounds"),
 }
-"""Numbers that the lines above them have found to be others."""
+"""Numbers that the lines above them have found to be others, and names before a verb."""
 
 
 def plurals() -> Iterator[tuple[str, str]]:

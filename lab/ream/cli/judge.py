@@ -3,7 +3,7 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,6 +87,17 @@ def judge(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a page for a browser."),
     ] = None,
+    watched: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="SERIES is a folder in which mailboxes arrive, or - for their paths, a line each:"
+            " judge each of them; --html is the folder of their pages.",
+        ),
+    ] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --watch: end when all that is there is judged.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Let --letter and --html replace a file.")
     ] = False,
@@ -112,9 +123,17 @@ def judge(
     from ream.judge.session import judge as judged  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
-    asked = _question(series, tree, base=base, base_ref=base_ref, version=version, seed=seed)
-    asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
-    asked = replace(asked, confined=not unconfined)
+    def question_of(path: Path) -> "Question":
+        asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
+        asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
+        return replace(asked, confined=not unconfined)
+
+    if watched or once:
+        if not watched or letter or by or as_json or dry_run or html is None:
+            raise BadUsage("--watch writes pages alone, into the folder that --html names")
+        _watch(series, html, question_of, once=once, quiet=quiet)
+        return
+    asked = question_of(series)
     also = _also(series, asked, letter=letter, by=by, html=html, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
@@ -128,6 +147,28 @@ def judge(
         sys.stdout.write(page.render(its))
     if its.exit_code:
         raise ENDS[its.exit_code](page.plain(f"{its.series}: {page.verdict(its)}"))
+
+
+def _watch(
+    source: Path,
+    pages: Path,
+    question_of: "Callable[[Path], Question]",
+    *,
+    once: bool,
+    quiet: bool,
+) -> None:
+    from ream.judge.session import judge as judged  # noqa: PLC0415
+    from ream.judge.watch import arriving, watch  # noqa: PLC0415
+    from ream.progress import Reporter  # noqa: PLC0415
+
+    reporter = Reporter(quiet=quiet)
+    if str(source) == "-":
+        mailboxes: Iterable[Path] = (Path(line.rstrip("\n")) for line in sys.stdin if line.strip())
+    elif source.is_dir():
+        mailboxes = arriving(source, once=once)
+    else:
+        raise BadUsage(f"--watch {source}: no folder; give one, or - for standard input")
+    watch(mailboxes, pages, lambda path: judged(question_of(path), reporter), reporter.step)
 
 
 def _also(

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mailboxes as they arrive, judged one at a time, with a page for each and a list of all.
+
+Whatever a mail is, the next one is judged: what cannot be is in the list with the reason. What was
+judged is known by its content, so a watch that starts again goes on where it ended.
+"""
+
+import hashlib
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ream.errors import ReamError
+from ream.files import write_whole
+from ream.judge import page
+from ream.judge.html import Listed, render, render_list
+from ream.judge.judgement import Judgement
+
+log = logging.getLogger(__name__)
+
+POLL_S = 2.0
+DIGITS = 16
+LIST = "index.html"
+EXIT_BUG = 70
+LARGEST_BYTES = 64 << 20
+"""Of a mailbox, as for any series."""
+
+
+def arriving(folder: Path, *, once: bool) -> Iterator[Path]:
+    """The files of a folder, the oldest first, and then those that come; once: only the former.
+
+    A file is taken when it has not grown from one look to the next, so that whoever writes it may
+    take his time. Names that begin with a dot are nobody's yet.
+    """
+    sizes: dict[Path, int] = {}
+    taken: set[Path] = set()
+    while True:
+        found = {path: stat for path in folder.iterdir() if (stat := _regular(path)) is not None}
+        ready = [
+            path
+            for path, (_, nr_bytes) in sorted(found.items(), key=lambda one: one[1])
+            if path not in taken and (once or sizes.get(path) == nr_bytes)
+        ]
+        taken.update(ready)
+        yield from ready
+        if once:
+            return
+        sizes = {path: nr_bytes for path, (_, nr_bytes) in found.items()}
+        time.sleep(POLL_S)
+
+
+def _regular(path: Path) -> tuple[float, int] | None:
+    """When a file was changed, and its size; None of what is no file of somebody's."""
+    try:
+        return None if path.name.startswith(".") or not path.is_file() else _stat(path)
+    except OSError:  # it is gone again
+        return None
+
+
+def _stat(path: Path) -> tuple[float, int]:
+    stat = path.stat()
+    return stat.st_mtime, stat.st_size
+
+
+def watch(
+    mailboxes: Iterable[Path],
+    pages: Path,
+    judge: Callable[[Path], Judgement],
+    step: Callable[[str], None],
+) -> None:
+    """Judge each mailbox that is not known yet; its page and the list are written at once.
+
+    pages: the folder of both, which is made.
+    """
+    pages.mkdir(parents=True, exist_ok=True)
+    _write_list(pages)
+    for mailbox in mailboxes:
+        try:
+            own = _digest(mailbox)
+        except OSError as cause:
+            step(page.plain(f"{mailbox}: {cause.strerror}"))
+            continue
+        if (pages / f"{own}.json").exists():
+            step(page.plain(f"{mailbox}: judged already: {own}"))
+            continue
+        step(page.plain(f"judging {mailbox}: {own}"))
+        told = _judged(mailbox, own, pages, judge)
+        _write(pages / f"{own}.json", json.dumps(told))
+        _write_list(pages)
+        step(page.plain(f"{mailbox}: {told['sentence']}"))
+
+
+def _judged(
+    mailbox: Path, own: str, pages: Path, judge: Callable[[Path], Judgement]
+) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "when": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}",
+        "series": mailbox.name,
+        "link": None,
+    }
+    try:
+        its = judge(mailbox)
+        _write(pages / f"{own}.html", render(its))
+        title = its.subjects[0] if its.subjects else its.series
+        more = {"series": title, "exit": its.exit_code, "sentence": page.sentence(its)}
+        return {**told, **more, "link": f"{own}.html", "judgement": its.to_object()}
+    except ReamError as cause:
+        return {**told, "exit": cause.exit_code, "sentence": str(cause).splitlines()[0]}
+    except Exception as cause:  # a bug of ours must not keep the next mail waiting
+        log.exception("a bug in ream, not in the series; please report it with this trace")
+        return {**told, "exit": EXIT_BUG, "sentence": f"a bug in ream: {type(cause).__name__}"}
+
+
+def _digest(mailbox: Path) -> str:
+    with mailbox.open("rb") as opened:
+        return hashlib.sha256(opened.read(LARGEST_BYTES + 1)).hexdigest()[:DIGITS]
+
+
+def _write_list(pages: Path) -> None:
+    _write(pages / LIST, render_list(sorted(_listed(pages), key=lambda one: one.when)[::-1]))
+
+
+def _listed(pages: Path) -> Iterator[Listed]:
+    """All judgements of a folder; what is damaged is left out."""
+    for path in pages.glob("*.json"):
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+            yield Listed(
+                when=str(told["when"]),
+                series=str(told["series"]),
+                exit_code=int(told["exit"]),
+                sentence=str(told["sentence"]),
+                link=told["link"] and str(told["link"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            log.warning("%s: damaged, and not in the list", path)
+
+
+def _write(path: Path, text: str) -> None:
+    write_whole(path, text.encode("utf-8", "backslashreplace"), force=True)

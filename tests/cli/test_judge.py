@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream judge`: words that cannot be meant, and mails that cannot be judged."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ream.paths import CHECKOUT
+
+PATCHES = CHECKOUT / "tests/native/patches"
+BARE = str(PATCHES / "no-change.patch")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((BARE, "--base-ref", "v6.12"), "--base-ref v6.12: a commit of what? --tree DIR names it"),
+        ((BARE, "--by", "A <a@b>"), "--by A <a@b>: it is a line of --letter"),
+        ((BARE, "--letter", "reply"), "none of its patches has a Message-ID"),
+        ((BARE, "--watch", "--html", "pages"), "no folder; give one, or - for standard input"),
+        ((".", "--watch"), "--watch writes pages alone, into the folder that --html names"),
+        (("nothing.mbx",), "nothing.mbx: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(ream, words: tuple[str, ...], said: str) -> None:
+    ran = ream("judge", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_mails_that_are_no_series_are_listed_with_the_reason(ream, tmp_path: Path) -> None:
+    inbox, pages = tmp_path / "inbox", tmp_path / "pages"
+    inbox.mkdir()
+    (inbox / "empty.mbx").write_text("")
+    (inbox / "spam.mbx").write_text("Subject: \x1b[2Jbuy <b>this</b>\n\nnow\n")
+    (inbox / "noise.mbx").write_bytes(bytes(range(256)) * 100)
+    ran = ream("judge", str(inbox), "--watch", "--once", "--html", str(pages))
+    assert ran.code == 0, ran.err
+    told = [json.loads(path.read_text()) for path in pages.glob("*.json")]
+    assert {one["series"]: one["exit"] for one in told} == {
+        "empty.mbx": 2, "spam.mbx": 2, "noise.mbx": 2,
+    }  # fmt: skip
+    assert (pages / "index.html").read_text().count("<td>not judged</td>") == len(told)
+
+
+def test_paths_of_mailboxes_come_on_standard_input(ream, tmp_path: Path) -> None:
+    (tmp_path / "spam.mbx").write_text("Subject: a\n\nb\n")
+    fed = "spam.mbx\n\ngone.mbx\n"
+    ran = ream("judge", "-", "--watch", "--html", "pages", fed=fed)
+    assert ran.code == 0, ran.err
+    assert "gone.mbx: No such file or directory" in ran.err
+    assert len([*(tmp_path / "pages").glob("*.json")]) == 1

@@ -20,6 +20,9 @@ BARE = str(PATCHES / "no-change.patch")
         ((BARE, "--letter", "reply"), "none of its patches has a Message-ID"),
         ((BARE, "--watch", "--html", "pages"), "no folder; give one, or - for standard input"),
         ((".", "--watch"), "--watch writes pages alone, into the folder that --html names"),
+        ((), "a series is missing"),
+        (("--from", "6.12"), "--from KERNEL --to KERNEL: both, and no series"),
+        ((BARE, "--from", "6.12", "--to", "7.3"), "--from KERNEL --to KERNEL: both, and no series"),
         (("nothing.mbx",), "nothing.mbx: No such file or directory"),
     ],
 )

@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,14 +11,15 @@ from typing import Any
 import pytest
 
 from ream.errors import CannotRunHere, UnhostedVariant, WrongVariant
-from ream.experiment import named
+from ream.experiment import Experiment, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
 from ream.judge.first_wrong import first_wrong
 from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange, Wrong
 from ream.judge.reach import Reach, WholeReach
-from ream.judge.session import PATCHED, Question, rows_in_time
+from ream.judge.session import PATCHED, Question, rows_in_time, rows_to_try
 from ream.kernel.series import Patch, Series
+from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
 from ream.session.request import Request
 
@@ -127,6 +129,15 @@ def test_more_rows_than_a_screen_has_are_counted() -> None:
     assert "and 16 rows more: 16 executes fewer; --json has all of them" in " ".join(text.split())
 
 
+def test_functions_are_named_as_far_as_there_is_room() -> None:
+    for name, said in (
+        ("fork", "fork() +1.0"), ("f" * 23, "f" * 23 + "()"), ("f" * 40, ""),
+    ):  # fmt: skip
+        its = operation(counted=counted(), functions=((name, {"instructions": 1.0}),))
+        (line,) = (one for one in page.render(judgement(its)).splitlines() if "fork-4k " in one)
+        assert line.partition("same")[2].split(maxsplit=2)[2:] == ([said] if said else [])
+
+
 def test_escapes_in_subjects_do_nothing() -> None:
     step = PatchStep(1, "a\x1b[2Jb\x9b1m\u202e", {"instructions": 1.0})
     its = judgement(operation(counted=counted(), steps=(step,)), unhosted={"x": "\x1b]0;t\x07"})
@@ -149,11 +160,25 @@ def test_rows_that_count_more_are_timed_first() -> None:
         "fork-64k": operation("fork-64k", counted=counted(instructions=0.01)),
         "fork-2m": operation("fork-2m", counted=counted()),
     }
-    rounds = experiment.rows[0].rounds
-    row_s = rounds * session.FIRST_LAUNCHES
-    assert rows_in_time(experiment, known, 3.0, 0.0) == ("fork-64k",)
-    assert rows_in_time(experiment, known, 3.0, 2 * 2 * row_s / 60) == ("fork-64k", "fork-4k")
-    assert len(rows_in_time(experiment, known, 3.0, 60.0)) == len(known)
+    assert chosen(rows_to_try(experiment, known, 0.0)) == ("fork-64k",)
+    assert len(rows_to_try(experiment, known, 60.0).rows) == len(known)
+    row_s = experiment.rows[0].rounds * session.FIRST_LAUNCHES
+    its = rows_in_time(experiment, known, 1.0, 2 * 2 * row_s / 60)
+    assert chosen(its) == ("fork-64k", "fork-4k")
+    assert its.launches == session.FIRST_LAUNCHES
+    assert len(rows_in_time(experiment, known, 1.0, 60.0).rows) == len(known)
+
+
+def test_a_row_that_takes_long_gets_few_launches() -> None:
+    experiment = named("fork").at("native").only(["fork-4k", "fork-64k"])
+    its = rows_in_time(experiment, {}, 10.0, 1.0)
+    assert (len(its.rows), its.launches, its.rows[0].rounds) == (1, 3, 1)
+    assert rows_in_time(experiment, {}, 10.0, 0.0).launches == LEAST_LAUNCHES
+
+
+def chosen(experiment: Experiment) -> tuple[str, ...]:
+    """The names of its rows, sorted."""
+    return tuple(sorted((row.name for row in experiment.rows), reverse=True))
 
 
 def question(tmp_path: Path, **fields: Any) -> Question:
@@ -255,3 +280,22 @@ def test_what_this_machine_lacks_is_an_error(
     world(run, FORK)
     with pytest.raises(CannotRunHere, match="no memory"):
         session.judge(question(tmp_path), Reporter(quiet=True))
+
+
+def test_an_upgrade_is_of_two_kernels_and_no_patch(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(_: Request) -> Any:
+        raise WrongVariant("fork-4k: patched: pte at 8", PATCHED)
+
+    asked = world(run, FORK)
+    to = Path("/a/kernel")
+    its = replace(question(tmp_path), series=Series("6.12 to 7.3", ()), to=to)
+    found = session.judge(its, Reporter(quiet=True))
+    (request,) = asked
+    assert [(one.name, one.tree, one.patches) for one in request.variants] == [
+        ("before", None, ()), ("before-again", None, ()), (PATCHED, to, ()),
+    ]  # fmt: skip
+    assert (found.exit_code, found.to) == (5, "a tree")
+    assert found.wrong == Wrong("fork", ("fork-4k: patched: pte at 8",), None)
+    assert page.render(found).startswith("upgrade    from a tree to a tree\n")

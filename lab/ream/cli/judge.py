@@ -37,17 +37,20 @@ ENDS = {
     kind.exit_code: kind for kind in (ClaimFails, CannotRunHere, Inconclusive, VerificationFailed)
 }
 
+NO_SERIES = Path()
+"""Of an upgrade."""
+
 
 @app.command()
 def judge(
     series: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="SERIES",
             help="A patch, a folder of them, a mailbox (also .gz or .xz), a git bundle, - for"
             " standard input, or a Message-ID.",
         ),
-    ],
+    ] = None,
     *,
     minutes: Annotated[
         float,
@@ -66,6 +69,18 @@ def judge(
     base_ref: Annotated[
         str | None,
         typer.Option(metavar="REV", help="With --tree: the commit of it that the series is for."),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="KERNEL",
+            help="Judge an upgrade instead, from this version or kernel source.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="KERNEL", help="With --from: to this one."),
     ] = None,
     version: Annotated[
         int | None,
@@ -123,22 +138,52 @@ def judge(
     from ream.judge.session import judge as judged  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
+    _check_subject(
+        series, from_, to, others=(tree, base, base_ref, version, letter, watched, per_patch)
+    )
+
     def question_of(path: Path) -> "Question":
-        asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
+        if from_ and to:
+            asked = _upgrade(from_, to, seed=seed)
+        else:
+            asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
         return replace(asked, confined=not unconfined)
 
+    given = series or NO_SERIES
     if watched or once:
         if not watched or letter or by or as_json or dry_run or html is None:
             raise BadUsage("--watch writes pages alone, into the folder that --html names")
-        _watch(series, html, question_of, once=once, quiet=quiet)
+        _watch(given, html, question_of, once=once, quiet=quiet)
         return
-    asked = question_of(series)
-    also = _also(series, asked, letter=letter, by=by, html=html, force=force)
+    asked = question_of(given)
+    also = _also(given, asked, letter=letter, by=by, html=html, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
-    its = judged(asked, Reporter(quiet=quiet))
+    _tell(judged(asked, Reporter(quiet=quiet)), also, as_json=as_json, force=force)
+
+
+def _check_subject(
+    series: Path | None, from_: str | None, to: str | None, *, others: tuple[object, ...]
+) -> None:
+    """Raise BadUsage unless there is either a series or two kernels."""
+    if (from_ or to) and (not from_ or not to or series or any(others)):
+        raise BadUsage("--from KERNEL --to KERNEL: both, and no series, no other kernel")
+    if series is None and not to:
+        raise BadUsage("a series is missing: a patch, a folder, a mailbox, a Message-ID, or -")
+
+
+def _tell(
+    its: "Judgement",
+    also: "dict[Path, Callable[[Judgement], str]]",
+    *,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Write what is asked for, and print; raises the error whose exit status the judgement has."""
+    from ream.judge import page  # noqa: PLC0415
+
     for file, made in also.items():
         write_whole(file, made(its).encode("utf-8", "backslashreplace"), force=force)
     if as_json:
@@ -147,6 +192,30 @@ def judge(
         sys.stdout.write(page.render(its))
     if its.exit_code:
         raise ENDS[its.exit_code](page.plain(f"{its.series}: {page.verdict(its)}"))
+
+
+def _upgrade(from_: str, to: str, *, seed: int | None) -> "Question":
+    """What is asked of two kernels, each a version or a kernel source."""
+    from ream.folders import base_names  # noqa: PLC0415
+    from ream.judge.session import Question  # noqa: PLC0415
+    from ream.kernel.base import LATEST_BASE  # noqa: PLC0415
+    from ream.kernel.series import Series  # noqa: PLC0415
+
+    known = {*base_names(), LATEST_BASE}
+    old, new = (
+        wanted_tree(one, None) if one in known else wanted_tree(None, Path(one))
+        for one in (from_, to)
+    )
+    drawn = chosen_seed(seed)
+    return Question(
+        series=Series(f"{from_} to {to}", ()),
+        tree=old,
+        to=new,
+        runs=runs_dir(None),
+        cache=cache_dir(),
+        seed=drawn,
+        command=command_line(drawn),
+    )
 
 
 def _watch(

@@ -27,6 +27,14 @@ Fragments = tuple[Path, ...]
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """A kernel source with the patches on it."""
+
+    tree: Tree
+    patches: tuple[Patch, ...] = ()
+
+
+@dataclass(frozen=True)
 class HostedCode:
     """What a series changes of the objects that experiments of one configuration host."""
 
@@ -91,30 +99,29 @@ def hosted_names(experiment: Experiment) -> tuple[str, ...]:
 
 
 def hosted_code(
-    tree: Tree,
-    patches: Sequence[Patch],
+    before: Kernel,
+    after: Kernel,
     experiments: Sequence[Experiment],
     *,
     fragments: Fragments,
     cache: Path,
     step: Step,
 ) -> HostedCode:
-    """Compile what these experiments host, with and without these patches, and compare.
+    """Compile what these experiments host of two kernels, and compare.
 
     Raises what `assemble` and `build_objects` raise.
     """
-    before, after = (
-        _compiled(tree, some, experiments, fragments=fragments, cache=cache, step=step)
-        for some in ((), patches)
+    old, new = (
+        _compiled(one, experiments, fragments=fragments, cache=cache, step=step)
+        for one in (before, after)
     )
-    layout = layout_changes(layouts(before.pop(LAYOUT)), layouts(after.pop(LAYOUT)))
+    layout = layout_changes(layouts(old.pop(LAYOUT)), layouts(new.pop(LAYOUT)))
     step("comparing objects, function by function")
-    return HostedCode(before, after, dict(_differing(before, after)), layout)
+    return HostedCode(old, new, dict(_differing(old, new)), layout)
 
 
 def _compiled(
-    tree: Tree,
-    patches: Sequence[Patch],
+    kernel: Kernel,
     experiments: Sequence[Experiment],
     *,
     fragments: Fragments,
@@ -122,8 +129,8 @@ def _compiled(
     step: Step,
 ) -> dict[str, Path]:
     place = assemble(
-        tree,
-        patches,
+        kernel.tree,
+        kernel.patches,
         cache=cache,
         fragments=fragments,
         homes=[KERNEL_REACH],

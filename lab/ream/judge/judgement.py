@@ -163,6 +163,8 @@ class Judgement:
     """By experiment, why it cannot be run with the series."""
     notes: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
+    to: str | None = None
+    """Of an upgrade, the label of the kernel source that is judged."""
     command: str = ""
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:

@@ -24,7 +24,7 @@ MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
 LABEL = 11
-NAME, TIME, SAYS, CHANGE = 20, 22, 12, 9
+NAME, TIME, SAYS, CHANGE, LOCKED = 20, 22, 12, 9, 8
 
 OF_OUTCOME: Mapping[Outcome, str] = {
     "slower": "slower",
@@ -138,10 +138,11 @@ def planned(asked: Question) -> Iterator[str]:
     patches = asked.series.patches
     label = try_to_apply(patches, asked.tree, cache=asked.cache)
     applies = f"to {label}" if label else "not tried: the kernel source is not here yet"
-    yield from _said("series", plain(asked.series.name))
+    yield from _said("series" if patches else "upgrade", plain(asked.series.name))
     for number, patch in enumerate(patches, 1):
         yield from _said("" if number > 1 else "patches", f"{number}. {plain(patch.subject)}")
-    yield from _said("applies", applies)
+    if patches:
+        yield from _said("applies", applies)
     known = [one.name for one in map(named, names()) if one.has("native")]
     yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
     yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")
@@ -155,17 +156,7 @@ def render(its: Judgement) -> str:
 
 
 def _lines(its: Judgement) -> Iterator[str]:
-    patches = counted(len(its.subjects), "patch", "patches")
-    yield from _said("series", f"{its.series}: {patches}, on {its.tree}")
-    yield from _said("machine", its.machine)
-    yield from _said("judgement", sentence(its))
-    yield from _said("reach", its.reach.sentence())
-    for text in its.reach.layout:
-        yield from _said("layout", f"{text}; whatever uses it is compiled anew")
-    before, after = its.reach.text_bytes
-    if before or after:
-        size = f"{after - before:+,} bytes of code in the hosted objects that differ ({before:,})"
-        yield from _said("size", size)
+    yield from _head(its)
     if its.wrong is not None:
         for line in its.wrong.lines[1:]:
             yield from _said("", line)
@@ -180,6 +171,23 @@ def _lines(its: Judgement) -> Iterator[str]:
         yield from _said("note", text)
     if its.records:
         yield from _said("records", ", ".join(its.records))
+
+
+def _head(its: Judgement) -> Iterator[str]:
+    if its.to is None:
+        patches = counted(len(its.subjects), "patch", "patches")
+        yield from _said("series", f"{its.series}: {patches}, on {its.tree}")
+    else:
+        yield from _said("upgrade", f"from {its.tree} to {its.to}")
+    yield from _said("machine", its.machine)
+    yield from _said("judgement", sentence(its))
+    yield from _said("reach", its.reach.sentence())
+    for text in its.reach.layout:
+        yield from _said("layout", f"{text}; whatever uses it is compiled anew")
+    before, after = its.reach.text_bytes
+    if before or after:
+        size = f"{after - before:+,} bytes of code in the hosted objects that differ ({before:,})"
+        yield from _said("size", size)
 
 
 def _said(label: str, text: str) -> Iterator[str]:
@@ -199,7 +207,7 @@ def _table(its: Judgement) -> Iterator[str]:
     ordered = [*its.ordered()]
     yield ""
     head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'':<{SAYS}}"
-    head = f"{head}{'instr':>{CHANGE}}{'locked':>{CHANGE}}"
+    head = f"{head}{'instr':>{CHANGE}}{'locked':>{LOCKED}}"
     yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
     for one in ordered[:MOST_ROWS]:
         yield from _row(one)
@@ -218,9 +226,9 @@ def _row(one: Operation) -> Iterator[str]:
     time = "" if one.timed is None else interval(_ratio(one))
     line = f"{name:<{NAME}} {time:<{TIME}} {_says(one):<{SAYS}}"
     if one.counted is not None:
-        line += f"{change(one):>{CHANGE}}{locked(one):>{CHANGE}}"
+        line += f"{change(one):>{CHANGE}}{locked(one):>{LOCKED}}"
     else:
-        line += " " * (2 * CHANGE)
+        line += " " * (CHANGE + LOCKED)
     yield f"{line}  {_where(one, width() - len(line) - 2)}".rstrip()
 
 
@@ -259,14 +267,13 @@ def locked(one: Operation) -> str:
 
 def _where(one: Operation, room: int) -> str:
     """The functions that execute more or less, as many as there is room for."""
-    parts = []
+    text = ""
     for name, numbers in one.functions[:MOST_FUNCTIONS]:
         number = numbers.get("instructions", 0.0)
-        parts.append(f"{name}() {number:+.1f}" if number else f"{name}()")
-    text = ", ".join(parts)
-    while len(text) > max(room, 0) and parts:
-        parts.pop()
-        text = ", ".join(parts)
+        longer = f"{text}{', ' if text else ''}{name}()"
+        text = next(
+            (said for said in (f"{longer} {number:+.1f}", longer) if len(said) <= room), text
+        )
     return text
 
 

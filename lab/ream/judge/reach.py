@@ -12,7 +12,7 @@ from ream.counted import counted
 from ream.experiment import BEFORE, Experiment, Row, named
 from ream.files import write_whole
 from ream.folders import names
-from ream.judge.hosted_code import HostedCode, groups, hosted_code, hosted_names
+from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, hosted_names
 from ream.judge.nearest import nearest
 from ream.kernel.series import Patch
 from ream.kernel.size import compare
@@ -20,6 +20,7 @@ from ream.kernel.source import Tree
 from ream.measure.plan import Launch
 from ream.progress import Reporter
 from ream.session.benchmark import benchmark_id
+from ream.session.counting import small
 from ream.session.native import by_config
 from ream.stage.bench import Bench, build_bench, config_files
 from ream.stage.hosted import hosted_of
@@ -122,18 +123,21 @@ def find_reach(
     patches: tuple[Patch, ...],
     tree: Tree,
     *,
+    to: Tree | None = None,
     cache: Path,
     reporter: Reporter,
 ) -> WholeReach:
     """Compile what all experiments host with and without patches, and find who executes the rest.
 
+    to: the kernel source that the patches are on; None: the same one.
     Raises DoesNotApply for a patch, and what building raises.
     """
+    before, after = Kernel(tree), Kernel(to or tree, patches)
     found: dict[str, Reach] = {}
     codes: list[HostedCode] = []
     experiments = [one for one in map(named, names()) if one.has("native")]
     for fragments, its in groups(experiments).items():
-        code = hosted_code(tree, patches, its, fragments=fragments, cache=cache, step=reporter.step)
+        code = hosted_code(before, after, its, fragments=fragments, cache=cache, step=reporter.step)
         codes.append(code)
         for one in its:
             found[one.name] = _reach(one, code, tree, cache=cache, reporter=reporter)
@@ -240,10 +244,13 @@ def _entered(
     cache: Path,
     reporter: Reporter,
 ) -> Entered:
-    """By row, the functions that it enters without the series; found once for each kernel."""
+    """By row, the functions that it enters without the series; found once for each kernel.
+
+    Rows are as small as they are where they are counted: what only a larger one enters is not seen.
+    """
     its = hosted_of(experiment)
     build = read_build(bench.link(Launch(NUMBER, 1, 0, (BEFORE,))))
-    fitted, _ = fit_rows(suited.rows, available_bytes(), build, its.sized)
+    fitted, _ = fit_rows(small(suited.rows, its.sized), available_bytes(), build, its.sized)
     once = tuple(row.model_copy(update={"rounds": 1}) for row in fitted)
     kept = cache / ENTERED / _digest(experiment, bench, once, suited)
     if kept.is_file():

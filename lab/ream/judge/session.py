@@ -13,7 +13,7 @@ from pathlib import Path
 from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
-from ream.experiment import BEFORE, IMPLIED, Experiment, named
+from ream.experiment import BEFORE, IMPLIED, Experiment, Row, named
 from ream.judge.first_wrong import first_wrong
 from ream.judge.judgement import (
     CountedChange,
@@ -27,7 +27,9 @@ from ream.judge.judgement import (
 from ream.judge.reach import Reach, find_reach
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Wanted, fetch_tree
+from ream.measure.plan import estimated_seconds
 from ream.measure.stable import Stable
+from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
 from ream.record.machine import read_machine
 from ream.report.contract import Counted, Result, RowResult, Summary
@@ -42,6 +44,8 @@ PATCHED = "patched"
 
 FIRST_LAUNCHES = 6
 MOST_LAUNCHES = 64
+TRIED_SHARE = 0.1
+"""Of the time, to find how long a round takes."""
 WITHIN_PCT = 2.0
 """Intervals as narrow end a row's measurement before its time is up."""
 LEAST_MINUTES = 0.25
@@ -62,6 +66,8 @@ class Question:
     """For timing, after everything is built, verified and counted; 0: nothing is timed."""
     per_patch: bool = False
     command: str = ""
+    to: Wanted = None
+    """For an upgrade, the kernel source that is judged, and the series is then empty."""
     confined: bool = True
     """Whether what is run is kept from all that it does not need."""
 
@@ -108,7 +114,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     """
     patches = asked.series.patches
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
-    reach = find_reach(patches, tree, cache=asked.cache, reporter=reporter)
+    to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
+    reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
     reporter.step(reach.sentence())
     judging = _Judging(asked, reporter, counts=_counts(reporter))
     wrong = None
@@ -121,6 +128,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         series=asked.series.name,
         subjects=tuple(patch.subject for patch in patches),
         tree=tree.label,
+        to=to.label if to else None,
         machine=read_machine().line(),
         reach=reach,
         operations=tuple(judging.operations.values()),
@@ -154,8 +162,11 @@ def _experiment(reach: Reach) -> Experiment:
     return its.model_copy(update={"rows": rows})
 
 
-def _variants(series: Series, *, per_patch: bool = False) -> list[Variant]:
+def _variants(asked: Question, *, per_patch: bool = False) -> list[Variant]:
     """Before twice and the series; with every beginning of it, if each patch is looked at."""
+    series = asked.series
+    if asked.to:
+        return [*(Variant(name, ()) for name in IMPLIED), Variant(PATCHED, (), BEFORE, asked.to)]
     steps = prefixes(series)[:-1] if per_patch else ()
     return [
         *(Variant(name, ()) for name in IMPLIED),
@@ -181,7 +192,7 @@ def _count(judging: _Judging, reach: Reach) -> Wrong | None:
     asked, reporter = judging.asked, judging.reporter
     experiment = _experiment(reach)
     reporter.step(f"{reach.experiment}: verifying and counting {counted(len(reach.rows), 'row')}")
-    request = _quick(judging, experiment, _variants(asked.series, per_patch=asked.per_patch))
+    request = _quick(judging, experiment, _variants(asked, per_patch=asked.per_patch))
     try:
         outcome = run_session(request, reporter)
     except VerificationFailed as cause:
@@ -206,7 +217,7 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
     """What is wrong, and with which patch it begins."""
     series, reporter = judging.asked.series, judging.reporter
     reporter.step(f"{request.experiment.name}: WRONG: {said.splitlines()[0]}")
-    number = first_wrong(request, series, PATCHED, reporter)
+    number = first_wrong(request, series, PATCHED, reporter) if series.patches else None
     first = None if number is None else (number, series.patches[number - 1].subject)
     return Wrong(request.experiment.name, tuple(said.splitlines()), first)
 
@@ -284,22 +295,22 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
     began = time.monotonic()
     whole = _experiment(reach)
     known = {key[1]: one for key, one in judging.operations.items() if key[0] == whole.name}
+    tried = rows_to_try(whole, known, minutes)
     try:
-        took_s = _one_launch_s(asked, whole, reporter)
+        row_s = _round_s(asked, tried, reporter) / len(tried.rows)
         left = minutes - (time.monotonic() - began) / S_PER_MINUTE
-        chosen = rows_in_time(whole, known, took_s, left)
-        few = "" if len(chosen) == len(whole.rows) else f"{len(chosen)} of "
+        chosen = rows_in_time(whole, known, row_s, left)
+        few = "" if len(chosen.rows) == len(whole.rows) else f"{len(chosen.rows)} of "
         many = counted(len(whole.rows), "row")
-        reporter.step(f"{whole.name}: timing {few}{many} for up to {left:.1f} minutes")
+        reporter.step(f"{whole.name}: timing {few}{many} for up to {max(left, 0):.1f} minutes")
         if few:
             judging.notes.append(
                 f"{whole.name}: {few}{many} timed, those that count more and then those that are"
                 " affected most; --minutes gives it more time"
             )
-        experiment = whole.only(chosen).resized(launches=FIRST_LAUNCHES)
         request = replace(
-            asked.request(experiment, _variants(asked.series)),
-            stable=Stable(WITHIN_PCT, MOST_LAUNCHES, left),
+            asked.request(chosen, _variants(asked)),
+            stable=Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0)),
         )
         outcome = run_session(request, reporter)
     except VerificationFailed as cause:
@@ -314,34 +325,60 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
     return None
 
 
-def _one_launch_s(asked: Question, whole: Experiment, reporter: Reporter) -> float:
-    """Seconds that a launch with one round of every row takes; no record stays of it."""
-    reporter.step(f"{whole.name}: finding how long a round takes")
+def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
+    """Seconds that a launch with one round of these rows takes; no record stays of it."""
+    reporter.step(f"{tried.name}: finding how long a round takes")
     unheard = Reporter(quiet=True)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
-        once_ = asked.request(whole.resized(launches=1, rounds=1), _variants(asked.series))
+        once_ = asked.request(tried.resized(launches=1, rounds=1), _variants(asked))
         run_session(replace(once_, runs=Path(runs)), unheard)
     return time.monotonic() - (unheard.measured_since or time.monotonic())
 
 
-def rows_in_time(
-    experiment: Experiment, known: Mapping[str, Operation], round_s: float, minutes: float
-) -> tuple[str, ...]:
-    """The names of the rows that a time suffices for: at least one.
+def rows_to_try(
+    experiment: Experiment, known: Mapping[str, Operation], minutes: float
+) -> Experiment:
+    """The experiment with the rows of which a round should take a small part of the time at most.
 
-    round_s: what one round of all rows takes. Half of the time is for the first launches, the rest
-    for those that intervals need. Rows whose counts have grown come first, then those that are
-    affected most, and last those whose counts all are equal.
+    The estimate is of a slow machine that moves all bytes that a row is about.
     """
-    each_s = round_s / len(experiment.rows)
-    budget_s = minutes * S_PER_MINUTE / 2
+    ordered = _by_urgency(experiment, known)
+    budget_s = minutes * S_PER_MINUTE * TRIED_SHARE
     spent, chosen = 0.0, list[str]()
-    for row in sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name))):
-        spent += each_s * row.rounds * FIRST_LAUNCHES
+    for row in ordered:
+        once_ = row.model_copy(update={"rounds": 1})
+        spent += estimated_seconds([once_], nr_variants=len(IMPLIED) + 1, launches=1)
         if spent > budget_s and chosen:
             break
         chosen.append(row.name)
-    return tuple(chosen)
+    return experiment.only(chosen)
+
+
+def rows_in_time(
+    experiment: Experiment, known: Mapping[str, Operation], row_s: float, minutes: float
+) -> Experiment:
+    """The experiment with the rows and launches that a time suffices for: at least one of two.
+
+    row_s: what one round of a row takes. Half of the time is for the first launches, the rest for
+    those that intervals need. Rows whose counts have grown come first, then those that are
+    affected most, and last those whose counts all are equal.
+    """
+    ordered = _by_urgency(experiment, known)
+    budget_s = minutes * S_PER_MINUTE / 2
+    spent, chosen = 0.0, list[str]()
+    for row in ordered:
+        spent += row_s * row.rounds * FIRST_LAUNCHES
+        if spent > budget_s:
+            break
+        chosen.append(row.name)
+    if chosen:
+        return experiment.only(chosen).resized(launches=FIRST_LAUNCHES)
+    launches = min(FIRST_LAUNCHES, max(LEAST_LAUNCHES, int(budget_s / max(row_s, 1e-9))))
+    return experiment.only([ordered[0].name]).resized(launches=launches, rounds=1)
+
+
+def _by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
+    return sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name)))
 
 
 def _urgency(one: Operation | None) -> tuple[int, float]:

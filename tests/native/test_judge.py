@@ -10,6 +10,8 @@ from ream.paths import EXPERIMENTS
 
 PATCHES = Path(__file__).parent / "patches"
 
+QUICK = ("--minutes", "0", "--verify-minutes", "0")
+
 # Minutes of compiling, unless it was done before.
 pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("reach")]
 
@@ -20,7 +22,7 @@ def test_the_first_wrong_patch_of_a_series_is_named(ream, tmp_path: Path) -> Non
         (PATCHES / "no-change.patch", wrong, PATCHES / "not-executed.patch"), 1
     ):
         (tmp_path / f"{number:04}.patch").write_bytes(patch.read_bytes())
-    ran = ream("judge", str(tmp_path), "--minutes", "0", "--json")
+    ran = ream("judge", str(tmp_path), *QUICK, "--json")
     assert ran.code == 5, ran.err
     its = json.loads(ran.out)
     assert its["wrong"]["experiment"] == "fork"
@@ -29,7 +31,7 @@ def test_the_first_wrong_patch_of_a_series_is_named(ream, tmp_path: Path) -> Non
 
 
 def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream) -> None:
-    ran = ream("judge", str(PATCHES / "count-locked.patch"), "--minutes", "0", "--json")
+    ran = ream("judge", str(PATCHES / "count-locked.patch"), *QUICK, "--json")
     assert ran.code == 1, ran.err
     its = json.loads(ran.out)
     assert {one["outcome"] for one in its["operations"]} <= {"more", "same"}

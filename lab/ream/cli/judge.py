@@ -24,6 +24,7 @@ from ream.cli.app import (
     wanted_tree,
 )
 from ream.cli.continued import QuietOption
+from ream.cli.helped import NATIVE
 from ream.cli.measure import command_line
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.files import check_place, write_whole
@@ -61,6 +62,16 @@ def judge(
             help="How long to time what is reached, after all is built; 0: do not.",
         ),
     ] = 10.0,
+    verify_minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="MIN",
+            min=0,
+            max=24 * 60,
+            rich_help_panel=NATIVE,
+            help="How long to look for memory that is wrong with random mixtures, in all.",
+        ),
+    ] = 1.0,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also count every beginning of the series.")
     ] = False,
@@ -148,7 +159,7 @@ def judge(
         else:
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
-        return replace(asked, confined=not unconfined)
+        return replace(asked, confined=not unconfined, verify_minutes=verify_minutes)
 
     given = series or NO_SERIES
     if watched or once:

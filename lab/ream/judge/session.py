@@ -65,6 +65,8 @@ class Question:
     minutes: float = 0.0
     """For timing, after everything is built, verified and counted; 0: nothing is timed."""
     per_patch: bool = False
+    verify_minutes: float = 0.0
+    """How long random mixtures are tried, in all, after those that every run tries."""
     command: str = ""
     to: Wanted = None
     """For an upgrade, the kernel source that is judged, and the series is then empty."""
@@ -100,6 +102,8 @@ class _Judging:
     asked: Question
     reporter: Reporter
     counts: bool
+    verify_minutes: float
+    """Of each experiment that is reached."""
     operations: dict[tuple[str, str], Operation] = field(default_factory=dict)
     unhosted: dict[str, str] = field(default_factory=dict)
     wrong_steps: list[tuple[int, str, str]] = field(default_factory=list)
@@ -117,7 +121,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
     reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
     reporter.step(reach.sentence())
-    judging = _Judging(asked, reporter, counts=_counts(reporter))
+    each = asked.verify_minutes / max(1, len(reach.reached))
+    judging = _Judging(asked, reporter, counts=_counts(reporter), verify_minutes=each)
     wrong = None
     for one in reach.reached:
         if (wrong := _count(judging, one)) is not None:
@@ -178,6 +183,7 @@ def _variants(asked: Question, *, per_patch: bool = False) -> list[Variant]:
 def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant]) -> Request:
     """A run that verifies every row and, if this machine can, counts it."""
     request = judging.asked.request(experiment, variants)
+    request = replace(request, verify_minutes=judging.verify_minutes)
     if judging.counts:
         few = once(experiment, "native", launches=None, rounds=None)
         return replace(request, experiment=few, count=CountOptions())

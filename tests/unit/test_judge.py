@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ream.errors import CannotRunHere, UnhostedVariant, WrongVariant
+from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
 from ream.experiment import Experiment, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
@@ -269,6 +269,19 @@ def test_what_cannot_be_hosted_is_noted_and_the_next_experiment_tried(
     its = session.judge(question(tmp_path), Reporter(quiet=True))
     assert its.unhosted == {"fork": "fork reaches x()", "null": "null reaches x()"}
     assert its.exit_code == CannotRunHere.exit_code
+
+
+def test_of_a_compiler_that_fails_the_error_is_told(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    said = "(cd /a && make b): exit 2: ../ream/glue.c:84:9: error: no such function\n  84 |"
+
+    def run(_: Request) -> Any:
+        raise ReamError(said)
+
+    world(run, FORK)
+    its = session.judge(question(tmp_path), Reporter(quiet=True))
+    assert its.unhosted == {"fork": "../ream/glue.c:84:9: error: no such function"}
 
 
 def test_what_this_machine_lacks_is_an_error(

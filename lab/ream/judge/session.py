@@ -4,6 +4,7 @@
 Every part is a run like any other, with a record of its own; nothing is measured here.
 """
 
+import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,6 +52,9 @@ WITHIN_PCT = 2.0
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
 S_PER_MINUTE = 60
+
+_FAILED = re.compile(r": exit \d+: (.+)")
+"""What stands before the words of a tool, see `ream.command.run`."""
 
 
 @dataclass(frozen=True)
@@ -206,8 +210,8 @@ def _count(judging: _Judging, reach: Reach) -> Wrong | None:
     except ReamError as cause:
         if isinstance(cause, CannotRunHere) and not isinstance(cause, UnhostedVariant):
             raise
-        judging.unhosted[reach.experiment] = str(cause).splitlines()[0]
-        reporter.step(f"{reach.experiment}: cannot be run with the series: {cause}")
+        why = judging.unhosted[reach.experiment] = _why(cause)
+        reporter.step(f"{reach.experiment}: cannot be run with it: {why}")
         return None
     if PATCHED in outcome.summary.wrong:
         return _wrong(judging, request, "\n".join(outcome.summary.wrong[PATCHED]))
@@ -217,6 +221,12 @@ def _count(judging: _Judging, reach: Reach) -> Wrong | None:
         if row.skipped is None:
             judging.operations[reach.experiment, row.row] = _counted_row(asked, reach, row)
     return None
+
+
+def _why(cause: ReamError) -> str:
+    """What is to be told of an error in a line: of a tool that failed, what it said."""
+    said = _FAILED.search(str(cause))
+    return said[1] if said else str(cause).splitlines()[0]
 
 
 def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ream.experiment import named
+from ream.judge import reach
 from ream.judge.hosted_code import HostedCode, groups, hosted_names
 from ream.judge.nearest import nearest
 from ream.judge.reach import Reach, WholeReach, lines
@@ -104,6 +105,17 @@ def test_a_series_that_only_moves_code_is_said_to() -> None:
         "changes 0 of 1,912 hosted functions (moves 1); reaches nothing that a row executes; leaves"
         " the code of null as it is"
     )
+
+
+def test_what_only_moves_changes_no_object(tmp_path: Path) -> None:
+    before = {"one": HELPER, "two": CALLER}
+    code = code_of(tmp_path, before, {"one": "int none;\n", "two": CALLER + HELPER})
+    moved = frozenset(code.moved())
+    left = {name: reach._unmoved(its, moved) for name, its in code.by_object.items()}
+    assert left["mm/one.o"].removed == left["mm/two.o"].added == ()
+    assert whole(NULL, moved=("helper",)).only_moves
+    assert not whole(NULL, moved=("helper",), changed=("caller",)).only_moves
+    assert not whole(NULL).only_moves
 
 
 def test_another_layout_is_told_beside_what_is_reached() -> None:

@@ -67,6 +67,11 @@ def _sentences(its: Judgement) -> Iterator[str]:
             number, subject = its.wrong.first_patch
             yield f"It begins with patch {number} of {len(its.subjects)}, {subject!r}."
         return
+    if its.reach.only_moves:
+        moved = counted(len(its.reach.moved), "hosted function")
+        yield f"Undecided: it moves {moved} to other objects and changes none."
+        yield "Nothing was measured."
+        return
     if not its.reach.reached:
         yield "Undecided: no row executes anything that it changes, so nothing was measured."
         return

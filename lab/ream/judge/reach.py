@@ -5,7 +5,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.counted import counted
@@ -14,6 +14,7 @@ from ream.files import write_whole
 from ream.folders import names
 from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, hosted_names
 from ream.judge.nearest import nearest
+from ream.kernel.objects import ObjectDifference
 from ream.kernel.series import Patch
 from ream.kernel.size import compare
 from ream.kernel.source import Tree
@@ -87,6 +88,12 @@ class WholeReach:
     def untouched(self) -> tuple[Reach, ...]:
         """Experiments in which no row does."""
         return tuple(one for one in self.experiments if not one.rows)
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether functions are elsewhere with the series, and nothing else differs."""
+        others = (self.changed, self.added, self.removed, self.data, self.layout)
+        return bool(self.moved) and not any(others)
 
     def sentence(self) -> str:
         """What is changed, reached and left as it is, in one sentence."""
@@ -188,7 +195,11 @@ def _reach(
     own = hosted_names(experiment)
     rows = by_config(experiment.at("native").unasked().rows)
     held = sum(name in code.before for name in own)
-    found = Changes({name: code.by_object[name] for name in own if name in code.by_object}, held)
+    moved = frozenset(code.moved())
+    differing = {
+        name: _unmoved(code.by_object[name], moved) for name in own if name in code.by_object
+    }
+    found = Changes(differing, held)
     reached: dict[str, frozenset[str]] = {}
     if any(found.by_object.values()):
         for config, its in rows.items():
@@ -203,6 +214,15 @@ def _reach(
         rows=reaching,
         nr_rows=sum(map(len, rows.values())),
         why_not=found.pointless(reached, "the base"),
+    )
+
+
+def _unmoved(its: ObjectDifference, moved: frozenset[str]) -> ObjectDifference:
+    """What differs but for functions that another object has, with the same instructions."""
+    return replace(
+        its,
+        added=tuple(name for name in its.added if name not in moved),
+        removed=tuple(name for name in its.removed if name not in moved),
     )
 
 

@@ -6,6 +6,7 @@ beside them with the reason, so that nobody takes silence about it for an answer
 """
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.stage.bench import build_bench
 from ream.stage.calls import Calls
-from ream.stage.hosted import Hosted, cases_of, hosted_of
+from ream.stage.hosted import Hosted, cases_of, programs_of
 from ream.stage.link import Program
 from ream.stage.native import launch_once, read_build
 from ream.values import read_toml
@@ -100,12 +101,16 @@ def check_caught(
     kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
 ) -> None:
     variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
-    its = hosted_of(experiment)
-    bench = build_bench(kernel, variants, folder=its.folder, cache=cache, work=tmp_path, step=print)
-    launch = Launch(0, 1, 0x340, (BASE, "mine"))
-    program = bench.link(launch)
+
+    def try_it(its: Hosted[Row]) -> None:
+        work = tmp_path / f"program{its.label}"
+        work.mkdir()
+        bench = build_bench(kernel, variants, folder=its.folder, cache=cache, work=work, step=print)
+        launch = Launch(0, 1, 0x340, (BASE, "mine"))
+        run_all(its, bench.link(launch), launch, work)
+
     with pytest.raises(ReamError, match=CAUGHT):
-        run_all(its, program, launch, tmp_path)
+        deque(map(try_it, programs_of(experiment)), maxlen=0)
 
 
 def run_all(its: Hosted[Row], program: Program, launch: Launch, work: Path) -> None:

@@ -14,7 +14,7 @@ from ream.folders import names
 from ream.paths import CHECKOUT, GUEST, MARKS, NATIVE, WORKLOADS
 from ream.session.benchmark import benchmark_files, benchmark_id
 from ream.stage import initramfs, link
-from ream.stage.hosted import hosted_of
+from ream.stage.hosted import programs_of
 
 CHANGES_EACH = """\
 import sys
@@ -70,10 +70,10 @@ def project_files(sources: list[Path], *flags: str) -> set[Path]:
 
 @pytest.mark.parametrize("experiment", [one for one in names() if named(one).has("native")])
 def test_the_compiler_reads_no_file_for_the_program_that_the_id_lacks(experiment: str) -> None:
-    folder = hosted_of(named(experiment)).folder
-    headers = (f"-I{NATIVE / 'host'}", f"-I{folder}")
-    read = project_files(link.host_sources(folder), *headers)
-    assert read <= benchmark_files(named(experiment), "native")
+    for folder in (one.folder for one in programs_of(named(experiment))):
+        headers = (f"-I{NATIVE / 'host'}", f"-I{folder}")
+        read = project_files(link.host_sources(folder), *headers)
+        assert read <= benchmark_files(named(experiment), "native")
 
 
 @pytest.mark.parametrize("experiment", ["fork", "migrate", "compact"])

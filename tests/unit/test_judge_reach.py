@@ -167,7 +167,7 @@ def test_nothing_near_is_said(tree: Tree, tmp_path: Path) -> None:
 
 def test_experiments_of_one_configuration_are_compiled_together() -> None:
     by_fragments = groups([named("fork"), named("null"), named("migrate")])
-    assert [[one.name for one in its] for its in by_fragments.values()] == [
+    assert [[*programs] for programs in by_fragments.values()] == [
         ["fork", "null"], ["migrate"],
     ]  # fmt: skip
     assert "mm/memory.o" in hosted_names(named("fork"))

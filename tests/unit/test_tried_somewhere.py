@@ -25,8 +25,8 @@ from ream.replicate.perform import request_of
 from ream.replicate.plan import Plan, Planned, make_plan
 from ream.replicate.render import line_label
 from ream.session import guests
-from ream.session.native import suited_rows
 from ream.session.request import GuestOptions
+from ream.session.suited import suited_rows
 
 TABLES = load_tables()
 MANY = 256

@@ -21,8 +21,8 @@ from ream.record.receipt import GuestFacts, Receipt
 from ream.report import letter, table
 from ream.report.contract import Unit
 from ream.session import guests
-from ream.session.native import by_config
 from ream.session.request import GuestOptions
+from ream.session.suited import by_config
 from ream.session.vm import Places
 from ream.stage.accel import Kvm
 from ream.stage.bench import config_files

@@ -5,11 +5,11 @@ Kernel objects alone are compared, in a tree without any of ours, so that one pa
 all experiments of one configuration. Which rows execute what differs is ream.judge.reach's matter.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ream.experiment import Experiment
+from ream.experiment import Experiment, Row
 from ream.kernel.build import build_objects
 from ream.kernel.cache import Step
 from ream.kernel.layout import layout_changes, layouts
@@ -19,7 +19,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import HOME, assemble
 from ream.paths import KERNEL_REACH
 from ream.stage.bench import fragments_of, held, objects
-from ream.stage.hosted import hosted_of
+from ream.stage.hosted import Hosted, programs_of
 
 LAYOUT = f"{HOME}/layout.o"
 
@@ -81,38 +81,47 @@ def named(path: Path) -> frozenset[str]:
     )
 
 
-def groups(experiments: Iterable[Experiment]) -> dict[Fragments, list[Experiment]]:
-    """Experiments of the native stage by the configuration that their kernels have."""
-    found: dict[Fragments, list[Experiment]] = {}
+Programs = dict[str, tuple[Hosted[Row], ...]]
+"""By experiment, those of its programs that are meant."""
+
+
+def groups(experiments: Iterable[Experiment]) -> dict[Fragments, Programs]:
+    """Programs of the native stage by the configuration that their kernels have."""
+    found: dict[Fragments, Programs] = {}
     for one in experiments:
-        found.setdefault(tuple(fragments_of(hosted_of(one).folder)), []).append(one)
+        for its in programs_of(one):
+            group = found.setdefault(tuple(fragments_of(its.folder)), {})
+            group[one.name] = (*group.get(one.name, ()), its)
     return found
 
 
+def program_names(its: Hosted[Row]) -> tuple[str, ...]:
+    """The kernel's own objects that a program lists, in any configuration."""
+    return tuple(one.name for one in objects(its.folder) if not one.name.startswith(f"{HOME}/"))
+
+
 def hosted_names(experiment: Experiment) -> tuple[str, ...]:
-    """The kernel's own objects that an experiment lists, in any configuration."""
+    """The same of all programs of an experiment."""
     return tuple(
-        one.name
-        for one in objects(hosted_of(experiment).folder)
-        if not one.name.startswith(f"{HOME}/")
+        dict.fromkeys(name for its in programs_of(experiment) for name in program_names(its))
     )
 
 
 def hosted_code(
     before: Kernel,
     after: Kernel,
-    experiments: Sequence[Experiment],
+    programs: Programs,
     *,
     fragments: Fragments,
     cache: Path,
     step: Step,
 ) -> HostedCode:
-    """Compile what these experiments host of two kernels, and compare.
+    """Compile what these programs host of two kernels, and compare.
 
     Raises what `assemble` and `build_objects` raise.
     """
     old, new = (
-        _compiled(one, experiments, fragments=fragments, cache=cache, step=step)
+        _compiled(one, programs, fragments=fragments, cache=cache, step=step)
         for one in (before, after)
     )
     layout = layout_changes(layouts(old.pop(LAYOUT)), layouts(new.pop(LAYOUT)))
@@ -122,7 +131,7 @@ def hosted_code(
 
 def _compiled(
     kernel: Kernel,
-    experiments: Sequence[Experiment],
+    programs: Programs,
     *,
     fragments: Fragments,
     cache: Path,
@@ -136,7 +145,8 @@ def _compiled(
         homes=[KERNEL_REACH],
         step=step,
     )
-    listed = [one for its in experiments for one in objects(hosted_of(its).folder)]
+    folders = [its.folder for all_its in programs.values() for its in all_its]
+    listed = [one for folder in folders for one in objects(folder)]
     names = [one.name for one in held(listed, place) if not one.name.startswith(f"{HOME}/")]
     return build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
 

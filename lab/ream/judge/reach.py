@@ -12,7 +12,7 @@ from ream.counted import counted
 from ream.experiment import BEFORE, Experiment, Row, named
 from ream.files import write_whole
 from ream.folders import names
-from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, hosted_names
+from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, program_names
 from ream.judge.nearest import nearest
 from ream.kernel.objects import ObjectDifference
 from ream.kernel.series import Patch
@@ -22,9 +22,9 @@ from ream.measure.plan import Launch
 from ream.progress import Reporter
 from ream.session.benchmark import benchmark_id
 from ream.session.counting import small
-from ream.session.native import by_config
+from ream.session.suited import by_config
 from ream.stage.bench import Bench, build_bench, config_files
-from ream.stage.hosted import hosted_of
+from ream.stage.hosted import Hosted
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited, read_build
 from ream.stage.reach import COLD, NUMBER, Changes, Entered, entered
@@ -140,15 +140,20 @@ def find_reach(
     Raises DoesNotApply for a patch, and what building raises.
     """
     before, after = Kernel(tree), Kernel(to or tree, patches)
-    found: dict[str, Reach] = {}
+    found: dict[str, list[Reach]] = {}
     codes: list[HostedCode] = []
     experiments = [one for one in map(named, names()) if one.has("native")]
-    for fragments, its in groups(experiments).items():
-        code = hosted_code(before, after, its, fragments=fragments, cache=cache, step=reporter.step)
+    for fragments, programs in groups(experiments).items():
+        code = hosted_code(
+            before, after, programs, fragments=fragments, cache=cache, step=reporter.step
+        )
         codes.append(code)
-        for one in its:
-            found[one.name] = _reach(one, code, tree, cache=cache, reporter=reporter)
-    ordered = tuple(found[one.name] for one in experiments)
+        for one in (one for one in experiments if one.name in programs):
+            found.setdefault(one.name, []).extend(
+                _reach(one, its, code, tree, cache=cache, reporter=reporter)
+                for its in programs[one.name]
+            )
+    ordered = tuple(_together(found[one.name]) for one in experiments)
     reached = any(one.rows for one in ordered)
     unexecuted = {one.experiment: one.functions for one in ordered if one.functions}
     return WholeReach(
@@ -189,11 +194,29 @@ def _text_bytes(codes: Sequence[HostedCode]) -> tuple[int, int]:
     return compare(before, after).totals["text"]
 
 
+def _together(found: Sequence[Reach]) -> Reach:
+    """What is reached of all programs of one experiment."""
+    told = [one for one in found if one.rows] or found
+    return Reach(
+        experiment=found[0].experiment,
+        functions=tuple(dict.fromkeys(name for one in told for name in one.functions)),
+        rows=tuple(row for one in found for row in one.rows),
+        nr_rows=sum(one.nr_rows for one in found),
+        why_not=told[0].why_not,
+    )
+
+
 def _reach(
-    experiment: Experiment, code: HostedCode, tree: Tree, *, cache: Path, reporter: Reporter
+    experiment: Experiment,
+    its: Hosted[Row],
+    code: HostedCode,
+    tree: Tree,
+    *,
+    cache: Path,
+    reporter: Reporter,
 ) -> Reach:
-    own = hosted_names(experiment)
-    rows = by_config(experiment.at("native").unasked().rows)
+    own = program_names(its)
+    rows = by_config(row for row in experiment.at("native").unasked().rows if its.runs(row))
     held = sum(name in code.before for name in own)
     moved = frozenset(code.moved())
     differing = {
@@ -202,8 +225,10 @@ def _reach(
     found = Changes(differing, held)
     reached: dict[str, frozenset[str]] = {}
     if any(found.by_object.values()):
-        for config, its in rows.items():
-            reached |= _entered_by(experiment, config, its, tree, cache=cache, reporter=reporter)
+        for config, some in rows.items():
+            reached |= _entered_by(
+                experiment, its, config, some, tree, cache=cache, reporter=reporter
+            )
     executed = {function for one in reached.values() for function in one}
     reaching = found.reaching(reached)
     functions = found.functions()
@@ -228,6 +253,7 @@ def _unmoved(its: ObjectDifference, moved: frozenset[str]) -> ObjectDifference:
 
 def _entered_by(
     experiment: Experiment,
+    its: Hosted[Row],
     config: tuple[str, ...],
     rows: Sequence[Row],
     tree: Tree,
@@ -239,7 +265,6 @@ def _entered_by(
 
     Of rows that this machine cannot run there is nothing.
     """
-    its = hosted_of(experiment)
     suited = its.suit(rows, None)
     if not suited.rows:
         return {}
@@ -253,11 +278,12 @@ def _entered_by(
             step=reporter.step,
             fragments=config_files(config),
         )
-        return _entered(experiment, suited, bench, cache=cache, reporter=reporter)
+        return _entered(experiment, its, suited, bench, cache=cache, reporter=reporter)
 
 
 def _entered(
     experiment: Experiment,
+    its: Hosted[Row],
     suited: Suited,
     bench: Bench,
     *,
@@ -268,7 +294,6 @@ def _entered(
 
     Rows are as small as they are where they are counted: what only a larger one enters is not seen.
     """
-    its = hosted_of(experiment)
     build = read_build(bench.link(Launch(NUMBER, 1, 0, (BEFORE,))))
     fitted, _ = fit_rows(small(suited.rows, its.sized), available_bytes(), build, its.sized)
     once = tuple(row.model_copy(update={"rounds": 1}) for row in fitted)

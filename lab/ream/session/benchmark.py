@@ -16,7 +16,7 @@ from ream.session.live import live_of
 from ream.session.vm import guests_of
 from ream.stage import initramfs, workload
 from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
-from ream.stage.hosted import hosted_of
+from ream.stage.hosted import programs_of
 from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, LINKER_SCRIPT, host_sources
 from ream.stage.workload import Workload
 
@@ -44,18 +44,23 @@ def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
     programs = _programs(experiment, stage)
     sources = tuple(path for one in programs for path in one.sources)
     if stage == "native":
-        folder = hosted_of(experiment).folder
-        homes = list(_whole(kernel_side(folder)))
-        places = {path.name: path for path in homes}
-        sources += (*homes, *host_sources(folder))
-        more = (LINKER_SCRIPT, folder / "objects", *fragments_of(folder), *_fragments(experiment))
-        return frozenset((*_with_headers(sources, places), *more))
+        folders = [one.folder for one in programs_of(experiment)]
+        used = {path for folder in folders for path in _hosted_files(folder, sources)}
+        return frozenset((*used, LINKER_SCRIPT, *_fragments(experiment)))
     if stage == "live":
         return frozenset(_with_headers(sources, {MARKS.name: MARKS}))
     modules = (KERNEL_MODULES / name for name in guests_of(experiment).modules)
     configs = (VM_CONFIG, *_fragments(experiment))
     its = (*sources, *initramfs.init_sources(experiment.folder), *_whole(modules), *configs)
     return frozenset(_with_headers(its, {path.name: path for path in (*MEMMAP_FACTS, MARKS)}))
+
+
+def _hosted_files(folder: Path, sources: Iterable[Path]) -> Iterator[Path]:
+    """What becomes part of one native program. sources: besides the folder's own."""
+    homes = list(_whole(kernel_side(folder)))
+    places = {path.name: path for path in homes}
+    yield from _with_headers((*sources, *homes, *host_sources(folder)), places)
+    yield from (folder / "objects", *fragments_of(folder))
 
 
 def _name(path: Path, experiment: Experiment) -> str:
@@ -66,7 +71,7 @@ def _name(path: Path, experiment: Experiment) -> str:
 
 def _programs(experiment: Experiment, stage: Stage) -> tuple[Workload, ...]:
     if stage == "native":
-        return hosted_of(experiment).programs
+        return tuple(workload for one in programs_of(experiment) for workload in one.programs)
     return guests_of(experiment).programs if stage == "vm" else live_of(experiment).programs
 
 

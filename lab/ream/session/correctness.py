@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ream import oracle
 from ream.counted import counted
-from ream.experiment import Experiment
+from ream.experiment import Experiment, Row
 from ream.experiment.registry import folders_of, sources_of
 from ream.measure.plan import Launch, without
 from ream.measure.sample import Sample
@@ -19,7 +19,7 @@ from ream.stage import calls as calls_module
 from ream.stage import hosted
 from ream.stage.bench import Bench
 from ream.stage.calls import Calls
-from ream.stage.hosted import cases_of, hosted_of
+from ream.stage.hosted import Hosted, cases_of
 from ream.stage.link import Kernel, Program
 from ream.stage.native import Build, launch_once
 from ream.stage.reach import NUMBER
@@ -30,7 +30,9 @@ VERIFIED = "verified"
 
 
 def verify(
+    its: Hosted[Row],
     request: Request,
+    *,
     bench: Bench,
     builds: Sequence[Build],
     launches: Sequence[Launch],
@@ -38,13 +40,12 @@ def verify(
 ) -> int:
     """Run all edges and some mixtures in every kernel; how many operations were verified.
 
-    builds: of every tree; kernels of each are judged by themselves, by its facts.
+    its: the program. builds: of every tree; kernels of each are judged by themselves, by its facts.
     launches: of each program one, with the kernels that are linked into it. Kernels whose objects
     were verified before, by the same runner and oracle, are not verified again unless minutes are
     given: then it is 0.
     Raises WrongVariant with the case's name, and what else `launch_once` raises.
     """
-    its = hosted_of(request.experiment)
     kernels = [bench.kernels[name] for name in {n for one in launches for n in one.link_order}]
     marks = [*_marks(request, kernels)]
     if not request.verify_minutes and all(mark.exists() for mark in marks):

@@ -17,8 +17,8 @@ from ream.measure.plan import estimated_seconds, plan_programs
 from ream.session.edition import of_tree
 from ream.session.guests import QEMU_BYTES, GuestSetting, choose_setting, launches_as_run
 from ream.session.live import live_of
-from ream.session.native import suited_rows
 from ream.session.request import Request
+from ream.session.suited import suited_rows
 from ream.session.vm import by_reason, planned
 from ream.variants import Variant
 from ream.width import width

@@ -4,7 +4,7 @@
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,10 +32,11 @@ from ream.session.correctness import verify
 from ream.session.counting import CounterOf, count_facts, counters, small
 from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
+from ream.session.suited import by_config, suited_programs, suited_rows
 from ream.stage import native
 from ream.stage.bench import Bench, build_bench, config_files
 from ream.stage.confine import say_unconfined
-from ream.stage.hosted import Hosted, Planned, hosted_of
+from ream.stage.hosted import Hosted, Planned
 from ream.stage.memory import Sized, available_bytes, fit_rows
 from ream.stage.native import Suited
 from ream.stage.reach import Entered, changes, entered
@@ -58,8 +59,9 @@ class _Plan:
     threads: int | None
     cpus: int
     """CPUs that the kernels see; 0: as many as there are."""
-    config: str = ""
-    """What these rows' kernels have that others have not; in the name of every launch."""
+    label: str = ""
+    """Which program it is, and what its kernels have over the stage's configuration; in the name of
+    every launch."""
     control: float | None = None
     at_once: bool = False
     """Whether all launches run at the same time: what they say does not depend on it."""
@@ -81,8 +83,9 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows whose kernels are of one configuration, and the programs that run them."""
+    """Rows of one program whose kernels are of one configuration, and what runs them."""
 
+    its: Hosted[Row]
     plan: _Plan
     bench: Bench
     builds: tuple[native.Build, ...]
@@ -151,20 +154,18 @@ def _measure_right(
     """Measure all variants but those that failed; raises VariantFails where another one does."""
     wrong, unhosted = _failed(record.journal, _WRONG), _failed(record.journal, _UNHOSTED)
     failed = {*wrong, *unhosted}
-    its = hosted_of(request.experiment)
     counter_of = counters(request, record, reporter)
     suited = suited_rows(request)
     _say_skipped(suited, reporter)
     parts = _parts(
         request,
         tree,
-        suited,
         failed=failed,
         work=work,
         journal=record.journal,
         reporter=reporter,
     )
-    untouched = _untouched(its, request, parts, reporter)
+    untouched = _untouched(request, parts, reporter)
     parts = [part.without(untouched) for part in parts]
     nr_verified = _verified(request, parts, reporter)
     not_hosted = {
@@ -177,9 +178,7 @@ def _measure_right(
     samples = [
         sample
         for part in parts
-        for sample in _measure(
-            its, part, reached, failed, counter_of, record=record, reporter=reporter
-        )
+        for sample in _measure(part, reached, failed, counter_of, record=record, reporter=reporter)
     ]
     bench = parts[0].bench
     return Measured(
@@ -192,7 +191,7 @@ def _measure_right(
             "threads": request.threads,
             "operations_verified": nr_verified,
             **({} if request.control is None else {CONTROL: request.control}),
-            **{f"config_sha256 of {p.plan.config}": p.bench.config_sha256 for p in parts[1:]},
+            **{f"config_sha256 of {p.plan.label}": p.bench.config_sha256 for p in parts[1:]},
         },
         warnings=tuple(_warnings(request, parts, suited, reached)),
         unit="instructions" if request.count else "ns",
@@ -201,10 +200,20 @@ def _measure_right(
         untouched={**untouched, **{name: _first_line(what) for name, what in unhosted.items()}},
         remarks=suited.remarks,
         skipped=suited.skipped,
-        symbols=native.symbol_map(bench.kernels.values(), bench.roots),
+        symbols=_symbols(parts),
         stubs=reached.stubs(),
         left_out=not_hosted,
     )
+
+
+def _symbols(parts: Sequence[_Part]) -> dict[str, Any]:
+    """For the receipt: which object each function came from, by variant and program."""
+    found: dict[str, Any] = {}
+    for its, bench in {part.its.label: (part.its, part.bench) for part in parts}.values():
+        symbols = native.symbol_map(bench.kernels.values(), bench.roots)
+        of = f" of {its.label}" if its.label else ""
+        found |= {f"{variant}{of}": held for variant, held in symbols.items()}
+    return found
 
 
 def _say_skipped(suited: Suited, reporter: Reporter) -> None:
@@ -225,15 +234,14 @@ def _warnings(
 def _parts(
     request: Request,
     tree: Tree,
-    suited: Suited,
     *,
     failed: Collection[str],
     work: Path,
     journal: Journal,
     reporter: Reporter,
 ) -> list[_Part]:
-    """What is launched, by configuration; planned with all variants, also those that failed:
-    what each launch draws, and its number, stays as it was.
+    """What is launched, by program and configuration; planned with all variants, also those that
+    failed: what each launch draws, and its number, stays as it was.
     """
     planned = plan_programs(
         [variant.name for variant in request.variants],
@@ -243,15 +251,17 @@ def _parts(
     launches = without(failed, planned)
     return [
         _part(
+            its,
             request,
             tree,
             replace(suited, rows=rows),
             config,
-            launches,
+            launches=launches,
             work=work,
             journal=journal,
             reporter=reporter,
         )
+        for its, suited in suited_programs(request)
         for config, rows in by_config(suited.rows).items()
     ]
 
@@ -260,9 +270,7 @@ def _first_line(text: str) -> str:
     return text.splitlines()[0]
 
 
-def _untouched(
-    its: Hosted[Row], request: Request, parts: Sequence[_Part], reporter: Reporter
-) -> dict[str, str]:
+def _untouched(request: Request, parts: Sequence[_Part], reporter: Reporter) -> dict[str, str]:
     """Given series that change nothing that any row executes, and why.
 
     Raises BadUsage if there is no other.
@@ -272,7 +280,7 @@ def _untouched(
     if not trees or request.measure_anyway or request.count is not None:
         return {}
     reporter.step("comparing objects, and finding what each row executes")
-    found = [_pointless(its, part, trees) for part in parts]
+    found = [_pointless(part, trees) for part in parts]
     return left_out(found, trees, reporter)
 
 
@@ -280,18 +288,19 @@ def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> i
     """How many operations every kernel did right, before any of them is timed."""
     return sum(
         verify(
+            part.its,
             request,
-            part.bench,
-            part.builds,
-            part.plan.launches[: len(part.plan.launches) // request.experiment.launches],
-            reporter,
+            bench=part.bench,
+            builds=part.builds,
+            launches=part.plan.launches[: len(part.plan.launches) // request.experiment.launches],
+            reporter=reporter,
         )
         for part in parts
     )
 
 
-def _pointless(its: Hosted[Row], part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
-    plan, bench = part.plan, part.bench
+def _pointless(part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
+    its, plan, bench = part.its, part.plan, part.bench
     changed = {name: changes(bench, name, tree) for name, tree in trees.items()}
     rows: Entered = {}
     if any(any(one.by_object.values()) for one in changed.values()):
@@ -303,19 +312,20 @@ def _pointless(its: Hosted[Row], part: _Part, trees: Mapping[str, str]) -> dict[
 
 
 def _part(
+    its: Hosted[Row],
     request: Request,
     tree: Tree,
     suited: Suited,
     config: tuple[str, ...],
-    launches: tuple[Launch, ...],
     *,
+    launches: tuple[Launch, ...],
     work: Path,
     journal: Journal,
     reporter: Reporter,
 ) -> _Part:
     """Build the programs of rows of one configuration, and fit the rows into memory."""
-    its, name = hosted_of(request.experiment), ", ".join(config)
-    place = work / ("-".join(config) or "plain")
+    label = ", ".join(filter(None, (its.label, *config)))
+    place = work / ("-".join(filter(None, (its.label, *config))) or "plain")
     place.mkdir(exist_ok=True)
     bench = build_bench(
         tree,
@@ -336,7 +346,7 @@ def _part(
     wanted = suited.rows
     if request.count is not None and not request.count.full:
         wanted = small(wanted, its.sized)
-    rows, shrunk = rows_that_fit(wanted, build, its.sized, journal, name)
+    rows, shrunk = rows_that_fit(wanted, build, its.sized, journal, label)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(
@@ -344,11 +354,11 @@ def _part(
         launches,
         request.threads,
         suited.cpus if request.count is None else suited.cpus or CPUS,
-        name,
+        label,
         request.control,
         at_once=request.count is not None and not request.count.full,
     )
-    return _Part(plan, bench, builds, shrunk)
+    return _Part(its, plan, bench, builds, shrunk)
 
 
 def rows_that_fit(
@@ -356,13 +366,13 @@ def rows_that_fit(
     build: native.Build,
     sized: Sized[Row],
     journal: Journal,
-    config: str = "",
+    label: str = "",
 ) -> tuple[tuple[Row, ...], tuple[str, ...]]:
     """Rows as they fit into memory when the run begins: later launches do as the first.
 
     Raises CannotRunHere if a run that is resumed does not fit any more.
     """
-    name = f"rows {config}".rstrip()
+    name = f"rows {label}".rstrip()
     kept = journal.settled(name)
     if kept is None:
         fitted, shrunk = fit_rows(rows, available_bytes(), build, sized)
@@ -385,33 +395,16 @@ def _left_out(
     request: Request, part: _Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
     """For rows that time a part of a call, what the rest took when the run began."""
-    measure = hosted_of(request.experiment).left_out
+    measure = part.its.left_out
     if measure is None or request.count is not None:
         return {}
-    place = f"left out {part.plan.config}".rstrip()
+    place = f"left out {part.plan.label}".rstrip()
     kept = journal.settled(place)
     if kept is None:
         found = measure(part.plan.rows, seed=request.seed, work=part.bench.work, step=reporter.step)
         kept = {name: one if isinstance(one, str) else asdict(one) for name, one in found.items()}
         journal.settle(place, kept)
     return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}
-
-
-def suited_rows(request: Request) -> Suited:
-    """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
-    its, rows = hosted_of(request.experiment), request.experiment.rows
-    suited = its.suit(rows, request.threads, cpus=None if request.count is None else CPUS)
-    if not suited.rows:
-        raise CannotRunHere("; ".join(suited.by_reason()))
-    return suited
-
-
-def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
-    """Rows by what their kernels have over the stage's own configuration; those with none first."""
-    found: dict[tuple[str, ...], tuple[Row, ...]] = {}
-    for row in sorted(rows, key=lambda row: bool(row.config)):
-        found[row.config] = (*found.get(row.config, ()), row)
-    return found
 
 
 def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
@@ -463,7 +456,6 @@ class _Reached:
 
 
 def _measure(
-    its: Hosted[Row],
     part: _Part,
     reached: _Reached,
     failed: Collection[str],
@@ -480,7 +472,7 @@ def _measure(
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
     with (
-        _planned(its, part) as planned,
+        _planned(part) as planned,
         reporter.measuring(plan.weight()) as advance,
     ):
         all_events = {
@@ -521,14 +513,14 @@ def _in_turn(launches: Mapping[int, _Events]) -> Iterator[tuple[int, native.Even
                     del left[number]
 
 
-def _planned(its: Hosted[Row], part: _Part) -> Planned:
+def _planned(part: _Part) -> Planned:
     """The plan of a part's rows, each as it is of every tree."""
     plan, places = part.plan, [part.bench.work]
     for number in range(1, len(part.builds)):
         places.append(part.bench.work / f"tree-{number}")
         places[-1].mkdir(exist_ok=True)
     plans = (
-        its.plan_of(plan.rows, plan.threads, build, place)
+        part.its.plan_of(plan.rows, plan.threads, build, place)
         for build, place in zip(part.builds, places, strict=True)
     )
     return plan_of_trees(plans, part.bench.work)
@@ -548,7 +540,7 @@ def _events(
 
     None where another start begins.
     """
-    piece = f"launch {launch.number} {plan.config}".rstrip()
+    piece = f"launch {launch.number} {plan.label}".rstrip()
     done: Counter[str] = Counter()
     with reporter.again():
         for text in journal.said(piece):

@@ -60,9 +60,19 @@ def as_they_are(rows: Sequence[R], threads: int | None, *, cpus: int | None = No
     return Suited(tuple(rows))
 
 
+def every_row(row: object) -> bool:
+    """Of an experiment with one program, that runs all of its rows."""
+    del row
+    return True
+
+
 @dataclass(frozen=True)
 class Hosted(Generic[R]):
-    """How rows become a runner's plans, and how large they are."""
+    """How rows become a runner's plans, and how large they are.
+
+    An experiment whose rows need different kernel objects has a program for each kind: the others
+    are `beside` the first, each with a `label` of its own, and `runs` says which rows it takes.
+    """
 
     folder: Path
     """The folder with glue.c, the runner's sources and the list of kernel objects."""
@@ -74,14 +84,20 @@ class Hosted(Generic[R]):
     left_out: LeftOutOf[R] | None = None
     programs: tuple[Workload, ...] = ()
     """Workloads that left_out() runs."""
+    runs: Callable[[R], bool] = every_row
+    """Whether a row is one of this program's."""
+    label: str = ""
+    """A word for this program, in names of folders and launches; the first needs none."""
+    beside: tuple["Hosted[R]", ...] = ()
+    """The experiment's other programs."""
 
 
-def hosted_of(experiment: Experiment) -> Hosted[RowBase]:
-    """The native stage of an experiment; raises BadUsage if it has none."""
+def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
+    """The programs of an experiment's native stage; raises BadUsage if it has none."""
     found = part(type(experiment), "hosted", Hosted)
     if found is None:
         raise BadUsage(f"{experiment.folder}: rows of the native stage, and no hosted.py")
-    return found
+    return (found, *found.beside)
 
 
 def drawn(seed: int | str) -> random.Random:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which rows of a native run this machine can take, and which program runs each."""
+
+from collections.abc import Iterable
+
+from ream.count.emulator import CPUS
+from ream.errors import CannotRunHere
+from ream.experiment import Row
+from ream.session.request import Request
+from ream.stage.hosted import Hosted, programs_of
+from ream.stage.native import Suited
+
+
+def suited_rows(request: Request) -> Suited:
+    """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
+    found = [suited for _, suited in suited_programs(request)]
+    as_run = {row.name: row for one in found for row in one.rows}
+    whole = Suited(
+        rows=tuple(as_run[row.name] for row in request.experiment.rows if row.name in as_run),
+        cpus=max(one.cpus for one in found),
+        skipped={name: why for one in found for name, why in one.skipped.items()},
+        remarks={name: said for one in found for name, said in one.remarks.items()},
+        warnings=tuple(said for one in found for said in one.warnings),
+    )
+    if not whole.rows:
+        raise CannotRunHere("; ".join(whole.by_reason()))
+    return whole
+
+
+def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
+    """The programs that have rows here, each with those of its rows that can be run."""
+    cpus = None if request.count is None else CPUS
+    of_program = (
+        (its, tuple(row for row in request.experiment.rows if its.runs(row)))
+        for its in programs_of(request.experiment)
+    )
+    return [(its, its.suit(rows, request.threads, cpus=cpus)) for its, rows in of_program if rows]
+
+
+def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:
+    """Rows by what their kernels have over the stage's own configuration; those with none first."""
+    found: dict[tuple[str, ...], tuple[Row, ...]] = {}
+    for row in sorted(rows, key=lambda row: bool(row.config)):
+        found[row.config] = (*found.get(row.config, ()), row)
+    return found

@@ -88,28 +88,45 @@ class Object:
     """
 
     name: str
+    """One that other kernels have under another name has both here: A|B."""
     functions: tuple[str, ...] = ()
     option: str | None = None
+
+    def names(self) -> list[str]:
+        """All names that it may have."""
+        return self.name.split("|")
 
 
 EVERYWHERE = (Object("arch/x86/lib/retpoline.o", option="CONFIG_MITIGATION_RETPOLINE"),)
 """What compilers have code of any object call."""
 
 
+WITHOUT_INTERRUPTS = "without cli and sti"
+"""A line of a file `objects`: these two instructions do nothing, in any of its objects."""
+
+
 def objects(folder: Path) -> tuple[Object, ...]:
     """The objects of an experiment, listed in its file `objects`, one a line.
 
     Behind an object are its functions, and the option before it. ream/NAME.o is one of ours: of
-    native/host/optional, or the module kernel/modules/NAME.
+    native/host/optional, or the module kernel/modules/NAME. The line WITHOUT_INTERRUPTS is of all.
     """
     lines = (folder / "objects").read_text(encoding="ascii").splitlines()
     found = []
     for line in lines:
         words = line.split()
-        if words and not line.startswith("#"):
+        if words and not line.startswith("#") and line != WITHOUT_INTERRUPTS:
             option = words.pop(0) if words[0].startswith("CONFIG_") else None
             found.append(Object(words[0], tuple(words[1:]), option))
     return tuple(found)
+
+
+def has_interrupts(folder: Path) -> bool:
+    """Whether the objects of an experiment keep their cli and sti, which are faults in a program.
+
+    They are where none is executed, as far as is known: then one that is executed ends the run.
+    """
+    return WITHOUT_INTERRUPTS not in (folder / "objects").read_text(encoding="ascii").splitlines()
 
 
 def _glue(folder: Path) -> list[Path]:
@@ -152,14 +169,21 @@ def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
 def held(listed: Iterable[Object], place: Path) -> tuple[Object, ...]:
     """Those of the objects, and of what all need, that the configuration of a variant has.
 
-    place: its tree, as `assemble` returns it.
+    place: its tree, as `assemble` returns it. Each has the one name that it has there.
     """
     config = options((place / BUILD / ".config").read_text(encoding="utf-8"))
     return tuple(
-        one
+        _there(one, place)
         for one in (*listed, *EVERYWHERE)
         if one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
     )
+
+
+def _there(one: Object, tree: Path) -> Object:
+    """An object of several names, with that of which a tree has the source; else the first."""
+    names = one.names()
+    there = (name for name in names if (tree / name).with_suffix(".c").is_file())
+    return replace(one, name=next(there, names[0]))
 
 
 def build_bench(
@@ -214,6 +238,7 @@ def build_bench(
             [made[one.name] for one in own],
             work,
             exposed={made[one.name]: one.functions for one in own},
+            interrupts=has_interrupts(folder),
         )
     host = build_host(folder, work)
     config_sha256 = _sha256(next(iter(roots.values())) / ".config")

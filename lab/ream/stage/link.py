@@ -17,6 +17,7 @@ from ream.command import Command, run
 from ream.errors import ReamError
 from ream.paths import NATIVE
 from ream.stage.confine import Confinement
+from ream.stage.interrupts import without_interrupt_flag
 
 HOST_FUNCTIONS = frozenset(
     f"host_{name}"
@@ -55,7 +56,7 @@ class Kernel:
     objects: tuple[Path, ...]
     """The objects as kbuild made them."""
     linked: tuple[Path, ...]
-    """The same; copies, where a static function was made global."""
+    """The same; copies, where a static function was made global, or an instruction replaced."""
     undefined: tuple[str, ...]
     wrapped: tuple[str, ...]
     """Functions in whose place one of the objects has another."""
@@ -116,15 +117,20 @@ def examine_kernel(
     work: Path,
     *,
     exposed: Mapping[Path, Sequence[str]] = MappingProxyType({}),
+    interrupts: bool = True,
 ) -> Kernel:
     """Find what a variant's objects leave undefined, and that its alternatives can be applied.
 
     exposed: by object, static functions and variables of it that glue.c uses: made global before
-    the link; NAME? where there may be none. Raises ReamError if there is none of another's name
-    (a function may be inlined), or if a replacement holds an operand relative to its own place
-    that is not a plain call or jump: the patching program would get it wrong.
+    the link; NAME? where there may be none. interrupts: whether cli and sti stay as they are.
+    Raises ReamError if there is none of another's name (a function may be inlined), or if a
+    replacement holds an operand relative to its own place that is not a plain call or jump: the
+    patching program would get it wrong.
     """
     linked = tuple(_expose(name, path, exposed.get(path, ()), work) for path in objects)
+    if not interrupts:
+        with ThreadPoolExecutor() as at_once:
+            linked = tuple(at_once.map(lambda path: _without_interrupts(name, path, work), linked))
     probe = work / f"{name}.probe.o"
     defined = _names(_tool(["nm", "-g", "--defined-only", *map(str, linked)], work))
     wrapped = tuple(n.removeprefix(WRAP) for n in defined if n.startswith(WRAP))
@@ -151,6 +157,12 @@ def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Pat
     changes = [f"--globalize-symbol={name}" for name in names if name in defined]
     _tool(["objcopy", *changes, str(path), str(out)], work)
     return out
+
+
+def _without_interrupts(variant: str, path: Path, work: Path) -> Path:
+    """A copy of an object without cli and sti; the object itself if it has none."""
+    copy = work / f"{variant}.without.{path.name}"
+    return copy if without_interrupt_flag(path, copy) else path
 
 
 def _check_alternatives(name: str, probe: Path, work: Path) -> None:

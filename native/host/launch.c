@@ -89,6 +89,8 @@ void launch_print_sample(const struct sample *sample)
 	printf("\"threads\": %u, \"time_ns\": %lu, \"cpu_ns\": %lu, ", sample->nr_threads,
 	       (unsigned long)sample->span.time_ns, (unsigned long)sample->span.cpu_ns);
 	counters_print();
+	for (const struct host_fact *one = sample->beside; one && one->name; one++)
+		printf("\"%s\": %lu, ", one->name, one->value);
 	if (launch.counts)
 		printf("\"marks\": %u, ", launch.nr_marked);
 	printf("\"nr_bytes\": %zu, \"verified\": %s}\n", sample->nr_bytes,

@@ -177,6 +177,7 @@ static inline struct span span_end(struct span begin)
  * @span: How long it took.
  * @nr_bytes: Bytes of memory it was about.
  * @verified: Whether memory holds what it must.
+ * @beside: Other numbers of the same operation, ended by a NULL name; NULL = none.
  */
 struct sample {
 	const char *row;
@@ -187,6 +188,7 @@ struct sample {
 	struct span span;
 	size_t nr_bytes;
 	bool verified;
+	const struct host_fact *beside;
 };
 
 void launch_print_sample(const struct sample *sample);

@@ -28,6 +28,7 @@ bool rounds_print_sample(const struct rounds *rounds, const struct slot *slot,
 		.span = span,
 		.nr_bytes = rounds->nr_bytes,
 		.verified = verified,
+		.beside = slot->limit ? NULL : rounds->beside,
 	};
 
 	if (!launch.is_warm_up || !verified)

@@ -42,6 +42,7 @@ struct slot {
  * @map_bytes: How much of it a pre-state is about.
  * @pre_state: Set before every sample.
  * @fill: The bytes that rounds_add_fills() writes; of none no fill is measured.
+ * @beside: Other numbers of the sample that is printed next, see struct sample.
  *
  * What follows belongs to rounds.c.
  */
@@ -56,6 +57,7 @@ struct rounds {
 	size_t map_bytes;
 	enum pre_state pre_state;
 	struct fill_range fill;
+	const struct host_fact *beside;
 
 	unsigned int round;
 	bool is_evicted;	/* the arena is known to be in PRE_EVICTED */

@@ -76,11 +76,7 @@ static void init_anon_vma(unsigned int nr_mappings)
 		chain->anon_vma = root;
 		INIT_LIST_HEAD(&world.vma[i].anon_vma_chain);
 		list_add(&chain->same_vma, &world.vma[i].anon_vma_chain);
-#ifdef HAVE_ANON_RMAP_TREE_INSERT
-		anon_rmap_tree_insert(chain, root);
-#else
-		anon_vma_interval_tree_insert(chain, &root->rb_root);
-#endif
+		host_link_anon_vma(chain, root);
 	}
 }
 

@@ -90,7 +90,7 @@ static void open_row(void *context)
 	request->flush_ticks = row->flush ? flush_ticks(flush_ns) : 0;
 	open_mappings(row);
 	expect_open(row);
-	contents_fill(memory_contents(MIGRATE_SRC_PFN), request->nr_pages, launch.nr_cpus);
+	contents_fill(memory_contents(MIGRATE_SRC_PFN), NULL, request->nr_pages, launch.nr_cpus);
 }
 
 static void close_row(void *context)

@@ -50,9 +50,25 @@ void __lockfunc _raw_spin_lock(raw_spinlock_t *lock)
 		show(lock, false);
 }
 
+int __lockfunc _raw_spin_trylock(raw_spinlock_t *lock)
+{
+	bool taken = do_raw_spin_trylock(lock);
+
+	HOST_STUB("custom");
+	if (taken && unlikely(host_lock_taken))
+		show(lock, false);
+	return taken;
+}
+
 #ifdef CONFIG_UNINLINE_SPIN_UNLOCK
 /* Kernels that keep a preemption count call it; else it is inline. */
 void __lockfunc _raw_spin_unlock(raw_spinlock_t *lock)
+{
+	HOST_STUB("custom");
+	do_raw_spin_unlock(lock);
+}
+
+void __lockfunc _raw_spin_unlock_irq(raw_spinlock_t *lock)
 {
 	HOST_STUB("custom");
 	do_raw_spin_unlock(lock);

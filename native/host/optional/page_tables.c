@@ -27,8 +27,12 @@ unsigned int ptrs_per_p4d = 1;
 pteval_t __supported_pte_mask = ~0;
 pteval_t __default_kernel_pte_mask = ~0;
 
-/* The host sets which of them have CPUs. mm/page_alloc.c */
-nodemask_t node_states[NR_NODE_STATES];
+/*
+ * The host sets which of them have CPUs. mm/page_alloc.c
+ * What is weak here is that one's, where it is linked: then tables alone come
+ * from here, which ask for alloc_pages_noprof() of mm/mempolicy.c.
+ */
+nodemask_t node_states[NR_NODE_STATES] __weak;
 
 /* What the kernel starts with on up to 16 CPUs. lib/percpu_counter.c */
 int percpu_counter_batch = 32;
@@ -63,20 +67,20 @@ struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
 	return order ? NULL : take_table(flags);
 }
 
-struct page *__alloc_pages_noprof(gfp_t flags, unsigned int order, int nid,
+struct page *__weak __alloc_pages_noprof(gfp_t flags, unsigned int order, int nid,
 				  nodemask_t *nodes)
 {
 	HOST_STUB("custom");
 	return order ? NULL : take_table(flags);
 }
 
-unsigned long get_free_pages_noprof(gfp_t flags, unsigned int order)
+unsigned long __weak get_free_pages_noprof(gfp_t flags, unsigned int order)
 {
 	HOST_STUB("custom");
 	return order ? 0 : (unsigned long)page_address(take_table(flags));
 }
 
-unsigned long get_zeroed_page_noprof(gfp_t flags)
+unsigned long __weak get_zeroed_page_noprof(gfp_t flags)
 {
 	HOST_STUB("custom");
 	return (unsigned long)page_address(take_table(flags | __GFP_ZERO));

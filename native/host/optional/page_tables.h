@@ -5,6 +5,7 @@
 
 #include <linux/mm_types.h>
 #include <linux/pgtable.h>
+#include <linux/rmap.h>
 #include <linux/wordpart.h>
 
 /* Take all page tables back; the next one is frame @pfn, then those behind it. */
@@ -17,6 +18,16 @@ static inline void host_set_pgoff(struct vm_area_struct *vma)
 #ifdef HAVE_VM_ANON_PGOFF
 	vma->__vm_anon_pgoff_hi = upper_32_bits(vma->vm_pgoff);
 	vma->__vm_anon_pgoff_lo = lower_32_bits(vma->vm_pgoff);
+#endif
+}
+
+/* As anon_vma_prepare() has it found by the pages of its VMA. */
+static inline void host_link_anon_vma(struct anon_vma_chain *chain, struct anon_vma *root)
+{
+#ifdef HAVE_ANON_RMAP_TREE_INSERT
+	anon_rmap_tree_insert(chain, root);
+#else
+	anon_vma_interval_tree_insert(chain, &root->rb_root);
 #endif
 }
 

@@ -49,13 +49,18 @@ static void fill_share(void *context, unsigned int index, unsigned int nr)
 	const struct contents_job *job = context;
 	size_t page, end = share_end(job, index, nr, &page);
 
-	for (; page < end; page++)
-		make_page((uint64_t *)(job->start + page * PAGE_BYTES), page);
+	for (; page < end; page++) {
+		int64_t which = job->pages ? job->pages[page] : (int64_t)page;
+
+		if (which != CONTENTS_ANY)
+			make_page((uint64_t *)(job->start + page * PAGE_BYTES), (uint64_t)which);
+	}
 }
 
-void contents_fill(unsigned char *start, size_t nr_pages, unsigned int nr_threads)
+void contents_fill(unsigned char *start, const int64_t *pages, size_t nr_pages,
+		   unsigned int nr_threads)
 {
-	struct contents_job job = { .start = start, .nr_pages = nr_pages };
+	struct contents_job job = { .start = start, .pages = pages, .nr_pages = nr_pages };
 
 	pool_run(nr_threads, fill_share, &job);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the migrate experiment's pages hold: every byte says whose it is. */
-#ifndef REAM_MIGRATE_CONTENTS_H
-#define REAM_MIGRATE_CONTENTS_H
+/* What pages hold whose contents matter: every byte says whose it is. */
+#ifndef REAM_CONTENTS_H
+#define REAM_CONTENTS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,16 @@
 #define CONTENTS_ANY (-1)	/* of a frame that may hold anything */
 #define CONTENTS_FINE SIZE_MAX
 
-/* Give each of @nr_pages frames from @start on what page 0, 1, ... holds. */
-void contents_fill(unsigned char *start, size_t nr_pages, unsigned int nr_threads);
+/**
+ * contents_fill() - give frames what pages hold
+ * @start: The first frame.
+ * @pages: For each, which page it is, or CONTENTS_ANY: it stays as it is. NULL:
+ *	they are pages 0, 1, ...
+ * @nr_pages: How many.
+ * @nr_threads: CPUs to write with.
+ */
+void contents_fill(unsigned char *start, const int64_t *pages, size_t nr_pages,
+		   unsigned int nr_threads);
 
 /* Give each what no page holds, past the caches. */
 void contents_spoil(unsigned char *start, size_t nr_pages, unsigned int nr_threads);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A native row of compact: what compaction has moved, batch by batch, on the bench of migrate.
+"""What the native stage asks of compact, which has two programs.
 
-Scanners, and what gives out targets, are of mm/compaction.c, which is not hosted: folios are on
-their lists and targets are known before the clock runs. The rest is migrate_pages().
+One hosts all of direct compaction; whole.py. The other is the bench of migrate, for what compaction
+moves, batch by batch: folios are on their lists and targets are known before the clock runs, and
+the rest is migrate_pages().
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from ream.stage.hosted import Hosted, Planned
 from ream.stage.memory import Sized
 from ream.stage.native import Build
 
+from . import whole
 from .rows import HOLE_EVERY, CompactRow
 
 REASON = "COMPACTION"
@@ -73,4 +75,27 @@ def needed_bytes(rows: Sequence[CompactRow], build: Build) -> int:
 
 
 SIZED: Sized[CompactRow] = Sized(needed_bytes, extent_bytes, halved, COUNTED_BYTES)
-HOSTED: Hosted[CompactRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit)
+
+
+def is_whole(row: CompactRow) -> bool:
+    """Whether huge pages are asked for, and not batches moved."""
+    return row.is_whole
+
+
+def is_batch(row: CompactRow) -> bool:
+    """The others."""
+    return not row.is_whole
+
+
+BATCHES: Hosted[CompactRow] = Hosted(
+    FOLDER, plan_of, SIZED, cases, suit=suit, runs=is_batch, label="batches"
+)
+HOSTED: Hosted[CompactRow] = Hosted(
+    whole.FOLDER,
+    whole.plan_of,
+    whole.SIZED,
+    whole.cases,
+    suit=whole.suit,
+    runs=is_whole,
+    beside=(BATCHES,),
+)

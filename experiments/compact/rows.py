@@ -44,6 +44,9 @@ MAX_HUGE = 1 << 20
 MAX_BYTES = 1 << 40
 MAX_BATCH_PAGES = HUGE_BYTES // PAGE_BYTES
 
+Holes = Literal["scattered", "even", "odd"]
+FreedOrder = Literal["up", "down", "random"]
+
 Mode = Literal["baseline", "dma", "busy-baseline", "busy-dma"]
 """As the published table has them. busy: a loop that only counts has the same CPU."""
 
@@ -53,9 +56,15 @@ _OF_STAGE: dict[str, tuple[str, ...]] = {
         *("channels", "two_cpus"),
     ),
     "live": ("nr_huge", "buffer_bytes", "reserve_bytes"),
-    "native": ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush"),
+    "native": (
+        *("nr_huge", "node_bytes", "holes", "used_every", "free_every", "freed"),
+        *("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush"),
+    ),
 }
 """What a row of the stage may say, besides its mode."""
+
+_HOLES = {"scattered": "", "even": ", every second page", "odd": ", every first of two pages"}
+_FREED = {"up": "freed upwards", "down": "freed downwards", "random": "freed in random order"}
 
 _MODES: dict[str, tuple[Mode, ...]] = {
     "vm": ("baseline", "dma", "busy-baseline", "busy-dma"),
@@ -64,27 +73,44 @@ _MODES: dict[str, tuple[Mode, ...]] = {
 }
 
 
+_OF_BATCHES = ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush")
+_OF_WHOLE = ("node_bytes", "holes", "used_every", "free_every", "freed")
+"""What native rows may say that move batches, and those that ask for huge pages."""
+
+_NODE_BYTES = {"vm": 10 << 30, "native": 1 << 30}
+
+
+def _is_batch(fields: dict[str, Any]) -> bool:
+    return fields["stage"] == "native" and not fields["nr_huge"]
+
+
+def _node_bytes(fields: dict[str, Any]) -> int:
+    return 0 if _is_batch(fields) else _NODE_BYTES.get(fields["stage"], 0)
+
+
 def _buffer_bytes(fields: dict[str, Any]) -> int:
     if fields["stage"] == "live":
         return int(fields["nr_huge"]) * HUGE_BYTES * HOLE_EVERY * LIVE_SPARE
-    return 256 << 20 if fields["stage"] == "native" else 0
+    return 256 << 20 if _is_batch(fields) else 0
 
 
 class CompactRow(EngineRow):
     """Huge pages allocated one after the other, where memory has holes of a page only.
 
-    nr_huge: how many. node_bytes: of the guest's second node, where nothing else is.
-    buffer_bytes: memory with holes; in a guest 0, nearly all that is free in the node; natively
-    the pages that are moved, without the holes. holes: even, every second page; scattered, one of
-    each two, drawn: even ones may all lie in frames of one parity, and a scanner that looks at
-    every 32nd frame sees all of them or none. used_every: of how many pages one is in use, and the
-    others are holes. reserve_bytes: memory of a live machine that
-    stays free; None leaves the choice to the stage. channels: of the DMA engine, which `published`
-    and `ream` have; `before` copies by itself. One, unless given: compaction moves 32 pages at a
-    time, and what is so small gains nothing by being shared out. batch_pages: of one
-    migrate_pages(). measure, tlb_flush: as in the migrate experiment. two_cpus: of a guest without
-    a hog; the engine then has a CPU to itself, as it has in rows with one, so that the CPU that
-    allocates can idle while the engine copies. Such a guest has a clock and counts nothing.
+    nr_huge: how many; natively 0 if batches of pages are moved instead. node_bytes: of the guest's
+    second node, where nothing else is; natively of the only one. buffer_bytes: memory with holes;
+    in a guest 0, nearly all that is free in the node; of batches the pages that are moved, without
+    the holes. holes: even, every second page; odd, the other of each two; scattered, one of each
+    two, drawn: even ones may all lie in frames of one parity, and a scanner that looks at every
+    32nd frame sees all of them or none. used_every: of how many pages one is in use, and the others
+    are holes. free_every: of how many pages one is a hole, natively. freed: the order in which
+    holes are given back, natively. reserve_bytes: memory of a live machine that stays free; None
+    leaves the choice to the stage. channels: of the DMA engine, which `published` and `ream` have;
+    `before` copies by itself. One, unless given: compaction moves 32 pages at a time, and what is
+    so small gains nothing by being shared out. batch_pages: of one migrate_pages(). measure,
+    tlb_flush: as in the migrate experiment. two_cpus: of a guest without a hog; the engine then has
+    a CPU to itself, as it has in rows with one, so that the CPU that allocates can idle while the
+    engine copies. Such a guest has a clock and counts nothing.
     """
 
     stage: Stage = "vm"
@@ -93,9 +119,7 @@ class CompactRow(EngineRow):
     nr_huge: int = Field(
         default_factory=lambda fields: _NR_HUGE.get(fields["stage"], 0), ge=0, le=MAX_HUGE
     )
-    node_bytes: Annotated[Size, Field(ge=0, le=MAX_BYTES)] = Field(
-        default_factory=lambda fields: 10 << 30 if fields["stage"] == "vm" else 0
-    )
+    node_bytes: Annotated[Size, Field(ge=0, le=MAX_BYTES)] = Field(default_factory=_node_bytes)
     buffer_bytes: Annotated[Size, Field(ge=0, le=MAX_BYTES)] = Field(default_factory=_buffer_bytes)
     reserve_bytes: Annotated[Size, Field(gt=0, le=MAX_BYTES)] | None = None
     channels: int = Field(
@@ -104,12 +128,14 @@ class CompactRow(EngineRow):
         le=MAX_CHANNELS,
     )
     batch_pages: int | None = Field(
-        default_factory=lambda fields: CLUSTER_PAGES if fields["stage"] == "native" else None,
+        default_factory=lambda fields: CLUSTER_PAGES if _is_batch(fields) else None,
         ge=1,
         le=MAX_BATCH_PAGES,
     )
-    holes: Literal["scattered", "even"] = "scattered"
+    holes: Holes = "scattered"
     used_every: int = Field(default=HOLE_EVERY, ge=HOLE_EVERY, le=MAX_USED_EVERY)
+    free_every: int = Field(default=HOLE_EVERY, ge=HOLE_EVERY, le=MAX_USED_EVERY)
+    freed: FreedOrder = "up"
     measure: Literal["move", "metadata"] = "move"
     tlb_flush: Literal["none", "measured"] = "none"
     two_cpus: bool = False
@@ -129,6 +155,21 @@ class CompactRow(EngineRow):
         return self
 
     @model_validator(mode="after")
+    def _its_program_knows_it(self) -> Self:
+        if self.stage == "native":
+            other, of = (_OF_BATCHES, "without") if self.is_whole else (_OF_WHOLE, "with")
+            for name in other:
+                if name in self.model_fields_set and getattr(self, name):
+                    raise ValueError(f"{name} is given in native rows {of} nr_huge")
+            if self.is_whole and self.uses_dma:
+                raise ValueError("in native rows with nr_huge the CPU copies")
+        if self.holes == "odd" and self.stage != "native":
+            raise ValueError("holes = odd means nothing outside of the native stage")
+        if HOLE_EVERY not in {self.used_every, self.free_every}:
+            raise ValueError("give either used_every or free_every")
+        return self
+
+    @model_validator(mode="after")
     def _channels_copy(self) -> Self:
         if self.uses_dma and not self.channels:
             raise ValueError(f"mode = {self.mode} needs a channel at least")
@@ -144,16 +185,16 @@ class CompactRow(EngineRow):
             raise ValueError(
                 f"buffer_bytes and node_bytes must be multiples of {format_size(HUGE_BYTES)}"
             )
-        if self.stage == "native":
+        if self.stage == "native" and not self.is_whole:
             if not self.buffer_bytes:
                 raise ValueError("buffer_bytes must be more than 0")
             return self
         if not self.nr_huge:
             raise ValueError("nr_huge must be 1 at least")
-        if self.stage == "vm" and self.buffer_bytes >= self.node_bytes:
+        if self.node_bytes and self.buffer_bytes >= self.node_bytes:
             raise ValueError("buffer_bytes must be less than node_bytes")
         memory = self.buffer_bytes or self.node_bytes
-        used = -(-self.nr_huge * HUGE_BYTES // (self.used_every - 1))
+        used = -(-self.nr_huge * HUGE_BYTES * (self.free_every - 1) // (self.used_every - 1))
         if (needed := self.nr_huge * HUGE_BYTES + used) > memory:
             raise ValueError(
                 f"{self.nr_huge} huge page{' needs' if self.nr_huge == 1 else 's need'}"
@@ -161,6 +202,11 @@ class CompactRow(EngineRow):
                 f" {format_size(memory)}"
             )
         return self
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether huge pages are allocated, and not batches of pages moved."""
+        return self.nr_huge > 0
 
     @property
     def busy(self) -> bool:
@@ -180,9 +226,14 @@ class CompactRow(EngineRow):
     @property
     def ideal_pages(self) -> int:
         """Pages that have to move for one huge page, wherever it is made."""
-        return (HUGE_BYTES // PAGE_BYTES) // self.used_every
+        pages = HUGE_BYTES // PAGE_BYTES
+        if self.free_every != HOLE_EVERY:
+            return pages * (self.free_every - 1) // self.free_every
+        return pages // self.used_every
 
     def _free(self) -> str:
+        if self.free_every != HOLE_EVERY:
+            return f"1 of {self.free_every}"
         every = self.used_every
         return "half" if every == HOLE_EVERY else f"{every - 1} of {every}"
 
@@ -241,20 +292,23 @@ class CompactRow(EngineRow):
         return self.stage == "vm"
 
     def params(self) -> dict[str, Scalar | None]:
-        native, vm = self.stage == "native", self.stage == "vm"
+        native, batch = self.stage == "native", not self.is_whole
+        node, vm = self.node_bytes > 0, self.stage == "vm"
         return {
             "mode": self.mode,
-            "nr_huge": None if native else self.nr_huge,
-            "order": None if native else self.order,
-            "node_bytes": self.node_bytes if vm else None,
+            "nr_huge": None if batch else self.nr_huge,
+            "order": None if batch else self.order,
+            "node_bytes": self.node_bytes if node else None,
             "buffer_bytes": self.buffer_bytes or None,
             "reserve_bytes": self.reserve_bytes,
-            "holes": self.holes if vm else None,
+            "holes": self.holes if node else None,
+            **({"freed": self.freed} if native and node else {}),
+            **({"free_every": self.free_every} if self.free_every != HOLE_EVERY else {}),
             **({"used_every": self.used_every} if self.used_every != HOLE_EVERY else {}),
             "channels": self.channels,
             "batch_pages": self.batch_pages,
-            "measure": self.measure if native else None,
-            "tlb_flush": self.tlb_flush if native else None,
+            "measure": self.measure if batch else None,
+            "tlb_flush": self.tlb_flush if batch else None,
             "two_cpus": self.timed if vm else None,
             **self.engine_params(),
         }
@@ -267,20 +321,22 @@ class CompactRow(EngineRow):
             words.append("a hog on the same CPU")
         if self.two_cpus:
             words.append("two CPUs")
+        if self.stage == "native" and self.is_whole:
+            words.append(_FREED[self.freed])
         return ", ".join(words)
 
     def _what(self) -> str:
-        if self.stage == "native":
+        if not self.is_whole:
             what = "unmap and remap" if self.measure == "metadata" else "move"
             batch = counted(self.batch_pages or 0, "page")
             return f"{what} {format_size(self.buffer_bytes)}, {batch} a call"
         memory = self.buffer_bytes or self.node_bytes
-        where = "a node" if self.stage == "vm" else "memory"
+        where = "a node" if self.node_bytes else "memory"
         huge = counted(self.nr_huge, "huge page")
         said = f"{huge} out of {where} of {format_size(memory)} full of holes"
-        if self.used_every != HOLE_EVERY:
-            return f"{said}, {self._free()} pages free"
-        return said + (", every second page" if self.stage == "vm" and self.holes == "even" else "")
+        if {self.used_every, self.free_every} != {HOLE_EVERY}:
+            said += f", {self._free()} pages free"
+        return f"{said}{_HOLES[self.holes] if self.node_bytes else ''}"
 
     def _who_copies(self) -> str:
         if self.measure == "metadata":

@@ -14,7 +14,7 @@ from experiments.compact import guests as vm_compact
 from experiments.compact.boot import CompactSample
 from experiments.compact.guests import CompactGuests, plan_of, refuse_options
 from experiments.compact.rows import CompactRow
-from experiments.compact.tests.world import SHIPPED, lines
+from experiments.compact.tests.world import SHIPPED, batches, lines
 from ream.errors import BadUsage, ReamError
 from ream.experiment import load, named
 from ream.measure.plan import plan_launches
@@ -47,6 +47,20 @@ def test_a_row_is_a_boot_of_published_size_unless_it_says_otherwise() -> None:
     assert (one.written_bytes, one.bytes_of, one.nr_entries) == (4 * GIB, "memory", 2048)
     assert one.nr_batches is None
     assert one.fixed_rounds
+
+
+def test_a_native_row_asks_for_huge_pages_or_moves_batches() -> None:
+    whole, batch = row(stage="native", nr_huge=128), row(stage="native")
+    assert (whole.is_whole, whole.node_bytes, whole.batch_pages, whole.buffer_bytes) == (
+        True, GIB, None, 0,
+    )  # fmt: skip
+    assert (batch.is_whole, batch.node_bytes, batch.batch_pages) == (False, 0, 32)
+
+
+def test_what_has_to_move_for_a_huge_page_is_its_share_of_what_is_in_use() -> None:
+    asked: list[dict[str, Any]] = [{}, {"used_every": 4}, {"free_every": 4, "nr_huge": 64}]
+    rows = [row(**{"stage": "native", "nr_huge": 128, **one}) for one in asked]
+    assert [one.ideal_pages for one in rows] == [256, 128, 384]
 
 
 def test_what_copies_by_dma_has_a_channel() -> None:
@@ -92,7 +106,12 @@ def test_a_native_row_is_of_calls() -> None:
         ({"stage": "live", "node_bytes": "1GiB"}, "node_bytes means nothing in the live stage"),
         ({"stage": "live", "buffer_bytes": "512MiB"}, "256 huge pages need 1 GiB"),
         ({"stage": "native", "mode": "busy-baseline"}, "the native stage has no mode busy-base"),
-        ({"stage": "native", "nr_huge": 1}, "nr_huge means nothing in the native stage"),
+        ({"stage": "native", "nr_huge": 1, "batch_pages": 32}, "batch_pages is given in native"),
+        ({"stage": "native", "holes": "odd"}, "holes is given in native rows with nr_huge"),
+        ({"stage": "native", "nr_huge": 1, "mode": "dma"}, "with nr_huge the CPU copies"),
+        ({"stage": "native", "nr_huge": 257}, "257 huge pages need 1028 MiB of which half"),
+        ({"holes": "odd"}, "holes = odd means nothing outside of the native stage"),
+        ({"freed": "down"}, "freed means nothing in the vm stage"),
         ({"stage": "native", "batch_pages": 513}, "less than or equal to 512"),
         ({"stage": "native", "batch_pages": 0}, "greater than or equal to 1"),
         ({"stage": "native", "mode": "dma", "measure": "metadata"}, "so it has no channels"),
@@ -127,6 +146,10 @@ def test_a_title_says_what_copies_and_what_else_runs() -> None:
     assert row(stage="live").title() == (
         "256 huge pages out of memory of 2 GiB full of holes, copied by the CPU"
     )
+    assert row(stage="native", nr_huge=64, holes="odd", freed="down").title() == (
+        "64 huge pages out of a node of 1 GiB full of holes, every first of two pages,"
+        " copied by the CPU, freed downwards"
+    )
     assert row(stage="native", measure="metadata", batch_pages=512).title() == (
         "unmap and remap 256 MiB, 512 pages a call, nothing is copied"
     )
@@ -144,7 +167,7 @@ def test_the_vm_rows_are_the_lines_of_the_published_table() -> None:
 
 
 def test_every_batch_is_there_in_each_way_it_is_measured() -> None:
-    native = cast(tuple[CompactRow, ...], SHIPPED.at("native").rows)
+    native = cast(tuple[CompactRow, ...], batches().rows)
     ways = {(one.mode, one.measure, one.tlb_flush) for one in native}
     assert len(ways) == 4
     for way in ways:

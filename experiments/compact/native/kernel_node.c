@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * For the compact experiment: a node with one zone as the boot leaves it, by
+ * the kernel's own functions and in their order. The boot's loops over frames
+ * are short here: all frames are there, and none is reserved.
+ */
+#include <linux/bitmap.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/page-isolation.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/swap.h>
+#include <linux/vmstat.h>
+#include "internal.h"
+#ifdef HAVE_PAGE_ALLOC_HEADER
+#include "page_alloc.h"
+#endif
+#ifdef HAVE_MM_INIT_HEADER
+#include "mm_init.h"
+#endif
+#include "kernel.h"
+#include "compact_kernel.h"
+
+static DEFINE_PER_CPU(struct per_cpu_nodestat, first_nodestats);
+
+/* All usage maps are in one piece of memory, which only grows. */
+static void online_sections(unsigned long nr_pages)
+{
+	static void *usage;
+	static unsigned long most;
+	unsigned long nr = DIV_ROUND_UP(nr_pages, PAGES_PER_SECTION);
+	unsigned long first = pfn_to_section_nr(COMPACT_PFN), at;
+	unsigned long bytes = nr * (sizeof(struct mem_section_usage) +
+				    SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE);
+
+	if (nr > most) {
+		host_free(usage);
+		usage = host_alloc(bytes);
+		most = nr;
+	}
+	memset(usage, 0, bytes);
+	host_add_sections(COMPACT_PFN, nr_pages, usage, ~0UL - COMPACT_PFN, 0);
+	for (at = first; at < first + nr; at++) {
+		struct mem_section *section = __nr_to_section(at);
+
+		section->section_mem_map |= SECTION_IS_ONLINE;
+		bitmap_fill(section->usage->subsection_map, SUBSECTIONS_PER_SECTION);
+	}
+	__highest_present_section_nr = first + nr - 1;
+}
+
+/* As zone_init_internals() and init_currently_empty_zone(). */
+static void init_zone(struct pglist_data *pgdat, enum zone_type type, unsigned long nr_pages)
+{
+	struct zone *zone = &pgdat->node_zones[type];
+	unsigned int order, list;
+
+	memset(zone, 0, sizeof(*zone));
+	zone->name = zone_names[type];
+	zone->zone_pgdat = pgdat;
+	zone_set_nid(zone, pgdat->node_id);
+	zone->zone_start_pfn = nr_pages ? COMPACT_PFN : 0;
+	zone->spanned_pages = nr_pages;
+	zone->present_pages = nr_pages;
+	/* What the boot expects. */
+	atomic_long_set(&zone->managed_pages, nr_pages);
+	spin_lock_init(&zone->lock);
+	zone_seqlock_init(zone);
+	zone_pcp_init(zone);
+	for (order = 0; order < NR_PAGE_ORDERS; order++)
+		for (list = 0; list < MIGRATE_TYPES; list++)
+			INIT_LIST_HEAD(&zone->free_area[order].free_list[list]);
+	zone->initialized = nr_pages > 0;
+}
+
+static void init_queue(wait_queue_head_t *queue)
+{
+	spin_lock_init(&queue->lock);
+	INIT_LIST_HEAD(&queue->head);
+}
+
+/* As pgdat_init_internals(). */
+static void init_node(struct pglist_data *pgdat, unsigned long nr_pages)
+{
+	unsigned int i;
+
+	memset(pgdat, 0, sizeof(*pgdat));
+	pgdat->node_start_pfn = COMPACT_PFN;
+	pgdat->node_spanned_pages = nr_pages;
+	pgdat->node_present_pages = nr_pages;
+	pgdat->nr_zones = ZONE_NORMAL + 1;
+	pgdat->first_deferred_pfn = ULONG_MAX;
+	pgdat->per_cpu_nodestats = &first_nodestats;
+	pgdat_resize_init(pgdat);
+#ifdef HAVE_DEFERRED_SPLIT_QUEUE
+	spin_lock_init(&pgdat->deferred_split_queue.split_queue_lock);
+	INIT_LIST_HEAD(&pgdat->deferred_split_queue.split_queue);
+#endif
+	init_queue(&pgdat->kswapd_wait);
+	init_queue(&pgdat->pfmemalloc_wait);
+	init_queue(&pgdat->kcompactd_wait);
+	for (i = 0; i < NR_VMSCAN_THROTTLE; i++)
+		init_queue(&pgdat->reclaim_wait[i]);
+	lruvec_init(&pgdat->__lruvec);
+	for (i = 0; i < MAX_NR_ZONES; i++)
+		init_zone(pgdat, i, i == ZONE_NORMAL ? nr_pages : 0);
+}
+
+static void set_nodes(void)
+{
+	static const enum node_states states[] = {
+		N_POSSIBLE, N_ONLINE, N_NORMAL_MEMORY, N_MEMORY,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++)
+		node_states[states[i]] = nodemask_of_node(0);
+	nr_node_ids = 1;
+	memset(vm_zone_stat, 0, sizeof(vm_zone_stat));
+	memset(vm_node_stat, 0, sizeof(vm_node_stat));
+	for_each_possible_cpu(i) {
+		memset(per_cpu_ptr(&vm_event_states, i), 0, sizeof(vm_event_states));
+		memset(per_cpu_ptr(&first_nodestats, i), 0, sizeof(first_nodestats));
+	}
+}
+
+static void init_pageblock(struct page *page)
+{
+#ifdef HAVE_INIT_PAGEBLOCK_MIGRATETYPE
+	init_pageblock_migratetype(page, MIGRATE_MOVABLE, false);
+#else
+	set_pageblock_migratetype(page, MIGRATE_MOVABLE);
+#endif
+}
+
+/* As memmap_init() and memblock_free_all(). */
+static void free_frames(unsigned long nr_pages)
+{
+	unsigned long pfn, end = COMPACT_PFN + nr_pages;
+
+	for (pfn = COMPACT_PFN; pfn < end; pfn++) {
+		__init_single_page(pfn_to_page(pfn), pfn, ZONE_NORMAL, 0);
+		if (pageblock_aligned(pfn))
+			init_pageblock(pfn_to_page(pfn));
+	}
+	for (pfn = COMPACT_PFN; pfn < end; pfn += pageblock_nr_pages)
+		__free_pages_core(pfn_to_page(pfn), pageblock_order, MEMINIT_EARLY);
+	atomic_long_set(&_totalram_pages, nr_pages);
+}
+
+void compact_boot_node(unsigned long nr_pages)
+{
+	struct pglist_data *pgdat = host_node(0);
+
+	BUILD_BUG_ON(pageblock_order != COMPACT_HUGE_ORDER);
+	system_state = SYSTEM_BOOTING;
+	gfp_allowed_mask = GFP_BOOT_MASK;
+	set_nodes();
+	online_sections(nr_pages);
+	init_node(pgdat, nr_pages);
+	build_all_zonelists(NULL);	/* as mm_core_init(), with boot pagesets */
+	/* As reset_all_zones_managed_pages(). */
+	atomic_long_set(&pgdat->node_zones[ZONE_NORMAL].managed_pages, 0);
+	free_frames(nr_pages);
+	/* As page_alloc_init_late(), and what the kernel does behind it. */
+	static_branch_disable(&deferred_pages);
+	setup_per_cpu_pageset();
+	system_state = SYSTEM_RUNNING;
+	gfp_allowed_mask = __GFP_BITS_MASK;
+	init_per_zone_wmark_min();
+	set_zone_contiguous(&pgdat->node_zones[ZONE_NORMAL]);
+}

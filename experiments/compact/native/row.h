@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* A row of the compact experiment, as the runner's files have it. */
+#ifndef REAM_COMPACT_ROW_H
+#define REAM_COMPACT_ROW_H
+
+#include "contents.h"
+#include "launch.h"
+#include "compact.h"
+
+#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); runner.c checks it */
+
+enum hole_kind { HOLES_SCATTERED, HOLES_EVEN, HOLES_ODD };
+enum order { ORDER_DOWN, ORDER_UP, ORDER_RANDOM };
+
+/**
+ * struct outcome - what has to be the same whenever a variant does the same again
+ * @is_known: There was one before.
+ * @digest: Of which page is in which frame, which frames are huge pages', and what is free.
+ * @events: As counted.
+ * @nr_allocated: Huge pages.
+ */
+struct outcome {
+	bool is_known;
+	uint64_t digest;
+	long events[COMPACT_NR_EVENTS];
+	unsigned long nr_allocated;
+};
+
+/**
+ * struct row - one node, compacted: what its line says, and what is known of it
+ * @layout: Of the variant's descriptors.
+ * @result: What the variant says.
+ * @is_gone: By page, whether it is given back.
+ * @freed: Those, in their order.
+ * @before: Entries before the clock. @after: And after it.
+ * @was: Descriptors before the clock.
+ * @pages: By frame, the page in it, or CONTENTS_ANY.
+ * @owner: By frame, what has it; verify.c's.
+ * @huge: Frames of huge pages. @ballast: Of those that were free before.
+ * @outcome: By variant.
+ */
+struct row {
+#define ROW PLAN_MEMBER
+#define REQUEST(...)
+#include "row.def"
+	struct compact_request request;
+	struct compact_layout layout;
+	struct compact_result result;
+	bool *is_gone;
+	unsigned int *freed;
+	unsigned long *before, *after;
+	unsigned char *was;
+	int64_t *pages;
+	unsigned char *owner;
+	unsigned long *huge, *ballast;
+	struct outcome outcome[MOST_VARIANTS];
+};
+
+/* Where the descriptor or the contents of a frame are. */
+static inline unsigned char *descriptor_of(unsigned long pfn)
+{
+	return (unsigned char *)COMPACT_MAP_ADDRESS + (pfn - COMPACT_TABLE_PFN) * DESCRIPTOR_BYTES;
+}
+
+static inline unsigned char *contents_of(unsigned long pfn)
+{
+	return (unsigned char *)COMPACT_RAM_ADDRESS + (pfn - COMPACT_TABLE_PFN) * PAGE_BYTES;
+}
+
+/* holes.c: which pages are given back, and in which order; pages are drawn from @seed. */
+void holes_draw(struct row *row, uint64_t seed);
+
+/* verify.c: whether all is as it must be; if not, the first fault has been said. */
+bool verify_all(struct row *row, unsigned int variant);
+
+/* By page, which frames have what; from the entries in @ptes. */
+bool verify_entries(struct row *row, unsigned int variant, const unsigned long *ptes);
+
+#endif

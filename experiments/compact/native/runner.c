@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One launch of the compact experiment: rounds of every variant. For each
+ * sample a node is made anew and filled, and what comes of it is looked at.
+ */
+#include <string.h>
+#include "rounds.h"
+#include "row.h"
+
+#define NR_UPPER_TABLES 16
+
+static const char *const hole_kinds[] = {
+	[HOLES_SCATTERED] = "scattered", [HOLES_EVEN] = "even", [HOLES_ODD] = "odd", NULL
+};
+
+static const char *const orders[] = {
+	[ORDER_DOWN] = "down", [ORDER_UP] = "up", [ORDER_RANDOM] = "random", NULL
+};
+
+#include "plan_row.h"	/* row_layout */
+
+static size_t nr_tables(size_t nr_pages)
+{
+	return nr_pages / COMPACT_HUGE_PAGES + NR_UPPER_TABLES;
+}
+
+static void open_row(void *context)
+{
+	struct row *row = context;
+	struct compact_request *request = &row->request;
+	size_t nr = request->nr_pages;
+
+	if (!nr || nr % COMPACT_HUGE_PAGES)
+		die(RUNNER_USAGE, "%s: no whole number of huge pages", row->name);
+	if (row->used_every < 2 || row->free_every < 2 ||
+	    (row->used_every != 2 && row->free_every != 2))
+		die(RUNNER_USAGE, "%s: neither one page of some that stays nor one that goes",
+		    row->name);
+	request->group = max_size(row->used_every, row->free_every);
+	row->freed = host_alloc(nr * sizeof(*row->freed));
+	row->is_gone = host_alloc(nr);
+	row->before = host_alloc(nr * sizeof(*row->before));
+	row->after = host_alloc(nr * sizeof(*row->after));
+	row->was = host_alloc(nr * DESCRIPTOR_BYTES);
+	row->pages = host_alloc(nr * sizeof(*row->pages));
+	row->owner = host_alloc(nr);
+	row->huge = host_alloc((request->nr_huge + 1) * sizeof(*row->huge));
+	row->ballast = host_alloc((nr / COMPACT_HUGE_PAGES + 1) * sizeof(*row->ballast));
+	request->huge = row->huge;
+	request->ballast = row->ballast;
+	/* What is counted must not depend on what a launch draws. */
+	holes_draw(row, row->drawn + (launch.counts ? 0 : launch.number));
+}
+
+static void close_row(void *context)
+{
+	struct row *row = context;
+	void *held[] = {
+		row->freed, row->is_gone, row->before, row->after, row->was, row->pages,
+		row->owner, row->huge, row->ballast,
+	};
+
+	for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++)
+		host_free(held[i]);
+}
+
+/* Pages that are given back, as far as the process had them in a whole group. */
+static void set_gone(struct row *row, unsigned long nr_mapped)
+{
+	unsigned long end = nr_mapped - nr_mapped % row->request.group;
+
+	memset(row->is_gone, 0, row->request.nr_pages);
+	for (unsigned long i = 0; i < row->request.nr_freed; i++)
+		if (row->freed[i] < end)
+			row->is_gone[row->freed[i]] = true;
+}
+
+/* Nobody's frames hold what no page does, or a page that is not copied might be found in one. */
+static void spoil_others(const struct row *row)
+{
+	unsigned long frame = 0, end;
+
+	for (; frame < row->request.nr_pages; frame = end + 1) {
+		for (end = frame; end < row->request.nr_pages; end++)
+			if (row->pages[end] != CONTENTS_ANY)
+				break;
+		if (end > frame)
+			contents_spoil(contents_of(COMPACT_PFN + frame), end - frame, 1);
+	}
+}
+
+/* A node that is full of holes, and what the process has written into its pages. */
+static bool make_node(struct row *row, unsigned int variant)
+{
+	const struct compact_ops *ops = launch_ops(variant);
+
+	ops->layout(&row->layout);
+	if (row->layout.page_bytes != DESCRIPTOR_BYTES)
+		die(RUNNER_USAGE, "a descriptor has %lu bytes; this is written for %lu",
+		    row->layout.page_bytes, DESCRIPTOR_BYTES);
+	row->result.nr_mapped = ops->prepare(&row->request);
+	set_gone(row, row->result.nr_mapped);
+	memset(row->before, 0, row->request.nr_pages * sizeof(*row->before));
+	ops->read_entries(row->before);
+	if (!verify_entries(row, variant, row->before))
+		return false;
+	contents_fill(contents_of(COMPACT_PFN), row->pages, row->request.nr_pages, launch.nr_cpus);
+	spoil_others(row);
+	memcpy(row->was, descriptor_of(COMPACT_PFN), row->request.nr_pages * DESCRIPTOR_BYTES);
+	return true;
+}
+
+/* As columns.py names them. */
+static const struct host_fact *told(const struct row *row)
+{
+	static struct host_fact facts[12];
+	const struct compact_result *result = &row->result;
+	const long *events = result->events;
+	unsigned int nr = 0;
+
+#define TELL(name_, value_) (facts[nr++] = (struct host_fact){ name_, (unsigned long)(value_) })
+	TELL("asked", row->request.nr_huge);
+	TELL("allocated", result->nr_allocated);
+	TELL("pgmigrate_success", events[COMPACT_PGMIGRATE_SUCCESS]);
+	TELL("pgmigrate_fail", events[COMPACT_PGMIGRATE_FAIL]);
+	TELL("compact_migrate_scanned", events[COMPACT_COMPACTMIGRATE_SCANNED]);
+	TELL("compact_free_scanned", events[COMPACT_COMPACTFREE_SCANNED]);
+	TELL("compact_stall", events[COMPACT_COMPACTSTALL]);
+	TELL("tlb_flushes", result->nr_flushes);
+	if (!launch.counts)
+		TELL("longest_ns", result->longest_ns);
+	facts[nr].name = NULL;
+#undef TELL
+	return facts;
+}
+
+static bool sample_variant(struct rounds *rounds, const struct slot *slot)
+{
+	struct row *row = rounds_row(rounds, slot);
+	const struct compact_ops *ops = launch_ops(slot->variant);
+	struct span span;
+	bool verified;
+
+	if (!make_node(row, slot->variant))
+		return false;
+	pool_use(1);
+	span = span_begin();
+	ops->run();
+	span = launch_stop_clock(slot->variant, span);
+	pool_use(0);
+	ops->read(&row->result);
+	memset(row->after, 0, row->request.nr_pages * sizeof(*row->after));
+	ops->read_entries(row->after);
+	verified = verify_all(row, slot->variant);
+	rounds->nr_bytes = (row->result.nr_allocated << COMPACT_HUGE_ORDER) * PAGE_BYTES;
+	rounds->beside = told(row);
+	return rounds_print_sample(rounds, slot, 1, span, verified);
+}
+
+static bool run_row(void *context)
+{
+	struct row *row = context;
+	struct rounds rounds = {
+		.row = row->name,
+		.nr_rounds = row->rounds,
+		.nr_threads = 1,
+		.context = row,
+	};
+
+	rounds_add_variants(&rounds, sample_variant);
+	return rounds_run(&rounds);
+}
+
+static void map(const void *rows, size_t nr_rows)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < nr_rows; i++)
+		most = max_size(most, ((const struct row *)rows)[i].request.nr_pages);
+	launch_map(COMPACT_MAP_ADDRESS,
+		   (COMPACT_PFN - COMPACT_TABLE_PFN + most) * DESCRIPTOR_BYTES, 0);
+	launch_map(COMPACT_RAM_ADDRESS, nr_tables(most) * PAGE_BYTES, 0);
+	launch_map((uintptr_t)contents_of(COMPACT_PFN), most * PAGE_BYTES, 0);
+}
+
+const struct experiment experiment = {
+	.name = "compact",
+	.map = map,
+	.open_row = open_row,
+	.close_row = close_row,
+	.run_row = run_row,
+};

@@ -122,6 +122,7 @@ def _counters() -> Iterator[Column]:
         ("migrate_scanned", "compact_migrate_scanned", "pages looked at to be moved"),
         ("free_scanned", "compact_free_scanned", "pages looked at to be filled"),
         ("stalls", "compact_stall", "allocations that had to compact"),
+        ("tlb_flushes", "tlb_flushes", "times that other CPUs had to forget entries"),
     ):
         yield Column(name, means, _number(counter))
 

@@ -25,6 +25,9 @@ HUGE_ORDER = 9
 HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 """HPAGE_PMD_SIZE of x86-64, and a pageblock."""
 
+NODE_STEP = 2 * HUGE_BYTES
+"""Of the size of a node that is made natively: a block of the allocator's largest order."""
+
 HOLE_EVERY = 2
 """Of the pages of each block, every second is given back: as the published workload does."""
 
@@ -63,7 +66,7 @@ _OF_STAGE: dict[str, tuple[str, ...]] = {
 }
 """What a row of the stage may say, besides its mode."""
 
-_HOLES = {"scattered": "", "even": ", every second page", "odd": ", every first of two pages"}
+_HOLES = {"scattered": "", "even": ", every second page", "odd": ", every first page of a group"}
 _FREED = {"up": "freed upwards", "down": "freed downwards", "random": "freed in random order"}
 
 _MODES: dict[str, tuple[Mode, ...]] = {
@@ -163,6 +166,8 @@ class CompactRow(EngineRow):
                     raise ValueError(f"{name} is given in native rows {of} nr_huge")
             if self.is_whole and self.uses_dma:
                 raise ValueError("in native rows with nr_huge the CPU copies")
+        if self.stage == "native" and self.node_bytes % NODE_STEP:
+            raise ValueError(f"node_bytes must be a multiple of {format_size(NODE_STEP)} here")
         if self.holes == "odd" and self.stage != "native":
             raise ValueError("holes = odd means nothing outside of the native stage")
         if HOLE_EVERY not in {self.used_every, self.free_every}:

@@ -15,7 +15,7 @@ from ream.stage.memory import Sized
 from ream.stage.native import Build, Suited
 from ream.stage.runner_plan import Memory, Value, plan_file
 
-from .rows import HOLE_EVERY, HUGE_BYTES, CompactRow, FreedOrder, Holes
+from .rows import HOLE_EVERY, HUGE_BYTES, NODE_STEP, CompactRow, FreedOrder, Holes
 
 FOLDER = Path(__file__).parent / "native"
 
@@ -128,6 +128,8 @@ EDGES = (
     replace(_PLAIN, name="edge-mlocked", mlocked_every=HELD_EVERY),
     replace(_PLAIN, name="edge-locked", locked_every=HELD_EVERY),
     replace(_PLAIN, name="edge-all-pinned", pinned_every=1),
+    replace(_PLAIN, name="edge-all-locked", locked_every=1),
+    replace(_PLAIN, name="edge-many-locked", locked_every=7),
 )
 
 
@@ -140,7 +142,7 @@ def _mixed(seed: int) -> Whole:
     every = draw.choice(("used_every", "free_every"))
     return Whole(
         f"mixture-{seed}",
-        LEAST_BYTES + draw.randrange(32) * HUGE_BYTES,
+        LEAST_BYTES + draw.randrange(16) * NODE_STEP,
         nr_huge=draw.randint(1, 24),
         holes=draw.choice(("scattered", "even", "odd")),
         freed=draw.choice(("up", "down", "random")),
@@ -164,7 +166,7 @@ def extent_bytes(row: CompactRow) -> int:
 
 def halved(row: CompactRow) -> CompactRow | None:
     """The row with half its node, and half of what is asked of it; None if that is too small."""
-    half = row.node_bytes // 2 // HUGE_BYTES * HUGE_BYTES
+    half = row.node_bytes // 2 // NODE_STEP * NODE_STEP
     if half < LEAST_BYTES or row.nr_huge == 1:
         return None
     return row.model_copy(update={"node_bytes": half, "nr_huge": row.nr_huge // 2})

@@ -18,6 +18,8 @@
 
 #define COMPACT_HUGE_ORDER 9
 #define COMPACT_HUGE_PAGES (1UL << COMPACT_HUGE_ORDER)
+/* The allocator looks for the buddy of any block: at the node's end it must be within. */
+#define COMPACT_NODE_STEP 1024UL		/* MAX_ORDER_NR_PAGES; kernel_node.c checks it */
 
 /* Counters of /proc/vmstat that compaction and the allocations move. */
 enum compact_event {

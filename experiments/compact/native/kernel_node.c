@@ -63,7 +63,7 @@ static void init_zone(struct pglist_data *pgdat, enum zone_type type, unsigned l
 	zone->zone_start_pfn = nr_pages ? COMPACT_PFN : 0;
 	zone->spanned_pages = nr_pages;
 	zone->present_pages = nr_pages;
-	/* What the boot expects. */
+	/* A guess until frames are freed: whether there are enough for types of pageblocks. */
 	atomic_long_set(&zone->managed_pages, nr_pages);
 	spin_lock_init(&zone->lock);
 	zone_seqlock_init(zone);
@@ -154,6 +154,7 @@ void compact_boot_node(unsigned long nr_pages)
 	struct pglist_data *pgdat = host_node(0);
 
 	BUILD_BUG_ON(pageblock_order != COMPACT_HUGE_ORDER);
+	BUILD_BUG_ON(MAX_ORDER_NR_PAGES != COMPACT_NODE_STEP);
 	system_state = SYSTEM_BOOTING;
 	gfp_allowed_mask = GFP_BOOT_MASK;
 	set_nodes();

@@ -30,8 +30,8 @@ static void open_row(void *context)
 	struct compact_request *request = &row->request;
 	size_t nr = request->nr_pages;
 
-	if (!nr || nr % COMPACT_HUGE_PAGES)
-		die(RUNNER_USAGE, "%s: no whole number of huge pages", row->name);
+	if (!nr || nr % COMPACT_NODE_STEP)
+		die(RUNNER_USAGE, "%s: no whole number of blocks of the largest order", row->name);
 	if (row->used_every < 2 || row->free_every < 2 ||
 	    (row->used_every != 2 && row->free_every != 2))
 		die(RUNNER_USAGE, "%s: neither one page of some that stays nor one that goes",

@@ -110,6 +110,9 @@ def test_a_native_row_is_of_calls() -> None:
         ({"stage": "native", "holes": "odd"}, "holes is given in native rows with nr_huge"),
         ({"stage": "native", "nr_huge": 1, "mode": "dma"}, "with nr_huge the CPU copies"),
         ({"stage": "native", "nr_huge": 257}, "257 huge pages need 1028 MiB of which half"),
+        ({"stage": "native", "nr_huge": 1, "node_bytes": "66MiB"}, "multiple of 4 MiB"),
+        ({"stage": "native", "nr_huge": 1, "used_every": 4, "free_every": 4}, "either used_every"),
+        ({"stage": "native", "nr_huge": 100, "free_every": 16}, "of which 1 of 16 is free"),
         ({"holes": "odd"}, "holes = odd means nothing outside of the native stage"),
         ({"freed": "down"}, "freed means nothing in the vm stage"),
         ({"stage": "native", "batch_pages": 513}, "less than or equal to 512"),
@@ -147,7 +150,7 @@ def test_a_title_says_what_copies_and_what_else_runs() -> None:
         "256 huge pages out of memory of 2 GiB full of holes, copied by the CPU"
     )
     assert row(stage="native", nr_huge=64, holes="odd", freed="down").title() == (
-        "64 huge pages out of a node of 1 GiB full of holes, every first of two pages,"
+        "64 huge pages out of a node of 1 GiB full of holes, every first page of a group,"
         " copied by the CPU, freed downwards"
     )
     assert row(stage="native", measure="metadata", batch_pages=512).title() == (

@@ -98,4 +98,6 @@ HOSTED: Hosted[CompactRow] = Hosted(
     suit=whole.suit,
     runs=is_whole,
     beside=(BATCHES,),
+    # A compactor that looks at fewer pages is asked to reschedule less often.
+    same_work=False,
 )

@@ -127,9 +127,9 @@ EDGES = (
     replace(_PLAIN, name="edge-pinned", pinned_every=HELD_EVERY),
     replace(_PLAIN, name="edge-mlocked", mlocked_every=HELD_EVERY),
     replace(_PLAIN, name="edge-locked", locked_every=HELD_EVERY),
-    replace(_PLAIN, name="edge-all-pinned", pinned_every=1),
+    replace(_PLAIN, name="edge-third-locked", locked_every=3),
     replace(_PLAIN, name="edge-all-locked", locked_every=1),
-    replace(_PLAIN, name="edge-many-locked", locked_every=7),
+    replace(_PLAIN, name="edge-all-pinned", pinned_every=1),
 )
 
 

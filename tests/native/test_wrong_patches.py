@@ -20,8 +20,7 @@ from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
 from ream.stage.bench import build_bench
-from ream.stage.calls import Calls
-from ream.stage.hosted import Hosted, cases_of, programs_of
+from ream.stage.hosted import Hosted, calls_owed, cases_of, programs_of
 from ream.stage.link import Program
 from ream.stage.native import launch_once, read_build
 from ream.values import read_toml
@@ -115,7 +114,7 @@ def check_caught(
 
 def run_all(its: Hosted[Row], program: Program, launch: Launch, work: Path) -> None:
     build = read_build(program)
-    calls = Calls({"mine": BASE})
+    calls = calls_owed(its, {"mine": BASE})
     for planned, cpus in cases_of(its.cases, build, work, seed=1, pass_number=0):
         with planned as (plan, descriptors):
             said = launch_once(program, launch, plan, descriptors, cpus=cpus)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Native rows of compact that ask for huge pages: what the runner is told, and which program."""
 
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +10,11 @@ import pytest
 from experiments.compact import whole
 from experiments.compact.hosted import BATCHES, HOSTED
 from experiments.compact.rows import HUGE_BYTES, NODE_STEP, CompactRow
+from ream.errors import WrongVariant
 from ream.experiment import named
-from ream.stage.hosted import programs_of
-from ream.stage.native import Build
+from ream.stage.calls import Calls
+from ream.stage.hosted import Hosted, calls_owed, programs_of
+from ream.stage.native import Build, Round
 from ream.stage.runner_plan import line
 
 SHIPPED = named("compact").at("native")
@@ -57,6 +60,23 @@ def test_a_mixture_can_be_made_and_what_is_drawn_is_its_seed_s(seed: int) -> Non
     assert one.node_bytes % NODE_STEP == 0
     assert one.node_bytes >= whole.LEAST_BYTES
     assert words(line(whole.FOLDER / "row.def", one.words()))["drawn"] == str(seed)
+
+
+def heard(its: Hosted[CompactRow]) -> Calls:
+    """What a launch says in which a series calls less often than its tree."""
+    calls = calls_owed(its, {"mine": "before"})
+    stubs = tuple(
+        {"name": "__cond_resched", "variant": name, "calls": nr}
+        for name, nr in (("before", 9), ("mine", 3))
+    )
+    deque(calls.counted([Round("case", stubs, 1.0)], ("before", "mine")), maxlen=0)
+    return calls
+
+
+def test_a_compactor_may_do_less_than_its_tree_and_call_less() -> None:
+    heard(HOSTED).check()
+    with pytest.raises(WrongVariant, match="is called 3 times, by before 9 times"):
+        heard(BATCHES).check()
 
 
 def test_cases_run_twice_so_that_what_comes_of_them_can_repeat() -> None:

@@ -18,8 +18,7 @@ from ream.session.request import Request
 from ream.stage import calls as calls_module
 from ream.stage import hosted
 from ream.stage.bench import Bench
-from ream.stage.calls import Calls
-from ream.stage.hosted import Hosted, cases_of
+from ream.stage.hosted import Hosted, calls_owed, cases_of
 from ream.stage.link import Kernel, Program
 from ream.stage.native import Build, launch_once
 from ream.stage.reach import NUMBER
@@ -54,7 +53,8 @@ def verify(
     place = bench.work / "cases"
     place.mkdir(exist_ok=True)
     programs = [(build, [*_programs(bench, tree, launches)]) for tree, build in enumerate(builds)]
-    calls = Calls({one.name: one.compared_with for one in request.variants if one.compared_with})
+    trees = {one.name: one.compared_with for one in request.variants if one.compared_with}
+    calls = calls_owed(its, trees)
     until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
     verified = pass_number = 0
     while pass_number == 0 or time.monotonic() < until:

@@ -13,6 +13,7 @@ from ream.errors import BadUsage
 from ream.experiment.registry import Experiment, part
 from ream.experiment.shape import RowBase
 from ream.measure.whole import LeftOut
+from ream.stage.calls import Calls
 from ream.stage.memory import Sized
 from ream.stage.native import Build, Suited
 from ream.stage.workload import Workload
@@ -90,6 +91,8 @@ class Hosted(Generic[R]):
     """A word for this program, in names of folders and launches; the first needs none."""
     beside: tuple["Hosted[R]", ...] = ()
     """The experiment's other programs."""
+    same_work: bool = True
+    """Whether all kernels have the same to do in a case: then a series owes what its tree calls."""
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
@@ -98,6 +101,14 @@ def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
     if found is None:
         raise BadUsage(f"{experiment.folder}: rows of the native stage, and no hosted.py")
     return (found, *found.beside)
+
+
+def calls_owed(its: Hosted[R], trees: Mapping[str, str]) -> Calls:
+    """What series must call as often as their trees; nothing where a better one has less to do.
+
+    trees: by given variant, the tree that it applies to.
+    """
+    return Calls(trees if its.same_work else {})
 
 
 def drawn(seed: int | str) -> random.Random:

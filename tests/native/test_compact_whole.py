@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Huge pages by all of direct compaction in one process; what is left of the node is judged."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from experiments.compact import whole
+from experiments.compact.rows import CompactRow
+from ream.errors import VerificationFailed
+from ream.experiment import BASE, named
+from ream.kernel.series import load_series
+from ream.measure.sample import Sample
+from ream.paths import EXPERIMENTS
+from ream.variants import Variant, choose_variants
+
+pytestmark = pytest.mark.xdist_group("compact-whole")
+
+WRONG = EXPERIMENTS / "compact" / "wrong"
+VARIANTS = ("before", "before-again", "published", "ream")
+CPUS = 2
+
+
+@pytest.fixture(scope="session")
+def whole_rig(rig):
+    """The compact experiment's before, before-again, published and ream."""
+    return rig(choose_variants(named("compact")), folder=whole.FOLDER)
+
+
+@pytest.fixture(scope="session")
+def wrong_rig(rig) -> Callable[..., object]:
+    def make(number: str):
+        (patch,) = WRONG.glob(f"{number}-*.patch")
+        return rig((Variant(BASE, ()), Variant("mine", (load_series(patch),))), folder=whole.FOLDER)
+
+    return make
+
+
+def taken(rig, *asked: whole.Whole) -> list[Sample]:
+    with whole._planned(asked, rig.bench.work) as (plan, descriptors):
+        samples, _ = rig.run_plan(plan, descriptors, cpus=CPUS)
+    assert all(one.verified for one in samples)
+    return samples
+
+
+def of(samples: list[Sample], row: str, variant: str) -> list[Sample]:
+    return [one for one in samples if (one.row, one.subject) == (row, variant)]
+
+
+def numbers(sample: Sample) -> dict[str, int]:
+    return {name: value for name, value in sample.beside.items() if name != "longest_ns"}
+
+
+def test_every_kernel_leaves_a_node_as_the_rules_have_it(whole_rig) -> None:
+    samples = taken(whole_rig, *whole.EDGES)
+    assert len(samples) == 2 * len(VARIANTS) * len(whole.EDGES)
+    for edge in whole.EDGES:
+        for variant in VARIANTS:
+            first, second = of(samples, edge.name, variant)
+            assert numbers(first) == numbers(second)
+            assert first.beside["asked"] == edge.nr_huge
+            assert first.nr_bytes == first.beside["allocated"] << 21
+        before, again = (of(samples, edge.name, name)[0] for name in VARIANTS[:2])
+        assert numbers(before) == numbers(again)
+
+
+def test_a_huge_page_takes_as_many_pages_as_its_block_has(whole_rig) -> None:
+    (plain, _, odd, down, *_), pinned = whole.EDGES, whole.EDGES[-1]
+    samples = taken(whole_rig, plain, odd, down, pinned)
+    for edge in (plain, odd, down):
+        (ours, _), (before, _) = (of(samples, edge.name, name) for name in ("ream", "before"))
+        assert ours.beside["allocated"] == edge.nr_huge
+        # Some blocks are whole once the lists of CPUs are drained.
+        moved = ours.beside["pgmigrate_success"] / edge.nr_huge
+        assert 250 < moved <= 256
+        assert before.beside["pgmigrate_success"] > ours.beside["pgmigrate_success"]
+        assert before.beside["tlb_flushes"] > 2 * ours.beside["tlb_flushes"]
+    for variant in VARIANTS:
+        (none, _) = of(samples, pinned.name, variant)
+        assert (none.beside["allocated"], none.beside["pgmigrate_success"]) == (0, 0)
+
+
+def test_launches_draw_for_themselves(whole_rig) -> None:
+    one = whole.EDGES[0]
+    other = replace(whole_rig, launch=replace(whole_rig.launch, number=1))
+    first, second = (of(taken(rig, one), one.name, "before")[0] for rig in (whole_rig, other))
+    assert numbers(first) != numbers(second)
+
+
+def test_a_row_as_shipped_is_taken_in_one_round(whole_rig) -> None:
+    row = CompactRow(name="row", stage="native", nr_huge=8, node_bytes="64MiB", freed="random")
+    with whole.plan_of([row], None, whole_rig.build, whole_rig.bench.work) as (plan, descriptors):
+        samples, end = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
+    assert {one.subject for one in samples} == set(VARIANTS)
+    reached = {stub["name"] for stub in end.stubs}
+    assert {"pcpu_alloc_noprof", "arch_tlbbatch_flush", "_raw_spin_trylock"} <= reached
+    assert not {"copy_mc_to_kernel", "folio_add_lru", "__folio_put"} & reached
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("03", r"mine: frame 0x\w+ is lost"),
+        ("05", r"edge-pinned: mine: page \d+ has 3 references, expected 2"),
+        ("09", r"mine: free frames: \d+ on lists, \d+ counted"),
+    ],
+)
+def test_a_lost_page_a_leaked_reference_and_a_wrong_count_are_caught(
+    wrong_rig, number: str, said: str
+) -> None:
+    with pytest.raises(VerificationFailed, match=said):
+        taken(wrong_rig(number), *whole.EDGES)

@@ -87,6 +87,7 @@ SLOWER = operation("fork-64k", timed=timed(1.1, "slower"), counted=counted(instr
 FASTER = operation(timed=timed(0.5, "faster"), counted=counted(instructions=-0.5))
 SAME = operation("fork-2m", counted=counted())
 OPEN = operation("fork-1m", timed=timed(1.0, "undecided"))
+UNEXECUTED = replace(reach(nearest="fork"), changed=("helper",))
 WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (2, "change 2"))
 
 
@@ -101,7 +102,8 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
             "A regression in what is executed: executes more in 1 row, fork-4k (0 instructions,",
         ),
         (judgement(FASTER, OPEN), 4, "Undecided: faster in 1 row, fork-4k (2.000x); undecided"),
-        (judgement(reach=reach(nearest="fork")), 4, "Undecided: no row executes anything that it"),
+        (judgement(reach=UNEXECUTED), 4, "Undecided: no row executes anything that it changes,"),
+        (judgement(reach=reach(nearest="fork")), 4, "Nothing that is hosted changes: every object"),
         (judgement(unhosted={"fork": "it reaches x()"}), 3, "Undecided: nothing that it reaches"),
         (judgement(FASTER, unhosted={"migrate": "it reaches x()"}), 4, "Undecided: faster in"),
         (

@@ -11,7 +11,7 @@ from ream.judge import reach
 from ream.judge.hosted_code import HostedCode, groups, hosted_names
 from ream.judge.nearest import nearest
 from ream.judge.reach import Reach, WholeReach, lines
-from ream.kernel.objects import differences
+from ream.kernel.objects import ObjectDifference, differences
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
 
@@ -134,16 +134,26 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path / "linux", "key", "label", "6.12.1")
 
 
-def said_of(tree: Tree, tmp_path: Path, file: str, function: str, text: str) -> str:
+def said_of(
+    tree: Tree, tmp_path: Path, file: str, function: str, text: str, *, same: bool = False
+) -> str:
     body = PATCH % (file.encode(), file.encode(), function.encode())
     name = "mm/memory.o"
-    code = HostedCode({name: compiled(tmp_path / name, text)}, {}, {}, ())
+    by_object = {} if same else {name: ObjectDifference(data=("table",))}
+    code = HostedCode({name: compiled(tmp_path / name, text)}, {}, by_object, ())
     return nearest([Patch("a.patch", "a change", body)], tree, [named("fork")], [code])
 
 
 def test_who_hosts_the_file_is_nearest(tree: Tree, tmp_path: Path) -> None:
     said = said_of(tree, tmp_path, "mm/memory.c", "helper", HELPER)
     assert said == "fork hosts mm/memory.o, and no row executes its helper()"
+
+
+def test_a_function_whose_code_stays_the_same_may_well_be_executed(
+    tree: Tree, tmp_path: Path
+) -> None:
+    said = said_of(tree, tmp_path, "mm/memory.c", "helper", HELPER, same=True)
+    assert said == "fork hosts mm/memory.o, which is the same with the series"
 
 
 def test_who_calls_a_function_of_the_file_is_next(tree: Tree, tmp_path: Path) -> None:

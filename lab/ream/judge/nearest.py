@@ -36,11 +36,14 @@ def nearest(
     unexecuted: by experiment, functions that are changed and that no row executes.
     """
     before = {name: path for code in codes for name, path in code.before.items()}
+    differing = frozenset(name for code in codes for name in code.by_object)
     ordered = sorted(experiments, key=lambda one: len(hosted_names(one)))
     if (said := _unexecuted(patches, ordered, unexecuted)) is not None:
         return said
     sources = [one for one in _sources(patches) if one.suffix == ".c"]
-    for find in (_host, _caller, _neighbour):
+    if (said := _host(sources, patches, ordered, before, differing)) is not None:
+        return said
+    for find in (_caller, _neighbour):
         if (said := find(sources, patches, tree, ordered, before)) is not None:
             return said
     touched = ", ".join(map(str, _sources(patches)))
@@ -80,15 +83,21 @@ def _changed(patches: Sequence[Patch], source: PurePosixPath) -> list[str]:
 def _host(
     sources: Sequence[PurePosixPath],
     patches: Sequence[Patch],
-    _tree: Tree,
     experiments: Sequence[Experiment],
     before: Mapping[str, Path],
+    differing: frozenset[str],
 ) -> str | None:
-    for source in sources:
-        name = str(source.with_suffix(".o"))
+    """Who hosts a file that changes; an object that differs tells more than one that does not.
+
+    Rows may well execute a function whose source changes and whose instructions do not.
+    """
+    hosted = [(one, str(one.with_suffix(".o"))) for one in sources]
+    for source, name in sorted(hosted, key=lambda its: its[1] not in differing):
         for one in experiments:
             if name not in hosted_names(one) or name not in before:
                 continue
+            if name not in differing:
+                return f"{one.name} hosts {name}, which is the same with the series"
             there = named(before[name])
             known = [f"{its}()" for its in _changed(patches, source) if its in there]
             which = f", and no row executes its {_listed(known)}" if known else ""

@@ -73,7 +73,10 @@ def _sentences(its: Judgement) -> Iterator[str]:
         yield "Nothing was measured."
         return
     if not its.reach.reached:
-        yield "Undecided: no row executes anything that it changes, so nothing was measured."
+        why = "no row executes anything that it changes"
+        if its.reach.same:
+            why = "every object has the same code and data with it"
+        yield f"{verdict(its)}: {why}, so nothing was measured."
         return
     if not its.operations:
         yield "Undecided: nothing that it reaches could be run."
@@ -94,6 +97,8 @@ def verdict(its: Judgement) -> str:
         return "A regression"
     if its.having("more"):
         return "A regression in what is executed"
+    if not its.reach.reached and its.reach.same:
+        return "Nothing that is hosted changes"
     if its.exit_code:
         return "Undecided"
     return "No regression was found"

@@ -85,6 +85,11 @@ class WholeReach:
         return tuple(one for one in self.experiments if one.rows)
 
     @property
+    def same(self) -> bool:
+        """Whether every hosted object has the same code and data with the series."""
+        return not (self.changed or self.added or self.removed or self.moved or self.data)
+
+    @property
     def untouched(self) -> tuple[Reach, ...]:
         """Experiments in which no row does."""
         return tuple(one for one in self.experiments if not one.rows)

@@ -13,9 +13,18 @@ from ream.stage.native import Round
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def a_round(row: str, freed: Mapping[str, int] = NOTHING, **calls: int) -> Round:
+def a_round(
+    row: str,
+    freed: Mapping[str, int] = NOTHING,
+    allocated: Mapping[str, int] = NOTHING,
+    **calls: int,
+) -> Round:
     """What a runner says after a row: all calls of this launch so far."""
-    by_name = {"__cond_resched": calls, "free_pages_and_swap_cache": freed}
+    by_name = {
+        "__cond_resched": calls,
+        "free_pages_and_swap_cache": freed,
+        "vma_alloc_folio_noprof": allocated,
+    }
     return Round(
         row,
         tuple(
@@ -55,6 +64,13 @@ def test_who_frees_in_fewer_calls_owes_two_less_for_each_and_no_more() -> None:
         heard(a_round("row", freed, base=6, mine=1)).check()
     with pytest.raises(WrongVariant, match="is called 5 times, by base 6 times"):
         heard(a_round("row", {"base": 1, "mine": 3}, base=6, mine=5)).check()
+
+
+def test_who_breaks_off_less_often_to_allocate_a_page_owes_one_less_for_each() -> None:
+    allocated = {"base": 5, "mine": 2}
+    heard(a_round("row", allocated=allocated, base=6, mine=3)).check()
+    with pytest.raises(WrongVariant, match="is called 2 times, by base 6 times"):
+        heard(a_round("row", allocated=allocated, base=6, mine=2)).check()
 
 
 def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None:

@@ -14,10 +14,18 @@ from ream.stage.native import Event, Round
 OWED = ("__cond_resched", "set_cpus_allowed_ptr")
 """Functions of the kernel's other parts that a series may call more often, and not less."""
 
-WORK = {"__cond_resched": ("free_pages_and_swap_cache", 2)}
+WORK = {
+    "__cond_resched": (
+        ("free_pages_and_swap_cache", 2),
+        ("vma_alloc_folio_noprof", 1),
+        ("folio_alloc_noprof", 1),
+    )
+}
 """What is followed by how many of them each time: a series that does it less often owes less.
 
 A full mmu_gather is freed with one, and zap_pte_range() breaks off for it with another.
+copy_pte_range() breaks off to allocate the page that a pinned one is copied to. With a batch it
+does so for pages that turn out not to need one, and without batches it does not.
 """
 
 
@@ -50,11 +58,13 @@ class Calls:
 
     def _spared(self, row: str, launch: int, given: str, name: str) -> int:
         """How many calls less are due of a series that does less of what they follow."""
-        if name not in WORK:
-            return 0
-        work, nr = WORK[name]
-        due, done = (self._calls[row, launch, who, work] for who in (self._trees[given], given))
-        return nr * max(due - done, 0)
+        tree = self._trees[given]
+
+        def saved(work: str) -> int:
+            due, done = (self._calls[row, launch, who, work] for who in (tree, given))
+            return max(due - done, 0)
+
+        return sum(nr * saved(work) for work, nr in WORK.get(name, ()))
 
     def check(self) -> None:
         """Raises WrongVariant, which names a case, if a series left calls out."""

@@ -131,6 +131,20 @@ def test_more_rows_than_a_screen_has_are_counted() -> None:
     assert "and 16 rows more: 16 executes fewer; --json has all of them" in " ".join(text.split())
 
 
+def test_many_rows_that_are_a_little_worse_do_not_hide_one_that_is_much_better() -> None:
+    worse = [operation(f"worse-{n}", counted=counted(instructions=0.004)) for n in range(200)]
+    mixed = [operation("mixed", counted=counted(instructions=0.1, locked=-0.1))] * 20
+    open_ = [operation("open", counted=counted(instructions=0.0005))] * 20
+    fewer = [operation("fewer", counted=counted(instructions=-n / 100)) for n in range(1, 9)]
+    text = page.render(judgement(*worse, *mixed, *open_, *fewer))
+    assert [line.split()[2] for line in text.splitlines() if line.startswith("fewer ")] == [
+        "-8.0", "-7.0",
+    ]  # fmt: skip
+    assert sum(line.startswith("worse-") for line in text.splitlines()) == page.MOST_ROWS - 6
+    assert "and 234 rows more: 192 executes more, 18 mixed counts" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_functions_are_named_as_far_as_there_is_room() -> None:
     for name, said in (
         ("fork", "fork() +1.0"), ("f" * 23, "f" * 23 + "()"), ("f" * 40, ""),

@@ -3,6 +3,7 @@
 
 import math
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ream.counted import counted
@@ -20,6 +21,8 @@ from ream.width import width
 
 MOST_ROWS = 14
 """In the table; of the others there is their number, and --json has them all."""
+LEAST_EACH = 2
+"""Rows of each outcome that the table has, if there are as many."""
 MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
@@ -214,18 +217,38 @@ def _said(label: str, text: str) -> Iterator[str]:
 
 
 def _table(its: Judgement) -> Iterator[str]:
-    ordered = [*its.ordered()]
+    shown, left = _shown([*its.ordered()])
     yield ""
     head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'':<{SAYS}}"
     head = f"{head}{'instr':>{CHANGE}}{'locked':>{LOCKED}}"
     yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
-    for one in ordered[:MOST_ROWS]:
+    for one in shown:
         yield from _row(one)
-    if left := ordered[MOST_ROWS:]:
+    if left:
         numbers = [(OF_OUTCOME[o], sum(one.outcome == o for one in left)) for o in OF_OUTCOME]
         each = ", ".join(f"{number} {what}" for what, number in numbers if number)
-        yield f"and {counted(len(left), 'row')} more: {each}; --json has all of them"
+        said = f"and {counted(len(left), 'row')} more: {each}; --json has all of them"
+        yield from textwrap.wrap(said, width(), break_on_hyphens=False)
     yield ""
+
+
+def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
+    """The rows that the table has, and those that it leaves out, both in the same order.
+
+    The first LEAST_EACH of every outcome are among them: many rows that are a little worse do not
+    hide those that are much better.
+    """
+    of_outcome = Counter[Outcome]()
+    first, others = set[int](), list[int]()
+    for at, one in enumerate(ordered):
+        of_outcome[one.outcome] += 1
+        if of_outcome[one.outcome] <= LEAST_EACH:
+            first.add(at)
+        else:
+            others.append(at)
+    chosen = first.union(others[: max(0, MOST_ROWS - len(first))])
+    shown = [one for at, one in enumerate(ordered) if at in chosen]
+    return shown, [one for at, one in enumerate(ordered) if at not in chosen]
 
 
 def _row(one: Operation) -> Iterator[str]:

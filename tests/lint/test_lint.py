@@ -14,8 +14,8 @@ import pytest
 from ream.errors import CannotRunHere
 from ream.folders import names
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, GUEST, MARKS, NATIVE, WORKLOADS, cache_dir
-from ream.stage.link import COMPILER_FLAGS, is_kernel_side
+from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
+from ream.stage.link import COMPILER_FLAGS, HOST_HEADERS, is_kernel_side
 
 LONGEST_FILE = 600
 
@@ -196,7 +196,8 @@ def test_c_compiles_without_a_warning() -> None:
         pytest.skip("no C yet")
     for path in user_side_c():
         # As build_host() and build_workload() have them.
-        places = (f"-I{shared_by(path)}", f"-I{path.parent}", f"-I{MARKS.parent}")
+        homes = (shared_by(path), path.parent, *HOST_HEADERS)
+        places = (f"-I{home}" for home in homes)
         flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", *places)
         judge("gcc", *flags, str(path))
 

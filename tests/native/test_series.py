@@ -16,6 +16,15 @@ from ream.kernel.source import Tree, fetch_tree
 from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT, EXPERIMENTS, SERIES
 
+
+def _with_those_below(series: Path) -> tuple[str, ...]:
+    """A series NAME-MORE of an experiment's own folder stands on NAME, if there is one."""
+    below = (
+        one for one in sorted(series.parent.iterdir()) if series.name.startswith(f"{one.name}-")
+    )
+    return (*map(str, below), str(series))
+
+
 QUICK = ("zone-device", "zone-device-parallel")
 STACKED = (
     QUICK,
@@ -27,7 +36,7 @@ STACKED = (
     ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
     ("compact",),
     # Of an experiment's own folder.
-    *((str(one),) for one in sorted(EXPERIMENTS.glob("*/series/*"))),
+    *(_with_those_below(one) for one in sorted(EXPERIMENTS.glob("*/series/*"))),
 )
 """Series that are applied one after another."""
 

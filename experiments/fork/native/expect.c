@@ -28,23 +28,13 @@ static enum batching batching[MOST_VARIANTS][2];
 static bool say(const struct row *row, const char *subject, const char *what, size_t at,
 		unsigned long is, unsigned long expected)
 {
-	fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
-		row->name, subject, what, at, is, expected);
-	return false;
+	return paging_say(row->name, subject, what, at, is, expected);
 }
 
 static bool same_entries(const struct row *row, const char *subject, const char *what,
 			 const unsigned long *is, const struct image *expected)
 {
-	const unsigned long *entry = expected->words;
-
-	for (unsigned long i = 0; i < row->request.nr_slots; i++) {
-		unsigned long wanted = entry ? entry[i] : 0;
-
-		if (is[i] != wanted)
-			return say(row, subject, what, i, is[i], wanted);
-	}
-	return true;
+	return paging_same_entries(row->name, subject, what, is, expected, row->request.nr_slots);
 }
 
 /*
@@ -57,7 +47,7 @@ static bool supply_large_mapcounts(const struct row *row, const char *subject)
 
 	for (size_t i = 0; i < row->seconds.bytes / sizeof(*second); i++) {
 		size_t at = second[i] * DESCRIPTOR_BYTES + MAPCOUNT_OFFSET;
-		unsigned int *word = (unsigned int *)(descriptor(FORK_DATA_PFN) + at);
+		unsigned int *word = (unsigned int *)(descriptor(PAGING_DATA_PFN) + at);
 		unsigned int was = *(const unsigned int *)(row->pages.start + at);
 
 		if (*word != was)
@@ -65,23 +55,6 @@ static bool supply_large_mapcounts(const struct row *row, const char *subject)
 		*word = *(const unsigned int *)(row->pages_after.start + at);
 	}
 	return true;
-}
-
-static bool same_pages(const struct row *row, const char *subject)
-{
-	const unsigned char *is = descriptor(FORK_DATA_PFN);
-	size_t at = arena_first_difference(is, row->pages.bytes, &row->pages_after, launch.nr_cpus);
-	char who[256], of[64];
-
-	if (at == ARENA_NO_DIFFERENCE)
-		return true;
-	snprintf(who, sizeof(who), "%s: %s", row->name, subject);
-	snprintf(of, sizeof(of), " of descriptor %zu", at / DESCRIPTOR_BYTES);
-	at -= at % DESCRIPTOR_BYTES;
-	return area_is_as_expected(who, of, &(struct host_area){
-		"page", is + at, row->pages_after.start + at, DESCRIPTOR_BYTES,
-		__start_ream_kernels[launch.variant]->facts,
-	});
 }
 
 static bool same_copies(const struct row *row, const char *subject)
@@ -245,5 +218,6 @@ bool expect_verify(const struct row *row, unsigned int variant)
 	       same_counts(row, subject, &result, counts) &&
 	       same_mm(row, subject, &result) && no_translation_stays(row, subject, &result) &&
 	       (ops->keeps_large_mapcount() || supply_large_mapcounts(row, subject)) &&
-	       same_pages(row, subject) && same_copies(row, subject);
+	       paging_same_pages(row->name, subject, &row->pages_after) &&
+	       same_copies(row, subject);
 }

@@ -4,19 +4,7 @@
 #define REAM_FORK_H
 
 #include "host.h"
-
-/*
- * Where things lie, the same for every variant, since descriptors and page
- * table entries hold addresses and frame numbers. Frames from
- * FORK_TABLE_PFN on are page tables and whatever else the kernel allocates;
- * those from FORK_DATA_PFN on are what is mapped.
- */
-#define FORK_TABLE_PFN 0x100000UL
-#define FORK_DATA_PFN 0x200000UL
-#define FORK_MAP_ADDRESS 0x200000000000UL	/* descriptor of FORK_TABLE_PFN */
-#define FORK_RAM_ADDRESS 0x300000000000UL	/* contents of FORK_TABLE_PFN */
-#define FORK_ANON_VMA_ADDRESS 0x1fff00000000UL
-#define FORK_MAPPING_ADDRESS 0x1fff00010000UL
+#include "paging_place.h"
 
 #define FORK_NR_COUNTERS 4	/* NR_MM_COUNTERS of 6.12, checked in glue.c */
 

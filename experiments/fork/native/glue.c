@@ -10,7 +10,6 @@
 #include <linux/mm_inline.h>
 #include <linux/pgtable.h>
 #include <linux/rmap.h>
-#include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/seqlock.h>
 #include <linux/string.h>
@@ -36,28 +35,14 @@ static struct {
 /* What a file's VMA has and an anonymous one has not. */
 static const struct vm_operations_struct file_ops;
 
-static struct mm_struct *new_mm(void)
-{
-	return host_alloc(sizeof(struct mm_struct) + cpumask_size());
-}
-
-/* As fork() leaves it before it copies: locked for writing, its own pgd. */
+/* As fork() leaves it before it copies. */
 static void init_mm_struct(struct mm_struct *mm, const long *rss)
 {
 	int i;
 
-	memset(mm, 0, sizeof(*mm));
-	atomic_set(&mm->mm_users, 1);
-	atomic_set(&mm->mm_count, 1);
-	atomic_long_set(&mm->mmap_lock.count, RWSEM_WRITER_LOCKED);
-	spin_lock_init(&mm->page_table_lock);
-	seqcount_init(&mm->write_protect_seq);
-	INIT_LIST_HEAD(&mm->mmlist);
-	for (i = 0; i < NR_MM_COUNTERS; i++) {
-		raw_spin_lock_init(&mm->rss_stat[i].lock);
+	host_init_mm(mm);
+	for (i = 0; i < NR_MM_COUNTERS; i++)
 		mm->rss_stat[i].count = rss[i];
-	}
-	mm->pgd = (pgd_t *)get_zeroed_page(GFP_KERNEL);
 }
 
 static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm,
@@ -71,45 +56,13 @@ static void init_vma(struct vm_area_struct *vma, struct mm_struct *mm,
 	vma->vm_page_prot = __pgprot(request->page_prot);
 	vm_flags_init(vma, flags);
 	if (request->has_anon_vma)
-		vma->anon_vma = (struct anon_vma *)FORK_ANON_VMA_ADDRESS;
+		vma->anon_vma = (struct anon_vma *)PAGING_ANON_VMA_ADDRESS;
 	vma->vm_ops = request->anonymous ? NULL : &file_ops;
 }
 
-/* The table of @address, made as a fault would make it. */
-static pte_t *table_of(struct mm_struct *mm, unsigned long address)
+static void fill_tables(struct mm_struct *mm, const unsigned long *entries)
 {
-	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
-	pud_t *pud = pud_alloc(mm, p4d, address);
-	pmd_t *pmd = pmd_alloc(mm, pud, address);
-
-	/* Our allocator does not fail; a warning would fail the launch. */
-	WARN_ON(pte_alloc(mm, pmd));
-	return (pte_t *)pmd_page_vaddr(*pmd);
-}
-
-/* The table of @address, or NULL; for looking at what came of it. */
-static pte_t *look_up_table(struct mm_struct *mm, unsigned long address)
-{
-	pmd_t *pmd = host_look_up_pmd(mm, address);
-
-	return pmd && !pmd_none(*pmd) ? (pte_t *)pmd_page_vaddr(*pmd) : NULL;
-}
-
-static void fill_tables(struct mm_struct *mm, const struct fork_request *request,
-			const unsigned long *entries)
-{
-	unsigned long end = request->address + request->nr_slots * PAGE_SIZE;
-	unsigned long at, next;
-
-	for (at = request->address; at != end; at = next) {
-		unsigned long nr;
-
-		next = pmd_addr_end(at, end);
-		nr = (next - at) / PAGE_SIZE;
-		memcpy(table_of(mm, at) + pte_index(at), entries,
-		       nr * sizeof(*entries));
-		entries += nr;
-	}
+	host_fill_tables(mm, world.request.address, entries, world.request.nr_slots);
 }
 
 static void set_has_pinned(struct mm_struct *mm)
@@ -126,16 +79,15 @@ static void prepare(const struct fork_request *request)
 	vm_flags_t child_flags = request->vm_flags;
 
 	BUILD_BUG_ON(NR_MM_COUNTERS != FORK_NR_COUNTERS);
-	vmemmap_base = FORK_MAP_ADDRESS - FORK_TABLE_PFN * sizeof(struct page);
-	page_offset_base = FORK_RAM_ADDRESS - (FORK_TABLE_PFN << PAGE_SHIFT);
+	host_place_frames();
 	highest_memmap_pfn = ULONG_MAX;
 	world.request = *request;
 	world.error = 0;
 	fork_reset(request->spare_pfn, request->nr_spare);
 
 	if (!world.parent_mm) {
-		world.parent_mm = new_mm();
-		world.child_mm = new_mm();
+		world.parent_mm = host_new_mm();
+		world.child_mm = host_new_mm();
 	}
 	init_mm_struct(world.parent_mm, request->parent_rss);
 	init_mm_struct(world.child_mm, request->child_rss);
@@ -145,7 +97,6 @@ static void prepare(const struct fork_request *request)
 	world.child_mm->mm_id = MM_ID_MIN + request->child_number;
 #endif
 	atomic_set(&world.parent_mm->mm_users, request->mm_users);
-	cpumask_clear(mm_cpumask(world.parent_mm));
 	cpumask_set_cpu(0, mm_cpumask(world.parent_mm));
 	if (request->mm_users > 1)
 		cpumask_set_cpu(1, mm_cpumask(world.parent_mm));
@@ -160,9 +111,9 @@ static void prepare(const struct fork_request *request)
 		child_flags &= ~VM_UFFD_WP;
 	init_vma(&world.parent, world.parent_mm, request, request->vm_flags);
 	init_vma(&world.child, world.child_mm, request, child_flags);
-	fill_tables(world.parent_mm, request, request->parent);
+	fill_tables(world.parent_mm, request->parent);
 	if (request->child)
-		fill_tables(world.child_mm, request, request->child);
+		fill_tables(world.child_mm, request->child);
 	world.write_protect_seq = world.parent_mm->write_protect_seq.sequence;
 	fork_current()->mm = world.parent_mm;
 	fork_current()->active_mm = world.parent_mm;
@@ -234,62 +185,9 @@ static void run(enum fork_operation operation)
 	}
 }
 
-/* Copies out the VMA's entries; counts those around it, which must be empty. */
 static unsigned long read_tables(struct mm_struct *mm, unsigned long *to)
 {
-	unsigned long start = world.request.address;
-	unsigned long end = start + world.request.nr_slots * PAGE_SIZE;
-	unsigned long at, nr_stray = 0;
-
-	for (at = start & PMD_MASK; at < end; at += PMD_SIZE) {
-		const pte_t *table = look_up_table(mm, at);
-		unsigned long from = max(at, start), to_end = min(at + PMD_SIZE, end);
-		int i;
-
-		if (!table) {
-			memset(to, 0, (to_end - from) / PAGE_SIZE * sizeof(*to));
-			to += (to_end - from) / PAGE_SIZE;
-			continue;
-		}
-		memcpy(to, table + pte_index(from),
-		       (to_end - from) / PAGE_SIZE * sizeof(*to));
-		to += (to_end - from) / PAGE_SIZE;
-		for (i = 0; i < PTRS_PER_PTE; i++) {
-			unsigned long address = at + i * PAGE_SIZE;
-
-			if (address < from || address >= to_end)
-				nr_stray += !!pte_val(table[i]);
-		}
-	}
-	return nr_stray;
-}
-
-/* What an mm says of its page tables, less those that lie below its pgd. */
-static long lost_tables(struct mm_struct *mm)
-{
-	unsigned long bytes = 0;
-	int i, j, k;
-
-	for (i = 0; i < PTRS_PER_PGD; i++) {
-		pud_t *pud;
-
-		if (pgd_none(mm->pgd[i]) || p4d_none(*p4d_offset(&mm->pgd[i], 0)))
-			continue;
-		pud = p4d_pgtable(*p4d_offset(&mm->pgd[i], 0));
-		bytes += PTRS_PER_PUD * sizeof(pud_t);
-		for (j = 0; j < PTRS_PER_PUD; j++) {
-			pmd_t *pmd;
-
-			if (pud_none(pud[j]))
-				continue;
-			pmd = pud_pgtable(pud[j]);
-			bytes += PTRS_PER_PMD * sizeof(pmd_t);
-			for (k = 0; k < PTRS_PER_PMD; k++)
-				bytes += pmd_none(pmd[k]) ? 0 :
-					 PTRS_PER_PTE * sizeof(pte_t);
-		}
-	}
-	return mm_pgtables_bytes(mm) - bytes;
+	return host_read_tables(mm, world.request.address, to, world.request.nr_slots);
 }
 
 /*
@@ -315,8 +213,8 @@ static void read(struct fork_result *result)
 		result->parent_rss[i] = world.parent_mm->rss_stat[i].count;
 		result->child_rss[i] = world.child_mm->rss_stat[i].count;
 	}
-	result->nr_lost_tables = lost_tables(world.parent_mm) ?:
-				 lost_tables(world.child_mm);
+	result->nr_lost_tables = host_lost_tables(world.parent_mm) ?:
+				 host_lost_tables(world.child_mm);
 	result->write_protects = world.parent_mm->write_protect_seq.sequence -
 				 world.write_protect_seq;
 	result->on_mmlist = !list_empty(&world.child_mm->mmlist);

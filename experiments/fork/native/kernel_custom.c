@@ -28,7 +28,6 @@ static struct {
 void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
 {
 	memset(&state, 0, sizeof(state));
-	host_reset_tables(FORK_TABLE_PFN);
 	state.first_spare_pfn = spare_pfn;
 	state.next_spare_pfn = spare_pfn;
 	state.end_spare_pfn = spare_pfn + nr_spare;

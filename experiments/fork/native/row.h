@@ -4,10 +4,8 @@
 #define REAM_FORK_ROW_H
 
 #include "fork.h"
-#include "launch.h"
+#include "paging.h"
 
-#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); the oracle checks it */
-#define PAGE_BYTES 4096UL
 #define NR_COUNTS 7
 
 /* One operation on one mapping: what its line says, and what was read back. */
@@ -19,17 +17,6 @@ struct row {
 	unsigned long *parent_is;
 	unsigned long *child_is;
 };
-
-/* The descriptor of a frame, and what the frame holds. */
-static inline unsigned char *descriptor(unsigned long pfn)
-{
-	return (unsigned char *)FORK_MAP_ADDRESS + (pfn - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
-}
-
-static inline unsigned char *contents(unsigned long pfn)
-{
-	return (unsigned char *)FORK_RAM_ADDRESS + (pfn - FORK_TABLE_PFN) * PAGE_BYTES;
-}
 
 /* Whether memory is what the oracle says; what is not has been said. */
 bool expect_verify(const struct row *row, unsigned int variant);

@@ -6,13 +6,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "limit.h"
 #include "rounds.h"
 #include "row.h"
-
-#define TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
-#define WORLD_BYTES 4096UL
 
 enum pre_state_of_fork {
 	PRE_WARM,	/* just written, as far as it fits into the caches */
@@ -74,7 +70,7 @@ static void fill_contents(const struct row *row)
 
 static void set_before(const struct row *row, const struct fork_ops *ops)
 {
-	memcpy(descriptor(FORK_DATA_PFN), row->pages.start, row->pages.bytes);
+	memcpy(descriptor(PAGING_DATA_PFN), row->pages.start, row->pages.bytes);
 	fill_contents(row);
 	ops->prepare(&row->request);
 }
@@ -82,17 +78,9 @@ static void set_before(const struct row *row, const struct fork_ops *ops)
 /* All that the operation will read or write, but for our own copies. */
 static void set_pre_state(const struct row *row)
 {
-	size_t nr_tables = (row->request.nr_slots / 512 + 16) * 2;
-	size_t table_bytes = nr_tables * PAGE_BYTES;
+	size_t nr_tables = (row->request.nr_slots / PTES_PER_TABLE + 16) * 2;
 
-	if (row->pre_state == PRE_COLD) {
-		cache_evict(descriptor(FORK_DATA_PFN), row->pages.bytes);
-		cache_evict(descriptor(FORK_TABLE_PFN), nr_tables * DESCRIPTOR_BYTES);
-		cache_evict(contents(FORK_TABLE_PFN), table_bytes);
-		return;
-	}
-	cache_touch(descriptor(FORK_DATA_PFN), row->pages.bytes);
-	cache_touch(contents(FORK_TABLE_PFN), table_bytes);
+	paging_set_caches(row->pre_state == PRE_COLD, row->pages.bytes, nr_tables);
 }
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
@@ -154,40 +142,15 @@ static bool run_row(void *context)
 	return rounds_run(&rounds);
 }
 
-static void prepare(void)
-{
-	launch_map_small(FORK_ANON_VMA_ADDRESS, WORLD_BYTES);
-	launch_map_small(FORK_MAPPING_ADDRESS, WORLD_BYTES);
-}
-
 static void map(const void *rows, size_t nr_rows)
 {
-	size_t most_pages = launch_most(rows, nr_rows, nr_pages), ram_bytes;
-	size_t data_offset = (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES;
-	void *ram = (void *)FORK_RAM_ADDRESS;
-
-	/* Reserved, not touched: frames that nothing looks into cost nothing. */
-	ram_bytes = (FORK_DATA_PFN - FORK_TABLE_PFN + most_pages) * PAGE_BYTES;
-	if (mmap(ram, ram_bytes, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != ram)
-		die(RUNNER_NO_RESOURCE, "cannot reserve %zu bytes", ram_bytes);
-	if (madvise(ram, TABLE_RAM_BYTES, MADV_HUGEPAGE))
-		die(RUNNER_NO_RESOURCE, "transparent huge pages are not available");
-	launch_map(FORK_MAP_ADDRESS, data_offset + most_pages * DESCRIPTOR_BYTES, 0);
+	paging_map(launch_most(rows, nr_rows, nr_pages));
 }
-
-static const struct host_fact addresses[] = {
-	{ "first_pfn", FORK_DATA_PFN },
-	{ "map", FORK_MAP_ADDRESS + (FORK_DATA_PFN - FORK_TABLE_PFN) * DESCRIPTOR_BYTES },
-	{ "anon_vma", FORK_ANON_VMA_ADDRESS },
-	{ "mapping", FORK_MAPPING_ADDRESS },
-	{ }
-};
 
 const struct experiment experiment = {
 	.name = "fork",
-	.addresses = addresses,
-	.prepare = prepare,
+	.addresses = paging_addresses,
+	.prepare = paging_prepare,
 	.map = map,
 	.open_row = open_row,
 	.close_row = close_row,

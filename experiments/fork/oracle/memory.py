@@ -213,11 +213,17 @@ class Memory:
 
 
 def batch_length(
-    entries: list[int], at: int, limit: int, *, keep_dirty: bool, keep_soft_dirty: bool
+    entries: list[int],
+    at: int,
+    limit: int,
+    *,
+    keep_dirty: bool,
+    keep_soft_dirty: bool,
+    keep_write: bool = False,
 ) -> int:
     """How many entries from `at` on are taken together, at most `limit`.
 
-    Those that map the next page each and differ only in RW and ACCESSED, and in the dirty and
+    Those that map the next page each and differ only in ACCESSED, and in RW, the dirty and the
     soft-dirty bits unless these are kept apart; RW=0 with a saved dirty bit is as RW=1 with
     hardware's. Source: folio_pte_batch(), mm/internal.h.
     """
@@ -227,7 +233,7 @@ def batch_length(
             entry = pte.mkclean(entry)
         if not keep_soft_dirty:
             entry = pte.clear_soft_dirty(entry)
-        return pte.wrprotect(pte.mkold(entry))
+        return pte.mkold(entry if keep_write else pte.wrprotect(entry))
 
     first = what_counts(entries[at])
     for nr in range(1, limit):

@@ -183,6 +183,10 @@ def _check_alternatives(name: str, probe: Path, work: Path) -> None:
                 )
 
 
+HOST_HEADERS = (NATIVE / "host", NATIVE / "host" / "optional")
+"""Where the program around the kernels has its headers; the second has those of both sides."""
+
+
 def is_kernel_side(source: Path) -> bool:
     """Whether kbuild compiles this file of an experiment's folder, beside the kernel's own."""
     return source.name == "glue.c" or source.name.startswith("kernel_")
@@ -196,7 +200,7 @@ def host_sources(folder: Path) -> list[Path]:
 
 def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
     """Compile the program around the kernels: native/host, and the experiment's own folder."""
-    places = (f"-I{NATIVE / 'host'}", f"-I{folder}")
+    places = tuple(f"-I{home}" for home in (*HOST_HEADERS, folder))
 
     def compiled(source: Path) -> Path:
         out = work / f"{source.parent.name}-{source.stem}.o"

@@ -9,9 +9,13 @@
 #include <linux/nodemask.h>
 #include <linux/percpu_counter.h>
 #include <linux/pgtable.h>
+#include <linux/rwsem.h>
+#include <linux/seqlock.h>
+#include <asm/pgalloc.h>
 #include <asm/processor.h>
 #include "kernel.h"
 #include "page_tables.h"
+#include "paging_place.h"
 
 /* Set by glue.c: where the contents of frames lie. arch/x86/kernel/head64.c */
 unsigned long page_offset_base;
@@ -94,4 +98,124 @@ void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
 			      s32 batch)
 {
 	counter->count += amount;
+}
+
+void host_place_frames(void)
+{
+	vmemmap_base = PAGING_MAP_ADDRESS - PAGING_TABLE_PFN * sizeof(struct page);
+	page_offset_base = PAGING_RAM_ADDRESS - (PAGING_TABLE_PFN << PAGE_SHIFT);
+	host_reset_tables(PAGING_TABLE_PFN);
+}
+
+struct mm_struct *host_new_mm(void)
+{
+	return host_alloc(sizeof(struct mm_struct) + cpumask_size());
+}
+
+void host_init_mm(struct mm_struct *mm)
+{
+	int i;
+
+	memset(mm, 0, sizeof(*mm));
+	atomic_set(&mm->mm_users, 1);
+	atomic_set(&mm->mm_count, 1);
+	atomic_long_set(&mm->mmap_lock.count, RWSEM_WRITER_LOCKED);
+	spin_lock_init(&mm->page_table_lock);
+	seqcount_init(&mm->write_protect_seq);
+	INIT_LIST_HEAD(&mm->mmlist);
+	for (i = 0; i < NR_MM_COUNTERS; i++)
+		raw_spin_lock_init(&mm->rss_stat[i].lock);
+	cpumask_clear(mm_cpumask(mm));
+	mm->pgd = (pgd_t *)get_zeroed_page(GFP_KERNEL);
+}
+
+/* The table of @address, made as a fault would make it. */
+static pte_t *table_of(struct mm_struct *mm, unsigned long address)
+{
+	p4d_t *p4d = p4d_alloc(mm, pgd_offset(mm, address), address);
+	pud_t *pud = pud_alloc(mm, p4d, address);
+	pmd_t *pmd = pmd_alloc(mm, pud, address);
+
+	/* Our allocator does not fail; a warning would fail the launch. */
+	WARN_ON(pte_alloc(mm, pmd));
+	return (pte_t *)pmd_page_vaddr(*pmd);
+}
+
+/* The table of @address, or NULL; for looking at what came of it. */
+static pte_t *look_up_table(struct mm_struct *mm, unsigned long address)
+{
+	pmd_t *pmd = host_look_up_pmd(mm, address);
+
+	return pmd && !pmd_none(*pmd) ? (pte_t *)pmd_page_vaddr(*pmd) : NULL;
+}
+
+void host_fill_tables(struct mm_struct *mm, unsigned long address,
+		      const unsigned long *entries, unsigned long nr)
+{
+	unsigned long end = address + nr * PAGE_SIZE;
+	unsigned long at, next;
+
+	for (at = address; at != end; at = next) {
+		next = pmd_addr_end(at, end);
+		nr = (next - at) / PAGE_SIZE;
+		memcpy(table_of(mm, at) + pte_index(at), entries,
+		       nr * sizeof(*entries));
+		entries += nr;
+	}
+}
+
+unsigned long host_read_tables(struct mm_struct *mm, unsigned long start,
+			       unsigned long *to, unsigned long nr)
+{
+	unsigned long end = start + nr * PAGE_SIZE;
+	unsigned long at, nr_stray = 0;
+
+	for (at = start & PMD_MASK; at < end; at += PMD_SIZE) {
+		const pte_t *table = look_up_table(mm, at);
+		unsigned long from = max(at, start), to_end = min(at + PMD_SIZE, end);
+		int i;
+
+		if (!table) {
+			memset(to, 0, (to_end - from) / PAGE_SIZE * sizeof(*to));
+			to += (to_end - from) / PAGE_SIZE;
+			continue;
+		}
+		memcpy(to, table + pte_index(from),
+		       (to_end - from) / PAGE_SIZE * sizeof(*to));
+		to += (to_end - from) / PAGE_SIZE;
+		for (i = 0; i < PTRS_PER_PTE; i++) {
+			unsigned long address = at + i * PAGE_SIZE;
+
+			if (address < from || address >= to_end)
+				nr_stray += !!pte_val(table[i]);
+		}
+	}
+	return nr_stray;
+}
+
+long host_lost_tables(struct mm_struct *mm)
+{
+	unsigned long bytes = 0;
+	int i, j, k;
+
+	for (i = 0; i < PTRS_PER_PGD; i++) {
+		pud_t *pud;
+
+		if (pgd_none(mm->pgd[i]) || p4d_none(*p4d_offset(&mm->pgd[i], 0)))
+			continue;
+		pud = p4d_pgtable(*p4d_offset(&mm->pgd[i], 0));
+		bytes += PTRS_PER_PUD * sizeof(pud_t);
+		for (j = 0; j < PTRS_PER_PUD; j++) {
+			pmd_t *pmd;
+
+			if (pud_none(pud[j]))
+				continue;
+			pmd = pud_pgtable(pud[j]);
+			bytes += PTRS_PER_PMD * sizeof(pmd_t);
+			for (k = 0; k < PTRS_PER_PMD; k++)
+				bytes += pmd_none(pmd[k]) ? 0 :
+					 PTRS_PER_PTE * sizeof(pte_t);
+		}
+	}
+	return mm_pgtables_bytes(mm) - bytes;
 }

@@ -11,6 +11,34 @@
 /* Take all page tables back; the next one is frame @pfn, then those behind it. */
 void host_reset_tables(unsigned long pfn);
 
+/* Say where frames lie (paging_place.h), and take all page tables back. */
+void host_place_frames(void);
+
+/* Room for an address space, with the CPUs it runs on; once per launch. */
+struct mm_struct *host_new_mm(void);
+
+/* An empty one: locked for writing, its own pgd, on no CPU, its counters 0. */
+void host_init_mm(struct mm_struct *mm);
+
+/* Write @nr entries from @address on, into tables made as faults would. */
+void host_fill_tables(struct mm_struct *mm, unsigned long address,
+		      const unsigned long *entries, unsigned long nr);
+
+/**
+ * host_read_tables() - copy @nr entries from @start on
+ * @mm: The address space.
+ * @start: Address of the first entry.
+ * @to: Room for them; zeroes where there is no table.
+ * @nr: How many.
+ *
+ * Return: how many others of the same tables are not empty.
+ */
+unsigned long host_read_tables(struct mm_struct *mm, unsigned long start,
+			       unsigned long *to, unsigned long nr);
+
+/* What an mm says of its page tables, less those that lie below its pgd. */
+long host_lost_tables(struct mm_struct *mm);
+
 /* What a VMA of anonymous memory that was never moved counts its pages from. */
 static inline void host_set_pgoff(struct vm_area_struct *vma)
 {

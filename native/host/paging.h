@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The runner's side of experiments with page tables: their frames, and how
+ * entries and descriptors are compared with what the oracle says.
+ */
+#ifndef REAM_PAGING_H
+#define REAM_PAGING_H
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include "launch.h"
+#include "paging_place.h"
+
+#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); the oracle checks it */
+#define PAGE_BYTES 4096UL
+#define PTES_PER_TABLE 512UL
+#define PAGING_TABLE_RAM_BYTES (256UL << 20)	/* room for page tables of 64 GiB, twice */
+#define PAGING_WORLD_BYTES 4096UL
+
+/* The descriptor of a frame, and what the frame holds. */
+static inline unsigned char *descriptor(unsigned long pfn)
+{
+	return (unsigned char *)PAGING_MAP_ADDRESS + (pfn - PAGING_TABLE_PFN) * DESCRIPTOR_BYTES;
+}
+
+static inline unsigned char *contents(unsigned long pfn)
+{
+	return (unsigned char *)PAGING_RAM_ADDRESS + (pfn - PAGING_TABLE_PFN) * PAGE_BYTES;
+}
+
+/* What anonymous and file folios point to; the experiment's prepare(). */
+static inline void paging_prepare(void)
+{
+	launch_map_small(PAGING_ANON_VMA_ADDRESS, PAGING_WORLD_BYTES);
+	launch_map_small(PAGING_MAPPING_ADDRESS, PAGING_WORLD_BYTES);
+}
+
+/**
+ * paging_map() - map what the frames of all rows need
+ * @nr_pages: Frames from PAGING_DATA_PFN on, of the largest row.
+ *
+ * Contents are reserved, not touched: frames that nothing looks into cost
+ * nothing. Ends the program if there is no memory.
+ */
+static inline void paging_map(size_t nr_pages)
+{
+	size_t data_offset = (PAGING_DATA_PFN - PAGING_TABLE_PFN) * DESCRIPTOR_BYTES;
+	size_t ram_bytes = (PAGING_DATA_PFN - PAGING_TABLE_PFN + nr_pages) * PAGE_BYTES;
+	void *ram = (void *)PAGING_RAM_ADDRESS;
+
+	if (mmap(ram, ram_bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != ram)
+		die(RUNNER_NO_RESOURCE, "cannot reserve %zu bytes", ram_bytes);
+	if (madvise(ram, PAGING_TABLE_RAM_BYTES, MADV_HUGEPAGE))
+		die(RUNNER_NO_RESOURCE, "transparent huge pages are not available");
+	launch_map(PAGING_MAP_ADDRESS, data_offset + nr_pages * DESCRIPTOR_BYTES, 0);
+}
+
+/* The addresses of such an experiment, for the oracle. */
+static const struct host_fact paging_addresses[] = {
+	{ "first_pfn", PAGING_DATA_PFN },
+	{ "map", PAGING_MAP_ADDRESS + (PAGING_DATA_PFN - PAGING_TABLE_PFN) * DESCRIPTOR_BYTES },
+	{ "anon_vma", PAGING_ANON_VMA_ADDRESS },
+	{ "mapping", PAGING_MAPPING_ADDRESS },
+	{ }
+};
+
+/* No line of a row's descriptors and page tables in any cache, or all that fits. */
+static inline void paging_set_caches(bool cold, size_t page_bytes, size_t nr_tables)
+{
+	if (cold) {
+		cache_evict(descriptor(PAGING_DATA_PFN), page_bytes);
+		cache_evict(descriptor(PAGING_TABLE_PFN), nr_tables * DESCRIPTOR_BYTES);
+		cache_evict(contents(PAGING_TABLE_PFN), nr_tables * PAGE_BYTES);
+		return;
+	}
+	cache_touch(descriptor(PAGING_DATA_PFN), page_bytes);
+	cache_touch(contents(PAGING_TABLE_PFN), nr_tables * PAGE_BYTES);
+}
+
+/* Say what is not as expected; false, to be returned. */
+static inline bool paging_say(const char *row, const char *subject, const char *what, size_t at,
+			      unsigned long is, unsigned long expected)
+{
+	fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
+		row, subject, what, at, is, expected);
+	return false;
+}
+
+/* Whether @nr entries are those of an image; of none, whether they are empty. */
+static inline bool paging_same_entries(const char *row, const char *subject, const char *what,
+				       const unsigned long *is, const struct image *expected,
+				       unsigned long nr)
+{
+	const unsigned long *entry = expected->words;
+
+	for (unsigned long i = 0; i < nr; i++) {
+		unsigned long wanted = entry ? entry[i] : 0;
+
+		if (is[i] != wanted)
+			return paging_say(row, subject, what, i, is[i], wanted);
+	}
+	return true;
+}
+
+/* Whether the descriptors from PAGING_DATA_PFN on are those of an image. */
+static inline bool paging_same_pages(const char *row, const char *subject,
+				     const struct image *expected)
+{
+	const unsigned char *is = descriptor(PAGING_DATA_PFN);
+	size_t at = arena_first_difference(is, expected->bytes, expected, launch.nr_cpus);
+	char who[256], of[64];
+
+	if (at == ARENA_NO_DIFFERENCE)
+		return true;
+	snprintf(who, sizeof(who), "%s: %s", row, subject);
+	snprintf(of, sizeof(of), " of descriptor %zu", at / DESCRIPTOR_BYTES);
+	at -= at % DESCRIPTOR_BYTES;
+	return area_is_as_expected(who, of, &(struct host_area){
+		"page", is + at, expected->start + at, DESCRIPTOR_BYTES,
+		__start_ream_kernels[launch.variant]->facts,
+	});
+}
+
+#endif

@@ -40,6 +40,7 @@ def test_one_run_for_each_experiment_does_all_tables(experiments) -> None:
         ("deferred-init", "native"),
         ("fork", "native"),
         ("migrate", "native"),
+        ("mprotect", "native"),
         ("zone-device", "native"),
     ]
     assert plan.absent["vm"] == NO_GUESTS

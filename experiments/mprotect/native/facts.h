@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the oracle of mprotect() needs to know of a kernel. Includes are the
+ * includer's: those of mapping_facts.h.
+ */
+#include "mapping_facts.h"
+
+	CONSTANT(MM_CP_TRY_CHANGE_WRITABLE),
+	CONSTANT(MM_CP_PROT_NUMA),
+	CONSTANT(MM_CP_UFFD_WP),
+	CONSTANT(MM_CP_UFFD_WP_RESOLVE),
+	OPTION(NUMA_BALANCING),
+
+#undef OFFSET
+#undef CONSTANT
+#undef OPTION

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The mprotect experiment: what runner.c asks of glue.c. */
+#ifndef REAM_MPROTECT_H
+#define REAM_MPROTECT_H
+
+#include "host.h"
+
+/**
+ * struct mprotect_request - an address space with one VMA, and what is changed
+ * @entries: Page table entries to begin with.
+ */
+struct mprotect_request {
+#define REQUEST PLAN_MEMBER
+#define ROW(...)
+#include "row.def"
+	const unsigned long *entries;
+};
+
+/**
+ * struct mprotect_result - what came of it
+ * @entries: Room for every entry of the VMA.
+ * @nr_stray: Entries outside the VMA that are not empty, in its tables.
+ * @nr_lost_tables: Page tables that mm->pgtables_bytes does not have, or has
+ *	and are not there; as bytes.
+ * @left_pending: What the calls left of their own in tlb_flush_pending, and of
+ *	others' in tlb_flush_batched.
+ * @nr_pages: What all calls returned, added up.
+ * @nr_flushes: How often translations were flushed.
+ * @flush_start: Lowest address whose translation was.
+ * @flush_end: Behind the highest.
+ */
+struct mprotect_result {
+	unsigned long *entries;
+	unsigned long nr_stray;
+	long nr_lost_tables;
+	long left_pending;
+	long nr_pages;
+	unsigned long nr_flushes;
+	unsigned long flush_start;
+	unsigned long flush_end;
+};
+
+/**
+ * struct mprotect_ops - what one variant can do
+ * @prepare: Build the address space; not timed.
+ * @run: The kernel's change_protection(), and the gather around it.
+ * @read: Say what came of it.
+ */
+struct mprotect_ops {
+	void (*prepare)(const struct mprotect_request *request);
+	void (*run)(void);
+	void (*read)(struct mprotect_result *result);
+};
+
+#endif

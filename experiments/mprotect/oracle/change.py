@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What change_protection() must make of page table entries, return and flush.
+
+Written from what an entry means (ream.oracle.pte) and from Linux 6.12's rules for who may write
+to a page without a fault, not from its loop, which these rules judge. A kernel may take entries
+one by one or, as since v6.17, those of a large folio together, whose answers differ in a few bits.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.fork.oracle.memory import batch_length
+from ream.oracle import pte
+from ream.oracle.mapping import (
+    DEVICE_EXCLUSIVE,
+    NEEDED_FACT,
+    Folio,
+    Kind,
+    Mapping,
+    NonPresent,
+    Present,
+    swap_offset,
+)
+from ream.oracle.memmap import Facts
+
+PAGE_BYTES = 4096
+WORD = (1 << 64) - 1
+
+KEPT = (
+    pte.PFN_MASK
+    | pte.PWT
+    | pte.PCD
+    | pte.PAT
+    | pte.SPECIAL
+    | pte.ACCESSED
+    | pte.DIRTY_BITS
+    | pte.SOFT_DIRTY
+    | pte.UFFD_WP
+)
+"""Bits that are the page's or its history's; all others are the protection's.
+
+Source: _PAGE_CHG_MASK, arch/x86/include/asm/pgtable_types.h."""
+
+FLUSHED_IF_CHANGED = (
+    pte.RW | pte.USER | pte.PWT | pte.PCD | pte.PAT | pte.GLOBAL | pte.PKEY_MASK | pte.NX
+)
+FLUSHED_IF_CLEARED = pte.PRESENT | pte.DIRTY
+"""What a CPU may have cached of an entry that is present; ACCESSED may be stale.
+
+Source: pte_needs_flush(), arch/x86/include/asm/tlbflush.h."""
+
+HINT = pte.PROTNONE | pte.ACCESSED
+"""PAGE_NONE, the protection that change_protection() itself chooses for NUMA hinting faults."""
+
+_READABLE: dict[Kind, Kind] = {
+    "device-private-write": "device-private-read",
+    "device-exclusive-write": "device-exclusive-read",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One call of change_protection() or several, as its callers make them.
+
+    flags: vm_flags of the VMA without VM_, by then. page_prot: its vm_page_prot, by then. asks:
+    MM_CP_*, without that. first, nr: slots of the first call; None: to the end. nr_calls: the
+    second begins behind the first, and so on. mm_users: of the address space. overlapped: another
+    CPU unmaps pages of it at the same time, and reclaim has left it a flush.
+    """
+
+    flags: AbstractSet[str]
+    page_prot: int
+    asks: AbstractSet[str] = frozenset()
+    first: int = 0
+    nr: int | None = None
+    nr_calls: int = 1
+    mm_users: int = 1
+    overlapped: bool = False
+
+    @property
+    def protection(self) -> int:
+        """The protection that entries get."""
+        return HINT if "PROT_NUMA" in self.asks else self.page_prot
+
+    def nr_each(self, nr_slots: int) -> int:
+        """Slots of each call, of a VMA with so many."""
+        return nr_slots - self.first if self.nr is None else self.nr
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """What came of it: entries, their number as returned, flushes and their hull.
+
+    Of no flush flush_start is the highest word and flush_end 0.
+    """
+
+    entries: NDArray[np.uint64]
+    nr_pages: int
+    nr_flushes: int
+    flush_start: int
+    flush_end: int
+
+
+def modify(entry: int, protection: int) -> int:
+    """A present entry with another protection; its page, age and history stay.
+
+    A dirty page is DIRTY where it may be written and SAVED_DIRTY elsewhere, as RW=0, DIRTY=1 is
+    a shadow stack. Source: pte_modify(), arch/x86/include/asm/pgtable.h.
+    """
+    bits = entry & KEPT & ~pte.PFN_MASK | protection & ~KEPT
+    if pte.dirty(entry):
+        saved = pte.DIRTY if bits & pte.RW else pte.SAVED_DIRTY
+        bits = bits & ~pte.DIRTY_BITS | saved
+    return pte.X86_64.encode(pte.X86_64.decode(entry), bits)
+
+
+def needs_flush(before: int, after: int) -> bool:
+    """Whether a CPU may use what it remembers of an entry, though that has changed."""
+    if not before & pte.PRESENT:
+        return False
+    changed = before ^ after
+    return bool(changed & FLUSHED_IF_CHANGED or changed & before & FLUSHED_IF_CLEARED)
+
+
+def _no_access(entry: int) -> bool:
+    """Whether a present entry allows no access at all; source: pte_protnone()."""
+    return bool(entry & pte.PROTNONE) and not entry & pte.PRESENT
+
+
+@dataclass
+class _Call:
+    """One call under way: the entries so far, and what else came of them."""
+
+    mapping: Mapping
+    change: Change
+    facts: Facts
+    entries: list[int]
+    batched: bool
+    nr_pages: int = 0
+    flushed: list[tuple[int, int]] = field(default_factory=list)
+
+    def run(self, at: int, end: int) -> None:
+        """Change slots from `at` on, none of which is behind `end`."""
+        while at < end:
+            slot = self.mapping.slots[at]
+            if pte.present(self.entries[at]):
+                at += self._present(at, end)
+                continue
+            if isinstance(slot, NonPresent):
+                self._replace(at, self._nonpresent(self.entries[at], slot))
+            elif self._marks_none():
+                self._replace(at, self._marker())
+            at += 1
+
+    def _replace(self, at: int, entry: int) -> None:
+        self.nr_pages += entry != self.entries[at]
+        self.entries[at] = entry
+
+    def _present(self, at: int, end: int) -> int:
+        """Change one entry, or all of a batch; returns how many."""
+        slot = self.mapping.slots[at]
+        folio = self.mapping.folios[slot.folio] if isinstance(slot, Present) else None
+        if "PROT_NUMA" in self.change.asks and self._is_no_hint(self.entries[at], folio):
+            return 1
+        nr = self._batch(at, end, folio) if self.batched else 1
+        before = self._gathered(at, nr)
+        after = self._with_uffd_wp(modify(before, self.change.protection))
+        writable = self._writable(after, at, nr, folio)
+        start = 0
+        while start < nr:
+            stop = next((i for i in range(start, nr) if writable[i] != writable[start]), nr)
+            self._commit(at, start, stop, before, pte.mkwrite(after) if writable[start] else after)
+            start = stop
+        self.nr_pages += nr
+        return nr
+
+    def _commit(self, at: int, start: int, stop: int, before: int, after: int) -> None:
+        for i in range(start, stop):
+            self.entries[at + i] = pte.X86_64.advance(after, i)
+        if needs_flush(before, after):
+            self.flushed.append((at + start, at + stop))
+
+    def _batch(self, at: int, end: int, folio: Folio | None) -> int:
+        """How many entries a kernel that batches takes together.
+
+        Source: mprotect_folio_pte_batch(), mm/mprotect.c of 6.17: RW and SOFT_DIRTY are respected.
+        """
+        slot = self.mapping.slots[at]
+        if folio is None or not folio.order or not isinstance(slot, Present):
+            return 1
+        limit = min(end - at, self.mapping.pages_to_pmd_end(at), folio.nr_pages - slot.page)
+        return batch_length(
+            self.entries, at, limit, keep_dirty=False, keep_soft_dirty=True, keep_write=True
+        )
+
+    def _gathered(self, at: int, nr: int) -> int:
+        """The first entry of a batch, young and dirty if any other one is.
+
+        Making an entry dirty makes it soft-dirty, too. Source: modify_prot_start_ptes(),
+        include/linux/pgtable.h; pte_mkdirty().
+        """
+        entry = self.entries[at]
+        for other in self.entries[at + 1 : at + nr]:
+            if pte.dirty(other):
+                entry = pte.mkdirty(entry, soft=bool(self.facts["MEM_SOFT_DIRTY"]))
+            if pte.young(other):
+                entry |= pte.ACCESSED
+        return entry
+
+    def _with_uffd_wp(self, entry: int) -> int:
+        if "UFFD_WP" in self.change.asks:
+            return pte.mkuffd_wp(entry)
+        return pte.clear_uffd_wp(entry) if "UFFD_WP_RESOLVE" in self.change.asks else entry
+
+    def _writable(self, entry: int, at: int, nr: int, folio: Folio | None) -> list[bool]:
+        """Of each entry of a batch, whether it is made writable though its protection is not.
+
+        Only what a write fault would make writable without looking further: of private memory a
+        page that is this process's alone, of shared memory one whose file knows that it is dirty.
+        Source: can_change_pte_writable(), mm/mprotect.c.
+        """
+        flags = self.change.flags
+        if not self._may_become_writable(entry):
+            return [False] * nr
+        if "SHARED" in flags:
+            return [pte.dirty(entry)] * nr
+        if folio is None or not folio.anon:
+            return [False] * nr
+        slots = self.mapping.slots[at : at + nr]
+        return [isinstance(slot, Present) and slot.page in folio.exclusive for slot in slots]
+
+    def _may_become_writable(self, entry: int) -> bool:
+        """Whether nothing but the page keeps an entry from being made writable."""
+        flags, asks = self.change.flags, self.change.asks
+        if "TRY_CHANGE_WRITABLE" not in asks or pte.write(entry) or _no_access(entry):
+            return False
+        tracked = self.facts["MEM_SOFT_DIRTY"] and "SOFTDIRTY" not in flags
+        if tracked and not pte.soft_dirty(entry):
+            return False
+        return not ("UFFD_WP" in flags and pte.uffd_wp(entry))
+
+    def _is_no_hint(self, entry: int, folio: Folio | None) -> bool:
+        """Whether NUMA balancing leaves an entry alone: everything here lies on node 0."""
+        if folio is None or _no_access(entry):
+            return True
+        others = folio.mapped_elsewhere + folio.pmds_elsewhere
+        if self.mapping.copies_on_write and (folio.pins or others):
+            return True
+        if not folio.swapbacked and "dirty" in folio.flags:
+            return True
+        return "SHARED" not in self.change.flags and self.change.mm_users == 1
+
+    def _marks_none(self) -> bool:
+        """Whether an empty entry becomes a marker: only a file may have a page behind it."""
+        return (
+            "UFFD_WP" in self.change.asks
+            and "UFFD_WP" in self.change.flags
+            and not self.mapping.anonymous
+        )
+
+    def _marker(self) -> int:
+        return pte.swap_entry(self.facts["SWP_PTE_MARKER"], self.facts["PTE_MARKER_UFFD_WP"])
+
+    def _nonpresent(self, entry: int, slot: NonPresent) -> int:
+        """An entry that maps no page, without a right to write that it may hold.
+
+        Source: change_pte_range(), mm/mprotect.c, and copy_nonpresent_pte() for what is not kept.
+        """
+        if slot.kind == "marker-poisoned":
+            return entry
+        if slot.kind == "marker-uffd-wp":
+            return 0 if "UFFD_WP_RESOLVE" in self.change.asks else entry
+        if slot.kind == "migration-write":
+            anon = self.mapping.folios[slot.folio].anon
+            kind: Kind = "migration-read-exclusive" if anon else "migration-read"
+            entry = self._readable(entry, kind, entry & pte.SWP_SOFT_DIRTY)
+        elif slot.kind in _READABLE:
+            keeps = pte.SWP_UFFD_WP | pte.SWP_SOFT_DIRTY * (slot.kind in DEVICE_EXCLUSIVE)
+            entry = self._readable(entry, _READABLE[slot.kind], entry & keeps)
+        if "UFFD_WP" in self.change.asks:
+            return entry | pte.SWP_UFFD_WP
+        if "UFFD_WP_RESOLVE" in self.change.asks:
+            return entry & ~pte.SWP_UFFD_WP
+        return entry
+
+    def _readable(self, entry: int, kind: Kind, kept: int) -> int:
+        return pte.swap_entry(self.facts[NEEDED_FACT[kind]], swap_offset(entry)) | kept
+
+
+def change_protection(
+    mapping: Mapping,
+    entries: NDArray[np.uint64],
+    change: Change,
+    facts: Facts,
+    *,
+    batched: bool,
+) -> Changed:
+    """What all calls of a change make of a mapping's entries, one for each of its slots.
+
+    batched: whether entries of a large folio are taken together. Slots must be of the kind that
+    the mapping says, but a present entry may have any bits.
+    """
+    words = [int(word) for word in entries]
+    nr_each = change.nr_each(len(words))
+    nr_pages = nr_flushes = 0
+    hulls: list[tuple[int, int]] = []
+    for number in range(change.nr_calls):
+        call = _Call(mapping, change, facts, words, batched)
+        first = change.first + number * nr_each
+        call.run(first, first + nr_each)
+        nr_pages += call.nr_pages
+        nr_flushes += bool(call.flushed or change.overlapped)
+        hulls += call.flushed
+    if change.overlapped:
+        # All of what reclaim has left, and then whatever another CPU's gather may have missed.
+        return Changed(np.array(words, np.uint64), nr_pages, nr_flushes + 1, 0, WORD)
+    start = min((mapping.address + at * PAGE_BYTES for at, _ in hulls), default=WORD)
+    end = max((mapping.address + at * PAGE_BYTES for _, at in hulls), default=0)
+    return Changed(np.array(words, np.uint64), nr_pages, nr_flushes, start, end)

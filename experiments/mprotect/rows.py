@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The mprotect experiment: the protection of PTE-mapped memory, changed and restored."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ream.experiment.shape import PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.size import Size
+from ream.size import format_size
+from ream.values import Scalar
+
+FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
+MAX_CALL_BYTES = 1 << 30
+LEAST_BYTES = 1 << 20
+"""Of a mapping: a sample of less is too short for the clock, so it makes several calls."""
+
+PTE_BYTES = 8
+
+Operation = Literal["rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw"]
+
+
+class MprotectRow(RowBase):
+    """One change of protection, of all entries of one mapping.
+
+    call_bytes: of one call; a smaller mapping than LEAST_BYTES is changed by several calls side by
+    side. memory: private anonymous memory, or shared memory, each page written. every: entries
+    from one that is there to the next. shared_every: from a page that is not exclusive to the
+    next; 0: all are.
+    """
+
+    folio_bytes: Size
+    call_bytes: Annotated[Size, Field(gt=0, le=MAX_CALL_BYTES)] = 4 << 20
+    operation: Operation
+    memory: Literal["private", "shared"] = "private"
+    pre_state: Literal["warm", "cold"] = "warm"
+    frames: Literal["consecutive", "scattered"] = "consecutive"
+    every: int = Field(default=1, ge=1, le=512)
+    shared_every: int = Field(default=0, ge=0, le=512)
+
+    @model_validator(mode="after")
+    def _it_can_be_mapped(self) -> Self:
+        if self.folio_bytes not in FOLIO_BYTES:
+            known = f"{format_size(FOLIO_BYTES[0])} to {format_size(FOLIO_BYTES[-1])}"
+            raise ValueError(f"folio_bytes must be a power of two from {known}")
+        if self.call_bytes % PAGE_BYTES:
+            raise ValueError(f"call_bytes must be a multiple of {format_size(PAGE_BYTES)}")
+        if self.shared_every and self.memory == "shared":
+            raise ValueError("shared_every is of private memory: no shared page is exclusive")
+        if self.stage != "native":
+            raise ValueError("the native stage is the only one there is so far")
+        return self
+
+    @property
+    def order(self) -> int:
+        """Of its folios."""
+        return FOLIO_BYTES.index(self.folio_bytes)
+
+    @property
+    def nr_calls(self) -> int:
+        """Calls that a sample makes, each of call_bytes."""
+        return max(1, LEAST_BYTES // self.call_bytes)
+
+    @property
+    def nr_ptes(self) -> int:
+        """Entries of the mapping, empty ones included."""
+        return self.nr_calls * self.call_bytes // PAGE_BYTES
+
+    @property
+    def written_bytes(self) -> int:
+        return self.nr_ptes * PTE_BYTES
+
+    def params(self) -> dict[str, Scalar | None]:
+        return {
+            "operation": self.operation,
+            "memory": self.memory,
+            "folio_kib": self.folio_bytes >> 10,
+            "call_kib": self.call_bytes >> 10,
+            "nr_calls": self.nr_calls,
+            "nr_ptes": self.nr_ptes,
+            "pre_state": self.pre_state,
+            "frames": self.frames,
+            "every": self.every,
+            "shared_every": self.shared_every,
+            "threads": self.threads,
+        }
+
+    def title(self) -> str:
+        words = [
+            f"{self.operation} of {format_size(self.call_bytes)}",
+            f"{self.memory} folios of {format_size(self.folio_bytes)}",
+            self.pre_state,
+        ]
+        if self.nr_calls > 1:
+            words.append(f"{self.nr_calls} calls")
+        if self.frames == "scattered":
+            words.append("frames scattered")
+        if self.every > 1:
+            words.append(f"one entry in {self.every}")
+        if self.shared_every:
+            words.append(f"one page in {self.shared_every} not exclusive")
+        return ", ".join(words)
+
+
+class Mprotect(ExperimentBase[MprotectRow]):
+    """The mprotect experiment, as its file has it."""
+
+    name: Literal["mprotect"]
+    limited_by: str | None = "a plain loop that flips the same bits in the same entries"
+
+
+EXPERIMENT = Mprotect

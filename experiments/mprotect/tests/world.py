@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A made-up build, and mappings on it, for tests of the oracle of mprotect()."""
+
+from collections.abc import Mapping
+
+from experiments.fork.oracle.images import initial
+from experiments.fork.tests.world import FACTS as OF_FORK
+from experiments.fork.tests.world import NEWER as NEWER_OF_FORK
+from experiments.fork.tests.world import PLACE
+from experiments.mprotect.oracle.change import Change, Changed, change_protection
+from ream.oracle import pte
+from ream.oracle.mapping import Mapping as Vma
+
+ASKS = {
+    "MM_CP_TRY_CHANGE_WRITABLE": 1,
+    "MM_CP_PROT_NUMA": 2,
+    "MM_CP_UFFD_WP": 4,
+    "MM_CP_UFFD_WP_RESOLVE": 8,
+    "NUMA_BALANCING": 1,
+}
+FACTS = {**OF_FORK, **ASKS}
+NEWER = {**NEWER_OF_FORK, **ASKS}
+
+
+def facts_for(vma: Vma) -> Mapping[str, int]:
+    """Of the kernel that has every kind of its entries."""
+    return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
+
+
+def changed(vma: Vma, change: Change, *, batched: bool = False) -> Changed:
+    """What comes of a change of a mapping as it is."""
+    facts = facts_for(vma)
+    before = initial(vma, facts, PLACE).parent
+    return change_protection(vma, before, change, facts, batched=batched)
+
+
+def words(result: Changed) -> list[int]:
+    """Its entries."""
+    return [int(word) for word in result.entries]
+
+
+def flags(result: Changed) -> list[int]:
+    """Its entries without their frames."""
+    return [word & ~pte.PFN_MASK for word in words(result)]

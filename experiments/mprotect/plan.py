@@ -19,7 +19,7 @@ from ream.stage.runner_plan import Memory, Value, plan_file
 
 from .oracle.change import WORD, Change, Changed
 from .oracle.uniform import Kind, uniform_change
-from .rows import LEAST_BYTES, PTE_BYTES, MprotectRow
+from .rows import LEAST_BYTES, MprotectRow
 
 FOLDER = Path(__file__).parent / "native"
 """This experiment's glue and runner."""
@@ -143,7 +143,7 @@ def plan_of(rows: Sequence[MprotectRow], threads: int | None, build: Build, work
 def needed_bytes(rows: Sequence[MprotectRow], build: Build) -> int:
     """Memory a run takes: what is predicted of every row, the largest one's tables and map."""
     del build
-    of_entry = STRUCT_PAGE_BYTES + 3 * PTE_BYTES
+    of_entry = STRUCT_PAGE_BYTES + 3 * 8  # before, after, and in a table
     largest = max(row.nr_ptes for row in rows)
     return (sum(row.nr_ptes for row in rows) + largest) * of_entry
 

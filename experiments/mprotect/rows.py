@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ream.experiment.shape import PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
 from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
@@ -14,8 +14,6 @@ FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
 MAX_CALL_BYTES = 1 << 30
 LEAST_BYTES = 1 << 20
 """Of a mapping: a sample of less is too short for the clock, so it makes several calls."""
-
-PTE_BYTES = 8
 
 Operation = Literal["rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw"]
 
@@ -68,7 +66,7 @@ class MprotectRow(RowBase):
 
     @property
     def written_bytes(self) -> int:
-        return self.nr_ptes * PTE_BYTES
+        return self.nr_ptes * STRUCT_PAGE_BYTES  # that of as many pages: time is said by page
 
     def params(self) -> dict[str, Scalar | None]:
         return {

@@ -183,7 +183,7 @@ static bool run_row(void *context)
 		.nr_rounds = row->rounds,
 		.nr_threads = 1,
 		.warms_up = true,
-		.nr_bytes = row->request.nr_slots * sizeof(unsigned long),
+		.nr_bytes = row->request.nr_slots * DESCRIPTOR_BYTES,
 		.context = row,
 	};
 

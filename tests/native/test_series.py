@@ -25,6 +25,9 @@ def _with_those_below(series: Path) -> tuple[str, ...]:
     return (*map(str, below), str(series))
 
 
+OWN = sorted(EXPERIMENTS.glob("*/series/*"))
+"""Series in an experiment's own folder; a folder that is named after a base holds ports."""
+
 QUICK = ("zone-device", "zone-device-parallel")
 STACKED = (
     QUICK,
@@ -36,7 +39,7 @@ STACKED = (
     ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
     ("compact",),
     # Of an experiment's own folder.
-    *(_with_those_below(one) for one in sorted(EXPERIMENTS.glob("*/series/*"))),
+    *(_with_those_below(one) for one in OWN if one.name not in base_names()),
 )
 """Series that are applied one after another."""
 
@@ -68,6 +71,11 @@ PORTS = tuple(
     for base in BASES
     for stack in STACKED
     if not set(_on(base, stack)) <= set(stack)
+) + tuple(
+    pytest.param(ports.name, (str(one),), marks=pytest.mark.vm, id=f"{ports.name}:{one.name}")
+    for ports in OWN
+    if ports.name in base_names()
+    for one in sorted(ports.iterdir())
 )
 
 

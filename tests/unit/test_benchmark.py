@@ -11,7 +11,7 @@ import pytest
 
 from ream.experiment import named
 from ream.folders import names
-from ream.paths import CHECKOUT, GUEST, MARKS, NATIVE, WORKLOADS
+from ream.paths import CHECKOUT, GUEST, MARKS, WORKLOADS
 from ream.session.benchmark import benchmark_files, benchmark_id
 from ream.stage import initramfs, link
 from ream.stage.hosted import programs_of
@@ -71,7 +71,7 @@ def project_files(sources: list[Path], *flags: str) -> set[Path]:
 @pytest.mark.parametrize("experiment", [one for one in names() if named(one).has("native")])
 def test_the_compiler_reads_no_file_for_the_program_that_the_id_lacks(experiment: str) -> None:
     for folder in (one.folder for one in programs_of(named(experiment))):
-        headers = (f"-I{NATIVE / 'host'}", f"-I{folder}")
+        headers = (f"-I{home}" for home in (*link.HOST_HEADERS, folder))
         read = project_files(link.host_sources(folder), *headers)
         assert read <= benchmark_files(named(experiment), "native")
 

@@ -66,6 +66,8 @@ def judgement(*operations: Operation, **fields: Any) -> Judgement:
         ({"counted": counted(instructions=-0.1)}, "fewer"),
         ({"counted": counted()}, "same"),
         ({"counted": counted(instructions=0.0009)}, "undecided"),
+        ({"counted": counted(instructions=-0.0009)}, "fewer"),
+        ({"counted": counted(instructions=-0.0009, loads=0.0001)}, "undecided"),
         ({"counted": counted(instructions=-0.5, prefetches=9.0)}, "fewer"),
         ({"counted": counted(prefetches=9.0)}, "undecided"),
         ({"timed": timed(1.0, "undecided")}, "undecided"),

@@ -66,6 +66,12 @@ class CountedChange:
         """Whether one of the costs has shrunk by more than GROWTH."""
         return any(self.share(name) < -GROWTH for name in COSTS)
 
+    @property
+    def less(self) -> bool:
+        """Whether costs have shrunk, however little, and none has grown."""
+        shares = [self.share(name) for name in COSTS]
+        return min(shares) < 0 and max(shares) <= 0
+
 
 @dataclass(frozen=True)
 class TimedChange:
@@ -117,7 +123,7 @@ class Operation:
             return "same"
         if self.counted.grown:
             return "mixed" if self.counted.shrunk else "more"
-        return "fewer" if self.counted.shrunk else "undecided"
+        return "fewer" if self.counted.shrunk or self.counted.less else "undecided"
 
     @property
     def size(self) -> float:

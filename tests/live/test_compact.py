@@ -27,11 +27,11 @@ from experiments.compact.live import (
 from experiments.compact.programs import COMPACT_THP, HOG
 from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.paths import CHECKOUT, WORKLOADS
+from ream.paths import CHECKOUT
 from ream.session.restore import restore_settings
 from ream.stage.live import THP
 from ream.stage.memory import available_bytes
-from ream.stage.workload import COMPILER, build_workload, run_workload
+from ream.stage.workload import COMPILER, HEADERS, build_workload, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -95,7 +95,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = (*COMPACT_THP.sources, HERE / "wrong_compact.c")
     wraps = (f"-Wl,--wrap={name}" for name in WRAPPED)
     out = ("-o", str(work / COMPACT_THP.name))
-    run(Command((*COMPILER, f"-I{WORKLOADS}", *map(str, sources), *wraps, *out), work, DEADLINE_S))
+    run(Command((*COMPILER, *HEADERS, *map(str, sources), *wraps, *out), work, DEADLINE_S))
     build_workload(HOG, work)
     return work
 

@@ -15,10 +15,9 @@ from experiments.fork.live import FolioSample, measure_folios, read_samples
 from experiments.fork.programs import FORK_FOLIOS
 from ream.command import Command, run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
-from ream.paths import WORKLOADS
 from ream.settings import Door, Setting
 from ream.stage.live import FOLIO_KIB, THP, Visits, nr_redone, plan_settings, visit_order, why_not
-from ream.stage.workload import COMPILER, run_workload
+from ream.stage.workload import COMPILER, HEADERS, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -42,7 +41,7 @@ def wrong(wrapped: str, work: Path) -> Path:
     others = (f"-Wl,--defsym=__real_{name}={name}" for name in reals if name != wrapped)
     argv = (
         *COMPILER,
-        f"-I{WORKLOADS}",
+        *HEADERS,
         *map(str, sources),
         f"-Wl,--wrap={wrapped}",
         *others,

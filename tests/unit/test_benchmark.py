@@ -11,9 +11,9 @@ import pytest
 
 from ream.experiment import named
 from ream.folders import names
-from ream.paths import CHECKOUT, GUEST, MARKS, WORKLOADS
+from ream.paths import CHECKOUT, GUEST
 from ream.session.benchmark import benchmark_files, benchmark_id
-from ream.stage import initramfs, link
+from ream.stage import initramfs, link, workload
 from ream.stage.hosted import programs_of
 
 CHANGES_EACH = """\
@@ -81,8 +81,7 @@ def test_the_compiler_reads_no_file_for_a_guest_that_the_id_lacks(experiment: st
     files = benchmark_files(named(experiment), "vm")
     assert project_files(initramfs.init_sources(named(experiment).folder), f"-I{GUEST}") <= files
     sources = [path for path in files if path.parent.name == "workloads" and path.suffix == ".c"]
-    headers = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
-    assert project_files(sources, *headers) <= files
+    assert project_files(sources, *workload.HEADERS) <= files
 
 
 def test_flags_of_the_compiler_are_part_of_the_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,8 @@ class Workload:
 
 
 COMPILER = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
+HEADERS = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
+"""Where a program finds the headers that it shares."""
 COMPILE_DEADLINE_S = 120.0
 
 EXIT_CANNOT_RUN = 3
@@ -47,8 +49,7 @@ def build_workload(program: Workload, work: Path) -> Path:
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
     out = work / program.name
-    headers = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
-    words = (*COMPILER, *headers, *map(str, program.sources), "-o", str(out))
+    words = (*COMPILER, *HEADERS, *map(str, program.sources), "-o", str(out))
     run(Command(words, work, COMPILE_DEADLINE_S))
     return out
 

@@ -14,7 +14,7 @@ from ream.measure.sample import Sample
 from ream.paths import NATIVE
 from ream.record.record import TABLE
 from ream.report.contract import Counted, Summary
-from ream.report.counts_table import differences, with_calls
+from ream.report.counts_table import differences, unit_words, with_calls
 from record_world import PAGES, counted, made
 
 SLOW = {"copy": {"instructions": 5000, "loads": 1000, "locked": 400}, "free": {"instructions": 300}}
@@ -231,3 +231,16 @@ def test_instructions_are_what_the_assembler_made_them(classified: Path, tmp_pat
     names = {value: name for name, value in CLASSES.items()} | {0: None}
     found = [names[int(line)] for line in said.stdout.splitlines()]
     assert dict(zip(KINDS, found, strict=True)) == KINDS
+
+
+@pytest.mark.parametrize(
+    ("per", "number", "said"),
+    [
+        ("call", 1, "a call"),
+        ("page", 1, "for each of 1 page"),
+        ("entry", 1, "for each of 1 entry"),
+        ("entry", 4096, "for each of 4,096 entries"),
+    ],
+)
+def test_what_averages_are_of_is_said_in_english(per: str, number: int, said: str) -> None:
+    assert unit_words(per, number) == said

@@ -80,6 +80,13 @@ def render(summary: Summary, head: Iterable[str]) -> str:
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
 
+def unit_words(per: str, number: int) -> str:
+    """What averages are of, above their table; number: of these in a sample."""
+    if per == "call":
+        return "a call"
+    return f"for each of {counted(number, per, 'entries' if per == 'entry' else None)}"
+
+
 def _row(row: RowResult) -> Iterator[str]:
     yield from textwrap.wrap(
         f"{row.row}: {row.title or '?'}", width(), subsequent_indent="  ", break_on_hyphens=False
@@ -88,7 +95,7 @@ def _row(row: RowResult) -> Iterator[str]:
     if its is None:
         yield from _all("note", row.notes, indent=2)
         return
-    unit = "a call" if its.per == "call" else f"for each of {counted(its.number, its.per)}"
+    unit = unit_words(its.per, its.number)
     names = _shown(its)
     yield from _line(unit, names)
     for quantity in _differing(its, names):

@@ -286,19 +286,18 @@ def test_a_machine_on_which_it_fails_says_why(
     }
 
 
-def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_resumed_says_of_the_rest_what_it_said(tmp_path: Path) -> None:
     once = iter([{"fork-4k": REST, "munmap-4k": "no memory"}])
     told = replace(HOSTED, left_out=lambda *_, **__: next(once))
-    monkeypatch.setattr("experiments.fork.hosted.HOSTED", told)
     request = SimpleNamespace(experiment=EXPERIMENT, seed=1, count=None)
     reporter = SimpleNamespace(step=lambda _: None)
 
     def ask() -> dict[str, LeftOut | str]:
         with closing(Journal(tmp_path / JOURNAL)) as journal:
             part = SimpleNamespace(
-                plan=SimpleNamespace(rows=(), config=""), bench=SimpleNamespace(work=tmp_path)
+                its=told,
+                plan=SimpleNamespace(rows=(), label=""),
+                bench=SimpleNamespace(work=tmp_path),
             )
             return native_session._left_out(request, part, journal, reporter)
 

@@ -38,13 +38,19 @@ class Confinement:
     readable: tuple[Path, ...]
     """What they may read beside the kernel's own files."""
 
-    def words(self, own: Path, *, emulator: tuple[Path, ...] | None = None) -> tuple[str, ...]:
+    def words(
+        self,
+        own: Path,
+        *,
+        reads: tuple[Path, ...] = (),
+        emulator: tuple[Path, ...] | None = None,
+    ) -> tuple[str, ...]:
         """The words before a runner's.
 
-        own: the directory of the launch. emulator: if the runner is emulated, what that loads
-        besides; it may write into `own`, too.
+        own: the directory of the launch. reads: files of its task that lie elsewhere. emulator: if
+        the runner is emulated, what that loads besides; it may write into `own`, too.
         """
-        read = [*map(str, self.readable), str(own), *KERNEL_TELLS, *POWER]
+        read = [*map(str, (*self.readable, own, *reads)), *KERNEL_TELLS, *POWER]
         if emulator is not None:
             read += [*EMULATOR_READS, *map(str, emulator)]
         words = [str(self.program)]

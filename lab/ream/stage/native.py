@@ -139,15 +139,17 @@ class Suited:
         return found
 
 
-def runner_argv(program: Program, counter: Counts | None = None) -> list[str]:
+def runner_argv(
+    program: Program, counter: Counts | None = None, *, reads: tuple[Path, ...] = ()
+) -> list[str]:
     """The words that start a runner, confined as its program says, before those of its task.
 
-    counter: counts it, under an emulator.
+    counter: counts it, under an emulator. reads: files that it reads besides its program's own.
     """
     own, argv = program.path.parent, list[str]()
     if program.confinement is not None:
         loads = None if counter is None else counter.loads
-        argv += program.confinement.words(own, emulator=loads)
+        argv += program.confinement.words(own, reads=reads, emulator=loads)
     argv += [] if counter is None else counter.argv
     argv += [str(program.path), "--variants", ",".join(program.order)]
     argv += ["--trees", ",".join(map(str, program.trees))] if program.trees else []
@@ -251,7 +253,7 @@ def _launch_argv(
     program: Program, launch: Launch, plan: Path, *, cpus: int, counter: Counts | None
 ) -> list[str]:
     """The words that start a launch; of one that is counted, those of the emulator first."""
-    argv = [*runner_argv(program, counter), "--plan", str(plan)]
+    argv = [*runner_argv(program, counter, reads=(plan,)), "--plan", str(plan)]
     argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
     if counter is None:

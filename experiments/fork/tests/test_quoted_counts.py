@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the README says of each patch's locked operations is what its record holds."""
 
-import re
 from pathlib import Path
 
 import pytest
 
+from quoted_counts import counts_of, quoted_table
 from ream.paths import CHECKOUT
-from ream.record.record import Record
-from ream.report.contract import Counted, PatchStep, Summary
+from ream.report.contract import Counted, PatchStep
 
 README = Path(__file__).parent.parent / "README.md"
 RECORD = CHECKOUT / "docs/records/20261125T014526Z-fork-native-740e"
 
 
-def cells(line: str) -> list[str]:
-    return [cell.strip().strip("`") for cell in line.strip("|\n").split("|")]
-
-
 def quoted() -> dict[str, dict[str, float]]:
     """The table's numbers by row, then by patch."""
-    (table,) = re.findall(r"^\| patch \|.*\n(?:\|.*\n)+", README.read_text(), re.MULTILINE)
-    head, _, *lines = table.splitlines()
-    found: dict[str, dict[str, float]] = {row: {} for row in cells(head)[1:]}
-    for line in lines:
-        subject, *numbers = cells(line)
+    (_, *rows), *lines = quoted_table(README, "patch")
+    found: dict[str, dict[str, float]] = {row: {} for row in rows}
+    for subject, *numbers in lines:
         for its, number in zip(found.values(), numbers, strict=True):
             its[subject] = float(number)
     return found
@@ -37,9 +30,7 @@ def locked(its: Counted, step: PatchStep) -> float:
 
 @pytest.fixture(scope="module")
 def counts() -> dict[str, Counted]:
-    run = Record.load(str(RECORD), RECORD.parent).run
-    rows = Summary.from_object(run, source=str(RECORD)).rows
-    return {row.row: row.counted for row in rows if row.counted is not None}
+    return counts_of(RECORD)
 
 
 @pytest.mark.parametrize("row", quoted())

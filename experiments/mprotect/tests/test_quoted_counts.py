@@ -6,35 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from quoted_counts import counts_of, quoted_table
 from ream.paths import CHECKOUT
-from ream.record.record import Record
-from ream.report.contract import Counted, Summary
+from ream.report.contract import Counted
 
 README = Path(__file__).parent.parent / "README.md"
 
 
-def cells(line: str) -> list[str]:
-    return [cell.strip().strip("`") for cell in line.strip("|\n").split("|")]
-
-
 def quoted() -> dict[str, dict[str, float]]:
     """The table's numbers by row, then by variant."""
-    (table,) = re.findall(r"^\| row \|.*\n(?:\|.*\n)+", README.read_text(), re.MULTILINE)
-    head, _, *lines = table.splitlines()
-    found = {}
-    for line in lines:
-        row, *numbers = cells(line)
-        found[row] = dict(zip(cells(head)[1:], map(float, numbers), strict=True))
-    return found
+    (_, *variants), *lines = quoted_table(README, "row")
+    return {row: dict(zip(variants, map(float, its), strict=True)) for row, *its in lines}
 
 
 @pytest.fixture(scope="module")
 def counts() -> dict[str, Counted]:
     (name,) = set(re.findall(r"docs/records/(\S+-mprotect-native-[0-9a-f]+)", README.read_text()))
-    record = CHECKOUT / "docs/records" / name
-    run = Record.load(str(record), record.parent).run
-    rows = Summary.from_object(run, source=str(record)).rows
-    return {row.row: row.counted for row in rows if row.counted is not None}
+    return counts_of(CHECKOUT / "docs/records" / name)
 
 
 @pytest.mark.parametrize("row", quoted())

@@ -2,7 +2,7 @@
 """A launch that is counted: its words, and what the plugin says of each sample."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,14 @@ OF_MEMORY = ("lines_read", "lines_written", "lines_only_written", "pages")
 """Of a sample: distinct lines and pages that the kernel's own functions touched."""
 
 Numbers = dict[str, int]
+
+
+def add_counts(to: dict[str, Numbers], function: str, values: Sequence[int]) -> None:
+    """Add what the plugin says of a part of a function, a number for each of QUANTITIES."""
+    its = to.setdefault(function, {})
+    for name, value in zip(QUANTITIES, values, strict=True):
+        if value:
+            its[name] = its.get(name, 0) + value
 
 
 @dataclass
@@ -123,8 +131,5 @@ class LaunchCounter:
             place = self.places[number]
             if place.variant != variant:
                 raise ReamError(f"{place.variant}: its {place.name}() ran in a sample of {variant}")
-            to = (stand_ins if place.is_stand_in else own).setdefault(place.name, {})
-            for name, value in zip(QUANTITIES, values, strict=True):
-                if value:
-                    to[name] = to.get(name, 0) + value
+            add_counts(stand_ins if place.is_stand_in else own, place.name, values)
         return own, stand_ins

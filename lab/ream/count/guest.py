@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
-from ream.count.counter import OF_MEMORY, QUANTITIES
+from ream.count.counter import OF_MEMORY, Numbers, add_counts
 from ream.count.emulator import plugin_words
 from ream.count.places import source_name
 from ream.errors import ReamError
@@ -20,7 +20,7 @@ from ream.values import Value
 class Counted(Value):
     """What a kernel did in one sample of a guest."""
 
-    functions: dict[str, dict[str, int]]
+    functions: dict[str, Numbers]
     """Counts by function and quantity. Functions of one name, which several files may have, are
     together; code that is no function, as the entry of system calls, and modules are not in it."""
     memory: dict[str, int]
@@ -44,16 +44,15 @@ class KernelCounter:
 
     def counted(self, out: Path, window: int) -> Counted:
         """The counts of the window that a program has named; raises ReamError if there is none."""
+        named = f'"name": {window},'
         with out.open() as lines:
-            found = next((its for its in map(json.loads, lines) if its["name"] == window), None)
-        if found is None:
+            line = next((text for text in lines if named in text), None)
+        if line is None:
             raise ReamError(f"{out}: the plugin has not counted a sample named {window}")
-        counts: dict[str, dict[str, int]] = {}
+        found = json.loads(line)
+        counts: dict[str, Numbers] = {}
         for number, *values in found["functions"]:
-            to = counts.setdefault(self.names[number], {})
-            for name, value in zip(QUANTITIES, values, strict=True):
-                if value:
-                    to[name] = to.get(name, 0) + value
+            add_counts(counts, self.names[number], values)
         return Counted(functions=counts, memory={name: found[name] for name in OF_MEMORY})
 
 

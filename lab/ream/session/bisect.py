@@ -44,8 +44,6 @@ LARGEST_DIFF = 8 << 20
 GOOD, BAD, SKIP = "good", "bad", "skip"
 TIME, CPU_TIME = "time", "CPU time"
 """What ratios are of, unless executed instructions or memory operations are counted."""
-LEAST_COUNTED = 1e-6
-"""The smallest share by which counts of two kernels differ that are not the same code."""
 
 _FOUND = re.compile(r"^([0-9a-f]{40,64}) is the first '?bad'? commit", re.MULTILINE)
 _ANY_OF = re.compile(r"^[0-9a-f]{40,64}$", re.MULTILINE)
@@ -326,14 +324,8 @@ def _row(outcome: Outcome) -> RowResult:
 def quantity_of(row: RowResult, bad: str) -> str:
     """What a row's commits are told apart by; bad: the name of the bad commit's variant."""
     if row.counted is not None:
-        values = row.counted.variants
-        apart = (
-            name
-            for name in QUANTITIES
-            if abs(values[bad].get(name, 0) / max(values[BEFORE].get(name, 0), 1) - 1)
-            > LEAST_COUNTED
-            and (name in values[bad] or name in values[BEFORE])
-        )
+        ours, theirs = (row.counted.variants[name] for name in (bad, BEFORE))
+        apart = (name for name in QUANTITIES if ours.get(name, 0) != theirs.get(name, 0))
         return next(apart, QUANTITIES[0])
     alone = all(one.threads == 1 and one.cpu_over_before for one in _others(row))
     return CPU_TIME if alone else TIME

@@ -5,6 +5,7 @@ native/confine/confine.c says how. Without Landlock, which is in Linux 5.13 and 
 be confined, and the runner reads and writes what its user may; the rest is confined all the same.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,8 @@ class Confinement:
         words = [str(self.program)]
         words += [word for path in read for word in ("--read", path)]
         words += ["--write", str(own)] if emulator is not None else []
-        words += ["--memory", str(_total_bytes()), "--seconds", str(MOST_CPU_S), "--"]
+        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        words += ["--memory", str(memory_bytes), "--seconds", str(MOST_CPU_S), "--"]
         return tuple(words)
 
     @property
@@ -83,9 +85,3 @@ def build_confinement(work: Path, readable: Iterable[Path]) -> Confinement:
     program = work / "confine"
     run(Command(("gcc", *FLAGS, str(SOURCE), "-o", str(program)), work, COMPILE_S))
     return Confinement(program, tuple(readable))
-
-
-def _total_bytes() -> int:
-    """The machine's memory: a runner that wants more than all of it gets none."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemTotal:"))

@@ -23,7 +23,7 @@ from ream.measure.sample import Sample
 from ream.measure.taken import Taken
 from ream.published import Table
 from ream.session.live import Live
-from ream.settings import Door, Setting, chosen, sole_door
+from ream.settings import WAIT_S, Door, Setting, chosen, sole_door
 from ream.size import format_size
 from ream.stage.live import THP, VISIT_S, VISIT_S_PER_GIB, Step, Visits, grouped, visit_order
 from ream.stage.memory import available_bytes
@@ -302,7 +302,7 @@ def measure_compactions(
     step(f"compiling {COMPACT_THP}.c")
     program, hog = build_workload(COMPACT_THP, work), build_workload(HOG, work)
     cpu = max(os.sched_getaffinity(0))  # the first is where interrupts go
-    with sole_door(say=step) as door:
+    with sole_door(say=step, wait_s=WAIT_S) as door:
         for launch, number, which in visit_order(
             range(len(modes)), rounds=rounds, launches=launches, seed=seed
         ):

@@ -33,6 +33,10 @@ LOCK = "ream-settings.lock"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What people and systems ask a process with to end."""
 
+WAIT_S = 30.0
+"""For another run: a killed one gives gigabytes back before it is gone, others change settings for
+seconds at a time."""
+
 LOOK_S = 0.1
 """Between two looks whether another run has ended."""
 

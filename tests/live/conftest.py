@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.compact.live import PROACTIVE
 from experiments.fork.programs import FORK_FOLIOS
-from ream.settings import Door, sole_door
+from ream.settings import WAIT_S, Door, sole_door
 from ream.stage.live import offered_kib, why_not
 from ream.stage.workload import build_workload
 
@@ -15,25 +16,32 @@ TEST_BYTES = 64 << 20
 THP = Path("/sys/kernel/mm/transparent_hugepage")
 
 
-def read_settings() -> dict[str, str]:
-    """Every setting of huge pages by its path; counters are none, they cannot be written."""
-    files = (path for path in THP.rglob("*") if path.is_file() and path.stat().st_mode & 0o200)
-    return {str(path): path.read_text() for path in files}
+@pytest.fixture
+def settings_now(tmp_path: Path) -> Callable[[], dict[str, str]]:
+    """Every setting that runs change, by its path; counters are none, they cannot be written.
+
+    Other tests run `fork`, which changes settings while it measures what natively is left out: read
+    between two such measurements.
+    """
+
+    def read() -> dict[str, str]:
+        files = (path for path in THP.rglob("*") if path.is_file() and path.stat().st_mode & 0o200)
+        state = tmp_path / "not a journal's place"
+        with sole_door(say=print, state=state, recover=False, wait_s=WAIT_S):
+            found = (*files, *(path for path in (Path(PROACTIVE),) if path.exists()))
+            return {str(path): path.read_text() for path in found}
+
+    return read
 
 
 @pytest.fixture
-def settings_now() -> Callable[[], dict[str, str]]:
-    return read_settings
-
-
-@pytest.fixture
-def settings_kept() -> Iterator[dict[str, str]]:
+def settings_kept(settings_now: Callable[[], dict[str, str]]) -> Iterator[dict[str, str]]:
     """All settings as they were; the test fails if they differ after it, and they are put back."""
     if reason := why_not(64, TEST_BYTES):
         pytest.skip(f"folios of 64 KiB: {reason}")
-    before = read_settings()
+    before = settings_now()
     yield before
-    after = read_settings()
+    after = settings_now()
     for path in before:
         if after[path] != before[path]:
             Path(path).write_text(_value(before[path]))
@@ -47,7 +55,7 @@ def _value(text: str) -> str:
 @pytest.fixture
 def door(settings_kept: dict[str, str], tmp_path: Path) -> Iterator[Door]:
     assert settings_kept
-    with sole_door(say=print, state=tmp_path / "state") as one:
+    with sole_door(say=print, state=tmp_path / "state", wait_s=WAIT_S) as one:
         yield one
 
 

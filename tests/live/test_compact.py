@@ -11,14 +11,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from experiments.compact.live import (
-    PROACTIVE,
     free_in_blocks,
     plan_here,
     read_sample,
@@ -29,7 +28,6 @@ from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.session.restore import restore_settings
-from ream.stage.live import THP
 from ream.stage.memory import available_bytes
 from ream.stage.workload import COMPILER, HEADERS, build_workload, run_workload
 
@@ -107,19 +105,6 @@ def _measurable() -> None:
         pytest.skip(reason)
 
 
-def settings_now() -> dict[str, str]:
-    files = (path for path in Path(THP).rglob("*") if path.is_file() and os.access(path, os.R_OK))
-    writable = [path for path in files if path.stat().st_mode & 0o200]
-    return {str(path): path.read_text() for path in (*writable, Path(PROACTIVE)) if path.exists()}
-
-
-@pytest.fixture
-def _settings_kept() -> Iterator[None]:
-    before = settings_now()
-    yield
-    assert settings_now() == before
-
-
 def words(program: Path, *more: str, reserve: int = 1 << 28) -> tuple[str, ...]:
     argv = (str(program), "--huge", str(NR_HUGE), "--bytes", str(HOLES))
     return (*argv, "--reserve", str(reserve), *more)
@@ -130,7 +115,7 @@ def gone_wrong(programs: Path, monkeypatch: pytest.MonkeyPatch, what: str, *more
     return run_workload(words(programs / COMPACT_THP.name, *more), programs, DEADLINE_S)
 
 
-@pytest.mark.usefixtures("_settings_kept")
+@pytest.mark.usefixtures("settings_kept")
 def test_huge_pages_are_had_by_compaction_or_the_reason_is_said(tmp_path: Path) -> None:
     """All that is free in huge pages is taken for it: on a machine in need that is refused."""
     (tmp_path / "compact.toml").write_text(EXPERIMENT)
@@ -163,7 +148,7 @@ def test_huge_pages_are_had_by_compaction_or_the_reason_is_said(tmp_path: Path) 
     assert sample["hog_iterations"] is not None
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_sample_says_what_was_asked_and_what_came(
     programs: Path, monkeypatch: pytest.MonkeyPatch, busy: bool
@@ -182,7 +167,7 @@ def test_a_sample_says_what_was_asked_and_what_came(
     assert (sample.hog_iterations is not None) == busy
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 @pytest.mark.parametrize(
     ("what", "complaint"),
     [
@@ -197,7 +182,7 @@ def test_memory_and_counters_that_are_wrong_are_noticed(
         gone_wrong(programs, monkeypatch, f"stalls,{what}")
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 @pytest.mark.parametrize(
     ("what", "complaint"),
     [
@@ -221,7 +206,7 @@ def test_a_reserve_that_is_not_there_is_refused(programs: Path) -> None:
         run_workload(argv, programs, DEADLINE_S)
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 def test_ballast_ends_at_the_reserve_and_says_what_is_lacking(programs: Path) -> None:
     """There is no plan for that: who asks for it has not asked `plan_memory`."""
     if free_in_blocks() < HOLES + (1 << 30):
@@ -231,7 +216,7 @@ def test_ballast_ends_at_the_reserve_and_says_what_is_lacking(programs: Path) ->
         run_workload(words(programs / COMPACT_THP.name, reserve=reserve), programs, DEADLINE_S)
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 def test_a_hog_that_does_not_count_is_noticed(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,7 +260,7 @@ def held_bytes(pid: int) -> int:
     return next((int(line[1]) << 10 for line in lines if line[0] == "VmRSS:"), 0)
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 def test_memory_is_back_after_sigkill_at_a_random_moment(programs: Path) -> None:
     """Others use this machine, too: what it held comes back at once, whatever they do."""
     draw = random.Random(3)
@@ -315,7 +300,7 @@ def frames_of_holes(pid: int) -> list[list[int]]:
     return [frames[first : first + 512] for first in range(0, len(frames), 512)]
 
 
-@pytest.mark.usefixtures("_measurable")
+@pytest.mark.usefixtures("_measurable", "door")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees page frames")
 def test_of_each_block_of_physical_memory_every_second_page_is_a_hole(programs: Path) -> None:
     argv = words(programs / COMPACT_THP.name)
@@ -377,15 +362,18 @@ def runs(
         process.kill()
 
 
-@pytest.mark.usefixtures("_measurable", "_settings_kept")
+@pytest.mark.usefixtures("_measurable")
 def test_runs_that_are_killed_at_random_moments_leave_nothing_behind(
-    runs: "subprocess.Popen[str]", programs: Path, state: Path
+    runs: "subprocess.Popen[str]",
+    programs: Path,
+    state: Path,
+    settings_kept: dict[str, str],
+    settings_now: Callable[[], dict[str, str]],
 ) -> None:
     """Neither the workload nor the hog, and settings as they were; after SIGKILL, restored."""
     assert runs.stdin is not None
     assert runs.stdout is not None
     draw = random.Random(11)
-    before = settings_now()
     seen: Counter[str] = Counter()
     for nr in range(NR_INTERRUPTIONS):
         number = draw.choice((signal.SIGINT, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL))
@@ -399,8 +387,8 @@ def test_runs_that_are_killed_at_random_moments_leave_nothing_behind(
         seen[number.name] += 1
         wait_until_gone(programs)
         if number == signal.SIGKILL:
-            seen["left changed"] += settings_now() != before
+            seen["left changed"] += settings_now() != settings_kept
             assert restore_settings(lambda _: None) == 0
-        assert settings_now() == before, f"interruption {nr} by {number.name}"
+        assert settings_now() == settings_kept, f"interruption {nr} by {number.name}"
         assert not list(state.glob("*.json"))
     print(dict(seen))

@@ -3,10 +3,7 @@
 
 from collections.abc import Iterator
 
-from ream.settings import JOURNAL, Say, Setting, SettingsJournal, sole_door, state_dir
-
-WAIT_S = 10.0
-"""For a run that was killed: it may have gigabytes to give back before it is gone."""
+from ream.settings import JOURNAL, WAIT_S, Say, Setting, SettingsJournal, sole_door, state_dir
 
 
 def plan_restore() -> Iterator[str]:

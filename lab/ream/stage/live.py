@@ -13,7 +13,7 @@ from ream.errors import BadUsage
 from ream.experiment.shape import RUNNING
 from ream.measure.plan import drawn_order
 from ream.measure.sample import Sample
-from ream.settings import Setting, sole_door
+from ream.settings import WAIT_S, Setting, sole_door
 from ream.size import format_size
 from ream.stage.memory import available_bytes
 from ream.stage.workload import Workload, build_workload, run_workload
@@ -189,7 +189,7 @@ def visited(
     deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
     # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
     offered = offered_kib() if os.geteuid() == 0 else ()
-    with sole_door(say=step) as door:
+    with sole_door(say=step, wait_s=WAIT_S) as door:
         order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
         for launch, number, kib in order:
             # One seed for all sizes of a round: whatever is drawn, they are drawn alike.

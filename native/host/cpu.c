@@ -10,6 +10,7 @@
 static unsigned int usable[HOST_MOST_CPUS];
 static unsigned int nr_usable;
 static unsigned int nr_real;
+static bool pins;
 static struct host_machine machine;
 
 /*
@@ -50,6 +51,8 @@ void cpu_pin(unsigned int cpu)
 	cpu_set_t set;
 	unsigned int real = usable[cpu % nr_usable];
 
+	if (!pins)
+		return;
 	CPU_ZERO(&set);
 	CPU_SET(real, &set);
 	if (sched_setaffinity(0, sizeof(set), &set))
@@ -68,6 +71,7 @@ const struct host_machine *cpu_machine(unsigned int nr_cpus, bool all_real)
 		if (CPU_ISSET(cpu, &allowed) && (!nr_cpus || nr_usable < nr_cpus))
 			usable[nr_usable++] = cpu;
 	machine.nr_cpus = nr_cpus ? nr_cpus : nr_usable;
+	pins = !all_real;
 	nr_real = all_real ? machine.nr_cpus : nr_usable;
 	read_capability(machine.capability);
 	cpu_pin(0);

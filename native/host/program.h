@@ -54,7 +54,8 @@ static inline uint64_t now_ns(void)
  * cpu_machine() - describe the CPUs this process may run on
  * @nr_cpus: CPUs of the machine that kernels see; 0 = as many as there are.
  *	Fewer are used if it is less; if it is more, they share the real ones.
- * @all_real: Take each of these for a real one, however many there are.
+ * @all_real: Take each of these for a real one, however many there are. Then no
+ *	thread is ever pinned: launches that run at the same time would share a CPU.
  *
  * Pins the calling thread to the first of them.
  */

@@ -2,9 +2,12 @@
 """What is counted is what is executed: of known instructions, of planted ones, again and again."""
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from ream.command import Command, run
 from ream.count.counter import OF_MEMORY, QUANTITIES, LaunchCounter
-from ream.count.emulator import build_plugin, emulated
+from ream.count.emulator import EMULATOR, build_plugin, emulated
 from ream.paths import NATIVE
 from ream.stage.native import launch_once
 
@@ -225,6 +228,35 @@ def test_counts_for_each_page_do_not_depend_on_how_many_there_are(ream) -> None:
         for quantity in ("instructions", "loads", "stores"):
             each = [one["variants"][name][quantity] / one["number"] for one in found]
             assert each[1] == pytest.approx(each[0], rel=2e-3), (name, quantity)
+
+
+def test_counted_launches_can_run_side_by_side(ream_started) -> None:
+    """Pinned to one CPU they would take as long as one after the other."""
+    process = ream_started("run", "deferred-init", "--row", "1g-2-threads", "--count")
+    may_run_on = set()
+    while process.poll() is None:
+        may_run_on |= {mask for pid in _children(process.pid) for mask in _masks(pid)}
+        time.sleep(0.01)
+    assert process.returncode == 0
+    assert may_run_on == {frozenset(os.sched_getaffinity(0))}
+
+
+def _children(pid: int) -> list[int]:
+    """Of the emulator, at this moment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            if entry.name.isdecimal() and (entry / "exe").readlink().name == EMULATOR:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                found += [int(entry.name)] * (parent == pid)
+    return found
+
+
+def _masks(pid: int) -> Iterator[frozenset[int]]:
+    """Of every thread of a process: the CPUs that it may run on."""
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            yield frozenset(os.sched_getaffinity(int(task.name)))
 
 
 @LONG

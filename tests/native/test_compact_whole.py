@@ -98,6 +98,17 @@ def test_a_row_as_shipped_is_taken_in_one_round(whole_rig) -> None:
     assert not {"copy_mc_to_kernel", "folio_add_lru", "__folio_put"} & reached
 
 
+def test_blocks_with_pages_that_lists_of_cpus_hold_are_tried_again(whole_rig) -> None:
+    """Freed in random order, pages of nearly every block are on the way to a free list."""
+    row = CompactRow(
+        name="row", stage="native", nr_huge=16, node_bytes="1GiB", holes="odd", freed="random"
+    )
+    with whole.plan_of([row], None, whole_rig.build, whole_rig.bench.work) as (plan, descriptors):
+        samples, _ = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
+    (ours, *_) = of(samples, "row", "ream")
+    assert ours.beside["allocated"] == 16
+
+
 @pytest.mark.vm
 @pytest.mark.parametrize(
     ("number", "said"),

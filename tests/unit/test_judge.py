@@ -80,6 +80,14 @@ def test_a_time_decides_and_counts_where_it_does_not(
     assert operation(**fields).outcome == outcome
 
 
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0, "0"), (0.08, "+8.0 %"), (-0.0006, "-0.1 %"), (0.0004, "+4e-02 %"), (-1e-6, "-1e-04 %")],
+)
+def test_a_change_has_its_sign_however_small_it_is(share: float, said: str) -> None:
+    assert page.change(operation(counted=counted(instructions=share))) == said
+
+
 def test_counts_that_do_not_repeat_decide_nothing() -> None:
     moves = CountedChange("page", {"instructions": 1.0}, {"instructions": 2.0}, repeats=False)
     assert operation(counted=moves).outcome == "undecided"

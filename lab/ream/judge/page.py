@@ -284,11 +284,13 @@ def change(one: Operation) -> str:
     share = one.counted.share("instructions")
     if math.isinf(share):
         return "new"
-    return "0" if share == 0 else f"{100 * share:+.1f} %" if abs(share) >= GREAT else "<0.1 %"
+    if share == 0:
+        return "0"
+    return f"{100 * share:+.1f} %" if abs(share) >= GREAT else f"{100 * share:+.0e} %"
 
 
 GREAT = 0.0005
-"""The smallest share that does not print as 0."""
+"""The smallest share that prints with one decimal and is not 0 then; smaller ones have a power."""
 
 
 def locked(one: Operation) -> str:

@@ -142,14 +142,15 @@ void kfree(const void *object)
 
 /*
  * The format is printed as it stands, its arguments are not; what a kernel
- * tells as news and nothing worse is not printed at all.
+ * tells as news and nothing worse is not printed at all, nor what goes on with
+ * a line, which is arguments mostly.
  */
 int _printk(const char *format, ...)
 {
 	int level = printk_get_level(format);
 
 	HOST_STUB("custom");
-	if (level != KERN_INFO[1] && level != KERN_DEBUG[1])
+	if (level != KERN_INFO[1] && level != KERN_DEBUG[1] && level != KERN_CONT[1])
 		host_say(printk_skip_level(format));
 	return 0;
 }

@@ -12,6 +12,9 @@ from experiments.compact.hosted import BATCHES, HOSTED
 from experiments.compact.rows import HUGE_BYTES, NODE_STEP, CompactRow
 from ream.errors import WrongVariant
 from ream.experiment import named
+from ream.measure.sample import Sample
+from ream.report.counts import counted_of
+from ream.report.counts_table import differences
 from ream.stage.calls import Calls
 from ream.stage.hosted import Hosted, calls_owed, programs_of
 from ream.stage.native import Build, Round
@@ -114,3 +117,34 @@ def test_two_cpus_have_the_pages_loaded_on_any_machine(tmp_path: Path) -> None:
     with planned as (plan, _):
         assert len(plan.read_text().splitlines()) == len(whole.EDGES)
     assert cpus == 2
+
+
+def test_what_a_variant_did_is_what_its_counts_are_divided_by() -> None:
+    asked = row(holes="even")
+
+    def sample(subject: str, allocated: int, instructions: int) -> Sample:
+        return Sample(
+            row="row",
+            round=0,
+            role="variant",
+            subject=subject,
+            threads=1,
+            time_ns=1,
+            cpu_ns=1,
+            nr_bytes=allocated << 21,
+            verified=True,
+            launch=0,
+            functions={"f": {"instructions": instructions}},
+        )
+
+    its = counted_of(
+        asked,
+        [sample("before", 22, 2200), sample("ream", 128, 6400)],
+        ["before", "ream"],
+        {},
+        [],
+        exact=True,
+    )
+    assert its is not None
+    assert (its.number, its.numbers) == (22, {"ream": 128})
+    assert differences(its, "before", "ream") == [("f", {"instructions": -50.0})]

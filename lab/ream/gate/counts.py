@@ -121,8 +121,8 @@ def _judge(now: Counted, base: Counted, variant: str, limit_pct: float) -> tuple
 def _changes(now: Counted, base: Counted, variant: str) -> Iterator[tuple[str, float, float]]:
     """Every quantity that differs, with its value per page or entry now and in the baseline."""
     for quantity in QUANTITIES:
-        new = now.variants[variant].get(quantity, 0) / now.number
-        old = base.variants[variant].get(quantity, 0) / base.number
+        new = now.variants[variant].get(quantity, 0) / now.number_of(variant)
+        old = base.variants[variant].get(quantity, 0) / base.number_of(variant)
         if new != old:
             yield quantity, new, old
 
@@ -132,8 +132,8 @@ def _where(now: Counted, base: Counted, variant: str, quantity: str) -> str | No
     new, old = now.functions[variant], base.functions[variant]
     by = {
         name: abs(
-            new.get(name, {}).get(quantity, 0) / now.number
-            - old.get(name, {}).get(quantity, 0) / base.number
+            new.get(name, {}).get(quantity, 0) / now.number_of(variant)
+            - old.get(name, {}).get(quantity, 0) / base.number_of(variant)
         )
         for name in {**old, **new}
     }

@@ -271,7 +271,7 @@ def _counted_row(asked: Question, reach: Reach, row: RowResult) -> Operation:
 
 
 def _each(its: Counted, name: str) -> Mapping[str, float]:
-    return {one: its.variants[name].get(one, 0) / its.number for one in QUANTITIES}
+    return {one: its.variants[name].get(one, 0) / its.number_of(name) for one in QUANTITIES}
 
 
 def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:

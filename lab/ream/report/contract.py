@@ -208,11 +208,12 @@ class PatchStep(_Part):
 class Counted(_Part):
     """What one sample of each variant executed, in whole numbers, for a row that was counted.
 
-    per, number: the unit of the shown averages, and how many such units a sample covers. repeats:
-    whether all samples of one kernel are equal; in guests, whether their clocks agree to one in ten
-    thousand. variants, stand_ins: totals by variant and
-    quantity, of the kernel's own functions and of our substitutes. functions: totals by variant and
-    function. inclusive: the same for functions that called others, with what these did.
+    per, number: the unit of the shown averages, and how many such units a sample covers; numbers:
+    the same by variant, for those whose samples cover another number. repeats: whether all samples
+    of one kernel are equal; in guests, whether their clocks agree to one in ten thousand. variants,
+    stand_ins: totals by variant and quantity, of the kernel's own functions and of our substitutes.
+    functions: totals by variant and function. inclusive: the same for functions that called others,
+    with what these did.
     """
 
     per: str
@@ -227,6 +228,11 @@ class Counted(_Part):
     own: Texts = ()
     """Variants other than those that only contain a prefix of another variant's patches."""
     steps: Tuple[PatchStep] = ()
+    numbers: Sealed[str, Number] = Field(default={}, validate_default=True)
+
+    def number_of(self, variant: str) -> int:
+        """How many units a sample of this variant covers."""
+        return self.numbers.get(variant, self.number)
 
 
 class RowResult(_Part):

@@ -38,7 +38,8 @@ def counted_of(
     first = {name: its[0] for name, its in by_name.items() if its}
     if not first:
         return None
-    per, number = _unit(row, next(iter(first.values())))
+    units = {name: _unit(row, one) for name, one in first.items()}
+    per, number = next(iter(units.values()))
     return Counted(
         per=per,
         number=number,
@@ -51,6 +52,7 @@ def counted_of(
         inclusive={name: one.inclusive for name, one in first.items() if one.inclusive},
         own=tuple(name for name in first if name in own),
         steps=tuple(_steps({name: series.get(name, ()) for name in first}, own)),
+        numbers={name: its for name, (_, its) in units.items() if its != number},
     )
 
 

@@ -95,9 +95,9 @@ def _row(row: RowResult) -> Iterator[str]:
     if its is None:
         yield from _all("note", row.notes, indent=2)
         return
-    unit = unit_words(its.per, its.number)
     names = _shown(its)
-    yield from _line(unit, names)
+    yield from _line(unit_words(its.per, its.number), names)
+    yield from _all("numbers", filter(None, [_other_numbers(its, names)]), indent=2)
     for quantity in _differing(its, names):
         cells = [fit(_each(its, name, quantity), CELL - 1) for name in names]
         yield from _line(QUANTITIES[quantity], cells)
@@ -110,6 +110,12 @@ def _row(row: RowResult) -> Iterator[str]:
         yield from _all("MOVES", [_moves(its)], indent=2)
 
 
+def _other_numbers(its: Counted, names: Sequence[str]) -> str:
+    """Which variants did another number than the head of the table says."""
+    said = [f"{name} {its.numbers[name]:,}" for name in names if name in its.numbers]
+    return f"each is of what the variant did: {', '.join(said)}" if said else ""
+
+
 def _shown(its: Counted) -> list[str]:
     """Variants with a column of their own: those that only represent a patch step have a line."""
     steps = {name for one in its.steps for name in (one.before, one.after)} - {*its.own}
@@ -117,13 +123,13 @@ def _shown(its: Counted) -> list[str]:
 
 
 def _each(its: Counted, name: str, quantity: str) -> float:
-    return its.variants[name].get(quantity, 0) / its.number
+    return its.variants[name].get(quantity, 0) / its.number_of(name)
 
 
 def _differing(its: Counted, names: Sequence[str]) -> Iterator[str]:
     """Instructions, and every other quantity that differs between these variants."""
     for quantity in QUANTITIES:
-        values = {its.variants[name].get(quantity, 0) for name in names}
+        values = {_each(its, name, quantity) for name in names}
         if quantity == "instructions" or len(values) > 1:
             yield quantity
 
@@ -162,10 +168,11 @@ def with_calls(its: Counted, names: Sequence[str]) -> Iterator[str]:
             continue
         own = dict(differences(its, BEFORE, name))
         both = its.inclusive[BEFORE].keys() & its.inclusive[name].keys()
-        whole = _change(its.variants[BEFORE], its.variants[name], its.number)
+        numbers_of = _numbers_of(its, BEFORE, name)
+        whole = _change(its.variants[BEFORE], its.variants[name], numbers_of)
         said = [
             f"{function}() {_signed(numbers)}"
-            for function, numbers in _apart(its.inclusive[BEFORE], its.inclusive[name], its.number)
+            for function, numbers in _apart(its.inclusive[BEFORE], its.inclusive[name], numbers_of)
             if function in both and numbers != own.get(function) and not _is_whole(numbers, whole)
         ]
         if said:
@@ -183,27 +190,34 @@ Differences = list[tuple[str, Mapping[str, float]]]
 
 def differences(its: Counted, before: str, after: str) -> Differences:
     """Functions in which two variants differ, by how much for each page, the largest first."""
-    return _apart(its.functions[before], its.functions[after], its.number)
+    return _apart(its.functions[before], its.functions[after], _numbers_of(its, before, after))
+
+
+def _numbers_of(its: Counted, before: str, after: str) -> tuple[int, int]:
+    return its.number_of(before), its.number_of(after)
 
 
 _Numbers = Mapping[str, Mapping[str, int]]
 
 
-def _apart(old: _Numbers, new: _Numbers, number: int) -> Differences:
+def _apart(old: _Numbers, new: _Numbers, units: tuple[int, int]) -> Differences:
     found: Differences = []
     for function in {**old, **new}:
-        numbers = _change(old.get(function, {}), new.get(function, {}), number)
+        numbers = _change(old.get(function, {}), new.get(function, {}), units)
         if numbers:
             found.append((function, numbers))
     return sorted(found, key=lambda one: (-abs(one[1].get("instructions", 0)), one[0]))
 
 
-def _change(old: Mapping[str, int], new: Mapping[str, int], number: int) -> dict[str, float]:
-    return {
-        quantity: (new.get(quantity, 0) - old.get(quantity, 0)) / number
+def _change(
+    old: Mapping[str, int], new: Mapping[str, int], units: tuple[int, int]
+) -> dict[str, float]:
+    """What differs, for each unit. units: how many the old counts are of, and the new ones."""
+    each = {
+        quantity: (old.get(quantity, 0) / units[0], new.get(quantity, 0) / units[1])
         for quantity in QUANTITIES
-        if new.get(quantity, 0) != old.get(quantity, 0)
     }
+    return {quantity: now - was for quantity, (was, now) in each.items() if was != now}
 
 
 def _signed(numbers: Mapping[str, float]) -> str:
@@ -220,7 +234,7 @@ def _stand_ins(its: Counted, names: Sequence[str]) -> str:
     return "; ".join(
         f"{name} "
         + " ".join(
-            f"{fit(number / its.number, 9)} {SHORT[quantity]}"
+            f"{fit(number / its.number_of(name), 9)} {SHORT[quantity]}"
             for quantity in ("instructions", "locked")
             if (number := its.stand_ins[name].get(quantity, 0))
         )
@@ -236,7 +250,8 @@ def _steps(its: Counted) -> Iterator[str]:
         if step.of != of:
             of = step.of
             yield from _all("patches", [f"of {of}, each against the one before it"], indent=2)
-        change = _change(its.variants[step.before], its.variants[step.after], its.number)
+        numbers_of = _numbers_of(its, step.before, step.after)
+        change = _change(its.variants[step.before], its.variants[step.after], numbers_of)
         yield from textwrap.wrap(
             f"{step.subject}: {_signed(change) if change else 'counts equal'}",
             width(),

@@ -10,35 +10,52 @@
 #include "launch.h"
 #include "program.h"
 
-#define NR_FLUSHES 2000U
-#define NR_MEASUREMENTS 7U
+#define NR_FLUSHES 10000U
+#define PATIENCE_NS 5000000000UL
 #define CALIBRATION_NS 20000000UL
 
-/* Takes a right away again and again; only that has to reach other CPUs. */
-static unsigned long time_flushes(unsigned char *page)
-{
-	uint64_t time_ns = 0;
-
-	for (unsigned int i = 0; i < NR_FLUSHES; i++) {
-		uint64_t start_ns;
-
-		page[0] = (unsigned char)i;
-		start_ns = now_ns();
-		if (mprotect(page, 4096, PROT_READ))
-			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
-		time_ns += now_ns() - start_ns;
-		if (mprotect(page, 4096, PROT_READ | PROT_WRITE))
-			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
-	}
-	return time_ns / NR_FLUSHES;
-}
-
+/**
+ * struct flush_job - flushes on one CPU while another may run
+ * @page: Of which a right is taken away.
+ * @turns: How often the other CPU has looked whether to stop; NULL: it runs nothing.
+ * @ns: What flushes took.
+ * @nr: How many of these.
+ */
 struct flush_job {
 	unsigned char *page;
+	unsigned int *turns;
 	unsigned int stop;
-	unsigned int runs;
-	unsigned long ns;
+	unsigned long ns[NR_FLUSHES];
+	unsigned int nr;
 };
+
+/*
+ * Takes a right away again and again; only that has to reach other CPUs. A
+ * flush during which the other CPU was somebody else's is not counted: it
+ * reached nobody.
+ */
+static void time_flushes(struct flush_job *job)
+{
+	uint64_t end_ns = now_ns() + PATIENCE_NS, start_ns;
+
+	job->nr = 0;
+	for (unsigned int i = 0; job->nr < NR_FLUSHES; i++) {
+		unsigned int turns = job->turns ? __atomic_load_n(job->turns, __ATOMIC_ACQUIRE) : 0;
+
+		job->page[0] = (unsigned char)i;
+		start_ns = now_ns();
+		if (mprotect(job->page, 4096, PROT_READ))
+			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
+		job->ns[job->nr] = now_ns() - start_ns;
+		if (!job->turns || __atomic_load_n(job->turns, __ATOMIC_ACQUIRE) != turns)
+			job->nr++;
+		else if (start_ns > end_ns)
+			die(RUNNER_NO_RESOURCE,
+			    "two CPUs do not run at once here: no flush can be timed");
+		if (mprotect(job->page, 4096, PROT_READ | PROT_WRITE))
+			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
+	}
+}
 
 /* The first CPU flushes; the second runs nothing but this program. */
 static void flush_share(void *context, unsigned int index, unsigned int nr)
@@ -47,48 +64,51 @@ static void flush_share(void *context, unsigned int index, unsigned int nr)
 
 	(void)nr;
 	if (!index) {
-		while (!__atomic_load_n(&job->runs, __ATOMIC_ACQUIRE))
-			_mm_pause();
-		job->ns = time_flushes(job->page);
+		time_flushes(job);
 		__atomic_store_n(&job->stop, 1, __ATOMIC_RELEASE);
 		return;
 	}
-	__atomic_store_n(&job->runs, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&job->stop, __ATOMIC_ACQUIRE))
-		_mm_pause();
+		__atomic_fetch_add(job->turns, 1, __ATOMIC_RELEASE);
 }
 
 static int by_size(const void *a, const void *b)
 {
-	long difference = *(const long *)a - *(const long *)b;
+	unsigned long one = *(const unsigned long *)a, other = *(const unsigned long *)b;
 
-	return difference > 0 ? 1 : difference < 0 ? -1 : 0;
+	return one < other ? -1 : one > other;
+}
+
+/* The middle one: whoever was interrupted took longer. */
+static unsigned long middle_ns(struct flush_job *job)
+{
+	qsort(job->ns, job->nr, sizeof(job->ns[0]), by_size);
+	return job->ns[job->nr / 2];
 }
 
 unsigned long flush_measure_ns(void)
 {
-	long differences[NR_MEASUREMENTS];
-	unsigned char *page;
+	static struct flush_job job;
+	unsigned long alone_ns, beside_ns;
+	unsigned int turns = 0;
 
 	/* Where CPUs take turns none can run beside another, and no time is measured. */
 	if (launch.nr_cpus < 2 || launch.counts)
 		return 0;
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
+	job.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (job.page == MAP_FAILED)
 		die(RUNNER_NO_RESOURCE, "no memory for a page");
+	job.turns = NULL;
+	time_flushes(&job);
+	alone_ns = middle_ns(&job);
+	job.turns = &turns;
+	job.stop = 0;
 	pool_use(2);
-	for (unsigned int i = 0; i < NR_MEASUREMENTS; i++) {
-		struct flush_job job = { .page = page };
-		long alone = (long)time_flushes(page);
-
-		pool_run(2, flush_share, &job);
-		differences[i] = (long)job.ns - alone;
-	}
+	pool_run(2, flush_share, &job);
 	pool_use(0);
-	munmap(page, 4096);
-	qsort(differences, NR_MEASUREMENTS, sizeof(differences[0]), by_size);
-	return differences[NR_MEASUREMENTS / 2] > 0 ?
-	       (unsigned long)differences[NR_MEASUREMENTS / 2] : 0;
+	beside_ns = middle_ns(&job);
+	munmap(job.page, 4096);
+	return beside_ns > alone_ns ? beside_ns - alone_ns : 1;
 }
 
 unsigned long flush_ticks(unsigned long ns)

@@ -155,6 +155,13 @@ def edge_nodes() -> Mapping[str, tuple[NodeLayout, ...]]:
                 reserved=tuple(_bytes(pfn, pfn + nr) for pfn, nr in a_page_in_each),
             ),
         ),
+        # Growing ends behind the first section: at the next one, or at what is free of it.
+        "section-begins-reserved": (
+            replace(
+                _edge(first, (0, 2 * section), pages=2 * section),
+                reserved=(_bytes(first + section, first + section + 5),),
+            ),
+        ),
         # A share of such a job is not whole blocks.
         "shares-of-odd-size": (_edge(first, (101, 12 * section - 7), pages=12 * section),),
     }

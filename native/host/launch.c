@@ -245,20 +245,21 @@ static void read_trees(const char *numbers)
 		    (*end && *end != ','))
 			die(RUNNER_USAGE, "--trees: %s: not numbers of trees", numbers);
 		launch.tree_of[i] = (unsigned int)tree;
-		if (tree >= launch.nr_trees)
-			launch.nr_trees = (unsigned int)tree + 1;
 		numbers = *end ? end + 1 : end;
 	}
 }
 
 static const char usage[] =
-	"usage: runner --variants A,B,... --forbidden FILE [--trees N,N,...] [--cpus N]\n"
+	"usage: runner --variants A,B,... --forbidden FILE [--trees N,N,... --nr-trees N]\n"
+	"              [--cpus N]\n"
 	"              (--facts | --plan FILE --launch N --seed N [--done ROW:N]...\n"
 	"               [--control N] [--counter NAME=SOURCE]... [--reach FILE]\n"
 	"               [--count] [--patience FIRST:LEAST])\n"
 	"One launch of the %s experiment; `ream run` builds and drives it.\n"
 	"  --variants   names of the linked kernels, in link order\n"
-	"  --trees      by kernel, the number of the tree that it was compiled from\n"
+	"  --trees      by kernel, the number of the tree that it was compiled from, or of\n"
+	"               those with the same facts\n"
+	"  --nr-trees   of the plan, which has every row once for each\n"
 	"  --forbidden  addresses of the symbols that nobody defines\n"
 	"  --cpus       CPUs of the machine that the kernels see; more than there are\n"
 	"               share the real ones\n"
@@ -291,6 +292,7 @@ static struct options read_options(int argc, char **argv)
 	static const struct option known[] = {
 		{ "variants", required_argument, NULL, 'v' },
 		{ "trees", required_argument, NULL, 't' },
+		{ "nr-trees", required_argument, NULL, 'T' },
 		{ "forbidden", required_argument, NULL, 'f' },
 		{ "cpus", required_argument, NULL, 'c' },
 		{ "facts", no_argument, NULL, 'F' },
@@ -316,6 +318,9 @@ static struct options read_options(int argc, char **argv)
 			break;
 		case 't':
 			read_trees(optarg);
+			break;
+		case 'T':
+			launch.nr_trees = (unsigned int)strtoul(optarg, NULL, 10);
 			break;
 		case 'f':
 			options.forbidden_path = optarg;
@@ -361,6 +366,9 @@ static struct options read_options(int argc, char **argv)
 			exit(RUNNER_USAGE);
 		}
 	}
+	for (unsigned int i = 0; i < launch.nr_variants; i++)
+		if (launch.tree_of[i] >= launch.nr_trees)
+			die(RUNNER_USAGE, "--trees: %u of %u", launch.tree_of[i], launch.nr_trees);
 	if (!options.forbidden_path || !launch.nr_variants ||
 	    (!options.facts && !options.plan_path)) {
 		fprintf(stderr, usage, experiment.name);

@@ -21,6 +21,7 @@
  * @nr_variants: Kernels linked into this program.
  * @variant_names: In link order.
  * @tree_of: Which tree each was compiled from; all the first, if there is one.
+ *	A kernel with other facts than the others of its tree counts as another.
  * @nr_trees: How many trees there are. A plan has every row once for each.
  * @variant: Whose sample is under way.
  * @is_warm_up: Whether that is one which is neither counted nor printed.

@@ -6,8 +6,8 @@ beside them with the reason, so that nobody takes silence about it for an answer
 """
 
 import re
-from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,10 @@ from ream.kernel.base import base_named
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree, fetch_tree
 from ream.measure.plan import Launch
-from ream.stage.bench import build_bench
-from ream.stage.hosted import Hosted, calls_owed, cases_of, programs_of
-from ream.stage.link import Program
-from ream.stage.native import launch_once, read_build
+from ream.session.builds import by_facts
+from ream.stage.bench import Bench, build_bench
+from ream.stage.hosted import Hosted, Otherwise, calls_owed, cases_of, programs_of
+from ream.stage.native import launch_once
 from ream.values import read_toml
 from ream.variants import Variant
 
@@ -100,25 +100,38 @@ def check_caught(
     kernel: Tree, cache: Path, tmp_path: Path, experiment: Experiment, path: Path
 ) -> None:
     variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
+    programs = programs_of(experiment)
 
-    def try_it(its: Hosted[Row]) -> None:
+    def built(its: Hosted[Row]) -> Bench:
         work = tmp_path / f"program{its.label}"
         work.mkdir()
-        bench = build_bench(kernel, variants, folder=its.folder, cache=cache, work=work, step=print)
-        launch = Launch(0, 1, 0x340, (BASE, "mine"))
-        run_all(its, bench.link(launch), launch, work)
+        return build_bench(kernel, variants, folder=its.folder, cache=cache, work=work, step=print)
+
+    benches = [*map(built, programs)]
+
+    def run_every_program(ways: Mapping[str, Otherwise]) -> None:
+        for its, bench in zip(programs, benches, strict=True):
+            run_all(its, bench, ways)
 
     with pytest.raises(ReamError, match=CAUGHT):
-        deque(map(try_it, programs_of(experiment)), maxlen=0)
+        run_every_program({})
+    for way in (way for its in programs for way in its.otherwise):  # which are no way out
+        with pytest.raises(ReamError, match=CAUGHT):
+            run_every_program({"mine": way})
 
 
-def run_all(its: Hosted[Row], program: Program, launch: Launch, work: Path) -> None:
-    build = read_build(program)
+def run_all(its: Hosted[Row], bench: Bench, ways: Mapping[str, Otherwise]) -> None:
+    launch = Launch(0, 1, 0x340, (BASE, "mine"))
+    bench, builds = by_facts(bench, [launch], ways)
     calls = calls_owed(its, {"mine": BASE})
-    for planned, cpus in cases_of(its.cases, build, work, seed=1, pass_number=0):
-        with planned as (plan, descriptors):
-            said = launch_once(program, launch, plan, descriptors, cpus=cpus)
-            list(calls.counted(said, launch.link_order))
+    for number, build in enumerate(builds):
+        order = tuple(one for one in launch.link_order if bench.tree_of.get(one, 0) == number)
+        own = replace(launch, number=number + 1, link_order=order)
+        program = replace(bench.link(own), trees=())
+        for planned, cpus in cases_of(its.cases, build, bench.work, seed=1, pass_number=0):
+            with planned as (plan, descriptors):
+                said = launch_once(program, own, plan, descriptors, cpus=cpus)
+                list(calls.counted(said, order))
     calls.check()
 
 

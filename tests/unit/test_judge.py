@@ -65,9 +65,10 @@ def judgement(*operations: Operation, **fields: Any) -> Judgement:
         ({"counted": counted(instructions=0.1, locked=-0.1)}, "mixed"),
         ({"counted": counted(instructions=-0.1)}, "fewer"),
         ({"counted": counted()}, "same"),
-        ({"counted": counted(instructions=0.0009)}, "undecided"),
+        ({"counted": counted(instructions=0.0009)}, "alike"),
         ({"counted": counted(instructions=-0.0009)}, "fewer"),
-        ({"counted": counted(instructions=-0.0009, loads=0.0001)}, "undecided"),
+        ({"counted": counted(instructions=-0.0009, loads=0.0001)}, "alike"),
+        ({"counted": counted(instructions=-0.0009, loads=0.0001, prefetches=1)}, "undecided"),
         ({"counted": counted(instructions=-0.5, prefetches=9.0)}, "fewer"),
         ({"counted": counted(prefetches=9.0)}, "undecided"),
         ({"timed": timed(1.0, "undecided")}, "undecided"),
@@ -97,6 +98,8 @@ SLOWER = operation("fork-64k", timed=timed(1.1, "slower"), counted=counted(instr
 FASTER = operation(timed=timed(0.5, "faster"), counted=counted(instructions=-0.5))
 SAME = operation("fork-2m", counted=counted())
 OPEN = operation("fork-1m", timed=timed(1.0, "undecided"))
+A_LITTLE = operation("fork-64k", counted=counted(instructions=0.004))
+LESS = operation(counted=counted(instructions=-0.08))
 UNEXECUTED = replace(reach(nearest="fork"), changed=("helper",))
 WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (2, "change 2"))
 
@@ -111,6 +114,28 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
             1,
             "A regression in what is executed: executes more in 1 row, fork-4k (0 instructions,",
         ),
+        (
+            judgement(FASTER, operation("fork-64k", timed=timed(1.004, "slower"))),
+            1,
+            "Mostly faster: a little slower in 1 row, 1.004x (fork-64k); faster in 1 row, fork-4k",
+        ),
+        (
+            judgement(A_LITTLE, LESS, operation("fork-2m", counted=counted(loads=0.002))),
+            1,
+            ("Mostly fewer are executed: executes a little more in 2 rows, at most +0.4 % instruct"
+            "ions, 0 locked (fork-64k); executes fewer in 1 row, fork-4k (-8.0 % instructions,"),
+        ),
+        (
+            judgement(A_LITTLE),
+            1,
+            "A small regression in what is executed: executes a little more in 1 row, +0.4 %",
+        ),
+        (
+            judgement(operation(counted=counted(instructions=-0.06, loads=0.02))),
+            4,
+            "Undecided: mixed counts in 1 row, fork-4k (-6.0 % instructions, 0 locked, +2.0 % l",
+        ),
+        (judgement(operation(counted=counted(loads=1e-5))), 0, "No regression was found: as many"),
         (judgement(FASTER, OPEN), 4, "Undecided: faster in 1 row, fork-4k (2.000x); undecided"),
         (judgement(reach=UNEXECUTED), 4, "Undecided: no row executes anything that it changes,"),
         (judgement(reach=reach(nearest="fork")), 4, "Nothing that is hosted changes: every object"),
@@ -151,7 +176,7 @@ def test_many_rows_that_are_a_little_worse_do_not_hide_one_that_is_much_better()
         "-8.0", "-7.0",
     ]  # fmt: skip
     assert sum(line.startswith("worse-") for line in text.splitlines()) == page.MOST_ROWS - 6
-    assert "and 234 rows more: 192 executes more, 18 mixed counts" in text
+    assert "and 234 rows more: 192 executes more, 18 mixed counts, 18 as many within" in text
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -14,10 +14,16 @@ from ream.judge.reach import WholeReach
 from ream.record.record import SCHEMA
 from ream.report.counts_table import QUANTITIES
 
-Outcome = Literal["slower", "more", "mixed", "undecided", "equal", "same", "fewer", "faster"]
+Outcome = Literal[
+    "slower", "more", "mixed", "undecided", "alike", "equal", "same", "fewer", "faster"
+]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 """By time: slower, equal and faster. By counts alone: more, mixed (more of one quantity, and fewer
-of another), the same and fewer. The worst first."""
+of another), alike (not the same, and none differs by more than GROWTH), the same and fewer. The
+worst first."""
+
+LOSSES: tuple[Outcome, ...] = ("slower", "more")
+GAINS: tuple[Outcome, ...] = ("faster", "fewer")
 
 BY_TIME: Mapping[str | None, Outcome] = {
     "slower": "slower", "equal": "equal", "faster": "faster",
@@ -26,6 +32,9 @@ BY_TIME: Mapping[str | None, Outcome] = {
 
 GROWTH = 0.001
 """Share by which a count may grow and is no cost yet, as in `ream check --counts`."""
+
+LITTLE = 0.01
+"""Share up to which a loss is called little: about what the place of code in memory is worth."""
 
 WEIGHED = ("instructions", "locked")
 """Quantities that are printed, and that tell how much a row is affected."""
@@ -65,6 +74,15 @@ class CountedChange:
     def shrunk(self) -> bool:
         """Whether one of the costs has shrunk by more than GROWTH."""
         return any(self.share(name) < -GROWTH for name in COSTS)
+
+    @property
+    def alike(self) -> bool:
+        """Whether no quantity has changed by more than GROWTH."""
+        return all(abs(self.share(name)) <= GROWTH for name in QUANTITIES)
+
+    def most(self, sign: int) -> tuple[str, float]:
+        """The cost that has grown most (sign 1) or shrunk most (-1), and by which share."""
+        return max(((n, self.share(n)) for n in COSTS), key=lambda its: sign * its[1])
 
     @property
     def less(self) -> bool:
@@ -123,7 +141,9 @@ class Operation:
             return "same"
         if self.counted.grown:
             return "mixed" if self.counted.shrunk else "more"
-        return "fewer" if self.counted.shrunk or self.counted.less else "undecided"
+        if self.counted.shrunk or self.counted.less:
+            return "fewer"
+        return "alike" if self.counted.alike else "undecided"
 
     @property
     def size(self) -> float:
@@ -134,10 +154,14 @@ class Operation:
 
 
 def affected(change: CountedChange | None) -> float:
-    """How much a row is affected: by the share of its instructions, or of its locked operations."""
+    """How much a row is affected: by the share of its instructions, or of its locked operations.
+
+    Where neither differs, by that of the cost that differs most.
+    """
     if change is None:
         return float("inf")
-    return max(abs(change.share(name)) for name in WEIGHED)
+    weighed = max(abs(change.share(name)) for name in WEIGHED)
+    return weighed or max(abs(change.share(name)) for name in COSTS)
 
 
 @dataclass(frozen=True)
@@ -184,13 +208,27 @@ class Judgement:
             yield from self.having(outcome)
 
     @property
+    def loss(self) -> float:
+        """The size of the largest regression; 0 if there is none."""
+        return max((one.size for o in LOSSES for one in self.having(o)), default=0.0)
+
+    @property
+    def gain(self) -> float:
+        """The size of the largest gain; 0 if there is none."""
+        return max((one.size for o in GAINS for one in self.having(o)), default=0.0)
+
+    @property
     def exit_code(self) -> int:
-        """0 no regression, 1 one, 3 cannot run, 4 undecided or nothing reached, 5 wrong."""
+        """0 no regression, 1 one, 3 cannot run, 4 undecided or nothing reached, 5 wrong.
+
+        One row is enough for 1, however small its loss and whatever others gain: the status is for
+        robots, and the sentence weighs.
+        """
         if self.wrong is not None:
             return VerificationFailed.exit_code
         if self.unhosted and not self.operations:
             return CannotRunHere.exit_code
-        if self.having("slower") or self.having("more"):
+        if any(map(self.having, LOSSES)):
             return ClaimFails.exit_code
         open_ = self.having("undecided") or self.having("mixed")
         return Inconclusive.exit_code if open_ or self.unhosted or not self.operations else 0

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from ream.counted import counted
 from ream.experiment import named
 from ream.folders import names
-from ream.judge.judgement import WEIGHED, Judgement, Operation, Outcome
+from ream.judge.judgement import LITTLE, WEIGHED, Judgement, Operation, Outcome
 from ream.judge.reach import shortened
 from ream.judge.session import Question
 from ream.kernel.variant import try_to_apply
 from ream.report.contract import Ratio
-from ream.report.counts_table import SHORT
+from ream.report.counts_table import QUANTITIES, SHORT
 from ream.report.numbers import fit, interval
 from ream.report.sensitivity import per_cent
 from ream.width import width
@@ -34,6 +34,7 @@ OF_OUTCOME: Mapping[Outcome, str] = {
     "more": "executes more",
     "mixed": "mixed counts",
     "undecided": "undecided",
+    "alike": "as many within 0.1 %",
     "equal": "equal",
     "same": "executes the same",
     "fewer": "executes fewer",
@@ -42,13 +43,15 @@ OF_OUTCOME: Mapping[Outcome, str] = {
 
 
 SAID: tuple[Outcome, ...] = (
-    *("slower", "more", "faster", "fewer", "equal", "same", "mixed", "undecided"),
+    *("slower", "more", "faster", "fewer", "equal", "same", "alike", "mixed", "undecided"),
 )
 """In the order of the sentence."""
-WITHOUT_SIZE = ("equal", "same", "undecided")
+WITHOUT_SIZE = ("equal", "same", "alike", "undecided")
+A_LITTLE: Mapping[Outcome, str] = {"slower": "a little slower", "more": "executes a little more"}
+"""Where the largest loss is LITTLE."""
 
 SHORTEST: Mapping[Outcome, str] = {
-    "more": "more", "mixed": "mixed", "same": "same", "fewer": "fewer",
+    "more": "more", "mixed": "mixed", "alike": "alike", "same": "same", "fewer": "fewer",
 }  # fmt: skip
 """In a column of the table, where a heading says of what."""
 
@@ -93,13 +96,14 @@ def _sentences(its: Judgement) -> Iterator[str]:
 
 
 def verdict(its: Judgement) -> str:
-    """The judgement in a few words."""
+    """The judgement in a few words, which weigh what is lost against what is gained."""
     if its.wrong is not None:
         return "wrong"
-    if its.having("slower"):
-        return "A regression"
-    if its.having("more"):
-        return "A regression in what is executed"
+    if its.loss:
+        if its.loss <= LITTLE and its.gain > its.loss:
+            return "Mostly faster" if its.having("faster") else "Mostly fewer are executed"
+        what = "A small regression" if its.loss <= LITTLE else "A regression"
+        return what if its.having("slower") else f"{what} in what is executed"
     if not its.reach.reached and its.reach.same:
         return "Nothing that is hosted changes"
     if its.exit_code:
@@ -111,21 +115,31 @@ def _found(its: Judgement) -> Iterator[str]:
     for outcome in SAID:
         if not (rows := its.having(outcome)):
             continue
-        first = rows[0]
-        most = "" if outcome in WITHOUT_SIZE else _most(first, len(rows))
-        yield f"{OF_OUTCOME[first.outcome]} in {counted(len(rows), 'row')}{most}"
-
-
-def _most(first: Operation, nr_rows: int) -> str:
-    how = "most in " if nr_rows > 1 else ""
-    return f", {how}{first.row} ({_size(first)})"
+        number = counted(len(rows), "row")
+        if outcome in WITHOUT_SIZE:
+            yield f"{OF_OUTCOME[outcome]} in {number}"
+        elif outcome in A_LITTLE and rows[0].size <= LITTLE:
+            most = "at most " if len(rows) > 1 else ""
+            yield f"{A_LITTLE[outcome]} in {number}, {most}{_size(rows[0])} ({rows[0].row})"
+        else:
+            how = "most in " if len(rows) > 1 else ""
+            yield f"{OF_OUTCOME[outcome]} in {number}, {how}{rows[0].row} ({_size(rows[0])})"
 
 
 def _size(one: Operation) -> str:
     if one.timed is not None and one.outcome in ("slower", "faster"):
         factor = max(one.timed.ratio, 1 / one.timed.ratio)
         return f"{fit(factor, 6, 3)}x"
-    return f"{change(one)} instructions, {locked(one)} locked" if one.counted else "?"
+    if one.counted is None:
+        return "?"
+    said = [f"{change(one)} instructions, {locked(one)} locked"]
+    for sign, outcomes in ((1, ("more", "mixed")), (-1, ("fewer", "mixed"))):
+        name, share = one.counted.most(sign)
+        if one.outcome in outcomes and not any(
+            sign * one.counted.share(weighed) > 0 for weighed in WEIGHED
+        ):
+            said.append(f"{_share(share)} {QUANTITIES[name]}")
+    return ", ".join(said)
 
 
 def _sees(its: Judgement) -> str | None:
@@ -281,7 +295,10 @@ def _says(one: Operation) -> str:
 def change(one: Operation) -> str:
     """How many more instructions, as a share of those before."""
     assert one.counted is not None
-    share = one.counted.share("instructions")
+    return _share(one.counted.share("instructions"))
+
+
+def _share(share: float) -> str:
     if math.isinf(share):
         return "new"
     if share == 0:

@@ -239,7 +239,13 @@ def _wrong(judging: _Judging, request: Request, said: str) -> Wrong:
 
 
 def _note_record(judging: _Judging, outcome: Outcome) -> None:
+    """The record, and what the run says of the series besides what it counts or times."""
     judging.records.append(outcome.path.name)
+    own = f"{PATCHED}: "
+    for text in outcome.summary.receipt.warnings:
+        said = f"{outcome.summary.experiment}: {text.removeprefix(own)}"
+        if text.startswith(own) and said not in judging.notes:
+            judging.notes.append(said)
 
 
 def _note_steps(judging: _Judging, summary: Summary) -> None:

@@ -2,6 +2,7 @@
 """Before any time is believed: every kernel does what the oracle says at every edge."""
 
 import hashlib
+import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +21,7 @@ from ream.stage import hosted
 from ream.stage.bench import Bench
 from ream.stage.hosted import Hosted, calls_owed, cases_of
 from ream.stage.link import Kernel, Program
-from ream.stage.native import Build, launch_once
+from ream.stage.native import Build, Facts, launch_once
 from ream.stage.reach import NUMBER
 
 S_PER_MINUTE = 60
@@ -39,22 +40,24 @@ def verify(
 ) -> int:
     """Run all edges and some mixtures in every kernel; how many operations were verified.
 
-    its: the program. builds: of every tree; kernels of each are judged by themselves, by its facts.
+    its: the program. builds: of every kind; kernels of each are judged by themselves, by its facts.
     launches: of each program one, with the kernels that are linked into it. Kernels whose objects
     were verified before, by the same runner and oracle, are not verified again unless minutes are
     given: then it is 0.
     Raises WrongVariant with the case's name, and what else `launch_once` raises.
     """
-    kernels = [bench.kernels[name] for name in {n for one in launches for n in one.link_order}]
-    marks = [*_marks(request, kernels)]
+    facts = {
+        name: builds[bench.tree_of.get(name, 0)].facts
+        for name in {n for one in launches for n in one.link_order}
+    }
+    marks = [*_marks(request, [(bench.kernels[name], own) for name, own in facts.items()])]
     if not request.verify_minutes and all(mark.exists() for mark in marks):
         return 0
     reporter.step("checking every kernel at the edges, and with random mixtures")
     place = bench.work / "cases"
     place.mkdir(exist_ok=True)
     programs = [(build, [*_programs(bench, tree, launches)]) for tree, build in enumerate(builds)]
-    trees = {one.name: one.compared_with for one in request.variants if one.compared_with}
-    calls = calls_owed(its, trees)
+    calls = calls_owed(its, _owing(request))
     until = time.monotonic() + request.verify_minutes * S_PER_MINUTE
     verified = pass_number = 0
     while pass_number == 0 or time.monotonic() < until:
@@ -78,10 +81,20 @@ def verify(
     return verified
 
 
+def _owing(request: Request) -> dict[str, str]:
+    """By given series, the variant without it, if both are of one kernel source."""
+    pairs = ((one.name, one.compared_with) for one in request.variants)
+    return {
+        name: tree
+        for name, tree in pairs
+        if tree and request.trees.get(name) == request.trees.get(tree)
+    }
+
+
 def _programs(
     bench: Bench, tree: int, launches: Sequence[Launch]
 ) -> Iterable[tuple[Program, Launch]]:
-    """Programs of the kernels of one tree alone."""
+    """Programs of the kernels of one kind alone."""
     others = {n for one in launches for n in one.link_order if bench.tree_of.get(n, 0) != tree}
     # Numbered after the one that finds what rows execute: none of the run's.
     first = NUMBER + 1 + tree * len(launches)
@@ -91,8 +104,11 @@ def _programs(
             yield replace(bench.link(own), trees=()), own
 
 
-def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
-    """For each kernel the file whose presence means that its objects passed this oracle."""
+def _marks(request: Request, kernels: Sequence[tuple[Kernel, Facts]]) -> Iterable[Path]:
+    """For each kernel the file whose presence means that its objects passed this oracle.
+
+    kernels: with the facts that they are held against.
+    """
     # Here, not above: it asks the module that asks us.
     from ream.session.benchmark import benchmark_id  # noqa: PLC0415
 
@@ -102,8 +118,9 @@ def _marks(request: Request, kernels: Iterable[Kernel]) -> Iterable[Path]:
     own = hashlib.sha256(f"{name} {benchmark_id(request.experiment, request.stage)}".encode())
     for path in judges:
         own.update(path.read_bytes())
-    for kernel in kernels:
+    for kernel, facts in kernels:
         digest = own.copy()
+        digest.update(json.dumps(dict(facts), sort_keys=True).encode())
         for path in kernel.objects:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         yield request.cache / VERIFIED / digest.hexdigest()

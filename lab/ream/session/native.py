@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ream.count.emulator import CPUS
-from ream.errors import CannotRunHere, UnhostedVariant, VariantFails, WrongVariant
+from ream.errors import CannotRunHere, VariantFails
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
 from ream.measure.plan import (
@@ -28,8 +28,18 @@ from ream.progress import Reporter
 from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
+from ream.session.builds import by_facts, of_all
 from ream.session.correctness import verify
 from ream.session.counting import CounterOf, count_facts, counters, small
+from ream.session.failing import (
+    UNHOSTED,
+    WRONG,
+    failures,
+    leave_out,
+    otherwise,
+    otherwise_words,
+    try_otherwise,
+)
 from ream.session.pointless import left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.session.suited import by_config, suited_programs, suited_rows
@@ -45,9 +55,6 @@ from ream.stage.runner_plan import plan_of_trees
 LEAST_HUGE_RATIO = 0.95
 
 _Events = Generator[native.Event | None, None, None]
-
-_WRONG, _UNHOSTED = "wrong", "unhosted"
-"""In the journal: variants that are left out, and what each did."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ class _Part:
     plan: _Plan
     bench: Bench
     builds: tuple[native.Build, ...]
-    """The builds of every tree."""
+    """The builds of all kinds of kernels; the first has those of the run's own tree."""
     shrunk: tuple[str, ...]
 
     @property
@@ -109,50 +116,23 @@ def measure_native(
     """Build the program and launch it as often as asked; raises what the native stage raises.
 
     A series of the user's that is wrong, or needs what the stage does not provide, is left out from
-    then on, as long as another one is there; the others keep the rounds that were whole.
+    then on, as long as another one is there; the others keep the rounds that were whole. What the
+    specification leaves open is tried the other way first.
     """
     while True:
         try:
             return _measure_right(request, tree, work=work, record=record, reporter=reporter)
         except VariantFails as failed:
-            _leave_out(failed, request, record.journal, reporter)
+            if not try_otherwise(failed, request, record.journal, reporter):
+                leave_out(failed, request, record.journal, reporter)
             record.begin()
-
-
-def _failed(journal: Journal, kind: str) -> dict[str, str]:
-    """What each variant did that was left out as `_WRONG` or `_UNHOSTED`."""
-    return dict(journal.settled(kind) or {})
-
-
-def _leave_out(error: VariantFails, request: Request, journal: Journal, reporter: Reporter) -> None:
-    """Settle that a variant is not measured any more; raises an error if that leaves nothing."""
-    kind = _UNHOSTED if isinstance(error, UnhostedVariant) else _WRONG
-    before = {**_failed(journal, _WRONG), **_failed(journal, _UNHOSTED)}
-    given = {variant.name for variant in request.variants if variant.given}
-    # One that is left out already is in no launch: who accuses it would do so for ever.
-    if error.variant in before or error.variant not in given or given <= {*before, error.variant}:
-        raise _worst({**before, error.variant: str(error)}, error, _failed(journal, _WRONG))
-    journal.note(kind, {**_failed(journal, kind), error.variant: str(error)})
-    reporter.step(f"{error.variant} is {kind} and is left out: {error}")
-
-
-def _worst(failed: Mapping[str, str], last: VariantFails, wrong: Mapping[str, str]) -> VariantFails:
-    """The error that a run ends with whose variants all failed: one that is wrong, if any is."""
-    error = last
-    if wrong and isinstance(last, UnhostedVariant):
-        name, what = next(iter(wrong.items()))
-        error = WrongVariant(what, name)
-    for name, what in failed.items():
-        if name != error.variant:
-            error.add_note(f"and {name}: {what}")
-    return error
 
 
 def _measure_right(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:
     """Measure all variants but those that failed; raises VariantFails where another one does."""
-    wrong, unhosted = _failed(record.journal, _WRONG), _failed(record.journal, _UNHOSTED)
+    wrong, unhosted = failures(record.journal, WRONG), failures(record.journal, UNHOSTED)
     failed = {*wrong, *unhosted}
     counter_of = counters(request, record, reporter)
     suited = suited_rows(request)
@@ -193,7 +173,10 @@ def _measure_right(
             **({} if request.control is None else {CONTROL: request.control}),
             **{f"config_sha256 of {p.plan.label}": p.bench.config_sha256 for p in parts[1:]},
         },
-        warnings=tuple(_warnings(request, parts, suited, reached)),
+        warnings=(
+            *otherwise_words(request, record.journal, failed),
+            *_warnings(request, parts, suited, reached),
+        ),
         unit="instructions" if request.count else "ns",
         count=count_facts(request),
         wrong=wrong,
@@ -339,14 +322,13 @@ def _part(
     )
     bench = bench if request.confined else bench.unconfined()
     say_unconfined(bench.confinement, reporter.step)
-    # Each program compares the layout of its variants with that of `before`, which all have.
     nr_programs = len(launches) // request.experiment.launches
-    builds, *_ = [native.read_builds(bench.link(launch)) for launch in launches[:nr_programs]]
-    build = builds[0]
+    bench, builds = by_facts(bench, launches[:nr_programs], otherwise(request, journal))
+    sized = of_all(its.sized, builds)
     wanted = suited.rows
     if request.count is not None and not request.count.full:
-        wanted = small(wanted, its.sized)
-    rows, shrunk = rows_that_fit(wanted, build, its.sized, journal, label)
+        wanted = small(wanted, sized)
+    rows, shrunk = rows_that_fit(wanted, builds[0], sized, journal, label)
     for text in shrunk:
         reporter.step(text)
     plan = _Plan(

@@ -58,7 +58,8 @@ class Bench:
     host: tuple[Path, ...]
     config_sha256: str
     tree_of: Mapping[str, int] = field(default_factory=dict)
-    """Tree numbers of variants that do not use the first one's tree."""
+    """Numbers of variants that are not of the first one's kind: of another tree, to begin with, and
+    then also of other facts (ream.session.builds)."""
     confinement: Confinement | None = None
     """What runners are confined by; None: nothing."""
 
@@ -76,7 +77,8 @@ class Bench:
         )
         trees = tuple(self.tree_of.get(name, 0) for name in launch.link_order)
         its = trees if self.tree_of else ()
-        return replace(program, trees=its, confinement=self.confinement)
+        number = 1 + max(self.tree_of.values(), default=0)
+        return replace(program, trees=its, nr_trees=number, confinement=self.confinement)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ is due, so the tree that a series was put on says it, case by case.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import product
 
 from ream.errors import WrongVariant
 from ream.stage.native import Event, Round
@@ -38,6 +39,8 @@ class Calls:
         self._calls: Counter[tuple[str, int, str, str]] = Counter()
         self._held: list[Collection[str]] = []
         """The variants in each launch's program."""
+        self._rows: list[list[str]] = []
+        """The cases of each launch."""
 
     def counted(self, said: Iterable[Event], variants: Collection[str]) -> Iterator[Event]:
         """What a launch says, which is counted on the way.
@@ -47,33 +50,47 @@ class Calls:
         """
         launch = len(self._held)
         self._held.append(variants)
+        self._rows.append([])
         before: dict[tuple[str, str], int] = {}
         for event in said:
             if isinstance(event, Round):
+                self._rows[launch].append(event.row)
                 for stub in event.stubs:
                     who = stub["variant"], stub["name"]
                     self._calls[event.row, launch, *who] += stub["calls"] - before.get(who, 0)
                     before[who] = stub["calls"]
             yield event
 
-    def _spared(self, row: str, launch: int, given: str, name: str) -> int:
-        """How many calls less are due of a series that does less of what they follow."""
-        tree = self._trees[given]
-
-        def saved(work: str) -> int:
-            due, done = (self._calls[row, launch, who, work] for who in (tree, given))
-            return max(due - done, 0)
-
-        return sum(nr * saved(work) for work, nr in WORK.get(name, ()))
-
     def check(self) -> None:
         """Raises WrongVariant, which names a case, if a series left calls out."""
-        for row, launch, variant, name in sorted(self._calls):
-            for given, tree in self._trees.items():
-                is_due = tree == variant and name in OWED and given in self._held[launch]
-                due, done = (self._calls[row, launch, who, name] for who in (tree, given))
-                if is_due and done < due - self._spared(row, launch, given, name):
-                    raise WrongVariant(
-                        f"{row}: {given}: {name}() is called {done} times, by {tree} {due} times",
-                        given,
-                    )
+        for launch, rows in enumerate(self._rows):
+            for row, (given, tree) in product(rows, self._trees.items()):
+                if given not in self._held[launch]:
+                    continue
+                if (theirs := self._launch_of(tree, row, launch)) is None:
+                    continue
+                self._check_case(row, (given, launch), (tree, theirs))
+
+    def _launch_of(self, tree: str, row: str, launch: int) -> int | None:
+        """Where the tree did a case; a series with other facts does it in another launch."""
+        if tree in self._held[launch]:
+            return launch
+        found = (at for at, rows in enumerate(self._rows) if tree in self._held[at] and row in rows)
+        return next(found, None)
+
+    def _check_case(self, row: str, given: tuple[str, int], tree: tuple[str, int]) -> None:
+        """given, tree: a variant, and the launch in which it did the case."""
+
+        def calls(name: str) -> tuple[int, int]:
+            due, done = (self._calls[row, at, who, name] for who, at in (tree, given))
+            return due, done
+
+        for name in OWED:
+            due, done = calls(name)
+            saved = ((nr, *calls(work)) for work, nr in WORK.get(name, ()))
+            spared = sum(nr * max(theirs - its, 0) for nr, theirs, its in saved)
+            if done < due - spared:
+                raise WrongVariant(
+                    f"{row}: {given[0]}: {name}() is called {done} times, by {tree[0]} {due} times",
+                    given[0],
+                )

@@ -15,7 +15,7 @@ from ream.experiment.shape import RowBase
 from ream.measure.whole import LeftOut
 from ream.stage.calls import Calls
 from ream.stage.memory import Sized
-from ream.stage.native import Build, Suited
+from ream.stage.native import Build, Facts, Suited
 from ream.stage.workload import Workload
 
 R = TypeVar("R", bound=RowBase)
@@ -68,6 +68,28 @@ def every_row(row: object) -> bool:
 
 
 @dataclass(frozen=True)
+class Otherwise:
+    """What a series may do otherwise than its tree, since the specification leaves it open.
+
+    A kernel that came later does so. A series that is not what its tree's facts predict is held
+    against these: all that it does must then be as they predict, and it is told. The other way
+    round is no choice: a newer kernel's promise is broken by a series that goes back.
+    """
+
+    fact: str
+    value: int
+    words: str
+    """What it does, with "it" before."""
+
+    def __str__(self) -> str:
+        return self.words
+
+    def over(self, facts: Facts) -> Facts:
+        """The facts with this one in the place of the tree's, if they have it."""
+        return {**facts, self.fact: self.value} if self.fact in facts else facts
+
+
+@dataclass(frozen=True)
 class Hosted(Generic[R]):
     """How rows become a runner's plans, and how large they are.
 
@@ -93,6 +115,7 @@ class Hosted(Generic[R]):
     """The experiment's other programs."""
     same_work: bool = True
     """Whether all kernels have the same to do in a case: then a series owes what its tree calls."""
+    otherwise: tuple[Otherwise, ...] = ()
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:

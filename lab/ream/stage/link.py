@@ -71,7 +71,9 @@ class Program:
     forbidden: Path
     kernels: tuple[Kernel, ...] = ()
     trees: tuple[int, ...] = ()
-    """The tree number of each kernel; empty if there is only one tree."""
+    """The number of each kernel's kind; empty if there is only one."""
+    nr_trees: int = 1
+    """Kinds of kernels in the whole plan; a program may be without some."""
     confinement: Confinement | None = None
     """What its runners are confined by; None: nothing."""
 

@@ -152,43 +152,30 @@ def runner_argv(
         argv += program.confinement.words(own, reads=reads, emulator=loads)
     argv += [] if counter is None else counter.argv
     argv += [str(program.path), "--variants", ",".join(program.order)]
-    argv += ["--trees", ",".join(map(str, program.trees))] if program.trees else []
+    if program.trees:
+        argv += ["--trees", ",".join(map(str, program.trees)), "--nr-trees", f"{program.nr_trees}"]
     return [*argv, "--forbidden", str(program.forbidden)]
 
 
 def read_build(program: Program) -> Build:
-    """Ask a program whose variants are all of one tree for the numbers of its build."""
-    (build,) = read_builds(program)
-    return build
+    """Ask a program whose variants all have the same facts for the numbers of its build.
 
-
-def read_builds(program: Program) -> tuple[Build, ...]:
-    """Ask a program for the numbers of its builds, of each tree one, in the order of these.
-
-    Raises ReamError if variants of one tree lay out struct page differently: their images cannot
-    be compared, and a patch that changes the layout is another experiment.
+    Raises ReamError if they have not.
     """
+    addresses, variants = read_facts(program)
+    (first_name, first), *others = variants.items()
+    for name, facts in others:
+        if facts != first:
+            differ = sorted(k for k in {*first, *facts} if facts.get(k) != first.get(k))
+            raise ReamError(f"{name} and {first_name} differ in {', '.join(differ)}")
+    return Build(addresses, first)
+
+
+def read_facts(program: Program) -> tuple[Mapping[str, int], dict[str, Facts]]:
+    """Ask a program where it puts things, and each of its variants what it is."""
     argv = (*runner_argv(program), "--facts")
     said = json.loads(run(Command(argv, program.path.parent, FACTS_DEADLINE_S)))
-    variants: dict[str, dict[str, int]] = said["variants"]
-    trees = dict(zip(program.order, program.trees or (0,) * len(program.order), strict=True))
-    of_tree = {
-        number: {name: facts for name, facts in variants.items() if trees[name] == number}
-        for number in sorted(set(trees.values()))
-    }
-    return tuple(Build(said["addresses"], _same_facts(one)) for one in of_tree.values())
-
-
-def _same_facts(variants: Mapping[str, Mapping[str, int]]) -> Facts:
-    first_name, first = next(iter(variants.items()))
-    for name, facts in variants.items():
-        if facts != first:
-            differ = sorted(k for k in first if facts.get(k) != first[k])
-            raise ReamError(
-                f"{name} and {first_name} differ in {', '.join(differ)}; the native stage compares"
-                " images byte by byte and cannot run variants that lay out struct page differently"
-            )
-    return first
+    return said["addresses"], dict(said["variants"])
 
 
 def launch_once(

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels by what their own compilers say of them: of each kind one plan, with images of its own.
+
+A series that lays out a structure otherwise than its tree is of another kind than its tree, and so
+is one that does otherwise what the specification leaves open.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ream.measure.plan import Launch
+from ream.stage.bench import Bench
+from ream.stage.hosted import Otherwise, R
+from ream.stage.memory import Sized
+from ream.stage.native import Build, Facts, read_facts
+
+
+def by_facts(
+    bench: Bench, launches: Iterable[Launch], otherwise: Mapping[str, Otherwise]
+) -> tuple[Bench, tuple[Build, ...]]:
+    """The bench with its kernels sorted by kind, and the build of each kind.
+
+    launches: of each program one. otherwise: by variant, facts in the place of its own.
+    """
+    addresses: Mapping[str, int] = {}
+    facts: dict[str, Facts] = {}
+    for launch in launches:
+        addresses, its = read_facts(bench.link(launch))
+        facts |= its
+    kinds: dict[tuple[int, str], Facts] = {}
+    kind_of: dict[str, int] = {}
+    for name in (name for name in bench.kernels if name in facts):
+        own = otherwise[name].over(facts[name]) if name in otherwise else facts[name]
+        key = bench.tree_of.get(name, 0), json.dumps(dict(own), sort_keys=True)
+        kinds.setdefault(key, own)
+        kind_of[name] = [*kinds].index(key)
+    sorted_ = {name: number for name, number in kind_of.items() if number}
+    return replace(bench, tree_of=sorted_), tuple(Build(addresses, its) for its in kinds.values())
+
+
+def of_all(sized: Sized[R], builds: Sequence[Build]) -> Sized[R]:
+    """The sizes of rows where they are largest."""
+
+    def needed_bytes(rows: Sequence[R], build: Build) -> int:
+        del build
+        return max(sized.needed_bytes(rows, one) for one in builds)
+
+    return replace(sized, needed_bytes=needed_bytes)

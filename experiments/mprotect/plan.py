@@ -109,6 +109,7 @@ def kind_of(row: MprotectRow) -> Kind:
         scattered=row.frames == "scattered",
         every=row.every,
         shared_every=row.shared_every,
+        mixed=row.history == "mixed",
     )
 
 
@@ -134,7 +135,7 @@ def plan_of(rows: Sequence[MprotectRow], threads: int | None, build: Build, work
             anonymous=row.memory == "private",
             pre_state=row.pre_state,
             rounds=row.rounds,
-            uniform=row.every == 1 and not row.shared_every,
+            uniform=row.every == 1 and not row.shared_every and row.history == "written",
         )
 
     return written_plan(map(case, rows), facts, work)

@@ -24,7 +24,8 @@ class MprotectRow(RowBase):
     call_bytes: of one call; a smaller mapping than LEAST_BYTES is changed by several calls side by
     side. memory: private anonymous memory, or shared memory, each page written. every: entries
     from one that is there to the next. shared_every: from a page that is not exclusive to the
-    next; 0: all are.
+    next; 0: all are. history: written, so that entries are accessed and dirty, or each of them
+    at random either, both or neither.
     """
 
     folio_bytes: Size
@@ -35,6 +36,7 @@ class MprotectRow(RowBase):
     frames: Literal["consecutive", "scattered"] = "consecutive"
     every: int = Field(default=1, ge=1, le=512)
     shared_every: int = Field(default=0, ge=0, le=512)
+    history: Literal["written", "mixed"] = "written"
 
     @model_validator(mode="after")
     def _it_can_be_mapped(self) -> Self:
@@ -45,6 +47,8 @@ class MprotectRow(RowBase):
             raise ValueError(f"call_bytes must be a multiple of {format_size(PAGE_BYTES)}")
         if self.shared_every and self.memory == "shared":
             raise ValueError("shared_every is of private memory: no shared page is exclusive")
+        if self.history == "mixed" and self.order:
+            raise ValueError("a mixed history is of single pages: a batch would mix it")
         if self.stage != "native":
             raise ValueError("the native stage is the only one there is so far")
         return self
@@ -80,6 +84,7 @@ class MprotectRow(RowBase):
             "frames": self.frames,
             "every": self.every,
             "shared_every": self.shared_every,
+            "history": self.history,
             "threads": self.threads,
         }
 
@@ -97,6 +102,8 @@ class MprotectRow(RowBase):
             words.append(f"one entry in {self.every}")
         if self.shared_every:
             words.append(f"one page in {self.shared_every} not exclusive")
+        if self.history == "mixed":
+            words.append("mixed history")
         return ", ".join(words)
 
 

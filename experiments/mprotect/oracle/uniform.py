@@ -50,11 +50,25 @@ class Kind:
     scattered: bool
     every: int
     shared_every: int
+    mixed: bool = False
 
     @property
     def nr_folios(self) -> int:
         """Folios that are mapped, the last one perhaps in part."""
         return -(-self.nr_ptes >> self.order)
+
+
+@dataclass(frozen=True)
+class History:
+    """What hardware and reclaim have left in an entry: whether it is young, and whether dirty."""
+
+    young: bool
+    dirty: bool
+
+
+WRITTEN_ONCE = History(young=True, dirty=True)
+HISTORIES = tuple(History(young, dirty) for young in (True, False) for dirty in (True, False))
+"""All of them; the first is WRITTEN_ONCE."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +94,17 @@ def _model(kind: Kind, *, exclusive: bool) -> Mapping:
     )
 
 
-def _bits_before(kind: Kind, *, exclusive: bool) -> int:
+def _bits_before(kind: Kind, history: History, *, exclusive: bool) -> int:
     """Of an entry whose page was written while it was writable, and exclusive if it is private.
 
     A page that is not exclusive any more was write-protected when it became so, by fork().
     """
     before, _ = _OPERATIONS[kind.operation]
-    bits = FAULTED_IN if exclusive or kind.shared else pte.wrprotect(FAULTED_IN)
+    bits = FAULTED_IN if history.dirty else pte.mkclean(FAULTED_IN)
+    if not history.young:
+        bits &= ~pte.ACCESSED
+    if not exclusive and not kind.shared:
+        bits = pte.wrprotect(bits)
     if before == "rw":
         return bits
     model = _model(kind, exclusive=exclusive)
@@ -110,9 +128,9 @@ class _Entry:
     flushed: bool
 
 
-def _entry(kind: Kind, facts: Facts, place: Place, *, exclusive: bool) -> _Entry:
+def _entry(kind: Kind, history: History, facts: Facts, place: Place, *, exclusive: bool) -> _Entry:
     model = _model(kind, exclusive=exclusive)
-    before = _bits_before(kind, exclusive=exclusive)
+    before = _bits_before(kind, history, exclusive=exclusive)
     entries = np.array([pte.X86_64.encode(place.first_pfn, before)], np.uint64)
     change = _request(kind, model)
     changed = change_protection(model, entries, change, facts, batched=False)
@@ -155,8 +173,14 @@ def uniform_change(kind: Kind, nr_calls: int, facts: Facts, place: Place) -> Uni
     if kind.shared_every:
         exclusive[:: kind.shared_every] = False
 
-    kinds = [_entry(kind, facts, place, exclusive=one) for one in (False, True)]
-    number = exclusive.astype(np.int64)
+    histories = HISTORIES if kind.mixed else (WRITTEN_ONCE,)
+    kinds = [
+        _entry(kind, history, facts, place, exclusive=one)
+        for history in histories
+        for one in (False, True)
+    ]
+    drawn = np.random.default_rng(SHUFFLE_SEED).integers(0, len(histories), kind.nr_ptes)
+    number = 2 * drawn + exclusive
     pfns = pages.astype(np.uint64) + np.uint64(place.first_pfn)
 
     def placed(bits: list[int]) -> Words:

@@ -30,6 +30,7 @@ def test_a_short_call_is_made_as_often_as_fills_a_mapping(
         ({"folio_bytes": "5k"}, "folio_bytes must be a power of two"),
         ({"call_bytes": "6KiB"}, "call_bytes must be a multiple of 4 KiB"),
         ({"memory": "shared", "shared_every": 2}, "no shared page is exclusive"),
+        ({"history": "mixed", "folio_bytes": "64k"}, "a mixed history is of single pages"),
         ({"stage": "live"}, "the native stage is the only one"),
     ],
 )

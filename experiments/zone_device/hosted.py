@@ -14,4 +14,6 @@ HEADS_LAST = Otherwise(
 )
 """Until then the list head in the second tail page was initialised and then overwritten."""
 
-HOSTED: Hosted[ZoneDeviceRow] = Hosted(FOLDER, plan_of, SIZED, cases, otherwise=(HEADS_LAST,))
+HOSTED: Hosted[ZoneDeviceRow] = Hosted(
+    FOLDER, plan_of, SIZED, cases, otherwise=(HEADS_LAST,), any_page=True
+)

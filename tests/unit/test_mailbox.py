@@ -164,8 +164,17 @@ def test_two_series_of_one_version_are_refused(tmp_path: Path) -> None:
     assert said == "t.mbox: patches of several series inside (n/2 and n/3); give one a file"
 
 
+def test_files_of_patches_one_behind_the_other_are_in_their_order(tmp_path: Path) -> None:
+    more = mail("[PATCH] more")
+    assert titles(loaded(tmp_path, *series(2), more)) == ["1", "2", "more"]
+    assert titles(loaded(tmp_path, more, *series(2))) == ["more", "1", "2"]
+    *_, first, second = series(2)
+    assert "'more' has no number" in refused(tmp_path, second, first, more)
+    assert "2/2 is missing" in refused(tmp_path, first, more)
+
+
 def test_a_patch_without_a_number_among_those_that_have_is_named(tmp_path: Path) -> None:
-    said = refused(tmp_path, *series(2), mail("[PATCH] a-fix"))
+    said = refused(tmp_path, *series(2), mail("[PATCH] a-fix", own="a"))
     assert said.startswith("t.mbox: 'a-fix' has no number among patches that have; ")
 
 

@@ -14,7 +14,7 @@ from ream.measure.plan import Launch
 from ream.progress import Reporter
 from ream.record.journal import Journal
 from ream.session import builds
-from ream.session.builds import by_facts
+from ream.session.builds import by_facts, check_pages
 from ream.session.failing import (
     WRONG,
     failures,
@@ -26,6 +26,7 @@ from ream.session.request import Request
 from ream.stage.bench import Bench
 from ream.stage.hosted import Otherwise, programs_of
 from ream.stage.link import Kernel, Program
+from ream.stage.native import Build
 from ream.variants import Variant
 
 SERIES = Series("mine", (Patch("1.patch", "change", b"1"),))
@@ -79,6 +80,13 @@ def test_what_is_open_takes_the_place_of_a_trees_fact(monkeypatch: pytest.Monkey
 def test_a_program_without_the_fact_is_as_its_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = {"before": {"a": 1}, "mine": {"a": 1}}
     assert sorted_by(facts, monkeypatch, {"mine": WAY}) == ({}, [{"a": 1}])
+
+
+def test_a_page_of_another_size_is_told() -> None:
+    bench = Bench(Path(), {}, {}, (), "", {"mine": 1})
+    check_pages(bench, [Build({}, {"sizeof.page": 64}), Build({}, {"sizeof.page": 64, "a": 1})])
+    with pytest.raises(UnhostedVariant, match="struct page has 80 bytes; .* written for 64"):
+        check_pages(bench, [Build({}, {"sizeof.page": 64}), Build({}, {"sizeof.page": 80})])
 
 
 @pytest.fixture

@@ -170,14 +170,18 @@ def of_mailbox(inside: Sequence[Mail], source: Path, version: int | None) -> lis
     patches = _of_version(patches, inside, source, version)
     if len(inside) == 1 or not any(one.numbered for one in patches):
         return patches
-    if loose := [one.title for one in patches if one.numbered is None]:
-        raise BadUsage(
-            f"{source}: {loose[0]!r} has no number among patches that have; take it out of the"
-            " mailbox, or give the patches as files of a folder"
-        )
-    patches = _in_order(patches, source)
-    _refuse_gaps(patches, source, upto=_total(patches))
-    return patches
+    numbered = [one for one in patches if one.numbered]
+    ordered = _in_order(numbered, source)
+    _refuse_gaps(ordered, source, upto=_total(ordered))
+    if not (loose := [one for one in patches if one.numbered is None]):
+        return ordered
+    # What was never sent, files of git format-patch one behind the other, is in the file's order.
+    if numbered == ordered and not any(one.message_id or one.answers for one in inside):
+        return patches
+    raise BadUsage(
+        f"{source}: {loose[0].title!r} has no number among patches that have; take it out of the"
+        " mailbox, or give the patches as files of a folder"
+    )
 
 
 def of_folder(inside: Sequence[Mail], source: Path, version: int | None) -> list[Mail]:

@@ -41,12 +41,14 @@ class DeviceRange:
         """Descriptors initialised per compound page.
 
         Without an altmap, and unless the section is early, the vmemmap of all tail pages except
-        those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once. Source:
-        compound_nr_pages() in mm/mm_init.c, vmemmap_can_optimize() in mm/sparse-vmemmap.c.
+        those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once; only
+        where descriptors fill a page of the map. Source: compound_nr_pages() in mm/mm_init.c,
+        vmemmap_can_optimize() in include/linux/mm.h.
         """
-        pages = 1 << self.order
-        reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // facts["sizeof.page"]
-        optimized = not self.early_pages and not self.skip_pages and pages > reserved
+        pages, size = 1 << self.order, facts["sizeof.page"]
+        reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // size
+        fill = size.bit_count() == 1
+        optimized = fill and not self.early_pages and not self.skip_pages and pages > reserved
         return reserved if optimized else pages
 
     def parts(self) -> "tuple[DeviceRange, ...]":

@@ -9,11 +9,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from ream.errors import UnhostedVariant
 from ream.measure.plan import Launch
 from ream.stage.bench import Bench
 from ream.stage.hosted import Otherwise, R
 from ream.stage.memory import Sized
 from ream.stage.native import Build, Facts, read_facts
+
+PAGE = "sizeof.page"
 
 
 def by_facts(
@@ -37,6 +40,15 @@ def by_facts(
         kind_of[name] = [*kinds].index(key)
     sorted_ = {name: number for name, number in kind_of.items() if number}
     return replace(bench, tree_of=sorted_), tuple(Build(addresses, its) for its in kinds.values())
+
+
+def check_pages(bench: Bench, builds: Sequence[Build]) -> None:
+    """Raises UnhostedVariant for the first that has a struct page of another size."""
+    first = builds[0].facts.get(PAGE)
+    for name, number in bench.tree_of.items():
+        if (its := builds[number].facts.get(PAGE)) != first:
+            said = f"{name}: struct page has {its} bytes; the program around it is written for"
+            raise UnhostedVariant(f"{said} {first}", name)
 
 
 def of_all(sized: Sized[R], builds: Sequence[Build]) -> Sized[R]:

@@ -28,7 +28,7 @@ from ream.progress import Reporter
 from ream.record.journal import Journal
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
-from ream.session.builds import by_facts, of_all
+from ream.session.builds import by_facts, check_pages, of_all
 from ream.session.correctness import verify
 from ream.session.counting import CounterOf, count_facts, counters, small
 from ream.session.failing import (
@@ -324,6 +324,8 @@ def _part(
     say_unconfined(bench.confinement, reporter.step)
     nr_programs = len(launches) // request.experiment.launches
     bench, builds = by_facts(bench, launches[:nr_programs], otherwise(request, journal))
+    if not its.any_page:
+        check_pages(bench, builds)
     sized = of_all(its.sized, builds)
     wanted = suited.rows
     if request.count is not None and not request.count.full:

@@ -116,6 +116,8 @@ class Hosted(Generic[R]):
     same_work: bool = True
     """Whether all kernels have the same to do in a case: then a series owes what its tree calls."""
     otherwise: tuple[Otherwise, ...] = ()
+    any_page: bool = False
+    """Whether struct page may have any size; else that of the kernel without a series."""
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:

@@ -9,6 +9,7 @@
 #   native  what compiles kernel objects and links them into a program
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
 #   count   what runs a native program that is counted
+#   arm64   what compiles kernels of arm64 and runs the programs that they become
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
 #   sshd    what tests/machines makes its hosts of: for CI, since it starts a server
@@ -37,7 +38,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|count|arch|test|sshd|distros ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|count|arm64|arch|test|sshd|distros ..." >&2
 	exit 2
 }
 
@@ -99,7 +100,9 @@ look() {
 		zypper) package=$zypper ;;
 		*) package=- ;;
 		esac
-		if [ "$package" = - ]; then
+		if [ "$package" = - ] && [ "$stage" = arm64 ]; then
+			continue # all else is of use without
+		elif [ "$package" = - ]; then
 			[ "$kind" != venv ] || name='python3 (3.11 or newer, with venv)'
 			nameless=$(add "$nameless" "$name")
 		else
@@ -210,7 +213,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | count | arch | test | sshd | distros) stages="$stages $word" ;;
+	python | native | vm | count | arm64 | arch | test | sshd | distros) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from ream.command import Command, require, run
 from ream.errors import ReamError, VerificationFailed
+from ream.kernel.arch import Target
 from ream.kernel.build import (
     CONFIGURE_S,
     PREPARE_S,
     VERSION_S,
-    Target,
     make,
     unmet_options,
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ream.experiment.shape import STRUCT_PAGE_BYTES
 from ream.oracle.mapping import PRIVATE, Mapping, Place
+from ream.oracle.meaning import meaning_of
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Planned
 from ream.stage.memory import Sized
@@ -48,6 +49,9 @@ _MOMENTS: dict[str, tuple[Step, Moment, Moment]] = {
     "exit": ("exit-child", "forked", "orphaned"),
 }
 """Of each operation: what is done, and memory before and after it."""
+
+_Size = tuple[int, int, bool]
+"""The order of a row's folios, its entries, and whether those are blocks."""
 
 WRITE_PROTECTS = 2
 """Steps of mm->write_protect_seq: odd while entries are protected, even again afterwards.
@@ -109,7 +113,7 @@ def case_of(
         step=step,
         address=mapping.address,
         vm_flags=sum(facts[f"VM_{flag}"] for flag in mapping.flags),
-        page_prot=mapping.page_prot,
+        page_prot=meaning_of(facts).of_bits(mapping.page_prot),
         before=before,
         after=after,
         single=single,
@@ -142,6 +146,7 @@ def _counts(calls: Calls, ret: int) -> list[int]:
 def _words(case: Case, memory: Memory) -> dict[str, Value]:
     before, after = case.before, case.after
     single = case.single or after
+    same_parent = np.array_equal(single.parent, after.parent)
     same_child = np.array_equal(_or_none(single.child), _or_none(after.child))
     first_spare = before.place.first_pfn + len(before.descriptors) - case.nr_spare
     return {
@@ -177,6 +182,7 @@ def _words(case: Case, memory: Memory) -> dict[str, Value]:
         "child": None if case.step == "copy" else memory.array(before.child),
         "parent_after": memory.array(after.parent),
         "child_after": memory.array(after.child),
+        "parent_single": None if same_parent else memory.array(single.parent),
         "child_single": None if same_child else memory.array(single.child),
         "pages": memory.array(before.descriptors),
         "pages_after": memory.array(after.descriptors),
@@ -207,12 +213,21 @@ def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Pa
     del threads
     facts, place = build.facts, place_of(build)
     vm_flags = sum(facts[f"VM_{flag}"] for flag in PRIVATE)
-    prot = uniform_mapping(0, 1).page_prot
+    prot = meaning_of(facts).of_bits(uniform_mapping(0, 1).page_prot)
 
     @cache
-    def memory_at(row: tuple[int, int], moment: Moment, *, cold: bool, batched: bool) -> State:
-        seed = SHUFFLE_SEED if cold else None
-        return uniform(*row, facts, place, shuffled_seed=seed, state=moment, batched=batched)
+    def memory_at(row: _Size, moment: Moment, *, cold: bool, batched: bool) -> State:
+        order, nr_ptes, folded = row
+        return uniform(
+            order,
+            nr_ptes,
+            facts,
+            place,
+            shuffled_seed=SHUFFLE_SEED if cold else None,
+            state=moment,
+            batched=batched,
+            folded=folded,
+        )
 
     @cache
     def seconds(order: int, nr_ptes: int) -> NDArray[np.uint32]:
@@ -220,7 +235,10 @@ def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Pa
 
     def case(row: ForkRow) -> Case:
         step, before, after = _MOMENTS[row.operation]
-        size, cold = (row.order, row.nr_ptes), row.pre_state == "cold"
+        # Protected one by one, entries of a block become single.
+        folded = row.contpte and row.operation != "fork"
+        one_by_one = (row.order, row.nr_ptes, folded)
+        size, cold = (row.order, row.nr_ptes, row.contpte), row.pre_state == "cold"
         return Case(
             name=row.name,
             step=step,
@@ -229,8 +247,8 @@ def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Pa
             page_prot=prot,
             before=memory_at(size, before, cold=cold, batched=True),
             after=memory_at(size, after, cold=cold, batched=True),
-            single=memory_at(size, after, cold=cold, batched=False),
-            seconds=seconds(*size),
+            single=memory_at(one_by_one, after, cold=cold, batched=False),
+            seconds=seconds(*size[:2]),
             mm_users=row.mm_users,
             pre_state=row.pre_state,
             rounds=row.rounds,
@@ -243,10 +261,10 @@ def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Pa
 def needed_bytes(rows: Sequence[ForkRow], build: Build) -> int:
     """Memory a run takes: descriptors, tables, and what is predicted of every size of folio."""
     del build
-    states = {(row.order, row.nr_ptes, row.pre_state) for row in rows}
+    states = {(row.order, row.nr_ptes, row.pre_state, row.contpte) for row in rows}
     largest = max(row.nr_ptes for row in rows)
     of_state = len(_MOMENTS) * (STRUCT_PAGE_BYTES + 2 * 8)
-    return sum(nr for _, nr, _ in states) * of_state + largest * (STRUCT_PAGE_BYTES + 4 * 8)
+    return sum(nr for _, nr, *_ in states) * of_state + largest * (STRUCT_PAGE_BYTES + 4 * 8)
 
 
 def extent_bytes(row: ForkRow) -> int:

@@ -12,6 +12,7 @@ from ream.values import Scalar
 
 PMD_BYTES = 2 << 20  # HPAGE_PMD_SIZE of x86-64: a page table's reach, and the largest folio here
 FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
+CONTPTE_BYTES = PAGE_BYTES << 4
 MAX_MAPPING_BYTES = 64 << 30
 
 Operation = Literal["fork", "refork", "munmap", "munmap-shared", "exit", "dontneed"]
@@ -35,6 +36,7 @@ class ForkRow(RowBase):
 
     cold: folios lie in shuffled order in the mapping, and nothing of their descriptors and
     page tables is in a cache. mm_users: of the parent; 2 is a process with another thread.
+    contpte: the parent's entries are blocks of 16, each of which a TLB holds as one.
     """
 
     folio_bytes: Size
@@ -42,6 +44,7 @@ class ForkRow(RowBase):
     operation: Operation = "fork"
     pre_state: Literal["warm", "cold"] = "warm"
     mm_users: int = Field(default=1, ge=1, le=2)
+    contpte: bool = False
 
     @model_validator(mode="after")
     def _it_can_be_mapped(self) -> Self:
@@ -50,6 +53,8 @@ class ForkRow(RowBase):
             raise ValueError(f"folio_bytes must be a power of two from {known}")
         if self.mapping_bytes % PMD_BYTES:
             raise ValueError(f"mapping_bytes must be a multiple of {format_size(PMD_BYTES)}")
+        if self.contpte and (self.arch != "arm64" or self.folio_bytes < CONTPTE_BYTES):
+            raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.operation not in _STAGES[self.stage]:
             raise ValueError(f"the {self.stage} stage does not do {self.operation}")
         if self.stage != "native" and (self.pre_state != "warm" or self.mm_users != 1):
@@ -79,6 +84,7 @@ class ForkRow(RowBase):
             "pre_state": self.pre_state if native else None,
             "mm_users": self.mm_users if native else None,
             "threads": self.threads,
+            **({"contpte": True} if self.contpte else {}),
         }
 
     def title(self) -> str:
@@ -88,6 +94,8 @@ class ForkRow(RowBase):
         ]
         if self.stage == "native":
             words.append("warm" if self.pre_state == "warm" else "cold, folios shuffled")
+        if self.contpte:
+            words.append("contpte")
         if self.mm_users > 1:
             words.append("an mm with threads")
         return ", ".join(words)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the native stage asks of zone-device."""
 
+from ream.kernel.arch import ARM64, X86_64
 from ream.stage.hosted import Hosted, Otherwise
 
 from .cases import cases
@@ -15,5 +16,11 @@ HEADS_LAST = Otherwise(
 """Until then the list head in the second tail page was initialised and then overwritten."""
 
 HOSTED: Hosted[ZoneDeviceRow] = Hosted(
-    FOLDER, plan_of, SIZED, cases, otherwise=(HEADS_LAST,), any_page=True
+    FOLDER,
+    plan_of,
+    SIZED,
+    cases,
+    otherwise=(HEADS_LAST,),
+    any_page=True,
+    arches=(X86_64.name, ARM64.name),
 )

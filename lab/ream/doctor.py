@@ -11,6 +11,7 @@ from typing import Literal
 
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.arch import ARM64, arch_of, native_arch
 from ream.kernel.build import compiler_version
 from ream.packages import install_line
 from ream.paths import CHECKOUT, cache_dir
@@ -65,6 +66,7 @@ def examine() -> tuple[Finding, ...]:
         _cpu(),
         *(_tool(name) for name in TOOLS if shutil.which(name) is None),
         _compiler(),
+        _arm64(),
         _counters(),
         _huge_pages(),
         _memory(),
@@ -89,9 +91,20 @@ def _tool(name: str) -> Finding:
 
 def _compiler() -> Finding:
     try:
-        return Finding("ok", "compiler", compiler_version())
+        return Finding("ok", "compiler", compiler_version(arch=arch_of(native_arch())))
     except ReamError as error:
         return Finding("NO", "compiler", str(error), SETUP)
+
+
+def _arm64() -> Finding:
+    if ARM64.is_here:
+        return Finding("ok", "arm64", "kernels of this machine's kind run natively, and are timed")
+    try:
+        ARM64.require_tools()
+    except CannotRunHere as error:
+        return Finding("warn", "arm64", str(error), SETUP)
+    text = f"kernels of it run under {ARM64.emulator}, verified and counted: ream run --arch arm64"
+    return Finding("ok", "arm64", text)
 
 
 def _counters() -> Finding:

@@ -19,12 +19,11 @@
 #include "calls.h"
 #include "classify.h"
 #include "functions.h"
-#include "marks.h"
+#include "isa.h"
 #include "qemu_plugin.h"
 #include "lines.h"
 
 #define PAGE_MASK 4095UL
-#define MOST_INSN_BYTES 15
 #define WORD_BYTES 8
 #define MOST_CPUS 1024
 #define RUNS_PER_CHUNK 1024
@@ -59,7 +58,7 @@ struct run {
 struct access {
 	uint64_t known;
 	unsigned int function;
-	bool is_locked, is_repeated;
+	bool is_locked, is_exclusive, is_repeated;
 };
 
 struct accesses {
@@ -86,6 +85,7 @@ struct cpu {
 	uint64_t last_line[LINE_WRITTEN + 1];
 };
 
+static const struct isa *isa = &isa_x86_64;
 static struct run *runs[MOST_CHUNKS];
 static size_t nr_runs;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of runs and cpus */
@@ -230,7 +230,8 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 		return;
 	/*
 	 * Of a locked operation QEMU tells one access that is a store, or two
-	 * where no other thread could come between.
+	 * where no other thread could come between; of the store of a loop on
+	 * arm64, too, which loads nothing.
 	 */
 	if (is_store) {
 		to->stores++;
@@ -240,7 +241,7 @@ static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info,
 			calls_add(cpu->calls, STORE_BYTES, bytes);
 		}
 	}
-	if (access->is_locked ? is_store : !is_store) {
+	if (access->is_locked ? is_store : !is_store && !access->is_exclusive) {
 		to->loads++;
 		to->load_bytes += bytes;
 		if (is_kernels) {
@@ -410,43 +411,50 @@ static void add_bit(unsigned int vcpu, void *bit)
 
 static void watch_mark(struct qemu_plugin_insn *insn)
 {
-	/* Of nopl displacement(%rax), before the displacement. */
-	static const unsigned char opcode[] = { 0x0f, 0x1f, 0x80 };
-	const unsigned char *code = qemu_plugin_insn_data(insn);
-	qemu_plugin_vcpu_udata_cb_t what;
-	int32_t displacement;
+	static const qemu_plugin_vcpu_udata_cb_t callbacks[] = {
+		[MARK_IS_BEGIN] = begin, [MARK_IS_END] = end,
+		[MARK_IS_0] = add_bit, [MARK_IS_1] = add_bit,
+	};
+	enum mark mark = isa->mark(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
 
-	if (qemu_plugin_insn_size(insn) != sizeof(opcode) + sizeof(displacement) ||
-	    memcmp(code, opcode, sizeof(opcode)))
-		return;
-	memcpy(&displacement, code + sizeof(opcode), sizeof(displacement));
-	if (displacement == MARK_BEGIN)
-		what = begin;
-	else if (displacement == MARK_END)
-		what = end;
-	else if ((displacement & ~1) == (MARK_BIT & ~1))
-		what = add_bit;
-	else
-		return;
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, what, QEMU_PLUGIN_CB_NO_REGS,
-					       (void *)(uintptr_t)(displacement & 1));
+	if (mark != MARK_NONE)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, callbacks[mark],
+						       QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)(uintptr_t)(mark == MARK_IS_1));
+}
+
+/*
+ * What the instruction is. On arm64 one that a program may not execute has
+ * become a jump to what does the same outside of all functions (privileged.c),
+ * and comes back: it counts as the instruction that it was.
+ */
+static unsigned int class_of(struct qemu_plugin_insn *insn, size_t bytes, uint64_t *target)
+{
+	const unsigned char *code = qemu_plugin_insn_data(insn);
+	unsigned int is = isa->classify(code, bytes);
+
+	*target = isa->jump_target(code, bytes, qemu_plugin_insn_vaddr(insn) + bytes);
+	if (isa == &isa_arm64 && *target && function_at(*target) == nr_functions) {
+		*target = 0;
+		is = 0;
+	}
+	return is;
 }
 
 static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
 {
 	size_t bytes = qemu_plugin_insn_size(insn);
-	unsigned int is = classify(qemu_plugin_insn_data(insn), bytes);
+	unsigned int is = class_of(insn, bytes, &run->target);
 	struct access *access;
 
 	run->end = qemu_plugin_insn_vaddr(insn) + bytes;
 	run->counts[is & INSN_REPEATED ? REPEATED : INSTRUCTIONS]++;
-	run->counts[LOCKED] += !!(is & INSN_LOCKED);
+	run->counts[LOCKED] += !!(is & (INSN_LOCKED | INSN_EXCLUSIVE));
 	run->counts[STREAMING] += !!(is & INSN_STREAMING);
 	run->counts[FENCES] += !!(is & INSN_FENCE);
 	run->counts[PREFETCHES] += !!(is & INSN_PREFETCH);
 	run->counts[TAKEN] += !!(is & INSN_JUMP);
 	run->is_conditional = is & INSN_CONDITIONAL;
-	run->target = jump_target(qemu_plugin_insn_data(insn), bytes, run->end);
 	run->way = is & INSN_CALL ? WAY_CALL : is & INSN_RETURN ? WAY_RETURN : WAY_ON;
 	/*
 	 * QEMU does not always forget whom to tell when a branch leaves its
@@ -454,8 +462,9 @@ static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
 	 * accesses is known without it: the stack, and where to go.
 	 */
 	if (is & (INSN_JUMP | INSN_CONDITIONAL)) {
-		unsigned int nr_loads = !!(is & INSN_RETURN) + !!(is & INSN_INDIRECT);
-		unsigned int nr_stores = !!(is & INSN_CALL);
+		unsigned int nr_loads = (isa->calls_push && is & INSN_RETURN) +
+					!!(is & INSN_INDIRECT);
+		unsigned int nr_stores = isa->calls_push && is & INSN_CALL;
 
 		run->counts[LOADS] += nr_loads;
 		run->counts[LOAD_BYTES] += nr_loads * WORD_BYTES;
@@ -467,6 +476,7 @@ static void add_instruction(struct run *run, struct qemu_plugin_insn *insn)
 	*access = (struct access){
 		.function = run->function,
 		.is_locked = is & INSN_LOCKED,
+		.is_exclusive = is & INSN_EXCLUSIVE,
 		.is_repeated = is & INSN_REPEATED,
 	};
 	/* Blocks are translated once: what they need is kept. */
@@ -502,7 +512,7 @@ static struct run *new_run(unsigned int function, struct qemu_plugin_insn *first
  */
 static bool may_be_cut(struct qemu_plugin_insn *insn)
 {
-	uint64_t end = qemu_plugin_insn_vaddr(insn) + MOST_INSN_BYTES;
+	uint64_t end = qemu_plugin_insn_vaddr(insn) + isa->most_bytes;
 
 	return (qemu_plugin_insn_vaddr(insn) ^ end) & ~PAGE_MASK;
 }
@@ -533,7 +543,8 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info,
 					   int argc, char **argv)
 {
-	(void)info;
+	if (!strcmp(info->target_name, isa_arm64.target))
+		isa = &isa_arm64;
 	for (int i = 0; i < argc; i++) {
 		char *value = strchr(argv[i], '=');
 

@@ -32,9 +32,7 @@ static void map_fresh(uintptr_t address, size_t bytes, int flags)
 static void fill_cached(unsigned char *to, size_t bytes, uint64_t word)
 {
 	for (size_t at = 0; at < bytes; at += sizeof(word))
-		asm volatile("movq %1, %0"
-			     : "=m" (*(uint64_t *)(to + at))
-			     : "r" (word));
+		arch_store((uint64_t *)(to + at), word);
 }
 
 struct arena arena_map(uintptr_t address, size_t bytes, unsigned int nr_threads)

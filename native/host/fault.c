@@ -9,15 +9,12 @@
 #include <limits.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include "program.h"
 
 #define PAGE_BYTES 4096UL
 #define STACK_WORDS 256		/* looked at; what is deeper is not asked for */
 #define MOST_CALLS 12
-#define CALL_BYTES 5
-#define CALL_OPCODE 0xe8
 
 /* Lines of this size are not mixed with those that another thread writes. */
 struct line {
@@ -29,20 +26,6 @@ static struct {
 	unsigned long start;
 	unsigned long stop;
 } text;
-
-static const struct {
-	const char *name;
-	int at;
-} registers[] = {
-	{ "rip", REG_RIP }, { "rsp", REG_RSP }, { "eflags", REG_EFL },
-	{ "rax", REG_RAX }, { "rbx", REG_RBX }, { "rcx", REG_RCX },
-	{ "rdx", REG_RDX }, { "rsi", REG_RSI }, { "rdi", REG_RDI },
-	{ "rbp", REG_RBP }, { "r8", REG_R8 }, { "r9", REG_R9 },
-	{ "r10", REG_R10 }, { "r11", REG_R11 }, { "r12", REG_R12 },
-	{ "r13", REG_R13 }, { "r14", REG_R14 }, { "r15", REG_R15 },
-};
-
-#define NR_REGISTERS (sizeof(registers) / sizeof(registers[0]))
 
 static void add(struct line *line, const char *words)
 {
@@ -71,12 +54,15 @@ static void add_text(struct line *line, const char *before, const char *words)
 	add(line, words ? "\"" : "");
 }
 
-static void add_registers(struct line *line, const greg_t *values)
+static void add_registers(struct line *line, const void *context)
 {
+	struct arch_register registers[ARCH_MOST_REGISTERS];
+	size_t nr = arch_registers(context, registers);
+
 	add(line, ", \"registers\": {");
-	for (size_t i = 0; i < NR_REGISTERS; i++) {
+	for (size_t i = 0; i < nr; i++) {
 		add_text(line, i ? ", " : "", registers[i].name);
-		add_number(line, ": ", (unsigned long)values[registers[i].at]);
+		add_number(line, ": ", registers[i].value);
 	}
 	add(line, "}");
 }
@@ -89,23 +75,22 @@ static bool is_text(unsigned long address)
 /* A word of the stack that a plain call has left there, perhaps some time ago. */
 static bool is_return_address(unsigned long word)
 {
-	return is_text(word) && is_text(word - CALL_BYTES) &&
-	       *(const unsigned char *)(word - CALL_BYTES) == CALL_OPCODE;
+	return is_text(word) && is_text(word - ARCH_CALL_BYTES) && arch_is_behind_call(word);
 }
 
 /*
  * The kernel is compiled without frame pointers. The stack pointer may point
  * anywhere, so the host's kernel reads for us: what is not there it leaves out.
  */
-static void add_calls(struct line *line, unsigned long rsp)
+static void add_calls(struct line *line, unsigned long stack)
 {
 	unsigned long words[STACK_WORDS];
-	size_t in_page = PAGE_BYTES - rsp % PAGE_BYTES;
+	size_t in_page = PAGE_BYTES - stack % PAGE_BYTES;
 	size_t first = in_page < sizeof(words) ? in_page : sizeof(words);
 	const struct iovec local = { words, sizeof(words) };
 	const struct iovec remote[] = {
-		{ (void *)rsp, first },
-		{ (void *)(rsp + first), sizeof(words) - first },
+		{ (void *)stack, first },
+		{ (void *)(stack + first), sizeof(words) - first },
 	};
 	ssize_t bytes = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	unsigned int nr = 0;
@@ -119,12 +104,11 @@ static void add_calls(struct line *line, unsigned long rsp)
 
 void fault_report(const siginfo_t *info, const void *context, const struct fault_cause *cause)
 {
-	const greg_t *values = ((const ucontext_t *)context)->uc_mcontext.gregs;
 	const struct watched *watched = watch_now();
 	struct line line = { .bytes = 0 };
 
 	add_number(&line, "{\"fault\": ", (unsigned long)info->si_signo);
-	add(&line, info->si_code == SI_KERNEL ? ", \"canonical\": false" :
+	add(&line, arch_is_no_pointer(info->si_code) ? ", \"canonical\": false" :
 						", \"canonical\": true");
 	add_number(&line, ", \"address\": ", (unsigned long)info->si_addr);
 	add_text(&line, ", \"row\": ", watched->row);
@@ -134,8 +118,8 @@ void fault_report(const siginfo_t *info, const void *context, const struct fault
 	add_text(&line, ", \"symbol\": ", cause ? cause->symbol : NULL);
 	add_text(&line, ", \"file\": ", cause ? cause->file : NULL);
 	add_number(&line, ", \"line\": ", cause ? cause->line : 0);
-	add_registers(&line, values);
-	add_calls(&line, (unsigned long)values[REG_RSP]);
+	add_registers(&line, context);
+	add_calls(&line, arch_stack(context));
 	add(&line, "}\n");
 	/* Nobody is left to be told that it fails. */
 	if (write(STDOUT_FILENO, line.text, line.bytes) < 0)

@@ -11,13 +11,15 @@
 #include "plan.def"
 
 #define HOST_MOST_CPUS 512	/* NR_CPUS of native.config, checked at boot */
+#define HOST_MOST_KERNELS 32	/* in one program */
 #define HOST_NR_CAPABILITY_WORDS 22	/* NCAPINTS of 6.12 to 7.3, checked at boot */
 
 /**
  * struct host_machine - what a kernel learns of the CPU it runs on
  * @nr_cpus: CPUs that run kernel code, numbered from 0. There may be more
  *	than real ones; then some share one.
- * @capability: Words as CPUID fills x86_capability; synthetic words are 0.
+ * @capability: Words as CPUID fills x86_capability; synthetic words are 0. On
+ *	arm64 those that a program gets of what it may use, AT_HWCAP and AT_HWCAP2.
  * @clflush_bytes: Line size of clwb and its kin.
  */
 struct host_machine {
@@ -85,11 +87,12 @@ struct host_bugs {
  * struct host_kernel - the one entry into a variant's copy of the kernel
  * @boot: Tell it the machine; called once, before anything else. Returns the
  *	capability words it will use: a subset, see custom.c.
- * @init_cpu: Make the calling thread its CPU; the thread's GS base is set.
+ * @init_cpu: Make the calling thread its CPU; the thread's per-CPU base is set.
  * @ops: The experiment's own operations.
  * @facts: Ended by a NULL name.
  * @stubs: Array of pointers, ended by NULL.
  * @bugs: Where it says that it is wrong.
+ * @text: Its code, and @text_end behind it, where a program must change that.
  */
 struct host_kernel {
 	const unsigned int *(*boot)(const struct host_machine *machine);
@@ -98,6 +101,7 @@ struct host_kernel {
 	const struct host_fact *facts;
 	struct host_stub *const *stubs;
 	struct host_bugs bugs;
+	void *text, *text_end;
 };
 
 /*

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The kernels linked into this program: booted, and given CPUs. */
 #define _GNU_SOURCE
-#include <asm/prctl.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "program.h"
-
-#define FROM_KERNEL __attribute__((force_align_arg_pointer))
 
 void die(enum runner_exit code, const char *format, ...)
 {
@@ -50,8 +45,7 @@ void kernel_enter_cpu(unsigned int cpu)
 	}
 	area_offset[cpu] = offset;
 	__atomic_fetch_add(&nr_areas, 1, __ATOMIC_RELAXED);
-	if (syscall(SYS_arch_prctl, ARCH_SET_GS, offset))
-		die(RUNNER_NO_RESOURCE, "cannot set the GS base: %s", strerror(errno));
+	arch_enter_cpu(offset);
 	for (struct host_kernel *const *kernel = __start_ream_kernels;
 	     kernel < __stop_ream_kernels; kernel++)
 		(*kernel)->init_cpu(cpu, offset);
@@ -62,6 +56,7 @@ void kernel_boot_all(const struct host_machine *machine)
 	size_t bytes = (size_t)(__stop_percpu - __start_percpu);
 	const unsigned int *capability = NULL;
 
+	arch_host_kernels();
 	pristine_area = memcpy(host_alloc(bytes), __start_percpu, bytes);
 	for (struct host_kernel *const *kernel = __start_ream_kernels;
 	     kernel < __stop_ream_kernels; kernel++)

@@ -11,7 +11,7 @@
 #include "plan.h"
 #include "program.h"
 
-#define MOST_VARIANTS 32	/* plan.py makes several programs of more */
+#define MOST_VARIANTS HOST_MOST_KERNELS	/* plan.py makes several programs of more */
 
 /**
  * struct launch - what every part of a launch may read

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where a sample begins and ends, for a plugin that counts what lies between:
- * long no-operations with displacements that no compiler emits. They cost one
- * instruction each, outside of the two readings of the clock.
+ * no-operations that no compiler emits, on x86-64 long ones with displacements,
+ * on arm64 hints that mean nothing. They cost one instruction each, outside of
+ * the two readings of the clock.
  */
 #ifndef REAM_MARKS_H
 #define REAM_MARKS_H
@@ -11,15 +12,43 @@
 #define MARK_END 0x4d414552	/* "REAM" */
 #define MARK_BIT 0x74696272	/* "rbit"; with the lowest bit set, a bit that is set */
 
+/* The same as numbers of hints. */
+#define MARK_HINT_BEGIN 0x50
+#define MARK_HINT_END 0x51
+#define MARK_HINT_BIT 0x52	/* and 0x53 */
+
 #ifndef __ASSEMBLER__
 static inline void mark_begin(void)
 {
+#ifdef __aarch64__
+	asm volatile("hint #%c0" : : "i"(MARK_HINT_BEGIN) : "memory");
+#else
 	asm volatile("nopl %c0(%%rax)" : : "i"(MARK_BEGIN) : "memory");
+#endif
 }
 
 static inline void mark_end(void)
 {
+#ifdef __aarch64__
+	asm volatile("hint #%c0" : : "i"(MARK_HINT_END) : "memory");
+#else
 	asm volatile("nopl %c0(%%rax)" : : "i"(MARK_END) : "memory");
+#endif
+}
+
+static inline void mark_bit(int is_set)
+{
+#ifdef __aarch64__
+	if (is_set)
+		asm volatile("hint #%c0" : : "i"(MARK_HINT_BIT | 1));
+	else
+		asm volatile("hint #%c0" : : "i"(MARK_HINT_BIT));
+#else
+	if (is_set)
+		asm volatile("nopl %c0(%%rax)" : : "i"(MARK_BIT | 1));
+	else
+		asm volatile("nopl %c0(%%rax)" : : "i"(MARK_BIT & ~1));
+#endif
 }
 
 #define MARK_NAME_BITS 64
@@ -30,12 +59,8 @@ static inline void mark_end(void)
  */
 static inline void mark_name(unsigned long name)
 {
-	for (int bit = MARK_NAME_BITS - 1; bit >= 0; bit--) {
-		if (name >> bit & 1)
-			asm volatile("nopl %c0(%%rax)" : : "i"(MARK_BIT | 1));
-		else
-			asm volatile("nopl %c0(%%rax)" : : "i"(MARK_BIT & ~1));
-	}
+	for (int bit = MARK_NAME_BITS - 1; bit >= 0; bit--)
+		mark_bit((int)(name >> bit & 1));
 }
 #endif
 

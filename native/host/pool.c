@@ -29,9 +29,6 @@
 #define NR_JOBS 1024	/* more than any kernel here has CPUs */
 #define NR_POOL_CPUS HOST_MOST_CPUS
 
-/* Kernel code keeps its stack aligned to 8 bytes only; libc wants 16. */
-#define FROM_KERNEL __attribute__((force_align_arg_pointer))
-
 struct job {
 	void (*run)(void *job);
 	void *job;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
+#include "arch.h"
 #include "host.h"
 
 /* The runner's own exit codes; stage/native.py turns them into ream's. */
@@ -48,7 +49,7 @@ static inline uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* cpu.c: the machine as CPUID and the scheduler describe it */
+/* cpu.c: the machine as its CPU and the scheduler describe it */
 
 /**
  * cpu_machine() - describe the CPUs this process may run on
@@ -74,7 +75,8 @@ void cpu_pin(unsigned int cpu);
 extern struct host_kernel *const __start_ream_kernels[];
 extern struct host_kernel *const __stop_ream_kernels[];
 extern char __start_percpu[], __stop_percpu[];
-extern char __start_altinstructions[], __stop_altinstructions[];
+extern char __start_altinstructions[] __attribute__((weak));
+extern char __stop_altinstructions[] __attribute__((weak));
 
 /* kernel.c: the kernels linked into this program */
 
@@ -86,19 +88,6 @@ void kernel_enter_cpu(unsigned int cpu);
 
 /* How often all CPUs together have called a stand-in; exact when they idle. */
 unsigned long kernel_nr_calls(const struct host_stub *stub);
-
-/* alternatives.c */
-
-/**
- * alternatives_apply() - make the kernels' code what a booted one would run
- * @capability: The words that all of them have been given.
- *
- * Handles what occurs: replacements without operands relative to their place,
- * and single 5-byte calls and jumps (stage/link.py refuses to link others).
- *
- * Return: how many sites were replaced.
- */
-unsigned int alternatives_apply(const unsigned int *capability);
 
 /* traps.c */
 
@@ -248,6 +237,9 @@ void turns_sleep_for(uint64_t ns);
 void turns_idle(bool had_it);
 
 /* fill.c: the physical limit, writing the same bytes with nothing to think */
+
+/* Wait until what this CPU has filled is on its way for good; of the architecture. */
+void fill_drain(void);
 
 /**
  * struct fill_range - the bytes an operation writes

@@ -2,7 +2,7 @@
 /*
  * Which functions of a kernel the rows of a plan enter.
  *
- * Before each sample an int3 stands at the entry of every function that was
+ * Before each sample a trap stands at the entry of every function that was
  * asked for; who meets one notes it, puts back what was there and goes on. So
  * each costs one trap a sample, and all else runs at its own speed. Two CPUs
  * may meet the same one: both note it, and both put back the same byte. The
@@ -12,15 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include "program.h"
 
-#define INT3 0xcc
 #define PAGE_MASK 4095UL
 
 struct entry {
-	unsigned char *at;
-	unsigned char was;
+	ARCH_INSN *at;
+	ARCH_INSN was;
 	bool met;
 };
 
@@ -30,10 +28,16 @@ static size_t nr_entries;
 static void make_writable(void)
 {
 	unsigned long first = (unsigned long)entries[0].at & ~PAGE_MASK;
-	unsigned long end = (unsigned long)entries[nr_entries - 1].at + 1;
+	unsigned long end = (unsigned long)(entries[nr_entries - 1].at + 1);
 
 	if (mprotect((void *)first, end - first, PROT_READ | PROT_WRITE | PROT_EXEC))
 		die(RUNNER_NO_RESOURCE, "the code of the kernels cannot be made writable");
+}
+
+static void put(ARCH_INSN *at, ARCH_INSN code)
+{
+	*at = code;
+	arch_sync_code(at, at + 1);
 }
 
 void reach_read(const char *path)
@@ -50,7 +54,7 @@ void reach_read(const char *path)
 		if (nr_entries && (unsigned long)entries[nr_entries - 1].at >= address)
 			die(RUNNER_USAGE, "%s: function %zu is not behind the one before it",
 			    path, nr_entries + 1);
-		entries[nr_entries++] = (struct entry){ .at = (unsigned char *)address };
+		entries[nr_entries++] = (struct entry){ .at = (ARCH_INSN *)address };
 	}
 	if (!feof(file) || !nr_entries)
 		die(RUNNER_USAGE, "%s: function %zu is not understood", path, nr_entries + 1);
@@ -64,7 +68,7 @@ void reach_begin(void)
 		if (entries[i].met)
 			continue;
 		entries[i].was = *entries[i].at;
-		*entries[i].at = INT3;
+		put(entries[i].at, ARCH_BREAK);
 	}
 }
 
@@ -72,13 +76,13 @@ void reach_end(void)
 {
 	for (size_t i = 0; i < nr_entries; i++)
 		if (!entries[i].met)
-			*entries[i].at = entries[i].was;
+			put(entries[i].at, entries[i].was);
 }
 
 bool reach_meet(void *context)
 {
-	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	unsigned char *at = (unsigned char *)registers[REG_RIP] - 1;
+	unsigned long *pc = arch_pc(context);
+	ARCH_INSN *at = (ARCH_INSN *)(*pc - ARCH_BREAK_BEHIND);
 	size_t low = 0, high = nr_entries;
 
 	while (low < high) {
@@ -92,8 +96,8 @@ bool reach_meet(void *context)
 	if (low == nr_entries || entries[low].at != at)
 		return false;
 	entries[low].met = true;
-	*at = entries[low].was;
-	registers[REG_RIP]--;
+	put(at, entries[low].was);
+	*pc = (unsigned long)at;
 	return true;
 }
 

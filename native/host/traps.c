@@ -4,7 +4,7 @@
  *
  * Symbols that nobody defines have addresses in a range where nothing is
  * mapped, so calling, reading or writing one faults, and its name is said.
- * BUG() and WARN() are ud2: the kernel's own table tells which. What else
+ * BUG() and WARN() are traps: the kernel's own table tells which. What else
  * faults, and what does not come back, is reported and ends the program.
  */
 #define _GNU_SOURCE
@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 #include <unistd.h>
 #include "program.h"
 
@@ -25,10 +24,6 @@ struct bug {
 
 #define BUGFLAG_WARNING 1
 #define MOST_WARNINGS 20	/* printed; a WARN in a loop over pages says no more */
-#define UD2_BYTES 2
-#define CLI 0xfa
-#define STI 0xfb
-#define ADDRESS_BITS 47	/* of a program; others are not canonical */
 #define STACK_BYTES 65536
 #define REPORTS_NS 200000000	/* in which the other CPUs say where they are */
 
@@ -53,20 +48,6 @@ static const struct forbidden *forbidden_at(unsigned long address)
 	return NULL;
 }
 
-static bool is_of_interrupt_flag(void *context)
-{
-	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
-	const unsigned char *instruction = (const unsigned char *)registers[REG_RIP];
-
-	/* Some processors fault only where a wild jump has led. */
-	if ((unsigned long)instruction >> ADDRESS_BITS)
-		return false;
-	if (*instruction != CLI && *instruction != STI)
-		return false;
-	registers[REG_RIP]++;
-	return true;
-}
-
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	const struct forbidden *symbol = forbidden_at((unsigned long)info->si_addr);
@@ -77,19 +58,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	_exit(symbol ? RUNNER_UNDEFINED_SYMBOL : RUNNER_CRASHED);
 }
 
-/*
- * The processor gives no address for a privileged instruction, which it has
- * fetched: it can be read. For a fault of fetching there is one.
- */
 static void on_segv(int signal, siginfo_t *info, void *context)
 {
-	if (!skips_interrupt_flag || info->si_code != SI_KERNEL || !is_of_interrupt_flag(context))
-		on_fault(signal, info, context);
-}
-
-static void on_trap(int signal, siginfo_t *info, void *context)
-{
-	if (!reach_meet(context))
+	if (!skips_interrupt_flag || !arch_skip_interrupt_flag(context, info->si_code))
 		on_fault(signal, info, context);
 }
 
@@ -111,33 +82,18 @@ static void on_asked(int signal, siginfo_t *info, void *context)
 	fault_report(info, context, NULL);
 }
 
-/* ud1 (%edx),%rdi: a WARN() that has something to print calls it, with its entry in %rdi. */
-static const unsigned char warn_trap[] = { 0x67, 0x48, 0x0f, 0xb9, 0x3a };
-
-static bool is_warn_trap(const greg_t *registers)
-{
-	return !memcmp((const void *)registers[REG_RIP], warn_trap, sizeof(warn_trap));
-}
-
 /* With GENERIC_BUG_RELATIVE_POINTERS an entry says how far away a thing is. */
 static const char *pointed_at(const char *distance)
 {
 	return distance + *(const int32_t *)distance;
 }
 
-static bool is_meant(const char *entry, const greg_t *registers)
-{
-	if (is_warn_trap(registers))
-		return (greg_t)entry == registers[REG_RDI];
-	return (greg_t)pointed_at(entry) == registers[REG_RIP];
-}
-
-static bool find_bug_of(const struct host_bugs *bugs, const greg_t *registers, struct bug *found)
+static bool find_bug_of(const struct host_bugs *bugs, const void *context, struct bug *found)
 {
 	const char *entry = bugs->first;
 
 	for (; entry < (const char *)bugs->end; entry += bugs->entry_bytes) {
-		if (!is_meant(entry, registers))
+		if (!arch_is_bug(context, entry))
 			continue;
 		found->file = pointed_at(entry + bugs->file_at);
 		found->line = *(const uint16_t *)(entry + bugs->line_at);
@@ -147,12 +103,12 @@ static bool find_bug_of(const struct host_bugs *bugs, const greg_t *registers, s
 	return false;
 }
 
-static bool find_bug(const greg_t *registers, struct bug *found)
+static bool find_bug(const void *context, struct bug *found)
 {
 	struct host_kernel *const *kernel = __start_ream_kernels;
 
 	for (; kernel < __stop_ream_kernels; kernel++)
-		if (find_bug_of(&(*kernel)->bugs, registers, found))
+		if (find_bug_of(&(*kernel)->bugs, context, found))
 			return true;
 	return false;
 }
@@ -170,12 +126,11 @@ static void warn(const struct fault_cause *cause)
 
 static void on_illegal(int signal, siginfo_t *info, void *context)
 {
-	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	struct fault_cause cause = { .symbol = NULL };
 	struct bug bug = { .file = NULL };
 
 	(void)signal;
-	if (find_bug(registers, &bug)) {
+	if (find_bug(context, &bug)) {
 		cause.file = bug.file;
 		cause.line = bug.line;
 	}
@@ -184,7 +139,14 @@ static void on_illegal(int signal, siginfo_t *info, void *context)
 		_exit(RUNNER_CRASHED);
 	}
 	warn(&cause);
-	registers[REG_RIP] += is_warn_trap(registers) ? sizeof(warn_trap) : UD2_BYTES;
+	arch_skip_bug(context);
+}
+
+/* An entry that is watched, or on some architectures a bug. */
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+	if (!reach_meet(context))
+		on_illegal(signal, info, context);
 }
 
 static void read_forbidden(const char *path)

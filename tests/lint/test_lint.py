@@ -13,9 +13,10 @@ import pytest
 
 from ream.errors import CannotRunHere
 from ream.folders import names
+from ream.kernel.arch import ARCHES, X86_64, Arch
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
-from ream.stage.link import COMPILER_FLAGS, HOST_HEADERS, is_kernel_side
+from ream.stage.link import ARCH_SIDE, COMPILER_FLAGS, host_headers, is_kernel_side
 
 LONGEST_FILE = 600
 
@@ -81,12 +82,18 @@ def user_side_c() -> list[Path]:
     by_kbuild = (
         *("kernel/modules/", "kernel/reach/", "native/host/kernel/", "native/host/optional/"),
         *("tests/native/", "tests/vm/broken/"),
+        *(f"native/host/arch/{name}/kernel/" for name in ARCHES),
     )
     return [
         path
         for path in sources
         if not named(path).startswith(by_kbuild) and not is_kernel_side(path)
     ]
+
+
+def arch_of_file(path: Path) -> Arch:
+    """The architecture that a file is for; this machine's, if it is for all."""
+    return next((one for one in ARCHES.values() if path.parent == ARCH_SIDE / one.name), X86_64)
 
 
 def shared_by(path: Path) -> Path:
@@ -191,15 +198,17 @@ def test_shell_scripts_obey_shellcheck() -> None:
 
 
 def test_c_compiles_without_a_warning() -> None:
-    need("gcc")
+    for arch in ARCHES.values():
+        need(arch.tool("gcc"))
     if not user_side_c():
         pytest.skip("no C yet")
     for path in user_side_c():
         # As build_host() and build_workload() have them.
-        homes = (shared_by(path), path.parent, *HOST_HEADERS)
+        arch = arch_of_file(path)
+        homes = (shared_by(path), path.parent, *host_headers(arch))
         places = (f"-I{home}" for home in homes)
         flags = (*COMPILER_FLAGS, "-Werror", "-fsyntax-only", *places)
-        judge("gcc", *flags, str(path))
+        judge(arch.tool("gcc"), *flags, str(path))
 
 
 def test_c_obeys_checkpatch() -> None:

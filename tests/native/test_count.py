@@ -15,7 +15,8 @@ import pytest
 
 from ream.command import Command, run
 from ream.count.counter import OF_MEMORY, QUANTITIES, LaunchCounter
-from ream.count.emulator import EMULATOR, build_plugin, emulated
+from ream.count.emulator import build_plugin, plugin_to_count
+from ream.kernel.arch import X86_64
 from ream.paths import NATIVE
 from ream.stage.native import launch_once
 
@@ -25,6 +26,10 @@ LONG = pytest.mark.vm
 """Compiles kernel objects, or runs for minutes: for `make test-vm`."""
 
 pytestmark = pytest.mark.xdist_group("count")
+
+
+def under_plugin(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[str, ...]:
+    return (*X86_64.emulated(None), *plugin_to_count(plugin, functions, out, runs=runs))
 
 
 def assembled(source: Path, work: Path) -> Path:
@@ -51,7 +56,7 @@ def test_every_kind_of_instruction_is_counted_as_what_it_is(cache: Path, tmp_pat
     ((start, end),) = symbols(program, ["known"]).values()
     functions, out = tmp_path / "functions.txt", tmp_path / "counts.jsonl"
     functions.write_text(f"{start:x} {end:x} 1 0\n")
-    under = emulated(build_plugin(cache, print), functions, out, runs=True)
+    under = under_plugin(build_plugin(cache, print), functions, out, runs=True)
     (window,) = windows((*under, str(program)), out)
     ((_, *counts),) = window["functions"]
     found = dict(zip(QUANTITIES, counts, strict=True))
@@ -93,7 +98,7 @@ def test_a_function_is_counted_with_all_that_it_calls_and_jumps_to(
     functions.write_text(
         "".join(f"{at:x} {end:x} 1 {nr}\n" for nr, (_, (at, end)) in enumerate(places))
     )
-    under = emulated(build_plugin(cache, print), functions, out, runs=False)
+    under = under_plugin(build_plugin(cache, print), functions, out, runs=False)
     (window,) = windows((*under, str(program)), out)
     own, whole = (
         {names[nr]: instructions for nr, instructions, *_ in window[which]}
@@ -246,7 +251,7 @@ def _children(pid: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
-            if entry.name.isdecimal() and (entry / "exe").readlink().name == EMULATOR:
+            if entry.name.isdecimal() and (entry / "exe").readlink().name == X86_64.emulator:
                 parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
                 found += [int(entry.name)] * (parent == pid)
     return found

@@ -20,7 +20,7 @@ from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
 from ream.paths import NATIVE
 from ream.stage import native
-from ream.stage.link import COMPILER_FLAGS
+from ream.stage.link import COMPILER_FLAGS, host_headers
 from ream.stage.native import launch_once
 
 # One worker has them all, so that each program is linked once.
@@ -147,8 +147,9 @@ def watch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that has samples of given lengths, and no kernel."""
     program = tmp_path_factory.mktemp("watch") / "watch"
     sources = [str(Path(__file__).parent / "watch/main.c"), str(HOST / "watch.c")]
+    places = [f"-I{place}" for place in host_headers()]
     subprocess.run(
-        ["gcc", *COMPILER_FLAGS, "-no-pie", f"-I{HOST}", "-o", str(program), *sources], check=True
+        ["gcc", *COMPILER_FLAGS, "-no-pie", *places, "-o", str(program), *sources], check=True
     )
     return program
 

@@ -71,7 +71,7 @@ def project_files(sources: list[Path], *flags: str) -> set[Path]:
 @pytest.mark.parametrize("experiment", [one for one in names() if named(one).has("native")])
 def test_the_compiler_reads_no_file_for_the_program_that_the_id_lacks(experiment: str) -> None:
     for folder in (one.folder for one in programs_of(named(experiment))):
-        headers = (f"-I{home}" for home in (*link.HOST_HEADERS, folder))
+        headers = (f"-I{home}" for home in (*link.host_headers(), folder))
         read = project_files(link.host_sources(folder), *headers)
         assert read <= benchmark_files(named(experiment), "native")
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.arch import ARM64
 from ream.kernel.build import (
+    ARCH,
     BUILD,
     build_objects,
     compiler_version,
@@ -126,10 +128,35 @@ def test_the_compiler_is_named_by_its_first_line() -> None:
     assert compiler_version() == first.stdout.splitlines()[0]
 
 
-def test_another_architecture_cannot_build(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_architecture_is_compiled_for_by_a_compiler_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with pytest.raises(CannotRunHere, match="x86-64, not aarch64"):
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(CannotRunHere, match="x86_64-linux-gnu-gcc: not installed"):
         compiler_version()
+    with pytest.raises(CannotRunHere, match="^gcc: not installed"):
+        compiler_version(arch=ARM64)
+    with pytest.raises(CannotRunHere, match="--cc clang: kernels of another architecture"):
+        compiler_version("clang")
+
+
+def test_a_build_directory_says_for_which_architecture_it_is(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / ARCH).write_text("arm64")
+    words = set(make(tmp_path, ["prepare"], deadline_s=1).argv)
+    assert {"ARCH=arm64", f"CROSS_COMPILE={ARM64.target.cross}"} <= words
+    plan = plan_objects(tmp_path, ["mm/mm_init.o", "arch/arm64/lib/memcpy.o"])
+    assert [command.argv[-1] for command in plan] == ["mm/mm_init.o", "arch/arm64/lib/memcpy.o"]
+
+
+def test_a_line_of_a_fragment_may_be_of_one_architecture(tmp_path: Path) -> None:
+    for folder, name in (("x86", "X86_64"), ("arm64", "ARM64")):
+        (tmp_path / "arch" / folder).mkdir(parents=True)
+        (tmp_path / "arch" / folder / "Kconfig").write_text(f"config {name}\n\tdef_bool y\n")
+    fragment = "CONFIG_A=y # with X86_64\nCONFIG_B=y # with ARM64\nCONFIG_C=y\n"
+    assert options(suited(fragment, tmp_path)) == {"A": "y", "C": "y"}
+    assert options(suited(fragment, tmp_path, ARM64)) == {"B": "y", "C": "y"}
 
 
 def test_a_machine_without_a_compiler_cannot_build(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counts: what is said of them for each page, where they differ, and the gate that holds them."""
 
+import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -10,8 +12,9 @@ from ream.command import Command, run
 from ream.errors import BadUsage
 from ream.gate import words
 from ream.gate.counts import gate_counts
+from ream.kernel.arch import ARM64
 from ream.measure.sample import Sample
-from ream.paths import NATIVE
+from ream.paths import MARKS, NATIVE
 from ream.record.record import TABLE
 from ream.report.contract import Counted, Summary
 from ream.report.counts_table import differences, unit_words, with_calls
@@ -162,6 +165,7 @@ CLASSES = {
     "return": 16 + 256,
     "jump by memory": 16 + 512,
     "call by memory": 16 + 128 + 512,
+    "exclusive": 1024,
 }
 KINDS = {
     "lock addl $1, (%rax)": "locked",
@@ -206,31 +210,119 @@ KINDS = {
     "cmovne (%rax), %rcx": None,
     "popcnt (%rax), %rcx": None,
 }
+ARM64_KINDS = {
+    "ldadd w1, w2, [x3]": "locked",
+    "ldaddal x1, x2, [x3]": "locked",
+    "stset x1, [x2]": "locked",
+    "ldclrb w1, w2, [x3]": "locked",
+    "swpal x1, x2, [x3]": "locked",
+    "cas x1, x2, [x3]": "locked",
+    "casal w1, w2, [x3]": "locked",
+    "caspal x0, x1, x2, x3, [x4]": "locked",
+    "ldapr x1, [x2]": None,
+    "ldr x1, [x2, x3]": None,
+    "ldxr x1, [x2]": None,
+    "ldaxp x1, x2, [x3]": None,
+    "stxr w1, x2, [x3]": "exclusive",
+    "stlxrb w1, w2, [x3]": "exclusive",
+    "stlxp w1, x2, x4, [x3]": "exclusive",
+    "ldar x1, [x2]": None,
+    "stlr x1, [x2]": None,
+    "stnp x1, x2, [x3]": "streaming",
+    "stnp q1, q2, [x3]": "streaming",
+    "ldnp x1, x2, [x3]": None,
+    "stp x1, x2, [x3]": None,
+    "stp x1, x2, [x3], #16": None,
+    "dmb ish": "fence",
+    "dsb ishst": "fence",
+    "isb": "fence",
+    "clrex": None,
+    "prfm pldl1keep, [x1, #64]": "prefetch",
+    "prfm pstl1strm, [x1, x2]": "prefetch",
+    "prfum pldl1keep, [x1, #-8]": "prefetch",
+    "b .": "jump",
+    "br x1": "jump",
+    "bl .": "call",
+    "blr x1": "call",
+    "ret": "return",
+    "b.ne .": "conditional",
+    "cbz x1, .": "conditional",
+    "tbnz x1, #3, .": "conditional",
+    "nop": None,
+    "hint #0x50": None,
+    "hint #0x51": None,
+    "hint #0x52": None,
+    "hint #0x53": None,
+    "hint #0x60": None,
+    "dc zva, x1": None,
+    "mrs x1, sp_el0": None,
+    "movi v0.2d, #0": None,
+    "str q0, [x1]": None,
+    "csel x1, x2, x3, ne": None,
+}
 
 
 @pytest.fixture(scope="module")
 def classified(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that prints the class of each line of code in hexadecimal digits."""
     work = tmp_path_factory.mktemp("classify")
-    sources = (Path(__file__).parent / "classify_main.c", NATIVE / "count" / "classify.c")
-    words = ("gcc", "-O1", *map(str, sources))
+    own = (NATIVE / "count" / f"{name}.c" for name in ("x86_64", "arm64"))
+    sources = (Path(__file__).parent / "classify_main.c", *own)
+    words = ("gcc", "-O1", f"-I{MARKS.parent}", *map(str, sources))
     run(Command((*words, "-o", str(work / "classify")), work, 60))
     return work / "classify"
 
 
-def test_instructions_are_what_the_assembler_made_them(classified: Path, tmp_path: Path) -> None:
-    source = tmp_path / "code.s"
-    source.write_text("".join(f"{text}\n" for text in KINDS))
-    run(Command(("as", str(source), "-o", str(tmp_path / "code.o")), tmp_path, 60))
-    listing = run(Command(("objdump", "-d", "-w", str(tmp_path / "code.o")), tmp_path, 60))
-    code = [line.split("\t")[1].replace(" ", "") for line in listing.splitlines() if "\t" in line]
-    assert len(code) == len(KINDS)
+def classes(program: Path, tools: str, target: str, kinds: Iterable[str], work: Path) -> list[str]:
+    """What the program says of each line of assembly: its class and the mark that it is."""
+    source = work / "code.s"
+    lines = list(kinds)
+    source.write_text("".join(f"{text}\n" for text in lines))
+    run(Command((f"{tools}as", str(source), "-o", str(work / "code.o")), work, 60))
+    listing = run(Command((f"{tools}objdump", "-d", "-w", str(work / "code.o")), work, 60))
+    words = [line.split("\t")[1].split() for line in listing.splitlines() if "\t" in line]
+    # objdump writes a word of arm64 as the number that it is.
+    swapped = target == "aarch64"
+    text = ["".join(word if not swapped else bytes.fromhex(word[0])[::-1].hex()) for word in words]
+    assert len(text) == len([line for line in lines if not line.startswith(".")])
     said = subprocess.run(
-        [classified], input="\n".join(code), capture_output=True, text=True, check=True, timeout=60
+        [program, target],
+        input="\n".join(text),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
+    return said.stdout.splitlines()
+
+
+def named_classes(said: list[str]) -> list[str | None]:
     names = {value: name for name, value in CLASSES.items()} | {0: None}
-    found = [names[int(line)] for line in said.stdout.splitlines()]
+    return [names[int(line.split()[0])] for line in said]
+
+
+def test_instructions_are_what_the_assembler_made_them(classified: Path, tmp_path: Path) -> None:
+    found = named_classes(classes(classified, "", "x86_64", KINDS, tmp_path))
     assert dict(zip(KINDS, found, strict=True)) == KINDS
+
+
+def test_instructions_of_arm64_are_what_the_assembler_made_them(
+    classified: Path, tmp_path: Path
+) -> None:
+    if shutil.which("aarch64-linux-gnu-as") is None:
+        pytest.skip("aarch64-linux-gnu-as: not installed")
+    said = classes(
+        classified, ARM64.cross, "aarch64", (".arch armv8.5-a+rng", *ARM64_KINDS), tmp_path
+    )
+    found = named_classes(said)
+    assert dict(zip(ARM64_KINDS, found, strict=True)) == ARM64_KINDS
+    marks = {line: int(one.split()[1]) for line, one in zip(ARM64_KINDS, said, strict=True)}
+    assert {line: mark for line, mark in marks.items() if mark} == {
+        "hint #0x50": 1,
+        "hint #0x51": 2,
+        "hint #0x52": 3,
+        "hint #0x53": 4,
+    }
 
 
 @pytest.mark.parametrize(

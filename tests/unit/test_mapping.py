@@ -21,9 +21,8 @@ from ream.oracle.mapping import (
     NonPresent,
     Present,
     Special,
-    swap_offset,
-    swap_type,
 )
+from ream.oracle.pte import swap_offset, swap_type
 
 
 @pytest.mark.parametrize(

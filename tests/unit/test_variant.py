@@ -266,7 +266,7 @@ def test_a_variant_of_another_compiler_is_another_variant(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = workshop.assemble()
-    monkeypatch.setattr(variant, "compiler_version", lambda _cc: "gcc 99")
+    monkeypatch.setattr(variant, "compiler_version", lambda _cc, _arch: "gcc 99")
     assert workshop.assemble() != first
 
 

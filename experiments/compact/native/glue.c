@@ -108,8 +108,8 @@ static unsigned long prepare(const struct compact_request *request)
 {
 	unsigned long nr_mapped;
 
-	vmemmap_base = COMPACT_MAP_ADDRESS - COMPACT_TABLE_PFN * sizeof(struct page);
-	page_offset_base = COMPACT_RAM_ADDRESS - (COMPACT_TABLE_PFN << PAGE_SHIFT);
+	host_place_map(COMPACT_TABLE_PFN, (void *)COMPACT_MAP_ADDRESS);
+	host_place_contents(COMPACT_TABLE_PFN, (void *)COMPACT_RAM_ADDRESS);
 	memset(&world, 0, sizeof(world));
 	world.request = *request;
 	sysctl_compact_unevictable_allowed = !request->mlocked_every;

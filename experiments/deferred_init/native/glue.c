@@ -172,7 +172,7 @@ static void lock_taken(const raw_spinlock_t *lock, bool interrupts_off)
 /* As init_mem_debugging_and_hardening() does it for init_on_free=1. */
 static void set_contents(void *ram, unsigned long first_pfn)
 {
-	page_offset_base = (unsigned long)ram - (first_pfn << PAGE_SHIFT);
+	host_place_contents(first_pfn, ram);
 	if (ram)
 		static_branch_enable(&init_on_free);
 	else
@@ -189,8 +189,7 @@ static void prepare(const struct deferred_request *request)
 		padata_init();
 		world.padata_ready = true;
 	}
-	vmemmap_base = (unsigned long)request->map -
-		       request->map_pfn * sizeof(struct page);
+	host_place_map(request->map_pfn, request->map);
 	host_add_sections(request->map_pfn, last->end_pfn - request->map_pfn,
 			  request->usage, ~0UL - request->map_pfn, 0);
 	world.nr_nodes = request->nr_nodes;

@@ -8,6 +8,3 @@
 
 /* Nobody said movable_node, so memory that may go is not set apart. */
 bool movable_node_enabled;
-
-/* Where the pages lie, if their contents matter; see prepare(). */
-unsigned long page_offset_base;

@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ream.oracle import pte
 from ream.oracle.mapping import (
     DEVICE_EXCLUSIVE,
     DEVICE_PRIVATE,
@@ -22,9 +21,8 @@ from ream.oracle.mapping import (
     is_migration,
     is_one_of,
     is_swap,
-    swap_offset,
-    swap_type,
 )
+from ream.oracle.meaning import meaning_of
 from ream.oracle.memmap import Facts
 from ream.oracle.mm_ids import PARENT
 
@@ -147,6 +145,9 @@ class _Fork:
         self._state = state
         self._facts = facts
         self._features = Features.of(facts)
+        self._pte = meaning_of(facts)
+        self._first = mapping.pgoff(0)
+        self._prot = self._pte.of_bits(mapping.page_prot)
         self._batched = batched
         self._child_uffd_wp = _uffd_wp(mapping.child_flags, self._features)
 
@@ -155,33 +156,35 @@ class _Fork:
 
         Source: copy_pte_range(), copy_present_ptes(), mm/memory.c.
         """
-        entry = self.parent[at]
-        if pte.none(entry):
+        entry = self._pte.gathered(self.parent, self._first, at)
+        if self._pte.none(entry):
             return 1
-        if not pte.present(entry):
-            if not is_one_of(DEVICE_EXCLUSIVE + STILL_MAPPED, swap_type(entry), self._facts):
+        if not self._pte.present(entry):
+            if not is_one_of(
+                DEVICE_EXCLUSIVE + STILL_MAPPED, self._pte.swap_type(entry), self._facts
+            ):
                 self._copy_nonpresent(at, entry)
                 return 1
             entry = self.parent[at] = self._restored(entry)
-        if pte.special(entry):
+        if self._pte.special(entry):
             self._enter(at, entry, 1)
             return 1
         return self._copy_mapped(at, entry)
 
     def _copy_mapped(self, at: int, entry: int) -> int:
-        page = self.memory.page_at(pte.X86_64.decode(entry))
-        nr = self._batch(at, page)
+        page = self.memory.page_at(self._pte.LAYOUT.decode(entry))
+        nr, order = self._batch(at, page), self.memory.order(self.memory.head_of(page))
         if nr > 1:
             if self._share(page, nr):
-                if any(pte.write(later) for later in self.parent[at + 1 : at + nr]):
-                    entry = pte.mkwrite(entry)
-                self._enter(at, entry, nr)
+                if any(self._pte.write(later) for later in self.parent[at + 1 : at + nr]):
+                    entry = self._pte.mkwrite(entry)
+                self._enter(at, entry, nr, order)
                 return nr
             # One page to copy makes the whole batch fail. A page is allocated for its first
             # entry; if that one needs none, it is put back, and the rest is tried again.
             self._next_spare(at)
         if self._share(page, 1):
-            self._enter(at, entry, 1)
+            self._enter(at, entry, 1, order)
         else:
             self._copy_page(at, page)
         return 1
@@ -192,7 +195,9 @@ class _Fork:
             return 1
         flags = self.mapping.flags
         return batch_length(
+            self._pte,
             self.parent,
+            self._first,
             at,
             min(limit, self.memory.pages_to_folio_end(page)),
             keep_dirty="SHARED" not in flags,
@@ -220,22 +225,22 @@ class _Fork:
         self.rss[self.memory.counter(head)] += nr
         return True
 
-    def _enter(self, at: int, entry: int, nr: int) -> None:
+    def _enter(self, at: int, entry: int, nr: int, order: int = 0) -> None:
         """Give the child entries as the first one is, and protect both sides from writing.
+
+        order: of the folio that they map.
 
         Source: __copy_present_ptes(), mm/memory.c.
         """
-        if self.mapping.copies_on_write and pte.write(entry):
-            for each in range(at, at + nr):
-                self.parent[each] = pte.wrprotect(self.parent[each])
-            entry = pte.wrprotect(entry)
+        if self.mapping.copies_on_write and self._pte.write(entry):
+            self._pte.wrprotect_entries(self.parent, self._first, at, nr)
+            entry = self._pte.wrprotect(entry)
         if "SHARED" in self.mapping.flags:
-            entry = pte.mkclean(entry)
-        entry = pte.mkold(entry)
+            entry = self._pte.mkclean(entry)
+        entry = self._pte.mkold(entry)
         if self._features.uffd_wp and not self._child_uffd_wp:
-            entry = pte.clear_uffd_wp(entry)
-        for each in range(nr):
-            self.child[at + each] = pte.X86_64.advance(entry, each)
+            entry = self._pte.clear_uffd_wp(entry)
+        self._pte.set_entries(self.child, self._first, at, entry, nr, order=order)
 
     def _copy_page(self, at: int, page: int) -> None:
         """Give the child a copy in the next spare page; the parent keeps its own as it is.
@@ -247,12 +252,12 @@ class _Fork:
         self.rss["MM_ANONPAGES"] += 1
         first_pfn = self._state.place.first_pfn
         self.copies.append((first_pfn + page, first_pfn + copy))
-        entry = pte.X86_64.encode(first_pfn + copy, self.mapping.page_prot)
-        entry = pte.mkdirty(entry, soft=self._features.soft_dirty)
+        entry = self._pte.LAYOUT.encode(first_pfn + copy, self._prot)
+        entry = self._pte.mkdirty(entry, soft=self._features.soft_dirty)
         if "WRITE" in self.mapping.child_flags:
-            entry = pte.mkwrite(entry)
-        if self._child_uffd_wp and pte.uffd_wp(self.parent[at]):
-            entry = pte.mkuffd_wp(entry)
+            entry = self._pte.mkwrite(entry)
+        if self._child_uffd_wp and self._pte.uffd_wp(self.parent[at]):
+            entry = self._pte.mkuffd_wp(entry)
         self.child[at] = entry
 
     def _next_spare(self, at: int) -> int:
@@ -266,24 +271,24 @@ class _Fork:
 
         Source: restore_exclusive_pte(), mm/memory.c.
         """
-        pfn = swap_offset(entry)
+        pfn = self._pte.swap_offset(entry)
         page = self.memory.page_at(pfn)
-        still_mapped = is_one_of(STILL_MAPPED, swap_type(entry), self._facts)
+        still_mapped = is_one_of(STILL_MAPPED, self._pte.swap_type(entry), self._facts)
         if not still_mapped:
             self.memory.map_again(page)
-        restored = pte.mkold(pte.X86_64.encode(pfn, self.mapping.page_prot))
-        if entry & pte.SWP_SOFT_DIRTY:
-            restored |= pte.SOFT_DIRTY
-        if entry & pte.SWP_UFFD_WP:
-            restored = pte.mkuffd_wp(restored)
+        restored = self._pte.mkold(self._pte.LAYOUT.encode(pfn, self._prot))
+        if entry & self._pte.SWP_SOFT_DIRTY:
+            restored |= self._pte.SOFT_DIRTY
+        if entry & self._pte.SWP_UFFD_WP:
+            restored = self._pte.mkuffd_wp(restored)
         if still_mapped:
             return self._writable(restored, page)
-        if entry & pte.SWP_UFFD_WP:
+        if entry & self._pte.SWP_UFFD_WP:
             return restored
-        if swap_type(entry) == self._facts["SWP_DEVICE_EXCLUSIVE_WRITE"]:
-            restored = pte.mkdirty(restored, soft=self._features.soft_dirty)
+        if self._pte.swap_type(entry) == self._facts["SWP_DEVICE_EXCLUSIVE_WRITE"]:
+            restored = self._pte.mkdirty(restored, soft=self._features.soft_dirty)
             if "WRITE" in self.mapping.flags:
-                restored = pte.mkwrite(restored)
+                restored = self._pte.mkwrite(restored)
         return restored
 
     def _writable(self, entry: int, page: int) -> int:
@@ -295,44 +300,44 @@ class _Fork:
         tracked = self._features.soft_dirty and "SOFTDIRTY" not in flags
         if (
             "WRITE" not in flags
-            or (tracked and not entry & pte.SOFT_DIRTY)
-            or (_uffd_wp(flags, self._features) and pte.uffd_wp(entry))
+            or (tracked and not entry & self._pte.SOFT_DIRTY)
+            or (_uffd_wp(flags, self._features) and self._pte.uffd_wp(entry))
             or not self.memory.any_exclusive(page, 1)
         ):
             return entry
         if self.memory.dirty(self.memory.head_of(page)):
-            entry = pte.mkdirty(entry, soft=self._features.soft_dirty)
-        return pte.mkwrite(entry)
+            entry = self._pte.mkdirty(entry, soft=self._features.soft_dirty)
+        return self._pte.mkwrite(entry)
 
     def _copy_nonpresent(self, at: int, entry: int) -> None:
         """Source: copy_nonpresent_pte(), mm/memory.c."""
         facts = self._facts
-        kind, offset = swap_type(entry), swap_offset(entry)
+        kind, offset = self._pte.swap_type(entry), self._pte.swap_offset(entry)
         if kind == facts["SWP_PTE_MARKER"]:
             self._copy_marker(at, offset)
             return
         if is_swap(kind, facts):
             # Both share what is in the swap file now.
-            entry &= ~pte.SWP_EXCLUSIVE
+            entry &= ~self._pte.SWP_EXCLUSIVE
             self.rss["MM_SWAPENTS"] += 1
         elif is_migration(kind, facts):
             self.rss[self.memory.counter(self.memory.head_of(self.memory.page_at(offset)))] += 1
             if kind != facts["SWP_MIGRATION_READ"] and self.mapping.copies_on_write:
-                kept = (self._features.soft_dirty * pte.SWP_SOFT_DIRTY) | (
-                    self._features.uffd_wp * pte.SWP_UFFD_WP
+                kept = (self._features.soft_dirty * self._pte.SWP_SOFT_DIRTY) | (
+                    self._features.uffd_wp * self._pte.SWP_UFFD_WP
                 )
-                entry = pte.swap_entry(facts["SWP_MIGRATION_READ"], offset) | entry & kept
+                entry = self._pte.swap_entry(facts["SWP_MIGRATION_READ"], offset) | entry & kept
         elif is_one_of(DEVICE_PRIVATE, kind, facts):
             page = self.memory.page_at(offset)
             self.memory.add_references(page, 1)
             self.memory.share(page, 1)
             self.rss[self.memory.counter(self.memory.head_of(page))] += 1
             if kind == facts["SWP_DEVICE_WRITE"] and self.mapping.copies_on_write:
-                kept = self._features.uffd_wp * pte.SWP_UFFD_WP
-                entry = pte.swap_entry(facts["SWP_DEVICE_READ"], offset) | entry & kept
+                kept = self._features.uffd_wp * self._pte.SWP_UFFD_WP
+                entry = self._pte.swap_entry(facts["SWP_DEVICE_READ"], offset) | entry & kept
         self.parent[at] = entry
         if self._features.uffd_wp and not self._child_uffd_wp:
-            entry &= ~pte.SWP_UFFD_WP
+            entry &= ~self._pte.SWP_UFFD_WP
         self.child[at] = entry
 
     def _copy_marker(self, at: int, marker: int) -> None:
@@ -344,7 +349,7 @@ class _Fork:
         if self._child_uffd_wp:
             kept |= self._facts["PTE_MARKER_UFFD_WP"]
         if marker & kept:
-            self.child[at] = pte.swap_entry(self._facts["SWP_PTE_MARKER"], marker & kept)
+            self.child[at] = self._pte.swap_entry(self._facts["SWP_PTE_MARKER"], marker & kept)
 
 
 class _Zap:
@@ -370,6 +375,8 @@ class _Zap:
         self._facts = facts
         self._batched = batched
         self._features = features = Features.of(facts)
+        self._pte = meaning_of(facts)
+        self._first = mapping.pgoff(0)
         self._drops_markers = drop_markers
         self._even_cows = even_cows
         self._keeps_marks = (
@@ -387,16 +394,16 @@ class _Zap:
 
         Source: zap_pte_range(), zap_present_ptes(), mm/memory.c.
         """
-        entry = self.entries[at]
-        if pte.none(entry):
+        entry = self._pte.gathered(self.entries, self._first, at)
+        if self._pte.none(entry):
             return 1
-        if not pte.present(entry):
+        if not self._pte.present(entry):
             self._unmap_nonpresent(at, entry)
             return 1
-        if pte.special(entry):
-            self._clear(at, 1, marked=pte.uffd_wp(entry))
+        if self._pte.special(entry):
+            self._clear(at, 1, marked=self._pte.uffd_wp(entry))
             return 1
-        page = self.memory.page_at(pte.X86_64.decode(entry))
+        page = self.memory.page_at(self._pte.LAYOUT.decode(entry))
         if self._stays(page):
             return 1
         nr = self._batch(at, end, page)
@@ -407,20 +414,27 @@ class _Zap:
         limit = min(self._mapping.pages_to_pmd_end(at), end - at)
         limit = min(limit, self.memory.pages_to_folio_end(page)) if self._batched else 1
         return batch_length(
-            self.entries, at, limit, keep_dirty=False, keep_soft_dirty=not self._features.soft_dirty
+            self._pte,
+            self.entries,
+            self._first,
+            at,
+            limit,
+            keep_dirty=False,
+            keep_soft_dirty=not self._features.soft_dirty,
         )
 
     def _unmap_mapped(self, at: int, nr: int, page: int) -> None:
         """Source: zap_present_folio_ptes(), mm/memory.c."""
         head = self.memory.head_of(page)
+        self._pte.unfold_ends(self.entries, self._first, at, nr)
         held = self.entries[at : at + nr]
         if not self.memory.anon(head):
-            if any(pte.dirty(entry) for entry in held):
+            if any(self._pte.dirty(entry) for entry in held):
                 self.memory.dirtied(head)
-            if self._has_recency and any(pte.young(entry) for entry in held):
+            if self._has_recency and any(self._pte.young(entry) for entry in held):
                 self.memory.accessed(head)
         self.rss[self.memory.counter(head)] += nr
-        self._clear(at, nr, marked=pte.uffd_wp(held[0]))
+        self._clear(at, nr, marked=self._pte.uffd_wp(held[0]))
         self.memory.unmap(page, nr)
         self.memory.drop_references(page, nr)
 
@@ -431,7 +445,7 @@ class _Zap:
     def _unmap_nonpresent(self, at: int, entry: int) -> None:
         """Source: zap_pte_range(), mm/memory.c."""
         facts = self._facts
-        kind, offset = swap_type(entry), swap_offset(entry)
+        kind, offset = self._pte.swap_type(entry), self._pte.swap_offset(entry)
         is_mark = kind == facts["SWP_PTE_MARKER"] and offset & facts["PTE_MARKER_UFFD_WP"]
         if is_migration(kind, facts) or is_one_of(_OF_DEVICES, kind, facts):
             if self._stays(self.memory.page_at(offset)):
@@ -450,13 +464,15 @@ class _Zap:
             self.memory.drop_references(page, 1)
         elif is_mark and not self._mapping.anonymous and not self._drops_markers:
             return
-        self._clear(at, 1, marked=bool(is_mark or entry & pte.SWP_UFFD_WP))
+        self._clear(at, 1, marked=bool(is_mark or entry & self._pte.SWP_UFFD_WP))
 
     def _clear(self, at: int, nr: int, *, marked: bool) -> None:
         """No entries, or marks where userfaultfd must still hear of a write to a file's page.
 
         Source: zap_install_uffd_wp_if_needed(), mm/memory.c.
         """
-        mark = pte.swap_entry(self._facts["SWP_PTE_MARKER"], self._facts["PTE_MARKER_UFFD_WP"])
+        mark = self._pte.swap_entry(
+            self._facts["SWP_PTE_MARKER"], self._facts["PTE_MARKER_UFFD_WP"]
+        )
         left = mark if marked and self._keeps_marks else 0
         self.entries[at : at + nr] = [left] * nr

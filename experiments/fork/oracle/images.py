@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ream.oracle import pte
 from ream.oracle.mapping import (
     DEVICE_EXCLUSIVE,
     DEVICE_PRIVATE,
@@ -28,6 +27,7 @@ from ream.oracle.mapping import (
     Present,
     entries,
 )
+from ream.oracle.meaning import is_arm64, meaning_of
 from ream.oracle.memmap import (
     Facts,
     descriptor_dtype,
@@ -36,6 +36,7 @@ from ream.oracle.memmap import (
     tail_links,
 )
 from ream.oracle.mm_ids import FREE, PARENT, STRANGER, Owners, owners_of, write_owners
+from ream.oracle.pte_arm64 import CONT, CONT_PTES
 
 Words: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.uint32]
@@ -328,12 +329,14 @@ def uniform(
     shuffled_seed: int | None = None,
     state: Moment,
     batched: bool = True,
+    folded: bool = False,
 ) -> State:
     """Anonymous memory of one order of folios at UNIFORM_ADDRESS, at one moment of its life.
 
     shuffled_seed: for folios in another order in the mapping than in memory. batched: whether
     the kernel unmaps a folio at once; if not, each of its pages but the last leaves it partially
-    mapped. Raises ValueError unless nr_pages is a whole number of folios of an order to 9.
+    mapped. folded: whether the parent's entries are blocks, where an architecture has them.
+    Raises ValueError unless nr_pages is a whole number of folios of an order to 9.
     """
     at = uniform_order_of_folios(order, nr_pages, shuffled_seed)
     nr_folios, nr_each = nr_pages >> order, 1 << order
@@ -352,7 +355,7 @@ def uniform(
         second["_large_mapcount"] = nr_mappings * nr_each - 1
         second["_nr_pages_mapped"] = nr_each if nr_mappings else 0
         write_owners(second, _uniform_owners(state, nr_each), facts)
-    parent, child = _uniform_entries(at, nr_each, place, state)
+    parent, child = _uniform_entries(at, nr_each, facts, place, state, folded=folded)
     all_anon = rss_of(Counter(MM_ANONPAGES=nr_pages), facts)
     return State(
         place=place,
@@ -376,15 +379,29 @@ def _uniform_owners(state: Moment, nr_each: int) -> Owners:
 
 
 def _uniform_entries(
-    at: NDArray[np.int64], nr_each: int, place: Place, state: Moment
+    at: NDArray[np.int64],
+    nr_each: int,
+    facts: Facts,
+    place: Place,
+    state: Moment,
+    *,
+    folded: bool,
 ) -> tuple[Words, Words | None]:
-    """The parent's entries and the child's, from which fork took RW and, the child's, ACCESSED."""
+    """The parent's entries and the child's, from which fork took RW and, the child's, ACCESSED.
+
+    Folios are aligned in memory and here: where the parent has blocks, all of them are, and those
+    of a child are in any case, whether it got them at once or one by one.
+    """
+    of_arch = meaning_of(facts)
+    written = of_arch.of_bits(WRITTEN)
+    block = CONT if is_arm64(facts) and nr_each >= CONT_PTES else 0
+    own = block if folded else 0
     page = (at[:, np.newaxis] * nr_each + np.arange(nr_each)).reshape(-1)
     frames = (page.astype(np.uint64) + np.uint64(place.first_pfn)) << np.uint64(PAGE_SHIFT)
     none = np.zeros_like(frames)
-    before = frames | np.uint64(WRITTEN)
-    after = frames | np.uint64(pte.wrprotect(WRITTEN))
-    of_child = frames | np.uint64(pte.mkold(pte.wrprotect(WRITTEN)))
+    before = frames | np.uint64(written | own)
+    after = frames | np.uint64(of_arch.wrprotect(written) | own)
+    of_child = frames | np.uint64(of_arch.mkold(of_arch.wrprotect(written)) | block)
     images: dict[Moment, tuple[Words, Words | None]] = {
         "fresh": (before, None),
         "forked": (after, of_child),

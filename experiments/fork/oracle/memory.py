@@ -6,8 +6,8 @@ Pages are named by their index from Place.first_pfn on. All mapcounts are stored
 
 from dataclasses import dataclass
 
-from ream.oracle import pte
 from ream.oracle.mapping import Place
+from ream.oracle.meaning import Meaning
 from ream.oracle.memmap import Facts, first_tail_dtype, head_of
 from ream.oracle.mm_ids import are_kept, read_owners, write_owners
 
@@ -213,7 +213,9 @@ class Memory:
 
 
 def batch_length(
+    of_arch: Meaning,
     entries: list[int],
+    first: int,
     at: int,
     limit: int,
     *,
@@ -225,18 +227,20 @@ def batch_length(
 
     Those that map the next page each and differ only in ACCESSED, and in RW, the dirty and the
     soft-dirty bits unless these are kept apart; RW=0 with a saved dirty bit is as RW=1 with
-    hardware's. Source: folio_pte_batch(), mm/internal.h.
+    hardware's. first: the page number of the address of the first entry of all.
+    Source: folio_pte_batch(), mm/internal.h.
     """
 
     def what_counts(entry: int) -> int:
         if not keep_dirty:
-            entry = pte.mkclean(entry)
+            entry = of_arch.mkclean(entry)
         if not keep_soft_dirty:
-            entry = pte.clear_soft_dirty(entry)
-        return pte.mkold(entry if keep_write else pte.wrprotect(entry))
+            entry = of_arch.clear_soft_dirty(entry)
+        return of_arch.mkold(entry if keep_write else of_arch.wrprotect(entry))
 
-    first = what_counts(entries[at])
+    wanted = what_counts(of_arch.gathered(entries, first, at))
     for nr in range(1, limit):
-        if what_counts(entries[at + nr]) != pte.X86_64.advance(first, nr):
+        is_next = what_counts(of_arch.gathered(entries, first, at + nr))
+        if is_next != of_arch.LAYOUT.advance(wanted, nr):
             return nr
     return limit

@@ -38,12 +38,11 @@ from ream.oracle.mapping import (
     STILL_MAPPED,
     NonPresent,
     is_one_of,
-    swap_offset,
-    swap_type,
 )
 from ream.oracle.mapping import Mapping as Vma
 from ream.oracle.memmap import Facts
 from ream.oracle.mm_ids import PARENT, read_owners
+from ream.oracle.pte import swap_offset, swap_type
 
 MAPPING = DEVICE_PRIVATE + STILL_MAPPED
 """Kinds of entries that are not present, and count as mappings."""

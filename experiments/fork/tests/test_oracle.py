@@ -44,10 +44,9 @@ from ream.oracle.mapping import (
     SHARED,
     WRITTEN,
     Special,
-    swap_offset,
-    swap_type,
 )
 from ream.oracle.mapping import Mapping as Vma
+from ream.oracle.pte import swap_offset, swap_type
 
 # --- Uniform mappings: the vectorised answer and the model's -------------------------------
 

@@ -268,8 +268,8 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	unsigned long list;
 	unsigned int i;
 
-	vmemmap_base = MIGRATE_MAP_ADDRESS - MIGRATE_TABLE_PFN * sizeof(struct page);
-	page_offset_base = MIGRATE_RAM_ADDRESS - (MIGRATE_TABLE_PFN << PAGE_SHIFT);
+	host_place_map(MIGRATE_TABLE_PFN, (void *)MIGRATE_MAP_ADDRESS);
+	host_place_contents(MIGRATE_TABLE_PFN, (void *)MIGRATE_RAM_ADDRESS);
 #ifndef HAVE_EMPTY_ZERO_PAGE_WORDS
 	__zero_page = virt_to_page(empty_zero_page);
 	zero_page_pfn = page_to_pfn(__zero_page);

@@ -22,7 +22,6 @@ from ream.oracle.mapping import (
     Mapping,
     NonPresent,
     Present,
-    swap_offset,
 )
 from ream.oracle.memmap import Facts
 
@@ -193,7 +192,7 @@ class _Call:
             return 1
         limit = min(end - at, self.mapping.pages_to_pmd_end(at), folio.nr_pages - slot.page)
         return batch_length(
-            self.entries, at, limit, keep_dirty=False, keep_soft_dirty=True, keep_write=True
+            pte, self.entries, 0, at, limit, keep_dirty=False, keep_soft_dirty=True, keep_write=True
         )
 
     def _gathered(self, at: int, nr: int) -> int:
@@ -287,7 +286,7 @@ class _Call:
         return entry
 
     def _readable(self, entry: int, kind: Kind, kept: int) -> int:
-        return pte.swap_entry(self.facts[NEEDED_FACT[kind]], swap_offset(entry)) | kept
+        return pte.swap_entry(self.facts[NEEDED_FACT[kind]], pte.swap_offset(entry)) | kept
 
 
 def change_protection(

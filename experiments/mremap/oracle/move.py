@@ -113,7 +113,9 @@ def _batch(mapping: Mapping, entries: list[int], at: int, slot: int, end: int) -
     if not folio.order:
         return 1
     return batch_length(
+        pte,
         entries,
+        0,
         at,
         min(end - at, folio.nr_pages - present.page),
         keep_dirty=False,

@@ -61,7 +61,7 @@ static void prepare(const struct zone_request *request)
 	unsigned long pfn;
 
 	BUILD_BUG_ON(SUBSECTIONS_PER_SECTION != BITS_PER_LONG);
-	vmemmap_base = (unsigned long)request->map - request->first_pfn * sizeof(struct page);
+	host_place_map(request->first_pfn, request->map);
 	host_add_sections(request->first_pfn, end_pfn - request->first_pfn, request->usage, 0, 0);
 	for (pfn = request->first_pfn; pfn < end_pfn; pfn += PAGES_PER_SECTION)
 		set_section(pfn, state++);

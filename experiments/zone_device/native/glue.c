@@ -55,8 +55,7 @@ static void prepare(const struct zone_device_request *request)
 	};
 	struct zone *zone = &pgdat->node_zones[ZONE_DEVICE];
 
-	vmemmap_base = (unsigned long)request->map -
-		       request->start_pfn * sizeof(struct page);
+	host_place_map(request->start_pfn, request->map);
 	host_set_node_cpus(request->nid, request->nr_cpus);
 	/* That they were there at boot decides compound_nr_pages(). */
 	host_add_sections(request->start_pfn, request->nr_pages, request->usage,

@@ -4,7 +4,12 @@
 from experiments.zone_device.cases import PAGEBLOCK_ORDER, _can_be_looked_at, edge_devices
 from ream.oracle.memmap import DeviceRange, Facts
 
-FACTS = {"VMEMMAP_RESERVE_NR": 2, "PAGE_SIZE": 4096, "sizeof.page": 64}
+FACTS = {
+    "VMEMMAP_RESERVE_NR": 2,
+    "ARCH_WANT_OPTIMIZE_DAX_VMEMMAP": 1,
+    "PAGE_SIZE": 4096,
+    "sizeof.page": 64,
+}
 BLOCK = 1 << PAGEBLOCK_ORDER
 
 

@@ -31,6 +31,8 @@
 	{ "HEADS_COME_LAST", __is_defined(HAVE_HEADS_COME_LAST) },
 	CONSTANT(PAGES_PER_SECTION),
 	CONSTANT(VMEMMAP_RESERVE_NR),
+	/* Whether most tails of a device's compound page share one page of the map. */
+	OPTION(ARCH_WANT_OPTIMIZE_DAX_VMEMMAP),
 	CONSTANT(pageblock_nr_pages),
 	CONSTANT(NR_PAGEBLOCK_BITS),
 	/* What is written of a pageblock's bits with its type. */

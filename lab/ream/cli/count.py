@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from ream.session.request import CountOptions
 
 CountOption = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--count",
+        "--count/--no-count",
         rich_help_panel=NATIVE,
         help="Count what is executed under an emulator, exactly, instead of timing it; with"
-        " --stage vm in a guest, by function.",
+        " --stage vm in a guest, by function. The default for kernels of another architecture.",
+        show_default=False,
     ),
 ]
 AnnotateOption = Annotated[

@@ -141,6 +141,24 @@ def run(
             help="What kernels are compiled with: clang, gcc-11.",
         ),
     ] = "gcc",
+    arch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=NATIVE,
+            help="The architecture of the kernels: x86_64 or arm64. Those that are not this"
+            " machine's run under an emulator, and are counted.",
+        ),
+    ] = None,
+    cpu: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=NATIVE,
+            help="The CPU that is emulated where kernels are counted; of arm64 neoverse-n1 (unless"
+            " given), max or cortex-a72.",
+        ),
+    ] = None,
     threads: ThreadsOption = None,
     rounds: RoundsOption = None,
     launches: LaunchesOption = None,
@@ -175,7 +193,7 @@ def run(
     until_stable: UntilStableOption = None,
     max_launches: MaxLaunchesOption = None,
     max_minutes: MaxMinutesOption = None,
-    count: CountOption = False,
+    count: CountOption = None,
     annotate: AnnotateOption = None,
     resume: ResumeOption = None,
     discard: DiscardOption = None,
@@ -206,6 +224,7 @@ def run(
         return
     # Imported here: numpy and pydantic take longer than printing the help.
     from ream.experiment import given, load  # noqa: PLC0415
+    from ream.kernel.arch import arch_of, native_arch  # noqa: PLC0415
     from ream.kernel.setup import wanted_setup  # noqa: PLC0415
     from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
     from ream.session.counting import SEED, once  # noqa: PLC0415
@@ -213,8 +232,14 @@ def run(
     from ream.variants import asked_variants, wanted_variants  # noqa: PLC0415
 
     whole = load(given_file(experiment))
+    its = arch_of(arch or native_arch())
+    count = not its.is_here if count is None else count
     stage = stage or ("native" if count else whole.stage)
-    asked = whole.at(stage)
+    setup = wanted_setup(config, compiler, stage, its.name)
+    if cpu is not None and its.is_here and not count:
+        raise BadUsage("--cpu is for what is emulated: give --count, too")
+    its.cpu_model(cpu)
+    asked = whole.at(stage, its.name)
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     counting = count_of(count, annotate, stage=stage, full=full)
     asked = given(asked, settings or ())
@@ -225,13 +250,12 @@ def run(
     )
     finer = stage == "native" and counting is None and (series or control)
     if finer and launches is None and rounds is None:
-        asked = asked.finer(whole.at(stage).unasked())
+        asked = asked.finer(whole.at(stage, its.name).unasked())
     if stage == "live" and (series or per_patch or base or tree or config or compiler != "gcc"):
         raise BadUsage(
             "--series, --per-patch, --base, --tree, --config and --cc: the live stage runs no other"
             " kernel"
         )
-    setup = wanted_setup(config, compiler, stage)
     slowed = control_of(control, stage)
     source = wanted_tree(base, tree)
     if variant:
@@ -293,6 +317,7 @@ def run(
         measure_anyway=measure_anyway,
         verify_minutes=verify_minutes,
         confined=not unconfined,
+        cpu=cpu,
         stable=stable_of(
             until_stable,
             planned=asked.launches,

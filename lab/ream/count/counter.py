@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ream.count.annotate import Pieces, annotated
-from ream.count.emulator import emulated
+from ream.count.emulator import plugin_to_count
 from ream.count.places import Place, places_of, source_name
 from ream.errors import BadUsage, ReamError
 from ream.measure.sample import FUNCTIONS, INCLUSIVE, STAND_INS
@@ -47,6 +47,8 @@ class LaunchCounter:
     program: Program
     annotate: tuple[str, ...] = ()
     listed: Callable[[str], None] = lambda _text: None
+    cpu: str | None = None
+    """The name of the emulated CPU; None: the one that all have who ask for no other."""
     places: tuple[Place, ...] = field(init=False)
     _executed: dict[str, dict[str, Pieces]] = field(default_factory=dict)
     """By row and variant."""
@@ -79,7 +81,9 @@ class LaunchCounter:
     @property
     def argv(self) -> tuple[str, ...]:
         """The words before the program's own."""
-        return emulated(self.plugin, self._functions, self._out, runs=bool(self.annotate))
+        emulator = self.program.arch.emulated(self.cpu)
+        runs = bool(self.annotate)
+        return (*emulator, *plugin_to_count(self.plugin, self._functions, self._out, runs=runs))
 
     @property
     def loads(self) -> tuple[Path, ...]:
@@ -97,6 +101,9 @@ class LaunchCounter:
         if '"marks"' not in text:
             return text
         fields = json.loads(text)
+        if not fields["verified"]:  # perhaps of a warm-up, which the plugin does not count
+            del fields["marks"]
+            return json.dumps(fields)
         counted = self._window(fields.pop("marks"))
         own, stand_ins = self._by_function(fields["subject"], counted["functions"])
         whole, _ = self._by_function(fields["subject"], counted["inclusive"])

@@ -6,23 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ream.command import Command, require, run
+from ream.kernel.arch import ARCHES, X86_64, Arch, native_arch
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import Step, appearing, locked, stamp_of
 from ream.paths import MARKS, NATIVE
 
-EMULATOR = "qemu-x86_64"
 VERSION_S = 10.0
 COMPILE_S = 120.0
-
-CPU = ",".join(
-    (
-        *("qemu64", "enforce"),
-        *("+popcnt", "+sse4.1", "+sse4.2", "+ssse3", "+bmi1", "+bmi2"),
-        *("+clflushopt", "+clwb", "-erms", "-fsrm"),
-    )
-)
-"""The same on every machine, so that alternatives are the same. Without ERMS and FSRM the kernel
-copies with `rep movsq`, of which each word counts once, apart from the rest."""
 
 CPUS = 4
 """CPUs of the machine that kernels see, whatever this one has."""
@@ -38,15 +28,17 @@ def plugin_sources() -> tuple[Path, ...]:
     return (*sorted((NATIVE / "count").glob("*.[ch]")), MARKS)
 
 
-def emulator_version() -> str:
+def emulator_version(arch: Arch = X86_64) -> str:
     """The emulator's own words for its version; raises CannotRunHere if it is not installed."""
-    require(EMULATOR)
-    return run(Command((EMULATOR, "--version"), Path("/"), VERSION_S)).splitlines()[0]
+    require(arch.emulator)
+    return run(Command((arch.emulator, "--version"), Path("/"), VERSION_S)).splitlines()[0]
 
 
 def build_plugin(cache: Path, step: Step) -> Path:
     """Compile the plugin, once for each content of its sources."""
-    digest = hashlib.sha256("\0".join((compiler_version(), *PLUGIN_FLAGS)).encode())
+    digest = hashlib.sha256(
+        "\0".join((compiler_version(arch=ARCHES[native_arch()]), *PLUGIN_FLAGS)).encode()
+    )
     for path in plugin_sources():
         digest.update(f"{path.name}\0".encode() + path.read_bytes())
     entry = cache / "plugin" / digest.hexdigest()
@@ -60,14 +52,14 @@ def build_plugin(cache: Path, step: Step) -> Path:
     return entry / "count.so"
 
 
-def emulated(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[str, ...]:
-    """The words before a program that is to be counted.
+def plugin_to_count(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[str, ...]:
+    """More words for the emulator of a program that is to be counted.
 
     functions: the list of what is counted. out: what the plugin writes. runs: whether it also
     says how often each piece of code was executed.
     """
     options = {"functions": functions, "out": out, "runs": "on" if runs else "off"}
-    return (EMULATOR, "-cpu", CPU, *plugin_words(plugin, options))
+    return plugin_words(plugin, options)
 
 
 def plugin_words(plugin: Path, options: Mapping[str, object]) -> tuple[str, str]:

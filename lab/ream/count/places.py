@@ -4,6 +4,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from ream.kernel.variant import HOME
@@ -63,7 +64,7 @@ def places_of(program: Program) -> tuple[Place, ...]:
 
 
 def _apart(found: list[Place]) -> Iterator[Place]:
-    for place, following in zip(found, [*found[1:], None], strict=True):
+    for place, following in zip_longest(found, found[1:]):
         end = place.end if following is None else min(place.end, following.start)
         yield Place(place.variant, place.name, place.start, end, place.is_stand_in)
 
@@ -78,7 +79,7 @@ def _texts(program: Program) -> Iterator[_Text]:
     inner = {copy: tuple(_pieces(copy)) for copy in copies}
     for outer in _pieces(program.path):
         for piece in inner.get(outer.file, ()):
-            if piece.section == outer.section and piece.bytes:
+            if piece.into == outer.section and piece.bytes:
                 start = outer.start + piece.start
                 path = paths.get(piece.file, piece.file)
                 ours = path.parent.name == HOME

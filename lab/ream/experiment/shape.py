@@ -110,6 +110,8 @@ class RowBase(Value):
     """What was timed there, whole, where the row times a part of it."""
     on_request: bool = False
     """Whether it runs only where it is named."""
+    arch: str | None = None
+    """The architecture of kernels that it is asked of; None: any."""
     config: Tuple[Name] = ()
     """Fragments of kernel/config that its kernels have over what the stage gives them."""
 
@@ -310,12 +312,12 @@ class ExperimentBase(Value, Generic[R]):
         """Whether any of its rows is of that stage."""
         return any(row.stage == stage for row in self.rows)
 
-    def at(self, stage: Stage) -> Self:
+    def at(self, stage: Stage, arch: str = "x86_64") -> Self:
         """The same experiment with the rows, and the number of launches, of one stage.
 
-        Raises BadUsage if it has no row there.
+        arch: of the kernels. Raises BadUsage if it has no row there.
         """
-        rows = tuple(row for row in self.rows if row.stage == stage)
+        rows = tuple(row for row in self.rows if row.stage == stage and row.arch in (None, arch))
         if not rows:
             others = " and ".join(dict.fromkeys(row.stage for row in self.rows))
             raise BadUsage(f"{self.name} has no row for the {stage} stage, but for {others}")

@@ -4,16 +4,15 @@
 import functools
 import json
 import os
-import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, perform, require, run
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.arch import X86_64, Arch, Target, arch_of
 from ream.kernel.cache import Step, disk_faults, locked
 
 CONFIGURE_S = 120.0
@@ -55,27 +54,14 @@ _NOT_THE_USERS = (
 """Set to nothing on make's command line: kbuild would take them from the environment."""
 
 
-_REACHED_TWICE = "arch/x86/lib/"
-"""kbuild reaches this directory on its own and through arch/x86. Asked for one object of it,
-6.12 compiles that on both ways, with parallel jobs into the same file at the same time; one
-after the other the proper way, which is the second, has the last word."""
-
-
 _IF = re.compile(r"\s*# with(?P<out>out)? (?P<name>\w+)$", re.MULTILINE)
 """At the end of a fragment's line: what a tree must have, or must not, for it to hold."""
 
 GREP_S = 60.0
 
 
-@dataclass(frozen=True)
-class Target:
-    """What kbuild builds for. arch: its ARCH. cross: the beginning of the tools' names."""
-
-    arch: str = "x86_64"
-    cross: str = ""
-
-
-NATIVE_TARGET = Target()
+ARCH = "ream.arch"
+"""In the build directory: the name of the architecture that it is for, if that is not x86-64."""
 
 
 def make(
@@ -86,13 +72,14 @@ def make(
     nr_jobs: int | None = None,
     talks: bool = False,
     out: str | Path = BUILD,
-    target: Target = NATIVE_TARGET,
+    target: Target | None = None,
 ) -> Command:
     """The command that builds targets of a tree in its own build directory, on all our CPUs.
 
     talks: prints a line for each file it makes, as "  CC      mm/mm_init.o".
-    out: another build directory. target: what for.
+    out: another build directory. target: what for, unless the build directory says it.
     """
+    target = target or arch_built(tree / out).target
     nr_jobs = nr_jobs or len(os.sched_getaffinity(0))
     quiet = () if talks else ("-s",)
     tools = (f"ARCH={target.arch}", f"CC={compiler(target, _chosen(tree / out))}")
@@ -103,7 +90,7 @@ def make(
     return Command(argv, tree, deadline_s, _OURS)
 
 
-def compiler(target: Target = NATIVE_TARGET, cc: str = GCC) -> str:
+def compiler(target: Target = X86_64.target, cc: str = GCC) -> str:
     """What kbuild is to compile with, through ccache where that is installed."""
     named = f"{target.cross}{cc}"
     return named if shutil.which("ccache") is None else f"ccache {named}"
@@ -115,6 +102,14 @@ def _chosen(build: Path) -> str:
         return (build / CC).read_text(encoding="utf-8")
     except OSError:
         return GCC
+
+
+def arch_built(build: Path) -> Arch:
+    """The architecture that a build directory was configured for."""
+    try:
+        return arch_of((build / ARCH).read_text(encoding="utf-8"))
+    except OSError:
+        return X86_64
 
 
 def configure(tree: Path) -> tuple[Command, ...]:
@@ -132,16 +127,16 @@ def reconfigure(tree: Path) -> Command:
     return make(tree, ["olddefconfig"], deadline_s=CONFIGURE_S)
 
 
-def suited(fragment: str, tree: Path) -> str:
+def suited(fragment: str, tree: Path, arch: Arch = X86_64) -> str:
     """What a fragment says to a tree: kernels differ in the options that they have.
 
     A line may end in `# with NAME` or `# without NAME`: it holds where a Kconfig file of the tree
-    has an option of that name, or none has.
+    has an option of that name, or none has. Those of other architectures do not count.
     """
     asked = sorted({found["name"] for found in _IF.finditer(fragment)})
     if not asked:
         return fragment
-    held = declared(tree, tuple(asked))
+    held = declared(tree, tuple(asked), arch)
     return "\n".join(
         line[: found.start()] if found else line
         for line in fragment.splitlines()
@@ -150,15 +145,17 @@ def suited(fragment: str, tree: Path) -> str:
 
 
 @functools.cache
-def declared(tree: Path, names: tuple[str, ...]) -> frozenset[str]:
-    """Those of the options that Kconfig files of a tree have."""
+def declared(tree: Path, names: tuple[str, ...], arch: Arch = X86_64) -> frozenset[str]:
+    """Those of the options that Kconfig files of a tree have, as an architecture reads them."""
     pattern = rf"^\s*(menu)?config ({'|'.join(names)})$"
-    argv = ("grep", "-rhoE", "--include=Kconfig*", pattern, str(tree))
+    argv = ("grep", "-roE", "--include=Kconfig*", pattern, ".")
     try:
         said = run(Command(argv, tree, GREP_S))
     except ReamError:  # there is none
         said = ""
-    return frozenset(line.split()[-1] for line in said.splitlines())
+    others, own = "./arch/", f"./arch/{arch.folder}/"
+    found = (line for line in said.splitlines() if own in line or not line.startswith(others))
+    return frozenset(line.split()[-1] for line in found if "/" in line)
 
 
 def unmet_options(fragment: str, config: str) -> tuple[str, ...]:
@@ -185,12 +182,13 @@ def options(text: str) -> dict[str, str]:
     return found
 
 
-def compiler_version(cc: str = GCC) -> str:
-    """The first line of `CC --version`; raises CannotRunHere without a native x86-64 compiler."""
-    if platform.machine() != "x86_64":
-        raise CannotRunHere(f"kernel objects are built for x86-64, not {platform.machine()}")
+def compiler_version(cc: str = GCC, arch: Arch = X86_64) -> str:
+    """The first line of `CC --version`; raises CannotRunHere without a compiler for it."""
     if cc == GCC:
+        cc = arch.tool(cc)
         require(cc)
+    elif not arch.is_here:
+        raise CannotRunHere(f"--cc {cc}: kernels of another architecture are compiled with gcc")
     elif shutil.which(cc) is None:
         raise CannotRunHere(f"--cc {cc}: not installed")
     return run(Command((cc, "--version"), Path("/"), VERSION_S)).splitlines()[0]
@@ -198,7 +196,11 @@ def compiler_version(cc: str = GCC) -> str:
 
 def plan_objects(variant_tree: Path, targets: Sequence[str]) -> tuple[Command, ...]:
     """The commands that compile objects of an assembled variant."""
-    twice = [target for target in targets if target.startswith(_REACHED_TWICE)]
+    # kbuild reaches arch/x86/lib on its own and through arch/x86. Asked for an object of it, 6.12
+    # compiles that on both ways, with parallel jobs into the same file at the same time; one after
+    # the other the proper way, which is the second, has the last word.
+    folder = arch_built(variant_tree / BUILD).reached_twice
+    twice = [target for target in targets if folder and target.startswith(folder)]
     once = [target for target in targets if target not in twice]
     plan = []
     if once:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ream.errors import BadUsage
+from ream.errors import BadUsage, CannotRunHere
 from ream.files import read_given
+from ream.kernel.arch import X86_64, Arch, arch_of
 from ream.kernel.build import GCC, declared, options, suited, unmet_options
 from ream.nearest import hint
 from ream.paths import KERNEL_CONFIG
@@ -33,24 +34,40 @@ class Setup:
     name: str = ""
     """The options as the user knows them: the name of a file."""
     cc: str = GCC
+    arch: str = X86_64.name
+
+    @property
+    def target(self) -> Arch:
+        """The architecture."""
+        return arch_of(self.arch)
 
     def label(self, tree: str) -> str:
         """The label of a kernel source that is built like this."""
-        return f"{tree}, configured by {self.name}" if self.config else tree
+        of = "" if self.arch == X86_64.name else f" for {self.arch}"
+        return f"{tree}{of}, configured by {self.name}" if self.config else f"{tree}{of}"
 
 
 OURS = Setup()
 
 
-def wanted_setup(config: str | None, cc: str, stage: str) -> Setup:
-    """What --config and --cc ask for; raises what `named_config` does, and BadUsage for no program.
+def wanted_setup(config: str | None, cc: str, stage: str, arch: str = X86_64.name) -> Setup:
+    """What --config, --cc and --arch ask for.
 
     cc: the name of a program, or its path.
+    Raises what `named_config` does, BadUsage for no program or architecture, CannotRunHere where
+    that cannot be compiled for, or guests of it are asked for.
     """
+    its = arch_of(arch)
+    if its != X86_64 and stage == "vm":
+        raise CannotRunHere(f"--arch {its.name}: there are no guests of it, only native kernels")
+    if not its.is_here:
+        its.require_tools()
     if not cc or re.search(r"\s", cc):
         raise BadUsage(f"--cc {cc!r}: one word, the name or the path of a compiler")
     program = str(Path(cc).absolute()) if "/" in cc else cc
-    return replace(OURS if config is None else named_config(config, stage), cc=program)
+    return replace(
+        OURS if config is None else named_config(config, stage), cc=program, arch=its.name
+    )
 
 
 def named_config(words: str, stage: str) -> Setup:
@@ -97,12 +114,12 @@ def check_options(fragment: str, setup: Setup, held: str, tree: Path, label: str
 
     fragment: ours. An option of ours that the setup's keep from holding is named, too.
     """
-    asked = suited(setup.config, tree)
+    asked = suited(setup.config, tree, setup.target)
     if not (unmet := unmet_options(f"{fragment}\n{asked}", held)):
         return
     theirs = options(asked)
     names = [line.partition(":")[0].removeprefix("CONFIG_") for line in unmet]
-    there = declared(tree, tuple(sorted(names)))
+    there = declared(tree, tuple(sorted(names)), setup.target)
     said = []
     for name, line in zip(names, unmet, strict=True):
         if name not in there:

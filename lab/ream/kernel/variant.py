@@ -20,7 +20,9 @@ from ream.command import Command, run
 from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.folders import version_numbers
+from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import (
+    ARCH,
     BUILD,
     CC,
     FRAGMENT,
@@ -48,9 +50,10 @@ from ream.kernel.cache import (
 )
 from ream.kernel.diff import hunks
 from ream.kernel.probes import write_header
-from ream.kernel.series import Patch, files
+from ream.kernel.series import Patch, files, load_series
 from ream.kernel.setup import check_options
 from ream.kernel.source import Tree, Wanted, copy_files, peek, unpacked_trees
+from ream.paths import KERNEL_HOSTED
 
 VARIANT_BYTES = 120_000_000
 """What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
@@ -144,13 +147,17 @@ def assemble(
 def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
     """What all of them say to a tree, in order, and then what somebody asks for besides."""
     texts = (*(one.read_text(encoding="utf-8") for one in fragments), tree.setup.config)
-    return suited("\n".join(filter(None, texts)), tree.path)
+    return suited("\n".join(filter(None, texts)), tree.path, tree.setup.target)
 
 
 def _base_key(tree: Tree, fragment: str) -> str:
     # ccache is in every command that kbuild records; without it nothing is.
     through = compiler().split()[:-1]
-    return _digest([LAYOUT, tree.key, fragment, compiler_version(tree.setup.cc), *through])
+    arch = tree.setup.target
+    version = compiler_version(tree.setup.cc, arch)
+    hosting = [patch.diff_sha256 for patch in _hosting(arch)]
+    other = () if arch == X86_64 else (arch.name, *hosting)
+    return _digest([LAYOUT, tree.key, fragment, version, *through, *other])
 
 
 def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
@@ -310,8 +317,11 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
             base = partial / "linux"
             step(f"configuring {tree.label}")
             run(Command(("cp", "-al", str(tree.path), str(base)), partial, CLONE_S))
+            apply(_hosting(tree.setup.target), base)
             (base / BUILD).mkdir()
             (base / BUILD / FRAGMENT).write_text(fragment, encoding="utf-8")
+            if tree.setup.target != X86_64:
+                (base / BUILD / ARCH).write_text(tree.setup.arch, encoding="utf-8")
             if tree.setup.cc != GCC:
                 (base / BUILD / CC).write_text(tree.setup.cc, encoding="utf-8")
             for command in configure(base):
@@ -321,6 +331,16 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
             run(make(base, ["prepare"], deadline_s=PREPARE_S))
             _relocate(base / BUILD, base, entry / "linux")
     return entry / "linux"
+
+
+def hosting_files(arch: Arch) -> list[Path]:
+    """The patches that kernels of an architecture need for their objects to be a program's."""
+    return sorted((KERNEL_HOSTED / arch.name).glob("*.patch"))
+
+
+def _hosting(arch: Arch) -> tuple[Patch, ...]:
+    files = hosting_files(arch)
+    return load_series(files[0].parent).patches if files else ()
 
 
 def _clone(base: Path, variant: Path) -> None:

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ream.oracle import pte
+from ream.oracle.meaning import is_arm64, meaning_of
 from ream.oracle.memmap import Facts
+from ream.oracle.pte_arm64 import fold
 
 PAGE_SHIFT = 12  # of every x86-64
 PAGES_PER_PMD = 512
 PMD_ORDER = 9
-
-# Of an entry that is neither present nor PROTNONE; arch/x86/include/asm/pgtable_64.h.
-_SWAP_OFFSET_SHIFT = 9
-_SWAP_TYPE_SHIFT = 59
 
 PRIVATE = frozenset({"READ", "WRITE", "MAYREAD", "MAYWRITE", "MAYEXEC", "ACCOUNT", "SOFTDIRTY"})
 SHARED = frozenset({"READ", "WRITE", "SHARED", "MAYREAD", "MAYWRITE", "MAYSHARE", "SOFTDIRTY"})
@@ -175,7 +173,7 @@ class Mapping:
     copy_page_range() leaves most VMAs to page faults. has_pinned: MMF_HAS_PINNED of the parent.
     nr_spares: pages behind the folios that the stub of the page allocator returns, the lowest free
     one first. One that is freed unused looks as before and is returned again, so that the j-th copy
-    is in the j-th spare page.
+    is in the j-th spare page. folded: whether entries are blocks where an architecture has them.
 
     Raises ValueError for a mapping that no kernel could have.
     """
@@ -189,6 +187,7 @@ class Mapping:
     has_anon_vma: bool = True
     has_pinned: bool = False
     nr_spares: int = 0
+    folded: bool = False
 
     def __post_init__(self) -> None:
         faults = list(self._faults())
@@ -296,21 +295,30 @@ class Mapping:
 
 def entries(mapping: Mapping, facts: Facts, place: Place) -> Iterator[int]:
     """The words of the parent's page tables, one for each slot."""
-    for slot in mapping.slots:
-        match slot:
-            case None:
-                yield 0
-            case Present():
-                page = mapping.folios[slot.folio].first_page + slot.page
-                yield pte.X86_64.encode(place.first_pfn + page, slot.bits)
-            case Special():
-                yield pte.X86_64.encode(slot.pfn, slot.bits)
-            case NonPresent():
-                yield _nonpresent_entry(slot, mapping, facts, place)
+    words = [_entry(slot, mapping, facts, place) for slot in mapping.slots]
+    if mapping.folded and is_arm64(facts):
+        for at, slot in enumerate(mapping.slots):
+            if isinstance(slot, Present):
+                fold(words, mapping.pgoff(0), at, order=mapping.folios[slot.folio].order)
+    yield from words
+
+
+def _entry(slot: Slot, mapping: Mapping, facts: Facts, place: Place) -> int:
+    of_arch = meaning_of(facts)
+    match slot:
+        case None:
+            return 0
+        case Present():
+            page = mapping.folios[slot.folio].first_page + slot.page
+            return of_arch.LAYOUT.encode(place.first_pfn + page, of_arch.of_bits(slot.bits))
+        case Special():
+            return of_arch.LAYOUT.encode(slot.pfn, of_arch.of_bits(slot.bits))
+        case NonPresent():
+            return _nonpresent_entry(slot, mapping, facts, place)
 
 
 def _nonpresent_entry(slot: NonPresent, mapping: Mapping, facts: Facts, place: Place) -> int:
-    offset = slot.offset
+    of_arch, offset = meaning_of(facts), slot.offset
     if slot.has_page:
         offset = place.first_pfn + mapping.folios[slot.folio].first_page + slot.page
     elif slot.kind == "marker-uffd-wp":
@@ -318,24 +326,14 @@ def _nonpresent_entry(slot: NonPresent, mapping: Mapping, facts: Facts, place: P
     elif slot.kind == "marker-poisoned":
         offset = facts["PTE_MARKER_POISONED"]
     swap_file = 0
-    entry = pte.swap_entry(swap_file if slot.swapped else facts[NEEDED_FACT[slot.kind]], offset)
+    entry = of_arch.swap_entry(swap_file if slot.swapped else facts[NEEDED_FACT[slot.kind]], offset)
     if slot.kind == "swap-exclusive":
-        entry |= pte.SWP_EXCLUSIVE
+        entry |= of_arch.SWP_EXCLUSIVE
     if slot.soft_dirty:
-        entry |= pte.SWP_SOFT_DIRTY
+        entry |= of_arch.SWP_SOFT_DIRTY
     if slot.uffd_wp:
-        entry |= pte.SWP_UFFD_WP
+        entry |= of_arch.SWP_UFFD_WP
     return entry
-
-
-def swap_type(entry: int) -> int:
-    """The swap type of an entry (SWP_*, or a swap file's number); __swp_type(), pgtable_64.h."""
-    return entry >> _SWAP_TYPE_SHIFT
-
-
-def swap_offset(entry: int) -> int:
-    """The swap offset of an entry: an offset, a PFN, a marker; __swp_offset(), pgtable_64.h."""
-    return ~entry >> _SWAP_OFFSET_SHIFT & (1 << _SWAP_TYPE_SHIFT - _SWAP_OFFSET_SHIFT) - 1
 
 
 def is_swap(kind: int, facts: Facts) -> bool:

@@ -42,10 +42,12 @@ class DeviceRange:
 
         Without an altmap, and unless the section is early, the vmemmap of all tail pages except
         those in the first VMEMMAP_RESERVE_NR pages of map is one shared page, written once; only
-        where descriptors fill a page of the map. Source: compound_nr_pages() in mm/mm_init.c,
-        vmemmap_can_optimize() in include/linux/mm.h.
+        on architectures that have asked for that, and where descriptors fill a page of the map.
+        Source: compound_nr_pages() in mm/mm_init.c, vmemmap_can_optimize() in include/linux/mm.h.
         """
         pages, size = 1 << self.order, facts["sizeof.page"]
+        if not facts["ARCH_WANT_OPTIMIZE_DAX_VMEMMAP"]:
+            return pages
         reserved = facts["VMEMMAP_RESERVE_NR"] * facts["PAGE_SIZE"] // size
         fill = size.bit_count() == 1
         optimized = fill and not self.early_pages and not self.skip_pages and pages > reserved

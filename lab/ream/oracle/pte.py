@@ -385,3 +385,49 @@ LAYOUTS: tuple[PteLayout, ...] = (
     *(ARM64_4K, ARM64_16K, ARM64_64K_LPA, ARM64_4K_LPA2, ARM64_16K_LPA2),
     *(RISCV64, BOOK3S64_4K, BOOK3S64_64K, S390X, SPARC64_SUN4U, SPARC64_SUN4V, NIOS2),
 )
+
+# --- x86-64: entries in a table -----------------------------------------------------------
+
+LAYOUT: PteLayout = X86_64
+
+
+def of_bits(bits: int) -> int:
+    """Bits of an entry as mappings have them: this architecture's own."""
+    return bits
+
+
+def swap_type(entry: int) -> int:
+    """The swap type of an entry (SWP_*, or a swap file's number); __swp_type(), pgtable_64.h."""
+    return entry >> _SWP_TYPE_SHIFT
+
+
+def swap_offset(entry: int) -> int:
+    """The swap offset of an entry: an offset, a PFN, a marker; __swp_offset(), pgtable_64.h."""
+    return ~entry >> _SWP_OFFSET_SHIFT & (1 << _SWP_OFFSET_BITS) - 1
+
+
+def gathered(table: list[int], first: int, at: int) -> int:
+    """An entry as it is read; first: the page number of slot 0's address."""
+    del first
+    return table[at]
+
+
+def unfold_ends(table: list[int], first: int, at: int, nr: int) -> None:
+    """Prepare a change of `nr` entries: each is one for itself."""
+    del table, first, at, nr
+
+
+def set_entries(
+    table: list[int], first: int, at: int, entry: int, nr: int, *, order: int = 0
+) -> None:
+    """Enter `nr` pages that follow each other from slot `at` on."""
+    del first, order
+    for each in range(nr):
+        table[at + each] = LAYOUT.advance(entry, each)
+
+
+def wrprotect_entries(table: list[int], first: int, at: int, nr: int) -> None:
+    """Take write permission from entries."""
+    del first
+    for each in range(at, at + nr):
+        table[each] = wrprotect(table[each])

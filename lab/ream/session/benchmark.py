@@ -9,6 +9,8 @@ from types import MappingProxyType
 
 from ream.count.emulator import plugin_sources
 from ream.experiment import Experiment, Stage, load
+from ream.kernel.arch import X86_64, Arch
+from ream.kernel.variant import hosting_files
 from ream.paths import CHECKOUT, KERNEL_MODULES, MARKS
 from ream.record.identity import DIGITS
 from ream.session.guests import VM_CONFIG
@@ -17,21 +19,23 @@ from ream.session.vm import guests_of
 from ream.stage import initramfs, workload
 from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
 from ream.stage.hosted import programs_of
-from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, LINKER_SCRIPT, host_sources
+from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, host_sources, linker_scripts
 from ream.stage.workload import Workload
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
-def benchmark_id(experiment: Experiment, stage: Stage, *, counted: bool = False) -> str:
+def benchmark_id(
+    experiment: Experiment, stage: Stage, *, counted: bool = False, arch: Arch = X86_64
+) -> str:
     """A digest of the files that end up in what measures this experiment at this stage.
 
     Two numbers with another digest are of two benchmarks: what is timed may not be the same.
     The kernel code that is measured is not in it; the receipt names that by tree and series.
-    counted: of a run that counts, to which the plugin belongs, too.
+    counted: of a run that counts, to which the plugin belongs, too. arch: of hosted kernels.
     """
     digest = hashlib.sha256("\0".join(_flags(stage)).encode())
-    used = benchmark_files(experiment, stage).union(plugin_sources() if counted else ())
+    used = benchmark_files(experiment, stage, arch).union(plugin_sources() if counted else ())
     files = {_name(path, experiment): path for path in used}
     for name in sorted(files):
         content = hashlib.sha256(files[name].read_bytes()).hexdigest()
@@ -39,14 +43,15 @@ def benchmark_id(experiment: Experiment, stage: Stage, *, counted: bool = False)
     return digest.hexdigest()[:DIGITS]
 
 
-def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
+def benchmark_files(experiment: Experiment, stage: Stage, arch: Arch = X86_64) -> frozenset[Path]:
     """All files of the project that are compiled, included, linked or configured with."""
     programs = _programs(experiment, stage)
     sources = tuple(path for one in programs for path in one.sources)
     if stage == "native":
         folders = [one.folder for one in programs_of(experiment)]
-        used = {path for folder in folders for path in _hosted_files(folder, sources)}
-        return frozenset((*used, LINKER_SCRIPT, *_fragments(experiment)))
+        used = {path for folder in folders for path in _hosted_files(folder, sources, arch)}
+        scripts = (*linker_scripts(arch), *hosting_files(arch))
+        return frozenset((*used, *scripts, *_fragments(experiment)))
     if stage == "live":
         return frozenset(_with_headers(sources, {MARKS.name: MARKS}))
     modules = (KERNEL_MODULES / name for name in guests_of(experiment).modules)
@@ -55,11 +60,11 @@ def benchmark_files(experiment: Experiment, stage: Stage) -> frozenset[Path]:
     return frozenset(_with_headers(its, {path.name: path for path in (*MEMMAP_FACTS, MARKS)}))
 
 
-def _hosted_files(folder: Path, sources: Iterable[Path]) -> Iterator[Path]:
+def _hosted_files(folder: Path, sources: Iterable[Path], arch: Arch) -> Iterator[Path]:
     """What becomes part of one native program. sources: besides the folder's own."""
-    homes = list(_whole(kernel_side(folder)))
+    homes = list(_whole(kernel_side(folder, arch=arch)))
     places = {path.name: path for path in homes}
-    yield from _with_headers((*sources, *homes, *host_sources(folder)), places)
+    yield from _with_headers((*sources, *homes, *host_sources(folder, arch)), places)
     yield from (folder / "objects", *fragments_of(folder))
 
 

@@ -115,7 +115,10 @@ def _marks(request: Request, kernels: Sequence[tuple[Kernel, Facts]]) -> Iterabl
     name = request.experiment.name
     judges = [path for place in _judges(request.experiment) for path in sources_of(place)]
     judges += [Path(hosted.__file__), Path(calls_module.__file__)]
-    own = hashlib.sha256(f"{name} {benchmark_id(request.experiment, request.stage)}".encode())
+    arch = request.setup.target
+    benchmark = benchmark_id(request.experiment, request.stage, arch=arch)
+    words = () if arch.is_here else arch.emulated(request.cpu)
+    own = hashlib.sha256(" ".join((name, benchmark, *words)).encode())
     for path in judges:
         own.update(path.read_bytes())
     for kernel, facts in kernels:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ream.count.counter import LaunchCounter
-from ream.count.emulator import CPU, CPUS, build_plugin, emulator_version
+from ream.count.emulator import CPUS, build_plugin, emulator_version
 from ream.count.guest import KernelCounter, kernel_counter
 from ream.experiment import Experiment, Stage
 from ream.experiment.shape import RowBase
@@ -64,10 +64,10 @@ def counters(request: Request, record: RecordWriter, reporter: Reporter) -> Coun
     """
     if request.count is None:
         return None
-    emulator_version()
+    emulator_version(request.setup.target)
     plugin, annotate = build_plugin(request.cache, reporter.step), request.count.annotate
     return lambda program: LaunchCounter(
-        plugin, program, annotate, lambda text: record.write(ANNOTATED, text)
+        plugin, program, annotate, lambda text: record.write(ANNOTATED, text), request.cpu
     )
 
 
@@ -94,4 +94,5 @@ def count_facts(request: Request) -> CountFacts | None:
         return None
     if request.stage == "vm":
         return CountFacts(emulator=qemu_version(), cpu=TCG_CPU, cpus=1)
-    return CountFacts(emulator=emulator_version(), cpu=CPU, cpus=CPUS)
+    arch = request.setup.target
+    return CountFacts(emulator=emulator_version(arch), cpu=arch.cpu_model(request.cpu), cpus=CPUS)

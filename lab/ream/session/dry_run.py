@@ -8,9 +8,9 @@ from dataclasses import replace
 from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.experiment import Row
+from ream.kernel.arch import X86_64
 from ream.kernel.build import GCC
 from ream.kernel.series import Patch
-from ream.kernel.setup import Setup
 from ream.kernel.source import base_of, expected_version
 from ream.kernel.variant import try_to_apply
 from ream.measure.plan import estimated_seconds, plan_programs
@@ -42,7 +42,7 @@ def plan_text(request: Request) -> str:
     head = [
         f"experiment  {experiment.name}, {request.stage} stage: {experiment.question}",
         f"tree        {f'{base} of the package archive' if base else request.tree}",
-        *_setup(request.setup),
+        *_setup(request),
         *(f"variant     {_variant_line(variant)}" for variant in request.variants),
         *tried,
     ]
@@ -55,7 +55,12 @@ def plan_text(request: Request) -> str:
     return "\n".join(wrapped([*head, *work, *tail]))
 
 
-def _setup(setup: Setup) -> Iterator[str]:
+def _setup(request: Request) -> Iterator[str]:
+    setup = request.setup
+    if setup.target != X86_64 or request.cpu is not None:
+        cpu = request.cpu or setup.target.default_cpu
+        on = "this machine's" if request.count is None and setup.target.is_here else cpu
+        yield f"kernels     of {setup.arch}, on the CPU {on}"
     if setup.config:
         yield f"options     {setup.name} over ours"
     if setup.cc != GCC:

@@ -319,7 +319,7 @@ def _part(
         step=reporter.step,
         fragments=config_files(config),
         trees=request.trees,
-    )
+    ).on_cpu(request.cpu)
     bench = bench if request.confined else bench.unconfined()
     say_unconfined(bench.confinement, reporter.step)
     nr_programs = len(launches) // request.experiment.launches

@@ -80,6 +80,8 @@ class Request:
     """How the kernels of all variants are built that have no options of their own."""
     count: CountOptions | None = None
     """Whether the native stage counts what is executed, under an emulator, instead of timing it."""
+    cpu: str | None = None
+    """The name of the CPU that is emulated; None: the one that all have who ask for no other."""
     measure_anyway: bool = False
     """Whether a given series is measured although no row executes what it changes."""
     confined: bool = True

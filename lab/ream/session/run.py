@@ -11,6 +11,7 @@ from ream.counted import counted
 from ream.folders import TABLES
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
+from ream.kernel.setup import Setup
 from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT
@@ -116,7 +117,12 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
 
 def _benchmark(request: Request) -> str:
     counted = request.count is not None
-    return benchmark_id(request.experiment, request.stage, counted=counted)
+    arch = request.setup.target
+    return benchmark_id(request.experiment, request.stage, counted=counted, arch=arch)
+
+
+def _compiler(setup: Setup) -> str:
+    return compiler_version(setup.cc, setup.target)
 
 
 def _run_id(request: Request, reporter: Reporter) -> str:
@@ -196,7 +202,7 @@ class Run:
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
             other_trees={name: one.key for name, one in request.trees.items()},
-            compiler=compiler_version(request.setup.cc) if self.tree else kernel.compiler,
+            compiler=_compiler(request.setup) if self.tree else kernel.compiler,
             qemu=qemu,
         )
         self.plan = plan_object(request, self.run_id, basis)
@@ -245,7 +251,9 @@ class Run:
                     one.tree or request.tree, cache=request.cache, step=self.reporter.step
                 )
                 found[one.name] = tree.built(
-                    replace(one.setup or request.setup, cc=request.setup.cc)
+                    replace(
+                        one.setup or request.setup, cc=request.setup.cc, arch=request.setup.arch
+                    )
                 )
         return found
 
@@ -281,7 +289,7 @@ class Run:
             tree=self.tree.label,
             tree_key=self.tree.key,
             version=self.tree.version,
-            compiler=compiler_version(self.tree.setup.cc),
+            compiler=_compiler(self.tree.setup),
             config_sha256=measured.config_sha256,
             config=self.tree.setup.config or None,
             trees={

@@ -29,12 +29,24 @@ def suited_rows(request: Request) -> Suited:
 
 def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
     """The programs that have rows here, each with those of its rows that can be run."""
+    _check_arch(request)
     cpus = None if request.count is None else CPUS
     of_program = (
         (its, tuple(row for row in request.experiment.rows if its.runs(row)))
         for its in programs_of(request.experiment)
     )
     return [(its, its.suit(rows, request.threads, cpus=cpus)) for its, rows in of_program if rows]
+
+
+def _check_arch(request: Request) -> None:
+    """Raise CannotRunHere if the experiment hosts no kernels of the architecture asked for."""
+    asked = request.setup.arch
+    for its in programs_of(request.experiment):
+        if asked not in its.arches and any(its.runs(row) for row in request.experiment.rows):
+            raise CannotRunHere(
+                f"--arch {asked}: {its.label or request.experiment.name} hosts kernels of"
+                f" {', '.join(its.arches)}: {its.why_not_others}"
+            )
 
 
 def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:

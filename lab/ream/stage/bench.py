@@ -2,12 +2,13 @@
 """Everything a native run needs, built: every variant's kernel objects and the program's own."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from ream.errors import BadUsage
+from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
 from ream.kernel.probes import SUFFIX
@@ -17,6 +18,7 @@ from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.confine import Confinement, build_confinement
 from ream.stage.link import (
+    ARCH_SIDE,
     Kernel,
     Program,
     build_host,
@@ -62,6 +64,16 @@ class Bench:
     then also of other facts (ream.session.builds)."""
     confinement: Confinement | None = None
     """What runners are confined by; None: nothing."""
+    arch: Arch = X86_64
+    emulator: tuple[str, ...] = ()
+    """The words before a runner's, where this machine is of another architecture."""
+
+    def on_cpu(self, name: str | None) -> "Bench":
+        """The same, with runners on the emulated CPU of this name, where they have to be emulated.
+
+        None: the one that all have who ask for no other.
+        """
+        return replace(self, emulator=() if self.arch.is_here else self.arch.emulated(name))
 
     def unconfined(self) -> "Bench":
         """The same, with runners that may do all that their user may."""
@@ -74,11 +86,18 @@ class Bench:
             self.host,
             self.work / f"launch-{launch.number}",
             pad_bytes=launch.data_offset,
+            arch=self.arch,
         )
         trees = tuple(self.tree_of.get(name, 0) for name in launch.link_order)
         its = trees if self.tree_of else ()
         number = 1 + max(self.tree_of.values(), default=0)
-        return replace(program, trees=its, nr_trees=number, confinement=self.confinement)
+        return replace(
+            program,
+            trees=its,
+            nr_trees=number,
+            confinement=self.confinement,
+            emulator=self.emulator,
+        )
 
 
 @dataclass(frozen=True)
@@ -107,8 +126,10 @@ WITHOUT_INTERRUPTS = "without cli and sti"
 """A line of a file `objects`: these two instructions do nothing, in any of its objects."""
 
 
-def objects(folder: Path) -> tuple[Object, ...]:
+def objects(folder: Path, arch: Arch = X86_64) -> tuple[Object, ...]:
     """The objects of an experiment, listed in its file `objects`, one a line.
+
+    Those below arch/ are of the kernels of that architecture alone.
 
     Behind an object are its functions, and the option before it. ream/NAME.o is one of ours: of
     native/host/optional, or the module kernel/modules/NAME. The line WITHOUT_INTERRUPTS is of all.
@@ -120,7 +141,11 @@ def objects(folder: Path) -> tuple[Object, ...]:
         if words and not line.startswith("#") and line != WITHOUT_INTERRUPTS:
             option = words.pop(0) if words[0].startswith("CONFIG_") else None
             found.append(Object(words[0], tuple(words[1:]), option))
-    return tuple(found)
+    return tuple(one for one in found if _is_of(one, arch))
+
+
+def _is_of(one: Object, arch: Arch) -> bool:
+    return not one.name.startswith("arch/") or one.name.startswith(f"arch/{arch.folder}/")
 
 
 def has_interrupts(folder: Path) -> bool:
@@ -131,14 +156,25 @@ def has_interrupts(folder: Path) -> bool:
     return WITHOUT_INTERRUPTS not in (folder / "objects").read_text(encoding="ascii").splitlines()
 
 
+def _always(folder: Path, arch: Arch) -> Iterator[Object]:
+    """Those of our objects that every experiment has, and its own glue."""
+    homes = (KERNEL_SIDE, ARCH_SIDE / arch.name / "kernel")
+    for path in (*(path for home in homes for path in sorted(home.glob("*.c"))), *_glue(folder)):
+        yield Object(f"{HOME}/{path.stem}.o")
+
+
 def _glue(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.glob("*.c")) if is_kernel_side(path)]
 
 
-def kernel_side(folder: Path, shared: Sequence[Path] = MEMMAP_FACTS) -> tuple[Path, ...]:
+def kernel_side(
+    folder: Path, shared: Sequence[Path] = MEMMAP_FACTS, arch: Arch = X86_64
+) -> tuple[Path, ...]:
     """All of ours that kbuild compiles in each variant's tree; folders stand for what they hold."""
     ours = (KERNEL_SIDE, PAGE_FACTS, *(NATIVE / "host" / name for name in ("host.h", "plan.def")))
-    return (*ours, *_glue(folder), *_headers(folder, shared), *_optional_homes(objects(folder)))
+    of_arch = ARCH_SIDE / arch.name / "kernel"
+    optional = _optional_homes(objects(folder, arch))
+    return (*ours, of_arch, *_glue(folder), *_headers(folder, shared), *optional)
 
 
 def probes_of(folder: Path) -> list[Path]:
@@ -168,7 +204,7 @@ def _optional_homes(wanted: Iterable[Object]) -> tuple[Path, ...]:
     return tuple(homes.values())
 
 
-def held(listed: Iterable[Object], place: Path) -> tuple[Object, ...]:
+def held(listed: Iterable[Object], place: Path, arch: Arch = X86_64) -> tuple[Object, ...]:
     """Those of the objects, and of what all need, that the configuration of a variant has.
 
     place: its tree, as `assemble` returns it. Each has the one name that it has there.
@@ -176,7 +212,7 @@ def held(listed: Iterable[Object], place: Path) -> tuple[Object, ...]:
     config = options((place / BUILD / ".config").read_text(encoding="utf-8"))
     return tuple(
         _there(one, place)
-        for one in (*listed, *EVERYWHERE)
+        for one in (*listed, *(one for one in EVERYWHERE if _is_of(one, arch)))
         if one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
     )
 
@@ -208,9 +244,9 @@ def build_bench(
     trees: by variant that is of another tree. config: over tinyconfig; fragments: over that.
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
-    listed = objects(folder)
-    homes = kernel_side(folder, shared)
-    glue = [path.stem for path in (*sorted(KERNEL_SIDE.glob("*.c")), *_glue(folder))]
+    arch = tree.setup.target
+    listed = objects(folder, arch)
+    homes = kernel_side(folder, shared, arch)
     built: dict[object, tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
@@ -231,7 +267,7 @@ def build_bench(
                 probes=probes_of(folder),
                 step=say,
             )
-            own = (*(Object(f"{HOME}/{stem}.o") for stem in glue), *held(listed, place))
+            own = (*_always(folder, arch), *held(listed, place, arch))
             compiled = build_objects(place, [one.name for one in own], step=say)
             built[content] = (place / BUILD, own, compiled)
         roots[variant.name], own, made = built[content]
@@ -241,12 +277,13 @@ def build_bench(
             work,
             exposed={made[one.name]: one.functions for one in own},
             interrupts=has_interrupts(folder),
+            arch=arch,
         )
-    host = build_host(folder, work)
     config_sha256 = _sha256(next(iter(roots.values())) / ".config")
     confinement = build_confinement(work, [work])
     numbers = _numbers(tree, trees)
-    return Bench(work, kernels, roots, host, config_sha256, numbers, confinement)
+    host = build_host(folder, work, arch)
+    return Bench(work, kernels, roots, host, config_sha256, numbers, confinement, arch).on_cpu(None)
 
 
 def _sha256(file: Path) -> str:

@@ -56,6 +56,20 @@ class Fault:
     calls: tuple[int, ...]
     """Return addresses found on the stack, the innermost first; old ones may be among them."""
 
+    @property
+    def pc(self) -> int:
+        """Where it was."""
+        return self._register("rip", "pc")
+
+    @property
+    def system_call(self) -> int:
+        """The number of the system call that it made, if it made one."""
+        return self._register("rax", "x8")
+
+    def _register(self, *names: str) -> int:
+        """By its names on x86-64 and on arm64."""
+        return next(self.registers[name] for name in names if name in self.registers)
+
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Self:
         """Make a fault of a runner's line, as JSON."""
@@ -131,7 +145,7 @@ def told(faults: Sequence[Fault], program: Program) -> str:
 
 def _distance(fault: Fault, code: "Code") -> int:
     """From patched code: who waits for another CPU is in the program around the kernels."""
-    place = code.at(fault.registers["rip"])
+    place = code.at(fault.pc)
     if place is None or place.file is None:
         return 2
     return 0 if place.is_kernel else 1
@@ -155,7 +169,7 @@ def _what(fault: Fault) -> str:
             f"{slowest if fault.slowest_ns else ''}: it loops, or waits for what does not come"
         )
     if fault.number == signal.SIGSYS:
-        number = fault.registers["rax"]
+        number = fault.system_call
         return f"it makes system call {number} of the machine's kernel, which is forbidden to it"
     if fault.number not in (signal.SIGSEGV, signal.SIGBUS):
         return name
@@ -164,8 +178,7 @@ def _what(fault: Fault) -> str:
 
 
 def _where(fault: Fault, code: "Code") -> str:
-    rip = fault.registers["rip"]
-    place = code.at(rip, lines=True)
+    place = code.at(fault.pc, lines=True)
     if place is not None and place.is_kernel:
         return f", in {place}"
     # A stand-in of ours, or a pointer that leads nowhere: who called is on the stack.
@@ -174,7 +187,7 @@ def _where(fault: Fault, code: "Code") -> str:
         callers = (one for one in callers if (its := code.at(one)) and its.is_kernel)
     caller = next(callers, None)
     called = None if caller is None else code.at(caller, lines=True)
-    words = [f"in {place}" if place else f"at {rip:#x}"]
+    words = [f"in {place}" if place else f"at {fault.pc:#x}"]
     return "".join(f", {one}" for one in (*words, *([f"called from {called}"] if called else [])))
 
 
@@ -200,9 +213,13 @@ class Piece:
     start: int
     bytes: int
     file: Path
+    into: str
+    """The section of the output that it became a part of."""
 
 
-_PIECE = re.compile(r"^ (\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE)
+_PIECE = re.compile(
+    r"^(?P<into>[^\s:]\S*)|^ (\S+)\s+0x([0-9a-f]+)\s+0x([0-9a-f]+) (\S.*)$", re.MULTILINE
+)
 _MAP = "Linker script and memory map"
 """Before it is what has not been linked."""
 
@@ -212,8 +229,12 @@ _RECORDED = re.compile(r"^savedcmd_\S+ := (.*?)(?:\s;.*)?$", re.MULTILINE)
 
 def pieces(text: str) -> Iterator[Piece]:
     """What a linker's map says of input sections."""
-    for section, start, size, file in _PIECE.findall(text.partition(_MAP)[2]):
-        yield Piece(section, int(start, 16), int(size, 16), Path(file))
+    into = ""
+    for output, section, start, size, file in _PIECE.findall(text.partition(_MAP)[2]):
+        if output:
+            into = output
+        else:
+            yield Piece(section, int(start, 16), int(size, 16), Path(file), into)
 
 
 class Code:
@@ -221,6 +242,7 @@ class Code:
 
     def __init__(self, program: Program, work: Path) -> None:
         self._program = program
+        self._tool = program.arch.tool("addr2line")
         self._work = work
         self._maps: dict[Path, tuple[Piece, ...]] = {}
         self._with_lines: dict[Path, Path | None] = {}
@@ -238,7 +260,7 @@ class Code:
             return None
         linked = {its.linked: its.path for its in self._objects}
         path = linked.get(inner.file, inner.file)
-        return self._kernels(path, piece.section, offset - inner.start, lines=lines)
+        return self._kernels(path, inner.section, offset - inner.start, lines=lines)
 
     @cached_property
     def _copies(self) -> frozenset[Path]:
@@ -259,7 +281,7 @@ class Code:
 
     def _ours(self, address: int) -> CodePlace | None:
         """In the program around the kernels, or in a library."""
-        found = _addr2line(self._program.path, f"{address:#x}", CHECKOUT)
+        found = _addr2line(self._tool, self._program.path, f"{address:#x}", CHECKOUT)
         return CodePlace(found) if found else None
 
     def _kernels(self, path: Path, section: str, offset: int, *, lines: bool) -> CodePlace | None:
@@ -274,7 +296,7 @@ class Code:
         again = self._compiled_again(path, root) if lines else None
         if again is None:
             return place
-        frames = _addr2line(again, f"{offset:#x}", root.parent, "-j", section)
+        frames = _addr2line(self._tool, again, f"{offset:#x}", root.parent, "-j", section)
         return CodePlace(frames, place.offset, place.file) if frames else place
 
     def _compiled_again(self, path: Path, root: Path) -> Path | None:
@@ -311,9 +333,9 @@ def functions(path: Path) -> frozenset[Function]:
     )
 
 
-def _holding(all_of: Iterable[Piece], address: int, section: str | None = None) -> Piece | None:
+def _holding(all_of: Iterable[Piece], address: int, into: str | None = None) -> Piece | None:
     for piece in all_of:
-        if 0 <= address - piece.start < piece.bytes and section in (None, piece.section):
+        if 0 <= address - piece.start < piece.bytes and into in (None, piece.into):
             return piece
     return None
 
@@ -352,9 +374,9 @@ def _compile_with_lines(path: Path, root: Path, out: Path) -> bool:
         return False
 
 
-def _addr2line(path: Path, address: str, root: Path, *options: str) -> tuple[Frame, ...]:
+def _addr2line(tool: str, path: Path, address: str, root: Path, *options: str) -> tuple[Frame, ...]:
     """The functions at an address, the innermost first; none if that is in no function."""
-    words = ("addr2line", "-f", "-i", "-e", str(path), *options, address)
+    words = (tool, "-f", "-i", "-e", str(path), *options, address)
     try:
         answer = run(Command(words, path.parent, TOOL_S)).splitlines()
     except ReamError:

@@ -12,6 +12,7 @@ from typing import Generic, Protocol, TypeVar
 from ream.errors import BadUsage
 from ream.experiment.registry import Experiment, part
 from ream.experiment.shape import RowBase
+from ream.kernel.arch import X86_64
 from ream.measure.whole import LeftOut
 from ream.stage.calls import Calls
 from ream.stage.memory import Sized
@@ -118,6 +119,9 @@ class Hosted(Generic[R]):
     otherwise: tuple[Otherwise, ...] = ()
     any_page: bool = False
     """Whether struct page may have any size; else that of the kernel without a series."""
+    arches: tuple[str, ...] = (X86_64.name,)
+    """The architectures of kernels that it hosts."""
+    why_not_others: str = "its glue and its oracle know no other"
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:

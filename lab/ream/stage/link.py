@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from ream.command import Command, run
 from ream.errors import ReamError
+from ream.kernel.arch import X86_64, Arch
 from ream.paths import NATIVE
 from ream.stage.confine import Confinement
 from ream.stage.interrupts import without_interrupt_flag
@@ -28,9 +29,6 @@ HOST_FUNCTIONS = frozenset(
 )
 """All that a variant may leave to the program; native/host/host.h."""
 
-FORBIDDEN_BASE = 0x60000000
-"""Where undefined symbols are put: below 2 GiB, for the kernel code model, and never mapped."""
-
 FORBIDDEN_BYTES = 4096
 """Room for each, so that a member or element of a variable that is not there faults too."""
 
@@ -43,6 +41,9 @@ COMPILER_FLAGS = (
     *("-falign-functions=64", "-falign-loops=64"),
 )
 LINKER_SCRIPT = NATIVE / "host" / "variant.lds"
+ARCH_SIDE = NATIVE / "host" / "arch"
+"""What every architecture has of its own, in a folder each: of the program, and in `kernel` what
+kbuild compiles."""
 LINK_FLAGS = ("-static", "-no-pie", "-pthread", "-Wl,-z,noexecstack,--no-warn-execstack")
 DEADLINE_S = 120.0
 RELATIVE_BRANCHES = {0xE8, 0xE9}
@@ -60,6 +61,7 @@ class Kernel:
     undefined: tuple[str, ...]
     wrapped: tuple[str, ...]
     """Functions in whose place one of the objects has another."""
+    arch: Arch = X86_64
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class Program:
     """Kinds of kernels in the whole plan; a program may be without some."""
     confinement: Confinement | None = None
     """What its runners are confined by; None: nothing."""
+    arch: Arch = X86_64
+    emulator: tuple[str, ...] = ()
+    """The words before its own, where this machine is of another architecture."""
 
 
 def map_of(linked: Path) -> Path:
@@ -87,10 +92,17 @@ def _tool(argv: Sequence[str], cwd: Path) -> str:
     return run(Command(tuple(argv), cwd, DEADLINE_S))
 
 
+def linker_scripts(arch: Arch) -> tuple[Path, ...]:
+    """What a variant's objects are linked by, the first of them; it includes the others."""
+    own = ARCH_SIDE / arch.name / LINKER_SCRIPT.name
+    return (own, LINKER_SCRIPT) if own.exists() else (LINKER_SCRIPT,)
+
+
 def _relocatable(
     objects: Sequence[Path],
     out: Path,
     *,
+    arch: Arch,
     wrapped: Sequence[str],
     pad_bytes: int,
     addresses: Mapping[str, int],
@@ -102,8 +114,16 @@ def _relocatable(
         + "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
     )
     _tool(
-        ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", f"--defsym=ream_pad={pad_bytes}"]
-        + ["-T", str(LINKER_SCRIPT), f"@{arguments}", "-o", str(out), f"-Map={map_of(out)}"]
+        [arch.tool("ld"), "-r", "-z", "noexecstack", "--no-warn-execstack"]
+        + [f"--defsym=ream_pad={pad_bytes}", f"-L{LINKER_SCRIPT.parent}"]
+        + [
+            "-T",
+            str(linker_scripts(arch)[0]),
+            f"@{arguments}",
+            "-o",
+            str(out),
+            f"-Map={map_of(out)}",
+        ]
         + [str(path) for path in objects],
         out.parent,
     )
@@ -120,6 +140,7 @@ def examine_kernel(
     *,
     exposed: Mapping[Path, Sequence[str]] = MappingProxyType({}),
     interrupts: bool = True,
+    arch: Arch = X86_64,
 ) -> Kernel:
     """Find what a variant's objects leave undefined, and that its alternatives can be applied.
 
@@ -129,25 +150,26 @@ def examine_kernel(
     replacement holds an operand relative to its own place that is not a plain call or jump: the
     patching program would get it wrong.
     """
-    linked = tuple(_expose(name, path, exposed.get(path, ()), work) for path in objects)
-    if not interrupts:
+    linked = tuple(_expose(name, path, exposed.get(path, ()), work, arch) for path in objects)
+    if not interrupts and arch == X86_64:
         with ThreadPoolExecutor() as at_once:
             linked = tuple(at_once.map(lambda path: _without_interrupts(name, path, work), linked))
     probe = work / f"{name}.probe.o"
-    defined = _names(_tool(["nm", "-g", "--defined-only", *map(str, linked)], work))
+    defined = _names(_tool([arch.tool("nm"), "-g", "--defined-only", *map(str, linked)], work))
     wrapped = tuple(n.removeprefix(WRAP) for n in defined if n.startswith(WRAP))
-    _relocatable(linked, probe, wrapped=wrapped, pad_bytes=0, addresses={})
-    undefined = tuple(n for n in _names(_tool(["nm", "-u", str(probe)], work)) if n)
-    _check_alternatives(name, probe, work)
+    _relocatable(linked, probe, arch=arch, wrapped=wrapped, pad_bytes=0, addresses={})
+    undefined = tuple(n for n in _names(_tool([arch.tool("nm"), "-u", str(probe)], work)) if n)
+    if arch == X86_64:
+        _check_alternatives(name, probe, work)
     undefined = tuple(n for n in undefined if n not in HOST_FUNCTIONS)
-    return Kernel(name, tuple(objects), linked, undefined, wrapped)
+    return Kernel(name, tuple(objects), linked, undefined, wrapped, arch)
 
 
-def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Path:
+def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path, arch: Arch) -> Path:
     """A copy of an object with these symbols global; the object itself if there are none."""
     if not symbols:
         return path
-    defined = set(_names(_tool(["nm", "--defined-only", str(path)], work)))
+    defined = set(_names(_tool([arch.tool("nm"), "--defined-only", str(path)], work)))
     names = [name.removesuffix("?") for name in symbols]
     for name in symbols:
         if name not in defined and not name.endswith("?"):
@@ -157,7 +179,7 @@ def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path) -> Pat
             )
     out = work / f"{variant}.{path.name}"
     changes = [f"--globalize-symbol={name}" for name in names if name in defined]
-    _tool(["objcopy", *changes, str(path), str(out)], work)
+    _tool([arch.tool("objcopy"), *changes, str(path), str(out)], work)
     return out
 
 
@@ -194,46 +216,77 @@ def is_kernel_side(source: Path) -> bool:
     return source.name == "glue.c" or source.name.startswith("kernel_")
 
 
-def host_sources(folder: Path) -> list[Path]:
+def host_headers(arch: Arch = X86_64) -> tuple[Path, ...]:
+    """Where the program around the kernels has its headers."""
+    return (*HOST_HEADERS, ARCH_SIDE / arch.name)
+
+
+def host_sources(folder: Path, arch: Arch = X86_64) -> list[Path]:
     """What the program around the kernels is compiled of; gcc finds the headers beside them."""
     ours = (path for path in sorted(folder.glob("*.c")) if not is_kernel_side(path))
-    return [*sorted((NATIVE / "host").glob("*.c")), *ours]
+    homes = (NATIVE / "host", ARCH_SIDE / arch.name)
+    return [*(path for home in homes for path in sorted(home.glob("*.c"))), *ours]
 
 
-def build_host(folder: Path, work: Path) -> tuple[Path, ...]:
+def build_host(folder: Path, work: Path, arch: Arch = X86_64) -> tuple[Path, ...]:
     """Compile the program around the kernels: native/host, and the experiment's own folder."""
-    places = tuple(f"-I{home}" for home in (*HOST_HEADERS, folder))
+    places = tuple(f"-I{home}" for home in (*host_headers(arch), folder))
 
     def compiled(source: Path) -> Path:
         out = work / f"{source.parent.name}-{source.stem}.o"
-        _tool(["gcc", *COMPILER_FLAGS, *places, "-c", str(source), "-o", str(out)], work)
+        _tool([arch.tool("gcc"), *COMPILER_FLAGS, *places, "-c", str(source), "-o", str(out)], work)
         return out
 
     with ThreadPoolExecutor() as at_once:
-        return tuple(at_once.map(compiled, host_sources(folder)))
+        return tuple(at_once.map(compiled, host_sources(folder, arch)))
 
 
 def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[str, int]) -> None:
     """Link one variant's copy with all its symbols local, and undefined ones at these addresses."""
+    tool, late = kernel.arch.tool, kernel.arch.defines_late
     _relocatable(
-        kernel.linked, out, wrapped=kernel.wrapped, pad_bytes=pad_bytes, addresses=addresses
+        kernel.linked,
+        out,
+        arch=kernel.arch,
+        wrapped=kernel.wrapped,
+        pad_bytes=pad_bytes,
+        addresses={} if late else addresses,
     )
+    left = {_late_name(kernel, name) for name in addresses} if late else set()
+    if late:
+        renamed = out.with_suffix(".renamed")
+        renamed.write_text("".join(f"{one} {_late_name(kernel, one)}\n" for one in addresses))
+        _tool([tool("objcopy"), f"--redefine-syms={renamed}", str(out)], out.parent)
     # Local symbols of several copies do not clash, and no libc function meets the kernel's.
-    _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(out)], out.parent)
-    exported = _names(_tool(["nm", "-g", "--defined-only", str(out)], out.parent))
-    missing = set(_names(_tool(["nm", "-u", str(out)], out.parent))) - HOST_FUNCTIONS
+    _tool([tool("objcopy"), "--wildcard", "--localize-symbol=*", str(out)], out.parent)
+    exported = _names(_tool([tool("nm"), "-g", "--defined-only", str(out)], out.parent))
+    undefined = set(_names(_tool([tool("nm"), "-u", str(out)], out.parent)))
+    missing = undefined - HOST_FUNCTIONS - left
     if exported or missing:  # objcopy says nothing when a pattern matches nothing
         raise ReamError(f"{kernel.name}: still global {exported}, undefined {sorted(missing)}")
 
 
+def _late_name(kernel: Kernel, symbol: str) -> str:
+    """What a symbol that nobody defines is called in the last link: each variant's is its own."""
+    return f"ream.{kernel.name.encode().hex()}.{symbol}"  # to ld a hyphen is a minus
+
+
 def link_program(
-    kernels: Iterable[Kernel], host: Sequence[Path], work: Path, *, pad_bytes: int
+    kernels: Iterable[Kernel],
+    host: Sequence[Path],
+    work: Path,
+    *,
+    pad_bytes: int,
+    arch: Arch = X86_64,
 ) -> Program:
     """Link a launch's program: the kernels in the order given, their data pad_bytes into a page."""
     work.mkdir(parents=True, exist_ok=True)
     held = tuple(kernels)
-    undefined = [(kernel.name, symbol) for kernel in held for symbol in kernel.undefined]
-    places = {one: FORBIDDEN_BASE + at * FORBIDDEN_BYTES for at, one in enumerate(undefined)}
+    undefined = [(kernel, symbol) for kernel in held for symbol in kernel.undefined]
+    places = {
+        (kernel.name, symbol): arch.forbidden_base + at * FORBIDDEN_BYTES
+        for at, (kernel, symbol) in enumerate(undefined)
+    }
 
     def isolated(kernel: Kernel) -> Path:
         copy = work / f"{kernel.name}.o"
@@ -245,10 +298,19 @@ def link_program(
         copies = list(at_once.map(isolated, held))
     forbidden = work / "forbidden.txt"
     forbidden.write_text("".join(f"{at:x} {name} {its}\n" for (name, its), at in places.items()))
+    late = work / "late.args"
+    late.write_text(
+        "".join(
+            f"--defsym={_late_name(kernel, symbol)}={places[kernel.name, symbol]:#x}\n"
+            for kernel, symbol in undefined
+            if arch.defines_late
+        )
+    )
     program = work / "runner"
     _tool(
-        ["gcc", *LINK_FLAGS, f"-Wl,-Map={map_of(program)}", "-o", str(program)]
+        [arch.tool("gcc"), *LINK_FLAGS, *arch.link_flags, f"-Wl,@{late}"]
+        + [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         + [str(path) for path in (*host, *copies)],
         work,
     )
-    return Program(program, tuple(kernel.name for kernel in held), forbidden, held)
+    return Program(program, tuple(kernel.name for kernel in held), forbidden, held, arch=arch)

@@ -148,9 +148,10 @@ def runner_argv(
     """
     own, argv = program.path.parent, list[str]()
     if program.confinement is not None:
-        loads = None if counter is None else counter.loads
+        unemulated = None if not program.emulator else ()
+        loads = unemulated if counter is None else counter.loads
         argv += program.confinement.words(own, reads=reads, emulator=loads)
-    argv += [] if counter is None else counter.argv
+    argv += program.emulator if counter is None else counter.argv
     argv += [str(program.path), "--variants", ",".join(program.order)]
     if program.trees:
         argv += ["--trees", ",".join(map(str, program.trees)), "--nr-trees", f"{program.nr_trees}"]

@@ -9,50 +9,16 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
-#include <asm/cpufeature.h>
-#include <asm/processor.h>
 #include "kernel.h"
-
-/*
- * Features a ring-3 program may use; a booted kernel sees these and more. The
- * privileged ones (SMAP, LA57, ...) stay off: their code would fault here.
- */
-static const u16 allowed_features[] = {
-	X86_FEATURE_ALWAYS, X86_FEATURE_REP_GOOD, X86_FEATURE_ERMS,
-	X86_FEATURE_FSRM, X86_FEATURE_FSRS, X86_FEATURE_CLFLUSH,
-	X86_FEATURE_CLFLUSHOPT, X86_FEATURE_CLWB, X86_FEATURE_MOVDIRI,
-	X86_FEATURE_MOVDIR64B, X86_FEATURE_POPCNT, X86_FEATURE_XMM,
-	X86_FEATURE_XMM2, X86_FEATURE_3DNOWPREFETCH, X86_FEATURE_CX8,
-	X86_FEATURE_CX16, X86_FEATURE_BMI1, X86_FEATURE_BMI2,
-};
-
-/* Synthetic features: the kernel sets both on every x86-64 CPU of this age. */
-static const u16 synthetic_features[] = {
-	X86_FEATURE_ALWAYS, X86_FEATURE_REP_GOOD,
-};
-
-static bool cpuid_has(const struct host_machine *machine, u16 feature)
-{
-	return machine->capability[feature / 32] & BIT(feature % 32);
-}
 
 static struct host_kernel kernel;
 
 static const unsigned int *boot(const struct host_machine *machine)
 {
-	unsigned int cpu, i;
+	unsigned int cpu;
 
 	kernel.ops = host_experiment_ops;
 	BUILD_BUG_ON(CONFIG_NR_CPUS < HOST_MOST_CPUS);
-	BUILD_BUG_ON(NCAPINTS != HOST_NR_CAPABILITY_WORDS);
-	for (i = 0; i < ARRAY_SIZE(allowed_features); i++)
-		if (cpuid_has(machine, allowed_features[i]))
-			set_cpu_cap(&boot_cpu_data, allowed_features[i]);
-	for (i = 0; i < ARRAY_SIZE(synthetic_features); i++)
-		set_cpu_cap(&boot_cpu_data, synthetic_features[i]);
-	boot_cpu_data.x86_clflush_size = machine->clflush_bytes;
-	boot_cpu_data.x86_cache_alignment = machine->clflush_bytes;
-
 	for (cpu = 0; cpu < machine->nr_cpus; cpu++) {
 		cpumask_set_cpu(cpu, &__cpu_possible_mask);
 		cpumask_set_cpu(cpu, &__cpu_present_mask);
@@ -63,7 +29,7 @@ static const unsigned int *boot(const struct host_machine *machine)
 	__num_possible_cpus = machine->nr_cpus;
 #endif
 	host_set_node_cpus(0, machine->nr_cpus);
-	return (const unsigned int *)boot_cpu_data.x86_capability;
+	return host_boot_machine(machine);
 }
 
 /* Who runs here: nobody in particular, a thread of the kernel's. */
@@ -73,9 +39,7 @@ static void init_cpu(unsigned int cpu, unsigned long per_cpu_offset)
 
 	task->flags = PF_KTHREAD;
 	__per_cpu_offset[cpu] = per_cpu_offset;
-	this_cpu_write(this_cpu_off, per_cpu_offset);
-	host_set_cpu_number(cpu);
-	host_set_current(task);
+	host_enter_cpu(cpu, per_cpu_offset, task);
 }
 
 /* The kernel's workers are threads of a pool in the program around it. */
@@ -161,13 +125,6 @@ void __warn_printk(const char *format, ...)
 	host_say(format);
 }
 
-#ifdef HAVE_BUG_FORMAT
-/* What a WARN() with words traps with; that one has it patched in at boot. entry.S */
-asm(".globl __SCT__WARN_trap\n"
-	"__SCT__WARN_trap: ud1 (%edx), %rdi\n"
-	"ret");
-#endif
-
 static struct host_kernel kernel = {
 	.boot = boot,
 	.init_cpu = init_cpu,
@@ -181,6 +138,7 @@ static struct host_kernel kernel = {
 		.line_at = offsetof(struct bug_entry, line),
 		.flags_at = offsetof(struct bug_entry, flags),
 	},
+	HOST_KERNEL_OF_MACHINE
 };
 
 /* The only way in: the program walks this section in link order. */

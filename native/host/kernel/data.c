@@ -10,21 +10,14 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/workqueue.h>
-#include <asm/processor.h>
 #include "kernel.h"
 
 /* First in the variant's writable section and aligns it: see variant.lds. */
 static const char first_datum[0] __used __aligned(PAGE_SIZE)
 	__section(".data..ream_first");
 
-/* Set per experiment: where the map lies. arch/x86/kernel/head64.c */
-unsigned long vmemmap_base;
-
 /* No hosted path reads time from it; a printed duration is 0. */
 u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
-
-/* Filled by boot() in custom.c from CPUID. arch/x86/kernel/setup.c */
-struct cpuinfo_x86 boot_cpu_data;
 
 /* No node has sections until the experiment adds them. mm/sparse.c */
 struct mem_section **mem_section;
@@ -36,7 +29,13 @@ static struct pglist_data nodes[2] = {
 };
 
 struct pglist_data *node_data[MAX_NUMNODES] = { &nodes[0], &nodes[1] };
+#ifdef CONFIG_CPUMASK_OFFSTACK
+static struct cpumask node_masks[2];
+
+cpumask_var_t node_to_cpumask_map[MAX_NUMNODES] = { &node_masks[0], &node_masks[1] };
+#else
 cpumask_var_t node_to_cpumask_map[MAX_NUMNODES];
+#endif
 
 /* boot() sets as many bits as the machine lends us CPUs. kernel/cpu.c */
 struct cpumask __cpu_possible_mask;
@@ -58,28 +57,10 @@ struct workqueue_struct *system_wq;
 struct workqueue_struct *system_dfl_wq;
 struct workqueue_struct *system_percpu_wq;
 
-/* The per-CPU area: one copy per thread, reached through its GS base. */
-DEFINE_PER_CPU_READ_MOSTLY(unsigned long, this_cpu_off);
-#ifdef HAVE_PCPU_HOT
-DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot);
-#else
-DEFINE_PER_CPU_CACHE_HOT(int, cpu_number);
-DEFINE_PER_CPU_CACHE_HOT(struct task_struct *, current_task);
-/* As a booted CPU's, which may be preempted: zero would ask it to reschedule. */
-#ifdef HAVE_PREEMPT_COUNT_LONG
-DEFINE_PER_CPU_CACHE_HOT(unsigned long, __preempt_count) = PREEMPT_ENABLED;
-#else
-DEFINE_PER_CPU_CACHE_HOT(int, __preempt_count) = PREEMPT_ENABLED;
-#endif
-#endif
+/* The per-CPU area: one copy per thread. */
 unsigned long __per_cpu_offset[NR_CPUS];
 
-/* The kernel's linker script makes these aliases. arch/x86/kernel/vmlinux.lds.S */
-#ifdef HAVE_PCPU_HOT
-asm(".globl const_pcpu_hot\n.set const_pcpu_hot, pcpu_hot");
-#else
-asm(".globl const_current_task\n.set const_current_task, current_task");
-#endif
+/* The kernel's linker script makes this alias. kernel/vmlinux.lds.S */
 asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 /**

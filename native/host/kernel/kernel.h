@@ -17,6 +17,7 @@
 #include <linux/smp.h>
 #include <asm/current.h>
 #include "host.h"
+#include "machine.h"
 
 /*
  * Counts the calls of the function it stands in, on each CPU apart: one
@@ -67,25 +68,6 @@ static inline void host_zone_areas(struct host_area *areas, const struct zone *z
 	areas[1] = (struct host_area){
 		"pglist_data", pgdat, expected, sizeof(*pgdat), fields,
 	};
-}
-
-/* Who runs on this CPU, and which it is. */
-static inline void host_set_current(struct task_struct *task)
-{
-#ifdef HAVE_PCPU_HOT
-	this_cpu_write(pcpu_hot.current_task, task);
-#else
-	this_cpu_write(current_task, task);
-#endif
-}
-
-static inline void host_set_cpu_number(int cpu)
-{
-#ifdef HAVE_PCPU_HOT
-	this_cpu_write(pcpu_hot.cpu_number, cpu);
-#else
-	this_cpu_write(cpu_number, cpu);
-#endif
 }
 
 #endif

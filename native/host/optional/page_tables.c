@@ -17,20 +17,6 @@
 #include "page_tables.h"
 #include "paging_place.h"
 
-/* Set by glue.c: where the contents of frames lie. arch/x86/kernel/head64.c */
-unsigned long page_offset_base;
-
-/* Read with every address, used for those of the kernel's image alone. */
-unsigned long phys_base;
-
-/* Four levels of page tables: LA57 is not among the allowed features. */
-unsigned int pgdir_shift = 39;
-unsigned int ptrs_per_p4d = 1;
-
-/* Zero would silently strip the present bit. arch/x86/mm/init.c */
-pteval_t __supported_pte_mask = ~0;
-pteval_t __default_kernel_pte_mask = ~0;
-
 /*
  * The host sets which of them have CPUs. mm/page_alloc.c
  * What is weak here is that one's, where it is linked: then tables alone come
@@ -102,8 +88,8 @@ void percpu_counter_add_batch(struct percpu_counter *counter, s64 amount,
 
 void host_place_frames(void)
 {
-	vmemmap_base = PAGING_MAP_ADDRESS - PAGING_TABLE_PFN * sizeof(struct page);
-	page_offset_base = PAGING_RAM_ADDRESS - (PAGING_TABLE_PFN << PAGE_SHIFT);
+	host_place_map(PAGING_TABLE_PFN, (void *)PAGING_MAP_ADDRESS);
+	host_place_contents(PAGING_TABLE_PFN, (void *)PAGING_RAM_ADDRESS);
 	host_reset_tables(PAGING_TABLE_PFN);
 }
 

@@ -85,9 +85,7 @@ static void replace(struct alt_instr *entry)
 	memcpy(site, code, used);
 }
 
-/* Kernel code keeps its stack aligned to 8 bytes only; libc wants 16. */
-__attribute__((force_align_arg_pointer))
-void host_patch(void *at, const void *code, unsigned long bytes)
+FROM_KERNEL void host_patch(void *at, const void *code, unsigned long bytes)
 {
 	unsigned char *site = at;
 
@@ -98,6 +96,10 @@ void host_patch(void *at, const void *code, unsigned long bytes)
 		protect(site, site + bytes, PROT_READ | PROT_EXEC);
 }
 
+/*
+ * Handles what occurs: replacements without operands relative to their place,
+ * and single 5-byte calls and jumps (stage/link.py refuses to link others).
+ */
 unsigned int alternatives_apply(const unsigned int *capability)
 {
 	struct alt_instr *start = (struct alt_instr *)__start_altinstructions;

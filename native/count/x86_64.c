@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What kind of instruction it is, from its bytes.
+ * What kind of instruction of x86-64 it is, from its bytes.
  *
  * Source: Intel SDM volume 2, chapter 2 and the opcode maps of appendix A.
  */
@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 #include "classify.h"
+#include "isa.h"
+#include "marks.h"
 
 #define PREFIX_LOCK 0xf0
 #define VEX2 0xc5
@@ -127,7 +129,7 @@ static unsigned int classify_two_bytes(const struct insn *insn)
 	return (insn->opcode & 0xf0) == 0x80 ? INSN_CONDITIONAL : 0;
 }
 
-unsigned int classify(const unsigned char *code, size_t bytes)
+static unsigned int classify_x86_64(const unsigned char *code, size_t bytes)
 {
 	struct insn insn = { .code = code, .end = code + bytes };
 	unsigned int found = 0;
@@ -143,7 +145,7 @@ unsigned int classify(const unsigned char *code, size_t bytes)
 	return found | (insn.locks ? INSN_LOCKED : 0);
 }
 
-uint64_t jump_target(const unsigned char *code, size_t bytes, uint64_t end)
+static uint64_t jump_target_x86_64(const unsigned char *code, size_t bytes, uint64_t end)
 {
 	int32_t far;
 
@@ -154,3 +156,34 @@ uint64_t jump_target(const unsigned char *code, size_t bytes, uint64_t end)
 	memcpy(&far, code + 1, sizeof(far));
 	return end + (uint64_t)(int64_t)far;
 }
+
+static enum mark mark_x86_64(const unsigned char *code, size_t bytes)
+{
+	/* Of nopl displacement(%rax), before the displacement. */
+	static const unsigned char opcode[] = { 0x0f, 0x1f, 0x80 };
+	int32_t displacement;
+
+	if (bytes != sizeof(opcode) + sizeof(displacement) || memcmp(code, opcode, sizeof(opcode)))
+		return MARK_NONE;
+	memcpy(&displacement, code + sizeof(opcode), sizeof(displacement));
+	switch (displacement) {
+	case MARK_BEGIN:
+		return MARK_IS_BEGIN;
+	case MARK_END:
+		return MARK_IS_END;
+	case MARK_BIT & ~1:
+		return MARK_IS_0;
+	case MARK_BIT | 1:
+		return MARK_IS_1;
+	}
+	return MARK_NONE;
+}
+
+const struct isa isa_x86_64 = {
+	.target = "x86_64",
+	.most_bytes = 15,
+	.calls_push = true,
+	.classify = classify_x86_64,
+	.jump_target = jump_target_x86_64,
+	.mark = mark_x86_64,
+};

@@ -38,5 +38,5 @@ void cache_touch(const void *start, size_t bytes)
 
 	/* As far as the compiler can tell, each byte is used. */
 	for (size_t at = 0; at < bytes; at += LINE_BYTES)
-		asm volatile("" : : "q" (line[at]));
+		arch_use(line[at]);
 }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the caches hold of some memory before a sample. */
+#include "program.h"
+
+/* CTR_EL0.DminLine: log2 of the words of the smallest line. */
+static unsigned long line_bytes(void)
+{
+	unsigned long type;
+
+	asm("mrs %0, ctr_el0" : "=r" (type));
+	return 4UL << (type >> 16 & 0xf);
+}
+
+void cache_evict(void *start, size_t bytes)
+{
+	unsigned long step = line_bytes();
+
+	for (unsigned char *line = start, *end = line + bytes; line < end; line += step)
+		asm volatile("dc civac, %0" : : "r" (line) : "memory");
+	asm volatile("dsb ish" : : : "memory");
+}
+
+void cache_touch(const void *start, size_t bytes)
+{
+	const unsigned char *line = start;
+	unsigned long step = line_bytes();
+
+	for (size_t at = 0; at < bytes; at += step)
+		arch_use(line[at]);
+}

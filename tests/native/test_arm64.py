@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernels of arm64 in programs under an emulator: verified as others are, and counted exactly."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache as once
+from pathlib import Path
+
+import pytest
+
+from experiments.fork.rows import ForkRow
+from experiments.zone_device.rows import ZoneDeviceRow
+from ream.command import Command, run
+from ream.count.counter import LaunchCounter
+from ream.count.emulator import build_plugin
+from ream.errors import ReamError, WrongVariant
+from ream.experiment import BASE, Row, named
+from ream.experiment.section import SECTION_BYTES
+from ream.kernel.arch import ARM64
+from ream.kernel.build import build_objects
+from ream.kernel.series import load_series
+from ream.kernel.setup import Setup
+from ream.kernel.source import Tree
+from ream.kernel.variant import assemble
+from ream.measure.plan import Launch
+from ream.measure.sample import Sample
+from ream.stage.bench import NATIVE_CONFIG, Bench, build_bench, objects
+from ream.stage.hosted import Hosted, cases_of, programs_of
+from ream.stage.native import launch_once, read_build
+from ream.variants import Variant
+
+PATCHES = Path(__file__).parent / "patches"
+LONG = pytest.mark.vm
+"""Compiles kernel objects, or runs for minutes: for `make test-vm`."""
+
+ROWS: dict[str, Row] = {
+    "zone-device": ZoneDeviceRow(
+        name="small", rounds=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
+    ),
+    "fork": ForkRow(
+        name="small",
+        rounds=1,
+        arch="arm64",
+        contpte=True,
+        folio_bytes=64 << 10,
+        mapping_bytes=2 << 20,
+    ),
+}
+"""Of each experiment one that takes little time."""
+
+pytestmark = pytest.mark.xdist_group("arm64")
+
+
+@pytest.fixture(scope="module")
+def arm64(kernel: Tree) -> Tree:
+    try:
+        ARM64.require_tools()
+    except ReamError as cause:
+        if os.environ.get("CI"):
+            pytest.fail(str(cause))
+        pytest.skip(str(cause))
+    return kernel.built(Setup(arch=ARM64.name))
+
+
+Benched = Callable[..., Bench]
+
+
+@pytest.fixture(scope="module")
+def benched(arm64: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Benched:
+    """A function that builds an experiment's base, and a patch's variant of it."""
+
+    @once
+    def make(experiment: str, patch: Path | None = None) -> Bench:
+        (its, *_) = programs_of(named(experiment))
+        variants = [Variant(BASE, ())]
+        if patch is not None:
+            variants.append(Variant("mine", (load_series(patch),), BASE))
+        work = tmp_path_factory.mktemp("bench")
+        return build_bench(arm64, variants, folder=its.folder, cache=cache, work=work, step=print)
+
+    return make
+
+
+def counted(
+    experiment: str, bench: Bench, launch: Launch, cache: Path, cpu: str | None = None
+) -> Sample:
+    """The sample of the experiment's row in one counted launch."""
+    (its, *_) = programs_of(named(experiment))
+    bench = bench.on_cpu(cpu)
+    program = bench.link(launch)
+    counter = LaunchCounter(build_plugin(cache, print), program, cpu=cpu)
+    planned = its.plan_of([ROWS[experiment]], None, read_build(program), bench.work)
+    with planned as (plan, descriptors):
+        said = list(launch_once(program, launch, plan, descriptors, cpus=4, counter=counter))
+    (sample,) = (one for one in said if isinstance(one, Sample))
+    return sample
+
+
+def verify_all(its: Hosted[Row], bench: Bench, names: Sequence[str], work: Path) -> None:
+    launch = Launch(7, 1, 0x340, tuple(names))
+    program = bench.link(launch)
+    for planned, cpus in cases_of(its.cases, read_build(program), work, seed=1, pass_number=0):
+        with planned as (plan, descriptors):
+            deque(launch_once(program, launch, plan, descriptors, cpus=cpus), maxlen=0)
+
+
+@pytest.mark.parametrize("experiment", ROWS)
+def test_a_row_is_verified_and_counts_the_same_wherever_it_is_linked(
+    benched: Benched, cache: Path, experiment: str
+) -> None:
+    bench = benched(experiment)
+    first, again = (
+        counted(experiment, bench, Launch(number, number, offset, (BASE,)), cache)
+        for number, offset in ((1, 0x340), (2, 0xC80))
+    )
+    assert first.verified
+    assert first.functions == again.functions
+    entries = 512 if experiment == "fork" else SECTION_BYTES >> 12
+    assert sum(its.get("stores", 0) for its in first.functions.values()) > entries
+
+
+def test_atomic_operations_are_one_instruction_or_a_loop_by_the_cpu(
+    benched: Benched, cache: Path
+) -> None:
+    bench = benched("fork")
+    at_once, in_loops = (
+        counted("fork", bench, Launch(3 + nr, 1, 0x340, (BASE,)), cache, cpu)
+        for nr, cpu in enumerate(("neoverse-n1", "cortex-a72"))
+    )
+    locked, instructions = (
+        [sum(its.get(name, 0) for its in one.functions.values()) for one in (at_once, in_loops)]
+        for name in ("locked", "instructions")
+    )
+    assert locked[0] == locked[1]
+    assert instructions[0] < instructions[1]
+
+
+WRONG = {
+    "arm64-unfold-loses-dirty": "fork",
+    "arm64-block-of-unaligned-pages": "fork",
+    "arm64-reads-ttbr0": "zone-device",
+    "fork-child-young": "fork",
+}
+
+
+@pytest.mark.parametrize(
+    "patch", [pytest.param(one, marks=[] if "ttbr0" in one else [LONG]) for one in WRONG]
+)
+def test_a_wrong_kernel_is_caught(benched: Benched, tmp_path: Path, patch: str) -> None:
+    (its, *_) = programs_of(named(WRONG[patch]))
+    bench = benched(WRONG[patch], PATCHES / f"{patch}.patch")
+    with pytest.raises(WrongVariant) as caught:
+        verify_all(its, bench, (BASE, "mine"), tmp_path)
+    assert caught.value.variant == "mine"
+    assert caught.value.exit_code == 5
+    if "ttbr0" in patch:
+        assert "SIGILL" in str(caught.value)
+
+
+@LONG
+@pytest.mark.parametrize("experiment", ROWS)
+def test_20_of_20_launches_count_the_same(benched: Benched, cache: Path, experiment: str) -> None:
+    bench = benched(experiment)
+    found = [
+        counted(experiment, bench, Launch(100 + nr, nr + 1, 64 * nr, (BASE,)), cache).functions
+        for nr in range(20)
+    ]
+    assert all(one == found[0] for one in found)
+
+
+MOST_OF_ADDRESSES = 10
+"""Instructions by which a function may be longer that makes addresses of other numbers."""
+WITHOUT_ADDRESSES = ("arch/arm64/mm/contpte.o", "mm/mmu_gather.o", "mm/mprotect.o")
+
+
+@LONG
+def test_objects_for_a_program_are_those_of_a_kernel_but_for_address_arithmetic(
+    arm64: Tree, cache: Path, tmp_path: Path
+) -> None:
+    """What places memory where a program may have some changes how addresses are made of numbers.
+
+    Where none are made, code is the same; elsewhere a function is about as long.
+    """
+    booted = tmp_path / "native.config"
+    text = NATIVE_CONFIG.read_text()
+    option = "CONFIG_REAM_HOSTED=y # with ARM64\n"
+    assert option in text
+    booted.write_text(text.replace(option, ""))
+    folders = [programs_of(named(name))[0].folder for name in ROWS]
+    its = {one.name for folder in folders for one in objects(folder, ARM64)}
+    names = sorted(name for name in its if name.startswith(("mm/", "arch/arm64/mm/")))
+    hosted, kernels = (
+        build_objects(
+            assemble(arm64, (), cache=cache, fragments=[one], homes=(), step=print),
+            names,
+            step=print,
+        )
+        for one in (NATIVE_CONFIG, booted)
+    )
+    for name in names:
+        ours, theirs = mnemonics(hosted[name]), mnemonics(kernels[name])
+        assert ours.keys() == theirs.keys()
+        for function, its in ours.items():
+            assert abs(len(its) - len(theirs[function])) <= MOST_OF_ADDRESSES, function
+        assert name not in WITHOUT_ADDRESSES or ours == theirs
+
+
+def mnemonics(path: Path) -> dict[str, list[str]]:
+    """By function what each instruction of an object does, but for moves of constants.
+
+    A constant of another value may be made by another number of them.
+    """
+    argv = (ARM64.tool("objdump"), "-d", "--no-show-raw-insn", str(path))
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in run(Command(argv, path.parent, 60.0)).splitlines():
+        if line.endswith(">:"):
+            name = line
+        elif (words := line.split()) and words[0].endswith(":") and name:
+            found.setdefault(name.split()[1], []).append(words[1])
+    constants = {"mov", "movk", "movn", "movz", "nop"}
+    return {its: [one for one in all_of if one not in constants] for its, all_of in found.items()}
+
+
+def test_the_emulated_cpu_is_one_of_those_known(benched: Benched) -> None:
+    bench = benched("zone-device")
+    with pytest.raises(ReamError, match=r"--cpu cortex-a7: arm64 has .*did you mean cortex-a72"):
+        replace(bench).on_cpu("cortex-a7")

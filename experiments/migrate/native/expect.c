@@ -440,10 +440,10 @@ static unsigned int fitting(struct look *look, unsigned char *kept, struct affai
 	return fit;
 }
 
-bool expect_verify(const struct row *row, unsigned int variant, enum migrate_engine engine,
+bool expect_verify(const struct row *row, unsigned int variant, enum offload_engine engine,
 		   const struct migrate_result *result)
 {
-	unsigned int *excluded = &known[variant].excluded[engine != MIGRATE_SERIAL];
+	unsigned int *excluded = &known[variant].excluded[engine != OFFLOAD_SERIAL];
 	struct look look = {
 		.row = row, .subject = launch.variant_names[variant], .result = result,
 	};

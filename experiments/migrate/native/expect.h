@@ -19,7 +19,7 @@ void expect_close(struct row *row);
  *
  * Return: whether nothing differs; what does has been said.
  */
-bool expect_verify(const struct row *row, unsigned int variant, enum migrate_engine engine,
+bool expect_verify(const struct row *row, unsigned int variant, enum offload_engine engine,
 		   const struct migrate_result *result);
 
 /* Folios that a variant did not leave to be split, although the oracle does. */

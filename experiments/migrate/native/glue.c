@@ -263,7 +263,26 @@ static void begin_queue(const struct migrate_request *request)
 	queue->prev = &folio_at(request->queued[request->nr_queued - 1])->_deferred_list;
 }
 
-static enum migrate_engine prepare(const struct migrate_request *request)
+static void choose_engine(const struct migrate_request *request)
+{
+	const struct offload_request wanted = {
+		.engine = request->engine,
+		.channels = request->channels,
+		.setup_ns = request->setup_ns,
+		.mb_per_s = request->mb_per_s,
+		/* A descriptor copies a page at least, and each page is copied once. */
+		.nr_copies = request->nr_pages,
+		.shares_cpus = request->shares_cpus,
+		/* Its copy past the caches does not ask kernel_custom.c what cannot be read. */
+		.streams = !request->nr_poisoned,
+		.faults = request->faults,
+		.reads = migrate_check_flushed,
+	};
+
+	offload_choose(&wanted);
+}
+
+static enum offload_engine prepare(const struct migrate_request *request)
 {
 	unsigned long list;
 	unsigned int i;
@@ -275,7 +294,9 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	zero_page_pfn = page_to_pfn(__zero_page);
 #endif
 	world.request = *request;
-	migrate_choose(&world.request);
+	/* What channels copy for a trial is as if nobody had asked for anything. */
+	migrate_reset(&world.request);
+	choose_engine(&world.request);
 	world.nr_asked = 0;
 	world.nr_put = 0;
 	world.nr_succeeded = 0;
@@ -300,7 +321,7 @@ static enum migrate_engine prepare(const struct migrate_request *request)
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
 	for (list = 0; list < request->nr_lists; list++)
 		begin_list(&callers_lists()[list], &request->lists[list]);
-	return migrate_engine_in_use();
+	return offload_in_use();
 }
 
 /* --- The operation ------------------------------------------------------ */
@@ -429,13 +450,13 @@ static void read(struct migrate_result *result)
 	};
 	unsigned int i, nid;
 
-	migrate_settle();
+	offload_settle();
 	result->ret = world.ret;
 	result->nr_succeeded = world.nr_succeeded;
 	result->nr_asked = world.nr_asked;
 	result->nr_put = world.nr_put;
 	result->anon_vma_refs = atomic_read(&anon_vma()->refcount);
-	result->nr_offloaded = migrate_nr_offloaded();
+	result->nr_offloaded = offload_nr_copied();
 	for (i = 0; i < MIGRATE_NR_EVENTS; i++)
 		result->events[i] = event_of(events[i]);
 	for (i = 0; i < MIGRATE_NR_ORDERS; i++)

@@ -9,7 +9,7 @@
 #define SMALL_BYTES 4096UL
 #define NR_UPPER_TABLES 16	/* of one address space, above those of entries */
 /* dcbm tries each channel with a page to copy and one to copy to. */
-#define NR_TRIAL_PAGES (2 * MIGRATE_MOST_CHANNELS)
+#define NR_TRIAL_PAGES (2 * OFFLOAD_MOST_CHANNELS)
 
 unsigned char *memory_descriptor(unsigned long pfn)
 {

@@ -4,6 +4,7 @@
 #define REAM_MIGRATE_H
 
 #include "host.h"
+#include "offload.h"
 
 /*
  * Where things lie, the same for every variant, since descriptors and page
@@ -26,7 +27,6 @@
 
 #define MIGRATE_NR_NODES 2
 #define MIGRATE_MOST_MAPPINGS 2
-#define MIGRATE_MOST_CHANNELS 16	/* as many as dcbm can use */
 #define MIGRATE_NR_ORDERS 10
 
 enum migrate_event {
@@ -44,27 +44,6 @@ enum migrate_stat {
 	MIGRATE_STAT_ANON_MAPPED,	/* NR_ANON_MAPPED */
 	MIGRATE_STAT_ANON_THPS,		/* NR_ANON_THPS */
 	MIGRATE_NR_STATS
-};
-
-/* Who copies, in kernels that leave a choice. */
-enum migrate_engine {
-	MIGRATE_SERIAL,		/* the kernel itself, as if nobody had registered */
-	MIGRATE_THREADS,	/* mtcopy; dcbm where there is none */
-	MIGRATE_DMA,		/* dcbm, on the software engine */
-	MIGRATE_NR_ENGINES
-};
-
-/* What the software engine does wrong; kernel/modules/swdma says what it is. */
-enum migrate_fault {
-	MIGRATE_FAIL_AT,
-	MIGRATE_SHORT_AT,
-	MIGRATE_SILENT_AT,
-	MIGRATE_STALL_AT,
-	MIGRATE_VANISH_AT,
-	MIGRATE_STALL_MS,
-	MIGRATE_REORDER,
-	MIGRATE_TIMEOUT_MS,	/* dcbm's, not a fault; 0: the usual one */
-	MIGRATE_NR_FAULTS
 };
 
 /**
@@ -178,7 +157,7 @@ struct migrate_result {
  * @read: Say what came of it.
  */
 struct migrate_ops {
-	enum migrate_engine (*prepare)(const struct migrate_request *request);
+	enum offload_engine (*prepare)(const struct migrate_request *request);
 	void (*run)(void);
 	void (*read)(struct migrate_result *result);
 };

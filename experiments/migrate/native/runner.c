@@ -10,7 +10,7 @@
 #include "contents.h"
 #include "expect.h"
 #include "flush.h"
-#include "limit.h"
+#include "copies.h"
 #include "memory.h"
 #include "migrate.h"
 #include "rounds.h"
@@ -22,10 +22,10 @@ static const char *const pre_states[] = {
 };
 
 static const char *const engines[] = {
-	[MIGRATE_SERIAL] = "serial",
-	[MIGRATE_THREADS] = "threads",
-	[MIGRATE_DMA] = "dma",
-	[MIGRATE_NR_ENGINES] = NULL
+	[OFFLOAD_SERIAL] = "serial",
+	[OFFLOAD_THREADS] = "threads",
+	[OFFLOAD_DMA] = "dma",
+	[OFFLOAD_NR_ENGINES] = NULL
 };
 
 #include "plan_row.h"	/* row_layout */
@@ -151,17 +151,17 @@ static void set_pre_state(const struct row *row)
  * Each channel has a CPU, and so has who waits for them; threads that copy
  * have one each, and who waits is among them. Channels of a model have none.
  */
-static unsigned int nr_cpus_of(const struct row *row, enum migrate_engine engine)
+static unsigned int nr_cpus_of(const struct row *row, enum offload_engine engine)
 {
-	if (engine == MIGRATE_SERIAL || row->request.mb_per_s)
+	if (engine == OFFLOAD_SERIAL || row->request.mb_per_s)
 		return 1;
-	return row->request.channels + (engine == MIGRATE_DMA);
+	return row->request.channels + (engine == OFFLOAD_DMA);
 }
 
 /* Real CPUs that copied, of those that took part. */
-static unsigned int nr_copying(enum migrate_engine engine, unsigned int nr)
+static unsigned int nr_copying(enum offload_engine engine, unsigned int nr)
 {
-	if (engine == MIGRATE_DMA && nr > 1)
+	if (engine == OFFLOAD_DMA && nr > 1)
 		nr--;
 	return nr < launch.nr_cpus ? nr : launch.nr_cpus;
 }
@@ -179,7 +179,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	const struct migrate_ops *ops = launch_ops(slot->variant);
 	struct migrate_result result = { 0 };
 	struct span span;
-	enum migrate_engine engine;
+	enum offload_engine engine;
 	unsigned int nr_threads;
 	bool verified;
 

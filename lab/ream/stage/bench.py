@@ -178,9 +178,11 @@ def kernel_side(
 
 
 def probes_of(folder: Path) -> list[Path]:
-    """What is asked of a tree: for what every hosted kernel gets of us, and for the experiment."""
+    """What is asked of a tree: for what hosted kernels get of us, and for the experiment."""
     ours = [NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}"]
-    return [*ours, *sorted(folder.glob(f"*{SUFFIX}"))]
+    optional = (home.with_suffix(SUFFIX) for home in _optional_homes(objects(folder)))
+    its = sorted({probes for probes in optional if probes.is_file()})
+    return [*ours, *its, *sorted(folder.glob(f"*{SUFFIX}"))]
 
 
 def fragments_of(folder: Path, config: Path = NATIVE_CONFIG) -> list[Path]:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the migrate experiment: what a DMA engine in software and its client
- * need of dmaengine, of DMA mapping and of platform devices. All of it is
- * custom, for two devices, swdma and a model, whose channels belong to whoever
- * asks for them.
+ * What a DMA engine in software and its client need of dmaengine, of DMA
+ * mapping and of platform devices; an experiment has it if its file `objects`
+ * says ream/dma_engine.o. All of it is custom, for two devices, swdma and a
+ * model, whose channels belong to whoever asks for them.
  */
 #ifdef CONFIG_DMA_ENGINE
 
@@ -13,11 +13,12 @@
 #include <linux/mm.h>
 #include <linux/platform_device.h>
 #include "kernel.h"
-#include "migrate_kernel.h"
+#include "dma_model.h"
 
 static struct platform_device *platform_device;
 /* swdma, and whichever of both is there to be found. */
 static struct dma_device *software, *engine;
+static void (*reads)(struct page *page);
 
 /* --- The engine's side --------------------------------------------------- */
 
@@ -101,10 +102,10 @@ void dma_release_channel(struct dma_chan *chan)
 	chan->client_count = 0;
 }
 
-void migrate_choose_device(const struct migrate_request *request)
+void dma_engine_choose(const struct offload_request *request)
 {
-	engine = request->mb_per_s ?
-		model_engine(&platform_device->dev, request) : software;
+	reads = request->reads;
+	engine = request->mb_per_s ? dma_model(&platform_device->dev, request) : software;
 }
 
 /* --- Addresses ----------------------------------------------------------- */
@@ -116,8 +117,8 @@ dma_addr_t dma_map_page_attrs(struct device *dev, struct page *page,
 			      unsigned long attrs)
 {
 	HOST_STUB("custom");
-	if (direction == DMA_TO_DEVICE)
-		migrate_check_flushed(page);
+	if (direction == DMA_TO_DEVICE && reads)
+		reads(page);
 	return page_to_phys(page) + offset;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The physical limit of migration: the same pages, copied and nothing else. */
-#ifndef REAM_MIGRATE_LIMIT_H
-#define REAM_MIGRATE_LIMIT_H
+/* The physical limit of moving pages: the same pages, copied and nothing else. */
+#ifndef REAM_COPIES_H
+#define REAM_COPIES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the migrate experiment: who copies, in kernels that leave a choice, and
- * what providers need of the rest of the kernel. Their parameters are set as
- * by a write to /sys/module.
+ * Who copies, in kernels that leave a choice, and what providers need of the
+ * rest of the kernel; an experiment has it if its file `objects` says
+ * ream/offload.o. Parameters are set as by a write to /sys/module.
  */
-#include "migrate.h"
-#include "migrate_kernel.h"
+#include "dma_model.h"
 
 #ifdef CONFIG_MIGRATION_COPY_OFFLOAD
 
@@ -100,11 +99,11 @@ static void load_modules(void)
 		WARN_ON(mtcopy_init());
 }
 
-static const char *const provider_params[MIGRATE_NR_ENGINES][3] = {
-	[MIGRATE_THREADS] = {
+static const char *const provider_params[OFFLOAD_NR_ENGINES][3] = {
+	[OFFLOAD_THREADS] = {
 		"mtcopy.nr_threads", "mtcopy.offloading", "mtcopy.folios_migrated",
 	},
-	[MIGRATE_DMA] = {
+	[OFFLOAD_DMA] = {
 		"dcbm.nr_dma_chan", "dcbm.offloading", "dcbm.folios_migrated",
 	},
 };
@@ -112,28 +111,28 @@ static const char *const provider_params[MIGRATE_NR_ENGINES][3] = {
 enum { PARAM_CHANNELS, PARAM_ON, PARAM_COUNT };
 
 /* What is switched on, and with how many channels. */
-static enum migrate_engine engine;
+static enum offload_engine engine;
 static unsigned int nr_channels;
 static bool is_model;
-static const long no_faults[MIGRATE_NR_FAULTS];
-static long faults[MIGRATE_NR_FAULTS];
+static const long no_faults[OFFLOAD_NR_FAULTS];
+static long faults[OFFLOAD_NR_FAULTS];
 
 static void switch_off(void)
 {
-	if (engine != MIGRATE_SERIAL)
+	if (engine != OFFLOAD_SERIAL)
 		set(provider_params[engine][PARAM_ON], 0);
-	engine = MIGRATE_SERIAL;
+	engine = OFFLOAD_SERIAL;
 }
 
-static void switch_on(enum migrate_engine wanted,
-		      const struct migrate_request *request)
+static void switch_on(enum offload_engine wanted,
+		      const struct offload_request *request)
 {
-	const char *reasons = wanted == MIGRATE_DMA ? "dcbm.reasons" : "mtcopy.reasons";
+	const char *reasons = wanted == OFFLOAD_DMA ? "dcbm.reasons" : "mtcopy.reasons";
 
-	/* Each channel copies a page first, from one frame to the next. */
-	migrate_reset(request);
 	set(provider_params[wanted][PARAM_CHANNELS], request->channels);
 	WARN_ON(host_set_param(reasons, "all"));
+	if (IS_ENABLED(CONFIG_DCBM_DMA))
+		dma_model_defers(false);
 	set(provider_params[wanted][PARAM_ON], 1);
 	engine = wanted;
 	nr_channels = request->channels;
@@ -142,99 +141,110 @@ static void switch_on(enum migrate_engine wanted,
 /* Which channel vanishes, and that it is there again, needs new channels. */
 static bool set_faults(const long *wanted)
 {
-	static const char *const names[MIGRATE_NR_FAULTS] = {
-		[MIGRATE_FAIL_AT] = "swdma.fail_at",
-		[MIGRATE_SHORT_AT] = "swdma.short_at",
-		[MIGRATE_SILENT_AT] = "swdma.silent_at",
-		[MIGRATE_STALL_AT] = "swdma.stall_at",
-		[MIGRATE_VANISH_AT] = "swdma.vanish_at",
-		[MIGRATE_STALL_MS] = "swdma.stall_ms",
-		[MIGRATE_REORDER] = "swdma.reorder",
-		[MIGRATE_TIMEOUT_MS] = "dcbm.timeout_ms",
+	static const char *const names[OFFLOAD_NR_FAULTS] = {
+		[OFFLOAD_FAIL_AT] = "swdma.fail_at",
+		[OFFLOAD_SHORT_AT] = "swdma.short_at",
+		[OFFLOAD_SILENT_AT] = "swdma.silent_at",
+		[OFFLOAD_STALL_AT] = "swdma.stall_at",
+		[OFFLOAD_VANISH_AT] = "swdma.vanish_at",
+		[OFFLOAD_STALL_MS] = "swdma.stall_ms",
+		[OFFLOAD_REORDER] = "swdma.reorder",
+		[OFFLOAD_TIMEOUT_MS] = "dcbm.timeout_ms",
 	};
 	bool any = false;
 	int i;
 
-	for (i = 0; i < MIGRATE_NR_FAULTS; i++) {
+	for (i = 0; i < OFFLOAD_NR_FAULTS; i++) {
 		if (!wanted[i] && !faults[i])
 			continue;
 		any = true;
 		/* No time-out at all is not among the values: then it is the usual one. */
-		set(names[i], wanted[i] ?: i == MIGRATE_TIMEOUT_MS ? 10000 : 0);
+		set(names[i], wanted[i] ?: i == OFFLOAD_TIMEOUT_MS ? 10000 : 0);
 		faults[i] = wanted[i];
 	}
 	return any;
 }
 
-void migrate_choose(const struct migrate_request *request)
+void offload_choose(const struct offload_request *request)
 {
-	enum migrate_engine wanted = request->engine;
+	enum offload_engine wanted = request->engine;
 
 	host_shares_cpus = request->shares_cpus;
 	load_modules();
-	if (wanted == MIGRATE_THREADS && !IS_ENABLED(CONFIG_MTCOPY))
-		wanted = MIGRATE_DMA;
-	if (wanted == MIGRATE_DMA && !IS_ENABLED(CONFIG_DCBM_DMA))
-		wanted = MIGRATE_SERIAL;
+	if (wanted == OFFLOAD_THREADS && !IS_ENABLED(CONFIG_MTCOPY))
+		wanted = OFFLOAD_DMA;
+	if (wanted == OFFLOAD_DMA && !IS_ENABLED(CONFIG_DCBM_DMA))
+		wanted = OFFLOAD_SERIAL;
 	if (wanted != engine || nr_channels != request->channels ||
 	    is_model != !!request->mb_per_s)
 		switch_off();
 	is_model = request->mb_per_s;
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
-		migrate_choose_device(request);
+		dma_engine_choose(request);
 	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(no_faults))
 		switch_off();
-	/* Its copy past the caches does not ask kernel_custom.c what cannot be read. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
-		set("swdma.streaming", !request->nr_poisoned);
+		set("swdma.streaming", request->streams);
 	if (wanted != engine)
 		switch_on(wanted, request);
 	/* Not in what a channel copies for a trial. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
-		set_faults(request->faults);
-	if (engine != MIGRATE_SERIAL)
+		set_faults(request->faults ?: no_faults);
+	if (IS_ENABLED(CONFIG_DCBM_DMA))
+		dma_model_defers(true);
+	if (engine != OFFLOAD_SERIAL)
 		set(provider_params[engine][PARAM_COUNT], 0);
 }
 
-void migrate_settle(void)
+void offload_settle(void)
 {
 	if (IS_ENABLED(CONFIG_DCBM_DMA) && is_model)
-		model_settle();
+		dma_model_settle();
 }
 
-unsigned long migrate_nr_offloaded(void)
+void offload_touches(unsigned long pfn)
+{
+	if (IS_ENABLED(CONFIG_DCBM_DMA) && is_model && dma_model_has(pfn))
+		dma_model_settle();
+}
+
+unsigned long offload_nr_copied(void)
 {
 	const struct kernel_param *count;
 
-	if (engine == MIGRATE_SERIAL)
+	if (engine == OFFLOAD_SERIAL)
 		return 0;
 	count = host_param(provider_params[engine][PARAM_COUNT]);
 	return atomic_long_read(count->arg);
 }
 
-enum migrate_engine migrate_engine_in_use(void)
+enum offload_engine offload_in_use(void)
 {
 	return engine;
 }
 
 #else
 
-void migrate_choose(const struct migrate_request *request)
+void offload_choose(const struct offload_request *request)
 {
 }
 
-void migrate_settle(void)
+void offload_settle(void)
 {
 }
 
-unsigned long migrate_nr_offloaded(void)
+void offload_touches(unsigned long pfn)
+{
+}
+
+unsigned long offload_nr_copied(void)
 {
 	return 0;
 }
 
-enum migrate_engine migrate_engine_in_use(void)
+enum offload_engine offload_in_use(void)
 {
-	return MIGRATE_SERIAL;
+	return OFFLOAD_SERIAL;
 }
 
 #endif /* CONFIG_MIGRATION_COPY_OFFLOAD */

@@ -5,7 +5,7 @@
  */
 #include <immintrin.h>
 #include <string.h>
-#include "limit.h"
+#include "copies.h"
 #include "program.h"
 
 static bool always(void)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the migrate experiment: a DMA engine that is a model, for kernels that
- * copy by one. It is what dmaengine calls a device, and dcbm uses it as it
- * uses any other.
+ * A DMA engine that is a model, for kernels that copy by one; an experiment
+ * has it if its file `objects` says ream/dma_model.o. It is what dmaengine
+ * calls a device, and dcbm uses it as it uses any other.
  *
  * A channel carries out one descriptor after the other. Each takes the time
  * that the experiment declares: its set-up, and its bytes at the channel's
@@ -13,20 +13,22 @@
  * stands for the cost of an interrupt. So a channel takes no CPU, as a device
  * would take none.
  *
- * Bytes are moved when the clock has stopped, by model_settle(): nobody looks
- * at a target before that. What is moved is what the descriptors said, and
- * only of those that were completed. That memory has less bandwidth left for
- * the CPU while a device copies is not in the model.
+ * Bytes are moved when the clock has stopped, by dma_model_settle(): nobody
+ * looks at a target before that, or he asks dma_model_has(). What is moved is
+ * what the descriptors said, in their order, and only of those that were
+ * completed. That memory has less bandwidth left for the CPU while a device
+ * copies is not in the model.
  */
 #ifdef CONFIG_DMA_ENGINE
 
+#include <linux/bitmap.h>
 #include <linux/dmaengine.h>
 #include <linux/list.h>
 #include <linux/math64.h>
 #include <linux/mm.h>
 #include "interrupts.h"
 #include "kernel.h"
-#include "migrate_kernel.h"
+#include "dma_model.h"
 
 #define NR_DESCRIPTORS 1024	/* of a channel; dcbm has at most as many in flight */
 
@@ -60,6 +62,10 @@ static struct {
 		size_t len;
 	} *copies;
 	unsigned long nr_copies, most_copies;
+	bool defers;
+	/* Frames of such copies, a bit each. */
+	unsigned long *frames;
+	unsigned long first_pfn, nr_frames, most_frames;
 } model;
 
 static struct channel *to_channel(struct dma_chan *chan)
@@ -74,19 +80,53 @@ static unsigned long time_of(const struct order *order)
 	return model.setup_ns + div_u64((u64)order->len * 1000, model.mb_per_s);
 }
 
+void dma_model_defers(bool defers)
+{
+	model.defers = defers;
+}
+
+static bool is_among(unsigned long pfn)
+{
+	return pfn - model.first_pfn < model.nr_frames;
+}
+
+static void note_frames(dma_addr_t address, size_t len)
+{
+	unsigned long pfn;
+
+	for (pfn = PHYS_PFN(address); pfn <= PHYS_PFN(address + len - 1); pfn++)
+		if (is_among(pfn))
+			__set_bit(pfn - model.first_pfn, model.frames);
+}
+
+bool dma_model_has(unsigned long pfn)
+{
+	return is_among(pfn) && test_bit(pfn - model.first_pfn, model.frames);
+}
+
+void dma_model_settle(void)
+{
+	const struct copy *copy = model.copies;
+
+	for (; copy < model.copies + model.nr_copies; copy++)
+		memcpy(phys_to_virt(copy->dst), phys_to_virt(copy->src), copy->len);
+	model.nr_copies = 0;
+	bitmap_zero(model.frames, model.nr_frames);
+}
+
 /* One order is over: it is to be moved later, and its client hears of it. */
 static void complete_order(struct channel *channel, struct order *order)
 {
 	struct dma_async_tx_descriptor tx = order->tx;
 	const struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 
-	/* Only what migrates is moved after the clock has stopped. */
-	if (PHYS_PFN(order->src) < MIGRATE_SRC_PFN)
-		memcpy(phys_to_virt(order->dst), phys_to_virt(order->src), order->len);
-	else if (!WARN_ON(model.nr_copies == model.most_copies))
-		model.copies[model.nr_copies++] = (struct copy) {
-			order->dst, order->src, order->len,
-		};
+	if (model.nr_copies == model.most_copies)
+		dma_model_settle();
+	model.copies[model.nr_copies++] = (struct copy) { order->dst, order->src, order->len };
+	note_frames(order->dst, order->len);
+	note_frames(order->src, order->len);
+	if (!model.defers)
+		dma_model_settle();
 	channel->chan.completed_cookie = tx.cookie;
 	list_move_tail(&order->node, &channel->free);
 	if (tx.callback_result)
@@ -100,7 +140,7 @@ static unsigned long take_interrupts(void)
 	unsigned long next_ns = ULONG_MAX, now_ns = host_now_ns();
 	unsigned int i;
 
-	for (i = 0; i < MIGRATE_MOST_CHANNELS; i++) {
+	for (i = 0; i < OFFLOAD_MOST_CHANNELS; i++) {
 		struct channel *channel = &model.channels[i];
 		struct order *order, *next;
 
@@ -113,15 +153,6 @@ static unsigned long take_interrupts(void)
 		}
 	}
 	return next_ns;
-}
-
-void model_settle(void)
-{
-	const struct copy *copy = model.copies;
-
-	for (; copy < model.copies + model.nr_copies; copy++)
-		memcpy(phys_to_virt(copy->dst), phys_to_virt(copy->src), copy->len);
-	model.nr_copies = 0;
 }
 
 /* --- What dmaengine asks of a driver --- */
@@ -224,8 +255,8 @@ static void init(struct device *dev)
 	dma->device_terminate_all = terminate_all;
 	dma->device_synchronize = synchronize;
 	INIT_LIST_HEAD(&dma->channels);
-	model.channels = host_alloc(MIGRATE_MOST_CHANNELS * sizeof(*model.channels));
-	for (i = 0; i < MIGRATE_MOST_CHANNELS; i++) {
+	model.channels = host_alloc(OFFLOAD_MOST_CHANNELS * sizeof(*model.channels));
+	for (i = 0; i < OFFLOAD_MOST_CHANNELS; i++) {
 		struct channel *channel = &model.channels[i];
 
 		channel->chan.device = dma;
@@ -237,19 +268,26 @@ static void init(struct device *dev)
 	host_set_interrupts(take_interrupts);
 }
 
-struct dma_device *model_engine(struct device *dev, const struct migrate_request *request)
+struct dma_device *dma_model(struct device *dev, const struct offload_request *request)
 {
 	if (!model.channels)
 		init(dev);
 	model.setup_ns = request->setup_ns;
 	model.mb_per_s = request->mb_per_s;
 	model.nr_copies = 0;
-	/* A descriptor copies a page at least, and each page is copied once. */
-	if (request->nr_pages > model.most_copies) {
+	if (request->nr_copies > model.most_copies) {
 		host_free(model.copies);
-		model.most_copies = request->nr_pages;
+		model.most_copies = request->nr_copies;
 		model.copies = host_alloc(model.most_copies * sizeof(*model.copies));
 	}
+	if (request->nr_frames > model.most_frames) {
+		host_free(model.frames);
+		model.most_frames = request->nr_frames;
+		model.frames = host_alloc(bitmap_size(model.most_frames));
+	}
+	model.first_pfn = request->first_pfn;
+	model.nr_frames = request->nr_frames;
+	bitmap_zero(model.frames, model.nr_frames);
 	return &model.dma;
 }
 

@@ -72,11 +72,11 @@ _FREED = {"up": "freed upwards", "down": "freed downwards", "random": "freed in 
 _MODES: dict[str, tuple[Mode, ...]] = {
     "vm": ("baseline", "dma", "busy-baseline", "busy-dma"),
     "live": ("baseline", "busy-baseline"),
-    "native": ("baseline", "dma"),
+    "native": ("baseline", "dma", "busy-baseline", "busy-dma"),
 }
 
 
-_OF_BATCHES = ("buffer_bytes", "channels", "batch_pages", "measure", "tlb_flush")
+_OF_BATCHES = ("buffer_bytes", "batch_pages", "measure", "tlb_flush")
 _OF_WHOLE = ("node_bytes", "holes", "used_every", "free_every", "freed")
 """What native rows may say that move batches, and those that ask for huge pages."""
 
@@ -164,8 +164,10 @@ class CompactRow(EngineRow):
             for name in other:
                 if name in self.model_fields_set and getattr(self, name):
                     raise ValueError(f"{name} is given in native rows {of} nr_huge")
-            if self.is_whole and self.uses_dma:
-                raise ValueError("in native rows with nr_huge the CPU copies")
+            if self.is_whole and self.uses_dma and not self.model:
+                raise ValueError("in native rows with nr_huge an engine is a model")
+            if self.busy and not self.is_whole:
+                raise ValueError("a hog is given in native rows with nr_huge")
         if self.stage == "native" and self.node_bytes % NODE_STEP:
             raise ValueError(f"node_bytes must be a multiple of {format_size(NODE_STEP)} here")
         if self.holes == "odd" and self.stage != "native":

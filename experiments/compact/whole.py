@@ -8,7 +8,9 @@ The runner compares all of it with the rules; native/verify.c.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from experiments.migrate.engine import MODELS, EngineModel
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.stage.hosted import Batch, Planned, drawn
 from ream.stage.memory import Sized
@@ -22,7 +24,7 @@ FOLDER = Path(__file__).parent / "native"
 DRAWN_SEED = 1
 """Of what rows draw; each launch draws something else."""
 
-RUNNER_BYTES = STRUCT_PAGE_BYTES + 5 * 8 + 4 + 2
+RUNNER_BYTES = STRUCT_PAGE_BYTES + 6 * 8 + 4 + 2
 """What the runner keeps of each frame beside the node itself; native/row.h."""
 
 LEAST_BYTES = 64 << 20
@@ -40,7 +42,11 @@ HELD_EVERY = 1021
 
 @dataclass(frozen=True)
 class Whole:
-    """What is asked of one node. The last three: one of so many pages cannot be moved; 0: none."""
+    """What is asked of one node. The last three: one of so many pages cannot be moved; 0: none.
+
+    model: of the engine whose channels copy; None: the CPU does. limits: whether plain copies are
+    measured, too.
+    """
 
     name: str
     node_bytes: int
@@ -51,6 +57,10 @@ class Whole:
     free_every: int = HOLE_EVERY
     freed: FreedOrder = "up"
     drawn: int = DRAWN_SEED
+    limits: bool = False
+    busy: bool = False
+    channels: int = 0
+    model: EngineModel | None = None
     pinned_every: int = 0
     mlocked_every: int = 0
     locked_every: int = 0
@@ -63,9 +73,14 @@ class Whole:
             "used_every": self.used_every,
             "free_every": self.free_every,
             "freed_order": self.freed,
+            "limits": self.limits,
+            "busy": self.busy,
             "drawn": self.drawn,
             "nr_pages": self.node_bytes // PAGE_BYTES,
             "nr_huge": self.nr_huge,
+            "channels": self.channels if self.model else 0,
+            "setup_ns": self.model.setup_ns if self.model else 0,
+            "mb_per_s": self.model.mb_per_s if self.model else 0,
             "pinned_every": self.pinned_every,
             "mlocked_every": self.mlocked_every,
             "locked_every": self.locked_every,
@@ -82,6 +97,11 @@ def _whole(row: CompactRow) -> Whole:
         used_every=row.used_every,
         free_every=row.free_every,
         freed=row.freed,
+        # What a CPU can copy is no limit of an engine that takes none.
+        limits=not row.busy and row.model is None,
+        busy=row.busy,
+        channels=row.channels,
+        model=row.model,
     )
 
 
@@ -115,6 +135,8 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
 
 _PLAIN = Whole("edge-scattered", CASE_BYTES, nr_huge=CASE_BYTES // HUGE_BYTES // 4, rounds=2)
 
+_MODEL = MODELS["ptdma-v4-grid"]
+
 EDGES = (
     _PLAIN,
     replace(_PLAIN, name="edge-even", holes="even"),
@@ -122,6 +144,10 @@ EDGES = (
     replace(_PLAIN, name="edge-down", freed="down"),
     replace(_PLAIN, name="edge-random", freed="random"),
     replace(_PLAIN, name="edge-all-there-is", nr_huge=CASE_BYTES // HUGE_BYTES),
+    replace(_PLAIN, name="edge-dma", channels=1, model=_MODEL),
+    replace(_PLAIN, name="edge-dma-random", channels=2, model=_MODEL, freed="random"),
+    replace(_PLAIN, name="edge-dma-all-there-is", channels=1, model=_MODEL, nr_huge=64),
+    replace(_PLAIN, name="edge-busy", busy=True),
     replace(_PLAIN, name="edge-quarter-used", used_every=4),
     replace(_PLAIN, name="edge-quarter-free", free_every=4, nr_huge=8),
     replace(_PLAIN, name="edge-pinned", pinned_every=HELD_EVERY),
@@ -135,21 +161,21 @@ EDGES = (
 
 def _mixed(seed: int) -> Whole:
     draw = drawn(seed)
-    held = {
+    held: dict[str, Any] = {
         name: draw.choice((HELD_EVERY, 2 * HELD_EVERY + 1)) if draw.random() < 1 / 4 else 0
         for name in ("pinned_every", "mlocked_every", "locked_every")
     }
     every = draw.choice(("used_every", "free_every"))
-    return Whole(
+    plain = Whole(
         f"mixture-{seed}",
         LEAST_BYTES + draw.randrange(16) * NODE_STEP,
         nr_huge=draw.randint(1, 24),
         holes=draw.choice(("scattered", "even", "odd")),
         freed=draw.choice(("up", "down", "random")),
         drawn=seed,
-        **{every: draw.choice((2, 3, 4, 8))},
-        **held,
     )
+    held[every] = draw.choice((2, 3, 4, 8))
+    return replace(plain, **held)
 
 
 def needed_bytes(rows: Sequence[CompactRow], build: Build) -> int:

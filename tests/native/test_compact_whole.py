@@ -20,6 +20,11 @@ pytestmark = pytest.mark.xdist_group("compact-whole")
 WRONG = EXPERIMENTS / "compact" / "wrong"
 VARIANTS = ("before", "before-again", "published", "ream")
 CPUS = 2
+VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
+"""Times, and what comes of them."""
+
+ADAPTED = "dcbm_folios_migrated"
+"""Who copies is a choice of `ream`, which goes by times."""
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +54,9 @@ def of(samples: list[Sample], row: str, variant: str) -> list[Sample]:
 
 
 def numbers(sample: Sample) -> dict[str, int]:
-    return {name: value for name, value in sample.beside.items() if name != "longest_ns"}
+    """Those that repeat."""
+    its = sample.beside.items()
+    return {name: value for name, value in its if name not in {*VARYING, ADAPTED}}
 
 
 def test_every_kernel_leaves_a_node_as_the_rules_have_it(whole_rig) -> None:
@@ -81,6 +88,23 @@ def test_a_huge_page_takes_as_many_pages_as_its_block_has(whole_rig) -> None:
         assert (none.beside["allocated"], none.beside["pgmigrate_success"]) == (0, 0)
 
 
+def test_an_engine_copies_what_it_is_given_and_a_loop_has_its_share(whole_rig) -> None:
+    by_name = {one.name: one for one in whole.EDGES}
+    asked = [by_name[name] for name in ("edge-dma", "edge-dma-random", "edge-busy")]
+    samples = taken(whole_rig, *asked)
+    for edge in asked[:2]:
+        (offloaded, _), (before, _) = (of(samples, edge.name, it) for it in ("published", "before"))
+        migrated = offloaded.beside["pgmigrate_success"]
+        assert 0 < migrated == before.beside["pgmigrate_success"]
+        assert offloaded.beside["dcbm_folios_migrated"] == migrated
+        assert before.beside["dcbm_folios_migrated"] == 0
+        assert "hog_iterations" not in before.beside
+    for one in of(samples, "edge-busy", "before"):
+        assert one.beside["hog_iterations"] > 0
+        assert one.beside["user_ns"] > 0
+        assert one.beside["system_ns"] > 0
+
+
 def test_launches_draw_for_themselves(whole_rig) -> None:
     one = whole.EDGES[0]
     other = replace(whole_rig, launch=replace(whole_rig.launch, number=1))
@@ -92,7 +116,8 @@ def test_a_row_as_shipped_is_taken_in_one_round(whole_rig) -> None:
     row = CompactRow(name="row", stage="native", nr_huge=8, node_bytes="64MiB", freed="random")
     with whole.plan_of([row], None, whole_rig.build, whole_rig.bench.work) as (plan, descriptors):
         samples, end = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
-    assert {one.subject for one in samples} == set(VARIANTS)
+    assert {one.subject for one in samples if one.role == "variant"} == set(VARIANTS)
+    assert any(one.role == "limit" and one.nr_bytes == 8 << 21 for one in samples)
     reached = {stub["name"] for stub in end.stubs}
     assert {"pcpu_alloc_noprof", "arch_tlbbatch_flush", "_raw_spin_trylock"} <= reached
     assert not {"copy_mc_to_kernel", "folio_add_lru", "__folio_put"} & reached

@@ -99,6 +99,7 @@ struct compact_request {
  * @nr_anon: What it counts as mapped.
  * @rss: What the process counts.
  * @anon_vma_refs: References to the anon_vma; 1 is the VMA's own.
+ * @nr_offloaded: Folios that an engine copied.
  * @nr_flushes: TLB flushes within the clock, of batches and of single entries.
  * @lists: All lists that a frame may be on.
  * @nr_lists: How many.
@@ -114,6 +115,7 @@ struct compact_result {
 	long events[COMPACT_NR_EVENTS];
 	long managed, nr_free, nr_lru, nr_isolated[2], nr_anon, rss;
 	long anon_vma_refs;
+	unsigned long nr_offloaded;
 	unsigned long nr_flushes;
 	const struct compact_list *lists;
 	unsigned long nr_lists;

@@ -27,4 +27,14 @@ void compact_read_process(struct compact_result *result);
 void compact_reset(void);
 unsigned long compact_nr_flushes(void);
 
+/* Static frames are not given back; linked with --wrap. */
+void __real___folio_put(struct folio *folio);
+void __wrap___folio_put(struct folio *folio);
+
+/* What copies, in place of which kernel_custom.c has its own first; linked with --wrap. */
+unsigned long __real_copy_mc_to_kernel(void *to, const void *from, unsigned int bytes);
+unsigned long __wrap_copy_mc_to_kernel(void *to, const void *from, unsigned int bytes);
+unsigned long __real___copy_mc_page_streaming(void *to, const void *from);
+unsigned long __wrap___copy_mc_page_streaming(void *to, const void *from);
+
 #endif

@@ -23,6 +23,8 @@
 #endif
 #include "kernel.h"
 #include "locks.h"
+#include "offload.h"
+#include "page_tables.h"
 #include "compact_kernel.h"
 
 /* After so many requests in a row that fail there is nothing left to be had. */
@@ -104,6 +106,25 @@ static void read_events(long *events)
 	}
 }
 
+/* What the model has put off is done within the clock where there is no room for more. */
+static void choose_engine(const struct compact_request *request)
+{
+	const struct offload_request wanted = {
+		.engine = request->channels ? OFFLOAD_DMA : OFFLOAD_SERIAL,
+		.channels = request->channels,
+		.setup_ns = request->setup_ns,
+		.mb_per_s = request->mb_per_s,
+		.nr_copies = 2 * request->nr_pages,
+		.first_pfn = COMPACT_PFN,
+		.nr_frames = request->nr_pages,
+		.streams = true,
+	};
+
+	/* What channels copy for a trial lies where page tables will. */
+	host_reset_tables(COMPACT_TABLE_PFN);
+	offload_choose(&wanted);
+}
+
 static unsigned long prepare(const struct compact_request *request)
 {
 	unsigned long nr_mapped;
@@ -116,6 +137,12 @@ static unsigned long prepare(const struct compact_request *request)
 	become_task();
 	compact_reset();
 	compact_boot_node(request->nr_pages);
+	choose_engine(request);
+	if (request->channels) {
+		/* What was copied for a trial has changed the order of what is free. */
+		compact_reset();
+		compact_boot_node(request->nr_pages);
+	}
 	nr_mapped = compact_populate(request);
 	take_ballast();
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
@@ -221,6 +248,8 @@ static void read(struct compact_result *result)
 {
 	unsigned int i;
 
+	offload_settle();
+	world.result.nr_offloaded = offload_nr_copied();
 	world.result.nr_flushes = compact_nr_flushes() - world.flushes_before;
 	read_events(world.result.events);
 	for (i = 0; i < COMPACT_NR_EVENTS; i++)

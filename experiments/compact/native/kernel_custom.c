@@ -13,6 +13,7 @@
 #include <asm/tlbflush.h>
 #include "kernel.h"
 #include "compact_kernel.h"
+#include "offload.h"
 
 /* --- Per-CPU memory ------------------------------------------------------ */
 
@@ -66,6 +67,37 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 unsigned long compact_nr_flushes(void)
 {
 	return state.nr_flushes;
+}
+
+/* --- Copies: those that a model has put off are done where the CPU has to know - */
+
+static void touches(const void *to, const void *from)
+{
+	offload_touches(PHYS_PFN(__pa(from)));
+	offload_touches(PHYS_PFN(__pa(to)));
+}
+
+unsigned long __wrap_copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
+{
+	HOST_STUB("custom");
+	touches(to, from);
+	return __real_copy_mc_to_kernel(to, from, bytes);
+}
+
+unsigned long __wrap___copy_mc_page_streaming(void *to, const void *from)
+{
+	HOST_STUB("custom");
+	touches(to, from);
+	return __real___copy_mc_page_streaming(to, from);
+}
+
+/* --- Frames that are no node's: page tables, and pages that channels copy for a trial - */
+
+void __wrap___folio_put(struct folio *folio)
+{
+	HOST_STUB("custom");
+	if (folio_pfn(folio) >= COMPACT_PFN)
+		__real___folio_put(folio);
 }
 
 /* --- Nodes ------------------------------------------------------ */

@@ -37,6 +37,8 @@ struct outcome {
  * @pages: By frame, the page in it, or CONTENTS_ANY.
  * @owner: By frame, what has it; verify.c's.
  * @huge: Frames of huge pages. @ballast: Of those that were free before.
+ * @heads: Pages that have to move for the first of the huge pages, by index; for plain copies.
+ * @nr_heads: How many; 0: the node is too small for copies of all of them.
  * @outcome: By variant.
  */
 struct row {
@@ -53,6 +55,8 @@ struct row {
 	int64_t *pages;
 	unsigned char *owner;
 	unsigned long *huge, *ballast;
+	unsigned long *heads;
+	unsigned long nr_heads;
 	struct outcome outcome[MOST_VARIANTS];
 };
 

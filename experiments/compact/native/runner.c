@@ -4,6 +4,8 @@
  * sample a node is made anew and filled, and what comes of it is looked at.
  */
 #include <string.h>
+#include "copies.h"
+#include "hog.h"
 #include "rounds.h"
 #include "row.h"
 
@@ -22,6 +24,22 @@ static const char *const orders[] = {
 static size_t nr_tables(size_t nr_pages)
 {
 	return nr_pages / COMPACT_HUGE_PAGES + NR_UPPER_TABLES;
+}
+
+/* What stays in as many blocks as there are to be huge pages, if these are half at most. */
+static void set_heads(struct row *row)
+{
+	unsigned long nr = row->request.nr_huge * COMPACT_HUGE_PAGES;
+
+	row->nr_heads = 0;
+	if (!row->limits || nr > row->request.nr_pages / 2)
+		return;
+	memset(row->is_gone, 0, row->request.nr_pages);
+	for (unsigned long i = 0; i < row->request.nr_freed; i++)
+		row->is_gone[row->freed[i]] = true;
+	for (unsigned long i = 0; i < nr; i++)
+		if (!row->is_gone[i])
+			row->heads[row->nr_heads++] = i;
 }
 
 static void open_row(void *context)
@@ -48,8 +66,10 @@ static void open_row(void *context)
 	row->ballast = host_alloc((nr / COMPACT_HUGE_PAGES + 1) * sizeof(*row->ballast));
 	request->huge = row->huge;
 	request->ballast = row->ballast;
+	row->heads = host_alloc(nr * sizeof(*row->heads));
 	/* What is counted must not depend on what a launch draws. */
 	holes_draw(row, row->drawn + (launch.counts ? 0 : launch.number));
+	set_heads(row);
 }
 
 static void close_row(void *context)
@@ -57,7 +77,7 @@ static void close_row(void *context)
 	struct row *row = context;
 	void *held[] = {
 		row->freed, row->is_gone, row->before, row->after, row->was, row->pages,
-		row->owner, row->huge, row->ballast,
+		row->owner, row->huge, row->ballast, row->heads,
 	};
 
 	for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++)
@@ -110,15 +130,34 @@ static bool make_node(struct row *row, unsigned int variant)
 	return true;
 }
 
-/* As columns.py names them. */
-static const struct host_fact *told(const struct row *row)
+#define TELL(name_, value_) (facts[nr++] = (struct host_fact){ name_, (unsigned long)(value_) })
+
+/*
+ * What the one CPU did for us within the clock. It idles while the kernel
+ * sleeps, until an engine is done, and never beside a loop that only counts.
+ */
+static unsigned int tell_cpu(struct host_fact *facts, const struct work *work)
 {
-	static struct host_fact facts[12];
+	uint64_t used_ns = work->kernel_ns + work->waited_ns;
+	bool idles = !work->is_busy && work->time_ns > used_ns;
+	unsigned int nr = 0;
+
+	TELL("user_ns", work->hog_ns);
+	TELL("system_ns", work->kernel_ns);
+	TELL("idle_ns", idles ? work->time_ns - used_ns : 0);
+	if (work->is_busy)
+		TELL("hog_iterations", work->hog_iterations);
+	return nr;
+}
+
+/* As columns.py names them. */
+static const struct host_fact *told(const struct row *row, const struct work *work)
+{
+	static struct host_fact facts[20];
 	const struct compact_result *result = &row->result;
 	const long *events = result->events;
 	unsigned int nr = 0;
 
-#define TELL(name_, value_) (facts[nr++] = (struct host_fact){ name_, (unsigned long)(value_) })
 	TELL("asked", row->request.nr_huge);
 	TELL("allocated", result->nr_allocated);
 	TELL("pgmigrate_success", events[COMPACT_PGMIGRATE_SUCCESS]);
@@ -126,35 +165,67 @@ static const struct host_fact *told(const struct row *row)
 	TELL("compact_migrate_scanned", events[COMPACT_COMPACTMIGRATE_SCANNED]);
 	TELL("compact_free_scanned", events[COMPACT_COMPACTFREE_SCANNED]);
 	TELL("compact_stall", events[COMPACT_COMPACTSTALL]);
+	TELL("dcbm_folios_migrated", result->nr_offloaded);
 	TELL("tlb_flushes", result->nr_flushes);
-	if (!launch.counts)
+	if (!launch.counts) {
 		TELL("longest_ns", result->longest_ns);
+		nr += tell_cpu(facts + nr, work);
+	}
 	facts[nr].name = NULL;
-#undef TELL
 	return facts;
 }
+
+#undef TELL
 
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
 	struct row *row = rounds_row(rounds, slot);
 	const struct compact_ops *ops = launch_ops(slot->variant);
+	struct work work;
 	struct span span;
 	bool verified;
 
 	if (!make_node(row, slot->variant))
 		return false;
 	pool_use(1);
+	work_begin(&work, row->busy && !launch.counts);
 	span = span_begin();
 	ops->run();
 	span = launch_stop_clock(slot->variant, span);
+	work_end(&work);
 	pool_use(0);
 	ops->read(&row->result);
 	memset(row->after, 0, row->request.nr_pages * sizeof(*row->after));
 	ops->read_entries(row->after);
 	verified = verify_all(row, slot->variant);
 	rounds->nr_bytes = (row->result.nr_allocated << COMPACT_HUGE_ORDER) * PAGE_BYTES;
-	rounds->beside = told(row);
+	rounds->beside = told(row, &work);
 	return rounds_print_sample(rounds, slot, 1, span, verified);
+}
+
+/* Into the node's other half; what is in the node does not matter. */
+static bool sample_copy(struct rounds *rounds, const struct slot *slot)
+{
+	const struct row *row = rounds_row(rounds, slot);
+	const struct copy_kind *kind = slot->limit;
+	const struct copy_job job = {
+		.copy = kind->copy,
+		.to = contents_of(COMPACT_PFN + row->request.nr_pages / 2),
+		.from = contents_of(COMPACT_PFN),
+		.heads = row->heads,
+		.nr_folios = row->nr_heads,
+		.folio_bytes = PAGE_BYTES,
+	};
+	struct span span;
+
+	contents_fill(contents_of(COMPACT_PFN), NULL, row->request.nr_pages, launch.nr_cpus);
+	pool_use(1);
+	span = span_begin();
+	copy_folios(&job, 1);
+	span = span_end(span);
+	pool_use(0);
+	rounds->nr_bytes = (row->request.nr_huge << COMPACT_HUGE_ORDER) * PAGE_BYTES;
+	return rounds_print_sample(rounds, slot, 1, span, true);
 }
 
 static bool run_row(void *context)
@@ -168,6 +239,9 @@ static bool run_row(void *context)
 	};
 
 	rounds_add_variants(&rounds, sample_variant);
+	for (const struct copy_kind *kind = copy_kinds; row->nr_heads && kind->name; kind++)
+		if (kind->available())
+			rounds_add_limit(&rounds, kind->name, kind, sample_copy);
 	return rounds_run(&rounds);
 }
 

@@ -7,7 +7,7 @@ known by a launch of one kernel with a breakpoint at each one's entry; native/ho
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.command import Command, run
@@ -94,7 +94,8 @@ def entered(
 
     planned: the plan file and its descriptors. cpus: of the machine that the kernel sees.
     """
-    program = bench.link(Launch(NUMBER, 1, 0, (name,)))
+    # The plan is of one kernel, whatever kinds the others are of.
+    program = replace(bench, tree_of={}).link(Launch(NUMBER, 1, 0, (name,)))
     entries = _entries(bench, name, program)
     listing = program.path.parent / "functions.txt"
     listing.write_text("".join(f"{at:x}\n" for at, _ in entries))

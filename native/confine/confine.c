@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Starts a program that may be anybody's code, and takes from it what it does
- * not need: confine [--read PATH]... [--write PATH]... [--memory BYTES]
- * [--seconds S] -- PROGRAM [ARGUMENT]...
+ * not need: confine [--read PATH]... [--write PATH]... [--make PATH]...
+ * [--memory BYTES] [--seconds S] [--builds yes] -- PROGRAM [ARGUMENT]...
  *
  * It has no privileges but to count events, no network, no processes beside its own threads,
  * nobody to signal, trace or mount for, and of the file system what is named
  * (Landlock). A system call that it may not make ends in SIGSYS, which the
- * runner reports with the function that made it. confine --probe says whether
+ * runner reports with the function that made it. A program that builds may have
+ * processes, and makes and removes files of its own below what --make names; of
+ * what it may not, it is told EPERM. confine --probe says whether
  * this kernel can confine files: exit status 0, else CANNOT_CONFINE.
  */
 #define _GNU_SOURCE
@@ -20,6 +22,7 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,24 +46,26 @@
 #define EVERYTHING ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1)
 #define WRITE (READ | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG)
 
+#ifdef LANDLOCK_ACCESS_FS_TRUNCATE
+#define FILE_ALONE (READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
+#else
+#define FILE_ALONE (READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE)
+#endif
+
 struct rule {
 	const char *path;
 	uint64_t access;
 };
 
-/* What hosted code of the kernel never asks the machine's kernel for. */
-static const int refused[] = {
+/* What neither hosted code of the kernel nor a build asks the machine's kernel for. */
+static const int never[] = {
 	/* the network, and other programs that listen */
 	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4,
 	SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
 	SYS_shmget, SYS_shmat, SYS_shmctl, SYS_semget, SYS_semop, SYS_semctl, SYS_semtimedop,
 	SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_mq_open, SYS_mq_unlink,
 	/* other processes */
-	SYS_fork, SYS_vfork, SYS_kill, SYS_tkill, SYS_ptrace, SYS_process_vm_writev,
-	 SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal,
-	SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_kcmp, SYS_process_madvise,
-	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
-	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam, SYS_setsid, SYS_setpgid,
+	SYS_ptrace, SYS_process_vm_writev, SYS_pidfd_getfd, SYS_kcmp, SYS_process_madvise,
 	/* the machine */
 	SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_unshare, SYS_setns,
 	SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_fsmount, SYS_fspick, SYS_fsconfig,
@@ -70,6 +75,14 @@ static const int refused[] = {
 	SYS_adjtimex, SYS_clock_adjtime, SYS_acct, SYS_quotactl, SYS_syslog, SYS_vhangup,
 	SYS_bpf, SYS_add_key, SYS_request_key, SYS_keyctl, SYS_fanotify_init,
 	SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_io_uring_setup,
+};
+
+/* What a build does, and hosted code does not. */
+static const int builds_alone[] = {
+	SYS_fork, SYS_vfork, SYS_kill, SYS_tkill,
+	SYS_pidfd_open, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
+	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
+	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam, SYS_setsid, SYS_setpgid,
 	/* privileges, and other people's files */
 	SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
 	SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset, SYS_chmod, SYS_fchmod,
@@ -80,7 +93,8 @@ static const int refused[] = {
 /* Their first argument is a process, which has to be the program itself. */
 static const int to_itself[] = { SYS_tgkill, SYS_process_vm_readv };
 
-_Static_assert(sizeof(refused) / sizeof(*refused) <= MOST_CALLS, "more than the filter holds");
+#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
+_Static_assert(LENGTH(never) + LENGTH(builds_alone) <= MOST_CALLS, "more than the filter holds");
 
 _Noreturn __attribute__((format(printf, 1, 2)))
 static void fail(const char *format, ...)
@@ -124,7 +138,7 @@ static void allow(int ruleset, const struct rule *rule, uint64_t known)
 	if (fstat(attr.parent_fd, &status))
 		fail("%s", rule->path);
 	if (!S_ISDIR(status.st_mode))
-		attr.allowed_access &= READ_FILES | LANDLOCK_ACCESS_FS_WRITE_FILE;
+		attr.allowed_access &= FILE_ALONE;
 	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0))
 		fail("%s: cannot be allowed", rule->path);
 	close(attr.parent_fd);
@@ -182,6 +196,15 @@ static size_t begin_filter(struct sock_filter *filter)
 		LOAD(nr),
 		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1),
 		END(SECCOMP_RET_KILL_PROCESS),
+	};
+
+	memcpy(filter, begin, sizeof(begin));
+	return LENGTH(begin);
+}
+
+static size_t add_threads_alone(struct sock_filter *filter)
+{
+	const struct sock_filter its[] = {
 		/* glibc then makes threads by clone(), whose flags can be read */
 		IF_EQUAL(SYS_clone3, 1),
 		END(SECCOMP_RET_ERRNO | ENOSYS),
@@ -192,8 +215,8 @@ static size_t begin_filter(struct sock_filter *filter)
 		END(SECCOMP_RET_TRAP),
 	};
 
-	memcpy(filter, begin, sizeof(begin));
-	return sizeof(begin) / sizeof(*begin);
+	memcpy(filter, its, sizeof(its));
+	return LENGTH(its);
 }
 
 static size_t add_to_itself(struct sock_filter *filter, int call)
@@ -207,20 +230,36 @@ static size_t add_to_itself(struct sock_filter *filter, int call)
 	};
 
 	memcpy(filter, its, sizeof(its));
-	return sizeof(its) / sizeof(*its);
+	return LENGTH(its);
 }
 
-static void confine_calls(void)
+static size_t add_refused(struct sock_filter *filter, const int *calls, size_t nr_calls,
+			  uint32_t how)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < nr_calls; i++) {
+		filter[nr++] = (struct sock_filter)IF_EQUAL((uint32_t)calls[i], 1);
+		filter[nr++] = (struct sock_filter)END(how);
+	}
+	return nr;
+}
+
+static void confine_calls(bool builds)
 {
 	struct sock_filter filter[2 * MOST_CALLS + 64];
 	size_t nr = begin_filter(filter);
 	struct sock_fprog program = { .filter = filter };
 
-	for (size_t i = 0; i < sizeof(to_itself) / sizeof(*to_itself); i++)
-		nr += add_to_itself(filter + nr, to_itself[i]);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++) {
-		filter[nr++] = (struct sock_filter)IF_EQUAL((uint32_t)refused[i], 1);
-		filter[nr++] = (struct sock_filter)END(SECCOMP_RET_TRAP);
+	if (builds) {
+		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_ERRNO | EPERM);
+	} else {
+		nr += add_threads_alone(filter + nr);
+		for (size_t i = 0; i < LENGTH(to_itself); i++)
+			nr += add_to_itself(filter + nr, to_itself[i]);
+		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_TRAP);
+		nr += add_refused(filter + nr, builds_alone, LENGTH(builds_alone),
+				  SECCOMP_RET_TRAP);
 	}
 	filter[nr++] = (struct sock_filter)END(SECCOMP_RET_ALLOW);
 	program.len = (unsigned short)nr;
@@ -242,10 +281,18 @@ static rlim_t number(const char *text)
 	return value;
 }
 
+static uint64_t access_of(const char *word)
+{
+	if (!strcmp(word, "--make"))
+		return ~0ULL;
+	return strcmp(word, "--write") ? READ : WRITE;
+}
+
 int main(int argc, char **argv)
 {
 	struct rule rules[MOST_PATHS];
 	size_t nr_rules = 0;
+	bool builds = false;
 	int at = 1;
 
 	if (argc == 2 && !strcmp(argv[1], "--probe"))
@@ -255,9 +302,11 @@ int main(int argc, char **argv)
 			limit(RLIMIT_DATA, number(argv[at + 1]));
 		else if (!strcmp(argv[at], "--seconds"))
 			limit(RLIMIT_CPU, number(argv[at + 1]));
+		else if (!strcmp(argv[at], "--builds"))
+			builds = true;
 		else if (nr_rules < MOST_PATHS)
 			rules[nr_rules++] = (struct rule) {
-				argv[at + 1], strcmp(argv[at], "--write") ? READ : WRITE,
+				argv[at + 1], access_of(argv[at]),
 			};
 	}
 	if (at + 1 >= argc) {
@@ -269,7 +318,7 @@ int main(int argc, char **argv)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		fail("no new privileges");
 	confine_files(rules, nr_rules);
-	confine_calls();
+	confine_calls(builds);
 	execvp(argv[at + 1], argv + at + 1);
 	fail("%s", argv[at + 1]);
 }

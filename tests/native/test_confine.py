@@ -11,7 +11,13 @@ from experiments.zone_device.plan import START_PFN, NativeRow
 from ream.command import Command, finished
 from ream.errors import WrongVariant
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.kernel.build import BUILD, make
+from ream.kernel.confine import building
+from ream.kernel.series import load_series
+from ream.kernel.source import Tree
+from ream.kernel.variant import assemble
 from ream.oracle.memmap import DeviceRange
+from ream.stage.bench import NATIVE_CONFIG
 from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("faults")
@@ -19,6 +25,7 @@ pytestmark = pytest.mark.xdist_group("faults")
 ROW = NativeRow(
     "device", DeviceRange(START_PFN, PAGES_PER_SECTION, 0, 0, "FS_DAX"), "evicted", 1, 1
 )
+PATCHES = Path(__file__).parent / "patches"
 SIGSYS_CODES = (-31, 128 + 31)
 
 TRIES = """\
@@ -99,3 +106,26 @@ def test_more_memory_than_the_machine_has_is_refused(tried: Callable) -> None:
     code, said, error = tried("memory", str(1 << 46))
     assert (code, said) == (1, "")
     assert "MemoryError" in error
+
+
+def test_kbuild_writes_where_it_builds_and_has_no_network(
+    kernel: Tree, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "written"
+    monkeypatch.setenv("REAM_TEST_ELSEWHERE", str(elsewhere))
+    patches = load_series(PATCHES / "kbuild-writes.patch").patches
+    place = assemble(kernel, patches, cache=cache, fragments=[NATIVE_CONFIG], homes=[], step=print)
+    told = place / BUILD / "mm/told"
+
+    def said() -> str:
+        told.unlink(missing_ok=True)
+        finished(make(place, ["mm/mmzone.o"], deadline_s=600))
+        return told.read_text()
+
+    assert not {"wrote", "network"} & {*said().split()}
+    assert "Operation not permitted" in told.read_text()
+    assert not elsewhere.exists()
+    # That it does both unconfined is what makes this a test.
+    with building(confined=False):
+        assert {"wrote", "network"} <= {*said().split()}
+    assert elsewhere.exists()

@@ -168,8 +168,9 @@ UnconfinedOption = Annotated[
     typer.Option(
         "--unconfined",
         rich_help_panel=NATIVE,
-        help="Let hosted code do all that you may. Otherwise it has no network, no other process,"
-        " and no file but its own.",
+        help="Let hosted code and kbuild do all that you may. Otherwise hosted code has no"
+        " network, no other process and no file but its own; kbuild has no network, and writes"
+        " where it builds.",
     ),
 ]
 TreeOption = Annotated[

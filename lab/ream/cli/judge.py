@@ -140,10 +140,11 @@ def judge(
     function. Rows that execute what differs are verified and counted, and then timed in rounds
     with the kernel without it, those that are affected most first. The page has one sentence and
     one line for each row, regressions first. The series is built and run as your user: what runs is
-    confined to its own files and threads, what kbuild does for it is not.
+    confined to its own files and threads, and kbuild has no network and writes where it builds.
 
-    Exit status: 0 no regression was found, 1 a regression, 2 usage, or a patch that does not apply,
-    3 cannot run here, 4 undecided or nothing is reached, 5 memory was wrong, 6 a tool failed.
+    Exit status: 0 no regression was found, 1 at least one row is slower or executes more, 2 usage,
+    or a patch that does not apply, 3 cannot run here, 4 undecided or nothing is reached, 5 memory
+    was wrong, 6 a tool failed.
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415

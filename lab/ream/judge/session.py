@@ -26,6 +26,7 @@ from ream.judge.judgement import (
     affected,
 )
 from ream.judge.reach import Reach, find_reach
+from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Wanted, fetch_tree
 from ream.measure.plan import estimated_seconds
@@ -123,7 +124,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     patches = asked.series.patches
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
-    reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
+    with building(confined=asked.confined):
+        reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
     judging = _Judging(asked, reporter, counts=_counts(reporter), verify_minutes=each)

@@ -12,6 +12,7 @@ from pathlib import Path
 from ream.command import Command, perform, require, run
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel import confine
 from ream.kernel.arch import X86_64, Arch, Target, arch_of
 from ream.kernel.cache import Step, disk_faults, locked
 
@@ -86,8 +87,12 @@ def make(
     fixed = (*tools, *(f"{name}=" for name in _NOT_THE_USERS))
     # Of two words for one variable make takes the last.
     cross = (f"CROSS_COMPILE={target.cross}",) if target.cross else ()
-    argv = ("make", *quiet, f"-j{nr_jobs}", f"O={out}", *fixed, *cross, *targets)
-    return Command(argv, tree, deadline_s, _OURS)
+    module = [Path(one.partition("=")[2]) for one in targets if one.startswith("KBUILD_EXTMOD=")]
+    confined = confine.words(tree / out, *module)
+    argv = (*confined, "make", *quiet, f"-j{nr_jobs}", f"O={out}", *fixed, *cross, *targets)
+    # What a compiler writes meanwhile lies where it may.
+    own = {"TMPDIR": str(tree / out)} if confined else {}
+    return Command(argv, tree, deadline_s, {**_OURS, **own})
 
 
 def compiler(target: Target = X86_64.target, cc: str = GCC) -> str:
@@ -191,6 +196,7 @@ def compiler_version(cc: str = GCC, arch: Arch = X86_64) -> str:
         raise CannotRunHere(f"--cc {cc}: kernels of another architecture are compiled with gcc")
     elif shutil.which(cc) is None:
         raise CannotRunHere(f"--cc {cc}: not installed")
+    require("make")
     return run(Command((cc, "--version"), Path("/"), VERSION_S)).splitlines()[0]
 
 

@@ -11,6 +11,7 @@ from ream.counted import counted
 from ream.folders import TABLES
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
+from ream.kernel.confine import building
 from ream.kernel.setup import Setup
 from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.kernel.variant import rehearse
@@ -84,6 +85,11 @@ def run_session(request: Request, reporter: Reporter) -> Outcome:
     Raises ReamError or one of its kind; nothing is recorded then, but what was measured may stay,
     to go on with: the error has a note on how.
     """
+    with building(confined=request.confined):
+        return _run_confined(request, reporter)
+
+
+def _run_confined(request: Request, reporter: Reporter) -> Outcome:
     run_id = _run_id(request, reporter)
     tables = load_tables(request.experiment.folder / TABLES)
     check_references(request.experiment.rows, tables)

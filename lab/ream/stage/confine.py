@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ream.command import Command, finished, run
-from ream.paths import NATIVE
+from ream.command import Command, finished
+from ream.kernel.confine import compiled
 
-SOURCE = NATIVE / "confine" / "confine.c"
-FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
-COMPILE_S = 60.0
 PROBE_S = 10.0
 
 KERNEL_TELLS = (*("/proc/self", "/proc/stat", "/proc/cpuinfo", "/proc/meminfo"), "/sys/devices")
@@ -82,6 +79,4 @@ def build_confinement(work: Path, readable: Iterable[Path]) -> Confinement:
 
     work: where it is put, a directory of this run alone.
     """
-    program = work / "confine"
-    run(Command(("gcc", *FLAGS, str(SOURCE), "-o", str(program)), work, COMPILE_S))
-    return Confinement(program, tuple(readable))
+    return Confinement(compiled(work / "confine"), tuple(readable))

@@ -16,6 +16,8 @@ from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
 from ream.judge.first_wrong import first_wrong
 from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange, Wrong
+from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
+from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, WholeReach
 from ream.judge.session import PATCHED, Question, rows_in_time, rows_to_try
 from ream.kernel.series import Patch, Series
@@ -363,3 +365,42 @@ def test_an_upgrade_is_of_two_kernels_and_no_patch(
     assert (found.exit_code, found.to) == (5, "a tree")
     assert found.wrong == Wrong("fork", ("fork-4k: patched: pte at 8",), None)
     assert page.render(found).startswith("upgrade    from a tree to a tree\n")
+
+
+def test_the_table_that_came_with_a_series_is_held_against_its_times() -> None:
+    tables = own_tables({"<20200527173608.2885243-7-daniel.m.jordan@oracle.com>"})
+    assert {table.experiment for table in tables} == {"deferred-init"}
+    known = {table.id: table for table in tables}
+    compared = [
+        (row, ref)
+        for row in named("deferred-init").at("native").rows
+        for ref in row.published
+        if ref.id in known and not (row.part_of or row.no_verdict or row.stands_in)
+    ]
+    assert compared
+    floor = SimpleNamespace(ratio=1.0, low=0.99, high=1.01)
+
+    def found(row: Any, ref: Any, ratio: float) -> str:
+        its: Any = SimpleNamespace(ratio=ratio, low=ratio * 0.99, high=ratio * 1.01, threads=None)
+        result: Any = SimpleNamespace(floor=floor)
+        return next(
+            one.word
+            for one in own_verdicts(tables, row, result, its)
+            if (one.table, one.published) == (ref.id, known[ref.id].printed(ref).ratio)
+        )
+
+    ratios = [known[ref.id].printed(ref).ratio or 1.0 for _, ref in compared]
+    assert min(ratios) < 0.8
+    for (row, ref), ratio in zip(compared, ratios, strict=True):
+        assert found(row, ref, ratio) == "agrees"
+        assert ratio > 0.8 or found(row, ref, 1.0) == "contradicts"
+    assert own_tables({"<nobody@example.org>"}) == ()
+
+
+def test_the_lines_of_its_table_count_the_words() -> None:
+    verdicts = [OwnVerdict("t", "a", "agrees", 0.5, 0.5), OwnVerdict("t", "b", "weaker", 0.8, 0.5)]
+    first, second = own_lines(["t", "u"], verdicts)
+    assert first.startswith(
+        "t: agrees in 1 row (a: 2.00x here, 2.00x published); weaker in 1 row (b"
+    )
+    assert second == "u: none of its rows was timed"

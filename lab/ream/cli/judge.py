@@ -59,7 +59,7 @@ def judge(
             metavar="M",
             min=0,
             max=24 * 60,
-            help="How long to time what is reached, after all is built; 0: do not.",
+            help="How long it may take, three tenths of it at least for timing. 0: time nothing.",
         ),
     ] = 10.0,
     verify_minutes: Annotated[
@@ -292,7 +292,7 @@ def _question(
 ) -> "Question":
     """What is asked, with a series that is read and the kernel source that it is for."""
     from ream.judge.session import Question  # noqa: PLC0415
-    from ream.kernel.series import load_series  # noqa: PLC0415
+    from ream.kernel.series import load_series, mails_of  # noqa: PLC0415
     from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
 
     if base_ref is not None:
@@ -309,6 +309,7 @@ def _question(
     return Question(
         series=its,
         tree=at_commit(source, commits),
+        ids=frozenset(mail.message_id for mail in mails_of(path) if mail.message_id),
         runs=runs_dir(None),
         cache=cache_dir(),
         seed=drawn,

@@ -192,6 +192,10 @@ class Judgement:
     unhosted: Mapping[str, str] = field(default_factory=dict)
     """By experiment, why it cannot be run with the series."""
     notes: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    """Of each experiment that was timed, in how many rows the positive control was found."""
+    own_tables: tuple[str, ...] = ()
+    """Of each table that came with the series, whether it holds here."""
     records: tuple[str, ...] = ()
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""

@@ -194,6 +194,10 @@ def _lines(its: Judgement) -> Iterator[str]:
     if its.operations:
         yield from _table(its)
     yield from _patches(its)
+    for text in its.own_tables:
+        yield from _said("its table", text)
+    for text in its.controls:
+        yield from _said("control", text)
     for text in its.notes:
         yield from _said("note", text)
     if its.records:

@@ -14,7 +14,7 @@ from pathlib import Path
 from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
-from ream.experiment import BEFORE, IMPLIED, Experiment, Row, named
+from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, Row, named
 from ream.judge.first_wrong import first_wrong
 from ream.judge.judgement import (
     CountedChange,
@@ -25,6 +25,8 @@ from ream.judge.judgement import (
     Wrong,
     affected,
 )
+from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
+from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, find_reach
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
@@ -33,9 +35,11 @@ from ream.measure.plan import estimated_seconds
 from ream.measure.stable import Stable
 from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
+from ream.published import Table
 from ream.record.machine import read_machine
 from ream.report.contract import Counted, Result, RowResult, Summary
 from ream.report.counts_table import QUANTITIES, differences
+from ream.report.sensitivity import controls
 from ream.session.counting import once
 from ream.session.request import CountOptions, Request
 from ream.session.run import Outcome, run_session
@@ -48,8 +52,12 @@ FIRST_LAUNCHES = 6
 MOST_LAUNCHES = 64
 TRIED_SHARE = 0.1
 """Of the time, to find how long a round takes."""
+TIMED_SHARE = 0.3
+"""Of all the minutes, for timing at least: what is compiled for the first time takes long."""
 WITHIN_PCT = 2.0
 """Intervals as narrow end a row's measurement before its time is up."""
+CONTROL_SHARE = 0.05
+"""By which a copy of the kernel without the series is slowed, to see whether that is found."""
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
 S_PER_MINUTE = 60
@@ -68,7 +76,8 @@ class Question:
     cache: Path
     seed: int
     minutes: float = 0.0
-    """For timing, after everything is built, verified and counted; 0: nothing is timed."""
+    """For all of it; what building, verifying and counting leave is for timing, TIMED_SHARE at
+    least. 0: nothing is timed."""
     per_patch: bool = False
     verify_minutes: float = 0.0
     """How long random mixtures are tried, in all, after those that every run tries."""
@@ -77,6 +86,8 @@ class Question:
     """For an upgrade, the kernel source that is judged, and the series is then empty."""
     confined: bool = True
     """Whether what is run is kept from all that it does not need."""
+    ids: frozenset[str] = frozenset()
+    """Of the mails of the series' thread, as far as they are known."""
 
     def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
         """The same question, to be answered in another time, with records elsewhere."""
@@ -109,11 +120,17 @@ class _Judging:
     counts: bool
     verify_minutes: float
     """Of each experiment that is reached."""
+    began: float
+    """On the monotonic clock, when nothing was built."""
     operations: dict[tuple[str, str], Operation] = field(default_factory=dict)
     unhosted: dict[str, str] = field(default_factory=dict)
     wrong_steps: list[tuple[int, str, str]] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    controls: list[str] = field(default_factory=list)
+    own: list[OwnVerdict] = field(default_factory=list)
+    """What became of the table that came with the series."""
+    own_tables: tuple[Table, ...] = ()
 
 
 def judge(asked: Question, reporter: Reporter) -> Judgement:
@@ -121,14 +138,21 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
 
     Raises DoesNotApply for a patch, and what building raises.
     """
-    patches = asked.series.patches
+    patches, began = asked.series.patches, time.monotonic()
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
     with building(confined=asked.confined):
         reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
-    judging = _Judging(asked, reporter, counts=_counts(reporter), verify_minutes=each)
+    judging = _Judging(
+        asked,
+        reporter,
+        counts=_counts(reporter),
+        verify_minutes=each,
+        began=began,
+        own_tables=own_tables(asked.ids),
+    )
     wrong = None
     for one in reach.reached:
         if (wrong := _count(judging, one)) is not None:
@@ -147,6 +171,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         wrong_steps=tuple(judging.wrong_steps),
         unhosted=judging.unhosted,
         notes=tuple(judging.notes),
+        controls=tuple(judging.controls),
+        own_tables=tuple(own_lines([one.id for one in judging.own_tables], judging.own)),
         records=tuple(judging.records),
         command=asked.command,
     )
@@ -300,9 +326,9 @@ def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
 
 def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
     """Time rows of every experiment in turn, each for its share of the minutes that are left."""
-    if not judging.asked.minutes:
+    if not (all_s := judging.asked.minutes * S_PER_MINUTE):
         return None
-    ends_at = time.monotonic() + judging.asked.minutes * S_PER_MINUTE
+    ends_at = max(judging.began + all_s, time.monotonic() + all_s * TIMED_SHARE)
     left = [one for one in reached if one.experiment not in judging.unhosted]
     for number, one in enumerate(left):
         minutes = (ends_at - time.monotonic()) / S_PER_MINUTE / (len(left) - number)
@@ -333,20 +359,30 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
                 " affected most; --minutes gives it more time"
             )
         request = replace(
-            asked.request(chosen, _variants(asked)),
+            _slowed(asked.request(chosen, _variants(asked))),
             stable=Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0)),
         )
         outcome = run_session(request, reporter)
     except VerificationFailed as cause:
         return _wrong(judging, asked.request(whole.resized(launches=1, rounds=1), ()), str(cause))
     _note_record(judging, outcome)
+    if (said := controls(outcome.summary)) is not None:
+        judging.controls.append(f"{whole.name}: {said}")
     for row in outcome.summary.rows:
         its = row.variants.get(PATCHED)
         if row.skipped is None and its is not None and its.ratio is not None:
             key = reach.experiment, row.row
             there = judging.operations.get(key, Operation(*key, row.title or ""))
             judging.operations[key] = replace(there, timed=_timed(row, its, its.ratio))
+            published = named(whole.name).at("native").only([row.row]).rows[0]
+            judging.own += own_verdicts(judging.own_tables, published, row, its)
     return None
+
+
+def _slowed(request: Request) -> Request:
+    """The same run with the positive control."""
+    variants = (*request.variants, Variant(CONTROL, ()))
+    return replace(request, variants=variants, control=CONTROL_SHARE)
 
 
 def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
@@ -354,7 +390,7 @@ def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
     reporter.step(f"{tried.name}: finding how long a round takes")
     unheard = Reporter(quiet=True)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
-        once_ = asked.request(tried.resized(launches=1, rounds=1), _variants(asked))
+        once_ = _slowed(asked.request(tried.resized(launches=1, rounds=1), _variants(asked)))
         run_session(replace(once_, runs=Path(runs)), unheard)
     return time.monotonic() - (unheard.measured_since or time.monotonic())
 
@@ -371,7 +407,7 @@ def rows_to_try(
     spent, chosen = 0.0, list[str]()
     for row in ordered:
         once_ = row.model_copy(update={"rounds": 1})
-        spent += estimated_seconds([once_], nr_variants=len(IMPLIED) + 1, launches=1)
+        spent += estimated_seconds([once_], nr_variants=len(IMPLIED) + 2, launches=1)
         if spent > budget_s and chosen:
             break
         chosen.append(row.name)

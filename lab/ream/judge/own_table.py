@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whether the table that came with a series holds here, where one of ours is from its thread."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from ream.counted import counted
+from ream.experiment import Row
+from ream.measure.statistics import Estimate
+from ream.measure.verdict import Word, verdict_of
+from ream.published import Table, load_tables
+from ream.report.contract import Ratio, Result, RowResult
+
+WORDS: tuple[Word, ...] = (*("agrees", "stronger", "weaker", "contradicts", "inconclusive"),)
+
+
+@dataclass(frozen=True)
+class OwnVerdict:
+    """What became of one published ratio, both series over before."""
+
+    table: str
+    row: str
+    word: Word
+    ratio: float
+    published: float
+
+
+def own_tables(ids: Collection[str]) -> tuple[Table, ...]:
+    """The published tables that mails with one of these ids contain."""
+    known = {one.strip("<>") for one in ids}
+    return tuple(table for table in load_tables() if table.message_id in known)
+
+
+def own_verdicts(
+    tables: Collection[Table], row: Row, result: RowResult, its: Result
+) -> Iterator[OwnVerdict]:
+    """A verdict for each ratio of these tables that the row is compared with.
+
+    A row that times a part of what was published, or has no verdict, says nothing of it here.
+    """
+    if row.part_of is not None or row.no_verdict is not None or its.ratio is None:
+        return
+    measured, floor = Estimate(its.ratio, its.low, its.high, ()), _estimate(result.floor)
+    by_id = {table.id: table for table in tables}
+    for ref in (ref for ref in row.published if ref.id in by_id):
+        if (published := by_id[ref.id].printed(ref, its.threads).ratio) is not None:
+            said = verdict_of((), measured, floor, published, stand_in=row.stands_in)
+            yield OwnVerdict(ref.id, row.name, said.word, its.ratio, published)
+
+
+def _estimate(ratio: Ratio | None) -> Estimate | None:
+    return None if ratio is None else Estimate(ratio.ratio, ratio.low, ratio.high, ())
+
+
+def lines(tables: Collection[str], verdicts: Collection[OwnVerdict]) -> Iterator[str]:
+    """A line for each table: how often which word was said, and the first row of the last word."""
+    for table in tables:
+        its = [one for one in verdicts if one.table == table]
+        said = []
+        for word in WORDS:
+            if rows := [one for one in its if one.word == word]:
+                first = rows[0]
+                here, there = 1 / first.ratio, 1 / first.published
+                example = f"{first.row}: {here:.2f}x here, {there:.2f}x published"
+                said.append(f"{word} in {counted(len(rows), 'row')} ({example})")
+        yield f"{table}: {'; '.join(said) or 'none of its rows was timed'}"

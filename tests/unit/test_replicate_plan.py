@@ -42,6 +42,7 @@ def test_one_run_for_each_experiment_does_all_tables(experiments) -> None:
         ("fork", "native"),
         ("migrate", "native"),
         ("mprotect", "native"),
+        ("mremap", "native"),
         ("zone-device", "native"),
     ]
     assert plan.absent["vm"] == NO_GUESTS

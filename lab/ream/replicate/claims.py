@@ -19,7 +19,7 @@ WHERE = "machine"
 NEARLY = 1.25
 """The largest factor between the memory of a guest and that of the published node."""
 
-_COUNTED = ("channels", "threads", "node_pct")
+_COUNTED = ("channels", "threads", "node_pct", "entry")
 """Parameters that are 0 in the line of the kernel without the technique."""
 
 

@@ -19,6 +19,23 @@ UNSAID = {
     ("zone-device-v3", "message_id"),
     ("zone-device-private-popple", "base"),
     *((one.id, "base") for one in load_tables() if one.experiment == "deferred-init"),
+    ("mprotect-falcato-v1", "base"),
+    ("mprotect-falcato-v1", "message_id"),
+    ("mprotect-falcato-v2", "base"),
+    ("mprotect-falcato-v2-yang", "base"),
+    ("mprotect-falcato-v2-yang", "message_id"),
+    ("mprotect-pte-batch-v5", "base"),
+    ("mprotect-shared-dirty-metal-falcato", "message_id"),
+    ("mprotect-shared-dirty-metal-phases", "base"),
+    ("mprotect-shared-dirty-metal-phases", "message_id"),
+    ("mprotect-shared-dirty-metal-probe", "message_id"),
+    ("mprotect-shared-dirty-metal-releases", "message_id"),
+    ("mprotect-shared-dirty-metal-single", "message_id"),
+    ("mprotect-shared-dirty-qemu-batching", "message_id"),
+    ("mprotect-shared-dirty-qemu-falcato", "message_id"),
+    ("mprotect-shared-dirty-qemu-may18", "message_id"),
+    ("mprotect-shared-dirty-standalone-qemu", "message_id"),
+    ("mremap-batch-raptor-lake", "base"),
 }
 """What the sources themselves leave out."""
 

@@ -127,7 +127,13 @@ def lengths(vma: Vma, *, keep_dirty: bool, keep_soft_dirty: bool = False) -> lis
     found, at = [], 0
     while at < len(held):
         nr = batch_length(
-            held, at, len(held) - at, keep_dirty=keep_dirty, keep_soft_dirty=keep_soft_dirty
+            pte,
+            held,
+            0,
+            at,
+            len(held) - at,
+            keep_dirty=keep_dirty,
+            keep_soft_dirty=keep_soft_dirty,
         )
         found.append(nr)
         at += nr

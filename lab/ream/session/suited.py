@@ -44,8 +44,8 @@ def _check_arch(request: Request) -> None:
     for its in programs_of(request.experiment):
         if asked not in its.arches and any(its.runs(row) for row in request.experiment.rows):
             raise CannotRunHere(
-                f"--arch {asked}: {its.label or request.experiment.name} hosts kernels of"
-                f" {', '.join(its.arches)}: {its.why_not_others}"
+                f"--arch {asked}: {its.label or request.experiment.name} has kernels of"
+                f" {', '.join(its.arches)} alone: {its.why_not_others}"
             )
 
 

@@ -27,6 +27,7 @@ from .oracle.requests import (
     tracked,
     with_pkey,
 )
+from .oracle.uniform import Kind, uniform_change
 from .plan import Case, place_of, written_plan
 
 MAPPINGS_A_LAUNCH = 8
@@ -110,6 +111,27 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
         )
 
 
+NR_RACES = 40
+RACED_PTES = 8192
+"""So many entries at a time: another CPU meets the change some times in each race."""
+
+
+def races(build: Build) -> Iterator[Case]:
+    """Changes of entries that nobody has used, while another CPU uses them."""
+    for operation in ("rw-to-r", "rw-to-none", "r-to-rw"):
+        kind = Kind(0, RACED_PTES, operation, False, False, 1, 0, unused=True)
+        made = uniform_change(kind, 1, build.facts, place_of(build))
+        yield Case(
+            f"raced/{operation}",
+            made.address,
+            made.entries,
+            made.descriptors,
+            made.change,
+            made.after,
+            races=NR_RACES,
+        )
+
+
 def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Iterator[Batch]:
     named = correctness_mappings().items() if edges else ()
     mappings = [(name, one) for name, one in named if not one.missing_facts(build.facts)]
@@ -117,3 +139,5 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
     for its in some(mappings, MAPPINGS_A_LAUNCH):
         told = [case for name, mapping in its for case in story(name, mapping, build)]
         yield written_plan(told, build.facts, work), 0
+    if edges:
+        yield written_plan(races(build), build.facts, work), 0

@@ -44,6 +44,8 @@ class Case:
     rounds: int = 1
     uniform: bool = False
     """Whether all entries change by the same bits, so that a plain loop over them is a limit."""
+    races: int = 0
+    """How often it is done while another CPU uses the entries; its bits must not be lost."""
 
 
 def _signed(word: int) -> int:
@@ -65,6 +67,7 @@ def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
         "rounds": case.rounds,
         "limits": case.uniform,
         "pre_state": case.pre_state,
+        "races": case.races,
         "address": case.address,
         "nr_slots": len(case.entries),
         "first_slot": change.first,

@@ -102,10 +102,18 @@ static void read(struct mprotect_result *result)
 	mprotect_read_flushes(result);
 }
 
+static unsigned long *table(unsigned long slot)
+{
+	unsigned long address = world.request.address + slot * PAGE_SIZE;
+
+	return (unsigned long *)pmd_page_vaddr(*host_look_up_pmd(world.mm, address));
+}
+
 static const struct mprotect_ops ops = {
 	.prepare = prepare,
 	.run = run,
 	.read = read,
+	.table = table,
 };
 
 const void *const host_experiment_ops = &ops;

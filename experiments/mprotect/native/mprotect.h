@@ -45,11 +45,13 @@ struct mprotect_result {
  * @prepare: Build the address space; not timed.
  * @run: The kernel's change_protection(), and the gather around it.
  * @read: Say what came of it.
+ * @table: First entry of the page table that has a slot's entry.
  */
 struct mprotect_ops {
 	void (*prepare)(const struct mprotect_request *request);
 	void (*run)(void);
 	void (*read)(struct mprotect_result *result);
+	unsigned long *(*table)(unsigned long slot);
 };
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "hardware.h"
 #include "mprotect.h"
 #include "paging.h"
 #include "rounds.h"
@@ -29,6 +30,7 @@ struct row {
 #include "row.def"
 	struct mprotect_request request;
 	unsigned long *is;
+	struct hardware hardware;
 };
 
 #include "plan_row.h"	/* row_layout */
@@ -58,6 +60,14 @@ static void open_row(void *context)
 	if (!row->is)
 		die(RUNNER_NO_RESOURCE, "no memory for the entries read back");
 	row->request.entries = row->entries.words;
+	if (!row->races)
+		return;
+	row->hardware.nr = row->request.nr_slots;
+	row->hardware.set = malloc(row->request.nr_slots);
+	row->hardware.tables = calloc(row->request.nr_slots / PTES_PER_TABLE + 1,
+				      sizeof(unsigned long *));
+	if (!row->hardware.set || !row->hardware.tables)
+		die(RUNNER_NO_RESOURCE, "no memory for what another CPU does");
 }
 
 static void close_row(void *context)
@@ -65,6 +75,8 @@ static void close_row(void *context)
 	struct row *row = context;
 
 	free(row->is);
+	free(row->hardware.set);
+	free(row->hardware.tables);
 }
 
 static void set_before(const struct row *row, const struct mprotect_ops *ops)
@@ -157,6 +169,60 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	return rounds_print_sample(rounds, slot, 1, span, verify(row, slot->variant));
 }
 
+static void run_ops(void *context)
+{
+	const struct mprotect_ops *ops = context;
+
+	ops->run();
+}
+
+/* Whether entries are as expected, but for what another CPU may set in them. */
+static bool same_but_for_use(const struct row *row, const char *subject)
+{
+	const unsigned long uses = 0x60UL | 1UL << 58; /* ACCESSED, DIRTY, SAVED_DIRTY */
+	const unsigned long *after = row->entries_after.words;
+
+	for (unsigned long i = 0; i < row->request.nr_slots; i++)
+		if ((row->is[i] ^ after[i]) & ~uses)
+			return paging_say(row->name, subject, "entry, used meanwhile,", i,
+					  row->is[i] & ~uses, after[i] & ~uses);
+	return true;
+}
+
+/* The change, while another CPU uses the entries: it loses nothing of what that sets. */
+static bool race(struct row *row, unsigned int variant)
+{
+	struct mprotect_result result = { .entries = row->is };
+	const struct mprotect_ops *ops = launch_ops(variant);
+	struct hardware *hardware = &row->hardware;
+	unsigned long at;
+
+	set_before(row, ops);
+	memset(hardware->set, 0, hardware->nr);
+	for (at = 0; at < hardware->nr; at += PTES_PER_TABLE)
+		hardware->tables[at / PTES_PER_TABLE] = ops->table(at);
+	hardware_run(hardware, run_ops, (void *)ops);
+	ops->read(&result);
+
+	at = hardware_first_loss(hardware, row->is);
+	if (at != hardware->nr)
+		return paging_say(row->name, launch.variant_names[variant],
+				  "has lost what another CPU set: entry", at, row->is[at],
+				  row->is[at] | hardware->set[at]);
+	return same_but_for_use(row, launch.variant_names[variant]);
+}
+
+static bool sample_race(struct rounds *rounds, const struct slot *slot)
+{
+	struct row *row = rounds_row(rounds, slot);
+	struct span span = span_begin();
+	bool right = true;
+
+	for (unsigned int i = 0; right && i < row->races; i++)
+		right = race(row, slot->variant);
+	return rounds_print_sample(rounds, slot, 1, span_end(span), right);
+}
+
 /* Every entry has the same bits: to change them is to flip the same ones in each. */
 static bool sample_limit(struct rounds *rounds, const struct slot *slot)
 {
@@ -187,7 +253,8 @@ static bool run_row(void *context)
 		.context = row,
 	};
 
-	rounds_add_variants(&rounds, sample_variant);
+	rounds_add_variants(&rounds, row->races && hardware_is_there() ? sample_race :
+								       sample_variant);
 	if (row->limits)
 		rounds_add_limit(&rounds, "plain-xor", row, sample_limit);
 	return rounds_run(&rounds);

@@ -51,6 +51,7 @@ class Kind:
     every: int
     shared_every: int
     mixed: bool = False
+    unused: bool = False
 
     @property
     def nr_folios(self) -> int:
@@ -66,9 +67,8 @@ class History:
     dirty: bool
 
 
-WRITTEN_ONCE = History(young=True, dirty=True)
 HISTORIES = tuple(History(young, dirty) for young in (True, False) for dirty in (True, False))
-"""All of them; the first is WRITTEN_ONCE."""
+"""All of them; the first is that of a page that was written, the last of one nobody has used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ def uniform_change(kind: Kind, nr_calls: int, facts: Facts, place: Place) -> Uni
     if kind.shared_every:
         exclusive[:: kind.shared_every] = False
 
-    histories = HISTORIES if kind.mixed else (WRITTEN_ONCE,)
+    histories = HISTORIES if kind.mixed else HISTORIES[-1:] if kind.unused else HISTORIES[:1]
     kinds = [
         _entry(kind, history, facts, place, exclusive=one)
         for history in histories

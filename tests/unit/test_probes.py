@@ -79,6 +79,7 @@ def test_the_header_has_a_line_for_each() -> None:
 
 
 def test_ours_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "objects").touch()
     names = [file.name for file in probes_of(tmp_path)]
     assert names == ["host.probes", "page.probes"]
     assert source_of(probes_of(tmp_path)).count("#line 1") > 8

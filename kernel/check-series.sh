@@ -83,6 +83,10 @@ objects() { # CONFIG
 		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
 			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
 	fi
+	if changes mm/mprotect.c mm/mremap.c; then
+		echo mm/mprotect.o mm/mremap.o
+		[ "$1" != native ] || echo mm/memory.o mm/mempolicy.o fs/exec.o
+	fi
 	if changes mm/compaction.c; then
 		! enabled "$1" COMPACTION || echo mm/compaction.o
 		echo mm/page_alloc.o

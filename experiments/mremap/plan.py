@@ -54,7 +54,7 @@ def _signed(word: int) -> int:
 
 
 def _counts(case: Case) -> list[int]:
-    """As struct mremap_result has them, nr_bytes to flush_end."""
+    """As struct mremap_result has them, nr_bytes to flushes."""
     after = case.after
     words = (after.nr_bytes, after.nr_flushes, after.flush_start, after.flush_end)
     if case.reclaimed:  # all that reclaim has left, before the first entry is moved

@@ -7,6 +7,7 @@
 #define REAM_PAGING_H
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include "launch.h"
 #include "paging_place.h"
@@ -85,6 +86,24 @@ static inline bool paging_say(const char *row, const char *subject, const char *
 	fprintf(stderr, "%s: %s: %s %zu is %#lx, the oracle says %#lx\n",
 		row, subject, what, at, is, expected);
 	return false;
+}
+
+/* What is known of a variant: whether it takes entries in batches. */
+enum batching {
+	BATCHING_UNKNOWN,
+	BATCHING_YES,
+	BATCHING_NO,
+};
+
+/* Which of the two answers a kernel has to give: its first one where they differ tells. */
+static inline bool paging_takes_batches(enum batching *known, const unsigned long *entries,
+					const struct image *single)
+{
+	if (!single->start)
+		return true;
+	if (*known == BATCHING_UNKNOWN)
+		*known = memcmp(entries, single->start, single->bytes) ? BATCHING_YES : BATCHING_NO;
+	return *known == BATCHING_YES;
 }
 
 /* Whether @nr entries are those of an image; of none, whether they are empty. */

@@ -17,12 +17,6 @@
  * first row that tells them apart decides for the launch, by variant, and
  * for copying and unmapping apart.
  */
-enum batching {
-	BATCHING_UNKNOWN,
-	BATCHING_YES,
-	BATCHING_NO,
-};
-
 static enum batching batching[MOST_VARIANTS][2];
 
 static bool say(const struct row *row, const char *subject, const char *what, size_t at,

@@ -50,7 +50,7 @@ static void prepare(const struct mprotect_request *request)
 {
 	host_place_frames();
 	highest_memmap_pfn = ULONG_MAX;
-	mprotect_reset_flushes();
+	host_reset_flushes();
 	world.request = *request;
 	world.nr_pages = 0;
 
@@ -99,7 +99,7 @@ static void read(struct mprotect_result *result)
 			       !!world.request.overlapped +
 			       ((batched & 0x7fff) - (batched >> 16));
 	result->nr_pages = world.nr_pages;
-	mprotect_read_flushes(result);
+	result->flushes = host_flushes;
 }
 
 static unsigned long *table(unsigned long slot)

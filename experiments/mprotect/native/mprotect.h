@@ -4,6 +4,7 @@
 #define REAM_MPROTECT_H
 
 #include "host.h"
+#include "tlb_flushes.h"
 
 /**
  * struct mprotect_request - an address space with one VMA, and what is changed
@@ -25,9 +26,7 @@ struct mprotect_request {
  * @left_pending: What the calls left of their own in tlb_flush_pending, and of
  *	others' in tlb_flush_batched.
  * @nr_pages: What all calls returned, added up.
- * @nr_flushes: How often translations were flushed.
- * @flush_start: Lowest address whose translation was.
- * @flush_end: Behind the highest.
+ * @flushes: What was flushed from TLBs.
  */
 struct mprotect_result {
 	unsigned long *entries;
@@ -35,9 +34,7 @@ struct mprotect_result {
 	long nr_lost_tables;
 	long left_pending;
 	long nr_pages;
-	unsigned long nr_flushes;
-	unsigned long flush_start;
-	unsigned long flush_end;
+	struct tlb_flushes flushes;
 };
 
 /**

@@ -7,7 +7,4 @@
 
 extern unsigned long highest_memmap_pfn;
 
-void mprotect_reset_flushes(void);
-void mprotect_read_flushes(struct mprotect_result *result);
-
 #endif

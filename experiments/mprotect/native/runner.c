@@ -40,12 +40,6 @@ struct row {
  * answers are right, but one kernel gives one answer in all rows: the first
  * row that tells them apart decides for the launch, by variant.
  */
-enum batching {
-	BATCHING_UNKNOWN,
-	BATCHING_YES,
-	BATCHING_NO,
-};
-
 static enum batching batching[MOST_VARIANTS];
 
 static void open_row(void *context)
@@ -88,19 +82,6 @@ static void set_before(const struct row *row, const struct mprotect_ops *ops)
 	paging_set_caches(row->pre_state == PRE_COLD, row->pages.bytes, nr_tables);
 }
 
-/* Which of the two answers this kernel has to give. */
-static bool takes_batches(const struct row *row, unsigned int variant)
-{
-	const struct image *single = &row->entries_single;
-	enum batching *known = &batching[variant];
-
-	if (!single->start)
-		return true;
-	if (*known == BATCHING_UNKNOWN)
-		*known = memcmp(row->is, single->start, single->bytes) ? BATCHING_YES : BATCHING_NO;
-	return *known == BATCHING_YES;
-}
-
 static bool same_counts(const struct row *row, const char *subject,
 			const struct mprotect_result *result, const long *expected)
 {
@@ -109,8 +90,8 @@ static bool same_counts(const struct row *row, const char *subject,
 		"the first address that is flushed:", "the end of what is flushed:",
 	};
 	const unsigned long counts[NR_COUNTS] = {
-		(unsigned long)result->nr_pages, result->nr_flushes,
-		result->flush_start, result->flush_end,
+		(unsigned long)result->nr_pages, result->flushes.nr,
+		result->flushes.start, result->flushes.end,
 	};
 
 	for (size_t i = 0; i < NR_COUNTS; i++)
@@ -145,7 +126,7 @@ static bool verify(const struct row *row, unsigned int variant)
 	const long *counts = row->counts;
 
 	ops->read(&result);
-	if (!takes_batches(row, variant)) {
+	if (!paging_takes_batches(&batching[variant], row->is, &row->entries_single)) {
 		after = &row->entries_single;
 		counts = row->counts_single;
 	}

@@ -65,7 +65,7 @@ static void prepare(const struct mremap_request *request)
 {
 	host_place_frames();
 	highest_memmap_pfn = ULONG_MAX;
-	mremap_reset_flushes();
+	host_reset_flushes();
 	world.request = *request;
 	world.nr_bytes = 0;
 
@@ -113,7 +113,7 @@ static void read(struct mremap_result *result)
 	result->nr_lost_tables = host_lost_tables(world.mm);
 	result->left_batched = (batched & 0x7fff) - (batched >> 16);
 	result->nr_bytes = world.nr_bytes;
-	mremap_read_flushes(result);
+	result->flushes = host_flushes;
 }
 
 static const struct mremap_ops ops = {

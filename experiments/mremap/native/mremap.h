@@ -4,6 +4,7 @@
 #define REAM_MREMAP_H
 
 #include "host.h"
+#include "tlb_flushes.h"
 
 /**
  * struct mremap_request - an address space with two VMAs, and what is moved
@@ -24,9 +25,7 @@ struct mremap_request {
  *	and are not there; as bytes.
  * @left_batched: What reclaim has left to flush, if it was not flushed.
  * @nr_bytes: What all calls returned, added up.
- * @nr_flushes: How often translations were flushed.
- * @flush_start: Lowest address whose translation was.
- * @flush_end: Behind the highest.
+ * @flushes: What was flushed from TLBs.
  */
 struct mremap_result {
 	unsigned long *entries;
@@ -34,9 +33,7 @@ struct mremap_result {
 	long nr_lost_tables;
 	long left_batched;
 	unsigned long nr_bytes;
-	unsigned long nr_flushes;
-	unsigned long flush_start;
-	unsigned long flush_end;
+	struct tlb_flushes flushes;
 };
 
 /**

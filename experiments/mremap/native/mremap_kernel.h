@@ -7,7 +7,4 @@
 
 extern unsigned long highest_memmap_pfn;
 
-void mremap_reset_flushes(void);
-void mremap_read_flushes(struct mremap_result *result);
-
 #endif

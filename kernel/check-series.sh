@@ -167,7 +167,7 @@ make_in() { # CONFIG ARGUMENTS...
 
 configure() { # CONFIG
 	make_in "$1" tinyconfig &&
-	fragment "$1" | suited >"$WORK/$1.fragment" &&
+	fragment "$1" | suited "$1" >"$WORK/$1.fragment" &&
 	"$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O "$WORK/$1" \
 		"$WORK/$1/.config" "$WORK/$1.fragment" &&
 	make_in "$1" olddefconfig || return
@@ -237,20 +237,26 @@ news() { # CONFIG
 }
 
 # Of what a fragment says, what is for kernels like this: lines may end in `# with OPTION`, of
-# the tree's Kconfig files, or `# without OPTION`.
-suited() {
+# the tree's Kconfig files, those of other architectures aside, or `# without OPTION`.
+suited() { # CONFIG
 	local line
 	while IFS= read -r line; do
 		case $line in
-		*' # with '*) has_option "${line##* }" || continue ;;
-		*' # without '*) ! has_option "${line##* }" || continue ;;
+		*' # with '*) has_option "$1" "${line##* }" || continue ;;
+		*' # without '*) ! has_option "$1" "${line##* }" || continue ;;
 		esac
 		printf '%s\n' "${line%% # with*}"
 	done
 }
 
-has_option() { # OPTION
-	grep -rqE --include='Kconfig*' "^[[:space:]]*(menu)?config $1\$" "$WORK/linux"
+has_option() { # CONFIG OPTION
+	local declared="^[[:space:]]*(menu)?config $2\$" folder
+
+	folder=$(arch "$1")
+	case $folder in x86_64 | i386) folder=x86 ;; esac
+	grep -rqE --include='Kconfig*' --exclude-dir=arch "$declared" "$WORK/linux" ||
+		grep -rqE --include='Kconfig*' "$declared" "$WORK/linux/arch/Kconfig" \
+			"$WORK/linux/arch/$folder"
 }
 
 # Runs a function for each configuration, side by side. Its output ends up in CONFIG.said.

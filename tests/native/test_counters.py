@@ -15,7 +15,7 @@ from ream.report.table import render
 from ream.session.request import Request
 from ream.session.run import run_session
 from ream.stage import counters
-from ream.stage.link import COMPILER_FLAGS
+from ream.stage.link import COMPILER_FLAGS, host_headers
 from ream.variants import choose_variants
 
 HOST = NATIVE / "host"
@@ -31,7 +31,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two spans, of which the second touches 64 pages in two threads."""
     built = tmp_path_factory.mktemp("counters") / "counters"
     sources = [Path(__file__).parent / "counters/main.c", HOST / "counters.c"]
-    argv = ["gcc", *COMPILER_FLAGS, "-no-pie", "-pthread", f"-I{HOST}", "-o", str(built)]
+    places = [f"-I{place}" for place in host_headers()]
+    argv = ["gcc", *COMPILER_FLAGS, "-no-pie", "-pthread", *places, "-o", str(built)]
     subprocess.run([*argv, *map(str, sources)], check=True)
     return built
 

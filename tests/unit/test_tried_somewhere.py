@@ -101,11 +101,28 @@ def lines() -> dict[str, None]:
     }
 
 
+NO_VERDICT = [
+    # A repair, or single entries, against batching: rows compare batching with none.
+    *(f"mprotect-falcato-v1 {entry}" for entry in (1, 2, 3, 4)),
+    "mprotect-falcato-v2 mprotect_bench",
+    *(f"mprotect-shared-dirty-metal-{name} shared dirty, 64 MiB" for name in ("falcato", "probe")),
+    # Later releases than the one that rows compare.
+    *(f"mprotect-shared-dirty-metal-releases {name}" for name in ("v6.18", "v6.18.19", "v6.19.9")),
+    "mprotect-shared-dirty-metal-single v7.1",
+    # Several processes at once: a row is one.
+    *(f"mprotect-shared-dirty-qemu-batching {cpus}" for cpus in (16, 2, 4, 8)),
+    *(f"mprotect-shared-dirty-qemu-may18 {cpus}" for cpus in (2, 4)),
+    # Calls of a whole program, the rest of which is not printed.
+    *(f"mremap-{name} bigheap" for name in ("batch-hint", "batch-raptor-lake", "lkp-bigheap")),
+]
+"""Lines that no machine tries, for want of a row with their claim."""
+
+
 def test_every_published_line_can_be_tried_by_some_machine(experiments, monkeypatch) -> None:
     some = set().union(
         *(tried(plan_for(cpus, experiments, monkeypatch), experiments) for cpus in CPUS)
     )
-    assert sorted(lines().keys() - some) == []
+    assert sorted(lines().keys() - some) == sorted(NO_VERDICT)
 
 
 def test_a_machine_that_lacks_cpus_and_kvm_tries_fewer_lines(experiments, monkeypatch) -> None:

@@ -22,6 +22,7 @@ from experiments.migrate.plan import Case, Engine, case_of, place_of, plan_of, s
 from experiments.migrate.rows import FOLIO_BYTES, PMD_BYTES, MigrateRow
 from ream.errors import VerificationFailed
 from ream.stage.native import End
+from ream.stage.reach import entered
 
 # One worker has them all, so that one program of each kind is linked.
 pytestmark = pytest.mark.xdist_group("migrate-images")
@@ -103,6 +104,20 @@ def test_the_time_of_a_flush_is_measured_and_told(migrate_rig) -> None:
     with plan_of(rows, None, rig.build, rig.bench.work) as (plan, descriptors):
         _, end = rig.run_plan(plan, descriptors)
     assert len(os.sched_getaffinity(0)) < 2 or end.told["tlb_flush_ns"] > 0
+
+
+def test_functions_are_found_where_two_cpus_never_run_at_once(migrate_rig) -> None:
+    rig = migrate_rig.only("before")
+    suited = suit([row(4 << 10, tlb_flush="measured")], cpus=2)
+    cpus = os.sched_getaffinity(0)
+    with plan_of(suited.rows, None, rig.build, rig.bench.work) as planned:
+        os.sched_setaffinity(0, {min(cpus)})
+        try:
+            found = entered(rig.bench, "before", planned, cpus=2)
+        finally:
+            os.sched_setaffinity(0, cpus)
+    assert all("migrate_pages" in functions for functions in found.values())
+    assert len(found) == len(suited.rows) == 1
 
 
 def test_the_cpu_time_of_a_sample_is_that_of_all_threads(migrate_rig) -> None:

@@ -92,8 +92,8 @@ unsigned long flush_measure_ns(void)
 	unsigned long alone_ns, beside_ns;
 	unsigned int turns = 0;
 
-	/* Where CPUs take turns none can run beside another, and no time is measured. */
-	if (launch.nr_cpus < 2 || launch.counts)
+	/* Where nothing is timed CPUs may well take turns, and none runs beside another. */
+	if (launch.nr_cpus < 2 || launch.counts || launch.reaches)
 		return 0;
 	job.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (job.page == MAP_FAILED)

@@ -85,7 +85,14 @@ def test_a_time_decides_and_counts_where_it_does_not(
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(0, "0"), (0.08, "+8.0 %"), (-0.0006, "-0.1 %"), (0.0004, "+4e-02 %"), (-1e-6, "-1e-04 %")],
+    [
+        (0, "0"),
+        (0.08, "+8.0 %"),
+        (-0.0006, "-0.06 %"),
+        (0.0004, "+0.04 %"),
+        (-1e-6, "-0.0001 %"),
+        (1e-9, "+1e-07 %"),
+    ],
 )
 def test_a_change_has_its_sign_however_small_it_is(share: float, said: str) -> None:
     assert page.change(operation(counted=counted(instructions=share))) == said

@@ -237,7 +237,7 @@ def _said(label: str, text: str) -> Iterator[str]:
 def _table(its: Judgement) -> Iterator[str]:
     shown, left = _shown([*its.ordered()])
     yield ""
-    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'':<{SAYS}}"
+    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'found':<{SAYS}}"
     head = f"{head}{'instr':>{CHANGE}}{'locked':>{LOCKED}}"
     yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
     for one in shown:
@@ -247,7 +247,21 @@ def _table(its: Judgement) -> Iterator[str]:
         each = ", ".join(f"{number} {what}" for what, number in numbers if number)
         said = f"and {counted(len(left), 'row')} more: {each}; --json has all of them"
         yield from textwrap.wrap(said, width(), break_on_hyphens=False)
+    yield from textwrap.wrap(_legend(its), width(), break_on_hyphens=False)
     yield ""
+
+
+def _legend(its: Judgement) -> str:
+    """What the columns are, for who sees them for the first time."""
+    pers = dict.fromkeys(one.counted.per for one in its.operations if one.counted is not None)
+    times = "Time: with the series over that without it; above 1 is slower."
+    if not pers:
+        return times
+    counts = (
+        "Instr: change of the instructions executed. Locked, and the numbers in where: locked"
+        f" operations and instructions more for each {', '.join(pers)}."
+    )
+    return f"{times} {counts}" if any(one.timed for one in its.operations) else counts
 
 
 def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
@@ -307,11 +321,15 @@ def _share(share: float) -> str:
         return "new"
     if share == 0:
         return "0"
-    return f"{100 * share:+.1f} %" if abs(share) >= GREAT else f"{100 * share:+.0e} %"
+    decimals = min(MOST_DECIMALS, max(1, -math.floor(math.log10(100 * abs(share)))))
+    return (
+        f"{100 * share:+.{decimals}f} %" if abs(share) >= LEAST_SHARE else f"{100 * share:+.0e} %"
+    )
 
 
-GREAT = 0.0005
-"""The smallest share that prints with one decimal and is not 0 then; smaller ones have a power."""
+MOST_DECIMALS = 4
+LEAST_SHARE = 0.5e-6
+"""The smallest share that these decimals show; smaller ones have a power."""
 
 
 def locked(one: Operation) -> str:

@@ -2,6 +2,7 @@
 """Kernels of arm64 in programs under an emulator: verified as others are, and counted exactly."""
 
 import os
+import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from el1 import EMULATOR, build_at_el1, counted_at_el1
 from experiments.fork.rows import ForkRow
 from experiments.zone_device.rows import ZoneDeviceRow
 from ream.command import Command, run
@@ -26,6 +28,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
+from ream.paths import SERIES
 from ream.stage.bench import NATIVE_CONFIG, Bench, build_bench, objects
 from ream.stage.hosted import Hosted, cases_of, programs_of
 from ream.stage.native import launch_once, read_build
@@ -72,19 +75,33 @@ def benched(arm64: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) 
     """A function that builds an experiment's base, and a patch's variant of it."""
 
     @once
-    def make(experiment: str, patch: Path | None = None) -> Bench:
+    def make(experiment: str, *patches: Path, config: Path = NATIVE_CONFIG) -> Bench:
         (its, *_) = programs_of(named(experiment))
         variants = [Variant(BASE, ())]
-        if patch is not None:
-            variants.append(Variant("mine", (load_series(patch),), BASE))
+        if patches:
+            variants.append(Variant("mine", tuple(map(load_series, patches)), BASE))
         work = tmp_path_factory.mktemp("bench")
-        return build_bench(arm64, variants, folder=its.folder, cache=cache, work=work, step=print)
+        return build_bench(
+            arm64,
+            variants,
+            folder=its.folder,
+            cache=cache,
+            work=work,
+            step=print,
+            config=config,
+        )
 
     return make
 
 
 def counted(
-    experiment: str, bench: Bench, launch: Launch, cache: Path, cpu: str | None = None
+    experiment: str,
+    bench: Bench,
+    launch: Launch,
+    cache: Path,
+    cpu: str | None = None,
+    *,
+    cpus: int = 4,
 ) -> Sample:
     """The sample of the experiment's row in one counted launch."""
     (its, *_) = programs_of(named(experiment))
@@ -93,7 +110,7 @@ def counted(
     counter = LaunchCounter(build_plugin(cache, print), program, cpu=cpu)
     planned = its.plan_of([ROWS[experiment]], None, read_build(program), bench.work)
     with planned as (plan, descriptors):
-        said = list(launch_once(program, launch, plan, descriptors, cpus=4, counter=counter))
+        said = list(launch_once(program, launch, plan, descriptors, cpus=cpus, counter=counter))
     (sample,) = (one for one in said if isinstance(one, Sample))
     return sample
 
@@ -183,11 +200,7 @@ def test_objects_for_a_program_are_those_of_a_kernel_but_for_address_arithmetic(
 
     Where none are made, code is the same; elsewhere a function is about as long.
     """
-    booted = tmp_path / "native.config"
-    text = NATIVE_CONFIG.read_text()
-    option = "CONFIG_REAM_HOSTED=y # with ARM64\n"
-    assert option in text
-    booted.write_text(text.replace(option, ""))
+    booted = booted_config(tmp_path)
     folders = [programs_of(named(name))[0].folder for name in ROWS]
     its = {one.name for folder in folders for one in objects(folder, ARM64)}
     names = sorted(name for name in its if name.startswith(("mm/", "arch/arm64/mm/")))
@@ -202,9 +215,19 @@ def test_objects_for_a_program_are_those_of_a_kernel_but_for_address_arithmetic(
     for name in names:
         ours, theirs = mnemonics(hosted[name]), mnemonics(kernels[name])
         assert ours.keys() == theirs.keys()
-        for function, its in ours.items():
-            assert abs(len(its) - len(theirs[function])) <= MOST_OF_ADDRESSES, function
+        for function, code in ours.items():
+            assert abs(len(code) - len(theirs[function])) <= MOST_OF_ADDRESSES, function
         assert name not in WITHOUT_ADDRESSES or ours == theirs
+
+
+def booted_config(work: Path) -> Path:
+    """The configuration of objects as a kernel that boots has them."""
+    booted = work / "native.config"
+    text = NATIVE_CONFIG.read_text()
+    option = "CONFIG_REAM_HOSTED=y # with ARM64\n"
+    assert option in text
+    booted.write_text(text.replace(option, ""))
+    return booted
 
 
 def mnemonics(path: Path) -> dict[str, list[str]]:
@@ -222,6 +245,48 @@ def mnemonics(path: Path) -> dict[str, list[str]]:
             found.setdefault(name.split()[1], []).append(words[1])
     constants = {"mov", "movk", "movn", "movz", "nop"}
     return {its: [one for one in all_of if one not in constants] for its, all_of in found.items()}
+
+
+FORK_SERIES = (SERIES / "rmap-exclusive", SERIES / "fork")
+MOST_OF_CONSTANTS = 64
+"""Instructions of a whole small row by which constants of other values make it longer."""
+
+
+@LONG
+@pytest.mark.parametrize(
+    ("experiment", "patches"), [("zone-device", ()), ("fork", ()), ("fork", FORK_SERIES)]
+)
+def test_a_kernel_at_el1_with_its_own_headers_executes_the_same(
+    benched: Benched, cache: Path, tmp_path: Path, experiment: str, patches: tuple[Path, ...]
+) -> None:
+    """In a machine of its own nothing is replaced and nothing has another address.
+
+    Reads of registers that a process does not have are branches there, so that branches differ.
+    """
+    if shutil.which(EMULATOR) is None:
+        pytest.skip(f"{EMULATOR}: not installed")
+    (its, *_) = programs_of(named(experiment))
+    variant = "mine" if patches else BASE
+    bench = benched(experiment, *patches)
+    launch = Launch(300, 1, 0, (variant,))
+    build = build_at_el1(read_build(bench.link(launch)))
+    in_process = counted(experiment, bench, launch, cache, cpus=1)
+    booted = benched(experiment, *patches, config=booted_config(tmp_path))
+    with its.plan_of([ROWS[experiment]], None, build, tmp_path) as (plan, _):
+        plugin = build_plugin(cache, print)
+        at_el1 = counted_at_el1(booted.kernels[variant], its.folder, plan, plugin)
+    differ = [
+        (name, quantity, ours.get(quantity, 0), theirs.get(quantity, 0))
+        for name in {*in_process.functions, *at_el1}
+        for ours, theirs in [(in_process.functions.get(name, {}), at_el1.get(name, {}))]
+        for quantity in {*ours, *theirs} - {"taken"}
+        if ours.get(quantity, 0) != theirs.get(quantity, 0)
+    ]
+    print(differ)
+    assert {quantity for _, quantity, *_ in differ} <= {"instructions"}
+    assert sum(abs(ours - theirs) for *_, ours, theirs in differ) <= (
+        0 if experiment == "zone-device" else MOST_OF_CONSTANTS
+    )
 
 
 def test_the_emulated_cpu_is_one_of_those_known(benched: Benched) -> None:

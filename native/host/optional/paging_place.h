@@ -11,8 +11,14 @@
 
 #define PAGING_TABLE_PFN 0x100000UL
 #define PAGING_DATA_PFN 0x200000UL
+#if defined(REAM_AT_EL1) || (defined(CONFIG_ARM64) && !defined(CONFIG_REAM_HOSTED))
+/* Where arm64 itself has both: tests/native/el1 */
+#define PAGING_MAP_ADDRESS 0xfffffdffc0000000UL
+#define PAGING_RAM_ADDRESS 0xffff000000000000UL
+#else
 #define PAGING_MAP_ADDRESS 0x200000000000UL	/* descriptor of PAGING_TABLE_PFN */
 #define PAGING_RAM_ADDRESS 0x300000000000UL	/* contents of PAGING_TABLE_PFN */
+#endif
 #define PAGING_ANON_VMA_ADDRESS 0x1fff00000000UL
 #define PAGING_MAPPING_ADDRESS 0x1fff00010000UL
 

@@ -10,6 +10,11 @@
 	CONSTANT(MM_CP_UFFD_WP),
 	CONSTANT(MM_CP_UFFD_WP_RESOLVE),
 	OPTION(NUMA_BALANCING),
+#ifdef HAVE_MPROTECT_CAN_MAP_PROT_NUMA
+	{ "NUMA_SPARES_ALL_PINNED", 1 },
+#else
+	{ "NUMA_SPARES_ALL_PINNED", 0 },	/* in mappings that copy on write only */
+#endif
 
 #undef OFFSET
 #undef CONSTANT

@@ -248,6 +248,8 @@ class _Call:
         others = folio.mapped_elsewhere + folio.pmds_elsewhere
         if self.mapping.copies_on_write and (folio.pins or others):
             return True
+        if folio.pins and self.facts["NUMA_SPARES_ALL_PINNED"]:
+            return True
         if not folio.swapbacked and "dirty" in folio.flags:
             return True
         return "SHARED" not in self.change.flags and self.change.mm_users == 1

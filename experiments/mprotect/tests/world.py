@@ -18,8 +18,8 @@ ASKS = {
     "MM_CP_UFFD_WP_RESOLVE": 8,
     "NUMA_BALANCING": 1,
 }
-FACTS = {**OF_FORK, **ASKS}
-NEWER = {**NEWER_OF_FORK, **ASKS}
+FACTS = {**OF_FORK, **ASKS, "NUMA_SPARES_ALL_PINNED": 0}
+NEWER = {**NEWER_OF_FORK, **ASKS, "NUMA_SPARES_ALL_PINNED": 1}
 
 
 def facts_for(vma: Vma) -> Mapping[str, int]:

@@ -7,52 +7,20 @@
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
-#include <linux/percpu.h>
-#include <linux/topology.h>
 #include <asm/page.h>
 #include <asm/tlbflush.h>
 #include "kernel.h"
 #include "compact_kernel.h"
 #include "offload.h"
 
-/* --- Per-CPU memory ------------------------------------------------------ */
-
-#define POOL_BYTES 16384
-
-static struct {
-	unsigned long nr_flushes;
-	size_t pool_used;
-} state;
-
-static __PCPU_ATTRS("") __aligned(64) char pool[POOL_BYTES];
-
-void compact_reset(void)
-{
-	int cpu;
-
-	memset(&state, 0, sizeof(state));
-	for_each_possible_cpu(cpu)
-		memset(per_cpu_ptr((char __percpu *)pool, cpu), 0, POOL_BYTES);
-}
-
-/* Out of what is linked in, so that each CPU has it at its own offset; nothing is freed. */
-void __percpu *pcpu_alloc_noprof(size_t size, size_t align, bool reserved, gfp_t gfp)
-{
-	size_t at = ALIGN(state.pool_used, align);
-
-	HOST_STUB("custom");
-	if (at + size > POOL_BYTES)
-		return NULL;
-	state.pool_used = at + size;
-	return (void __percpu *)(pool + at);
-}
+static unsigned long nr_flushes;
 
 /* --- Translations: no other CPU has the address space loaded -------------- */
 
 void arch_tlbbatch_flush(struct arch_tlbflush_unmap_batch *batch)
 {
 	HOST_STUB("custom");
-	state.nr_flushes++;
+	nr_flushes++;
 	cpumask_clear(&batch->cpumask);
 }
 
@@ -61,12 +29,12 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 			bool freed_tables)
 {
 	HOST_STUB("custom");
-	state.nr_flushes++;
+	nr_flushes++;
 }
 
 unsigned long compact_nr_flushes(void)
 {
-	return state.nr_flushes;
+	return nr_flushes;
 }
 
 /* --- Copies: those that a model has put off are done where the CPU has to know - */
@@ -96,15 +64,6 @@ unsigned long __wrap___copy_mc_page_streaming(void *to, const void *from)
 void __wrap___folio_put(struct folio *folio)
 {
 	HOST_STUB("custom");
-	if (folio_pfn(folio) >= COMPACT_PFN)
+	if (folio_pfn(folio) >= NODE_PFN)
 		__real___folio_put(folio);
-}
-
-/* --- Nodes ------------------------------------------------------ */
-
-/* arch/x86/mm/numa.c: without a table of distances. */
-int __node_distance(int from, int to)
-{
-	HOST_STUB("duplicated");
-	return from == to ? LOCAL_DISTANCE : REMOTE_DISTANCE;
 }

@@ -4,10 +4,9 @@
 #define REAM_COMPACT_ROW_H
 
 #include "contents.h"
+#include "frames.h"
 #include "launch.h"
 #include "compact.h"
-
-#define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); runner.c checks it */
 
 enum hole_kind { HOLES_SCATTERED, HOLES_EVEN, HOLES_ODD };
 enum order { ORDER_DOWN, ORDER_UP, ORDER_RANDOM };
@@ -28,14 +27,13 @@ struct outcome {
 
 /**
  * struct row - one node, compacted: what its line says, and what is known of it
- * @layout: Of the variant's descriptors.
+ * @frames: Of the node, and what has each.
  * @result: What the variant says.
  * @is_gone: By page, whether it is given back.
  * @freed: Those, in their order.
  * @before: Entries before the clock. @after: And after it.
  * @was: Descriptors before the clock.
  * @pages: By frame, the page in it, or CONTENTS_ANY.
- * @owner: By frame, what has it; verify.c's.
  * @huge: Frames of huge pages. @ballast: Of those that were free before.
  * @heads: Pages that have to move for the first of the huge pages, by index; for plain copies.
  * @nr_heads: How many; 0: the node is too small for copies of all of them.
@@ -46,30 +44,18 @@ struct row {
 #define REQUEST(...)
 #include "row.def"
 	struct compact_request request;
-	struct compact_layout layout;
+	struct frames frames;
 	struct compact_result result;
 	bool *is_gone;
 	unsigned int *freed;
 	unsigned long *before, *after;
 	unsigned char *was;
 	int64_t *pages;
-	unsigned char *owner;
 	unsigned long *huge, *ballast;
 	unsigned long *heads;
 	unsigned long nr_heads;
 	struct outcome outcome[MOST_VARIANTS];
 };
-
-/* Where the descriptor or the contents of a frame are. */
-static inline unsigned char *descriptor_of(unsigned long pfn)
-{
-	return (unsigned char *)COMPACT_MAP_ADDRESS + (pfn - COMPACT_TABLE_PFN) * DESCRIPTOR_BYTES;
-}
-
-static inline unsigned char *contents_of(unsigned long pfn)
-{
-	return (unsigned char *)COMPACT_RAM_ADDRESS + (pfn - COMPACT_TABLE_PFN) * PAGE_BYTES;
-}
 
 /* holes.c: which pages are given back, and in which order; pages are drawn from @seed. */
 void holes_draw(struct row *row, uint64_t seed);

@@ -48,7 +48,7 @@ static void open_row(void *context)
 	struct compact_request *request = &row->request;
 	size_t nr = request->nr_pages;
 
-	if (!nr || nr % COMPACT_NODE_STEP)
+	if (!nr || nr % NODE_STEP)
 		die(RUNNER_USAGE, "%s: no whole number of blocks of the largest order", row->name);
 	if (row->used_every < 2 || row->free_every < 2 ||
 	    (row->used_every != 2 && row->free_every != 2))
@@ -61,7 +61,8 @@ static void open_row(void *context)
 	row->after = host_alloc(nr * sizeof(*row->after));
 	row->was = host_alloc(nr * DESCRIPTOR_BYTES);
 	row->pages = host_alloc(nr * sizeof(*row->pages));
-	row->owner = host_alloc(nr);
+	row->frames.nr = nr;
+	row->frames.owner = host_alloc(nr);
 	row->huge = host_alloc((request->nr_huge + 1) * sizeof(*row->huge));
 	row->ballast = host_alloc((nr / COMPACT_HUGE_PAGES + 1) * sizeof(*row->ballast));
 	request->huge = row->huge;
@@ -77,7 +78,7 @@ static void close_row(void *context)
 	struct row *row = context;
 	void *held[] = {
 		row->freed, row->is_gone, row->before, row->after, row->was, row->pages,
-		row->owner, row->huge, row->ballast, row->heads,
+		row->frames.owner, row->huge, row->ballast, row->heads,
 	};
 
 	for (size_t i = 0; i < sizeof(held) / sizeof(*held); i++)
@@ -105,7 +106,7 @@ static void spoil_others(const struct row *row)
 			if (row->pages[end] != CONTENTS_ANY)
 				break;
 		if (end > frame)
-			contents_spoil(contents_of(COMPACT_PFN + frame), end - frame, 1);
+			contents_spoil(contents_of(NODE_PFN + frame), end - frame, 1);
 	}
 }
 
@@ -114,19 +115,17 @@ static bool make_node(struct row *row, unsigned int variant)
 {
 	const struct compact_ops *ops = launch_ops(variant);
 
-	ops->layout(&row->layout);
-	if (row->layout.page_bytes != DESCRIPTOR_BYTES)
-		die(RUNNER_USAGE, "a descriptor has %lu bytes; this is written for %lu",
-		    row->layout.page_bytes, DESCRIPTOR_BYTES);
+	ops->layout(&row->frames.layout);
+	frames_check_layout(&row->frames.layout);
 	row->result.nr_mapped = ops->prepare(&row->request);
 	set_gone(row, row->result.nr_mapped);
 	memset(row->before, 0, row->request.nr_pages * sizeof(*row->before));
 	ops->read_entries(row->before);
 	if (!verify_entries(row, variant, row->before))
 		return false;
-	contents_fill(contents_of(COMPACT_PFN), row->pages, row->request.nr_pages, launch.nr_cpus);
+	contents_fill(contents_of(NODE_PFN), row->pages, row->request.nr_pages, launch.nr_cpus);
 	spoil_others(row);
-	memcpy(row->was, descriptor_of(COMPACT_PFN), row->request.nr_pages * DESCRIPTOR_BYTES);
+	memcpy(row->was, descriptor_of(NODE_PFN), row->request.nr_pages * DESCRIPTOR_BYTES);
 	return true;
 }
 
@@ -195,6 +194,7 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	work_end(&work);
 	pool_use(0);
 	ops->read(&row->result);
+	row->frames.state = row->result.node;
 	memset(row->after, 0, row->request.nr_pages * sizeof(*row->after));
 	ops->read_entries(row->after);
 	verified = verify_all(row, slot->variant);
@@ -210,15 +210,15 @@ static bool sample_copy(struct rounds *rounds, const struct slot *slot)
 	const struct copy_kind *kind = slot->limit;
 	const struct copy_job job = {
 		.copy = kind->copy,
-		.to = contents_of(COMPACT_PFN + row->request.nr_pages / 2),
-		.from = contents_of(COMPACT_PFN),
+		.to = contents_of(NODE_PFN + row->request.nr_pages / 2),
+		.from = contents_of(NODE_PFN),
 		.heads = row->heads,
 		.nr_folios = row->nr_heads,
 		.folio_bytes = PAGE_BYTES,
 	};
 	struct span span;
 
-	contents_fill(contents_of(COMPACT_PFN), NULL, row->request.nr_pages, launch.nr_cpus);
+	contents_fill(contents_of(NODE_PFN), NULL, row->request.nr_pages, launch.nr_cpus);
 	pool_use(1);
 	span = span_begin();
 	copy_folios(&job, 1);
@@ -251,10 +251,10 @@ static void map(const void *rows, size_t nr_rows)
 
 	for (size_t i = 0; i < nr_rows; i++)
 		most = max_size(most, ((const struct row *)rows)[i].request.nr_pages);
-	launch_map(COMPACT_MAP_ADDRESS,
-		   (COMPACT_PFN - COMPACT_TABLE_PFN + most) * DESCRIPTOR_BYTES, 0);
-	launch_map(COMPACT_RAM_ADDRESS, nr_tables(most) * PAGE_BYTES, 0);
-	launch_map((uintptr_t)contents_of(COMPACT_PFN), most * PAGE_BYTES, 0);
+	launch_map(NODE_MAP_ADDRESS,
+		   (NODE_PFN - NODE_TABLE_PFN + most) * DESCRIPTOR_BYTES, 0);
+	launch_map(NODE_RAM_ADDRESS, nr_tables(most) * PAGE_BYTES, 0);
+	launch_map((uintptr_t)contents_of(NODE_PFN), most * PAGE_BYTES, 0);
 }
 
 const struct experiment experiment = {

@@ -4,10 +4,7 @@
  * they have, and whatever a frame is, it is one thing and is counted once.
  * Which frames it chooses is its own affair, but the same every time.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include "lists.h"
 #include "row.h"
 
 /* Bits of an entry. Source: Intel SDM volume 3, table 4-20. */
@@ -15,37 +12,10 @@
 #define PTE_DIRTY 0x40UL
 #define PTE_PFN 0x000ffffffffff000UL
 
-static const char *row_name;
-static unsigned int of_variant;
-
-__attribute__((format(printf, 1, 2)))
-bool verify_fails(const char *format, ...)
-{
-	va_list arguments;
-
-	fprintf(stderr, "%s: %s: ", row_name, launch.variant_names[of_variant]);
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	return false;
-}
-
-static void begin(const struct row *row, unsigned int variant)
-{
-	row_name = row->name;
-	of_variant = variant;
-}
-
-static bool same(const char *what, long is, long expected)
-{
-	return is == expected || verify_fails("%s: %ld, expected %ld", what, is, expected);
-}
-
 /* The frame of a page, counted from the node's first. */
 static unsigned long frame_in(unsigned long pte)
 {
-	return ((pte & PTE_PFN) >> 12) - COMPACT_PFN;
+	return ((pte & PTE_PFN) >> 12) - NODE_PFN;
 }
 
 static bool is_held(unsigned long index, unsigned int every)
@@ -69,20 +39,20 @@ static bool check_entry(struct row *row, unsigned long index, unsigned long pte)
 	bool there = index < row->result.nr_mapped && !row->is_gone[index];
 
 	if (!there)
-		return !pte || verify_fails("page %lu was given back, its entry is %#lx", index,
+		return !pte || frames_fail("page %lu was given back, its entry is %#lx", index,
 					    pte);
 	if (!(pte & PTE_PRESENT) || frame >= row->request.nr_pages)
-		return verify_fails("page %lu is lost: its entry is %#lx", index, pte);
+		return frames_fail("page %lu is lost: its entry is %#lx", index, pte);
 	if (row->pages[frame] != CONTENTS_ANY)
-		return verify_fails("pages %ld and %lu are in one frame, %#lx",
-				    (long)row->pages[frame], index, frame + COMPACT_PFN);
+		return frames_fail("pages %ld and %lu are in one frame, %#lx",
+				    (long)row->pages[frame], index, frame + NODE_PFN);
 	row->pages[frame] = (int64_t)index;
 	return true;
 }
 
 bool verify_entries(struct row *row, unsigned int variant, const unsigned long *ptes)
 {
-	begin(row, variant);
+	frames_begin(row->name, variant);
 	for (unsigned long frame = 0; frame < row->request.nr_pages; frame++)
 		row->pages[frame] = CONTENTS_ANY;
 	for (unsigned long index = 0; index < row->request.nr_pages; index++)
@@ -98,33 +68,17 @@ static bool keeps_entry(const struct row *row, unsigned long index)
 	bool moved = frame_in(was) != frame_in(is);
 
 	if (moved && cannot_move(row, index))
-		return verify_fails("page %lu is held and has moved", index);
+		return frames_fail("page %lu is held and has moved", index);
 	if ((was & ~PTE_PFN & ~PTE_DIRTY) == (is & ~PTE_PFN & ~PTE_DIRTY))
 		return true;
-	return verify_fails("entry of page %lu is %#lx, was %#lx", index, is, was);
-}
-
-static unsigned long word_at(const unsigned char *descriptor, unsigned long offset)
-{
-	unsigned long word;
-
-	memcpy(&word, descriptor + offset, sizeof(word));
-	return word;
-}
-
-static int int_at(const unsigned char *descriptor, unsigned long offset)
-{
-	int number;
-
-	memcpy(&number, descriptor + offset, sizeof(number));
-	return number;
+	return frames_fail("entry of page %lu is %#lx, was %#lx", index, is, was);
 }
 
 static bool keeps_descriptor(const struct row *row, unsigned long index)
 {
-	const struct compact_layout *at = &row->layout;
+	const struct node_layout *at = &row->frames.layout;
 	unsigned long was = frame_in(row->before[index]), frame = frame_in(row->after[index]);
-	const unsigned char *is = descriptor_of(COMPACT_PFN + frame);
+	const unsigned char *is = descriptor_of(NODE_PFN + frame);
 	unsigned long own = ~at->links_mask;
 	unsigned long flags = word_at(is, at->flags) & own;
 	unsigned long had = word_at(row->was + was * DESCRIPTOR_BYTES, at->flags) & own;
@@ -132,17 +86,18 @@ static bool keeps_descriptor(const struct row *row, unsigned long index)
 
 	/* What says that it was written to is in one place or the other. */
 	if (!(flags & at->dirty) && !(row->after[index] & PTE_DIRTY))
-		return verify_fails("page %lu was written to, and nothing says so", index);
+		return frames_fail("page %lu was written to, and nothing says so", index);
 	flags = (flags & ~at->dirty) | (had & at->dirty);
 	if (flags != had || !(flags & at->anon_exclusive) || !(flags & at->lru))
-		return verify_fails("flags of page %lu are %#lx, were %#lx", index, flags, had);
+		return frames_fail("flags of page %lu are %#lx, were %#lx", index, flags, had);
 	if (int_at(is, at->refcount) != refs || int_at(is, at->mapcount))
-		return verify_fails("page %lu has %d references, expected %d, and %d mappings",
+		return frames_fail("page %lu has %d references, expected %d, and %d mappings",
 				    index, int_at(is, at->refcount), refs,
 				    int_at(is, at->mapcount) + 1);
-	if (word_at(is, at->mapping) != (row->result.anon_vma | at->anon) ||
-	    word_at(is, at->index) != row->result.pgoff + index || word_at(is, at->private))
-		return verify_fails("page %lu: mapping %#lx, index %#lx, private %#lx", index,
+	if (word_at(is, at->mapping) != (row->frames.state.anon_vma | at->anon) ||
+	    word_at(is, at->index) != row->frames.state.pgoff + index ||
+	    word_at(is, at->private))
+		return frames_fail("page %lu: mapping %#lx, index %#lx, private %#lx", index,
 				    word_at(is, at->mapping), word_at(is, at->index),
 				    word_at(is, at->private));
 	return true;
@@ -161,38 +116,23 @@ static bool check_mapped(struct row *row, unsigned int variant, unsigned long *n
 			return false;
 		*nr_moved += frame_in(row->before[index]) != frame_in(row->after[index]);
 	}
-	wrong = contents_first_wrong(contents_of(COMPACT_PFN), row->pages, row->request.nr_pages,
+	wrong = contents_first_wrong(contents_of(NODE_PFN), row->pages, row->request.nr_pages,
 				     launch.nr_cpus);
 	if (wrong == CONTENTS_FINE)
 		return true;
-	return verify_fails("page %ld in frame %#lx is not as it was written, from byte %zu on",
-			    (long)row->pages[wrong], wrong + COMPACT_PFN,
-			    contents_first_byte(contents_of(COMPACT_PFN + wrong),
+	return frames_fail("page %ld in frame %#lx is not as it was written, from byte %zu on",
+			    (long)row->pages[wrong], wrong + NODE_PFN,
+			    contents_first_byte(contents_of(NODE_PFN + wrong),
 						row->pages[wrong]));
 }
 
 /* --- Whose each frame is ---------------------------------------------------- */
 
-bool verify_own(struct row *row, unsigned long frame, unsigned long nr, enum owner owner)
-{
-	unsigned long end = frame + nr;
-
-	if (frame >= row->request.nr_pages || nr > row->request.nr_pages - frame || frame % nr)
-		return verify_fails("%s: %lu frames from %#lx on", owner_names[owner], nr,
-				    frame + COMPACT_PFN);
-	for (; frame < end; frame++) {
-		if (row->owner[frame])
-			return verify_fails("frame %#lx is of %s and of %s", frame + COMPACT_PFN,
-					    owner_names[row->owner[frame]], owner_names[owner]);
-		row->owner[frame] = (unsigned char)owner;
-	}
-	return true;
-}
-
 static bool own_pages(struct row *row)
 {
 	for (unsigned long frame = 0; frame < row->request.nr_pages; frame++)
-		if (row->pages[frame] != CONTENTS_ANY && !verify_own(row, frame, 1, OWNER_PAGE))
+		if (row->pages[frame] != CONTENTS_ANY &&
+		    !frames_own(&row->frames, frame, 1, OWNER_PAGE))
 			return false;
 	return true;
 }
@@ -201,39 +141,18 @@ static bool own_huge(struct row *row, const unsigned long *pfns, unsigned long n
 		     enum owner owner)
 {
 	for (unsigned long i = 0; i < nr; i++) {
-		unsigned long frame = pfns[i] - COMPACT_PFN;
+		unsigned long frame = pfns[i] - NODE_PFN;
 
-		if (!verify_own(row, frame, COMPACT_HUGE_PAGES, owner))
+		if (!frames_own(&row->frames, frame, COMPACT_HUGE_PAGES, owner))
 			return false;
-		for (unsigned long j = 0; j < COMPACT_HUGE_PAGES; j++)
-			if (int_at(descriptor_of(pfns[i] + j), row->layout.refcount) != !j)
-				return verify_fails("frame %#lx of a huge page has %d references",
-						    pfns[i] + j, int_at(descriptor_of(pfns[i] + j),
-									row->layout.refcount));
+		for (unsigned long j = 0; j < COMPACT_HUGE_PAGES; j++) {
+			int refs = int_at(descriptor_of(pfns[i] + j), row->frames.layout.refcount);
+
+			if (refs != !j)
+				return frames_fail("frame %#lx of a huge page has %d references",
+						   pfns[i] + j, refs);
+		}
 	}
-	return true;
-}
-
-/* What is not mapped has nothing left of what was. */
-static bool is_clean(const struct row *row, unsigned long frame)
-{
-	const struct compact_layout *at = &row->layout;
-	const unsigned char *is = descriptor_of(COMPACT_PFN + frame);
-	enum owner owner = row->owner[frame];
-	bool is_huge = owner == OWNER_HUGE || owner == OWNER_BALLAST;
-	bool is_buddy = ((unsigned int)int_at(is, at->mapcount) & at->type_mask) == at->buddy_type;
-
-	if (!owner)
-		return verify_fails("frame %#lx is lost", frame + COMPACT_PFN);
-	if (word_at(is, at->flags) & ~at->links_mask ||
-	    (owner == OWNER_FREE && word_at(is, at->mapping)) ||
-	    (!is_huge && int_at(is, at->refcount)))
-		return verify_fails("frame %#lx is of %s: flags %#lx, mapping %#lx, %d references",
-				    frame + COMPACT_PFN, owner_names[owner], word_at(is, at->flags),
-				    word_at(is, at->mapping), int_at(is, at->refcount));
-	if (is_buddy && owner != OWNER_FREE)
-		return verify_fails("frame %#lx is of %s and looks free", frame + COMPACT_PFN,
-				    owner_names[owner]);
 	return true;
 }
 
@@ -242,16 +161,17 @@ static bool check_frames(struct row *row, unsigned int variant)
 	const struct compact_ops *ops = launch_ops(variant);
 	const struct compact_result *result = &row->result;
 
-	memset(row->owner, 0, row->request.nr_pages);
+	memset(row->frames.owner, 0, row->request.nr_pages);
 	if (!own_pages(row) || !own_huge(row, row->ballast, result->nr_ballast, OWNER_BALLAST) ||
-	    !own_huge(row, row->huge, result->nr_allocated, OWNER_HUGE) || !lists_check(row))
+	    !own_huge(row, row->huge, result->nr_allocated, OWNER_HUGE) ||
+	    !frames_check_lists(&row->frames))
 		return false;
 	for (unsigned long frame = 0; frame < row->request.nr_pages; frame++) {
-		if (row->owner[frame] != OWNER_PAGE && !is_clean(row, frame))
+		if (row->frames.owner[frame] != OWNER_PAGE && !frames_is_clean(&row->frames, frame))
 			return false;
-		if (frame % COMPACT_HUGE_PAGES == 0 && !ops->is_movable(COMPACT_PFN + frame))
-			return verify_fails("pageblock of frame %#lx has another type",
-					    frame + COMPACT_PFN);
+		if (frame % COMPACT_HUGE_PAGES == 0 && !ops->is_movable(NODE_PFN + frame))
+			return frames_fail("pageblock of frame %#lx has another type",
+					    frame + NODE_PFN);
 	}
 	return true;
 }
@@ -266,26 +186,26 @@ static bool check_counts(const struct row *row, unsigned long nr_moved)
 
 	for (unsigned long i = 0; i < result->nr_mapped; i++)
 		nr_pages -= row->is_gone[i];
-	if (!same("managed frames", result->managed, (long)row->request.nr_pages) ||
-	    !same("pages of the process", result->rss, nr_pages) ||
-	    !same("pages mapped", result->nr_anon, nr_pages) ||
-	    !same("pages on LRU lists", result->nr_lru, nr_pages) ||
-	    !same("anonymous pages isolated", result->nr_isolated[0], 0) ||
-	    !same("file pages isolated", result->nr_isolated[1], 0) ||
-	    !same("references to the anon_vma", result->anon_vma_refs, 1) ||
-	    !same("stalls, failures and successes", events[COMPACT_COMPACTSTALL],
+	if (!frames_same("managed frames", result->node.managed, (long)row->request.nr_pages) ||
+	    !frames_same("pages of the process", result->node.rss, nr_pages) ||
+	    !frames_same("pages mapped", result->node.nr_anon, nr_pages) ||
+	    !frames_same("pages on LRU lists", result->node.nr_lru, nr_pages) ||
+	    !frames_same("anonymous pages isolated", result->node.nr_isolated[0], 0) ||
+	    !frames_same("file pages isolated", result->node.nr_isolated[1], 0) ||
+	    !frames_same("references to the anon_vma", result->node.anon_vma_refs, 1) ||
+	    !frames_same("stalls, failures and successes", events[COMPACT_COMPACTSTALL],
 		  events[COMPACT_COMPACTFAIL] + events[COMPACT_COMPACTSUCCESS]))
 		return false;
 	if (events[COMPACT_PGMIGRATE_SUCCESS] < (long)nr_moved)
-		return verify_fails("%lu pages are in other frames, %ld were migrated", nr_moved,
+		return frames_fail("%lu pages are in other frames, %ld were migrated", nr_moved,
 				    events[COMPACT_PGMIGRATE_SUCCESS]);
 	/* Each that was moved was isolated before, and a frame was for it. */
 	if (events[COMPACT_COMPACTISOLATED] < 2 * events[COMPACT_PGMIGRATE_SUCCESS])
-		return verify_fails("%ld pages were migrated, and %ld isolated, with their targets",
+		return frames_fail("%ld pages were migrated, and %ld isolated, with their targets",
 				    events[COMPACT_PGMIGRATE_SUCCESS],
 				    events[COMPACT_COMPACTISOLATED]);
 	if (events[COMPACT_PGFREE] < events[COMPACT_PGMIGRATE_SUCCESS])
-		return verify_fails("%ld pages were migrated, and %ld freed",
+		return frames_fail("%ld pages were migrated, and %ld freed",
 				    events[COMPACT_PGMIGRATE_SUCCESS], events[COMPACT_PGFREE]);
 	return true;
 }
@@ -302,8 +222,10 @@ static uint64_t digest_of(const struct row *row)
 {
 	uint64_t digest = row->result.nr_allocated;
 
-	for (unsigned long frame = 0; frame < row->request.nr_pages; frame++)
-		digest = mixed_in(digest, (uint64_t)row->pages[frame] * 8 + row->owner[frame]);
+	for (unsigned long frame = 0; frame < row->request.nr_pages; frame++) {
+		digest = mixed_in(digest, (uint64_t)row->pages[frame]);
+		digest = mixed_in(digest, row->frames.owner[frame]);
+	}
 	for (unsigned long i = 0; i < row->result.nr_allocated; i++)
 		digest = mixed_in(digest, row->huge[i]);
 	return digest;
@@ -318,18 +240,18 @@ static bool check_repeats(struct row *row, unsigned int variant)
 	if (!before->is_known)
 		*before = now;
 	if (memcmp(now.events, before->events, sizeof(now.events)))
-		return verify_fails("of the same node %ld pages were migrated, %ld the last time",
+		return frames_fail("of the same node %ld pages were migrated, %ld the last time",
 				    now.events[COMPACT_PGMIGRATE_SUCCESS],
 				    before->events[COMPACT_PGMIGRATE_SUCCESS]);
 	return now.digest == before->digest ||
-	       verify_fails("other frames than the last time, of the same node");
+	       frames_fail("other frames than the last time, of the same node");
 }
 
 bool verify_all(struct row *row, unsigned int variant)
 {
 	unsigned long nr_moved = 0;
 
-	begin(row, variant);
+	frames_begin(row->name, variant);
 	return check_mapped(row, variant, &nr_moved) && check_frames(row, variant) &&
 	       check_counts(row, nr_moved) && check_repeats(row, variant);
 }

@@ -20,7 +20,8 @@
 /*
  * The host sets which of them have CPUs. mm/page_alloc.c
  * What is weak here is that one's, where it is linked: then tables alone come
- * from here, which ask for alloc_pages_noprof() of mm/mempolicy.c.
+ * from here, which ask for alloc_pages_noprof() of mm/mempolicy.c, unless the
+ * experiment has one that asks that one.
  */
 nodemask_t node_states[NR_NODE_STATES] __weak;
 
@@ -51,7 +52,7 @@ static struct page *take_table(gfp_t flags)
 	return page;
 }
 
-struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
+struct page *__weak alloc_pages_noprof(gfp_t flags, unsigned int order)
 {
 	HOST_STUB("custom");
 	return order ? NULL : take_table(flags);

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the compact experiment: a node with one zone as the boot leaves it, by
- * the kernel's own functions and in their order. The boot's loops over frames
- * are short here: all frames are there, and none is reserved.
+ * For experiments with the kernel's own page allocator: a node with one zone
+ * as the boot leaves it, by the kernel's own functions and in their order. The
+ * boot's loops over frames are short here: all frames are there, and none is
+ * reserved. An experiment has it if its file `objects` says ream/node.o.
  */
 #include <linux/bitmap.h>
+#include <linux/blkdev.h>
+#include <linux/kernel.h>
+#include <linux/khugepaged.h>
 #include <linux/memory_hotplug.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/page-isolation.h>
+#include <linux/percpu.h>
+#include <linux/printk.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/string.h>
 #include <linux/swap.h>
+#include <linux/topology.h>
 #include <linux/vmstat.h>
 #include "internal.h"
 #ifdef HAVE_PAGE_ALLOC_HEADER
@@ -20,7 +29,93 @@
 #include "mm_init.h"
 #endif
 #include "kernel.h"
-#include "compact_kernel.h"
+#include "node.h"
+
+/* --- Variables --------------------------------------------------------------- */
+
+/* There is no swap: nothing that is anonymous can be reclaimed. mm/swapfile.c */
+atomic_long_t nr_swap_pages;
+long total_swap_pages;
+
+/* host_boot_node() says when the boot is over. init/main.c */
+enum system_states system_state;
+
+/* Set with the node's sections. mm/sparse.c */
+unsigned long __highest_present_section_nr;
+
+/* What boot() has set in the mask of those online. kernel/cpu.c */
+atomic_t __num_online_cpus = ATOMIC_INIT(1);
+
+/* Set from the zones, and not read here. mm/mempolicy.c */
+enum zone_type policy_zone;
+
+/* There is no slower memory. mm/memory-tiers.c */
+bool numa_demotion_enabled;
+
+/* --- Functions that are not the kernel's -------------------------------------- */
+
+/* Nobody collapses pages: nothing is kept free for that. */
+void khugepaged_min_free_kbytes_update(void)
+{
+	HOST_STUB("stubbed");
+}
+
+/* Nothing is printed under a lock that printing takes. */
+void __printk_deferred_enter(void)
+{
+	HOST_STUB("stubbed");
+}
+
+void __printk_deferred_exit(void)
+{
+	HOST_STUB("stubbed");
+}
+
+/* No page is written out: there is neither swap nor a file. */
+void blk_start_plug(struct blk_plug *plug)
+{
+	HOST_STUB("stubbed");
+}
+
+void blk_finish_plug(struct blk_plug *plug)
+{
+	HOST_STUB("stubbed");
+}
+
+/* arch/x86/mm/numa.c: without a table of distances. */
+int __node_distance(int from, int to)
+{
+	HOST_STUB("duplicated");
+	return from == to ? LOCAL_DISTANCE : REMOTE_DISTANCE;
+}
+
+#define POOL_BYTES 16384
+
+static size_t pool_used;
+static __PCPU_ATTRS("") __aligned(64) char pool[POOL_BYTES];
+
+static void reset_percpu(void)
+{
+	int cpu;
+
+	pool_used = 0;
+	for_each_possible_cpu(cpu)
+		memset(per_cpu_ptr((char __percpu *)pool, cpu), 0, POOL_BYTES);
+}
+
+/* Out of what is linked in, so that each CPU has it at its own offset; nothing is freed. */
+void __percpu *pcpu_alloc_noprof(size_t size, size_t align, bool reserved, gfp_t gfp)
+{
+	size_t at = ALIGN(pool_used, align);
+
+	HOST_STUB("custom");
+	if (at + size > POOL_BYTES)
+		return NULL;
+	pool_used = at + size;
+	return (void __percpu *)(pool + at);
+}
+
+/* --- The boot ------------------------------------------------------------------ */
 
 static DEFINE_PER_CPU(struct per_cpu_nodestat, first_nodestats);
 
@@ -30,7 +125,7 @@ static void online_sections(unsigned long nr_pages)
 	static void *usage;
 	static unsigned long most;
 	unsigned long nr = DIV_ROUND_UP(nr_pages, PAGES_PER_SECTION);
-	unsigned long first = pfn_to_section_nr(COMPACT_PFN), at;
+	unsigned long first = pfn_to_section_nr(NODE_PFN), at;
 	unsigned long bytes = nr * (sizeof(struct mem_section_usage) +
 				    SECTION_BLOCKFLAGS_BITS / BITS_PER_BYTE);
 
@@ -40,7 +135,7 @@ static void online_sections(unsigned long nr_pages)
 		most = nr;
 	}
 	memset(usage, 0, bytes);
-	host_add_sections(COMPACT_PFN, nr_pages, usage, ~0UL - COMPACT_PFN, 0);
+	host_add_sections(NODE_PFN, nr_pages, usage, ~0UL - NODE_PFN, 0);
 	for (at = first; at < first + nr; at++) {
 		struct mem_section *section = __nr_to_section(at);
 
@@ -60,7 +155,7 @@ static void init_zone(struct pglist_data *pgdat, enum zone_type type, unsigned l
 	zone->name = zone_names[type];
 	zone->zone_pgdat = pgdat;
 	zone_set_nid(zone, pgdat->node_id);
-	zone->zone_start_pfn = nr_pages ? COMPACT_PFN : 0;
+	zone->zone_start_pfn = nr_pages ? NODE_PFN : 0;
 	zone->spanned_pages = nr_pages;
 	zone->present_pages = nr_pages;
 	/* A guess until frames are freed: whether there are enough for types of pageblocks. */
@@ -86,7 +181,7 @@ static void init_node(struct pglist_data *pgdat, unsigned long nr_pages)
 	unsigned int i;
 
 	memset(pgdat, 0, sizeof(*pgdat));
-	pgdat->node_start_pfn = COMPACT_PFN;
+	pgdat->node_start_pfn = NODE_PFN;
 	pgdat->node_spanned_pages = nr_pages;
 	pgdat->node_present_pages = nr_pages;
 	pgdat->nr_zones = ZONE_NORMAL + 1;
@@ -137,24 +232,34 @@ static void init_pageblock(struct page *page)
 /* As memmap_init() and memblock_free_all(). */
 static void free_frames(unsigned long nr_pages)
 {
-	unsigned long pfn, end = COMPACT_PFN + nr_pages;
+	unsigned long pfn, end = NODE_PFN + nr_pages;
 
-	for (pfn = COMPACT_PFN; pfn < end; pfn++) {
+	for (pfn = NODE_PFN; pfn < end; pfn++) {
 		__init_single_page(pfn_to_page(pfn), pfn, ZONE_NORMAL, 0);
 		if (pageblock_aligned(pfn))
 			init_pageblock(pfn_to_page(pfn));
 	}
-	for (pfn = COMPACT_PFN; pfn < end; pfn += pageblock_nr_pages)
+	for (pfn = NODE_PFN; pfn < end; pfn += pageblock_nr_pages)
 		__free_pages_core(pfn_to_page(pfn), pageblock_order, MEMINIT_EARLY);
 	atomic_long_set(&_totalram_pages, nr_pages);
 }
 
-void compact_boot_node(unsigned long nr_pages)
+/* No thread of the kernel's: only for others a block is captured as it becomes free. */
+static void become_task(void)
+{
+	if (!current->signal)
+		current->signal = host_alloc(sizeof(*current->signal));
+	current->flags = 0;
+}
+
+void host_boot_node(unsigned long nr_pages)
 {
 	struct pglist_data *pgdat = host_node(0);
 
-	BUILD_BUG_ON(pageblock_order != COMPACT_HUGE_ORDER);
-	BUILD_BUG_ON(MAX_ORDER_NR_PAGES != COMPACT_NODE_STEP);
+	BUILD_BUG_ON(pageblock_order != NODE_BLOCK_ORDER);
+	BUILD_BUG_ON(MAX_ORDER_NR_PAGES != NODE_STEP);
+	become_task();
+	reset_percpu();
 	system_state = SYSTEM_BOOTING;
 	gfp_allowed_mask = GFP_BOOT_MASK;
 	set_nodes();

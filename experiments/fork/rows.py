@@ -36,7 +36,8 @@ class ForkRow(RowBase):
 
     cold: folios lie in shuffled order in the mapping, and nothing of their descriptors and
     page tables is in a cache. mm_users: of the parent; 2 is a process with another thread.
-    contpte: the parent's entries are blocks of 16, each of which a TLB holds as one.
+    contpte: the parent's entries are blocks of 16, each of which a TLB holds as one. frees: pages
+    go back to the kernel's own page allocator; exit is then that of the last process.
     """
 
     folio_bytes: Size
@@ -45,6 +46,7 @@ class ForkRow(RowBase):
     pre_state: Literal["warm", "cold"] = "warm"
     mm_users: int = Field(default=1, ge=1, le=2)
     contpte: bool = False
+    frees: bool = False
 
     @model_validator(mode="after")
     def _it_can_be_mapped(self) -> Self:
@@ -57,6 +59,10 @@ class ForkRow(RowBase):
             raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.operation not in _STAGES[self.stage]:
             raise ValueError(f"the {self.stage} stage does not do {self.operation}")
+        if self.frees and (
+            self.stage != "native" or self.operation not in {"munmap", "exit"} or self.mm_users > 1
+        ):
+            raise ValueError("frees is for munmap and exit of the native stage, of one thread")
         if self.stage != "native" and (self.pre_state != "warm" or self.mm_users != 1):
             raise ValueError("pre_state and mm_users can only be set in the native stage")
         return self
@@ -85,6 +91,7 @@ class ForkRow(RowBase):
             "mm_users": self.mm_users if native else None,
             "threads": self.threads,
             **({"contpte": True} if self.contpte else {}),
+            **({"frees": True} if self.frees else {}),
         }
 
     def title(self) -> str:
@@ -96,6 +103,8 @@ class ForkRow(RowBase):
             words.append("warm" if self.pre_state == "warm" else "cold, folios shuffled")
         if self.contpte:
             words.append("contpte")
+        if self.frees:
+            words.append("pages freed")
         if self.mm_users > 1:
             words.append("an mm with threads")
         return ", ".join(words)

@@ -101,17 +101,20 @@ def check_caught(
 ) -> None:
     variants = Variant(BASE, ()), Variant("mine", (load_series(path),), BASE)
     programs = programs_of(experiment)
+    benches: dict[str, Bench] = {}
 
     def built(its: Hosted[Row]) -> Bench:
-        work = tmp_path / f"program{its.label}"
-        work.mkdir()
-        return build_bench(kernel, variants, folder=its.folder, cache=cache, work=work, step=print)
-
-    benches = [*map(built, programs)]
+        if its.label not in benches:  # as late as can be: most patches are caught in the first
+            work = tmp_path / f"program{its.label}"
+            work.mkdir()
+            benches[its.label] = build_bench(
+                kernel, variants, folder=its.folder, cache=cache, work=work, step=print
+            )
+        return benches[its.label]
 
     def run_every_program(ways: Mapping[str, Otherwise]) -> None:
-        for its, bench in zip(programs, benches, strict=True):
-            run_all(its, bench, ways)
+        for its in programs:
+            run_all(its, built(its), ways)
 
     with pytest.raises(ReamError, match=CAUGHT):
         run_every_program({})

@@ -15,12 +15,12 @@
 #include <linux/string.h>
 #include <linux/swapops.h>
 #include <asm/pgalloc.h>
-#include <asm/tlb.h>
 #include "internal.h"
 #include "kernel.h"
 #include "fork.h"
 #include "fork_kernel.h"
 #include "page_tables.h"
+#include "unmap.h"
 
 static struct {
 	struct mm_struct *parent_mm;
@@ -119,34 +119,8 @@ static void prepare(const struct fork_request *request)
 	fork_current()->active_mm = world.parent_mm;
 }
 
-static void unmap(struct vm_area_struct *vma, bool whole_mm,
-		  struct zap_details *details)
-{
-	struct mmu_gather tlb;
-
-	if (whole_mm)
-		tlb_gather_mmu_fullmm(&tlb, vma->vm_mm);
-	else
-		tlb_gather_mmu(&tlb, vma->vm_mm);
-	fork_zap(&tlb, vma, vma->vm_start, vma->vm_end, details);
-#ifdef HAVE_TLB_FREE_VMAS
-	/* As free_pgtables() begins, which comes next where the VMA goes. */
-	if (details && details->zap_flags & ZAP_FLAG_UNMAP)
-		tlb_free_vmas(&tlb);
-#endif
-	fork_vma_ends();
-	tlb_finish_mmu(&tlb);
-}
-
 static void run(enum fork_operation operation)
 {
-	/* As unmap_vmas() sets them. */
-	struct zap_details all = {
-		.zap_flags = ZAP_FLAG_DROP_MARKER | ZAP_FLAG_UNMAP,
-#ifndef HAVE_SKIP_COWS
-		.even_cows = true,
-#endif
-	};
 	/* As unmap_mapping_pages() does, of what is not the process's own. */
 	struct zap_details of_file = {
 #ifdef HAVE_SKIP_COWS
@@ -162,22 +136,22 @@ static void run(enum fork_operation operation)
 		clear_tsk_need_resched(fork_current());
 		break;
 	case FORK_UNMAP:
-		unmap(&world.parent, false, &all);
+		host_unmap_all(&world.parent, false, fork_vma_ends);
 		break;
 	case FORK_UNMAP_CHILD:
-		unmap(&world.child, false, &all);
+		host_unmap_all(&world.child, false, fork_vma_ends);
 		break;
 	case FORK_EXIT:
-		unmap(&world.parent, true, &all);
+		host_unmap_all(&world.parent, true, fork_vma_ends);
 		break;
 	case FORK_EXIT_CHILD:
-		unmap(&world.child, true, &all);
+		host_unmap_all(&world.child, true, fork_vma_ends);
 		break;
 	case FORK_DISCARD:
-		unmap(&world.parent, false, NULL);
+		host_unmap(&world.parent, false, NULL, fork_vma_ends);
 		break;
 	case FORK_TRUNCATE:
-		unmap(&world.parent, false, &of_file);
+		host_unmap(&world.parent, false, &of_file, fork_vma_ends);
 		break;
 	case FORK_NR_OPERATIONS:
 		WARN_ON(true);

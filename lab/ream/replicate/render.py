@@ -30,6 +30,8 @@ WIDEST_FLOOR = 9.99
 """The largest floor that fits its column."""
 NUMBER = 11
 """Width of a number in the table of bounds."""
+LEAST = 0.1
+"""Below it four digits of a value measured here need more than its column has."""
 WORDS: tuple[Word, ...] = (
     "agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run",
 )  # fmt: skip
@@ -68,11 +70,13 @@ def _table(replication: Replication) -> Iterator[str]:
     yield from _said("there", table.machine)
     yield from _said("here", replication.machine.line())
     scale, unit = _scale(replication)
+    own, own_unit = _own_scale(replication, scale, unit)
+    units = unit if own_unit == unit else f"{unit}, and here in {own_unit}"
     rates = ", of rates turned over" if unit == RATE else ""
-    yield from _said("read", HOW_TO_READ.format(unit=unit, rates=rates))
+    yield from _said("read", HOW_TO_READ.format(unit=units, rates=rates))
     reasons = _Reasons()
     yield ""
-    yield from _lines(replication, scale, reasons)
+    yield from _lines(replication, (scale, own), reasons)
     yield from reasons.lines()
     yield ""
     yield from _why(replication)
@@ -118,11 +122,28 @@ def _scale(replication: Replication) -> tuple[float, str]:
     return NS[unit] / scale, name
 
 
+def _own_scale(replication: Replication, scale: float, unit: str) -> tuple[float, str]:
+    """The same of what was measured here: another one where a whole program was published."""
+    units = {line.claim.printed.unit for line in replication.lines}
+    own = [v for line in replication.lines for v in _measured(line) if v]
+    if not own or min(own) * scale >= LEAST or len(units) != 1 or not units <= NS.keys():
+        return scale, unit
+    (claimed,) = units
+    divisor, name = scale_of([value * NS[claimed] for value in own], "ns")
+    return NS[claimed] / divisor, name
+
+
+def _measured(line: Line) -> tuple[float | None, float | None]:
+    return line.here(BEFORE), line.here(PUBLISHED)
+
+
 def _printed(line: Line) -> tuple[float | None, float | None]:
     return line.claim.printed.before, line.claim.printed.published
 
 
-def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterator[str]:
+def _lines(
+    replication: Replication, scales: tuple[float, float], reasons: _Reasons
+) -> Iterator[str]:
     names = list(dict.fromkeys(name for line in replication.table.rows for name in line.params))
     *heads, head = textwrap.wrap(", ".join(names), NAME - 1)
     yield from (f"  {part}" for part in heads)
@@ -131,7 +152,7 @@ def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterato
     yield from _two(f"  {head:<{NAME}}{there}", here)
     controls = replication.controls
     for line in replication.lines:
-        yield from _line(line, scale, reasons, mark="*" if line in controls else " ")
+        yield from _line(line, scales, reasons, mark="*" if line in controls else " ")
     if controls:
         yield from textwrap.wrap(
             "  *       a control: it claims less than 10 %, and does not decide about the table",
@@ -140,7 +161,10 @@ def _lines(replication: Replication, scale: float, reasons: _Reasons) -> Iterato
         )
 
 
-def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator[str]:
+def _line(
+    line: Line, scales: tuple[float, float], reasons: _Reasons, *, mark: str
+) -> Iterator[str]:
+    scale, own = scales
     *before, name = textwrap.wrap(line_label(line.claim), NAME - 1) or ["?"]
     for part in before:
         yield f"{mark} {part}"
@@ -155,7 +179,7 @@ def _line(line: Line, scale: float, reasons: _Reasons, *, mark: str) -> Iterator
     text += f"{_pair(*_printed(line), scale, 6):>{PAIR}}"
     text += f"{'' if printed.ratio is None else fit(printed.ratio, 5, 3):>{RATIO}}"
     if line.ratio is not None:
-        here = _pair(line.here(BEFORE), line.here(PUBLISHED), scale, 4)
+        here = _pair(*_measured(line), own, 4)
         ours = f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
     reason = line.verdict.reason if line.verdict.word != "agrees" else ""
     letter = f" {reasons.letter(reason, line.would_try)}" if reason else ""

@@ -19,7 +19,7 @@ from ream.session.vm import guests_of
 from ream.stage import initramfs, workload
 from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
 from ream.stage.hosted import programs_of
-from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, host_sources, linker_scripts
+from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, host_headers, host_sources, linker_scripts
 from ream.stage.workload import Workload
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -63,7 +63,8 @@ def benchmark_files(experiment: Experiment, stage: Stage, arch: Arch = X86_64) -
 def _hosted_files(folder: Path, sources: Iterable[Path], arch: Arch) -> Iterator[Path]:
     """What becomes part of one native program. sources: besides the folder's own."""
     homes = list(_whole(kernel_side(folder, arch=arch)))
-    places = {path.name: path for path in homes}
+    headers = (path for home in host_headers(arch) for path in home.glob("*.h"))
+    places = {path.name: path for path in (*headers, *homes)}
     yield from _with_headers((*sources, *homes, *host_sources(folder, arch)), places)
     yield from (folder / "objects", *fragments_of(folder))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kernel_selftests import (
+from ream.errors import BadUsage, ReamError
+from ream.stage.selftests import (
     SELFTESTS,
     Selftests,
     differences,
@@ -14,7 +15,6 @@ from kernel_selftests import (
     results,
     shared_sources,
 )
-from ream.errors import BadUsage, ReamError
 
 KUNIT = """\
 Linux version 6.12.117

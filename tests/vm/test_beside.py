@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kernel_selftests import SELFTESTS, Selftests, read_selftests, run_selftests
 from ream.kernel.image import Image
 from ream.paths import KERNEL_MODULES
 from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.selftests import SELFTESTS, Selftests, read_selftests, run_selftests
 
 Builder = Callable[..., Image]
 Numbers = Mapping[str, int]

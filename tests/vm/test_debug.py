@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kernel_selftests import Selftests, run_selftests
 from ream.kernel.build import build_objects
 from ream.kernel.image import Image
 from ream.kernel.series import load_series
@@ -16,6 +15,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.paths import CHECKOUT, KERNEL_CONFIG, SERIES, cache_dir
 from ream.stage.qemu import GuestMachine
+from ream.stage.selftests import Selftests, run_selftests
 
 Builder = Callable[..., Image]
 

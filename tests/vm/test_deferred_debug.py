@@ -33,7 +33,6 @@ from experiments.deferred_init.boot import (
 from experiments.deferred_init.guests import MODULES
 from experiments.deferred_init.state import State, States, check
 from experiments.deferred_init.zones import Layout, Node, Zones
-from kernel_selftests import Selftests, run_selftests
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.build import BUILD
 from ream.kernel.image import Image
@@ -41,6 +40,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
+from ream.stage.selftests import Selftests, run_selftests
 from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]

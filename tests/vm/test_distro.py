@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.kernel.image import Image
 from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 
 Builder = Callable[..., Image]
 

@@ -16,7 +16,6 @@ from experiments.migrate.boot import (
     run_migrate_boot,
     two_nodes,
 )
-from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.experiment import named
 from ream.kernel.image import Image
@@ -24,6 +23,7 @@ from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.pmem import pmem_word
 from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.stage.vm import BootableKernel, Start
 
 Builder = Callable[..., Image]

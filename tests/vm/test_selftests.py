@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernel_selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.kernel.image import Image
 from ream.stage.qemu import GuestMachine
+from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 
 Builder = Callable[..., Image]
 

@@ -72,6 +72,14 @@ def judge(
             help="How long to look for memory that is wrong with random mixtures, in all.",
         ),
     ] = 1.0,
+    guests: Annotated[
+        bool,
+        typer.Option(
+            "--vm",
+            help="Also boot debug kernels with and without it, and run the kernel's own tests of"
+            " what it changes in both: an hour the first time, where guests are emulated.",
+        ),
+    ] = False,
     per_patch: Annotated[
         bool, typer.Option("--per-patch", help="Also count every beginning of the series.")
     ] = False,
@@ -160,7 +168,7 @@ def judge(
         else:
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
-        return replace(asked, confined=not unconfined, verify_minutes=verify_minutes)
+        return replace(asked, confined=not unconfined, verify_minutes=verify_minutes, guests=guests)
 
     given = series or NO_SERIES
     if watched or once:

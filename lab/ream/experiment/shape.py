@@ -286,6 +286,8 @@ class ExperimentBase(Value, Generic[R]):
     """How a sample of the live stage finds the caches, in words."""
     layouts: Texts = ()
     """Forms of tables in mails that are about it; ream.mail.read knows them."""
+    selftests: Name | None = None
+    """The list in kernel/selftests with the kernel's own tests of what it measures."""
     rows: Annotated[Tuple[R], AfterValidator(_distinct)]
 
     columns: ClassVar[Columns] = NO_COLUMNS

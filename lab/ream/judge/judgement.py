@@ -196,6 +196,8 @@ class Judgement:
     """Of each experiment that was timed, in how many rows the positive control was found."""
     own_tables: tuple[str, ...] = ()
     """Of each table that came with the series, whether it holds here."""
+    guests: tuple[str, ...] = ()
+    """Of each list of the kernel's own tests that was run in guests, what came of it."""
     records: tuple[str, ...] = ()
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""

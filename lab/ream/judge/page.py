@@ -173,6 +173,8 @@ def planned(asked: Question) -> Iterator[str]:
     known = [one.name for one in map(named, names()) if one.has("native")]
     yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
     yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")
+    if asked.guests:
+        yield from _said("boot", "debug kernels with and without it; the kernel's own tests there")
     yield from _said("time", f"them, those that are affected most first, for {asked.minutes:g} min")
     yield from _said("records", str(asked.runs))
 
@@ -194,12 +196,14 @@ def _lines(its: Judgement) -> Iterator[str]:
     if its.operations:
         yield from _table(its)
     yield from _patches(its)
-    for text in its.own_tables:
-        yield from _said("its table", text)
-    for text in its.controls:
-        yield from _said("control", text)
-    for text in its.notes:
-        yield from _said("note", text)
+    for label, texts in (
+        ("its table", its.own_tables),
+        ("guest", its.guests),
+        ("control", its.controls),
+        ("note", its.notes),
+    ):
+        for text in texts:
+            yield from _said(label, text)
     if its.records:
         yield from _said("records", ", ".join(its.records))
 

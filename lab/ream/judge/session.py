@@ -4,18 +4,22 @@
 Every part is a run like any other, with a record of its own; nothing is measured here.
 """
 
+import os
 import re
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
 from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, Row, named
 from ream.judge.first_wrong import first_wrong
+from ream.judge.guest import run_guests
 from ream.judge.judgement import (
     CountedChange,
     Judgement,
@@ -27,10 +31,10 @@ from ream.judge.judgement import (
 )
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
-from ream.judge.reach import Reach, find_reach
+from ream.judge.reach import Reach, WholeReach, find_reach
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
-from ream.kernel.source import Wanted, fetch_tree
+from ream.kernel.source import Tree, Wanted, fetch_tree
 from ream.measure.plan import estimated_seconds
 from ream.measure.stable import Stable
 from ream.measure.statistics import LEAST_LAUNCHES
@@ -41,8 +45,10 @@ from ream.report.contract import Counted, Result, RowResult, Summary
 from ream.report.counts_table import QUANTITIES, differences
 from ream.report.sensitivity import controls
 from ream.session.counting import once
+from ream.session.guests import consoles
 from ream.session.request import CountOptions, Request
 from ream.session.run import Outcome, run_session
+from ream.stage.qemu import QEMU
 from ream.variants import Variant
 
 PATCHED = "patched"
@@ -86,6 +92,8 @@ class Question:
     """For an upgrade, the kernel source that is judged, and the series is then empty."""
     confined: bool = True
     """Whether what is run is kept from all that it does not need."""
+    guests: bool = False
+    """Whether the kernel's own tests are run in guests, too."""
     ids: frozenset[str] = frozenset()
     """Of the mails of the series' thread, as far as they are known."""
 
@@ -128,6 +136,7 @@ class _Judging:
     records: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     controls: list[str] = field(default_factory=list)
+    guests: list[str] = field(default_factory=list)
     own: list[OwnVerdict] = field(default_factory=list)
     """What became of the table that came with the series."""
     own_tables: tuple[Table, ...] = ()
@@ -138,6 +147,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
 
     Raises DoesNotApply for a patch, and what building raises.
     """
+    if asked.guests:
+        require(QEMU)
     patches, began = asked.series.patches, time.monotonic()
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
@@ -157,6 +168,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     for one in reach.reached:
         if (wrong := _count(judging, one)) is not None:
             break
+    if wrong is None and asked.guests:
+        wrong = _boot(judging, reach, tree, to or tree)
     if wrong is None:
         wrong = _time(judging, reach.reached)
     return Judgement(
@@ -173,6 +186,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         notes=tuple(judging.notes),
         controls=tuple(judging.controls),
         own_tables=tuple(own_lines([one.id for one in judging.own_tables], judging.own)),
+        guests=tuple(judging.guests),
         records=tuple(judging.records),
         command=asked.command,
     )
@@ -319,6 +333,31 @@ def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
         changes = {one: new[one] - old[one] for one in QUANTITIES if new[one] != old[one]}
         yield PatchStep(number, series.patches[number - 1].subject, changes)
         last = name
+
+
+# --- In guests -------------------------------------------------------------------------
+
+
+def _boot(judging: _Judging, reach: WholeReach, before: Tree, after: Tree) -> Wrong | None:
+    """Boot kernels with and without the series and run the kernel's own tests there."""
+    asked = judging.asked
+    name = f"judge-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+    try:
+        with (
+            building(confined=asked.confined),
+            consoles(asked.cache / "console" / name) as logs,
+        ):
+            judging.guests += run_guests(
+                reach,
+                (before, ()),
+                (after, asked.series.patches),
+                cache=asked.cache,
+                logs=logs,
+                reporter=judging.reporter,
+            )
+    except VerificationFailed as cause:
+        return Wrong("guest", tuple(str(cause).splitlines()))
+    return None
 
 
 # --- Timed -----------------------------------------------------------------------------

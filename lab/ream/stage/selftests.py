@@ -342,6 +342,8 @@ def run_selftests(
     work: Path,
     log: Path,
     overlook: str | None = None,
+    deadline_s: float = DEADLINE_S,
+    silence_s: float = SILENCE_S,
 ) -> dict[str, str]:
     """Boot a kernel, run the tests of a list, and return every test's result.
 
@@ -376,7 +378,7 @@ def run_selftests(
     )
     exits: dict[str, int] = {}
     with boot(
-        argv, log=log, port=port, qmp=qmp, deadline_s=DEADLINE_S, silence_s=SILENCE_S
+        argv, log=log, port=port, qmp=qmp, deadline_s=deadline_s, silence_s=silence_s
     ) as guest:
         if overlook is not None:
             guest.overlook(overlook)

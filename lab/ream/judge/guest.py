@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The kernel's own tests with a series and without it, in guests whose kernels look for faults.
+
+kernel/config/vm-debug.config has the instruments: KASAN, lockdep, and what mm asserts of itself.
+What runs is fixed in kernel/selftests, a list for each kind of operation; an experiment names its
+list. One test that passes without the series and fails with it, twice, is enough to call it wrong.
+"""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ream.counted import counted
+from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.experiment import named
+from ream.folders import names
+from ream.judge.reach import WholeReach, shortened
+from ream.kernel.image import Image, build_image
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
+from ream.paths import KERNEL_CONFIG
+from ream.progress import Reporter
+from ream.stage.accel import ask_kvm, choose_accel
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.selftests import (
+    FAIL,
+    PASS,
+    SELFTESTS,
+    Selftests,
+    read_selftests,
+    run_selftests,
+)
+
+FRAGMENTS = tuple(KERNEL_CONFIG / f"{name}.config" for name in ("vm", "vm-debug"))
+
+GIB = 1 << 30
+CPUS = 3
+NODES = (GuestNode(5 * GIB, "0-1"), GuestNode(3 * GIB, "2"))
+"""What any of the lists needs: two nodes with CPUs, and memory above 4 GiB in the first."""
+
+DEADLINE_S = 5400.0
+SILENCE_S = 900.0
+"""With its instruments a kernel takes about three times as long, and TCG ten."""
+
+
+def lists_of(reach: WholeReach) -> tuple[str, ...]:
+    """The lists of tests that a series calls for.
+
+    Those of the experiments whose code it changes. All of them if it changes none that is hosted:
+    then nothing else looks at it.
+    """
+    changed = [one.experiment for one in reach.experiments if one.rows or one.functions]
+    found = [named(name).selftests for name in changed or names()]
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
+def run_guests(
+    reach: WholeReach,
+    before: tuple[Tree, Sequence[Patch]],
+    after: tuple[Tree, Sequence[Patch]],
+    *,
+    cache: Path,
+    logs: Path,
+    reporter: Reporter,
+) -> list[str]:
+    """Run the lists of tests that a series calls for in a guest without and one with it.
+
+    before, after: the kernel source and the patches on it. logs: a folder for consoles.
+    A line for each list: how many tests give the same result, or why nothing is known.
+    Raises VerificationFailed if a test fails with the series alone, or the kernel complains with it
+    alone; CannotRunHere without QEMU.
+    """
+    accel, cpu, why = choose_accel("auto", probe=lambda: ask_kvm(cache))
+    reporter.step(f"guests run under {accel.upper()}: {why}")
+    images = []
+    for where, (tree, patches) in (("without", before), ("with", after)):
+        try:
+            images.append(
+                build_image(
+                    tree, patches, cache=cache, fragments=FRAGMENTS, modules=(), reporter=reporter
+                )
+            )
+        except CannotRunHere:
+            raise
+        except ReamError as cause:
+            return [f"the debug kernel {where} the series does not build: {_first(cause)}"]
+    machine = GuestMachine(accel, cpus=CPUS, memory_bytes=8 * GIB, nodes=NODES, kvm_cpu=cpu)
+    lines = []
+    for name in lists_of(reach):
+        tests = read_selftests(SELFTESTS / f"{name}.list")
+        lines.append(_Guests(machine, tests, name, logs, reporter).compare(*images))
+    return lines
+
+
+COMPLAINT_LINES = 12
+
+
+@dataclass(frozen=True)
+class _Guests:
+    """The guests of one list of tests."""
+
+    machine: GuestMachine
+    tests: Selftests
+    name: str
+    logs: Path
+    reporter: Reporter
+
+    def compare(self, old: Image, new: Image) -> str:
+        """A line for the page. Raises VerificationFailed with what speaks against the series."""
+        try:
+            before = self._run(old, "without")
+        except CannotRunHere:
+            raise
+        except ReamError as cause:
+            return f"{self.name}: cannot be run without the series: {_first(cause)}"
+        first = self._found(before, new, "with")
+        if not first.against:
+            return f"{self.name}: {first.line}"
+        # Tests race with an emulated machine's clock: what fails by chance says nothing.
+        again = self._found(before, new, "with-again")
+        if seen := first.seen_again(again):
+            log = self.logs / f"{self.name}-with.log"
+            lines = [f"{self.name}: {one}" for one in seen]
+            raise VerificationFailed("\n".join([*lines, f"the console is {log}"]))
+        return f"{self.name}: {again.line}; another time: {shortened(first.against)}"
+
+    def _found(self, before: Mapping[str, str], image: Image, where: str) -> "_Found":
+        try:
+            after = self._run(image, where)
+        except CannotRunHere:
+            raise
+        except ReamError as cause:
+            return _Found((), str(cause), f"not through with the series: {_first(cause)}")
+        return _Found(failed(before, after, tuple(self.tests.unsteady)), "", said(before, after))
+
+    def _run(self, image: Image, where: str) -> dict[str, str]:
+        self.reporter.step(f"{self.name}: the kernel's own tests, {where.replace('-', ' ')} it")
+        with tempfile.TemporaryDirectory(prefix="ream-guest-") as work:
+            return run_selftests(
+                self.machine,
+                image,
+                self.tests,
+                work=Path(work),
+                log=self.logs / f"{self.name}-{where}.log",
+                deadline_s=DEADLINE_S,
+                silence_s=SILENCE_S,
+            )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one guest with the series said."""
+
+    failed: tuple[str, ...]
+    complaint: str
+    """Of the kernel, or of a guest that did not come to its end; empty if there was none."""
+    line: str
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """What speaks against the series, in lines."""
+        return (*self.failed, *self.complaint.splitlines()[:COMPLAINT_LINES])
+
+    def seen_again(self, again: "_Found") -> tuple[str, ...]:
+        """What spoke against it both times; of two complaints the first, as no two are alike."""
+        if self.complaint and again.complaint:
+            return self.against
+        return tuple(one for one in self.failed if one in again.failed)
+
+
+def _first(cause: ReamError) -> str:
+    return str(cause).splitlines()[0]
+
+
+def failed(
+    before: Mapping[str, str], after: Mapping[str, str], unsteady: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Tests that pass without the series and fail with it, a line each.
+
+    unsteady: patterns of names of tests whose result says nothing in an emulated guest.
+    """
+    return tuple(
+        f"{name} passes without the series and fails with it"
+        for name, result in after.items()
+        if result == FAIL
+        and before.get(name) == PASS
+        and not any(fnmatchcase(name, one) for one in unsteady)
+    )
+
+
+def said(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """How many tests give the same result, and which do not, in a line."""
+    passed = sum(after.get(name) == PASS == result for name, result in before.items())
+    text = f"{counted(passed, 'test')} of {len(before)} pass with the series as without"
+    other = [
+        f"{name} ({before.get(name, 'none')}, {after.get(name, 'none')})"
+        for name in (*before, *(name for name in after if name not in before))
+        if before.get(name) != after.get(name)
+    ]
+    return text + (f"; otherwise: {shortened(other)}" if other else "; no result differs")

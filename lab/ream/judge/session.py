@@ -35,7 +35,7 @@ from ream.judge.reach import Reach, WholeReach, find_reach
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree, Wanted, fetch_tree
-from ream.measure.plan import estimated_seconds
+from ream.measure.plan import ASSUMED_BYTES_PER_S, bytes_gone_by
 from ream.measure.stable import Stable
 from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
@@ -386,9 +386,10 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
     known = {key[1]: one for key, one in judging.operations.items() if key[0] == whole.name}
     tried = rows_to_try(whole, known, minutes)
     try:
-        row_s = _round_s(asked, tried, reporter) / len(tried.rows)
+        expected_s = max(sum(map(_expected_s, tried.rows)), 1e-9)
+        slowness = _round_s(asked, tried, reporter) / expected_s
         left = minutes - (time.monotonic() - began) / S_PER_MINUTE
-        chosen = rows_in_time(whole, known, row_s, left)
+        chosen = rows_in_time(whole, known, slowness, left)
         few = "" if len(chosen.rows) == len(whole.rows) else f"{len(chosen.rows)} of "
         many = counted(len(whole.rows), "row")
         reporter.step(f"{whole.name}: timing {few}{many} for up to {max(left, 0):.1f} minutes")
@@ -441,12 +442,10 @@ def rows_to_try(
 
     The estimate is of a slow machine that moves all bytes that a row is about.
     """
-    ordered = _by_urgency(experiment, known)
     budget_s = minutes * S_PER_MINUTE * TRIED_SHARE
     spent, chosen = 0.0, list[str]()
-    for row in ordered:
-        once_ = row.model_copy(update={"rounds": 1})
-        spent += estimated_seconds([once_], nr_variants=len(IMPLIED) + 2, launches=1)
+    for row in _by_urgency(experiment, known):
+        spent += _expected_s(row)
         if spent > budget_s and chosen:
             break
         chosen.append(row.name)
@@ -454,38 +453,59 @@ def rows_to_try(
 
 
 def rows_in_time(
-    experiment: Experiment, known: Mapping[str, Operation], row_s: float, minutes: float
+    experiment: Experiment, known: Mapping[str, Operation], slowness: float, minutes: float
 ) -> Experiment:
     """The experiment with the rows and launches that a time suffices for: at least one of two.
 
-    row_s: what one round of a row takes. Half of the time is for the first launches, the rest for
-    those that intervals need. Rows whose counts have grown come first, then those that are
-    affected most, and last those whose counts all are equal.
+    slowness: of what is expected of a round of a row, how much it really takes. Half of the time is
+    for the first launches, the rest for those that intervals need. Rows whose counts have grown
+    come first, then those that are affected most, and last those whose counts all are equal; of
+    those that are affected alike, the quick ones. A row that does not fit gives way to others that
+    are as urgent.
     """
     ordered = _by_urgency(experiment, known)
+    most = _class(known.get(ordered[0].name))
     budget_s = minutes * S_PER_MINUTE / 2
     spent, chosen = 0.0, list[str]()
     for row in ordered:
-        spent += row_s * row.rounds * FIRST_LAUNCHES
-        if spent > budget_s:
+        if not chosen and _class(known.get(row.name)) != most:
             break
-        chosen.append(row.name)
+        takes_s = slowness * _expected_s(row) * row.rounds * FIRST_LAUNCHES
+        if spent + takes_s <= budget_s:
+            spent += takes_s
+            chosen.append(row.name)
     if chosen:
         return experiment.only(chosen).resized(launches=FIRST_LAUNCHES)
+    row_s = slowness * _expected_s(ordered[0])
     launches = min(FIRST_LAUNCHES, max(LEAST_LAUNCHES, int(budget_s / max(row_s, 1e-9))))
     return experiment.only([ordered[0].name]).resized(launches=launches, rounds=1)
 
 
+def _expected_s(row: Row) -> float:
+    """What one round of a row is expected to take, of all variants."""
+    once_ = row.model_copy(update={"rounds": 1})
+    return bytes_gone_by([once_], nr_variants=len(IMPLIED) + 2, launches=1) / ASSUMED_BYTES_PER_S
+
+
 def _by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
-    return sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name)))
+    return sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name), row))
 
 
-def _urgency(one: Operation | None) -> tuple[int, float]:
-    """What puts a row in front of others, as a key that sorts ascending."""
+def _urgency(one: Operation | None, row: Row) -> tuple[int, float, float]:
+    """What puts a row in front of others, as a key that sorts ascending.
+
+    By one digit of how much it is affected, as more say nothing of time.
+    """
     if one is None or one.counted is None:
-        return 1, 0.0
-    first = {"more": 0, "mixed": 1}.get(one.outcome, 2)
-    return first, -affected(one.counted)
+        return _class(one), 0.0, _expected_s(row)
+    return _class(one), -float(f"{affected(one.counted):.0e}"), _expected_s(row)
+
+
+def _class(one: Operation | None) -> int:
+    """Rows that execute more come first, then those that do in part, or are not counted."""
+    if one is None or one.counted is None:
+        return 1
+    return {"more": 0, "mixed": 1}.get(one.outcome, 2)
 
 
 def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:

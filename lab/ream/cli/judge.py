@@ -177,6 +177,7 @@ def judge(
         _watch(given, html, question_of, once=once, quiet=quiet)
         return
     asked = question_of(given)
+    asked = replace(asked, listings=html is not None)
     also = _also(given, asked, letter=letter, by=by, html=html, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))

@@ -10,6 +10,7 @@ import jinja2
 
 from ream.judge import page
 from ream.judge.judgement import Judgement
+from ream.judge.pictures import pictures
 from ream.report.html.page import HERE as REPORT
 from ream.report.html.page import visible
 
@@ -52,6 +53,7 @@ def render(its: Judgement) -> str:
         ends=ENDS[its.exit_code],
         sentence=page.sentence(its),
         operations=[*its.ordered()],
+        pictures=pictures(its),
         says=page.OF_OUTCOME,
         change=page.change,
         locked=page.locked,

@@ -6,12 +6,13 @@ the noise of two copies of the same kernel. Counts are exact, and say nothing of
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.judge.reach import WholeReach
 from ream.record.record import SCHEMA
+from ream.report.contract import RowResult
 from ream.report.counts_table import QUANTITIES
 
 Outcome = Literal[
@@ -176,6 +177,20 @@ class Wrong:
 
 
 @dataclass(frozen=True)
+class Listing:
+    """A function in a row, without the series and with it: each instruction, how often executed.
+
+    Empty where the function is not executed.
+    """
+
+    experiment: str
+    row: str
+    function: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
 class Judgement:
     """All that is said of a series."""
 
@@ -198,6 +213,10 @@ class Judgement:
     """Of each table that came with the series, whether it holds here."""
     guests: tuple[str, ...] = ()
     """Of each list of the kernel's own tests that was run in guests, what came of it."""
+    rows: tuple[RowResult, ...] = ()
+    """As counted, of which curves are drawn."""
+    listings: tuple[Listing, ...] = ()
+    """Instructions of functions that execute more or less, if they were asked for."""
     records: tuple[str, ...] = ()
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""
@@ -241,7 +260,8 @@ class Judgement:
 
     def to_object(self) -> dict[str, Any]:
         """The object of --json; docs/commands.md names its fields."""
-        fields = asdict(self)
+        fields = asdict(replace(self, rows=(), listings=()))
+        del fields["rows"], fields["listings"]  # of the page for a browser
         for its, one in zip(fields["operations"], self.operations, strict=True):
             its["outcome"] = one.outcome
             its["functions"] = dict(one.functions)

@@ -23,12 +23,14 @@ from ream.judge.guest import run_guests
 from ream.judge.judgement import (
     CountedChange,
     Judgement,
+    Listing,
     Operation,
     PatchStep,
     TimedChange,
     Wrong,
     affected,
 )
+from ream.judge.listings import listings
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, WholeReach, find_reach
@@ -92,6 +94,8 @@ class Question:
     """For an upgrade, the kernel source that is judged, and the series is then empty."""
     confined: bool = True
     """Whether what is run is kept from all that it does not need."""
+    listings: bool = False
+    """Whether functions that change are listed, each instruction with how often it is executed."""
     guests: bool = False
     """Whether the kernel's own tests are run in guests, too."""
     ids: frozenset[str] = frozenset()
@@ -137,6 +141,9 @@ class _Judging:
     notes: list[str] = field(default_factory=list)
     controls: list[str] = field(default_factory=list)
     guests: list[str] = field(default_factory=list)
+    rows: list[RowResult] = field(default_factory=list)
+    """As counted."""
+    listings: list[Listing] = field(default_factory=list)
     own: list[OwnVerdict] = field(default_factory=list)
     """What became of the table that came with the series."""
     own_tables: tuple[Table, ...] = ()
@@ -187,6 +194,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         controls=tuple(judging.controls),
         own_tables=tuple(own_lines([one.id for one in judging.own_tables], judging.own)),
         guests=tuple(judging.guests),
+        rows=tuple(judging.rows),
+        listings=tuple(judging.listings),
         records=tuple(judging.records),
         command=asked.command,
     )
@@ -262,6 +271,9 @@ def _count(judging: _Judging, reach: Reach) -> Wrong | None:
     for row in outcome.summary.rows:
         if row.skipped is None:
             judging.operations[reach.experiment, row.row] = _counted_row(asked, reach, row)
+            judging.rows.append(row)
+    if asked.listings and judging.counts:
+        judging.listings += listings(request, judging.operations, reporter)
     return None
 
 

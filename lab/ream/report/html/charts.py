@@ -78,10 +78,11 @@ def kinds() -> Mapping[str, Mapping[str, Any]]:
         },
         "noise": _noise(),
     }
-    return {name: _finished(one) for name, one in made.items()}
+    return {name: finished(one) for name, one in made.items()}
 
 
-def _finished(layers: _Layers) -> Mapping[str, Any]:
+def finished(layers: _Layers) -> Mapping[str, Any]:
+    """The specification of a plot in the style of the page, without points and width."""
     configured = layers.properties(
         background="transparent",
         padding={"left": 4, "right": 14, "top": 4, "bottom": 4},  # half a number at the right end

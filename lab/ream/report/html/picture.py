@@ -51,6 +51,16 @@ def _part(one: Chart) -> Mapping[str, Any]:
     return {**filled, "title": title, "width": WIDTH}
 
 
+def filled_plot(
+    kind: str, data: Mapping[str, Any], *, spec: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The specification of one plot with its data sets, in the colours of the page's style.
+
+    spec: of a plot that is of no kind of the page's.
+    """
+    return {**_filled(kinds()[kind] if spec is None else spec, data), "width": WIDTH}
+
+
 def _filled(part: Any, data: Mapping[str, Any]) -> Any:
     """A plot in which the names of data sets are replaced by their values."""
     if isinstance(part, Mapping):

@@ -18,6 +18,8 @@ from ream.report.html.picture import filled_plot
 MOST_TIMES = 24
 MOST_WATERFALLS = 6
 STEP = 26
+PADDING = {"left": 24, "right": 24, "top": 4, "bottom": 4}
+"""Pixels: a browser's letters may be wider than those that a plot was laid out with."""
 
 EFFECTS = {"slower": "worse", "faster": "better", "equal": "equal"}
 """Of a time, in the words of the plots."""
@@ -43,7 +45,8 @@ def pictures(its: Judgement) -> tuple[Picture, ...]:
 def _svg(one: Chart) -> str:
     data = {name: [dict(point) for point in points] for name, points in one.data.items()}
     own = _waterfall() if one.kind == WATERFALL else None
-    return str(vl_convert.vegalite_to_svg(filled_plot(one.kind, data, spec=own)))
+    spec = filled_plot(one.kind, data, spec=own) | {"padding": PADDING}
+    return str(vl_convert.vegalite_to_svg(spec))
 
 
 def _times(its: Judgement) -> Iterator[Chart]:

@@ -2,6 +2,7 @@
 """Judgements of patches whose effect is known."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,18 @@ def test_the_first_wrong_patch_of_a_series_is_named(ream, tmp_path: Path) -> Non
     assert "the child's entry" in its["wrong"]["lines"][0]
 
 
-def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream) -> None:
-    ran = ream("judge", str(PATCHES / "count-locked.patch"), *QUICK, "--json")
+def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    asked = ("judge", str(PATCHES / "count-locked.patch"), *QUICK, "--html", str(page), "--json")
+    ran = ream(*asked)
     assert ran.code == 1, ran.err
     its = json.loads(ran.out)
     assert {one["outcome"] for one in its["operations"]} <= {"more", "same"}
     assert any(one["counted"]["after"]["locked"] >= 1 for one in its["operations"])
     assert all(one["functions"] for one in its["operations"] if one["outcome"] == "more")
+    text = page.read_text()
+    assert "<svg" in text
+    assert re.search(r"<pre>\s+\d+\s+0  .*\block\b", text, re.DOTALL)
 
 
 @pytest.mark.parametrize("patch", ["no-change", "count-moved", "not-executed"])

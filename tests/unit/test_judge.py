@@ -19,7 +19,8 @@ from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep,
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, WholeReach
-from ream.judge.session import PATCHED, Question, rows_in_time, rows_to_try
+from ream.judge.session import PATCHED, Question
+from ream.judge.urgency import FIRST_LAUNCHES, expected_s, rows_in_time, rows_to_try
 from ream.kernel.series import Patch, Series
 from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
@@ -224,15 +225,15 @@ def test_rows_that_count_more_are_timed_first() -> None:
     assert len(rows_to_try(experiment, known, 60.0).rows) == len(known)
     its = rows_in_time(experiment, known, 1.0, minutes_for(experiment, "fork-64k", "fork-4k"))
     assert chosen(its) == ("fork-64k", "fork-4k")
-    assert its.launches == session.FIRST_LAUNCHES
+    assert its.launches == FIRST_LAUNCHES
     assert len(rows_in_time(experiment, known, 1.0, 60.0).rows) == len(known)
 
 
 def minutes_for(experiment: Experiment, *names: str) -> float:
     """Minutes in which just these rows fit, where each takes what is expected."""
     rows = [row for row in experiment.rows if row.name in names]
-    its = sum(session._expected_s(row) * row.rounds for row in rows)
-    return 2 * session.FIRST_LAUNCHES * its * 1.01 / 60
+    its = sum(expected_s(row) * row.rounds for row in rows)
+    return 2 * FIRST_LAUNCHES * its * 1.01 / 60
 
 
 SMALL_LAST = ("fsdax-100GB", "devdax-100GB", "small-256MB")
@@ -262,7 +263,7 @@ def test_a_row_that_does_not_fit_gives_way_to_those_that_are_as_urgent() -> None
 
 def test_a_row_that_takes_long_gets_few_launches() -> None:
     experiment = named("fork").at("native").only(["fork-4k", "fork-64k"])
-    slowness = 10.0 / session._expected_s(experiment.rows[0])
+    slowness = 10.0 / expected_s(experiment.rows[0])
     its = rows_in_time(experiment, {}, slowness, 1.0)
     assert (len(its.rows), its.launches, its.rows[0].rounds) == (1, 3, 1)
     assert rows_in_time(experiment, {}, slowness, 0.0).launches == LEAST_LAUNCHES
@@ -443,3 +444,67 @@ def test_the_lines_of_its_table_count_the_words() -> None:
         "t: agrees in 1 row (a: 2.00x here, 2.00x published); weaker in 1 row (b"
     )
     assert second == "u: none of its rows was timed"
+
+
+def ran_once(effect: str | None, ratio: float, number: int) -> Any:
+    """What a run of the row fork-4k says, which is counted the same with and without the series."""
+    its = SimpleNamespace(effect=effect, ratio=ratio, low=ratio, high=ratio, within=1.02)
+    row = SimpleNamespace(
+        row="fork-4k",
+        title="a title",
+        skipped=None,
+        counted=None,
+        variants={PATCHED: its},
+        smallest_effect=1.02,
+    )
+    summary = SimpleNamespace(
+        experiment="fork", receipt=SimpleNamespace(warnings=()), wrong={}, rows=(row,)
+    )
+    return SimpleNamespace(path=Path(f"record-{number}"), summary=summary)
+
+
+@pytest.mark.parametrize(
+    ("counts", "effects", "outcome", "nr_runs"),
+    [
+        (counted(), ("slower", "equal"), "equal", 2),
+        (counted(), ("slower", "faster"), "faster", 2),
+        (counted(), ("slower", "slower"), "slower", 2),
+        (counted(), ("faster", None), "same", 2),
+        (counted(), ("equal",), "equal", 1),
+        (None, ("slower", "slower"), "slower", 2),
+        (counted(instructions=0.05), ("slower",), "slower", 1),
+        (counted(instructions=-0.05), ("slower", "equal"), "equal", 2),
+        (counted(instructions=-0.05), ("faster",), "faster", 1),
+        (counted(instructions=0.05, locked=-0.05), ("faster",), "faster", 1),
+    ],
+)
+def test_a_time_that_counts_do_not_back_is_taken_twice(
+    *,
+    counts: CountedChange | None,
+    effects: tuple[str | None, ...],
+    outcome: str,
+    nr_runs: int,
+    tmp_path: Path,
+    world: Callable[..., list[Request]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A judgement whose counts and first round are there, so that all runs are of times."""
+    runs = iter([None, *effects])
+
+    def run(_: Request) -> Any:
+        effect = next(runs)
+        return ran_once(effect, {"slower": 1.03, "faster": 0.97}.get(effect or "", 1.0), 1)
+
+    asked = world(run, replace(FORK, rows=("fork-4k",)))
+    monkeypatch.setattr(session, "controls", lambda _: None)
+
+    def known(judging: Any, _: Reach) -> None:
+        judging.operations["fork", "fork-4k"] = operation(counted=counts)
+
+    monkeypatch.setattr(session, "_count", known)
+    its = session.judge(question(tmp_path, minutes=10.0), Reporter(quiet=True))
+    assert [one.outcome for one in its.operations] == [outcome]
+    assert len(asked) == 1 + nr_runs
+    assert len({request.seed for request in asked[1:]}) == nr_runs
+    changed = len(effects) > 1 and effects[0] != effects[1]
+    assert any("at first" in note for note in its.notes) == changed

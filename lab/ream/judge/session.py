@@ -17,7 +17,7 @@ from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
-from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, Row, named
+from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, named
 from ream.judge.first_wrong import first_wrong
 from ream.judge.guest import run_guests
 from ream.judge.judgement import (
@@ -28,18 +28,22 @@ from ream.judge.judgement import (
     PatchStep,
     TimedChange,
     Wrong,
-    affected,
 )
 from ream.judge.listings import listings
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, WholeReach, find_reach
+from ream.judge.urgency import (
+    FIRST_LAUNCHES,
+    S_PER_MINUTE,
+    expected_s,
+    rows_in_time,
+    rows_to_try,
+)
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree, Wanted, fetch_tree
-from ream.measure.plan import ASSUMED_BYTES_PER_S, bytes_gone_by
 from ream.measure.stable import Stable
-from ream.measure.statistics import LEAST_LAUNCHES
 from ream.progress import Reporter
 from ream.published import Table
 from ream.record.machine import read_machine
@@ -56,19 +60,19 @@ from ream.variants import Variant
 PATCHED = "patched"
 """The variant with the whole series; a name that no series of anybody's can clash with."""
 
-FIRST_LAUNCHES = 6
 MOST_LAUNCHES = 64
-TRIED_SHARE = 0.1
-"""Of the time, to find how long a round takes."""
 TIMED_SHARE = 0.3
 """Of all the minutes, for timing at least: what is compiled for the first time takes long."""
 WITHIN_PCT = 2.0
 """Intervals as narrow end a row's measurement before its time is up."""
 CONTROL_SHARE = 0.05
 """By which a copy of the kernel without the series is slowed, to see whether that is found."""
+FIRST_SHARE = 2 / 3
+"""Of the time of an experiment; the rest is for rows that are timed again."""
+BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more", "mixed"), "faster": ("fewer", "mixed")}
+"""By effect of a time, what counts say where they say the same."""
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
-S_PER_MINUTE = 60
 
 _FAILED = re.compile(r": exit \d+: (.+)")
 """What stands before the words of a tool, see `ream.command.run`."""
@@ -398,8 +402,8 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
     known = {key[1]: one for key, one in judging.operations.items() if key[0] == whole.name}
     tried = rows_to_try(whole, known, minutes)
     try:
-        expected_s = max(sum(map(_expected_s, tried.rows)), 1e-9)
-        slowness = _round_s(asked, tried, reporter) / expected_s
+        usual_s = max(sum(map(expected_s, tried.rows)), 1e-9)
+        slowness = _round_s(asked, tried, reporter) / usual_s
         left = minutes - (time.monotonic() - began) / S_PER_MINUTE
         chosen = rows_in_time(whole, known, slowness, left)
         few = "" if len(chosen.rows) == len(whole.rows) else f"{len(chosen.rows)} of "
@@ -410,25 +414,76 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
                 f"{whole.name}: {few}{many} timed, those that count more and then those that are"
                 " affected most; --minutes gives it more time"
             )
-        request = replace(
-            _slowed(asked.request(chosen, _variants(asked))),
-            stable=Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0)),
-        )
-        outcome = run_session(request, reporter)
+        stable = Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0) * FIRST_SHARE)
+        request = asked.request(chosen, _variants(asked))
+        outcome = run_session(replace(_slowed(request), stable=stable), reporter)
+        _note_record(judging, outcome)
+        left = minutes - (time.monotonic() - began) / S_PER_MINUTE
+        again = _again(judging, request, outcome.summary, max(left, 0.0))
     except VerificationFailed as cause:
         return _wrong(judging, asked.request(whole.resized(launches=1, rounds=1), ()), str(cause))
-    _note_record(judging, outcome)
     if (said := controls(outcome.summary)) is not None:
         judging.controls.append(f"{whole.name}: {said}")
     for row in outcome.summary.rows:
-        its = row.variants.get(PATCHED)
-        if row.skipped is None and its is not None and its.ratio is not None:
-            key = reach.experiment, row.row
-            there = judging.operations.get(key, Operation(*key, row.title or ""))
-            judging.operations[key] = replace(there, timed=_timed(row, its, its.ratio))
+        _note_time(judging, whole.name, row)
+        if (its := row.variants.get(PATCHED)) is not None and its.ratio is not None:
             published = named(whole.name).at("native").only([row.row]).rows[0]
             judging.own += own_verdicts(judging.own_tables, published, row, its)
+    for row in again:
+        _note_again(judging, whole.name, row)
     return None
+
+
+def _note_time(judging: _Judging, experiment: str, row: RowResult) -> None:
+    its = row.variants.get(PATCHED)
+    if row.skipped is None and its is not None and its.ratio is not None:
+        key = experiment, row.row
+        there = judging.operations.get(key, Operation(*key, row.title or ""))
+        judging.operations[key] = replace(there, timed=_timed(row, its, its.ratio))
+
+
+def _again(
+    judging: _Judging, request: Request, summary: Summary, minutes: float
+) -> Sequence[RowResult]:
+    """Rows that took more or less time, though not by what they execute, timed once more.
+
+    One judgement in twenty finds such a row by chance; of two in a row it is one in hundreds.
+    """
+    name, reporter = request.experiment.name, judging.reporter
+    doubtful = []
+    for row in summary.rows:
+        its = row.variants.get(PATCHED)
+        its_counts = judging.operations.get((name, row.row))
+        if its is not None and its.effect in BACKED_BY and not _backed(its_counts, its.effect):
+            doubtful.append(row.row)
+    if not doubtful:
+        return ()
+    reporter.step(f"{name}: timing {', '.join(doubtful)} again: counts say nothing of it")
+    rows = request.experiment.only(doubtful).resized(launches=FIRST_LAUNCHES)
+    stable = Stable(WITHIN_PCT, MOST_LAUNCHES, minutes)
+    another = replace(request, experiment=rows, seed=request.seed + 1, stable=stable)
+    outcome = run_session(another, reporter)
+    _note_record(judging, outcome)
+    return outcome.summary.rows
+
+
+def _backed(one: Operation | None, effect: str | None) -> bool:
+    """Whether counts say of a row what its time says."""
+    if one is None or one.counted is None or effect is None:
+        return False
+    return replace(one, timed=None).outcome in BACKED_BY[effect]
+
+
+def _note_again(judging: _Judging, experiment: str, row: RowResult) -> None:
+    """Take the second time of a row, which was not chosen for what it says."""
+    first = judging.operations[experiment, row.row].timed
+    _note_time(judging, experiment, row)
+    second = judging.operations[experiment, row.row].timed
+    if first is not None and second is not None and first.effect != second.effect:
+        judging.notes.append(
+            f"{experiment}: {row.row}: {first.effect} at first ({first.ratio:.3f}x), and not when"
+            " timed again"
+        )
 
 
 def _slowed(request: Request) -> Request:
@@ -445,79 +500,6 @@ def _round_s(asked: Question, tried: Experiment, reporter: Reporter) -> float:
         once_ = _slowed(asked.request(tried.resized(launches=1, rounds=1), _variants(asked)))
         run_session(replace(once_, runs=Path(runs)), unheard)
     return time.monotonic() - (unheard.measured_since or time.monotonic())
-
-
-def rows_to_try(
-    experiment: Experiment, known: Mapping[str, Operation], minutes: float
-) -> Experiment:
-    """The experiment with the rows of which a round should take a small part of the time at most.
-
-    The estimate is of a slow machine that moves all bytes that a row is about.
-    """
-    budget_s = minutes * S_PER_MINUTE * TRIED_SHARE
-    spent, chosen = 0.0, list[str]()
-    for row in _by_urgency(experiment, known):
-        spent += _expected_s(row)
-        if spent > budget_s and chosen:
-            break
-        chosen.append(row.name)
-    return experiment.only(chosen)
-
-
-def rows_in_time(
-    experiment: Experiment, known: Mapping[str, Operation], slowness: float, minutes: float
-) -> Experiment:
-    """The experiment with the rows and launches that a time suffices for: at least one of two.
-
-    slowness: of what is expected of a round of a row, how much it really takes. Half of the time is
-    for the first launches, the rest for those that intervals need. Rows whose counts have grown
-    come first, then those that are affected most, and last those whose counts all are equal; of
-    those that are affected alike, the quick ones. A row that does not fit gives way to others that
-    are as urgent.
-    """
-    ordered = _by_urgency(experiment, known)
-    most = _class(known.get(ordered[0].name))
-    budget_s = minutes * S_PER_MINUTE / 2
-    spent, chosen = 0.0, list[str]()
-    for row in ordered:
-        if not chosen and _class(known.get(row.name)) != most:
-            break
-        takes_s = slowness * _expected_s(row) * row.rounds * FIRST_LAUNCHES
-        if spent + takes_s <= budget_s:
-            spent += takes_s
-            chosen.append(row.name)
-    if chosen:
-        return experiment.only(chosen).resized(launches=FIRST_LAUNCHES)
-    row_s = slowness * _expected_s(ordered[0])
-    launches = min(FIRST_LAUNCHES, max(LEAST_LAUNCHES, int(budget_s / max(row_s, 1e-9))))
-    return experiment.only([ordered[0].name]).resized(launches=launches, rounds=1)
-
-
-def _expected_s(row: Row) -> float:
-    """What one round of a row is expected to take, of all variants."""
-    once_ = row.model_copy(update={"rounds": 1})
-    return bytes_gone_by([once_], nr_variants=len(IMPLIED) + 2, launches=1) / ASSUMED_BYTES_PER_S
-
-
-def _by_urgency(experiment: Experiment, known: Mapping[str, Operation]) -> list[Row]:
-    return sorted(experiment.rows, key=lambda row: _urgency(known.get(row.name), row))
-
-
-def _urgency(one: Operation | None, row: Row) -> tuple[int, float, float]:
-    """What puts a row in front of others, as a key that sorts ascending.
-
-    By one digit of how much it is affected, as more say nothing of time.
-    """
-    if one is None or one.counted is None:
-        return _class(one), 0.0, _expected_s(row)
-    return _class(one), -float(f"{affected(one.counted):.0e}"), _expected_s(row)
-
-
-def _class(one: Operation | None) -> int:
-    """Rows that execute more come first, then those that do in part, or are not counted."""
-    if one is None or one.counted is None:
-        return 1
-    return {"more": 0, "mixed": 1}.get(one.outcome, 2)
 
 
 def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:

@@ -16,7 +16,7 @@ from ream.counted import counted
 from ream.errors import BadUsage, ReamError
 from ream.kernel.image import Image
 from ream.paths import CHECKOUT
-from ream.stage.guest import boot
+from ream.stage.guest import Guest, boot
 from ream.stage.initramfs import build_init, build_initramfs
 from ream.stage.qemu import GuestMachine, qemu_command
 
@@ -376,15 +376,12 @@ def run_selftests(
         port=port,
         qmp=qmp,
     )
-    exits: dict[str, int] = {}
     with boot(
         argv, log=log, port=port, qmp=qmp, deadline_s=deadline_s, silence_s=silence_s
     ) as guest:
         if overlook is not None:
             guest.overlook(overlook)
-        for message in guest.messages():
-            if test := message.get("test"):
-                exits[test["name"]] = test["exit"]
+        exits = _exits(guest)
     with log.open(encoding="utf-8", errors="replace") as console:
         found = results(console)
     faults = [
@@ -395,6 +392,12 @@ def run_selftests(
     if faults:
         raise ReamError(f"{'; '.join(faults)}; the console is in {log}")
     return found | _wholes(selftests, exits, found)
+
+
+def _exits(guest: Guest) -> dict[str, int]:
+    """The exit status of each program, as the guest tells it."""
+    told = (message.get("test") for message in guest.messages())
+    return {test["name"]: test["exit"] for test in told if test}
 
 
 def _wholes(

@@ -207,6 +207,21 @@ def test_escapes_in_subjects_do_nothing() -> None:
     assert "a?[2Jb?1m?" in text
 
 
+def test_a_very_small_share_keeps_its_distance_from_the_next_column() -> None:
+    small = operation(counted=counted(instructions=-9e-6), timed=timed(1.0, "equal", 1.0968))
+    text = page.render(judgement(small))
+    assert "equal 9.68 % -0.0009 %" in text
+
+
+def test_the_legend_says_of_what_numbers_are() -> None:
+    entry = replace(operation("fork-2m", counted=counted()), experiment="migrate")
+    assert entry.counted is not None
+    entry = replace(entry, counted=replace(entry.counted, per="entry"))
+    assert "more for each page or entry." in " ".join(
+        page.render(judgement(operation(counted=counted()), entry)).split()
+    )
+
+
 def test_the_object_can_be_read_again() -> None:
     its = judgement(SLOWER, SAME, wrong_steps=((1, "change 1", "bad"),))
     again = json.loads(json.dumps(its.to_object()))

@@ -27,7 +27,7 @@ MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
 LABEL = 11
-NAME, TIME, SAYS, CHANGE, LOCKED = 20, 22, 12, 9, 8
+NAME, TIME, SAYS, CHANGE, LOCKED = 20, 22, 12, 10, 7
 
 OF_OUTCOME: Mapping[Outcome, str] = {
     "slower": "slower",
@@ -263,7 +263,7 @@ def _legend(its: Judgement) -> str:
         return times
     counts = (
         "Instr: change of the instructions executed. Locked, and the numbers in where: locked"
-        f" operations and instructions more for each {', '.join(pers)}."
+        f" operations and instructions more for each {' or '.join(pers)}."
     )
     return f"{times} {counts}" if any(one.timed for one in its.operations) else counts
 

@@ -131,6 +131,17 @@ def test_a_control_is_found_on_a_quiet_row(receipt: Receipt) -> None:
     assert row_of(again).control == row.control
 
 
+def test_of_many_rows_that_do_not_find_it_there_is_a_number(receipt: Receipt) -> None:
+    summary = controlled(NOISY, receipt)
+    row = row_of(summary)
+    rows = tuple(row.model_copy(update={"row": f"row-{n}"}) for n in range(9))
+    said = sensitivity.controls(summary.model_copy(update={"rows": rows}))
+    assert said is not None
+    assert said.endswith(
+        "found in 0 of 9 rows, not in row-0, row-1, row-2, row-3, row-4, row-5 and 3 more"
+    )
+
+
 def test_a_control_that_a_noisy_row_hides_is_not_found_and_the_row_says_why(
     receipt: Receipt,
 ) -> None:

@@ -9,6 +9,9 @@ from ream.report.numbers import fit, interval
 TENTH = 0.1
 """Percentages from this share on are printed with one decimal, smaller ones with two."""
 
+MOST_NAMED = 6
+"""Rows that did not find the control; of more than that there is their number."""
+
 
 def per_cent(share: float) -> str:
     """The share as a percentage, with one or two decimals."""
@@ -68,5 +71,6 @@ def controls(summary: Summary) -> str | None:
     asked = " or ".join(sorted({per_cent(one.asked) for one in told.values()}))
     missed = [name for name, one in told.items() if one.found is not True]
     found = f"found in {len(told) - len(missed)} of {counted(len(told), 'row')}"
-    where = f", not in {', '.join(missed)}" if missed else ""
+    more = f" and {len(missed) - MOST_NAMED} more" if len(missed) > MOST_NAMED else ""
+    where = f", not in {', '.join(missed[:MOST_NAMED])}{more}" if missed else ""
     return f"positive control, {asked} slower than before: {found}{where}"

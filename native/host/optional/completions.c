@@ -3,6 +3,7 @@
  * Completions of hosted kernels, deliberately not the kernel's own; an
  * experiment has them if its file `objects` says ream/completions.o.
  */
+#include <linux/atomic.h>
 #include <linux/completion.h>
 #include <linux/jiffies.h>
 #include <linux/minmax.h>
@@ -39,11 +40,12 @@ void complete(struct completion *x)
 	unsigned int *done = &x->done;
 
 	HOST_STUB("custom");
+	BUILD_BUG_ON(sizeof(*done) != sizeof(atomic_t));
 	/*
 	 * Release: what was done before is seen by who reads the count. From
 	 * here on the waiter may be gone, and @x with it.
 	 */
-	__atomic_fetch_add(done, 1, __ATOMIC_RELEASE);
+	atomic_fetch_add_release(1, (atomic_t *)done);
 	host_wake(done);
 }
 
@@ -73,9 +75,7 @@ void wait_for_completion(struct completion *x)
 		if (!done) {
 			sleep_until(&x->done, ULONG_MAX);
 			done = READ_ONCE(x->done);
-		} else if (__atomic_compare_exchange_n(&x->done, &done, done - 1,
-						       false, __ATOMIC_ACQUIRE,
-						       __ATOMIC_RELAXED)) {
+		} else if (try_cmpxchg_acquire(&x->done, &done, done - 1)) {
 			return;
 		}
 	}
@@ -92,9 +92,7 @@ unsigned long wait_for_completion_timeout(struct completion *x,
 
 	HOST_STUB("custom");
 	for (;;) {
-		if (done && __atomic_compare_exchange_n(&x->done, &done, done - 1,
-							false, __ATOMIC_ACQUIRE,
-							__ATOMIC_RELAXED))
+		if (done && try_cmpxchg_acquire(&x->done, &done, done - 1))
 			return 1;
 		if (done)
 			continue;

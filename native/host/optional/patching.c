@@ -10,42 +10,11 @@
  */
 #include <linux/jump_label.h>
 #include <linux/static_call.h>
-#include <linux/string.h>
 #include "kernel.h"
+#include "patching.h"
 
 /* The variant's own entries. native/host/variant.lds */
 extern struct jump_entry host_jump_table[], host_jump_table_end[];
-
-/* Opcodes and no-operations. Source: Intel SDM volume 2, JMP and NOP. */
-#define JMP_REL8 0xeb
-#define JMP_REL32 0xe9
-#define SHORT_BYTES 2
-#define LONG_BYTES 5
-
-static const u8 short_nop[SHORT_BYTES] = { 0x66, 0x90 };
-static const u8 long_nop[LONG_BYTES] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
-
-static void patch_site(struct jump_entry *entry, bool jumps)
-{
-	unsigned long site = jump_entry_code(entry);
-	long distance = jump_entry_target(entry) - site;
-	u8 first = *(const u8 *)site;
-	u8 code[LONG_BYTES];
-
-	/* objtool has made each as short as its distance allows. */
-	if (first == JMP_REL8 || first == short_nop[0]) {
-		code[0] = JMP_REL8;
-		code[1] = distance - SHORT_BYTES;
-		host_patch((void *)site, jumps ? code : short_nop, SHORT_BYTES);
-	} else {
-		s32 displacement = distance - LONG_BYTES;
-
-		WARN_ON(first != JMP_REL32 && first != long_nop[0]);
-		code[0] = JMP_REL32;
-		memcpy(code + 1, &displacement, sizeof(displacement));
-		host_patch((void *)site, jumps ? code : long_nop, LONG_BYTES);
-	}
-}
 
 static void set_key(struct static_key *key, bool enabled)
 {
@@ -54,7 +23,7 @@ static void set_key(struct static_key *key, bool enabled)
 	atomic_set(&key->enabled, enabled);
 	for (entry = host_jump_table; entry < host_jump_table_end; entry++)
 		if (jump_entry_key(entry) == key)
-			patch_site(entry, enabled ^ jump_entry_is_branch(entry));
+			host_patch_jump(entry, enabled ^ jump_entry_is_branch(entry));
 }
 
 void static_key_enable(struct static_key *key)
@@ -71,6 +40,7 @@ void static_key_disable(struct static_key *key)
 		set_key(key, false);
 }
 
+#ifdef CONFIG_HAVE_STATIC_CALL
 /*
  * Only the trampoline is changed. The kernel changes calls themselves, too,
  * so each call costs one jump more here.
@@ -78,10 +48,8 @@ void static_key_disable(struct static_key *key)
 void __static_call_update(struct static_call_key *key, void *trampoline,
 			  void *function)
 {
-	s32 displacement = function - (trampoline + LONG_BYTES);
-
 	HOST_STUB("custom");
 	WRITE_ONCE(key->func, function);
-	WARN_ON(*(const u8 *)trampoline != JMP_REL32);
-	host_patch(trampoline + 1, &displacement, sizeof(displacement));
+	host_patch_call(trampoline, function);
 }
+#endif

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the native stage asks of deferred-init."""
 
+from ream.kernel.arch import ARM64, X86_64
 from ream.stage.hosted import Hosted, Otherwise
 
 from .cases import cases
@@ -17,5 +18,11 @@ BY_RANGE = Otherwise(
 """Until then all of a block of MAX_PAGE_ORDER was initialised before any of it was freed."""
 
 HOSTED: Hosted[DeferredInitRow] = Hosted(
-    FOLDER, plan_of, SIZED, cases, suit=suit, otherwise=(BY_RANGE,)
+    FOLDER,
+    plan_of,
+    SIZED,
+    cases,
+    suit=suit,
+    otherwise=(BY_RANGE,),
+    arches=(X86_64.name, ARM64.name),
 )

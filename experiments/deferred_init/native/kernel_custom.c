@@ -15,6 +15,7 @@ int set_cpus_allowed_ptr(struct task_struct *task, const struct cpumask *mask)
 	return 0;
 }
 
+#ifdef CONFIG_X86_64
 /*
  * The kernel's own has alternatives that native/host/alternatives.c cannot
  * apply. Only memblock moves memory here, while glue.c fills it.
@@ -37,3 +38,4 @@ void *memmove(void *to, const void *from, size_t bytes)
 		     : : "memory");
 	return to;
 }
+#endif

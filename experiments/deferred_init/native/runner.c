@@ -104,16 +104,10 @@ static void open_row(void *context)
 	row->request.ram = row->init_on_free ? (void *)RAM_ADDRESS : NULL;
 }
 
-/* No line of the copy stays in a cache: those of a booted kernel are long gone. */
-static void copy_evicted(unsigned char *to, const unsigned char *from, size_t bytes)
-{
-	for (size_t at = 0; at < bytes; at += 8)
-		asm volatile("movnti %1, %0"
-			     : "=m" (*(uint64_t *)(to + at))
-			     : "r" (*(const uint64_t *)(from + at)));
-}
-
-/* Reserved memory and holes have descriptors before deferred initialisation. */
+/*
+ * Reserved memory and holes have descriptors before deferred initialisation; no
+ * line of them stays in a cache: those of a booted kernel are long gone.
+ */
 static void put_held(const struct row *row)
 {
 	const unsigned long *pair = row->held.words;
@@ -122,12 +116,10 @@ static void put_held(const struct row *row)
 		size_t from = (pair[i] - row->request.map_pfn) * DESCRIPTOR_BYTES;
 		size_t bytes = (pair[i + 1] - pair[i]) * DESCRIPTOR_BYTES;
 
+		memcpy(arena.start + from, row->image.start + from, bytes);
 		if (row->pre_state == PRE_EVICTED)
-			copy_evicted(arena.start + from, row->image.start + from, bytes);
-		else
-			memcpy(arena.start + from, row->image.start + from, bytes);
+			cache_evict(arena.start + from, bytes);
 	}
-	asm volatile("sfence" : : : "memory");
 }
 
 static bool say(const struct row *row, const char *subject, unsigned int nid, const char *what,

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from el1 import EMULATOR, build_at_el1, counted_at_el1
+from experiments.deferred_init.rows import DeferredInitRow
 from experiments.fork.rows import ForkRow
 from experiments.zone_device.rows import ZoneDeviceRow
 from ream.command import Command, run
@@ -49,6 +50,9 @@ ROWS: dict[str, Row] = {
         contpte=True,
         folio_bytes=64 << 10,
         mapping_bytes=2 << 20,
+    ),
+    "deferred-init": DeferredInitRow(
+        name="small", rounds=1, memory_bytes=2 * SECTION_BYTES, layout="holes", threads=1
     ),
 }
 """Of each experiment one that takes little time."""
@@ -154,25 +158,30 @@ def test_atomic_operations_are_one_instruction_or_a_loop_by_the_cpu(
     assert instructions[0] < instructions[1]
 
 
+OF_DEFERRED_INIT = named("deferred-init").folder / "wrong"
 WRONG = {
-    "arm64-unfold-loses-dirty": "fork",
-    "arm64-block-of-unaligned-pages": "fork",
-    "arm64-reads-ttbr0": "zone-device",
-    "fork-child-young": "fork",
+    PATCHES / "arm64-unfold-loses-dirty.patch": "fork",
+    PATCHES / "arm64-block-of-unaligned-pages.patch": "fork",
+    PATCHES / "arm64-reads-ttbr0.patch": "zone-device",
+    PATCHES / "fork-child-young.patch": "fork",
+    OF_DEFERRED_INIT / "07-order-left-in-the-buddy.patch": "deferred-init",
+    OF_DEFERRED_INIT / "12-grown-without-the-lock.patch": "deferred-init",
+    OF_DEFERRED_INIT / "20-job-ends-with-the-range.patch": "deferred-init",
 }
 
 
 @pytest.mark.parametrize(
-    "patch", [pytest.param(one, marks=[] if "ttbr0" in one else [LONG]) for one in WRONG]
+    "patch",
+    [pytest.param(one, marks=[] if "ttbr0" in one.name else [LONG], id=one.stem) for one in WRONG],
 )
-def test_a_wrong_kernel_is_caught(benched: Benched, tmp_path: Path, patch: str) -> None:
+def test_a_wrong_kernel_is_caught(benched: Benched, tmp_path: Path, patch: Path) -> None:
     (its, *_) = programs_of(named(WRONG[patch]))
-    bench = benched(WRONG[patch], PATCHES / f"{patch}.patch")
+    bench = benched(WRONG[patch], patch)
     with pytest.raises(WrongVariant) as caught:
         verify_all(its, bench, (BASE, "mine"), tmp_path)
     assert caught.value.variant == "mine"
     assert caught.value.exit_code == 5
-    if "ttbr0" in patch:
+    if "ttbr0" in patch.name:
         assert "SIGILL" in str(caught.value)
 
 

@@ -9,7 +9,6 @@ list. One test that passes without the series and fails with it, twice, is enoug
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ream.counted import counted
@@ -29,6 +28,7 @@ from ream.stage.selftests import (
     PASS,
     SELFTESTS,
     Selftests,
+    listed,
     read_selftests,
     run_selftests,
 )
@@ -184,9 +184,7 @@ def failed(
     return tuple(
         f"{name} passes without the series and fails with it"
         for name, result in after.items()
-        if result == FAIL
-        and before.get(name) == PASS
-        and not any(fnmatchcase(name, one) for one in unsteady)
+        if result == FAIL and before.get(name) == PASS and not listed(name, unsteady)
     )
 
 

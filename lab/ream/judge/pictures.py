@@ -11,7 +11,7 @@ import altair as alt
 import vl_convert
 
 from ream.judge.judgement import Judgement, Operation
-from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finished
+from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finished, kinds
 from ream.report.html.curves import curves
 from ream.report.html.picture import filled_plot
 
@@ -43,10 +43,8 @@ def pictures(its: Judgement) -> tuple[Picture, ...]:
 
 
 def _svg(one: Chart) -> str:
-    data = {name: [dict(point) for point in points] for name, points in one.data.items()}
-    own = _waterfall() if one.kind == WATERFALL else None
-    spec = filled_plot(one.kind, data, spec=own) | {"padding": PADDING}
-    return str(vl_convert.vegalite_to_svg(spec))
+    spec = _waterfall() if one.kind == WATERFALL else kinds()[one.kind]
+    return str(vl_convert.vegalite_to_svg(filled_plot(one, spec) | {"padding": PADDING}))
 
 
 def _times(its: Judgement) -> Iterator[Chart]:

@@ -430,7 +430,7 @@ def differences(
     the two has, or that is skipped without the list giving a reason.
     """
     base, series = (
-        {name: found[name] for name in found if not _listed(name, selftests.unsteady)}
+        {name: found[name] for name in found if not listed(name, selftests.unsteady)}
         for found in (base, series)
     )
     said = []
@@ -438,13 +438,13 @@ def differences(
         for name, result in found.items():
             if result == FAIL:
                 said.append(f"{name}: fails on the {where}")
-            elif result == SKIP and not _listed(name, selftests.skips):
+            elif result == SKIP and not listed(name, selftests.skips):
                 said.append(f"{name}: skipped on the {where}, and the list gives no reason")
     said += [f"{name}: the series has lost it" for name in base if name not in series]
     said += [
         f"{name}: only the series has it, and the list does not say so"
         for name in series
-        if name not in base and not _listed(name, selftests.added)
+        if name not in base and not listed(name, selftests.added)
     ]
     said += [
         f"{name}: {base[name]} on the base, {series[name]} on the series"
@@ -459,5 +459,6 @@ def differences(
     return tuple(said)
 
 
-def _listed(name: str, patterns: Iterable[str]) -> bool:
+def listed(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of a list's patterns names a test."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -44,21 +44,15 @@ def render(record: Record) -> str:
 
 
 def _part(one: Chart) -> Mapping[str, Any]:
-    kind = kinds()[one.kind]
-    its = {name: value for name, value in kind.items() if name not in _WHOLE}
     title = {"text": one.title, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
-    filled = _filled(its, {name: [dict(point) for point in one.data[name]] for name in one.data})
-    return {**filled, "title": title, "width": WIDTH}
+    its = filled_plot(one, kinds()[one.kind])
+    return {name: value for name, value in its.items() if name not in _WHOLE} | {"title": title}
 
 
-def filled_plot(
-    kind: str, data: Mapping[str, Any], *, spec: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The specification of one plot with its data sets, in the colours of the page's style.
-
-    spec: of a plot that is of no kind of the page's.
-    """
-    return {**_filled(kinds()[kind] if spec is None else spec, data), "width": WIDTH}
+def filled_plot(one: Chart, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification of a plot with its own points, in the colours of the page's style."""
+    data = {name: [dict(point) for point in points] for name, points in one.data.items()}
+    return {**_filled(spec, data), "width": WIDTH}
 
 
 def _filled(part: Any, data: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from ream.errors import BadUsage, ReamError
 from ream.history import entry
 from ream.history.ratios import lines, ratios_of
 from ream.record.packed import pack, place_of
-from ream.record.record import NOISE, RECEIPT, SAMPLES, Record
+from ream.record.record import NOISE, PLAN, RECEIPT, SAMPLES, Record
 from ream.record.sums import SUMS
 
 
@@ -20,6 +20,7 @@ from ream.record.sums import SUMS
 def plain(tmp_path: Path) -> Record:
     record = written(tmp_path / "runs", launches=4, rounds=2)
     (record.path / NOISE).write_text('{"t_s": 1.0, "load": 0.5}\n')
+    (record.path / PLAN).write_text('{"schema": 1}\n')
     (record.path / "consoles").mkdir()
     (record.path / "consoles" / "before-0.log").write_text("Run /init\n" * 100)
     return record
@@ -37,6 +38,7 @@ def _bytes(directory: Path) -> dict[str, bytes]:
 
 def test_a_packed_record_says_what_the_record_says(plain: Record, packed: Record) -> None:
     assert not (packed.path / SAMPLES).exists()
+    assert not (packed.path / PLAN).exists()
     assert packed.run == plain.run
     assert packed.receipt == plain.receipt
     assert list(packed.samples()) == list(plain.samples())

@@ -20,7 +20,7 @@ from ream.record.sums import SUMS, sums_of
 
 SUFFIX = ".gz"
 _LONG = (".jsonl", ".log", ".txt")
-_LONG_TOO = ("receipt.json", "run.json")
+_LONG_TOO = ("plan.json", "receipt.json", "run.json")
 
 
 def place_of(path: Path) -> Path:

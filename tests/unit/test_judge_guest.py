@@ -2,7 +2,7 @@
 """What guests say of a series: tests that fail with it alone, and twice, speak against it."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import named
 from ream.folders import names
 from ream.judge import guest
-from ream.judge.guest import failed, lists_of, run_guests, said
+from ream.judge.guest import failed, lists_of, only, run_guests, said
 from ream.judge.reach import Reach, WholeReach
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
@@ -50,7 +50,7 @@ def test_a_series_that_changes_nothing_hosted_has_all_lists_run() -> None:
 
 def test_a_test_that_also_fails_without_the_series_says_nothing() -> None:
     after = {"cow.a": "fail", "cow.b": "pass", "cow.c": "fail", "cow.d": "fail"}
-    assert failed(RIGHT, after, ()) == ("cow.a passes without the series and fails with it",)
+    assert failed(RIGHT, after, ()) == ("cow.a",)
     assert failed(RIGHT, after, ("cow.*",)) == ()
 
 
@@ -106,7 +106,15 @@ def test_equal_results_take_two_guests(guests: Run) -> None:
 
 def test_what_fails_once_is_told_and_no_fault(guests: Run) -> None:
     (line,) = guests(RIGHT, broken("cow.a"), RIGHT)
-    assert line.endswith("another time: cow.a passes without the series and fails with it")
+    assert line.endswith("not when repeated: cow.a passes without the series and fails with it")
+
+
+def test_only_programs_that_failed_are_run_again() -> None:
+    tests = read_selftests(SELFTESTS / "fork.list")
+    again = only(tests, ("cow.a", "mkdirty.b", "cow.c"))
+    assert [PurePosixPath(one).name for one in again.programs] == ["cow", "mkdirty"]
+    assert again.words == tests.words
+    assert only(tests, ("cow.a", "a_suite_of_a_module.b")) == tests
 
 
 def test_what_fails_twice_is_wrong(guests: Run, tmp_path: Path) -> None:

@@ -77,12 +77,20 @@ static const int never[] = {
 	SYS_open_by_handle_at, SYS_name_to_handle_at, SYS_io_uring_setup,
 };
 
+/*
+ * Other processes are out of reach, and one that a build leaves behind is in the group that is
+ * killed with it. A signal may go to any process of the user's, so none is sent.
+ */
+static const int to_others[] = {
+	SYS_kill, SYS_tkill, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo, SYS_setsid, SYS_setpgid,
+	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
+	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam,
+};
+
 /* What a build does, and hosted code does not. */
 static const int builds_alone[] = {
-	SYS_fork, SYS_vfork, SYS_kill, SYS_tkill,
-	SYS_pidfd_open, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
-	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
-	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam, SYS_setsid, SYS_setpgid,
+	SYS_fork, SYS_vfork,
 	/* privileges, and other people's files */
 	SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid,
 	SYS_setgroups, SYS_setfsuid, SYS_setfsgid, SYS_capset, SYS_chmod, SYS_fchmod,
@@ -94,7 +102,8 @@ static const int builds_alone[] = {
 static const int to_itself[] = { SYS_tgkill, SYS_process_vm_readv };
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
-_Static_assert(LENGTH(never) + LENGTH(builds_alone) <= MOST_CALLS, "more than the filter holds");
+_Static_assert(LENGTH(never) + LENGTH(to_others) + LENGTH(builds_alone) <= MOST_CALLS,
+	       "more than the filter holds");
 
 _Noreturn __attribute__((format(printf, 1, 2)))
 static void fail(const char *format, ...)
@@ -253,11 +262,17 @@ static void confine_calls(bool builds)
 
 	if (builds) {
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_ERRNO | EPERM);
+		nr += add_refused(filter + nr, to_others, LENGTH(to_others),
+				  SECCOMP_RET_ERRNO | EPERM);
+		/* abort() ends otherwise then */
+		filter[nr++] = (struct sock_filter)IF_EQUAL(SYS_tgkill, 1);
+		filter[nr++] = (struct sock_filter)END(SECCOMP_RET_ERRNO | EPERM);
 	} else {
 		nr += add_threads_alone(filter + nr);
 		for (size_t i = 0; i < LENGTH(to_itself); i++)
 			nr += add_to_itself(filter + nr, to_itself[i]);
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_TRAP);
+		nr += add_refused(filter + nr, to_others, LENGTH(to_others), SECCOMP_RET_TRAP);
 		nr += add_refused(filter + nr, builds_alone, LENGTH(builds_alone),
 				  SECCOMP_RET_TRAP);
 	}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A hosted kernel gets no network, no file of the user and no other process."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from experiments.zone_device.plan import START_PFN, NativeRow
 from ream.command import Command, finished
 from ream.errors import WrongVariant
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.kernel import confine
 from ream.kernel.build import BUILD, make
 from ream.kernel.confine import building
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.oracle.memmap import DeviceRange
+from ream.stage import fault
 from ream.stage.bench import NATIVE_CONFIG
 from ream.stage.confine import build_confinement
 
@@ -106,6 +109,50 @@ def test_more_memory_than_the_machine_has_is_refused(tried: Callable) -> None:
     code, said, error = tried("memory", str(1 << 46))
     assert (code, said) == (1, "")
     assert "MemoryError" in error
+
+
+def told_by(build: Path, script: str, *given: str) -> tuple[int, str, str]:
+    """What a build's script comes to, confined as make is."""
+    words = (*confine.words(build), "/usr/bin/python3", "-I", "-S", "-c", script, *given)
+    return finished(Command(words, build, 60.0))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "os.kill(int(sys.argv[1]), 0)",
+        "signal.pthread_kill(threading.get_ident(), 0)",
+        "os.setsid()",
+        "os.setpgid(0, 0)",
+    ],
+)
+def test_a_build_signals_nobody_and_stays_in_its_group(tmp_path: Path, script: str) -> None:
+    imports = "import os, signal, sys, threading; "
+    code, _, error = told_by(tmp_path, imports + script, str(os.getpid()))
+    assert code == 1
+    assert "Operation not permitted" in error
+
+
+def test_a_build_gets_limits(tmp_path: Path) -> None:
+    script = "from resource import *; print(*getrlimit(RLIMIT_CPU), *getrlimit(RLIMIT_DATA))"
+    code, said, _ = told_by(tmp_path, script)
+    assert code == 0
+    assert all(int(limit) > 0 for limit in said.split())
+
+
+def test_words_that_a_build_recorded_are_confined_when_they_are_used_again(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "work").mkdir(parents=True)
+    (root / ".rmap.o.cmd").write_text(f"savedcmd_mm/rmap.o := sh -c 'touch {outside}'\n")
+
+    def again() -> bool:
+        fault._compile_with_lines(root / "rmap.o", root, root / "work/0.o")
+        return outside.exists()
+
+    assert not again()
+    # That it is made unconfined is what makes this a test.
+    with building(confined=False):
+        assert again()
 
 
 def test_kbuild_writes_where_it_builds_and_has_no_network(

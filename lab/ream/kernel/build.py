@@ -119,7 +119,8 @@ def arch_built(build: Path) -> Arch:
 
 def configure(tree: Path) -> tuple[Command, ...]:
     """The commands that give a tree tinyconfig with build/FRAGMENT merged over it."""
-    merge = ("sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
+    confined = confine.words(tree)
+    merge = (*confined, "sh", "scripts/kconfig/merge_config.sh", "-m", "-O", BUILD)
     return (
         make(tree, ["tinyconfig"], deadline_s=CONFIGURE_S),
         Command((*merge, f"{BUILD}/.config", f"{BUILD}/{FRAGMENT}"), tree, CONFIGURE_S, _OURS),

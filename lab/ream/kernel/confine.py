@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makefiles of a series are anybody's code, too: kbuild has no network, and writes where it builds.
 
-native/confine/confine.c says how. It may read what its user may. Without Landlock, which is in
-Linux 5.13 and later, it may write there, too.
+native/confine/confine.c says how. It may read what its user may, and change the mode and the time
+stamps of the user's files, which Landlock does not see; it signals nobody. Without Landlock, which
+is in Linux 5.13 and later, it may write what its user may, too.
 """
 
 import functools
@@ -21,6 +22,9 @@ SOURCE = NATIVE / "confine" / "confine.c"
 FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra")
 COMPILE_S = 60.0
 DIGITS = 16
+
+MOST_CPU_S = 3600
+"""Of one process of a build."""
 
 _CONFINED = ContextVar("confined", default=True)
 
@@ -44,6 +48,8 @@ def words(*writes: Path) -> tuple[str, ...]:
     places = [*writes, *_compiler_cache()]
     said = [str(_program()), "--builds", "yes", "--read", "/"]
     said += [word for path in places for word in ("--make", str(path))]
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    said += ["--memory", str(memory_bytes), "--seconds", str(MOST_CPU_S)]
     return (*said, *(word for path in TERMINAL for word in ("--write", str(path))), "--")
 
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from ream.command import Command, run
 from ream.errors import ReamError
+from ream.kernel import confine
 from ream.kernel.build import COMPILE_S
 from ream.kernel.variant import HOME
 from ream.paths import CHECKOUT
@@ -368,7 +369,10 @@ def _compile_with_lines(path: Path, root: Path, out: Path) -> bool:
         words = recorded(path.with_name(f".{path.name}.cmd").read_text(encoding="utf-8"))
         if not words:
             return False
-        run(Command((*words, "-g", "-o", str(out)), root, COMPILE_S, {"CCACHE_DISABLE": "1"}))
+        # The words are of a Makefile of the series, which is anybody's code.
+        argv = (*confine.words(out.parent), *words, "-g", "-o", str(out))
+        own = {"CCACHE_DISABLE": "1", "TMPDIR": str(out.parent)}
+        run(Command(argv, root, COMPILE_S, own))
         return functions(out) == functions(path)
     except (OSError, ReamError):  # the function is known, and is said without a line
         return False

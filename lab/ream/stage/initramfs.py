@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ream.command import Command, last_words, require, run, spawn, still_running
 from ream.errors import ReamError
+from ream.kernel import confine
 from ream.kernel.image import Image
 from ream.paths import GUEST
 
@@ -192,7 +193,9 @@ def _installed(program: str) -> Path:
 
 def _archive(gen_init_cpio: Path, listing: Path, to: Path) -> None:
     """Pack the archive without command.run(), which takes a program's output for text."""
-    argv = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
+    # It is built from a kernel source with a series, which is anybody's code.
+    program = (str(gen_init_cpio.absolute()), "-t", "0", listing.name)
+    argv = (*confine.words(), *program)
     command = Command(argv, listing.parent, ARCHIVE_DEADLINE_S)
     with (
         to.open("wb") as archive,

@@ -38,6 +38,10 @@ class VerificationFailed(ReamError):
     exit_code = 5
 
 
+class KernelComplained(ReamError):
+    """A guest's kernel found a fault of its own; after the first line come the kernel's words."""
+
+
 class VariantFails(ReamError):
     """One variant in a program of several cannot be measured: samples of the others stand."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.errors import CannotRunHere, KernelComplained, ReamError, VerificationFailed
 from ream.experiment import named
 from ream.folders import names
 from ream.judge import guest
@@ -78,7 +78,7 @@ def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., lis
         monkeypatch.setattr(guest, "choose_accel", lambda *_, **__: ("tcg", "Nehalem-v1", "why"))
         monkeypatch.setattr(guest, "build_image", lambda *_, **__: image())
         monkeypatch.setattr(guest, "run_selftests", booted)
-        lines = run_guests(
+        told = run_guests(
             reach(fork=("copy_page_range",)),
             (TREE, ()),
             (TREE, ()),
@@ -87,7 +87,7 @@ def guests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., lis
             reporter=Reporter(quiet=True),
         )
         assert not list(left)
-        return lines
+        return [f"{'' if one.decided else 'open: '}{one.name}: {one.line}" for one in told]
 
     return run
 
@@ -129,9 +129,9 @@ def test_what_fails_twice_is_wrong(guests: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("results", "told"),
     [
-        ([ReamError("it died"), ReamError("it died")], "fork: it died"),
+        ([KernelComplained("it died"), KernelComplained("it died")], "fork: it died"),
         (
-            [ReamError("the kernel complained\nBUG: a"), ReamError("otherwise\nBUG: b")],
+            [KernelComplained("complained\nBUG: a"), KernelComplained("otherwise\nBUG: b")],
             "fork: BUG: a",
         ),
     ],
@@ -145,12 +145,23 @@ def test_a_kernel_that_complains_twice_is_wrong(
 
 
 def test_a_kernel_that_complains_once_is_told(guests: Run) -> None:
-    (line,) = guests(RIGHT, ReamError("it died"), RIGHT)
+    (line,) = guests(RIGHT, KernelComplained("it died"), RIGHT)
     assert line == f"fork: {said(RIGHT, RIGHT)}; another time: it died"
 
 
 def test_a_base_that_does_not_get_through_says_nothing_of_the_series(guests: Run) -> None:
-    assert guests(ReamError("no disk\nmore")) == ["fork: cannot be run without the series: no disk"]
+    assert guests(ReamError("no disk\nmore")) == [
+        "open: fork: cannot be run without the series: no disk"
+    ]
+
+
+@pytest.mark.parametrize("results", [(RIGHT,), (RIGHT, broken("cow.a"))])
+def test_a_tool_that_fails_with_the_series_says_nothing_of_it(
+    guests: Run, results: Iterable[Mapping[str, str]]
+) -> None:
+    assert guests(*results, ReamError("a module is missing\nmore")) == [
+        "open: fork: cannot be run with the series: a module is missing"
+    ]
 
 
 def test_a_machine_that_runs_no_guest_is_told(guests: Run) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from ream.counted import counted
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.errors import CannotRunHere, KernelComplained, ReamError, VerificationFailed
 from ream.experiment import named
 from ream.folders import names
 from ream.judge.reach import WholeReach, shortened
@@ -64,11 +64,10 @@ def run_guests(
     cache: Path,
     logs: Path,
     reporter: Reporter,
-) -> list[str]:
+) -> list["Told"]:
     """Run the lists of tests that a series calls for in a guest without and one with it.
 
     before, after: the kernel source and the patches on it. logs: a folder for consoles.
-    A line for each list: how many tests give the same result, or why nothing is known.
     Raises VerificationFailed if a test fails with the series alone, or the kernel complains with it
     alone; CannotRunHere without QEMU.
     """
@@ -85,13 +84,24 @@ def run_guests(
         except CannotRunHere:
             raise
         except ReamError as cause:
-            return [f"the debug kernel {where} the series does not build: {_first(cause)}"]
+            why = f"the debug kernel {where} the series does not build: {_first(cause)}"
+            return [Told("guest", why, decided=False)]
     machine = GuestMachine(accel, cpus=CPUS, memory_bytes=8 * GIB, nodes=NODES, kvm_cpu=cpu)
-    lines = []
+    told = []
     for name in lists_of(reach):
         tests = read_selftests(SELFTESTS / f"{name}.list")
-        lines.append(_Guests(machine, tests, name, logs, reporter).compare(*images))
-    return lines
+        told.append(_Guests(machine, tests, name, logs, reporter).compare(*images))
+    return told
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of one list of tests."""
+
+    name: str
+    line: str
+    """How many tests give the same result, or why nothing is known."""
+    decided: bool = True
 
 
 COMPLAINT_LINES = 12
@@ -107,17 +117,28 @@ class _Guests:
     logs: Path
     reporter: Reporter
 
-    def compare(self, old: Image, new: Image) -> str:
-        """A line for the page. Raises VerificationFailed with what speaks against the series."""
+    def compare(self, old: Image, new: Image) -> Told:
+        """Raises VerificationFailed with what speaks against the series."""
         try:
             before = self._run(old, "without")
         except CannotRunHere:
             raise
         except ReamError as cause:
-            return f"{self.name}: cannot be run without the series: {_first(cause)}"
+            return self._open(f"cannot be run without the series: {_first(cause)}")
+        try:
+            return self._compare(before, new)
+        except (CannotRunHere, VerificationFailed):
+            raise
+        except ReamError as cause:  # of a tool or a test, and no word of the kernel
+            return self._open(f"cannot be run with the series: {_first(cause)}")
+
+    def _open(self, why: str) -> Told:
+        return Told(self.name, why, decided=False)
+
+    def _compare(self, before: Mapping[str, str], new: Image) -> Told:
         first = self._found(before, new, "with")
         if not first.against:
-            return f"{self.name}: {first.line}"
+            return Told(self.name, first.line)
         # Tests race with an emulated machine's clock: what fails by chance says nothing.
         suspects = self if first.complaint else replace(self, tests=only(self.tests, first.failed))
         again = suspects._found(before, new, "with-again")
@@ -126,16 +147,15 @@ class _Guests:
             lines = [f"{self.name}: {one}" for one in seen]
             raise VerificationFailed("\n".join([*lines, f"the console is {log}"]))
         if first.complaint:
-            return f"{self.name}: {again.line}; another time: {shortened(first.against)}"
-        return f"{self.name}: {first.line}; not when repeated: {shortened(first.against)}"
+            return Told(self.name, f"{again.line}; another time: {shortened(first.against)}")
+        said_once = f"{first.line}; not when repeated: {shortened(first.against)}"
+        return Told(self.name, said_once)
 
     def _found(self, before: Mapping[str, str], image: Image, where: str) -> "_Found":
         try:
             after = self._run(image, where)
-        except CannotRunHere:
-            raise
-        except ReamError as cause:
-            return _Found((), str(cause), f"not through with the series: {_first(cause)}")
+        except KernelComplained as cause:
+            return _Found((), str(cause), "")
         return _Found(failed(before, after, tuple(self.tests.unsteady)), "", said(before, after))
 
     def _run(self, image: Image, where: str) -> dict[str, str]:
@@ -158,7 +178,7 @@ class _Found:
 
     failed: tuple[str, ...]
     complaint: str
-    """Of the kernel, or of a guest that did not come to its end; empty if there was none."""
+    """Of the kernel; empty if there was none."""
     line: str
 
     @property

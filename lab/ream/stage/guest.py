@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ream.command import Command, spawn
-from ream.errors import CannotRunHere, ReamError
+from ream.errors import CannotRunHere, KernelComplained, ReamError
 from ream.stage.console import LINES_SHOWN, Console
 from ream.stage.gdb import Debugger
 from ream.stage.guest_memory import GuestMemory
@@ -345,7 +345,7 @@ class Guest:
         """What doomed the guest: the kernel's own words come before those of its programs."""
         if self._console.splat:
             where = f"the guest's kernel complained; its console is in {self._log}"
-            return ReamError("\n".join([where, *self._console.splat]))
+            return KernelComplained("\n".join([where, *self._console.splat]))
         return self._failure(f"the guest cannot go on: {self._error}")
 
     def _qemu_failure(self, code: int) -> ReamError:

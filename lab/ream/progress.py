@@ -12,6 +12,8 @@ from typing import IO, Self, cast
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from ream.plain import plain_lines
+
 QUIET_S = 10.0
 """Between two lines where nobody sees a bar move: a log, a pipe, a CI job."""
 
@@ -48,7 +50,7 @@ class Reporter:
 
     def step(self, text: str) -> None:
         """Say what begins now."""
-        self._console.print(f"ream: {text}", markup=False)
+        self._console.print(f"ream: {plain_lines(text)}", markup=False)
 
     @contextmanager
     def again(self) -> Iterator[None]:
@@ -71,6 +73,7 @@ class Reporter:
             told = shown or _Lines(self.step, total)
 
             def advance(amount: float, text: str) -> None:
+                text = plain_lines(text)
                 if self._is_again:
                     told.skip(amount)
                 else:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.errors import BadUsage
+from ream.errors import BadUsage, CannotRunHere
 from ream.judge import watch as module
 from ream.judge.judgement import Judgement
 from ream.judge.reach import WholeReach
@@ -24,6 +24,10 @@ def judgement(title: str) -> Judgement:
 
 def judged(mailbox: Path) -> Judgement:
     text = mailbox.read_text()
+    if "silent" in text:
+        raise BadUsage
+    if "lacks" in text:
+        raise CannotRunHere("no memory")
     if "refused" in text:
         raise BadUsage("no patch inside\nmore")
     if "bug" in text:
@@ -44,13 +48,13 @@ def put(inbox: Path, name: str, text: str) -> Path:
 
 
 def test_no_mail_stops_the_next_one(inbox: Path, tmp_path: Path) -> None:
-    texts = ("<b>first</b>", "refused", "a bug", "last")
+    texts = ("<b>first</b>", "refused", "a bug", "silent", "last")
     mails = [put(inbox, f"{at}.mbx", text) for at, text in enumerate(texts)]
     pages, said = tmp_path / "pages", list[str]()
-    watch([*mails, inbox / "gone"], pages, judged, said.append)
+    watch([*mails, inbox / "gone", inbox / "no\0path"], pages, judged, said.append)
     told = [json.loads(path.read_text()) for path in pages.glob("*.json")]
     assert {one["series"]: one["exit"] for one in told} == {
-        "<b>first</b>": 4, "1.mbx": 2, "2.mbx": 70, "last": 4,
+        "<b>first</b>": 4, "1.mbx": 2, "2.mbx": 70, "3.mbx": 2, "last": 4,
     }  # fmt: skip
     assert len([*pages.glob("*.html")]) == len(("first", "last", LIST))
     text = (pages / LIST).read_text()
@@ -70,6 +74,18 @@ def test_what_was_judged_is_not_again(inbox: Path, tmp_path: Path) -> None:
     for name in ("one", "same"):
         watch([put(inbox, name, "text")], pages, once, lambda _: None)
     assert [path.name for path in asked] == ["one"]
+
+
+def test_what_the_machine_could_not_do_is_tried_again(inbox: Path, tmp_path: Path) -> None:
+    asked = list[Path]()
+
+    def lacking(mailbox: Path) -> Judgement:
+        asked.append(mailbox)
+        return judged(mailbox)
+
+    for _ in range(2):
+        watch([put(inbox, "one", "lacks")], tmp_path / "pages", lacking, lambda _: None)
+    assert len(asked) == 2
 
 
 def test_the_newest_is_first_and_what_is_damaged_left_out(tmp_path: Path) -> None:
@@ -98,6 +114,21 @@ def test_a_file_is_taken_when_it_grows_no_more(
     found = [*islice(arriving(inbox, once=False), 2)]
     assert [path.name for path in found] == ["whole", "growing"]
     assert growing.read_text() == "aaaa"
+
+
+def test_a_file_that_grows_after_it_was_taken_is_taken_again(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mail = put(inbox, "mail", "half")
+    looks = iter(range(9))
+
+    def sleep(_: float) -> None:
+        if next(looks) == 3:
+            mail.write_text("half and half")
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    found = [path.read_text() for path in islice(arriving(inbox, once=False), 2)]
+    assert found == ["half", "half and half"]
 
 
 def test_once_takes_what_is_there(inbox: Path) -> None:

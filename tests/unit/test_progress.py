@@ -24,6 +24,19 @@ def test_what_was_done_before_is_no_part_of_the_time_left(
     assert "measured, 50 %, about 20 s left" in capsys.readouterr().err
 
 
+def test_words_of_others_move_no_cursor(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ream.progress.QUIET_S", -1.0)
+    reporter = Reporter()
+    reporter.step("error: \x1b[2Jgone\nmore")
+    with reporter.measuring(1.0) as advance:
+        advance(0.5, "\x1b]0;name\x07")
+    said = capsys.readouterr().err
+    assert "\x1b" not in said
+    assert "error: ?[2Jgone\nmore" in said
+
+
 def test_a_quiet_reporter_says_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from ream.cli.measure import command_line
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
+from ream.plain import plain
 
 if TYPE_CHECKING:
     from ream.judge.judgement import Judgement
@@ -212,7 +213,7 @@ def _tell(
     else:
         sys.stdout.write(page.render(its))
     if its.exit_code:
-        raise ENDS[its.exit_code](page.plain(f"{its.series}: {page.verdict(its)}"))
+        raise ENDS[its.exit_code](plain(f"{its.series}: {page.verdict(its)}"))
 
 
 def _upgrade(from_: str, to: str, *, seed: int | None) -> "Question":

@@ -12,6 +12,7 @@ from contextlib import suppress
 from ream.cli.app import app
 from ream.cli.continued import with_defaults
 from ream.errors import CannotRunHere, ReamError
+from ream.plain import plain_lines
 from ream.width import as_wide_as, terminal_columns
 
 log = logging.getLogger("ream")
@@ -139,7 +140,7 @@ def _say(text: str) -> None:
     """Tell the user why it ends; where nobody can be told, it ends with the same code."""
     with suppress(OSError):
         # A damaged record's words may hold what moves a terminal's cursor.
-        print("".join(c if c.isprintable() or c == "\n" else "?" for c in text), file=sys.stderr)
+        print(plain_lines(text), file=sys.stderr)
 
 
 def _unwritten(error: OSError) -> str:

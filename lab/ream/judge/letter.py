@@ -13,6 +13,7 @@ from ream.judge import page
 from ream.judge.judgement import Judgement
 from ream.kernel.mailbox import Mail
 from ream.kernel.series import Series
+from ream.plain import plain
 from ream.report.letter import pasteable
 from ream.width import as_wide_as
 
@@ -32,7 +33,7 @@ def render(its: Judgement, series: Series, inside: Sequence[Mail], by: str | Non
     mail = answered(series, inside)
     headers = dict(mail.headers)
     message = EmailMessage(policy=_POLICY)
-    message["Subject"] = page.plain(f"Re: {re.sub(r'^(?:Re: )+', '', mail.subject)}")
+    message["Subject"] = plain(f"Re: {re.sub(r'^(?:Re: )+', '', mail.subject)}")
     message["In-Reply-To"] = mail.message_id
     before = _ID.findall(headers.get("References") or headers.get("In-Reply-To", ""))
     message["References"] = " ".join(dict.fromkeys((*before, mail.message_id)))
@@ -77,7 +78,7 @@ def _addresses(headers: Iterable[str]) -> list[Address]:
     for name, address in getaddresses([*headers]):
         if address.isascii() and _ADDRESS.fullmatch(address):
             user, _, domain = address.rpartition("@")
-            shown = page.plain(name)
+            shown = plain(name)
             found.setdefault(address.lower(), Address(shown, user, domain))
     return [*found.values()]
 
@@ -87,7 +88,7 @@ def _body(its: Judgement, by: str | None) -> str:
         text = page.render(its)
     parts = [text]
     if its.command:
-        parts.append(f"To reproduce, with ream:\n\n{pasteable(page.plain(its.command))}\n")
+        parts.append(f"To reproduce, with ream:\n\n{pasteable(plain(its.command))}\n")
     if by is not None:
         parts.append(f"Tested-by: {check_by(by)}\n")
     return "\n".join(parts)

@@ -14,11 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ream.errors import ReamError
+from ream.errors import CannotRunHere, ReamError
 from ream.files import write_whole
 from ream.judge import page
 from ream.judge.html import Listed, render, render_list
 from ream.judge.judgement import Judgement
+from ream.plain import plain
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ POLL_S = 2.0
 DIGITS = 16
 LIST = "index.html"
 EXIT_BUG = 70
+PASSING = (CannotRunHere.exit_code, ReamError.exit_code, EXIT_BUG)
+"""Exit codes that say more of the machine, or of ream, than of the series."""
 LARGEST_BYTES = 64 << 20
 """Of a mailbox, as for any series."""
 
@@ -34,19 +37,20 @@ def arriving(folder: Path, *, once: bool) -> Iterator[Path]:
     """The files of a folder, the oldest first, and then those that come; once: only the former.
 
     A file is taken when it has not grown from one look to the next, so that whoever writes it may
-    take his time. Names that begin with a dot are nobody's yet.
+    take his time, and again when it has changed after that. Names that begin with a dot are
+    nobody's yet.
     """
     sizes: dict[Path, int] = {}
-    taken: set[Path] = set()
+    taken: set[tuple[Path, tuple[float, int]]] = set()
     while True:
         found = {path: stat for path in folder.iterdir() if (stat := _regular(path)) is not None}
         ready = [
-            path
-            for path, (_, nr_bytes) in sorted(found.items(), key=lambda one: one[1])
-            if path not in taken and (once or sizes.get(path) == nr_bytes)
+            (path, stat)
+            for path, stat in sorted(found.items(), key=lambda one: one[1])
+            if (path, stat) not in taken and (once or sizes.get(path) == stat[1])
         ]
         taken.update(ready)
-        yield from ready
+        yield from (path for path, _ in ready)
         if once:
             return
         sizes = {path: nr_bytes for path, (_, nr_bytes) in found.items()}
@@ -81,17 +85,26 @@ def watch(
     for mailbox in mailboxes:
         try:
             own = _digest(mailbox)
-        except OSError as cause:
-            step(page.plain(f"{mailbox}: {cause.strerror}"))
+        except (OSError, ValueError) as cause:  # no path at all, if it has a byte 0
+            step(plain(f"{mailbox}: {getattr(cause, 'strerror', None) or cause}"))
             continue
-        if (pages / f"{own}.json").exists():
-            step(page.plain(f"{mailbox}: judged already: {own}"))
+        if _is_judged(pages / f"{own}.json"):
+            step(plain(f"{mailbox}: judged already: {own}"))
             continue
-        step(page.plain(f"judging {mailbox}: {own}"))
+        step(plain(f"judging {mailbox}: {own}"))
         told = _judged(mailbox, own, pages, judge)
         _write(pages / f"{own}.json", json.dumps(told))
         _write_list(pages)
-        step(page.plain(f"{mailbox}: {told['sentence']}"))
+        step(plain(f"{mailbox}: {told['sentence']}"))
+
+
+def _is_judged(told: Path) -> bool:
+    """Whether there is a judgement already; what the machine was at fault for is judged anew."""
+    try:
+        exit_code = json.loads(told.read_text(encoding="utf-8"))["exit"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return exit_code not in PASSING
 
 
 def _judged(
@@ -109,7 +122,8 @@ def _judged(
         more = {"series": title, "exit": its.exit_code, "sentence": page.sentence(its)}
         return {**told, **more, "link": f"{own}.html", "judgement": its.to_object()}
     except ReamError as cause:
-        return {**told, "exit": cause.exit_code, "sentence": str(cause).splitlines()[0]}
+        why = next(iter(str(cause).splitlines()), type(cause).__name__)
+        return {**told, "exit": cause.exit_code, "sentence": why}
     except Exception as cause:  # a bug of ours must not keep the next mail waiting
         log.exception("a bug in ream, not in the series; please report it with this trace")
         return {**told, "exit": EXIT_BUG, "sentence": f"a bug in ream: {type(cause).__name__}"}

@@ -58,12 +58,21 @@ def judgement(*operations: Operation, **fields: Any) -> Judgement:
     return Judgement("mine", subjects, "a tree", "a machine", operations=operations, **its)
 
 
+FIRST_LOCKED = CountedChange(
+    "page", {"instructions": 100.0}, {"instructions": 100.0, "locked": 1.0}, repeats=True
+)
+
+
 @pytest.mark.parametrize(
     ("fields", "outcome"),
     [
         ({"timed": timed(1.1, "slower"), "counted": counted()}, "slower"),
         ({"timed": timed(0.9, "faster"), "counted": counted(instructions=0.1)}, "faster"),
         ({"timed": timed(1.0, "equal", 1.01), "counted": counted(locked=0.1)}, "equal"),
+        ({"timed": timed(1.0, "equal", 1.1), "counted": counted(instructions=0.05)}, "more"),
+        ({"timed": timed(1.0, "equal", 1.02), "counted": counted(instructions=0.05)}, "equal"),
+        ({"timed": timed(1.0, "equal", 1.1), "counted": counted(instructions=-0.05)}, "equal"),
+        ({"timed": timed(1.0, "equal", 1.01), "counted": FIRST_LOCKED}, "more"),
         ({"timed": timed(1.0, "undecided"), "counted": counted(locked=0.1)}, "more"),
         ({"counted": counted(instructions=0.1, locked=-0.1)}, "mixed"),
         ({"counted": counted(instructions=-0.1)}, "fewer"),
@@ -128,6 +137,17 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
             judgement(FASTER, operation("fork-64k", timed=timed(1.004, "slower"))),
             1,
             "Mostly faster: a little slower in 1 row, 1.004x (fork-64k); faster in 1 row, fork-4k",
+        ),
+        (
+            judgement(operation(counted=counted(instructions=-0.0005, loads=1.0))),
+            1,
+            ("A regression in what is executed: executes more in 1 row, fork-4k (-0.05 % instructi"
+            "ons, 0 locked, +100.0 % loads)"),
+        ),
+        (
+            judgement(operation("fork-64k", counted=counted(instructions=0.0005, loads=1.0)), LESS),
+            1,
+            "A regression in what is executed: executes more in 1 row, fork-64k (+0.05 % instruct",
         ),
         (
             judgement(A_LITTLE, LESS, operation("fork-2m", counted=counted(loads=0.002))),
@@ -293,21 +313,43 @@ def question(tmp_path: Path, **fields: Any) -> Question:
     return Question(SERIES, None, tmp_path / "runs", tmp_path, 1, **fields)
 
 
+RIGHT = SimpleNamespace(summary=SimpleNamespace(wrong={}))
+"""What a run of a series comes to that is right, as far as it is looked at."""
+
+
 def test_the_first_wrong_patch_is_found_by_halves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
 
-    def run(request: Request, _: Reporter) -> None:
+    def run(request: Request, _: Reporter) -> Any:
         number = len(request.variants[-1].patches)
         tried.append(number)
         if number >= 3:
             raise WrongVariant("memory", PATCHED)
+        return RIGHT
 
     monkeypatch.setattr(first_wrong_module, "run_session", run)
     request = question(tmp_path).request(named("fork").at("native"), ())
     assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) == 3
     assert tried == [2, 3]
+
+
+def test_what_is_right_when_it_is_run_again_is_not_laid_to_a_patch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_wrong_module, "run_session", lambda *_: RIGHT)
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) is None
+
+
+def test_a_beginning_is_wrong_also_where_its_samples_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = SimpleNamespace(summary=SimpleNamespace(wrong={PATCHED: ["pte at 8"]}))
+    monkeypatch.setattr(first_wrong_module, "run_session", lambda *_: wrong)
+    request = question(tmp_path).request(named("fork").at("native"), ())
+    assert first_wrong(request, SERIES, PATCHED, Reporter(quiet=True)) == 1
 
 
 def test_a_beginning_that_cannot_be_run_hides_it(
@@ -357,6 +399,7 @@ def test_a_wrong_series_is_an_answer_with_its_first_patch(
     def run(request: Request) -> Any:
         if len(request.variants[-1].patches) >= 2:
             raise WrongVariant("fork-4k: patched: pte at 8\nregisters", PATCHED)
+        return RIGHT
 
     asked = world(run, FORK)
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
@@ -392,15 +435,71 @@ def test_of_a_compiler_that_fails_the_error_is_told(
     assert its.unhosted == {"fork": "../ream/glue.c:84:9: error: no such function"}
 
 
-def test_what_this_machine_lacks_is_an_error(
+def test_an_experiment_for_which_the_machine_is_too_small_is_left_out(
     tmp_path: Path, world: Callable[..., list[Request]]
 ) -> None:
     def run(_: Request) -> Any:
         raise CannotRunHere("no memory")
 
     world(run, FORK)
-    with pytest.raises(CannotRunHere, match="no memory"):
-        session.judge(question(tmp_path), Reporter(quiet=True))
+    its = session.judge(question(tmp_path), Reporter(quiet=True))
+    assert (its.exit_code, its.unhosted) == (3, {"fork": "no memory"})
+
+
+def test_a_kernel_that_is_wrong_without_the_series_is_not_its_fault(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(_: Request) -> Any:
+        raise WrongVariant("fork-4k: before: pte at 8", "before")
+
+    world(run, FORK)
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (its.wrong, its.exit_code) == (None, CannotRunHere.exit_code)
+    assert its.unhosted == {"fork": "fork-4k: before: pte at 8"}
+
+
+def test_a_beginning_that_does_not_compile_leaves_the_series(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    def run(request: Request) -> Any:
+        if len(request.variants) > 3:
+            raise ReamError("no such function")
+        return ran_once(None, 1.0, 1)
+
+    world(run, FORK)
+    its = session.judge(question(tmp_path, per_patch=True), Reporter(quiet=True))
+    assert its.notes == ("fork: not patch by patch: no such function",)
+    assert [(one.row, one.steps) for one in its.operations] == [("fork-4k", ())]
+
+
+def test_what_cannot_be_timed_keeps_its_counts(
+    tmp_path: Path, world: Callable[..., list[Request]]
+) -> None:
+    runs = iter(range(2))
+
+    def run(_: Request) -> Any:
+        if next(runs):
+            raise ReamError("runner was ended by SIGKILL")
+        return ran_once(None, 1.0, 1)
+
+    world(run, FORK)
+    its = session.judge(question(tmp_path, minutes=10.0), Reporter(quiet=True))
+    assert its.notes == ("fork: not timed: runner was ended by SIGKILL",)
+    assert [one.row for one in its.operations] == ["fork-4k"]
+
+
+def test_a_step_over_a_beginning_that_is_wrong_is_of_both_patches() -> None:
+    numbers = {"before": 100.0, "patched-1": 101.0, "patched-3": 151.0, PATCHED: 151.0}
+    its = SimpleNamespace(
+        variants={name: {"instructions": number} for name, number in numbers.items()},
+        number_of=lambda _: 1,
+    )
+    steps = [*session._steps(its, SERIES)]
+    assert [(one.number, one.subject, one.changes) for one in steps] == [
+        (1, "change 1", {"instructions": 1.0}),
+        (3, "with 2 to 2 before it: change 3", {"instructions": 50.0}),
+        (4, "change 4", {}),
+    ]
 
 
 def test_an_upgrade_is_of_two_kernels_and_no_patch(
@@ -490,7 +589,7 @@ def ran_once(effect: str | None, ratio: float, number: int) -> Any:
         (counted(instructions=0.05), ("slower",), "slower", 1),
         (counted(instructions=-0.05), ("slower", "equal"), "equal", 2),
         (counted(instructions=-0.05), ("faster",), "faster", 1),
-        (counted(instructions=0.05, locked=-0.05), ("faster",), "faster", 1),
+        (counted(instructions=0.05, locked=-0.05), ("faster", "faster"), "faster", 2),
     ],
 )
 def test_a_time_that_counts_do_not_back_is_taken_twice(
@@ -513,7 +612,7 @@ def test_a_time_that_counts_do_not_back_is_taken_twice(
     asked = world(run, replace(FORK, rows=("fork-4k",)))
     monkeypatch.setattr(session, "controls", lambda _: None)
 
-    def known(judging: Any, _: Reach) -> None:
+    def known(judging: Any, _: Reach, **__: bool) -> None:
         judging.operations["fork", "fork-4k"] = operation(counted=counts)
 
     monkeypatch.setattr(session, "_count", known)

@@ -5,7 +5,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from ream.errors import ReamError, VerificationFailed
+from ream.errors import ReamError, VerificationFailed, WrongVariant
 from ream.experiment import BEFORE, IMPLIED
 from ream.kernel.series import Series, prefixes
 from ream.progress import Reporter
@@ -14,15 +14,24 @@ from ream.session.run import run_session
 from ream.variants import Variant
 
 
+def of_series(cause: ReamError) -> bool:
+    """Whether an error says that the series is wrong, and not the kernel that it is for."""
+    wrong = isinstance(cause, VerificationFailed)
+    return wrong and not (isinstance(cause, WrongVariant) and cause.variant in IMPLIED)
+
+
 def first_wrong(request: Request, series: Series, name: str, reporter: Reporter) -> int | None:
     """The number of the first patch at which a series is wrong in this run, from 1.
 
     request: the run in which it is wrong as a whole, under `name`. Halves what is left, as git
     bisect does, and so takes a series that is wrong at one patch for wrong at every later one.
-    None if a beginning of the series cannot be run, which hides it. No record stays.
+    None if a beginning of the series cannot be run, which hides it, or if nothing is wrong when it
+    is run again: what is wrong only now and then is not laid to a patch. No record stays.
     """
     beginnings = prefixes(series)
-    right, wrong = 0, len(beginnings)
+    if len(beginnings) == 1:
+        return 1
+    right, wrong = 0, len(beginnings) + 1
     while wrong - right > 1:
         middle = (right + wrong) // 2
         reporter.step(f"is it wrong with {middle} of {len(beginnings)} patches?")
@@ -32,14 +41,17 @@ def first_wrong(request: Request, series: Series, name: str, reporter: Reporter)
             reporter.step(f"not known: {str(cause).splitlines()[0]}")
             return None
         right, wrong = (right, middle) if is_wrong else (middle, wrong)
-    return wrong
+    return wrong if wrong <= len(beginnings) else None
 
 
 def _is_wrong(request: Request, beginning: Series, name: str, reporter: Reporter) -> bool:
     variants = (*(Variant(one, ()) for one in IMPLIED), Variant(name, (beginning,), BEFORE))
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as runs:
         try:
-            run_session(replace(request, variants=variants, runs=Path(runs), stable=None), reporter)
-        except VerificationFailed:
-            return True
-    return False
+            its = replace(request, variants=variants, runs=Path(runs), stable=None)
+            outcome = run_session(its, reporter)
+        except ReamError as cause:
+            if of_series(cause):
+                return True
+            raise
+    return name in outcome.summary.wrong

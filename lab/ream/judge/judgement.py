@@ -19,9 +19,9 @@ Outcome = Literal[
     "slower", "more", "mixed", "undecided", "alike", "equal", "same", "fewer", "faster"
 ]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-"""By time: slower, equal and faster. By counts alone: more, mixed (more of one quantity, and fewer
-of another), alike (not the same, and none differs by more than GROWTH), the same and fewer. The
-worst first."""
+"""By time: slower, equal and faster; equal only where its bound has no room for what counts show.
+By counts alone: more, mixed (more of one quantity, and fewer of another), alike (not the same, and
+none differs by more than GROWTH), the same and fewer. The worst first."""
 
 LOSSES: tuple[Outcome, ...] = ("slower", "more")
 GAINS: tuple[Outcome, ...] = ("faster", "fewer")
@@ -134,7 +134,7 @@ class Operation:
     def outcome(self) -> Outcome:
         """What its time says or, where that decides nothing, what its counts say."""
         effect = None if self.timed is None else self.timed.effect
-        if (decided := BY_TIME.get(effect)) is not None:
+        if (decided := BY_TIME.get(effect)) is not None and not self.hides_counts:
             return decided
         if self.counted is None or not self.counted.repeats:
             return "undecided"
@@ -145,6 +145,28 @@ class Operation:
         if self.counted.shrunk or self.counted.less:
             return "fewer"
         return "alike" if self.counted.alike else "undecided"
+
+    @property
+    def hides_counts(self) -> bool:
+        """Whether its time is called equal within a bound that has room for what counts show.
+
+        More locked operations than none have no share, and so no bound is close enough for them.
+        """
+        its, change = self.timed, self.counted
+        if its is None or its.effect != "equal" or change is None or not change.repeats:
+            return False
+        grown = [share for name in WEIGHED if (share := change.share(name)) > GROWTH]
+        room = float("inf") if its.within is None else its.within - 1
+        return any(share < room or share == float("inf") for share in grown)
+
+    @property
+    def loss(self) -> float:
+        """How large its regression is; 0 if it has none. By counts, the cost that grew most."""
+        if self.outcome not in LOSSES:
+            return 0.0
+        if self.outcome == "slower" or self.counted is None:
+            return self.size
+        return self.counted.most(1)[1]
 
     @property
     def size(self) -> float:
@@ -235,7 +257,7 @@ class Judgement:
     @property
     def loss(self) -> float:
         """The size of the largest regression; 0 if there is none."""
-        return max((one.size for o in LOSSES for one in self.having(o)), default=0.0)
+        return max((one.loss for one in self.operations), default=0.0)
 
     @property
     def gain(self) -> float:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from ream.counted import counted
 from ream.experiment import named
 from ream.folders import names
-from ream.judge.judgement import LITTLE, WEIGHED, Judgement, Operation, Outcome
+from ream.judge.judgement import BY_TIME, GROWTH, LITTLE, WEIGHED, Judgement, Operation, Outcome
 from ream.judge.reach import shortened
 from ream.judge.session import Question
 from ream.kernel.variant import try_to_apply
+from ream.plain import plain
 from ream.report.contract import Ratio
 from ream.report.counts_table import QUANTITIES, SHORT
 from ream.report.numbers import fit, interval
@@ -54,11 +55,6 @@ SHORTEST: Mapping[Outcome, str] = {
     "more": "more", "mixed": "mixed", "alike": "alike", "same": "same", "fewer": "fewer",
 }  # fmt: skip
 """In a column of the table, where a heading says of what."""
-
-
-def plain(text: str) -> str:
-    """The text without what moves a terminal's cursor: subjects come from anybody."""
-    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def sentence(its: Judgement) -> str:
@@ -112,13 +108,15 @@ def verdict(its: Judgement) -> str:
 
 
 def _found(its: Judgement) -> Iterator[str]:
+    by_time = any(map(its.having, BY_TIME.values()))
     for outcome in SAID:
         if not (rows := its.having(outcome)):
             continue
-        number = counted(len(rows), "row")
+        other = by_time and outcome not in BY_TIME.values()
+        number = counted(len(rows), "other row" if other else "row")
         if outcome in WITHOUT_SIZE:
             yield f"{OF_OUTCOME[outcome]} in {number}"
-        elif outcome in A_LITTLE and rows[0].size <= LITTLE:
+        elif outcome in A_LITTLE and max(one.loss for one in rows) <= LITTLE:
             most = "at most " if len(rows) > 1 else ""
             yield f"{A_LITTLE[outcome]} in {number}, {most}{_size(rows[0])} ({rows[0].row})"
         else:
@@ -136,7 +134,7 @@ def _size(one: Operation) -> str:
     for sign, outcomes in ((1, ("more", "mixed")), (-1, ("fewer", "mixed"))):
         name, share = one.counted.most(sign)
         if one.outcome in outcomes and not any(
-            sign * one.counted.share(weighed) > 0 for weighed in WEIGHED
+            sign * one.counted.share(weighed) > GROWTH for weighed in WEIGHED
         ):
             said.append(f"{_share(share)} {QUANTITIES[name]}")
     return ", ".join(said)
@@ -152,9 +150,8 @@ def _sees(its: Judgement) -> str | None:
         return "Nothing was timed." if any(one.counted for one in its.operations) else None
     (low, at_low), (high, at_high) = min(sizes), max(sizes)
     rest = "" if len(sizes) == 1 else f" to {per_cent(high - 1)} ({at_high})"
-    return (
-        f"Of times, an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
-    )
+    timed = f"{len(sizes)} of {counted(len(its.operations), 'row')} timed"
+    return f"{timed}: an effect of {per_cent(low - 1)} ({at_low}){rest} is found nine times of ten."
 
 
 def planned(asked: Question) -> Iterator[str]:
@@ -258,7 +255,10 @@ def _table(its: Judgement) -> Iterator[str]:
 def _legend(its: Judgement) -> str:
     """What the columns are, for who sees them for the first time."""
     pers = dict.fromkeys(one.counted.per for one in its.operations if one.counted is not None)
-    times = "Time: with the series over that without it; above 1 is slower."
+    times = (
+        "Time: with the series over that without it; above 1 is slower. Equal: not changed by more"
+        " than that. Undecided: not told from the noise of two copies of one kernel."
+    )
     if not pers:
         return times
     counts = (
@@ -331,6 +331,8 @@ def _share(share: float) -> str:
     )
 
 
+LEAST_TENTHS = 0.05
+"""The smallest number that a decimal shows."""
 MOST_DECIMALS = 4
 LEAST_SHARE = 0.5e-6
 """The smallest share that these decimals show; smaller ones have a power."""
@@ -349,9 +351,8 @@ def _where(one: Operation, room: int) -> str:
     for name, numbers in one.functions[:MOST_FUNCTIONS]:
         number = numbers.get("instructions", 0.0)
         longer = f"{text}{', ' if text else ''}{name}()"
-        text = next(
-            (said for said in (f"{longer} {number:+.1f}", longer) if len(said) <= room), text
-        )
+        said = f"{number:+.1f}" if abs(number) >= LEAST_TENTHS else f"{number:+.1g}"
+        text = next((one for one in (f"{longer} {said}", longer) if len(one) <= room), text)
     return text
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
-from ream.errors import CannotRunHere, ReamError, UnhostedVariant, VerificationFailed
+from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, named
-from ream.judge.first_wrong import first_wrong
+from ream.judge.first_wrong import first_wrong, of_series
 from ream.judge.guest import run_guests
 from ream.judge.judgement import (
     CountedChange,
@@ -69,7 +69,7 @@ CONTROL_SHARE = 0.05
 """By which a copy of the kernel without the series is slowed, to see whether that is found."""
 FIRST_SHARE = 2 / 3
 """Of the time of an experiment; the rest is for rows that are timed again."""
-BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more", "mixed"), "faster": ("fewer", "mixed")}
+BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more",), "faster": ("fewer",)}
 """By effect of a time, what counts say where they say the same."""
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
@@ -177,7 +177,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     )
     wrong = None
     for one in reach.reached:
-        if (wrong := _count(judging, one)) is not None:
+        if (wrong := _count(judging, one, per_patch=asked.per_patch)) is not None:
             break
     if wrong is None and asked.guests:
         wrong = _boot(judging, reach, tree, to or tree)
@@ -249,22 +249,24 @@ def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant
     return replace(request, experiment=experiment.resized(launches=1, rounds=1))
 
 
-def _count(judging: _Judging, reach: Reach) -> Wrong | None:
+def _count(judging: _Judging, reach: Reach, *, per_patch: bool) -> Wrong | None:
     """Verify the rows of one experiment that are reached, and count them; what is wrong, if any is.
 
-    What cannot be hosted is noted.
+    What cannot be hosted is noted. per_patch: with every beginning of the series, too; without
+    them if one of them cannot be run.
     """
     asked, reporter = judging.asked, judging.reporter
     experiment = _experiment(reach)
     reporter.step(f"{reach.experiment}: verifying and counting {counted(len(reach.rows), 'row')}")
-    request = _quick(judging, experiment, _variants(asked, per_patch=asked.per_patch))
+    request = _quick(judging, experiment, _variants(asked, per_patch=per_patch))
     try:
         outcome = run_session(request, reporter)
-    except VerificationFailed as cause:
-        return _wrong(judging, request, str(cause))
     except ReamError as cause:
-        if isinstance(cause, CannotRunHere) and not isinstance(cause, UnhostedVariant):
-            raise
+        if of_series(cause):
+            return _wrong(judging, request, str(cause))
+        if per_patch:
+            judging.notes.append(f"{reach.experiment}: not patch by patch: {_why(cause)}")
+            return _count(judging, reach, per_patch=False)
         why = judging.unhosted[reach.experiment] = _why(cause)
         reporter.step(f"{reach.experiment}: cannot be run with it: {why}")
         return None
@@ -274,7 +276,9 @@ def _count(judging: _Judging, reach: Reach) -> Wrong | None:
     _note_steps(judging, outcome.summary)
     for row in outcome.summary.rows:
         if row.skipped is None:
-            judging.operations[reach.experiment, row.row] = _counted_row(asked, reach, row)
+            judging.operations[reach.experiment, row.row] = _counted_row(
+                asked.series, reach, row, per_patch=per_patch
+            )
             judging.rows.append(row)
     if asked.listings and judging.counts:
         judging.listings += listings(request, judging.operations, reporter)
@@ -314,7 +318,7 @@ def _note_steps(judging: _Judging, summary: Summary) -> None:
         judging.wrong_steps.append((number, subject, lines[0] if lines else ""))
 
 
-def _counted_row(asked: Question, reach: Reach, row: RowResult) -> Operation:
+def _counted_row(series: Series, reach: Reach, row: RowResult, *, per_patch: bool) -> Operation:
     title, its = row.title or "", row.counted
     if its is None or not {BEFORE, PATCHED} <= its.variants.keys():
         return Operation(reach.experiment, row.row, title)
@@ -330,7 +334,7 @@ def _counted_row(asked: Question, reach: Reach, row: RowResult) -> Operation:
         title,
         counted=change,
         functions=tuple(differences(its, BEFORE, PATCHED)),
-        steps=tuple(_steps(its, asked.series)) if asked.per_patch else (),
+        steps=tuple(_steps(its, series)) if per_patch else (),
     )
 
 
@@ -339,16 +343,18 @@ def _each(its: Counted, name: str) -> Mapping[str, float]:
 
 
 def _steps(its: Counted, series: Series) -> Iterator[PatchStep]:
-    """Each patch against those before it; the one before a beginning that is wrong is left out."""
+    """Each patch against those before it; those whose beginning is wrong with the next one."""
     names = [f"{PATCHED}-{at}" for at in range(1, len(series.patches))]
-    last = BEFORE
+    last, first = BEFORE, 1
     for number, name in enumerate([*names, PATCHED], 1):
         if name not in its.variants:
             continue
         old, new = _each(its, last), _each(its, name)
         changes = {one: new[one] - old[one] for one in QUANTITIES if new[one] != old[one]}
-        yield PatchStep(number, series.patches[number - 1].subject, changes)
-        last = name
+        subject = series.patches[number - 1].subject
+        together = "" if first == number else f"with {first} to {number - 1} before it: "
+        yield PatchStep(number, together + subject, changes)
+        last, first = name, number + 1
 
 
 # --- In guests -------------------------------------------------------------------------
@@ -363,7 +369,7 @@ def _boot(judging: _Judging, reach: WholeReach, before: Tree, after: Tree) -> Wr
             building(confined=asked.confined),
             consoles(asked.cache / "console" / name) as logs,
         ):
-            judging.guests += run_guests(
+            told = run_guests(
                 reach,
                 (before, ()),
                 (after, asked.series.patches),
@@ -373,6 +379,8 @@ def _boot(judging: _Judging, reach: WholeReach, before: Tree, after: Tree) -> Wr
             )
     except VerificationFailed as cause:
         return Wrong("guest", tuple(str(cause).splitlines()))
+    judging.guests += [f"{one.name}: {one.line}" for one in told if one.decided]
+    judging.unhosted |= {f"guest {one.name}": one.line for one in told if not one.decided}
     return None
 
 
@@ -411,8 +419,8 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         reporter.step(f"{whole.name}: timing {few}{many} for up to {max(left, 0):.1f} minutes")
         if few:
             judging.notes.append(
-                f"{whole.name}: {few}{many} timed, those that count more and then those that are"
-                " affected most; --minutes gives it more time"
+                f"{whole.name}: {few}{many} timed, for up to {max(left, 0):.1f} minutes, those that"
+                " count more and then those that are affected most; --minutes gives it more time"
             )
         stable = Stable(WITHIN_PCT, MOST_LAUNCHES, max(left, 0.0) * FIRST_SHARE)
         request = asked.request(chosen, _variants(asked))
@@ -420,8 +428,12 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         _note_record(judging, outcome)
         left = minutes - (time.monotonic() - began) / S_PER_MINUTE
         again = _again(judging, request, outcome.summary, max(left, 0.0))
-    except VerificationFailed as cause:
-        return _wrong(judging, asked.request(whole.resized(launches=1, rounds=1), ()), str(cause))
+    except ReamError as cause:
+        if of_series(cause):
+            request = asked.request(whole.resized(launches=1, rounds=1), ())
+            return _wrong(judging, request, str(cause))
+        judging.notes.append(f"{whole.name}: not timed: {_why(cause)}")
+        return None
     if (said := controls(outcome.summary)) is not None:
         judging.controls.append(f"{whole.name}: {said}")
     for row in outcome.summary.rows:

@@ -60,7 +60,8 @@ def judge(
             metavar="M",
             min=0,
             max=24 * 60,
-            help="How long it may take, three tenths of it at least for timing. 0: time nothing.",
+            help="How long it may take once all is compiled; three tenths of it at least are for"
+            " timing, also if compiling took longer. 0: time nothing.",
         ),
     ] = 10.0,
     verify_minutes: Annotated[
@@ -145,13 +146,14 @@ def judge(
 ) -> None:
     """Judge a series: what it reaches, whether it is right, and what it costs or saves.
 
-    The objects of all experiments are compiled with and without it and compared function by
-    function. Rows that execute what differs are verified and counted, and then timed in rounds
+    The kernel's objects that ream can run in a process are compiled with and without it and
+    compared function by function. A row is one operation at one size, such as fork-64k. Rows that
+    execute what differs are verified, their instructions are counted, and they are timed in rounds
     with the kernel without it, those that are affected most first. The page has one sentence and
     one line for each row, regressions first. The series is built and run as your user: what runs is
     confined to its own files and threads, and kbuild has no network and writes where it builds.
 
-    Exit status: 0 no regression was found, 1 at least one row is slower or executes more, 2 usage,
+    Exit status: 0 no regression was found, 1 a row is slower or executes over 0.1 % more, 2 usage,
     or a patch that does not apply, 3 cannot run here, 4 undecided or nothing is reached, 5 memory
     was wrong, 6 a tool failed.
     """

@@ -29,7 +29,7 @@ REACH = WholeReach(
 )
 
 
-QUICK = ("fork_kept", "mremap_dontunmap", "soft-dirty", "madv_populate", "mkdirty")
+QUICK = ("fork_kept", "mremap_dontunmap", "madv_populate", "mkdirty")
 """Programs of the list of fork that take a second; with the others a guest takes 20 minutes."""
 
 

@@ -108,11 +108,13 @@ def verdict(its: Judgement) -> str:
 
 
 def _found(its: Judgement) -> Iterator[str]:
-    by_time = any(map(its.having, BY_TIME.values()))
+    timed = False
     for outcome in SAID:
         if not (rows := its.having(outcome)):
             continue
-        other = by_time and outcome not in BY_TIME.values()
+        # After rows that were timed: those are the larger changes, if not by their counts.
+        other = timed and outcome not in BY_TIME.values()
+        timed = timed or outcome in BY_TIME.values()
         number = counted(len(rows), "other row" if other else "row")
         if outcome in WITHOUT_SIZE:
             yield f"{OF_OUTCOME[outcome]} in {number}"

@@ -10,6 +10,7 @@ import numpy as np
 from experiments.fork.oracle.images import initial
 from experiments.fork.oracle.mixture import random_mapping
 from ream.oracle.mapping import Mapping
+from ream.oracle.meaning import is_arm64
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Batch, some
 from ream.stage.native import Build
@@ -136,6 +137,8 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
     named = correctness_mappings().items() if edges else ()
     mappings = [(name, one) for name, one in named if not one.missing_facts(build.facts)]
     mappings += ((f"mixture-{seed}", random_mapping(seed)) for seed in seeds)
+    if is_arm64(build.facts):
+        mappings += [(f"{name}-cont", replace(one, folded=True)) for name, one in mappings]
     for its in some(mappings, MAPPINGS_A_LAUNCH):
         told = [case for name, mapping in its for case in story(name, mapping, build)]
         yield written_plan(told, build.facts, work), 0

@@ -9,16 +9,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ream.experiment.shape import STRUCT_PAGE_BYTES
+from ream.errors import BadUsage
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
+from ream.oracle.flushes import WORD
 from ream.oracle.mapping import Place
+from ream.oracle.meaning import meaning_of
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Planned
 from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
 
-from .oracle.change import WORD, Change, Changed
-from .oracle.uniform import Kind, uniform_change
+from .oracle.change import Change, Changed
+from .oracle.uniform import Kind, Uniform, uniform_change
 from .rows import LEAST_BYTES, MprotectRow
 
 FOLDER = Path(__file__).parent / "native"
@@ -74,7 +77,7 @@ def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
         "nr_changed": change.nr_each(len(case.entries)),
         "nr_calls": change.nr_calls,
         "vm_flags": sum(facts[f"VM_{flag}"] for flag in change.flags),
-        "page_prot": change.page_prot,
+        "page_prot": meaning_of(facts).of_bits(change.page_prot),
         "cp_flags": sum(facts[f"MM_CP_{ask}"] for ask in change.asks),
         "anonymous": case.anonymous,
         "mm_users": change.mm_users,
@@ -113,6 +116,7 @@ def kind_of(row: MprotectRow) -> Kind:
         every=row.every,
         shared_every=row.shared_every,
         mixed=row.history == "mixed",
+        folded=row.contpte,
     )
 
 
@@ -120,13 +124,15 @@ def plan_of(rows: Sequence[MprotectRow], threads: int | None, build: Build, work
     """The plan of an experiment's rows. threads: an mprotect() is for one CPU anyway."""
     del threads
     facts, place = build.facts, place_of(build)
+    block_bytes = meaning_of(facts).BLOCK_PAGES * PAGE_BYTES
 
     @cache
-    def change(kind: Kind, nr_calls: int) -> Case:
-        made = uniform_change(kind, nr_calls, facts, place)
-        return Case("", made.address, made.entries, made.descriptors, made.change, made.after)
+    def change(kind: Kind, nr_calls: int) -> Uniform:
+        return uniform_change(kind, nr_calls, facts, place)
 
     def case(row: MprotectRow) -> Case:
+        if row.folio_bytes >= block_bytes and row.call_bytes % block_bytes:
+            raise BadUsage(f"{row.name}: call_bytes must be a multiple of {block_bytes} here")
         made = change(kind_of(row), row.nr_calls)
         return Case(
             row.name,
@@ -135,6 +141,7 @@ def plan_of(rows: Sequence[MprotectRow], threads: int | None, build: Build, work
             made.descriptors,
             made.change,
             made.after,
+            made.single,
             anonymous=row.memory == "private",
             pre_state=row.pre_state,
             rounds=row.rounds,

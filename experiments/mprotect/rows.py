@@ -10,6 +10,7 @@ from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
 
+CONTPTE_BYTES = PAGE_BYTES << 4
 FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
 MAX_CALL_BYTES = 1 << 30
 LEAST_BYTES = 1 << 20
@@ -25,7 +26,8 @@ class MprotectRow(RowBase):
     side. memory: private anonymous memory, or shared memory, each page written. every: entries
     from one that is there to the next. shared_every: from a page that is not exclusive to the
     next; 0: all are. history: written, so that entries are accessed and dirty, or each of them
-    at random either, both or neither.
+    at random either, both or neither. contpte: entries are blocks of 16 before, each of which a TLB
+    holds as one, as faults leave them; without it they are single.
     """
 
     folio_bytes: Size
@@ -37,6 +39,7 @@ class MprotectRow(RowBase):
     every: int = Field(default=1, ge=1, le=512)
     shared_every: int = Field(default=0, ge=0, le=512)
     history: Literal["written", "mixed"] = "written"
+    contpte: bool = False
 
     @model_validator(mode="after")
     def _it_can_be_mapped(self) -> Self:
@@ -49,6 +52,10 @@ class MprotectRow(RowBase):
             raise ValueError("shared_every is of private memory: no shared page is exclusive")
         if self.history == "mixed" and self.order:
             raise ValueError("a mixed history is of single pages: a batch would mix it")
+        if self.contpte and (self.arch != "arm64" or self.folio_bytes < CONTPTE_BYTES):
+            raise ValueError("contpte is for folios of 64 KiB and more on arm64")
+        if self.contpte and (self.every > 1 or self.operation == "none-to-rw"):
+            raise ValueError("contpte is for entries that are all there, and can be used")
         if self.stage != "native":
             raise ValueError("the native stage is the only one there is so far")
         return self
@@ -86,6 +93,7 @@ class MprotectRow(RowBase):
             "shared_every": self.shared_every,
             "history": self.history,
             "threads": self.threads,
+            **({"contpte": True} if self.contpte else {}),
         }
 
     def title(self) -> str:
@@ -102,6 +110,8 @@ class MprotectRow(RowBase):
             words.append(f"one entry in {self.every}")
         if self.shared_every:
             words.append(f"one page in {self.shared_every} not exclusive")
+        if self.contpte:
+            words.append("contpte")
         if self.history == "mixed":
             words.append("mixed history")
         return ", ".join(words)

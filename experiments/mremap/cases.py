@@ -2,17 +2,19 @@
 """Moves of every mapping, at their edges and in random mixtures."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from experiments.fork.oracle.images import initial
 from experiments.fork.oracle.mixture import random_mapping
 from ream.oracle.mapping import PAGES_PER_PMD, Mapping
+from ream.oracle.meaning import is_arm64
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Batch, some
 from ream.stage.native import Build
 
 from .oracle.mappings import correctness_mappings
-from .oracle.move import Move, move_page_tables, window
+from .oracle.move import Move, answers, window
 from .plan import Case, place_of, written_plan
 
 MAPPINGS_A_LAUNCH = 20
@@ -38,14 +40,11 @@ def moves(mapping: Mapping, facts: Facts) -> Iterator[tuple[str, Move]]:
 
 
 def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
-    """All moves of one mapping: what a kernel leaves that takes batches, and one that does not."""
+    """All moves of one mapping, and what each kind of kernel leaves."""
     facts = build.facts
     fresh = initial(mapping, facts, place_of(build))
     for said, move in moves(mapping, facts):
         entries = window(mapping, fresh.parent, move)
-        batched, single = (
-            move_page_tables(mapping, entries, move, facts, batched=one) for one in (True, False)
-        )
         for reclaimed in (False, True) if said == "near" else (False,):
             yield Case(
                 f"{name}/{said}{'-reclaimed' if reclaimed else ''}",
@@ -53,8 +52,7 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
                 entries,
                 fresh.descriptors,
                 move,
-                batched,
-                single.entries,
+                answers(mapping, entries, move, facts, reclaimed=reclaimed),
                 flags=frozenset(mapping.flags),
                 page_prot=mapping.page_prot,
                 reclaimed=reclaimed,
@@ -65,6 +63,8 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
     named = correctness_mappings().items() if edges else ()
     mappings = [(name, one) for name, one in named if not one.missing_facts(build.facts)]
     mappings += ((f"mixture-{seed}", random_mapping(seed)) for seed in seeds)
+    if is_arm64(build.facts):
+        mappings += [(f"{name}-cont", replace(one, folded=True)) for name, one in mappings]
     for its in some(mappings, MAPPINGS_A_LAUNCH):
         told = [case for name, mapping in its for case in story(name, mapping, build)]
         yield written_plan(told, build.facts, work), 0

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What the native stage asks of mremap."""
 
+from ream.kernel.arch import ARM64, X86_64
 from ream.stage.hosted import Hosted
 
 from .cases import cases
 from .plan import FOLDER, SIZED, plan_of
 from .rows import MremapRow
 
-HOSTED: Hosted[MremapRow] = Hosted(FOLDER, plan_of, SIZED, cases)
+HOSTED: Hosted[MremapRow] = Hosted(FOLDER, plan_of, SIZED, cases, arches=(X86_64.name, ARM64.name))

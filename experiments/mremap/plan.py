@@ -9,16 +9,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ream.experiment.shape import STRUCT_PAGE_BYTES
+from ream.errors import BadUsage
+from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
+from ream.oracle.flushes import WORD
 from ream.oracle.mapping import PAGES_PER_PMD, PRIVATE, Mapping, Place
+from ream.oracle.meaning import meaning_of
 from ream.oracle.memmap import Facts
 from ream.stage.hosted import Planned
 from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
 
-from .oracle.move import WORD, Move, Moved, Words
-from .oracle.uniform import Kind, uniform_move
+from .oracle.move import Answers, Move, Moved, Words
+from .oracle.uniform import Kind, Uniform, uniform_move
 from .rows import LEAST_BYTES, MremapRow
 
 FOLDER = Path(__file__).parent / "native"
@@ -29,8 +32,8 @@ FOLDER = Path(__file__).parent / "native"
 class Case:
     """One move of one mapping, and all that must come of it.
 
-    flags, page_prot: of its VMAs. single: entries after it, in a kernel that takes every entry by
-    itself; None: the same. reclaimed: reclaim owes a flush, which is one more.
+    flags, page_prot: of its VMAs; the latter as mappings have it. after: in each kind of kernel.
+    reclaimed: reclaim owes a flush.
     """
 
     name: str
@@ -38,8 +41,7 @@ class Case:
     entries: Words
     descriptors: NDArray[np.uint8]
     move: Move
-    after: Moved
-    single: Words | None = None
+    after: Answers
     flags: frozenset[str] = PRIVATE
     page_prot: int = 0
     pre_state: str = "warm"
@@ -53,18 +55,20 @@ def _signed(word: int) -> int:
     return word - (WORD + 1) if word > WORD >> 1 else word
 
 
-def _counts(case: Case) -> list[int]:
+def _counts(after: Moved) -> list[int]:
     """As struct mremap_result has them, nr_bytes to flushes."""
-    after = case.after
     words = (after.nr_bytes, after.nr_flushes, after.flush_start, after.flush_end)
-    if case.reclaimed:  # all that reclaim has left, before the first entry is moved
-        words = (after.nr_bytes, after.nr_flushes + 1, 0, WORD)
     return [_signed(word) for word in words]
 
 
 def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
-    move, single = case.move, case.single
-    tells = single is not None and not np.array_equal(single, case.after.entries)
+    move, batches = case.move, case.after["batches"]
+
+    def other(after: Moved) -> Value:
+        """Entries, if they are others than those of a kernel that takes batches."""
+        same = np.array_equal(after.entries, batches.entries)
+        return None if same else memory.array(after.entries)
+
     return {
         "name": case.name,
         "rounds": case.rounds,
@@ -78,13 +82,16 @@ def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
         "stride": move.stride,
         "nr_calls": move.nr_calls,
         "vm_flags": sum(facts[f"VM_{flag}"] for flag in case.flags),
-        "page_prot": case.page_prot,
+        "page_prot": meaning_of(facts).of_bits(case.page_prot),
         "loses_uffd": move.loses_uffd,
         "reclaimed": case.reclaimed,
-        "counts": _counts(case),
+        "counts": _counts(batches),
+        "counts_single": _counts(case.after["single"]),
+        "counts_hinted": _counts(case.after["hinted"]),
         "entries": memory.array(case.entries),
-        "entries_after": memory.array(case.after.entries),
-        "entries_single": memory.array(single) if tells and single is not None else None,
+        "entries_after": memory.array(batches.entries),
+        "entries_single": other(case.after["single"]),
+        "entries_hinted": other(case.after["hinted"]),
         "nr_pages": len(case.descriptors),
         "pages": memory.array(case.descriptors),
     }
@@ -105,7 +112,7 @@ def place_of(build: Build) -> Place:
 
 def kind_of(row: MremapRow) -> Kind:
     """The mapping that a row times a move of."""
-    return Kind(row.order, row.frames == "scattered", row.every, row.clean)
+    return Kind(row.order, row.frames == "scattered", row.every, row.clean, row.contpte)
 
 
 def move_of(row: MremapRow) -> Move:
@@ -123,20 +130,23 @@ def plan_of(rows: Sequence[MremapRow], threads: int | None, build: Build, work: 
     del threads
     facts, place = build.facts, place_of(build)
     prot = Mapping((None,), ()).page_prot
+    block_bytes = meaning_of(facts).BLOCK_PAGES * PAGE_BYTES
 
     @cache
-    def moved(kind: Kind, move: Move) -> Case:
-        made = uniform_move(kind, move, facts, place)
-        return Case("", made.address, made.entries, made.descriptors, move, made.after)
+    def moved(kind: Kind, move: Move) -> Uniform:
+        return uniform_move(kind, move, facts, place)
 
     def case(row: MremapRow) -> Case:
-        made = moved(kind_of(row), move_of(row))
+        if row.folio_bytes >= block_bytes and row.call_bytes % block_bytes:
+            raise BadUsage(f"{row.name}: call_bytes must be a multiple of {block_bytes} here")
+        move = move_of(row)
+        made = moved(kind_of(row), move)
         return Case(
             row.name,
             made.address,
             made.entries,
             made.descriptors,
-            made.move,
+            move,
             made.after,
             page_prot=prot,
             pre_state=row.pre_state,

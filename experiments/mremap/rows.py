@@ -10,6 +10,7 @@ from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
 
+CONTPTE_BYTES = PAGE_BYTES << 4
 FOLIO_BYTES = tuple(PAGE_BYTES << order for order in range(10))
 MAX_CALL_BYTES = 1 << 30
 TABLE_BYTES = 2 << 20
@@ -24,6 +25,8 @@ class MremapRow(RowBase):
     other pages. layout: one-table, where a call's pages move within their page table; two-tables,
     from the last quarter of one to the second quarter of another, and so on across all. every:
     entries from one that is there to the next. clean: entries are accessed, but not dirty.
+    contpte: entries are blocks of 16 before, each of which a TLB holds as one, as faults leave
+    them; without it they are single.
     """
 
     folio_bytes: Size
@@ -33,6 +36,7 @@ class MremapRow(RowBase):
     frames: Literal["consecutive", "scattered"] = "consecutive"
     every: int = Field(default=1, ge=1, le=16)
     clean: bool = False
+    contpte: bool = False
 
     @model_validator(mode="after")
     def _it_can_be_mapped(self) -> Self:
@@ -45,6 +49,10 @@ class MremapRow(RowBase):
             raise ValueError(f"no more than {format_size(TABLE_BYTES // 2)} move within a table")
         if self.layout == "one-table" and TABLE_BYTES % (2 * self.call_bytes):
             raise ValueError("call_bytes must be a power of two to move within a table")
+        if self.contpte and (self.arch != "arm64" or self.folio_bytes < CONTPTE_BYTES):
+            raise ValueError("contpte is for folios of 64 KiB and more on arm64")
+        if self.contpte and self.every > 1:
+            raise ValueError("contpte is for entries that are all there")
         if self.stage != "native":
             raise ValueError("the native stage is the only one there is so far")
         return self
@@ -85,6 +93,7 @@ class MremapRow(RowBase):
             "every": self.every,
             "clean": self.clean,
             "threads": self.threads,
+            **({"contpte": True} if self.contpte else {}),
         }
 
     def title(self) -> str:
@@ -101,6 +110,8 @@ class MremapRow(RowBase):
             words.append("frames scattered")
         if self.every > 1:
             words.append(f"one entry in {self.every}")
+        if self.contpte:
+            words.append("contpte")
         if self.clean:
             words.append("clean")
         return ", ".join(words)

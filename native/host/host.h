@@ -149,6 +149,14 @@ unsigned long host_now_ns(void);
 /* Change the kernel's own code, which nobody may be running just now. */
 void host_patch(void *at, const void *code, unsigned long bytes);
 
+struct tlb_flushes;
+
+/*
+ * Where the kernel invalidates translations by instructions of its own, which a
+ * program may not execute (arm64): from now on each is noted in @to.
+ */
+void host_note_invalidations(struct tlb_flushes *to);
+
 /* Let another CPU run that shares the real one with us. */
 void host_yield(void);
 

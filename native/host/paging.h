@@ -106,6 +106,55 @@ static inline bool paging_takes_batches(enum batching *known, const unsigned lon
 	return *known == BATCHING_YES;
 }
 
+/**
+ * struct paging_answer - what one kind of kernel has to make of a row
+ * @entries: Afterwards.
+ * @counts: Numbers besides: what was returned and flushed.
+ */
+struct paging_answer {
+	const struct image *entries;
+	const long *counts;
+};
+
+/**
+ * paging_answer() - which answer a kernel has to give to a row
+ * @ruled_out: By number, the answers that it did not give to rows before; those
+ *	that it does not give to this one are added. 0 to begin with.
+ * @answers: All that are right, whose entries are NULL if they are the first's.
+ * @nr: How many.
+ * @is: Entries that the kernel left.
+ * @counts: Its numbers.
+ * @nr_counts: How many.
+ *
+ * A kernel gives one kind of answer to all rows. Return: that one, or one that it
+ * should have given if there is none left.
+ */
+static inline const struct paging_answer *
+paging_answer(unsigned int *ruled_out, struct paging_answer *answers, unsigned int nr,
+	      const unsigned long *is, const long *counts, size_t nr_counts)
+{
+	const struct paging_answer *right = NULL, *first = NULL;
+	unsigned int wrong = *ruled_out;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		if (!answers[i].entries->start)
+			answers[i].entries = answers[0].entries;
+		if (wrong & 1U << i)
+			continue;
+		if (!first)
+			first = &answers[i];
+		if (memcmp(is, answers[i].entries->start, answers[i].entries->bytes) ||
+		    memcmp(counts, answers[i].counts, nr_counts * sizeof(*counts)))
+			wrong |= 1U << i;
+		else if (!right)
+			right = &answers[i];
+	}
+	if (!right)
+		return first;
+	*ruled_out = wrong;
+	return right;
+}
+
 /* Whether @nr entries are those of an image; of none, whether they are empty. */
 static inline bool paging_same_entries(const char *row, const char *subject, const char *what,
 				       const unsigned long *is, const struct image *expected,

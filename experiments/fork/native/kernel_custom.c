@@ -173,13 +173,7 @@ void folio_mark_accessed(struct folio *folio)
 	state.counts.nr_accessed++;
 }
 
-#ifdef CONFIG_ARM64
-/* Who runs here executes nothing of a page. arch/arm64/mm/flush.c */
-void __sync_icache_dcache(pte_t pte)
-{
-	HOST_STUB("custom");
-}
-#else
+#ifndef CONFIG_ARM64
 /* No other CPU has this address space loaded: it is noted what had to go. */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 			unsigned long end, unsigned int stride_shift,
@@ -190,7 +184,6 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 	state.counts.flush_start = min(state.counts.flush_start, start);
 	state.counts.flush_end = max(state.counts.flush_end, end);
 }
-
 #endif
 
 #ifdef CONFIG_ARCH_HAS_COPY_MC

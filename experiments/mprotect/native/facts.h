@@ -10,6 +10,12 @@
 	CONSTANT(MM_CP_UFFD_WP),
 	CONSTANT(MM_CP_UFFD_WP_RESOLVE),
 	OPTION(NUMA_BALANCING),
+	OPTION(MMU_GATHER_MERGE_VMAS),
+#ifdef pte_needs_flush
+	{ "PTE_NEEDS_FLUSH", 1 },
+#else
+	{ "PTE_NEEDS_FLUSH", 0 },	/* whatever changed is flushed */
+#endif
 #ifdef HAVE_MPROTECT_CAN_MAP_PROT_NUMA
 	{ "NUMA_SPARES_ALL_PINNED", 1 },
 #else

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Another CPU that uses the page tables while they are changed: a thread that
- * sets the accessed bit of entries that are present, and the dirty bit of those
- * that are writable, by locked operations, as a page walk does. No bit that it
- * has set may be lost, and it sets none in an entry that is not present.
+ * notes that entries which are present were accessed, and that those which are
+ * writable were written, by atomic operations, as a page walk does. Nothing that
+ * it has noted may be lost, and it notes nothing in an entry that is not present.
  */
+#include "arch_walk.h"
 #include "hardware.h"
 #include "launch.h"
 #include "paging.h"
 #include "program.h"
 
-#define PTE_PRESENT	0x001UL
-#define PTE_RW		0x002UL
-#define PTE_ACCESSED	0x020UL
-#define PTE_DIRTY	0x040UL
-#define PTE_SAVED_DIRTY	(1UL << 58)
+/* What it did with an entry. */
+#define HARDWARE_ACCESSED 1
+#define HARDWARE_WROTE 2
 
 struct race {
 	struct hardware *hardware;
@@ -32,17 +31,16 @@ static void use(struct hardware *hardware, unsigned long at, bool write)
 {
 	unsigned long *entry = hardware->tables[at / PTES_PER_TABLE] + at % PTES_PER_TABLE;
 	unsigned long old = __atomic_load_n(entry, __ATOMIC_RELAXED);
-	unsigned long bits = PTE_ACCESSED;
+	unsigned long used = walk_use(old, write);
 
-	if (!(old & PTE_PRESENT))
+	if (used == old)
 		return;
-	if (write && (old & PTE_RW))
-		bits |= PTE_DIRTY;
-	if ((old & bits) == bits)
+	if (!__atomic_compare_exchange_n(entry, &old, used, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
-	if (__atomic_compare_exchange_n(entry, &old, old | bits, false,
-					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		hardware->set[at] |= (unsigned char)bits;
+	hardware->set[at] |= HARDWARE_ACCESSED;
+	if (walk_is_dirty(used) && !walk_is_dirty(old))
+		hardware->set[at] |= HARDWARE_WROTE;
 }
 
 static void race(void *context, unsigned int index, unsigned int nr)
@@ -55,7 +53,7 @@ static void race(void *context, unsigned int index, unsigned int nr)
 	(void)nr;
 	if (!index) {
 		while (!__atomic_load_n(&hardware->ready, __ATOMIC_ACQUIRE))
-			__builtin_ia32_pause();
+			walk_relax();
 		both->run(both->context);
 		__atomic_store_n(&hardware->done, true, __ATOMIC_RELEASE);
 		return;
@@ -82,9 +80,9 @@ unsigned long hardware_first_loss(const struct hardware *hardware, const unsigne
 	unsigned long at;
 
 	for (at = 0; at < hardware->nr; at++) {
-		if ((hardware->set[at] & PTE_ACCESSED) && !(is[at] & PTE_ACCESSED))
+		if ((hardware->set[at] & HARDWARE_ACCESSED) && !walk_is_accessed(is[at]))
 			break;
-		if ((hardware->set[at] & PTE_DIRTY) && !(is[at] & (PTE_DIRTY | PTE_SAVED_DIRTY)))
+		if ((hardware->set[at] & HARDWARE_WROTE) && !walk_is_dirty(is[at]))
 			break;
 	}
 	return at;

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 
 /**
- * struct hardware - what sets accessed and dirty bits, and where it did
+ * struct hardware - what notes that entries were used, and of which it did
  * @tables: First entry of each page table, as the kernel has it.
  * @nr: Entries, of all tables.
- * @set: By entry: bits that it has set.
+ * @set: By entry: what it has noted.
  * @ready: It has begun.
  * @done: Nobody needs it any more.
  */

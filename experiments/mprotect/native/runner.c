@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "arch_walk.h"
 #include "hardware.h"
 #include "mprotect.h"
 #include "paging.h"
@@ -36,11 +37,12 @@ struct row {
 #include "plan_row.h"	/* row_layout */
 
 /*
- * Where a batch ends shows in bits that its first entry gives to all. Both
- * answers are right, but one kernel gives one answer in all rows: the first
- * row that tells them apart decides for the launch, by variant.
+ * Where a batch ends shows in bits that its first entry gives to all, and in
+ * flushes of blocks that become single entries or the other way round. Both
+ * answers are right, but one kernel gives one kind of answer in all rows: the
+ * first row that tells them apart decides for the launch, by variant.
  */
-static enum batching batching[MOST_VARIANTS];
+static unsigned int ruled_out[MOST_VARIANTS];
 
 static void open_row(void *context)
 {
@@ -82,22 +84,18 @@ static void set_before(const struct row *row, const struct mprotect_ops *ops)
 	paging_set_caches(row->pre_state == PRE_COLD, row->pages.bytes, nr_tables);
 }
 
-static bool same_counts(const struct row *row, const char *subject,
-			const struct mprotect_result *result, const long *expected)
+static bool same_counts(const struct row *row, const char *subject, const long *counts,
+			const long *expected)
 {
 	static const char *const names[NR_COUNTS] = {
 		"pages that change_protection() returns:", "flushes:",
 		"the first address that is flushed:", "the end of what is flushed:",
 	};
-	const unsigned long counts[NR_COUNTS] = {
-		(unsigned long)result->nr_pages, result->flushes.nr,
-		result->flushes.start, result->flushes.end,
-	};
 
 	for (size_t i = 0; i < NR_COUNTS; i++)
-		if (counts[i] != (unsigned long)expected[i])
-			return paging_say(row->name, subject, names[i], 0, counts[i],
-					  (unsigned long)expected[i]);
+		if (counts[i] != expected[i])
+			return paging_say(row->name, subject, names[i], 0,
+					  (unsigned long)counts[i], (unsigned long)expected[i]);
 	return true;
 }
 
@@ -122,17 +120,22 @@ static bool verify(const struct row *row, unsigned int variant)
 	struct mprotect_result result = { .entries = row->is };
 	const char *subject = launch.variant_names[variant];
 	const struct mprotect_ops *ops = launch_ops(variant);
-	const struct image *after = &row->entries_after;
-	const long *counts = row->counts;
+	struct paging_answer answers[] = {
+		{ &row->entries_after, row->counts },
+		{ &row->entries_single, row->counts_single },
+	};
+	const struct paging_answer *answer;
+	long counts[NR_COUNTS];
 
 	ops->read(&result);
-	if (!paging_takes_batches(&batching[variant], row->is, &row->entries_single)) {
-		after = &row->entries_single;
-		counts = row->counts_single;
-	}
-	return paging_same_entries(row->name, subject, "entry", row->is, after,
+	counts[0] = result.nr_pages;
+	counts[1] = (long)result.flushes.nr;
+	counts[2] = (long)result.flushes.start;
+	counts[3] = (long)result.flushes.end;
+	answer = paging_answer(&ruled_out[variant], answers, 2, row->is, counts, NR_COUNTS);
+	return paging_same_entries(row->name, subject, "entry", row->is, answer->entries,
 				   row->request.nr_slots) &&
-	       same_counts(row, subject, &result, counts) &&
+	       same_counts(row, subject, counts, answer->counts) &&
 	       same_mm(row, subject, &result) &&
 	       paging_same_pages(row->name, subject, &row->pages);
 }
@@ -160,7 +163,7 @@ static void run_ops(void *context)
 /* Whether entries are as expected, but for what another CPU may set in them. */
 static bool same_but_for_use(const struct row *row, const char *subject)
 {
-	const unsigned long uses = 0x60UL | 1UL << 58; /* ACCESSED, DIRTY, SAVED_DIRTY */
+	const unsigned long uses = WALK_HISTORY;
 	const unsigned long *after = row->entries_after.words;
 
 	for (unsigned long i = 0; i < row->request.nr_slots; i++)
@@ -188,8 +191,8 @@ static bool race(struct row *row, unsigned int variant)
 	at = hardware_first_loss(hardware, row->is);
 	if (at != hardware->nr)
 		return paging_say(row->name, launch.variant_names[variant],
-				  "has lost what another CPU set: entry", at, row->is[at],
-				  row->is[at] | hardware->set[at]);
+				  "has lost what another CPU noted: entry", at, row->is[at],
+				  walk_use(row->is[at], true));
 	return same_but_for_use(row, launch.variant_names[variant]);
 }
 

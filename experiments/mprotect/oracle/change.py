@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What change_protection() must make of page table entries, return and flush.
 
-Written from what an entry means (ream.oracle.pte) and from Linux 6.12's rules for who may write
+Written from what an entry means (ream.oracle.meaning) and from Linux 6.12's rules for who may write
 to a page without a fault, not from its loop, which these rules judge. A kernel may take entries
-one by one or, as since v6.17, those of a large folio together, whose answers differ in a few bits.
+one by one or, as since v6.17, those of a large folio together, whose answers differ in a few bits
+and, where entries can be blocks, in how often these are converted.
 """
 
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.fork.oracle.memory import batch_length
 from ream.oracle import pte
+from ream.oracle.flushes import Flushes
 from ream.oracle.mapping import (
     DEVICE_EXCLUSIVE,
     NEEDED_FACT,
@@ -23,36 +25,14 @@ from ream.oracle.mapping import (
     NonPresent,
     Present,
 )
+from ream.oracle.meaning import meaning_of
 from ream.oracle.memmap import Facts
 
 PAGE_BYTES = 4096
-WORD = (1 << 64) - 1
-
-KEPT = (
-    pte.PFN_MASK
-    | pte.PWT
-    | pte.PCD
-    | pte.PAT
-    | pte.SPECIAL
-    | pte.ACCESSED
-    | pte.DIRTY_BITS
-    | pte.SOFT_DIRTY
-    | pte.UFFD_WP
-)
-"""Bits that are the page's or its history's; all others are the protection's.
-
-Source: _PAGE_CHG_MASK, arch/x86/include/asm/pgtable_types.h."""
-
-FLUSHED_IF_CHANGED = (
-    pte.RW | pte.USER | pte.PWT | pte.PCD | pte.PAT | pte.GLOBAL | pte.PKEY_MASK | pte.NX
-)
-FLUSHED_IF_CLEARED = pte.PRESENT | pte.DIRTY
-"""What a CPU may have cached of an entry that is present; ACCESSED may be stale.
-
-Source: pte_needs_flush(), arch/x86/include/asm/tlbflush.h."""
 
 HINT = pte.PROTNONE | pte.ACCESSED
-"""PAGE_NONE, the protection that change_protection() itself chooses for NUMA hinting faults."""
+"""PAGE_NONE, the protection that change_protection() itself chooses for NUMA hinting faults; as a
+mapping has it."""
 
 _READABLE: dict[Kind, Kind] = {
     "device-private-write": "device-private-read",
@@ -64,10 +44,11 @@ _READABLE: dict[Kind, Kind] = {
 class Change:
     """One call of change_protection() or several, as its callers make them.
 
-    flags: vm_flags of the VMA without VM_, by then. page_prot: its vm_page_prot, by then. asks:
-    MM_CP_*, without that. first, nr: slots of the first call; None: to the end. nr_calls: the
-    second begins behind the first, and so on. mm_users: of the address space. overlapped: another
-    CPU unmaps pages of it at the same time, and reclaim has left it a flush.
+    flags: vm_flags of the VMA without VM_, by then. page_prot: its vm_page_prot, by then, in bits
+    as mappings have them. asks: MM_CP_*, without that. first, nr: slots of the first call; None: to
+    the end. nr_calls: the second begins behind the first, and so on. mm_users: of the address
+    space. overlapped: another CPU unmaps pages of it at the same time, and reclaim has left it a
+    flush.
     """
 
     flags: AbstractSet[str]
@@ -91,42 +72,13 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Changed:
-    """What came of it: entries, their number as returned, flushes and their hull.
-
-    Of no flush flush_start is the highest word and flush_end 0.
-    """
+    """What came of it: entries, their number as returned, flushes and their hull."""
 
     entries: NDArray[np.uint64]
     nr_pages: int
     nr_flushes: int
     flush_start: int
     flush_end: int
-
-
-def modify(entry: int, protection: int) -> int:
-    """A present entry with another protection; its page, age and history stay.
-
-    A dirty page is DIRTY where it may be written and SAVED_DIRTY elsewhere, as RW=0, DIRTY=1 is
-    a shadow stack. Source: pte_modify(), arch/x86/include/asm/pgtable.h.
-    """
-    bits = entry & KEPT & ~pte.PFN_MASK | protection & ~KEPT
-    if pte.dirty(entry):
-        saved = pte.DIRTY if bits & pte.RW else pte.SAVED_DIRTY
-        bits = bits & ~pte.DIRTY_BITS | saved
-    return pte.X86_64.encode(pte.X86_64.decode(entry), bits)
-
-
-def needs_flush(before: int, after: int) -> bool:
-    """Whether a CPU may use what it remembers of an entry, though that has changed."""
-    if not before & pte.PRESENT:
-        return False
-    changed = before ^ after
-    return bool(changed & FLUSHED_IF_CHANGED or changed & before & FLUSHED_IF_CLEARED)
-
-
-def _no_access(entry: int) -> bool:
-    """Whether a present entry allows no access at all; source: pte_protnone()."""
-    return bool(entry & pte.PROTNONE) and not entry & pte.PRESENT
 
 
 @dataclass
@@ -138,14 +90,22 @@ class _Call:
     facts: Facts
     entries: list[int]
     batched: bool
+    flushes: Flushes
+    """Of this call and those before it."""
     nr_pages: int = 0
     flushed: list[tuple[int, int]] = field(default_factory=list)
+    """From a slot to another one: what the gather flushes in the end."""
+
+    def __post_init__(self) -> None:
+        self._pte = meaning_of(self.facts)
+        self._first = self.mapping.pgoff(0)
+        self._protection = self._pte.of_bits(self.change.protection)
 
     def run(self, at: int, end: int) -> None:
         """Change slots from `at` on, none of which is behind `end`."""
         while at < end:
             slot = self.mapping.slots[at]
-            if pte.present(self.entries[at]):
+            if self._pte.present(self.entries[at]):
                 at += self._present(at, end)
                 continue
             if isinstance(slot, NonPresent):
@@ -165,22 +125,42 @@ class _Call:
         if "PROT_NUMA" in self.change.asks and self._is_no_hint(self.entries[at], folio):
             return 1
         nr = self._batch(at, end, folio) if self.batched else 1
-        before = self._gathered(at, nr)
-        after = self._with_uffd_wp(modify(before, self.change.protection))
+        soft = bool(self.facts["MEM_SOFT_DIRTY"])
+        before, converted = self._pte.take_entries(self.entries, self._first, at, nr, soft=soft)
+        self._converted(converted)
+        after = self._with_uffd_wp(self._pte.modify(before, self._protection))
         writable = self._writable(after, at, nr, folio)
         start = 0
         while start < nr:
             stop = next((i for i in range(start, nr) if writable[i] != writable[start]), nr)
-            self._commit(at, start, stop, before, pte.mkwrite(after) if writable[start] else after)
+            becomes = self._pte.mkwrite(after) if writable[start] else after
+            self._commit(at + start, at + stop, self._pte.LAYOUT.advance(becomes, start), folio)
+            if self._needs_flush(before, becomes):
+                self.flushed.append((at + start, at + stop))
             start = stop
         self.nr_pages += nr
         return nr
 
-    def _commit(self, at: int, start: int, stop: int, before: int, after: int) -> None:
-        for i in range(start, stop):
-            self.entries[at + i] = pte.X86_64.advance(after, i)
-        if needs_flush(before, after):
-            self.flushed.append((at + start, at + stop))
+    def _commit(self, start: int, stop: int, entry: int, folio: Folio | None) -> None:
+        order = folio.order if folio else 0
+        self._converted(
+            self._pte.set_entries(
+                self.entries, self._first, start, entry, stop - start, order=order
+            )
+        )
+
+    def _converted(self, slots: list[int]) -> None:
+        """Blocks that begin at these slots became single entries, or those a block."""
+        for at in slots:
+            self.flushes.add(*self.addresses(at, at + self._pte.BLOCK_PAGES))
+
+    def addresses(self, start: int, stop: int) -> tuple[int, int]:
+        """Where slots lie: the first address, and the one behind the last."""
+        return self.mapping.address + start * PAGE_BYTES, self.mapping.address + stop * PAGE_BYTES
+
+    def _needs_flush(self, before: int, after: int) -> bool:
+        """Whether the build flushes an entry; some flush whatever has changed."""
+        return not self.facts["PTE_NEEDS_FLUSH"] or self._pte.needs_flush(before, after)
 
     def _batch(self, at: int, end: int, folio: Folio | None) -> int:
         """How many entries a kernel that batches takes together.
@@ -192,27 +172,20 @@ class _Call:
             return 1
         limit = min(end - at, self.mapping.pages_to_pmd_end(at), folio.nr_pages - slot.page)
         return batch_length(
-            pte, self.entries, 0, at, limit, keep_dirty=False, keep_soft_dirty=True, keep_write=True
+            self._pte,
+            self.entries,
+            self._first,
+            at,
+            limit,
+            keep_dirty=False,
+            keep_soft_dirty=True,
+            keep_write=True,
         )
-
-    def _gathered(self, at: int, nr: int) -> int:
-        """The first entry of a batch, young and dirty if any other one is.
-
-        Making an entry dirty makes it soft-dirty, too. Source: modify_prot_start_ptes(),
-        include/linux/pgtable.h; pte_mkdirty().
-        """
-        entry = self.entries[at]
-        for other in self.entries[at + 1 : at + nr]:
-            if pte.dirty(other):
-                entry = pte.mkdirty(entry, soft=bool(self.facts["MEM_SOFT_DIRTY"]))
-            if pte.young(other):
-                entry |= pte.ACCESSED
-        return entry
 
     def _with_uffd_wp(self, entry: int) -> int:
         if "UFFD_WP" in self.change.asks:
-            return pte.mkuffd_wp(entry)
-        return pte.clear_uffd_wp(entry) if "UFFD_WP_RESOLVE" in self.change.asks else entry
+            return self._pte.mkuffd_wp(entry)
+        return self._pte.clear_uffd_wp(entry) if "UFFD_WP_RESOLVE" in self.change.asks else entry
 
     def _writable(self, entry: int, at: int, nr: int, folio: Folio | None) -> list[bool]:
         """Of each entry of a batch, whether it is made writable though its protection is not.
@@ -225,7 +198,7 @@ class _Call:
         if not self._may_become_writable(entry):
             return [False] * nr
         if "SHARED" in flags:
-            return [pte.dirty(entry)] * nr
+            return [self._pte.dirty(entry)] * nr
         if folio is None or not folio.anon:
             return [False] * nr
         slots = self.mapping.slots[at : at + nr]
@@ -234,16 +207,20 @@ class _Call:
     def _may_become_writable(self, entry: int) -> bool:
         """Whether nothing but the page keeps an entry from being made writable."""
         flags, asks = self.change.flags, self.change.asks
-        if "TRY_CHANGE_WRITABLE" not in asks or pte.write(entry) or _no_access(entry):
+        if (
+            "TRY_CHANGE_WRITABLE" not in asks
+            or self._pte.write(entry)
+            or self._pte.no_access(entry)
+        ):
             return False
         tracked = self.facts["MEM_SOFT_DIRTY"] and "SOFTDIRTY" not in flags
-        if tracked and not pte.soft_dirty(entry):
+        if tracked and not self._pte.soft_dirty(entry):
             return False
-        return not ("UFFD_WP" in flags and pte.uffd_wp(entry))
+        return not ("UFFD_WP" in flags and self._pte.uffd_wp(entry))
 
     def _is_no_hint(self, entry: int, folio: Folio | None) -> bool:
         """Whether NUMA balancing leaves an entry alone: everything here lies on node 0."""
-        if folio is None or _no_access(entry):
+        if folio is None or self._pte.no_access(entry):
             return True
         others = folio.mapped_elsewhere + folio.pmds_elsewhere
         if self.mapping.copies_on_write and (folio.pins or others):
@@ -263,7 +240,7 @@ class _Call:
         )
 
     def _marker(self) -> int:
-        return pte.swap_entry(self.facts["SWP_PTE_MARKER"], self.facts["PTE_MARKER_UFFD_WP"])
+        return self._pte.swap_entry(self.facts["SWP_PTE_MARKER"], self.facts["PTE_MARKER_UFFD_WP"])
 
     def _nonpresent(self, entry: int, slot: NonPresent) -> int:
         """An entry that maps no page, without a right to write that it may hold.
@@ -277,18 +254,22 @@ class _Call:
         if slot.kind == "migration-write":
             anon = self.mapping.folios[slot.folio].anon
             kind: Kind = "migration-read-exclusive" if anon else "migration-read"
-            entry = self._readable(entry, kind, entry & pte.SWP_SOFT_DIRTY)
+            entry = self._readable(entry, kind, entry & self._pte.SWP_SOFT_DIRTY)
         elif slot.kind in _READABLE:
-            keeps = pte.SWP_UFFD_WP | pte.SWP_SOFT_DIRTY * (slot.kind in DEVICE_EXCLUSIVE)
+            keeps = self._pte.SWP_UFFD_WP | self._pte.SWP_SOFT_DIRTY * (
+                slot.kind in DEVICE_EXCLUSIVE
+            )
             entry = self._readable(entry, _READABLE[slot.kind], entry & keeps)
         if "UFFD_WP" in self.change.asks:
-            return entry | pte.SWP_UFFD_WP
+            return entry | self._pte.SWP_UFFD_WP
         if "UFFD_WP_RESOLVE" in self.change.asks:
-            return entry & ~pte.SWP_UFFD_WP
+            return entry & ~self._pte.SWP_UFFD_WP
         return entry
 
     def _readable(self, entry: int, kind: Kind, kept: int) -> int:
-        return pte.swap_entry(self.facts[NEEDED_FACT[kind]], pte.swap_offset(entry)) | kept
+        return (
+            self._pte.swap_entry(self.facts[NEEDED_FACT[kind]], self._pte.swap_offset(entry)) | kept
+        )
 
 
 def change_protection(
@@ -306,18 +287,19 @@ def change_protection(
     """
     words = [int(word) for word in entries]
     nr_each = change.nr_each(len(words))
-    nr_pages = nr_flushes = 0
-    hulls: list[tuple[int, int]] = []
+    flushes = Flushes.of(facts)
+    nr_pages = 0
+    if change.overlapped:
+        flushes.add_all()  # what reclaim has left
     for number in range(change.nr_calls):
-        call = _Call(mapping, change, facts, words, batched)
+        call = _Call(mapping, change, facts, words, batched, flushes)
         first = change.first + number * nr_each
         call.run(first, first + nr_each)
         nr_pages += call.nr_pages
-        nr_flushes += bool(call.flushed or change.overlapped)
-        hulls += call.flushed
-    if change.overlapped:
-        # All of what reclaim has left, and then whatever another CPU's gather may have missed.
-        return Changed(np.array(words, np.uint64), nr_pages, nr_flushes + 1, 0, WORD)
-    start = min((mapping.address + at * PAGE_BYTES for at, _ in hulls), default=WORD)
-    end = max((mapping.address + at * PAGE_BYTES for _, at in hulls), default=0)
-    return Changed(np.array(words, np.uint64), nr_pages, nr_flushes, start, end)
+        # A gather that does not go on after the end of a VMA flushes what it has before it learns
+        # that another CPU's may have missed something.
+        if call.flushed and not (change.overlapped and facts["MMU_GATHER_MERGE_VMAS"]):
+            flushes.add(*call.addresses(call.flushed[0][0], call.flushed[-1][1]))
+        if change.overlapped:
+            flushes.add_all()
+    return Changed(np.array(words, np.uint64), nr_pages, flushes.nr, flushes.start, flushes.end)

@@ -18,10 +18,13 @@ from experiments.fork.oracle.images import (
     uniform_order_of_folios,
 )
 from ream.oracle import pte
+from ream.oracle.flushes import Flushes
 from ream.oracle.mapping import PRIVATE, SHARED, WRITTEN, Folio, Mapping, Place, Present
+from ream.oracle.meaning import Meaning, meaning_of
 from ream.oracle.memmap import Facts
+from ream.oracle.pte_arm64 import CONT, VALID
 
-from .change import PAGE_BYTES, WORD, Change, Changed, change_protection, modify
+from .change import PAGE_BYTES, Change, Changed, change_protection
 from .requests import to_none, to_read, to_write
 
 SHUFFLE_SEED = 0x5EED
@@ -52,6 +55,8 @@ class Kind:
     shared_every: int
     mixed: bool = False
     unused: bool = False
+    folded: bool = False
+    """Whether entries are blocks before, where they are alike and the architecture has blocks."""
 
     @property
     def nr_folios(self) -> int:
@@ -73,13 +78,17 @@ HISTORIES = tuple(History(young, dirty) for young in (True, False) for dirty in 
 
 @dataclass(frozen=True, eq=False)
 class Uniform:
-    """A mapping before and after a change, and the change itself."""
+    """A mapping before and after a change, and the change itself.
+
+    after: in a kernel that takes the entries of a folio together, single: one by one.
+    """
 
     address: int
     entries: Words
     descriptors: NDArray[np.uint8]
     change: Change
     after: Changed
+    single: Changed
 
 
 def _model(kind: Kind, *, exclusive: bool) -> Mapping:
@@ -94,7 +103,7 @@ def _model(kind: Kind, *, exclusive: bool) -> Mapping:
     )
 
 
-def _bits_before(kind: Kind, history: History, *, exclusive: bool) -> int:
+def _bits_before(kind: Kind, history: History, of_arch: Meaning, *, exclusive: bool) -> int:
     """Of an entry whose page was written while it was writable, and exclusive if it is private.
 
     A page that is not exclusive any more was write-protected when it became so, by fork().
@@ -105,18 +114,11 @@ def _bits_before(kind: Kind, history: History, *, exclusive: bool) -> int:
         bits &= ~pte.ACCESSED
     if not exclusive and not kind.shared:
         bits = pte.wrprotect(bits)
-    if before == "rw":
-        return bits
-    model = _model(kind, exclusive=exclusive)
-    entry = modify(pte.X86_64.encode(0, bits), _REQUESTS[before](model).protection)
-    return entry & ~pte.PFN_MASK
-
-
-def _placed(bits: NDArray[np.uint64], pfns: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Entries of bits and frames; the frame of one that is not PRESENT is complemented."""
-    frames = pfns << np.uint64(12)
-    inverted = (bits & np.uint64(pte.PRESENT)) == 0
-    return bits | np.where(inverted, ~frames & np.uint64(pte.PFN_MASK), frames)
+    entry = of_arch.LAYOUT.encode(0, of_arch.of_bits(bits))
+    if before != "rw":
+        asked = _REQUESTS[before](_model(kind, exclusive=exclusive))
+        entry = of_arch.modify(entry, of_arch.of_bits(asked.protection))
+    return entry & ~of_arch.LAYOUT.pfn_mask
 
 
 @dataclass(frozen=True)
@@ -129,12 +131,14 @@ class _Entry:
 
 
 def _entry(kind: Kind, history: History, facts: Facts, place: Place, *, exclusive: bool) -> _Entry:
+    of_arch = meaning_of(facts)
     model = _model(kind, exclusive=exclusive)
-    before = _bits_before(kind, history, exclusive=exclusive)
-    entries = np.array([pte.X86_64.encode(place.first_pfn, before)], np.uint64)
+    before = _bits_before(kind, history, of_arch, exclusive=exclusive)
+    entries = np.array([of_arch.LAYOUT.encode(place.first_pfn, before)], np.uint64)
     change = _request(kind, model)
     changed = change_protection(model, entries, change, facts, batched=False)
-    return _Entry(before, int(changed.entries[0]) & ~pte.PFN_MASK, changed.nr_flushes > 0)
+    after = int(changed.entries[0]) & ~of_arch.LAYOUT.pfn_mask
+    return _Entry(before, after, changed.nr_flushes > 0)
 
 
 def _request(kind: Kind, mapping: Mapping) -> Change:
@@ -162,44 +166,136 @@ def _descriptors(
     return octets
 
 
+@dataclass(frozen=True, eq=False)
+class _Slots:
+    """Every slot of a mapping: the number of its kind, and where it leads."""
+
+    kinds: tuple[_Entry, ...]
+    number: NDArray[np.int64]
+    there: NDArray[np.bool_]
+    """Whether the entry is not empty."""
+    pfns: Words
+    of_arch: Meaning
+
+    def entries(self, bits: list[int]) -> Words:
+        """Entries, of the bits of each kind."""
+        placed = [self.of_arch.LAYOUT.encode(0, one) for one in bits]
+        mask = np.uint64(self.of_arch.LAYOUT.pfn_mask)
+        # Where a frame is complemented, that of 0 has all bits.
+        frames = (self.pfns << np.uint64(12)) & mask
+        found = np.array(placed, np.uint64)[self.number] ^ frames
+        return np.where(self.there, found, np.uint64(0))
+
+    @property
+    def before(self) -> Words:
+        return self.entries([one.before for one in self.kinds])
+
+    @property
+    def after(self) -> Words:
+        return self.entries([one.after for one in self.kinds])
+
+    @property
+    def flushed(self) -> NDArray[np.bool_]:
+        by_kind: NDArray[np.bool_] = np.array([one.flushed for one in self.kinds], np.bool_)
+        return self.there & by_kind[self.number]
+
+
 def uniform_change(kind: Kind, nr_calls: int, facts: Facts, place: Place) -> Uniform:
     """Memory before a change of a kind of mapping and after it, in calls of equal size."""
     seed = SHUFFLE_SEED if kind.scattered else None
     nr_each = 1 << kind.order
     folios = uniform_order_of_folios(kind.order, kind.nr_folios << kind.order, seed)
     pages = (folios[:, np.newaxis] * nr_each + np.arange(nr_each)).reshape(-1)[: kind.nr_ptes]
-    there = np.arange(kind.nr_ptes) % kind.every == 0
     exclusive = np.full(kind.nr_ptes, not kind.shared)
     if kind.shared_every:
         exclusive[:: kind.shared_every] = False
 
     histories = HISTORIES if kind.mixed else HISTORIES[-1:] if kind.unused else HISTORIES[:1]
-    kinds = [
-        _entry(kind, history, facts, place, exclusive=one)
-        for history in histories
-        for one in (False, True)
-    ]
     drawn = np.random.default_rng(SHUFFLE_SEED).integers(0, len(histories), kind.nr_ptes)
-    number = 2 * drawn + exclusive
-    pfns = pages.astype(np.uint64) + np.uint64(place.first_pfn)
-
-    def placed(bits: list[int]) -> Words:
-        return np.where(there, _placed(np.array(bits, np.uint64)[number], pfns), np.uint64(0))
-
-    flushed = there & np.array([one.flushed for one in kinds])[number]
-    at = np.flatnonzero(flushed)
+    slots = _Slots(
+        kinds=tuple(
+            _entry(kind, history, facts, place, exclusive=one)
+            for history in histories
+            for one in (False, True)
+        ),
+        number=2 * drawn + exclusive,
+        there=np.arange(kind.nr_ptes) % kind.every == 0,
+        pfns=pages.astype(np.uint64) + np.uint64(place.first_pfn),
+        of_arch=meaning_of(facts),
+    )
     mapping = _model(kind, exclusive=not kind.shared)
     change = replace(_request(kind, mapping), nr=kind.nr_ptes // nr_calls, nr_calls=nr_calls)
+    before = slots.before
+    if kind.folded:
+        before |= _in_blocks(kind, before, slots.of_arch)
+    after, single = (
+        _changed(kind, slots, change, before, address=mapping.address, facts=facts, batched=batched)
+        for batched in (True, False)
+    )
     return Uniform(
         address=mapping.address,
-        entries=placed([one.before for one in kinds]),
+        entries=before,
         descriptors=_descriptors(kind, pages, exclusive, facts, place),
         change=change,
-        after=Changed(
-            entries=placed([one.after for one in kinds]),
-            nr_pages=int(there.sum()),
-            nr_flushes=int(flushed.reshape(nr_calls, -1).any(axis=1).sum()),
-            flush_start=mapping.address + int(at[0]) * PAGE_BYTES if at.size else WORD,
-            flush_end=mapping.address + int(at[-1] + 1) * PAGE_BYTES if at.size else 0,
-        ),
+        after=after,
+        single=single,
     )
+
+
+def _changed(
+    kind: Kind,
+    slots: _Slots,
+    change: Change,
+    before: Words,
+    *,
+    address: int,
+    facts: Facts,
+    batched: bool,
+) -> Changed:
+    """All calls of a change, each of whole blocks: entries become blocks where they can be.
+
+    A kernel that takes a folio's entries together enters them as blocks. One by one, the first of a
+    block makes the others single, and the last one makes them a block; both flush them.
+    """
+    of_arch = slots.of_arch
+    after, flushed = slots.after, slots.flushed
+    blocks = _in_blocks(kind, after, of_arch)
+    flushes = Flushes.of(facts)
+    if not batched:
+        each = of_arch.BLOCK_PAGES
+        for entries in (before, after | blocks):
+            for at in np.flatnonzero(entries[::each] & _block_bit(of_arch)) * each:
+                flushes.add(address + int(at) * PAGE_BYTES, address + int(at + each) * PAGE_BYTES)
+    nr_each = change.nr_each(len(after))
+    for call in range(change.nr_calls):
+        its = np.flatnonzero(flushed[call * nr_each : (call + 1) * nr_each]) + call * nr_each
+        if its.size:
+            flushes.add(address + int(its[0]) * PAGE_BYTES, address + int(its[-1] + 1) * PAGE_BYTES)
+    return Changed(
+        entries=after | blocks,
+        nr_pages=int(slots.there.sum()),
+        nr_flushes=flushes.nr,
+        flush_start=flushes.start,
+        flush_end=flushes.end,
+    )
+
+
+def _block_bit(of_arch: Meaning) -> np.uint64:
+    """What an entry of a block has, where there are blocks."""
+    return np.uint64(CONT if of_arch.BLOCK_PAGES > 1 else 0)
+
+
+def _in_blocks(kind: Kind, entries: Words, of_arch: Meaning) -> Words:
+    """By slot the bit of a block, if it is of one: aligned, of one folio, and all alike.
+
+    The mapping and its folios are aligned alike.
+    """
+    each, bit = of_arch.BLOCK_PAGES, _block_bit(of_arch)
+    found = np.zeros_like(entries)
+    nr = len(entries) // each * each
+    if not bit or 1 << kind.order < each:
+        return found
+    bits = (entries[:nr] & ~np.uint64(of_arch.LAYOUT.pfn_mask)).reshape(-1, each)
+    alike = (bits == bits[:, :1]).all(axis=1) & ((bits[:, 0] & np.uint64(VALID)) != 0)
+    found[:nr] = np.repeat(np.where(alike, bit, np.uint64(0)), each)
+    return found

@@ -17,9 +17,21 @@ ASKS = {
     "MM_CP_UFFD_WP": 4,
     "MM_CP_UFFD_WP_RESOLVE": 8,
     "NUMA_BALANCING": 1,
+    "PTE_NEEDS_FLUSH": 1,
+    "MMU_GATHER_MERGE_VMAS": 1,
 }
 FACTS = {**OF_FORK, **ASKS, "NUMA_SPARES_ALL_PINNED": 0}
 NEWER = {**NEWER_OF_FORK, **ASKS, "NUMA_SPARES_ALL_PINNED": 1}
+ARM64 = {
+    **FACTS,
+    "ARM64": 1,
+    "MEM_SOFT_DIRTY": 0,
+    "MAX_DVM_OPS": 512,
+    "PTE_NEEDS_FLUSH": 0,
+    "MMU_GATHER_MERGE_VMAS": 0,
+}
+"""Of 6.12; since then the architecture says what need not be flushed."""
+ARM64_NEWER = {**ARM64, "PTE_NEEDS_FLUSH": 1}
 
 
 def facts_for(vma: Vma) -> Mapping[str, int]:

@@ -34,11 +34,12 @@ struct row {
 #include "plan_row.h"	/* row_layout */
 
 /*
- * Where a batch ends shows in bits that its first entry gives to all. Both
- * answers are right, but one kernel gives one answer in all rows: the first
- * row that tells them apart decides for the launch, by variant.
+ * Where a batch ends shows in bits that its first entry gives to all, and in
+ * flushes of blocks that become single entries or the other way round. All
+ * answers are right, but one kernel gives one kind of answer in all rows: those
+ * that tell them apart decide for the launch, by variant.
  */
-static enum batching batching[MOST_VARIANTS];
+static unsigned int ruled_out[MOST_VARIANTS];
 
 static void open_row(void *context)
 {
@@ -70,22 +71,18 @@ static void set_before(const struct row *row, const struct mremap_ops *ops)
 	paging_set_caches(row->pre_state == PRE_COLD, row->pages.bytes, nr_tables);
 }
 
-static bool same_counts(const struct row *row, const char *subject,
-			const struct mremap_result *result)
+static bool same_counts(const struct row *row, const char *subject, const long *counts,
+			const long *expected)
 {
 	static const char *const names[NR_COUNTS] = {
 		"bytes that move_page_tables() returns:", "flushes:",
 		"the first address that is flushed:", "the end of what is flushed:",
 	};
-	const unsigned long counts[NR_COUNTS] = {
-		result->nr_bytes, result->flushes.nr,
-		result->flushes.start, result->flushes.end,
-	};
 
 	for (size_t i = 0; i < NR_COUNTS; i++)
-		if (counts[i] != (unsigned long)row->counts[i])
-			return paging_say(row->name, subject, names[i], 0, counts[i],
-					  (unsigned long)row->counts[i]);
+		if (counts[i] != expected[i])
+			return paging_say(row->name, subject, names[i], 0,
+					  (unsigned long)counts[i], (unsigned long)expected[i]);
 	return true;
 }
 
@@ -109,14 +106,23 @@ static bool verify(const struct row *row, unsigned int variant)
 	struct mremap_result result = { .entries = row->is };
 	const char *subject = launch.variant_names[variant];
 	const struct mremap_ops *ops = launch_ops(variant);
-	const struct image *after = &row->entries_after;
+	struct paging_answer answers[] = {
+		{ &row->entries_after, row->counts },
+		{ &row->entries_single, row->counts_single },
+		{ &row->entries_hinted, row->counts_hinted },
+	};
+	const struct paging_answer *answer;
+	long counts[NR_COUNTS];
 
 	ops->read(&result);
-	if (!paging_takes_batches(&batching[variant], row->is, &row->entries_single))
-		after = &row->entries_single;
-	return paging_same_entries(row->name, subject, "entry", row->is, after,
+	counts[0] = (long)result.nr_bytes;
+	counts[1] = (long)result.flushes.nr;
+	counts[2] = (long)result.flushes.start;
+	counts[3] = (long)result.flushes.end;
+	answer = paging_answer(&ruled_out[variant], answers, 3, row->is, counts, NR_COUNTS);
+	return paging_same_entries(row->name, subject, "entry", row->is, answer->entries,
 				   row->request.nr_slots) &&
-	       same_counts(row, subject, &result) &&
+	       same_counts(row, subject, counts, answer->counts) &&
 	       same_mm(row, subject, &result) &&
 	       paging_same_pages(row->name, subject, &row->pages);
 }

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What move_page_tables() must make of page table entries, and flush.
 
-Written from what an entry means (ream.oracle.pte) and from what mremap() promises: the same
+Written from what an entry means (ream.oracle.meaning) and from what mremap() promises: the same
 memory at another address, noted as new there. A kernel may take entries one by one or, as v6.17
-did, those of a large folio together, whose answers differ in two bits.
+did, those of a large folio together, or together only where an entry is of a block, as v6.17-rc2
+did. Their answers differ in two bits and, where entries can be blocks, in how often these are
+converted.
 """
 
+from collections.abc import Mapping as ByTaking
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from experiments.fork.oracle.memory import batch_length
-from ream.oracle import pte
+from ream.oracle.flushes import Flushes
 from ream.oracle.mapping import PAGES_PER_PMD, Mapping, NonPresent, Present
+from ream.oracle.meaning import Meaning, meaning_of
 from ream.oracle.memmap import Facts
 
 PAGE_BYTES = 4096
 TABLE_BYTES = PAGES_PER_PMD * PAGE_BYTES
-WORD = (1 << 64) - 1
 
 Words = NDArray[np.uint64]
+
+Taking = Literal["batches", "single", "hinted"]
+"""How a kernel takes the entries of a large folio: together, one by one, or together where one says
+that it is of a block."""
+TAKINGS: tuple[Taking, ...] = ("batches", "single", "hinted")
 
 
 @dataclass(frozen=True)
@@ -56,10 +65,7 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """What came of it: entries, bytes moved as returned, flushes and their hull.
-
-    Of no flush flush_start is the highest word and flush_end 0.
-    """
+    """What came of it: entries, bytes moved as returned, flushes and their hull."""
 
     entries: Words
     nr_bytes: int
@@ -94,48 +100,15 @@ def moved_entry(entry: int, move: Move, facts: Facts) -> int:
     protected is not protected where it does not watch. Source: Documentation/admin-guide/mm/
     soft-dirty.rst; include/linux/userfaultfd_k.h.
     """
-    if pte.none(entry):
+    of_arch = meaning_of(facts)
+    if of_arch.none(entry):
         return 0
     soft = bool(facts["MEM_SOFT_DIRTY"])
-    if pte.present(entry):
-        entry |= pte.SOFT_DIRTY * soft
-        return pte.clear_uffd_wp(entry) if move.loses_uffd else entry
-    entry |= pte.SWP_SOFT_DIRTY * soft
-    return entry & ~pte.SWP_UFFD_WP if move.loses_uffd else entry
-
-
-def _batch(mapping: Mapping, entries: list[int], at: int, slot: int, end: int) -> int:
-    """How many entries a kernel that batches takes together: `at` in the image, of `slot`."""
-    present = mapping.slots[slot]
-    if not isinstance(present, Present):
-        return 1
-    folio = mapping.folios[present.folio]
-    if not folio.order:
-        return 1
-    return batch_length(
-        pte,
-        entries,
-        0,
-        at,
-        min(end - at, folio.nr_pages - present.page),
-        keep_dirty=False,
-        keep_soft_dirty=False,
-        keep_write=True,
-    )
-
-
-def _gathered(entries: list[int], at: int, nr: int) -> int:
-    """The first entry of a batch, young and dirty if any other one is.
-
-    Source: get_and_clear_full_ptes(), include/linux/pgtable.h.
-    """
-    entry = entries[at]
-    for other in entries[at + 1 : at + nr]:
-        if pte.dirty(other):
-            entry = pte.mkdirty(entry, soft=False)
-        if pte.young(other):
-            entry |= pte.ACCESSED
-    return entry
+    if of_arch.present(entry):
+        entry |= of_arch.SOFT_DIRTY * soft
+        return of_arch.clear_uffd_wp(entry) if move.loses_uffd else entry
+    entry |= of_arch.SWP_SOFT_DIRTY * soft
+    return entry & ~of_arch.SWP_UFFD_WP if move.loses_uffd else entry
 
 
 def window(mapping: Mapping, entries: Words, move: Move) -> Words:
@@ -145,39 +118,112 @@ def window(mapping: Mapping, entries: Words, move: Move) -> Words:
     return before
 
 
+@dataclass
+class _Calls:
+    """Calls under way: the entries so far, and what was flushed."""
+
+    mapping: Mapping
+    move: Move
+    facts: Facts
+    entries: list[int]
+    taking: Taking
+    flushes: Flushes
+
+    def __post_init__(self) -> None:
+        self._pte: Meaning = meaning_of(self.facts)
+        self._first = self.mapping.pgoff(0)
+
+    def run(self, at: int, end: int) -> None:
+        """Move slots [at, end), which lie in one page table before and after."""
+        start, any_present = at, False
+        while at < end:
+            any_present |= self._pte.present(self.entries[at])
+            at += self._take(at, end)
+        if any_present:
+            self._flush(start, end)
+
+    def _take(self, at: int, end: int) -> int:
+        """Move one entry, or all of a batch; returns how many."""
+        slot = self.mapping.slots[at]
+        folio = self.mapping.folios[slot.folio] if isinstance(slot, Present) else None
+        nr = self._batch(at, end)
+        soft = bool(self.facts["MEM_SOFT_DIRTY"])
+        entry, unfolded = self._pte.take_entries(self.entries, self._first, at, nr, soft=soft)
+        if isinstance(slot, NonPresent) and slot.kind == "marker-uffd-wp" and self.move.loses_uffd:
+            entry = 0
+        after, to = moved_entry(entry, self.move, self.facts), at + self.move.by
+        order = folio.order if folio else 0
+        folded = self._pte.set_entries(self.entries, self._first, to, after, nr, order=order)
+        for block in (*unfolded, *folded):
+            self._flush(block, block + self._pte.BLOCK_PAGES)
+        return nr
+
+    def _batch(self, at: int, end: int) -> int:
+        """How many entries from a slot on are taken together."""
+        slot, entry = self.mapping.slots[at], self.entries[at]
+        if not isinstance(slot, Present) or self.taking == "single":
+            return 1
+        if self.taking == "hinted" and self._pte.batch_hint(entry, self._first, at) == 1:
+            return 1
+        folio = self.mapping.folios[slot.folio]
+        if not folio.order:
+            return 1
+        return batch_length(
+            self._pte,
+            self.entries,
+            self._first,
+            at,
+            min(end - at, folio.nr_pages - slot.page),
+            keep_dirty=False,
+            keep_soft_dirty=False,
+            keep_write=True,
+        )
+
+    def _flush(self, start: int, end: int) -> None:
+        """Translations of slots."""
+        address = self.mapping.address
+        self.flushes.add(address + start * PAGE_BYTES, address + end * PAGE_BYTES)
+
+
 def move_page_tables(
-    mapping: Mapping, entries: Words, move: Move, facts: Facts, *, batched: bool
+    mapping: Mapping,
+    entries: Words,
+    move: Move,
+    facts: Facts,
+    *,
+    taking: Taking,
+    reclaimed: bool = False,
 ) -> Moved:
     """What a move makes of a mapping whose entries, from its first slot on, are these.
 
-    entries: of all slots of the move, see window(). batched: whether entries of a large folio are
-    taken together.
+    entries: of all slots of the move, see window(). reclaimed: reclaim has left a flush of
+    everything, which is made before the first entry is moved.
     """
     words = [int(word) for word in entries]
-    flushed: list[tuple[int, int]] = []
+    flushes = Flushes.of(facts)
+    if reclaimed:
+        flushes.add_all()
+    calls = _Calls(mapping, move, facts, words, taking, flushes)
     for start, end in extents(mapping.address, move):
-        at, any_present = start, False
-        while at < end:
-            entry, nr = words[at], 1
-            if pte.present(entry):
-                any_present = True
-                nr = _batch(mapping, words, at, at, end) if batched else 1
-                entry = _gathered(words, at, nr)
-            slot = mapping.slots[at]
-            if isinstance(slot, NonPresent) and slot.kind == "marker-uffd-wp" and move.loses_uffd:
-                entry = 0
-            after = moved_entry(entry, move, facts)
-            for i in range(nr):
-                words[at + i] = 0
-                words[at + i + move.by] = pte.X86_64.advance(after, i) if i else after
-            at += nr
-        if any_present:
-            flushed.append((start, end))
-    first, last = (flushed[0][0], flushed[-1][1]) if flushed else (None, None)
+        calls.run(start, end)
     return Moved(
         np.array(words, np.uint64),
         move.nr_calls * move.nr_pages * PAGE_BYTES,
-        len(flushed),
-        WORD if first is None else mapping.address + first * PAGE_BYTES,
-        0 if last is None else mapping.address + last * PAGE_BYTES,
+        flushes.nr,
+        flushes.start,
+        flushes.end,
     )
+
+
+Answers = ByTaking[Taking, Moved]
+"""What kernels may answer, by how they take entries."""
+
+
+def answers(
+    mapping: Mapping, entries: Words, move: Move, facts: Facts, *, reclaimed: bool = False
+) -> Answers:
+    """What every kind of kernel makes of it."""
+    return {
+        taking: move_page_tables(mapping, entries, move, facts, taking=taking, reclaimed=reclaimed)
+        for taking in TAKINGS
+    }

@@ -2,6 +2,7 @@
 """The oracle of mremap() against cases worked by hand, and against itself."""
 
 from collections.abc import Mapping as Facts
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,20 +17,24 @@ from experiments.fork.tests.world import NEWER as NEWER_OF_FORK
 from experiments.fork.tests.world import PLACE
 from experiments.mremap.oracle.mappings import correctness_mappings
 from experiments.mremap.oracle.move import (
-    WORD,
+    TAKINGS,
     Move,
     Moved,
+    Taking,
     extents,
     move_page_tables,
     window,
 )
-from experiments.mremap.oracle.uniform import Kind, uniform_move
-from experiments.mremap.plan import move_of
+from experiments.mremap.oracle.uniform import uniform_move
+from experiments.mremap.plan import kind_of, move_of
 from experiments.mremap.rows import MremapRow
 from ream.oracle import pte
+from ream.oracle.flushes import WORD
 from ream.oracle.mapping import SHARED, Mapping, NonPresent, Present
+from ream.oracle.meaning import meaning_of
 
 FACTS = {**OF_FORK, "USERFAULTFD": 1}
+ARM64 = {**FACTS, "ARM64": 1, "MEM_SOFT_DIRTY": 0, "MAX_DVM_OPS": 512}
 NEWER = {**NEWER_OF_FORK, "USERFAULTFD": 1}
 CASES = correctness_mappings()
 PAGES = range(16)
@@ -40,11 +45,11 @@ def facts_for(vma: Mapping) -> Facts[str, int]:
     return next(facts for facts in (FACTS, NEWER) if not vma.missing_facts(facts))
 
 
-def moved(vma: Mapping, move: Move, *, batched: bool = False) -> Moved:
+def moved(vma: Mapping, move: Move, *, taking: Taking = "single") -> Moved:
     """What comes of a move of a mapping as it is."""
     facts = facts_for(vma)
     before = window(vma, initial(vma, facts, PLACE).parent, move)
-    return move_page_tables(vma, before, move, facts, batched=batched)
+    return move_page_tables(vma, before, move, facts, taking=taking)
 
 
 def test_an_entry_is_the_same_at_its_new_place_but_soft_dirty() -> None:
@@ -64,7 +69,7 @@ def test_what_is_empty_stays_so_and_is_not_flushed() -> None:
 
 
 def test_no_entry_becomes_writable_because_the_first_of_its_batch_is() -> None:
-    result = moved(CASES["writable-until-5"], Move(16, by=16), batched=True)
+    result = moved(CASES["writable-until-5"], Move(16, by=16), taking="batches")
     assert [bool(word & pte.RW) for word in map(int, result.entries[16:])] == [True] * 5 + [
         False
     ] * 11
@@ -72,7 +77,7 @@ def test_no_entry_becomes_writable_because_the_first_of_its_batch_is() -> None:
 
 def test_a_batch_shares_whether_it_is_dirty() -> None:
     vma = CASES["clean-first"]
-    single, batch = (moved(vma, Move(16, by=16), batched=one) for one in (False, True))
+    single, batch = moved(vma, Move(16, by=16)), moved(vma, Move(16, by=16), taking="batches")
     assert not pte.dirty(int(single.entries[16]))
     assert pte.dirty(int(batch.entries[16]))
 
@@ -103,8 +108,8 @@ def _check_rules(vma: Mapping) -> None:
     facts = facts_for(vma)
     before = [int(word) for word in initial(vma, facts, PLACE).parent]
     move = Move(len(before), by=len(before) + (len(before) % 512 == 0))
-    for batched in (False, True):
-        result = [int(word) for word in moved(vma, move, batched=batched).entries]
+    for taking in TAKINGS:
+        result = [int(word) for word in moved(vma, move, taking=taking).entries]
         assert not any(result[: move.by])
         for was, entry in zip(before, result[move.by :], strict=True):
             assert bool(was) == bool(entry)
@@ -131,25 +136,29 @@ def test_no_move_of_a_mixture_does_either(seed: int) -> None:
         {"layout": "one-table", "call_bytes": "64KiB", "folio_bytes": "64k"},
         {"layout": "one-table", "call_bytes": "1MiB", "folio_bytes": "4k", "every": 2},
         {"call_bytes": "4MiB", "folio_bytes": "4k", "frames": "scattered"},
+        {"call_bytes": "4MiB", "folio_bytes": "64k", "frames": "scattered"},
         {"call_bytes": "1MiB", "folio_bytes": "4k", "clean": True},
     ],
 )
-def test_what_is_timed_is_what_the_rules_say_entry_by_entry(fields: dict[str, object]) -> None:
+@pytest.mark.parametrize("facts", [FACTS, ARM64], ids=["x86_64", "arm64"])
+@pytest.mark.parametrize("folded", [False, True])
+def test_what_is_timed_is_what_the_rules_say_entry_by_entry(
+    fields: dict[str, object], facts: Facts[str, int], folded: bool
+) -> None:
     row = MremapRow.model_validate({"name": "one", "rounds": 1, **fields})
     move = move_of(row)
-    kind = Kind(row.order, row.frames == "scattered", row.every, row.clean)
-    made = uniform_move(kind, move, FACTS, PLACE)
+    kind = replace(kind_of(row), folded=folded)
+    made = uniform_move(kind, move, facts, PLACE)
+    layout = meaning_of(facts).LAYOUT
     slots = []
     for word in map(int, made.entries):
-        page = pte.X86_64.decode(word) - PLACE.first_pfn if word else None
+        page = layout.decode(word) - PLACE.first_pfn if word else None
         slots.append(None if page is None else Present(page >> row.order, page % (1 << row.order)))
     nr_folios = len(made.descriptors) >> row.order
     vma = Mapping(tuple(slots), placed(*[owned(row.order)] * nr_folios), made.address)
-    for batched in (False, True):
-        result = move_page_tables(vma, made.entries, move, FACTS, batched=batched)
-        assert np.array_equal(result.entries, made.after.entries)
-        assert (result.nr_bytes, result.nr_flushes) == (made.after.nr_bytes, made.after.nr_flushes)
-        assert (result.flush_start, result.flush_end) == (
-            made.after.flush_start,
-            made.after.flush_end,
-        )
+    for taking in TAKINGS:
+        result = move_page_tables(vma, made.entries, move, facts, taking=taking)
+        after = made.after[taking]
+        assert np.array_equal(result.entries, after.entries)
+        assert (result.nr_bytes, result.nr_flushes) == (after.nr_bytes, after.nr_flushes)
+        assert (result.flush_start, result.flush_end) == (after.flush_start, after.flush_end)

@@ -39,6 +39,17 @@ SWP_UFFD_WP = USER
 SWP_EXCLUSIVE = PWT
 
 _WORD = (1 << 64) - 1
+
+_KEPT = PFN_MASK | PWT | PCD | PAT | SPECIAL | ACCESSED | DIRTY_BITS | SOFT_DIRTY | UFFD_WP
+"""Bits that are the page's or its history's; all others are the protection's.
+
+Source: _PAGE_CHG_MASK, arch/x86/include/asm/pgtable_types.h."""
+
+_FLUSHED_IF_CHANGED = RW | USER | PWT | PCD | PAT | GLOBAL | PKEY_MASK | NX
+_FLUSHED_IF_CLEARED = PRESENT | DIRTY
+"""What a CPU may have cached of an entry that is present; ACCESSED may be stale.
+
+Source: pte_needs_flush(), arch/x86/include/asm/tlbflush.h."""
 _SWP_OFFSET_BITS = 50
 _SWP_OFFSET_SHIFT = 9
 _SWP_TYPE_SHIFT = 59
@@ -90,6 +101,19 @@ def soft_dirty(entry: int) -> bool:
     return bool(entry & SOFT_DIRTY)
 
 
+def no_access(entry: int) -> bool:
+    """Whether a present entry allows no access at all; source: pte_protnone()."""
+    return bool(entry & PROTNONE) and not entry & PRESENT
+
+
+def needs_flush(before: int, after: int) -> bool:
+    """Whether a CPU may use what it remembers of an entry, though that has changed."""
+    if not before & PRESENT:
+        return False
+    changed = before ^ after
+    return bool(changed & _FLUSHED_IF_CHANGED or changed & before & _FLUSHED_IF_CLEARED)
+
+
 # --- x86-64: what becomes of an entry ----------------------------------------------------
 
 
@@ -116,6 +140,11 @@ def mkclean(entry: int) -> int:
 def mkold(entry: int) -> int:
     """The entry without ACCESSED."""
     return entry & ~ACCESSED
+
+
+def mkyoung(entry: int) -> int:
+    """The entry with ACCESSED."""
+    return entry | ACCESSED
 
 
 def mkdirty(entry: int, *, soft: bool = True) -> int:
@@ -152,6 +181,19 @@ def mkuffd_wp(entry: int) -> int:
 def clear_soft_dirty(entry: int) -> int:
     """The entry without the soft-dirty bit."""
     return entry & ~SOFT_DIRTY
+
+
+def modify(entry: int, protection: int) -> int:
+    """A present entry with another protection; its page, age and history stay.
+
+    A dirty page is DIRTY where it may be written and SAVED_DIRTY elsewhere, as RW=0, DIRTY=1 is
+    a shadow stack. Source: pte_modify(), arch/x86/include/asm/pgtable.h.
+    """
+    bits = entry & _KEPT & ~PFN_MASK | protection & ~_KEPT
+    if dirty(entry):
+        saved = DIRTY if bits & RW else SAVED_DIRTY
+        bits = bits & ~DIRTY_BITS | saved
+    return LAYOUT.encode(LAYOUT.decode(entry), bits)
 
 
 def swap_entry(kind: int, offset: int) -> int:
@@ -389,6 +431,7 @@ LAYOUTS: tuple[PteLayout, ...] = (
 # --- x86-64: entries in a table -----------------------------------------------------------
 
 LAYOUT: PteLayout = X86_64
+BLOCK_PAGES = 1
 
 
 def of_bits(bits: int) -> int:
@@ -412,18 +455,43 @@ def gathered(table: list[int], first: int, at: int) -> int:
     return table[at]
 
 
-def unfold_ends(table: list[int], first: int, at: int, nr: int) -> None:
+def batch_hint(entry: int, first: int, at: int) -> int:
+    """How many entries are known to be alike without a look at the others."""
+    del entry, first, at
+    return 1
+
+
+def unfold_ends(table: list[int], first: int, at: int, nr: int) -> list[int]:
     """Prepare a change of `nr` entries: each is one for itself."""
     del table, first, at, nr
+    return []
+
+
+def take_entries(
+    table: list[int], first: int, at: int, nr: int, *, soft: bool
+) -> tuple[int, list[int]]:
+    """Empty `nr` entries; the first one, young and dirty if any other one was.
+
+    Making an entry dirty makes it soft-dirty, too. Source: modify_prot_start_ptes(),
+    include/linux/pgtable.h; pte_mkdirty().
+    """
+    del first
+    entry = table[at]
+    for other in table[at + 1 : at + nr]:
+        entry = mkdirty(entry, soft=soft) if dirty(other) else entry
+        entry = mkyoung(entry) if young(other) else entry
+    table[at : at + nr] = [0] * nr
+    return entry, []
 
 
 def set_entries(
     table: list[int], first: int, at: int, entry: int, nr: int, *, order: int = 0
-) -> None:
+) -> list[int]:
     """Enter `nr` pages that follow each other from slot `at` on."""
     del first, order
     for each in range(nr):
         table[at + each] = LAYOUT.advance(entry, each)
+    return []
 
 
 def wrprotect_entries(table: list[int], first: int, at: int, nr: int) -> None:

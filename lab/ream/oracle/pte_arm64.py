@@ -48,8 +48,18 @@ _SWP_OFFSET_SHIFT, _SWP_OFFSET_BITS = 12, 50
 
 CONT_ORDER = 4
 CONT_PTES = 1 << CONT_ORDER
+BLOCK_PAGES = CONT_PTES
 
 _USERS = PAGE | USER | SHARED | NG | PXN
+
+_KEYS = 7 << 60
+_OF_PROTECTION = VALID | ATTRIBUTES | USER | RDONLY | NG | WRITE | 1 << 50 | PXN | UXN | _KEYS
+"""Bits that are not the page's or its history's; bit 50 is of guarded pages (FEAT_BTI).
+
+The type of memory is among them. Source: pte_modify(), arch/arm64/include/asm/pgtable.h."""
+
+_SOFTWARE = 0xF << 55 | 1 << 63
+"""Bits that the processor ignores: DIRTY, SPECIAL, UFFD_WP and those that are of no use yet."""
 
 
 def of_bits(bits: int) -> int:
@@ -59,6 +69,8 @@ def of_bits(bits: int) -> int:
     keys become others than the usual.
     """
     found = _USERS | RDONLY | (VALID if bits & canonical.PRESENT else PRESENT_INVALID)
+    if canonical.no_access(bits):
+        found = found & ~USER | UXN  # what tells no access from a page that is gone for a moment
     if bits & canonical.RW:
         found |= WRITE
     if bits & canonical.ACCESSED:
@@ -96,6 +108,16 @@ def dirty(entry: int) -> bool:
 
 def write(entry: int) -> bool:
     return bool(entry & WRITE)
+
+
+def soft_dirty(entry: int) -> bool:
+    del entry
+    return False
+
+
+def no_access(entry: int) -> bool:
+    """Whether it maps a page that nobody may access: not valid, of the kernel, not executable."""
+    return present(entry) and not entry & (VALID | USER) and bool(entry & UXN)
 
 
 def special(entry: int) -> bool:
@@ -147,6 +169,25 @@ def mkuffd_wp(entry: int) -> int:
 
 def clear_soft_dirty(entry: int) -> int:
     return entry
+
+
+def modify(entry: int, protection: int) -> int:
+    """A present entry with another protection; its page, age and history stay.
+
+    What the processor noted of writes, software notes; and where the page may be written, a dirty
+    one is that to the processor, too.
+    """
+    was_dirty = dirty(entry)
+    entry = entry & ~_OF_PROTECTION | protection & _OF_PROTECTION
+    return mkdirty(entry) if was_dirty else entry
+
+
+def needs_flush(before: int, after: int) -> bool:
+    """Whether a processor may use what it remembers of an entry, though that has changed.
+
+    It remembers none that is not valid, and nothing of bits that are software's.
+    """
+    return bool(before & VALID) and bool((before ^ after) & ~_SOFTWARE)
 
 
 def swap_entry(kind: int, offset: int) -> int:
@@ -213,57 +254,88 @@ def gathered(table: list[int], first: int, at: int) -> int:
     return entry
 
 
-def fold(table: list[int], first: int, at: int, *, order: int) -> None:
+def batch_hint(entry: int, first: int, at: int) -> int:
+    """How many entries are known to be alike without a look at the others: to a block's end."""
+    return CONT_PTES - (first + at) % CONT_PTES if _is_block(entry) else 1
+
+
+def fold(table: list[int], first: int, at: int, *, order: int) -> list[int]:
     """Make a block of the entry and the 15 before it, if it is the last and all are alike.
 
     order: of the folio that it maps. Only whether they were accessed and written may differ.
+    Returns where the block begins, if it became one.
     """
     entry, block = table[at], _Block.of(table, first, at)
     is_last = (first + at) % CONT_PTES == CONT_PTES - 1
     if not is_last or LAYOUT.decode(entry) % CONT_PTES != CONT_PTES - 1 or order < CONT_ORDER:
-        return
+        return []
     if not entry & VALID or entry & (CONT | SPECIAL) or not block.is_whole:
-        return
+        return []
     alike = mkold(mkclean(LAYOUT.advance(entry, 1 - CONT_PTES)))
     for nr, one in enumerate(block.entries()):
         if mkold(mkclean(one)) != LAYOUT.advance(alike, nr):
-            return
+            return []
     block.convert(LAYOUT.advance(entry, 1 - CONT_PTES) | CONT)
+    return [block.start]
 
 
-def unfold(table: list[int], first: int, at: int) -> None:
-    """Make the entries of a block single again, if it is one."""
-    if _is_block(table[at]):
-        block = _Block.of(table, first, at)
-        block.convert(table[block.start] & ~CONT)
+def unfold(table: list[int], first: int, at: int) -> list[int]:
+    """Make the entries of a block single again, if it is one; returns where it begins."""
+    if not _is_block(table[at]):
+        return []
+    block = _Block.of(table, first, at)
+    block.convert(table[block.start] & ~CONT)
+    return [block.start]
 
 
-def unfold_ends(table: list[int], first: int, at: int, nr: int) -> None:
-    """Unfold blocks that a change of `nr` entries covers in part."""
+def unfold_ends(table: list[int], first: int, at: int, nr: int) -> list[int]:
+    """Unfold blocks that a change of `nr` entries covers in part; returns where they begin."""
+    converted = []
     if (first + at) % CONT_PTES or nr < CONT_PTES:
-        unfold(table, first, at)
+        converted += unfold(table, first, at)
     if (first + at + nr) % CONT_PTES:
-        unfold(table, first, at + nr - 1)
+        converted += unfold(table, first, at + nr - 1)
+    return converted
+
+
+def take_entries(
+    table: list[int], first: int, at: int, nr: int, *, soft: bool
+) -> tuple[int, list[int]]:
+    """Empty `nr` entries; the first one, young and dirty if any other one was.
+
+    Blocks of which only some are taken are single before.
+    """
+    del soft
+    converted = unfold_ends(table, first, at, nr)
+    entry = table[at]
+    for other in table[at + 1 : at + nr]:
+        entry = mkdirty(entry) if dirty(other) else entry
+        entry = mkyoung(entry) if young(other) else entry
+    table[at : at + nr] = [0] * nr
+    return entry, converted
 
 
 def set_entries(
     table: list[int], first: int, at: int, entry: int, nr: int, *, order: int = 0
-) -> None:
-    """Enter `nr` pages of one folio of this order from slot `at` on, blocks where they can be."""
+) -> list[int]:
+    """Enter `nr` pages of one folio of this order from slot `at` on, blocks where they can be.
+
+    Returns where a block begins that older entries are of, too, and had to be converted for.
+    """
     entry &= ~CONT
     if nr == 1:
         table[at] = entry
-        fold(table, first, at, order=order)
-        return
+        return fold(table, first, at, order=order)
     for each in range(nr):
         table[at + each] = LAYOUT.advance(entry, each)
     if not entry & VALID:
-        return
+        return []
     for each in range(nr - CONT_PTES + 1):
         whole = (first + at + each) % CONT_PTES == 0
         if whole and LAYOUT.decode(table[at + each]) % CONT_PTES == 0:
             for one in range(at + each, at + each + CONT_PTES):
                 table[one] |= CONT
+    return []
 
 
 def wrprotect_entries(table: list[int], first: int, at: int, nr: int) -> None:

@@ -23,8 +23,8 @@ from ream.stage.interrupts import without_interrupt_flag
 HOST_FUNCTIONS = frozenset(
     f"host_{name}"
     for name in (
-        *("alloc", "cancel", "drain", "free", "now_ns", "patch", "say", "sleep", "sleep_for"),
-        *("submit", "wake", "withdraw", "yield"),
+        *("alloc", "cancel", "drain", "free", "note_invalidations", "now_ns", "patch", "say"),
+        *("sleep", "sleep_for", "submit", "wake", "withdraw", "yield"),
     )
 )
 """All that a variant may leave to the program; native/host/host.h."""

@@ -42,4 +42,7 @@
 	CONSTANT(SWP_PTE_MARKER),
 	CONSTANT(PTE_MARKER_UFFD_WP),
 	CONSTANT(PTE_MARKER_POISONED),
+#ifdef MAX_DVM_OPS
+	CONSTANT(MAX_DVM_OPS),	/* a flush is an instruction for each page */
+#endif
 	OPTION(SWAP),

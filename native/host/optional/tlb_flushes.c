@@ -13,8 +13,12 @@ struct tlb_flushes host_flushes;
 void host_reset_flushes(void)
 {
 	host_flushes = (struct tlb_flushes){ .start = ULONG_MAX };
+#ifdef CONFIG_ARM64
+	host_note_invalidations(&host_flushes);
+#endif
 }
 
+#ifndef CONFIG_ARM64
 /* It is noted what had to go. */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 			unsigned long end, unsigned int stride_shift,
@@ -25,3 +29,4 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
 	host_flushes.start = min(host_flushes.start, start);
 	host_flushes.end = max(host_flushes.end, end);
 }
+#endif

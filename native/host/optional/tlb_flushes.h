@@ -5,9 +5,10 @@
 
 /**
  * struct tlb_flushes - of which translations other CPUs had to be told
- * @nr: How often any were flushed.
+ * @nr: How often any were flushed. Where a kernel does it by instructions of its
+ *	own, without a call: how many of them it executed.
  * @start: Lowest address whose translation was.
- * @end: Behind the highest.
+ * @end: Behind the highest; the highest there is, where all were.
  */
 struct tlb_flushes {
 	unsigned long nr;

@@ -6,8 +6,8 @@
  * sp_el0 (current) and tpidr_el1 (the per-CPU offset) are words of the thread's
  * own: what reads or writes one becomes a branch to a veneer outside of the
  * kernels' text. Interrupt masks and TLB maintenance become hints that do
- * nothing. Whatever else is privileged stays, and ends the run where it is
- * executed.
+ * nothing, unless somebody wants to know of the latter (invalidations.c). Whatever
+ * else is privileged stays, and ends the run where it is executed.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,13 +37,12 @@ static __thread struct {
 #define DAIF 0x000b4220U
 
 #define MOST_VENEERS 16384
-#define VENEER_INSNS 5
 
 static uint32_t veneers[MOST_VENEERS][VENEER_INSNS]
 	__attribute__((section("ream_veneers,\"ax\",@progbits//"), aligned(4096)));
 static unsigned int nr_veneers;
 
-static uint32_t branch(const uint32_t *from, const uint32_t *to)
+uint32_t veneer_branch(const uint32_t *from, const uint32_t *to)
 {
 	return 0x14000000U | ((uint32_t)(to - from) & 0x3ffffffU);
 }
@@ -60,7 +59,7 @@ static uint32_t offset_of(const unsigned long *word)
 	return (uint32_t)(offset / 8) << 10;
 }
 
-static uint32_t *new_veneer(void)
+uint32_t *veneer_new(void)
 {
 	if (nr_veneers == MOST_VENEERS)
 		die(RUNNER_CRASHED, "more than %u veneers", MOST_VENEERS);
@@ -69,28 +68,28 @@ static uint32_t *new_veneer(void)
 
 static uint32_t read_veneer(const uint32_t *site, unsigned int reg, const unsigned long *word)
 {
-	uint32_t *code = new_veneer();
+	uint32_t *code = veneer_new();
 
 	code[0] = 0xd53bd040U | reg;				/* mrs xT, tpidr_el0 */
 	code[1] = 0xf9400000U | offset_of(word) | reg << 5 | reg;	/* ldr xT, [xT, #] */
-	code[2] = branch(&code[2], site + 1);
-	return branch(site, code);
+	code[2] = veneer_branch(&code[2], site + 1);
+	return veneer_branch(site, code);
 }
 
 static uint32_t write_veneer(const uint32_t *site, unsigned int reg, const unsigned long *word)
 {
 	unsigned int other = reg == 16 ? 17 : 16;
-	uint32_t *code = new_veneer();
+	uint32_t *code = veneer_new();
 
 	code[0] = 0xf81f0fe0U | other;				/* str xO, [sp, #-16]! */
 	code[1] = 0xd53bd040U | other;				/* mrs xO, tpidr_el0 */
 	code[2] = 0xf9000000U | offset_of(word) | other << 5 | reg;	/* str xT, [xO, #] */
 	code[3] = 0xf84107e0U | other;				/* ldr xO, [sp], #16 */
-	code[4] = branch(&code[4], site + 1);
-	return branch(site, code);
+	code[4] = veneer_branch(&code[4], site + 1);
+	return veneer_branch(site, code);
 }
 
-static uint32_t hosted(const uint32_t *site, unsigned int kernel)
+static uint32_t hosted(uint32_t *site, unsigned int kernel)
 {
 	uint32_t insn = *site, reg = insn & 31;
 
@@ -112,8 +111,10 @@ static uint32_t hosted(const uint32_t *site, unsigned int kernel)
 	}
 	if ((insn & 0xfffff0df) == 0xd50340df)	/* msr daifset or daifclr, # */
 		return WAS_DAIF;
-	if ((insn & 0xfff8f000) == 0xd5088000)	/* tlbi */
+	if ((insn & 0xfff8f000) == 0xd5088000) {	/* tlbi */
+		invalidations_are_at(site, insn);
 		return WAS_TLBI;
+	}
 	return insn;
 }
 
@@ -137,20 +138,30 @@ static void host_kernel_text(const struct host_kernel *kernel, unsigned int numb
 	}
 }
 
+void privileged_open(void)
+{
+	protect(__start_ream_text, __stop_ream_text, PROT_READ | PROT_WRITE | PROT_EXEC);
+	protect(veneers, veneers + MOST_VENEERS, PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+void privileged_close(void)
+{
+	protect(veneers, veneers + MOST_VENEERS, PROT_READ | PROT_EXEC);
+	protect(__start_ream_text, __stop_ream_text, PROT_READ | PROT_EXEC);
+	arch_sync_code(__start_ream_text, __stop_ream_text);
+	arch_sync_code(veneers, veneers + MOST_VENEERS);
+}
+
 void arch_host_kernels(void)
 {
 	unsigned int number = 0;
 
-	protect(__start_ream_text, __stop_ream_text, PROT_READ | PROT_WRITE | PROT_EXEC);
-	protect(veneers, veneers + MOST_VENEERS, PROT_READ | PROT_WRITE | PROT_EXEC);
+	privileged_open();
 	for (struct host_kernel *const *kernel = __start_ream_kernels;
 	     kernel < __stop_ream_kernels; kernel++) {
 		if (number == HOST_MOST_KERNELS)
 			die(RUNNER_USAGE, "more than %u kernels", HOST_MOST_KERNELS);
 		host_kernel_text(*kernel, number++);
 	}
-	protect(veneers, veneers + MOST_VENEERS, PROT_READ | PROT_EXEC);
-	protect(__start_ream_text, __stop_ream_text, PROT_READ | PROT_EXEC);
-	arch_sync_code(__start_ream_text, __stop_ream_text);
-	arch_sync_code(veneers, veneers + MOST_VENEERS);
+	privileged_close();
 }

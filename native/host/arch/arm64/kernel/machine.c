@@ -18,7 +18,7 @@
 s64 memstart_addr;
 
 /* Used for addresses of the kernel's image alone. arch/arm64/mm/mmu.c */
-u64 kimage_voffset;
+u64 kimage_voffset __weak;
 
 /* Filled by host_boot_machine(). arch/arm64/kernel/cpufeature.c */
 DECLARE_BITMAP(system_cpucaps, ARM64_NCAPS);

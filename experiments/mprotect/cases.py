@@ -97,8 +97,9 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
         if np.array_equal(after[before] == 0, fresh.parent == 0):
             asked.append((f"{before}-then-{act}", after[before], change))
     for act, entries, change in asked:
-        batched, single = (
-            change_protection(mapping, entries, change, facts, batched=one) for one in (True, False)
+        batched, single, apart = (
+            change_protection(mapping, entries, change, facts, batched=one, at_once=other)
+            for one, other in ((True, True), (False, True), (True, False))
         )
         yield Case(
             f"{name}/{act}",
@@ -108,6 +109,7 @@ def story(name: str, mapping: Mapping, build: Build) -> Iterator[Case]:
             change,
             batched,
             single,
+            apart,
             anonymous=mapping.anonymous,
         )
 

@@ -32,7 +32,8 @@ FOLDER = Path(__file__).parent / "native"
 class Case:
     """One change of one mapping, and all that must come of it.
 
-    single: after it, in a kernel that takes every entry by itself; None: the same.
+    single: after it, in a kernel that takes every entry by itself; None: the same. apart: in one
+    that takes batches, but takes them out and writes them one by one; None: as single.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     change: Change
     after: Changed
     single: Changed | None = None
+    apart: Changed | None = None
     anonymous: bool = True
     pre_state: str = "warm"
     rounds: int = 1
@@ -64,7 +66,13 @@ def _counts(changed: Changed) -> list[int]:
 
 def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
     change, single = case.change, case.single or case.after
-    tells = not np.array_equal(single.entries, case.after.entries)
+    apart = case.apart or single
+
+    def other(after: Changed) -> Value:
+        """Entries, if they are others than those of a kernel that takes batches."""
+        same = np.array_equal(after.entries, case.after.entries)
+        return None if same else memory.array(after.entries)
+
     return {
         "name": case.name,
         "rounds": case.rounds,
@@ -84,9 +92,11 @@ def _words(case: Case, memory: Memory, facts: Facts) -> dict[str, Value]:
         "overlapped": change.overlapped,
         "counts": _counts(case.after),
         "counts_single": _counts(single),
+        "counts_apart": _counts(apart),
         "entries": memory.array(case.entries),
         "entries_after": memory.array(case.after.entries),
-        "entries_single": memory.array(single.entries) if tells else None,
+        "entries_single": other(single),
+        "entries_apart": other(apart),
         "nr_pages": len(case.descriptors),
         "pages": memory.array(case.descriptors),
     }

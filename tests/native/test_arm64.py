@@ -14,6 +14,8 @@ import pytest
 from el1 import EMULATOR, build_at_el1, counted_at_el1
 from experiments.deferred_init.rows import DeferredInitRow
 from experiments.fork.rows import ForkRow
+from experiments.mprotect.rows import MprotectRow
+from experiments.mremap.rows import MremapRow
 from experiments.zone_device.rows import ZoneDeviceRow
 from ream.command import Command, run
 from ream.count.counter import LaunchCounter
@@ -54,8 +56,35 @@ ROWS: dict[str, Row] = {
     "deferred-init": DeferredInitRow(
         name="small", rounds=1, memory_bytes=2 * SECTION_BYTES, layout="holes", threads=1
     ),
+    "mprotect": MprotectRow(
+        name="small",
+        rounds=1,
+        arch="arm64",
+        contpte=True,
+        folio_bytes=64 << 10,
+        call_bytes=1 << 20,
+        operation="rw-to-r",
+    ),
+    "mremap": MremapRow(
+        name="small",
+        rounds=1,
+        arch="arm64",
+        contpte=True,
+        folio_bytes=64 << 10,
+        call_bytes=1 << 20,
+        layout="one-table",
+    ),
 }
 """Of each experiment one that takes little time."""
+
+STORES = {
+    "zone-device": SECTION_BYTES >> 12,
+    "fork": 512,
+    "deferred-init": SECTION_BYTES >> 12,
+    "mprotect": 256,
+    "mremap": 1024,
+}
+"""What is written in that row: so many descriptors or entries at least."""
 
 pytestmark = pytest.mark.xdist_group("arm64")
 
@@ -138,8 +167,7 @@ def test_a_row_is_verified_and_counts_the_same_wherever_it_is_linked(
     )
     assert first.verified
     assert first.functions == again.functions
-    entries = 512 if experiment == "fork" else SECTION_BYTES >> 12
-    assert sum(its.get("stores", 0) for its in first.functions.values()) > entries
+    assert sum(its.get("stores", 0) for its in first.functions.values()) > STORES[experiment]
 
 
 def test_atomic_operations_are_one_instruction_or_a_loop_by_the_cpu(
@@ -159,6 +187,8 @@ def test_atomic_operations_are_one_instruction_or_a_loop_by_the_cpu(
 
 
 OF_DEFERRED_INIT = named("deferred-init").folder / "wrong"
+OF_MPROTECT = named("mprotect").folder / "wrong"
+OF_MREMAP = named("mremap").folder / "wrong"
 WRONG = {
     PATCHES / "arm64-unfold-loses-dirty.patch": "fork",
     PATCHES / "arm64-block-of-unaligned-pages.patch": "fork",
@@ -167,6 +197,15 @@ WRONG = {
     OF_DEFERRED_INIT / "07-order-left-in-the-buddy.patch": "deferred-init",
     OF_DEFERRED_INIT / "12-grown-without-the-lock.patch": "deferred-init",
     OF_DEFERRED_INIT / "20-job-ends-with-the-range.patch": "deferred-init",
+    PATCHES / "arm64-fold-not-flushed.patch": "mprotect",
+    OF_MPROTECT / "03-shared-page-writable.patch": "mprotect",
+    OF_MPROTECT / "07-flush-lost-writable-only.patch": "mprotect",
+    OF_MPROTECT / "09-clean-when-no-access.patch": "mprotect",
+    OF_MPROTECT / "17-pending-flush-ignored.patch": "mprotect",
+    OF_MREMAP / "01-batch-ignores-write-bit.patch": "mremap",
+    OF_MREMAP / "03-flush-of-dirty-only.patch": "mremap",
+    OF_MREMAP / "06-old-entry-stays.patch": "mremap",
+    OF_MREMAP / "07-flush-of-nothing.patch": "mremap",
 }
 
 

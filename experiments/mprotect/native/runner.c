@@ -38,9 +38,9 @@ struct row {
 
 /*
  * Where a batch ends shows in bits that its first entry gives to all, and in
- * flushes of blocks that become single entries or the other way round. Both
- * answers are right, but one kernel gives one kind of answer in all rows: the
- * first row that tells them apart decides for the launch, by variant.
+ * flushes of blocks that become single entries or the other way round. All
+ * answers are right, but one kernel gives one kind of answer in all rows: those
+ * that tell them apart decide for the launch, by variant.
  */
 static unsigned int ruled_out[MOST_VARIANTS];
 
@@ -123,6 +123,7 @@ static bool verify(const struct row *row, unsigned int variant)
 	struct paging_answer answers[] = {
 		{ &row->entries_after, row->counts },
 		{ &row->entries_single, row->counts_single },
+		{ &row->entries_apart, row->counts_apart },
 	};
 	const struct paging_answer *answer;
 	long counts[NR_COUNTS];
@@ -132,7 +133,7 @@ static bool verify(const struct row *row, unsigned int variant)
 	counts[1] = (long)result.flushes.nr;
 	counts[2] = (long)result.flushes.start;
 	counts[3] = (long)result.flushes.end;
-	answer = paging_answer(&ruled_out[variant], answers, 2, row->is, counts, NR_COUNTS);
+	answer = paging_answer(&ruled_out[variant], answers, 3, row->is, counts, NR_COUNTS);
 	return paging_same_entries(row->name, subject, "entry", row->is, answer->entries,
 				   row->request.nr_slots) &&
 	       same_counts(row, subject, counts, answer->counts) &&

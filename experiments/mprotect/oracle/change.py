@@ -90,6 +90,7 @@ class _Call:
     facts: Facts
     entries: list[int]
     batched: bool
+    at_once: bool
     flushes: Flushes
     """Of this call and those before it."""
     nr_pages: int = 0
@@ -125,9 +126,7 @@ class _Call:
         if "PROT_NUMA" in self.change.asks and self._is_no_hint(self.entries[at], folio):
             return 1
         nr = self._batch(at, end, folio) if self.batched else 1
-        soft = bool(self.facts["MEM_SOFT_DIRTY"])
-        before, converted = self._pte.take_entries(self.entries, self._first, at, nr, soft=soft)
-        self._converted(converted)
+        before = self._taken(at, nr)
         after = self._with_uffd_wp(self._pte.modify(before, self._protection))
         writable = self._writable(after, at, nr, folio)
         start = 0
@@ -141,13 +140,31 @@ class _Call:
         self.nr_pages += nr
         return nr
 
+    def _taken(self, at: int, nr: int) -> int:
+        """Take out the entries of a batch; the first one, young and dirty if any of them was."""
+        soft = bool(self.facts["MEM_SOFT_DIRTY"])
+        table, first, entry = self.entries, self._first, 0
+        for start, stop in self._steps(at, at + nr):
+            taken, converted = self._pte.take_entries(table, first, start, stop - start, soft=soft)
+            self._converted(converted)
+            if start == at:
+                entry = taken
+                continue
+            entry = self._pte.mkdirty(entry, soft=soft) if self._pte.dirty(taken) else entry
+            entry = self._pte.mkyoung(entry) if self._pte.young(taken) else entry
+        return entry
+
     def _commit(self, start: int, stop: int, entry: int, folio: Folio | None) -> None:
         order = folio.order if folio else 0
-        self._converted(
-            self._pte.set_entries(
-                self.entries, self._first, start, entry, stop - start, order=order
+        for at, end in self._steps(start, stop):
+            its = self._pte.LAYOUT.advance(entry, at - start)
+            self._converted(
+                self._pte.set_entries(self.entries, self._first, at, its, end - at, order=order)
             )
-        )
+
+    def _steps(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """What of a batch is taken out, or written, by one call of the architecture's code."""
+        return [(start, stop)] if self.at_once else [(at, at + 1) for at in range(start, stop)]
 
     def _converted(self, slots: list[int]) -> None:
         """Blocks that begin at these slots became single entries, or those a block."""
@@ -279,10 +296,13 @@ def change_protection(
     facts: Facts,
     *,
     batched: bool,
+    at_once: bool = True,
 ) -> Changed:
     """What all calls of a change make of a mapping's entries, one for each of its slots.
 
-    batched: whether entries of a large folio are taken together. Slots must be of the kind that
+    batched: whether entries of a large folio are taken together. at_once: whether these are taken
+    out and written by one call of the architecture's code, which need not convert blocks; without
+    code of an architecture they are taken and written one by one. Slots must be of the kind that
     the mapping says, but a present entry may have any bits.
     """
     words = [int(word) for word in entries]
@@ -292,7 +312,7 @@ def change_protection(
     if change.overlapped:
         flushes.add_all()  # what reclaim has left
     for number in range(change.nr_calls):
-        call = _Call(mapping, change, facts, words, batched, flushes)
+        call = _Call(mapping, change, facts, words, batched, at_once, flushes)
         first = change.first + number * nr_each
         call.run(first, first + nr_each)
         nr_pages += call.nr_pages

@@ -80,7 +80,8 @@ HISTORIES = tuple(History(young, dirty) for young in (True, False) for dirty in 
 class Uniform:
     """A mapping before and after a change, and the change itself.
 
-    after: in a kernel that takes the entries of a folio together, single: one by one.
+    after: in a kernel that takes the entries of a folio together, single: one by one, or together
+    but writes them one by one.
     """
 
     address: int

@@ -251,7 +251,10 @@ def test_what_is_timed_is_what_the_rules_say_entry_by_entry(
     )
     flags = SHARED if shared else Mapping((None,), ()).flags
     vma = Mapping(tuple(slots), folios, made.address, flags=flags, anonymous=not shared)
-    for batched, after in ((False, made.single), (True, made.after)):
-        result = change_protection(vma, made.entries, made.change, facts, batched=batched)
+    kinds = ((False, True, made.single), (True, True, made.after), (True, False, made.single))
+    for batched, at_once, after in kinds:
+        result = change_protection(
+            vma, made.entries, made.change, facts, batched=batched, at_once=at_once
+        )
         assert words(result) == words(after)
         assert _counts(result) == _counts(after)

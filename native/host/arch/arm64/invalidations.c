@@ -19,12 +19,10 @@ static struct site {
 } sites[MOST_SITES];
 static unsigned int nr_sites;
 
-/* What veneers call: its operand is in x16, and they have saved x16 and x30. */
-extern const uint32_t note_page[], note_all[];
-
 /* Where it is noted; read by those. */
 struct tlb_flushes *noted_invalidations __attribute__((used));
 
+/* Its operand is in x16, and x16 and x30 are saved already. */
 asm(".pushsection .text\n"
 	".balign 4\n"
 	"note_page:\n"

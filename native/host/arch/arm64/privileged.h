@@ -20,6 +20,9 @@ uint32_t *veneer_new(void);
 /* The branch that leads from one place to another, at most 128 MiB away. */
 uint32_t veneer_branch(const uint32_t *from, const uint32_t *to);
 
+/* Functions that note one, which veneers call: invalidations.c. */
+extern const uint32_t note_page[], note_all[];
+
 /* At @site is an instruction that invalidates translations; it is a hint now. */
 void invalidations_are_at(uint32_t *site, uint32_t insn);
 

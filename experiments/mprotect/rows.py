@@ -17,6 +17,7 @@ LEAST_BYTES = 1 << 20
 """Of a mapping: a sample of less is too short for the clock, so it makes several calls."""
 
 Operation = Literal["rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw"]
+OPERATIONS: tuple[Operation, ...] = ("rw-to-r", "r-to-rw", "rw-to-none", "none-to-rw")
 
 
 class MprotectRow(RowBase):
@@ -27,7 +28,8 @@ class MprotectRow(RowBase):
     from one that is there to the next. shared_every: from a page that is not exclusive to the
     next; 0: all are. history: written, so that entries are accessed and dirty, or each of them
     at random either, both or neither. contpte: entries are blocks of 16 before, each of which a TLB
-    holds as one, as faults leave them; without it they are single.
+    holds as one, as faults leave them; without it they are single. In guests and on the running
+    kernel a sample is of whole system calls, over memory that a program has written.
     """
 
     folio_bytes: Size
@@ -56,8 +58,14 @@ class MprotectRow(RowBase):
             raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.contpte and (self.every > 1 or self.operation == "none-to-rw"):
             raise ValueError("contpte is for entries that are all there, and can be used")
-        if self.stage != "native":
-            raise ValueError("the native stage is the only one there is so far")
+        if self.stage == "native":
+            return self
+        if self.shared_every or self.history != "written":
+            raise ValueError("shared_every and history can only be set in the native stage")
+        if self.memory == "shared" and self.frames == "scattered":
+            raise ValueError("frames of shared memory can only be scattered in the native stage")
+        if self.stage == "vm" and self.pre_state == "cold":
+            raise ValueError("the vm stage does not do cold: it may have no caches")
         return self
 
     @property
@@ -80,6 +88,7 @@ class MprotectRow(RowBase):
         return self.nr_ptes * STRUCT_PAGE_BYTES  # that of as many pages: time is said by page
 
     def params(self) -> dict[str, Scalar | None]:
+        native = self.stage == "native"
         return {
             "operation": self.operation,
             "memory": self.memory,
@@ -87,11 +96,11 @@ class MprotectRow(RowBase):
             "call_kib": self.call_bytes >> 10,
             "nr_calls": self.nr_calls,
             "nr_ptes": self.nr_ptes,
-            "pre_state": self.pre_state,
+            "pre_state": None if self.stage == "vm" else self.pre_state,
             "frames": self.frames,
             "every": self.every,
-            "shared_every": self.shared_every,
-            "history": self.history,
+            "shared_every": self.shared_every if native else None,
+            "history": self.history if native else None,
             "threads": self.threads,
             **({"contpte": True} if self.contpte else {}),
         }
@@ -100,8 +109,9 @@ class MprotectRow(RowBase):
         words = [
             f"{self.operation} of {format_size(self.call_bytes)}",
             f"{self.memory} folios of {format_size(self.folio_bytes)}",
-            self.pre_state,
         ]
+        if self.stage != "vm":
+            words.append(self.pre_state)
         if self.nr_calls > 1:
             words.append(f"{self.nr_calls} calls")
         if self.frames == "scattered":
@@ -122,6 +132,7 @@ class Mprotect(ExperimentBase[MprotectRow]):
 
     name: Literal["mprotect"]
     limited_by: str | None = "a plain loop that flips the same bits in the same entries"
+    found_live: str | None = "caches are displaced before each that is cold"
 
 
 EXPERIMENT = Mprotect

@@ -31,7 +31,10 @@ def test_a_short_call_is_made_as_often_as_fills_a_mapping(
         ({"call_bytes": "6KiB"}, "call_bytes must be a multiple of 4 KiB"),
         ({"memory": "shared", "shared_every": 2}, "no shared page is exclusive"),
         ({"history": "mixed", "folio_bytes": "64k"}, "a mixed history is of single pages"),
-        ({"stage": "live"}, "the native stage is the only one"),
+        ({"stage": "live", "shared_every": 7}, "shared_every and history can only be set"),
+        ({"stage": "vm", "history": "mixed"}, "shared_every and history can only be set"),
+        ({"stage": "vm", "pre_state": "cold"}, "the vm stage does not do cold"),
+        ({"stage": "live", "memory": "shared", "frames": "scattered"}, "frames of shared memory"),
     ],
 )
 def test_a_row_that_cannot_be_is_refused(fields: dict[str, object], said: str) -> None:

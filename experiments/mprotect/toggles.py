@@ -37,3 +37,8 @@ def job_of(row: MprotectRow, displaced_bytes: int = 0) -> Job:
         words=tuple(words),
         shared=row.memory == "shared",
     )
+
+
+def operation_of(row: MprotectRow) -> str:
+    """What the program calls what a row times."""
+    return row.operation

@@ -16,6 +16,8 @@ MAX_CALL_BYTES = 1 << 30
 TABLE_BYTES = 2 << 20
 LEAST_BYTES = 4 << 20
 """Of a sample: what moves less is too short for the clock, so it makes several calls."""
+LEAST_ACROSS_BYTES = 1 << 20
+"""A program maps two tables' reach for each call that crosses tables."""
 
 
 class MremapRow(RowBase):
@@ -26,7 +28,8 @@ class MremapRow(RowBase):
     from the last quarter of one to the second quarter of another, and so on across all. every:
     entries from one that is there to the next. clean: entries are accessed, but not dirty.
     contpte: entries are blocks of 16 before, each of which a TLB holds as one, as faults leave
-    them; without it they are single.
+    them; without it they are single. In guests and on the running kernel a sample is of whole
+    system calls, over memory that a program has written.
     """
 
     folio_bytes: Size
@@ -53,8 +56,17 @@ class MremapRow(RowBase):
             raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.contpte and self.every > 1:
             raise ValueError("contpte is for entries that are all there")
-        if self.stage != "native":
-            raise ValueError("the native stage is the only one there is so far")
+        if self.stage == "native":
+            return self
+        if self.clean:
+            raise ValueError("clean can only be set in the native stage")
+        if self.layout == "two-tables" and self.call_bytes < LEAST_ACROSS_BYTES:
+            least = format_size(LEAST_ACROSS_BYTES)
+            raise ValueError(
+                f"less than {least} only move within a table, but for the native stage"
+            )
+        if self.stage == "vm" and self.pre_state == "cold":
+            raise ValueError("the vm stage does not do cold: it may have no caches")
         return self
 
     @property
@@ -88,10 +100,10 @@ class MremapRow(RowBase):
             "nr_calls": self.nr_calls,
             "nr_ptes": self.nr_ptes,
             "layout": self.layout,
-            "pre_state": self.pre_state,
+            "pre_state": None if self.stage == "vm" else self.pre_state,
             "frames": self.frames,
             "every": self.every,
-            "clean": self.clean,
+            "clean": self.clean if self.stage == "native" else None,
             "threads": self.threads,
             **({"contpte": True} if self.contpte else {}),
         }
@@ -102,8 +114,9 @@ class MremapRow(RowBase):
             if self.layout == "one-table"
             else f"{format_size(self.call_bytes)} across tables",
             f"folios of {format_size(self.folio_bytes)}",
-            self.pre_state,
         ]
+        if self.stage != "vm":
+            words.append(self.pre_state)
         if self.nr_calls > 1:
             words.append(f"{self.nr_calls} calls")
         if self.frames == "scattered":
@@ -122,6 +135,7 @@ class Mremap(ExperimentBase[MremapRow]):
 
     name: Literal["mremap"]
     limited_by: str | None = "a plain loop that copies the same entries and clears the old ones"
+    found_live: str | None = "caches are displaced before each that is cold"
 
 
 EXPERIMENT = Mremap

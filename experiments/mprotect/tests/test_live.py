@@ -16,7 +16,7 @@ from experiments.mprotect.jobs import (
     visit_order,
     why_not_job,
 )
-from experiments.mprotect.live import LIVE, jobs, taken
+from experiments.mprotect.live import LIVE, ROWS
 from experiments.mprotect.programs import MPROTECT_FOLIOS
 from experiments.mprotect.rows import OPERATIONS, MprotectRow
 from experiments.mprotect.toggles import OPS, job_of
@@ -61,7 +61,7 @@ def test_caches_are_displaced_for_cold_rows_alone() -> None:
 
 def test_every_live_row_has_a_job_and_no_two_have_one_sample() -> None:
     rows = named("mprotect").at("live").rows
-    its = jobs(rows)
+    its = ROWS.jobs(rows)
     assert len({(its[one.name].name, one.operation) for one in rows}) == len(rows)
     assert all(one.operation in its[one.name].ops for one in rows)
 
@@ -119,7 +119,7 @@ def test_what_a_program_says_is_taken_for_its_row(tmp_path: Path) -> None:
     ]  # fmt: skip
     text = "\n".join(map(json.dumps, [{"hello": {}}, *lines, {"end": {"ok": True, "redone": 0}}]))
     visits = Visits(1, seed=1, work=tmp_path, step=print, recall=lambda _name, _do: text)
-    samples = [one.sample for one in taken([there, back], visits)]
+    samples = [one.sample for one in ROWS.taken([there, back], visits)]
     assert [(one.row, one.round, one.time_ns) for one in samples] == [
         ("one", 0, 5), ("back", 0, 7), ("back", 1, 7),
     ]  # fmt: skip

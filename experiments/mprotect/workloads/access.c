@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "folios.h"
 #include "pages.h"
 
@@ -79,12 +80,25 @@ static void try_page(size_t page, uint64_t *word, enum access access,
 	refuse(page, may_write ? "cannot be written" : "can be written", what);
 }
 
-void pages_may(const struct pages *pages, size_t first, size_t nr, char *at,
+static long faults(void)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_SELF, &usage))
+		die(EXIT_FAILED, "getrusage: %s", strerror(errno));
+	return usage.ru_minflt;
+}
+
+long pages_may(const struct pages *pages, size_t first, size_t nr, char *at,
 	       enum access access, const char *what)
 {
+	long before;
+
 	listen_once();
+	before = faults();
 	for (size_t i = 0; i < nr; i++)
 		if (access == MAY_NOTHING || page_was_there(pages, first + i))
 			try_page(first + i, (uint64_t *)(at + i * PAGE_BYTES),
 				 access, what);
+	return faults() - before;
 }

@@ -36,7 +36,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include "folios.h"
 #include "pages.h"
 #include "shared.h"
@@ -148,6 +147,7 @@ static bool verify(const struct options *options, int protection,
 	char perms[] = "---p";
 	const struct mapped wanted = {
 		.nr_vmas = options->nr_calls,
+		.nr_bytes = ranges_bytes(options),
 		.perms = perms,
 		.kib = pages_there(&pages, 0, pages.nr) * PAGE_BYTES / 1024,
 	};
@@ -160,15 +160,6 @@ static bool verify(const struct options *options, int protection,
 	if (protection != PROT_NONE)
 		pages_hold(&pages, 0, pages.nr, folios->at, what);
 	return pages_are_at(&pages, 0, pages.nr, folios->at, what);
-}
-
-static long faults(void)
-{
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_SELF, &usage))
-		die(EXIT_FAILED, "getrusage: %s", strerror(errno));
-	return usage.ru_minflt;
 }
 
 /* Nobody writes here, and a page that is alone in its folio is in no batch. */
@@ -192,7 +183,6 @@ static bool do_changes(const struct options *options, struct samples *samples)
 {
 	int protection = options->to_none ? PROT_NONE : PROT_READ;
 	char *at = options->folios.at;
-	long before;
 	bool good;
 
 	change(options, protection);
@@ -204,9 +194,8 @@ static bool do_changes(const struct options *options, struct samples *samples)
 		      options->to_none ? "PROT_NONE" : "PROT_READ");
 
 	change_timed(options, READ_WRITE, &samples->restore);
-	before = faults();
-	pages_may(&pages, 0, pages.nr, at, MAY_WRITE, "PROT_WRITE");
-	samples->write_faults = faults() - before;
+	samples->write_faults = pages_may(&pages, 0, pages.nr, at, MAY_WRITE,
+					  "PROT_WRITE");
 	good = verify(options, READ_WRITE, "PROT_WRITE") && good;
 	if (good)
 		look_for_soft_dirt(options, samples, protection);

@@ -268,12 +268,12 @@ void pages_mapped_as(const char *at, size_t nr_bytes,
 	if (*smaps.perms)
 		die(EXIT_NOT_VERIFIED, "after %s a VMA has %s and not %s", what,
 		    smaps.perms, wanted->perms);
-	if (smaps.covered_bytes != nr_bytes || smaps.sticks_out ||
+	if (smaps.covered_bytes != wanted->nr_bytes || smaps.sticks_out ||
 	    smaps.nr_vmas != wanted->nr_vmas)
 		die(EXIT_NOT_VERIFIED,
 		    "after %s %zu VMAs hold %zu bytes, and not %zu hold %zu",
 		    what, smaps.nr_vmas, smaps.covered_bytes, wanted->nr_vmas,
-		    nr_bytes);
+		    wanted->nr_bytes);
 	if (smaps.rss_kib != wanted->kib || smaps.dirty_kib != wanted->kib ||
 	    smaps.huge_kib)
 		die(EXIT_NOT_VERIFIED,

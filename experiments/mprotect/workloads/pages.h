@@ -75,18 +75,21 @@ enum access { MAY_NOTHING, MAY_READ, MAY_WRITE };
  * Pages that were not there are used only if all use is refused. What is
  * written is what a page holds. Exits with EXIT_NOT_VERIFIED if more or less is
  * allowed than @access.
+ *
+ * Return: how many page faults that took, besides those that refuse.
  */
-void pages_may(const struct pages *pages, size_t first, size_t nr, char *at,
+long pages_may(const struct pages *pages, size_t first, size_t nr, char *at,
 	       enum access access, const char *what);
 
 /**
  * struct mapped - what smaps has to say of a range
- * @nr_vmas: That it consists of.
+ * @nr_vmas: That lie in it, and in nothing else.
+ * @nr_bytes: That they have together.
  * @perms: Of each of them: "rw-p".
  * @kib: That is mapped, and was written.
  */
 struct mapped {
-	size_t nr_vmas;
+	size_t nr_vmas, nr_bytes;
 	const char *perms;
 	size_t kib;
 };

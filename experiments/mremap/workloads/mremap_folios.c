@@ -24,8 +24,9 @@
  * A line of JSON for each round, once all that belongs to it is verified: at the
  * old place nothing is mapped, and use is refused; at the new one are as many
  * VMAs, whose pages have the frames, holes and contents that they had, and can
- * be read and written; `write_faults` says how many faults that took. A kernel that notes writes takes what was moved for
- * written, which is verified, too; then all moves back, and is verified again.
+ * be read and written; `write_faults` says how many faults that took. A kernel
+ * that notes writes takes what was moved for written, which is verified, too;
+ * then all moves back, and is verified again.
  *
  * Settings are read, never written, as in fork_folios.c.
  */

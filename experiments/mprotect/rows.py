@@ -54,6 +54,10 @@ class MprotectRow(RowBase):
             raise ValueError("shared_every is of private memory: no shared page is exclusive")
         if self.history == "mixed" and self.order:
             raise ValueError("a mixed history is of single pages: a batch would mix it")
+        return self
+
+    @model_validator(mode="after")
+    def _its_stage_can_do_it(self) -> Self:
         if self.contpte and (self.arch != "arm64" or self.folio_bytes < CONTPTE_BYTES):
             raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.contpte and (self.every > 1 or self.operation == "none-to-rw"):

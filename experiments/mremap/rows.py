@@ -52,6 +52,10 @@ class MremapRow(RowBase):
             raise ValueError(f"no more than {format_size(TABLE_BYTES // 2)} move within a table")
         if self.layout == "one-table" and TABLE_BYTES % (2 * self.call_bytes):
             raise ValueError("call_bytes must be a power of two to move within a table")
+        return self
+
+    @model_validator(mode="after")
+    def _its_stage_can_do_it(self) -> Self:
         if self.contpte and (self.arch != "arm64" or self.folio_bytes < CONTPTE_BYTES):
             raise ValueError("contpte is for folios of 64 KiB and more on arm64")
         if self.contpte and self.every > 1:

@@ -33,7 +33,7 @@ ABSENT = "absent"
 
 
 _WORDS = ("limited_by", "found_live")
-"""Fields of run.json that are texts and that older records may lack."""
+"""Fields of run.json that are texts, and that older records may lack or have no text in."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ class FieldDifference:
 
     @property
     def is_younger(self) -> bool:
-        """Whether the field is newer than the record, and null or empty."""
+        """Whether the record is older than the field, or than the experiment's words for it."""
+        if self.path in _WORDS:
+            return self.stored == "null"
         return self.stored == ABSENT and self.computed in ("null", "{}", "[]")
 
     def __str__(self) -> str:

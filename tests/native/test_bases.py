@@ -2,8 +2,10 @@
 """Other bases: kernels of two trees in one program, each with its own oracle, and ports of ours."""
 
 import json
+from collections.abc import Iterable
 
 import pytest
+from _pytest.mark import ParameterSet
 
 ROWS = {
     "zone-device": ("small-256MB",),
@@ -14,7 +16,12 @@ ROWS = {
 OTHER = "7.3"
 
 
-@pytest.mark.parametrize("experiment", ROWS)
+def one_of(names: Iterable[str], quick: str) -> list[ParameterSet]:
+    """One is compiled in the quick suite; the others take minutes each."""
+    return [pytest.param(one, marks=() if one == quick else pytest.mark.vm) for one in names]
+
+
+@pytest.mark.parametrize("experiment", one_of(ROWS, "fork"))
 def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experiment: str) -> None:
     rows = [word for row in ROWS[experiment] for word in ("--row", row)]
     variants = ("--variant", "6.12", "--variant", OTHER)
@@ -40,7 +47,7 @@ def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experim
 PORTS = {"zone-device": "small-256MB", "deferred-init": "1g-2-threads"}
 
 
-@pytest.mark.parametrize("experiment", PORTS)
+@pytest.mark.parametrize("experiment", one_of(PORTS, "zone-device"))
 def test_ports_of_ours_run_verified_on_their_base(ream, tmp_path, experiment: str) -> None:
     """Every kernel passes the edges and mixtures of its oracle first, or the run ends with 5."""
     counts = ("--launches", "1", "--rounds", "1", "--output", str(tmp_path))

@@ -28,10 +28,12 @@ def _with_those_below(series: Path) -> tuple[str, ...]:
 OWN = sorted(EXPERIMENTS.glob("*/series/*"))
 """Series in an experiment's own folder; a folder that is named after a base holds ports."""
 
-QUICK = ("zone-device", "zone-device-parallel")
+QUICK = ("mprotect", "mremap")
 STACKED = (
     QUICK,
-    # What these change is included everywhere: minutes for each, so for `make test-vm`.
+    # Of these there are more, or what they change is included everywhere: minutes for each, so for
+    # `make test-vm`.
+    ("zone-device", "zone-device-parallel"),
     ("before/large-mapcount", "before/fork"),
     ("rmap-exclusive", "fork"),
     ("before/deferred-init",),
@@ -41,7 +43,6 @@ STACKED = (
     ("mprotect-batch", "mprotect-batch-inline"),
     ("mprotect-batch", "mprotect-batch-single"),
     ("mprotect-batch", "mremap-batch", "mremap-hint"),
-    ("mprotect", "mremap"),
     # Of an experiment's own folder.
     *(_with_those_below(one) for one in OWN if one.name not in base_names()),
 )

@@ -76,6 +76,13 @@ unsigned long number_of(const char *option, const char *text)
 	return number;
 }
 
+bool one_of(const char *option, const char *value, const char *yes, const char *no)
+{
+	if (strcmp(value, yes) && strcmp(value, no))
+		die(EXIT_USAGE, "%s %s: %s or %s", option, value, yes, no);
+	return !strcmp(value, yes);
+}
+
 /* The option of that name, or the end of the table, which sets nothing. */
 static const struct word *word_of(const struct word *words, const char *name)
 {

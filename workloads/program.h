@@ -46,6 +46,9 @@ uint64_t mixed(uint64_t value);
 /* The number in @text, or an exit that names @option. */
 unsigned long number_of(const char *option, const char *text);
 
+/* Whether @value of an option is @yes; exits with EXIT_USAGE if it is not @no either. */
+bool one_of(const char *option, const char *value, const char *yes, const char *no);
+
 /**
  * struct word - one option, and where its value goes
  * @name: With its dashes.

@@ -7,4 +7,4 @@ from ream.stage.workload import Workload
 
 _HERE = Path(__file__).parent
 
-FORK_FOLIOS = Workload.of(_HERE, "fork_folios", "folios", "program")
+FORK_FOLIOS = Workload.of(_HERE, "fork_folios", "caches", "folios", "program")

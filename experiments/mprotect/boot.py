@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.fork.boot import judge
 from ream.counted import counted
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.errors import ReamError, VerificationFailed
 from ream.kernel.image import Image
 from ream.stage.initramfs import guest_initramfs
 from ream.stage.vm import Start, said_as
-from ream.stage.workload import EXIT_CANNOT_RUN, EXIT_NOT_VERIFIED, Workload, build_workload
+from ream.stage.workload import Workload, build_workload
 
 from .jobs import Job, JobSample
 
@@ -87,7 +88,7 @@ def run_job_boot(start: Start, plan: JobPlan) -> Iterator[JobSample]:
     for message in start.messages(plan.init_words(), deadline_s=DEADLINE_S, silence_s=SILENCE_S):
         if "workload" in message:
             said = message["workload"]
-            _judge(said["exit"], f"{plan.experiment}, {said['run']}, console {log}")
+            judge(said["exit"], f"{plan.experiment}, {said['run']}, console {log}")
         elif "op" in (said := message.get(plan.experiment, {})):
             sample = _sample(said, plan.experiment, log)
             its = start.counted(sample.window)
@@ -105,13 +106,3 @@ def _sample(said: Any, experiment: str, log: Path) -> JobSample:
             f"{experiment}, {sample.run}, console {log}: {sample.op} was not verified"
         )
     return sample
-
-
-def _judge(code: int, where: str) -> None:
-    """Raise what a program's exit status stands for; where: of which job, and its console."""
-    if code == EXIT_NOT_VERIFIED:
-        raise VerificationFailed(f"{where}: memory is not as it must be")
-    if code == EXIT_CANNOT_RUN:
-        raise CannotRunHere(f"{where}: this guest cannot")
-    if code:
-        raise ReamError(f"{where}: the program ended with {code}")

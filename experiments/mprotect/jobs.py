@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ream.count.guest import Counted
 from ream.counted import counted
@@ -54,6 +55,20 @@ class Job:
     """Words for the program, besides those that every one gets."""
     shared: bool = False
     """Whether its memory is shared; that has settings of its own."""
+
+
+def named_words(options: Mapping[str, object], displaced_bytes: int | None) -> dict[str, Any]:
+    """The fields `name` and `words` of a job.
+
+    options: of the program, in the order in which guest.c reads their values in the name.
+    displaced_bytes: other memory that is written before each operation; None: none is.
+    """
+    words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
+    name = ":".join(map(str, options.values()))
+    if displaced_bytes is not None:
+        words += ["--displace-bytes", str(displaced_bytes)]
+        name += ":cold"
+    return {"name": name, "words": tuple(words)}
 
 
 class JobSample(Value):

@@ -8,5 +8,5 @@ from ream.stage.workload import Workload
 _HERE = Path(__file__).parent
 
 MPROTECT_FOLIOS = Workload.of(
-    _HERE, "mprotect_folios", "pages", "access", "shared", "folios", "program"
+    _HERE, "mprotect_folios", "pages", "access", "shared", "caches", "folios", "program"
 )

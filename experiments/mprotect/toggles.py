@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The jobs of rows that are measured by whole system calls."""
 
-from .jobs import Job, blocks
+from .jobs import Job, blocks, named_words
 from .rows import OPERATIONS, MprotectRow
 
 OPS: dict[str, tuple[str, ...]] = {"r": OPERATIONS[:2], "none": OPERATIONS[2:]}
@@ -15,26 +15,21 @@ def job_of(row: MprotectRow, displaced_bytes: int = 0) -> Job:
     """
     to = next(to for to, ops in OPS.items() if row.operation in ops)
     kib = row.folio_bytes >> 10
-    order = "scattered" if row.frames == "scattered" else "contiguous"
-    # guest.c reads these parts, in this order.
-    parts = (kib, row.memory, row.call_bytes, row.nr_calls, row.every, order, to)
-    options = ("folio-kib", "memory", "call-bytes", "calls", "every", "map-order", "to")
-    words = [
-        word
-        for option, value in zip(options, parts, strict=True)
-        for word in (f"--{option}", str(value))
-    ]
-    name = ":".join(map(str, parts))
-    if row.pre_state == "cold":
-        words += ["--displace-bytes", str(displaced_bytes)]
-        name += ":cold"
+    options = {
+        "folio-kib": kib,
+        "memory": row.memory,
+        "call-bytes": row.call_bytes,
+        "calls": row.nr_calls,
+        "every": row.every,
+        "map-order": "scattered" if row.frames == "scattered" else "contiguous",
+        "to": to,
+    }
     return Job(
-        name=name,
+        **named_words(options, displaced_bytes if row.pre_state == "cold" else None),
         folio_kib=kib,
         nr_bytes=blocks(row.nr_calls * row.call_bytes),
         rounds=row.rounds,
         ops=OPS[to],
-        words=tuple(words),
         shared=row.memory == "shared",
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The jobs of rows that are measured by whole system calls."""
 
-from experiments.mprotect.jobs import BLOCK_BYTES, Job, blocks
+from experiments.mprotect.jobs import BLOCK_BYTES, Job, blocks, named_words
 
 from .rows import MremapRow
 
@@ -22,26 +22,20 @@ def job_of(row: MremapRow, displaced_bytes: int = 0) -> Job:
     displaced_bytes: other memory that is written before each move of a cold row.
     """
     kib = row.folio_bytes >> 10
-    order = "scattered" if row.frames == "scattered" else "contiguous"
-    # guest.c reads these parts, in this order.
-    parts = (kib, row.layout, row.call_bytes, row.nr_calls, row.every, order)
-    options = ("folio-kib", "layout", "call-bytes", "calls", "every", "map-order")
-    words = [
-        word
-        for option, value in zip(options, parts, strict=True)
-        for word in (f"--{option}", str(value))
-    ]
-    name = ":".join(map(str, parts))
-    if row.pre_state == "cold":
-        words += ["--displace-bytes", str(displaced_bytes)]
-        name += ":cold"
+    options = {
+        "folio-kib": kib,
+        "layout": row.layout,
+        "call-bytes": row.call_bytes,
+        "calls": row.nr_calls,
+        "every": row.every,
+        "map-order": "scattered" if row.frames == "scattered" else "contiguous",
+    }
     return Job(
-        name=name,
+        **named_words(options, displaced_bytes if row.pre_state == "cold" else None),
         folio_kib=kib,
         nr_bytes=mapped_bytes(row),
         rounds=row.rounds,
         ops=(OPERATION,),
-        words=tuple(words),
     )
 
 

@@ -10,7 +10,7 @@ _HERE = Path(__file__).parent
 
 _SHARED = [path for path in MPROTECT_FOLIOS.sources if path.stem in {"pages", "access"}]
 
-_OWN = Workload.of(_HERE, "mremap_folios", "folios", "program")
+_OWN = Workload.of(_HERE, "mremap_folios", "caches", "folios", "program")
 
 MREMAP_FOLIOS = Workload(_OWN.name, (*_OWN.sources, *_SHARED))
 """It looks at pages as the program of mprotect does."""

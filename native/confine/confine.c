@@ -264,9 +264,9 @@ static void confine_calls(bool builds)
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_ERRNO | EPERM);
 		nr += add_refused(filter + nr, to_others, LENGTH(to_others),
 				  SECCOMP_RET_ERRNO | EPERM);
-		/* abort() ends otherwise then */
-		filter[nr++] = (struct sock_filter)IF_EQUAL(SYS_tgkill, 1);
-		filter[nr++] = (struct sock_filter)END(SECCOMP_RET_ERRNO | EPERM);
+		/* Not even to itself: abort() ends otherwise then. */
+		nr += add_refused(filter + nr, to_itself, LENGTH(to_itself),
+				  SECCOMP_RET_ERRNO | EPERM);
 	} else {
 		nr += add_threads_alone(filter + nr);
 		for (size_t i = 0; i < LENGTH(to_itself); i++)

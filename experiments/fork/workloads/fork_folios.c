@@ -43,12 +43,12 @@
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "caches.h"
 #include "folios.h"
 
 const char *const program_name = "fork_folios";
 
 #define PROTOCOL_VERSION 1
-#define LINE_BYTES 64
 #define NR_BARE_FORKS 5
 #define THP "/sys/kernel/mm/transparent_hugepage"
 
@@ -85,15 +85,7 @@ struct samples {
 	uint64_t digest;	/* after fork */
 };
 
-static char *displacer;		/* never copied by fork() */
 static struct timed *child_left;	/* shared with children */
-
-/* Write other memory, so that little else is left in the caches. */
-static void displace(const struct options *options)
-{
-	for (size_t at = 0; at < options->displace_bytes; at += LINE_BYTES)
-		__atomic_store_n(displacer + at, at, __ATOMIC_RELAXED);
-}
 
 struct child {
 	pid_t pid;
@@ -151,7 +143,7 @@ static void time_munmap(const struct options *options, struct timed *timed)
 	const struct folios *folios = &options->folios;
 	int error;
 
-	displace(options);
+	caches_displace();
 	timed_begin(timed);
 	error = munmap(folios->at, folios->nr_bytes);
 	timed_end(timed);
@@ -177,18 +169,18 @@ static bool do_forks(const struct options *options, struct samples *samples)
 	struct child child;
 	bool good;
 
-	displace(options);
+	caches_displace();
 	child = fork_waiting(options, &timed[OP_FORK]);
 	good = after_fork(options);
 	if (options->digest)
 		samples->digest = folios_digest(&options->folios);
-	displace(options);
+	caches_displace();
 	timed[OP_EXIT] = reap(child, options->check_contents);
 	good = good && folios_mapped_by(&options->folios, 1);
 	if (!good || !(wanted[OP_REFORK] || wanted[OP_MUNMAP_SHARED]))
 		return good;
 
-	displace(options);
+	caches_displace();
 	child = fork_waiting(options, &timed[OP_REFORK]);
 	good = after_fork(options);
 	if (good && wanted[OP_MUNMAP_SHARED])
@@ -209,7 +201,7 @@ static bool do_dontneed(const struct options *options, struct samples *samples)
 	struct timed *timed = &samples->timed[OP_DONTNEED];
 	int error;
 
-	displace(options);
+	caches_displace();
 	timed_begin(timed);
 	error = madvise(folios->at, folios->nr_bytes, MADV_DONTNEED);
 	timed_end(timed);
@@ -402,9 +394,7 @@ static void parse_options(struct options *options, char **argv)
 
 	read_words(argv, words, parse_option, options);
 	folios_check_options(&options->folios);
-	if (options->displace_bytes % PAGE_BYTES)
-		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",
-		    options->displace_bytes);
+	caches_check_option(options->displace_bytes);
 }
 
 static char *map_own(size_t nr_bytes, int kind)
@@ -433,12 +423,7 @@ int main(int argc, char **argv)
 	sees_frames = folios_open();
 	folios_require(&options.folios, sees_frames);
 	child_left = (struct timed *)map_own(PAGE_BYTES, MAP_SHARED);
-	if (options.displace_bytes) {
-		displacer = map_own(options.displace_bytes, MAP_PRIVATE);
-		if (madvise(displacer, options.displace_bytes, MADV_DONTFORK))
-			die(EXIT_FAILED, "MADV_DONTFORK: %s", strerror(errno));
-		memset(displacer, 1, options.displace_bytes);
-	}
+	caches_prepare(options.displace_bytes);
 	folios_reserve(&options.folios);
 	say_hello(&options, sees_frames);
 	run_rounds(&options);

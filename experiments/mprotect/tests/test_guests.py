@@ -120,7 +120,7 @@ def test_a_sample_that_is_missing_is_noticed(run: Run) -> None:
     [
         (5, VerificationFailed, "4:private.*not as it must be"),
         (3, CannotRunHere, "4:private.*cannot"),
-        (139, ReamError, "the program ended with 139"),
+        (139, ReamError, "the workload ended with 139"),
     ],
 )
 def test_the_programs_end_is_the_guests(

@@ -36,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "caches.h"
 #include "folios.h"
 #include "pages.h"
 #include "shared.h"
@@ -43,7 +44,6 @@
 const char *const program_name = "mprotect_folios";
 
 #define PROTOCOL_VERSION 1
-#define LINE_BYTES 64
 #define READ_WRITE (PROT_READ | PROT_WRITE)
 
 struct options {
@@ -62,19 +62,11 @@ struct samples {
 	size_t soft_dirtied;
 };
 
-static char *displacer;
 static struct pages pages;	/* of the ranges, as they were */
 
 static size_t ranges_bytes(const struct options *options)
 {
 	return options->call_bytes * options->nr_calls;
-}
-
-/* Write other memory, so that little else is left in the caches. */
-static void displace(const struct options *options)
-{
-	for (size_t at = 0; at < options->displace_bytes; at += LINE_BYTES)
-		__atomic_store_n(displacer + at, at, __ATOMIC_RELAXED);
 }
 
 static void change(const struct options *options, int protection)
@@ -90,7 +82,7 @@ static void change(const struct options *options, int protection)
 static void change_timed(const struct options *options, int protection,
 			 struct timed *timed)
 {
-	displace(options);
+	caches_displace();
 	timed_begin(timed);
 	change(options, protection);
 	timed_end(timed);
@@ -247,14 +239,6 @@ static void run_round(struct options *options, unsigned long round)
 	    round, MOST_ATTEMPTS);
 }
 
-static bool one_of(const char *option, const char *value, const char *yes,
-		   const char *no)
-{
-	if (strcmp(value, yes) && strcmp(value, no))
-		die(EXIT_USAGE, "%s %s: %s or %s", option, value, yes, no);
-	return !strcmp(value, yes);
-}
-
 static bool parse_option(void *context, const char *option, char *value)
 {
 	struct options *options = context;
@@ -293,9 +277,7 @@ static void parse_options(struct options *options, char **argv)
 		    options->call_bytes);
 	if (!options->nr_calls || !options->every)
 		die(EXIT_USAGE, "--calls and --every: at least 1");
-	if (options->displace_bytes % PAGE_BYTES)
-		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",
-		    options->displace_bytes);
+	caches_check_option(options->displace_bytes);
 	if (options->shared && folios->scattered)
 		die(EXIT_USAGE, "--map-order scattered: of private memory");
 	folios->nr_bytes = ranges_bytes(options) + BLOCK_BYTES - 1;
@@ -310,13 +292,7 @@ static void prepare(struct options *options)
 	folios_require(&options->folios, sees_frames);
 	if (options->shared)
 		shared_require(&options->folios);
-	if (options->displace_bytes) {
-		displacer = aligned_alloc(PAGE_BYTES, options->displace_bytes);
-		if (!displacer)
-			die(EXIT_CANNOT_RUN, "%zu bytes to displace caches: %s",
-			    options->displace_bytes, strerror(errno));
-		memset(displacer, 1, options->displace_bytes);
-	}
+	caches_prepare(options->displace_bytes);
 	pages_prepare(&pages, ranges_bytes(options) / PAGE_BYTES);
 	folios_reserve(&options->folios);
 	printf("{\"hello\":{\"version\":%d,\"folio_kib\":%lu,\"memory\":\"%s\",",

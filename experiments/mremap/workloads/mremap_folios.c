@@ -36,13 +36,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "caches.h"
 #include "folios.h"
 #include "../../mprotect/workloads/pages.h"
 
 const char *const program_name = "mremap_folios";
 
 #define PROTOCOL_VERSION 1
-#define LINE_BYTES 64
 #define FROM_WITHIN (BLOCK_BYTES / 4 * 3)	/* in its page table */
 #define TO_WITHIN (BLOCK_BYTES / 4)
 
@@ -54,7 +54,7 @@ struct options {
 	bool one_table;
 };
 
-static char *displacer, *elsewhere;
+static char *elsewhere;
 static struct pages pages;	/* of the whole mapping, as they were */
 
 /* From one range to the next, at either place. */
@@ -93,13 +93,6 @@ static void unmap(char *from, const char *to)
 {
 	if (to > from && munmap(from, to - from))
 		die(EXIT_FAILED, "munmap: %s", strerror(errno));
-}
-
-/* Write other memory, so that little else is left in the caches. */
-static void displace(const struct options *options)
-{
-	for (size_t at = 0; at < options->displace_bytes; at += LINE_BYTES)
-		__atomic_store_n(displacer + at, at, __ATOMIC_RELAXED);
 }
 
 static void make_holes(const struct options *options)
@@ -204,7 +197,7 @@ static bool do_moves(const struct options *options, struct timed *timed,
 	long more = 0;
 	bool notes;
 
-	displace(options);
+	caches_displace();
 	timed_begin(timed);
 	move(options, false);
 	timed_end(timed);
@@ -274,14 +267,6 @@ static void run_round(struct options *options, unsigned long round)
 	    round, MOST_ATTEMPTS);
 }
 
-static bool one_of(const char *option, const char *value, const char *yes,
-		   const char *no)
-{
-	if (strcmp(value, yes) && strcmp(value, no))
-		die(EXIT_USAGE, "%s %s: %s or %s", option, value, yes, no);
-	return !strcmp(value, yes);
-}
-
 static bool parse_option(void *context, const char *option, char *value)
 {
 	struct options *options = context;
@@ -322,9 +307,7 @@ static void parse_options(struct options *options, char **argv)
 		    options->call_bytes);
 	if (!options->nr_calls || !options->every)
 		die(EXIT_USAGE, "--calls and --every: at least 1");
-	if (options->displace_bytes % PAGE_BYTES)
-		die(EXIT_USAGE, "--displace-bytes %zu: not a multiple of 4096",
-		    options->displace_bytes);
+	caches_check_option(options->displace_bytes);
 	folios->nr_bytes = options->nr_calls * stride(options) + BLOCK_BYTES - 1;
 	folios->nr_bytes -= folios->nr_bytes % BLOCK_BYTES;
 	folios_check_options(folios);
@@ -335,13 +318,7 @@ static void prepare(struct options *options)
 	bool sees_frames = folios_open();
 
 	folios_require(&options->folios, sees_frames);
-	if (options->displace_bytes) {
-		displacer = aligned_alloc(PAGE_BYTES, options->displace_bytes);
-		if (!displacer)
-			die(EXIT_CANNOT_RUN, "%zu bytes to displace caches: %s",
-			    options->displace_bytes, strerror(errno));
-		memset(displacer, 1, options->displace_bytes);
-	}
+	caches_prepare(options->displace_bytes);
 	pages_prepare(&pages, options->folios.nr_bytes / PAGE_BYTES);
 	folios_reserve(&options->folios);
 	if (!options->one_table)

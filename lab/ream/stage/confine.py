@@ -5,13 +5,12 @@ native/confine/confine.c says how. Without Landlock, which is in Linux 5.13 and 
 be confined, and the runner reads and writes what its user may; the rest is confined all the same.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, finished
-from ream.kernel.confine import compiled
+from ream.kernel.confine import compiled, limits
 
 PROBE_S = 10.0
 
@@ -54,9 +53,7 @@ class Confinement:
         words = [str(self.program)]
         words += [word for path in read for word in ("--read", path)]
         words += ["--write", str(own)] if emulator is not None else []
-        memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        words += ["--memory", str(memory_bytes), "--seconds", str(MOST_CPU_S), "--"]
-        return tuple(words)
+        return (*words, *limits(MOST_CPU_S), "--")
 
     @property
     def confines_files(self) -> bool:

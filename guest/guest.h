@@ -156,6 +156,33 @@ void load_module(const char *name, const char *parameters);
  */
 void enable_folios(const char *kib);
 
+/* jobs.c: a program of the live stage, for one job after another */
+
+/**
+ * struct jobs - which program, and what it is told
+ * @program: Its path.
+ * @name: Each line that it says is the value of a message of this kind.
+ * @options: Names of what the parts of a job are values of, a size of folios
+ *	first; NULL at their end.
+ * @enable: Has faults make folios of that size, in KiB.
+ */
+struct jobs {
+	const char *program, *name;
+	const char *const *options;
+	void (*enable)(const char *kib);
+};
+
+/**
+ * run_jobs() - run the program once for each job of the word runs
+ *
+ * The word is a list of jobs with commas, the parts of a job have colons between
+ * them. The words rounds and seed are the program's options. What it says goes
+ * to the host as it is, and its exit status in a message of kind "workload".
+ *
+ * Return: whether each ended well.
+ */
+bool run_jobs(const struct jobs *jobs);
+
 /* copier.c: who copies what is migrated */
 
 /*

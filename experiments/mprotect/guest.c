@@ -18,17 +18,7 @@
 #include <unistd.h>
 #include "guest.h"
 
-#define PROGRAM "/workloads/mprotect_folios"
 #define THP "/sys/kernel/mm/transparent_hugepage"
-#define NUMBER_BYTES 32
-#define JOB_BYTES 128
-
-static const char *const options[] = {
-	"--folio-kib", "--memory", "--call-bytes", "--calls", "--every",
-	"--map-order", "--to",
-};
-
-#define NR_OPTIONS (sizeof(options) / sizeof(options[0]))
 
 /* What enable_folios() does for memory that is shared. */
 static void enable_shared(const char *kib)
@@ -50,47 +40,23 @@ static void enable_shared(const char *kib)
 	closedir(sizes);
 }
 
-static int run_job(const char *job, const char *rounds, const char *seed)
+static void enable(const char *kib)
 {
-	const char *argv[7 + 2 * NR_OPTIONS + 1] = {
-		PROGRAM, "--run", job, "--rounds", rounds, "--seed", seed,
-	};
-	char copy[JOB_BYTES], *left = copy;
-
-	snprintf(copy, sizeof(copy), "%s", job);
-	for (size_t i = 0; i < NR_OPTIONS; i++) {
-		argv[7 + 2 * i] = options[i];
-		argv[8 + 2 * i] = strsep(&left, ":");
-		if (!argv[8 + 2 * i])
-			give_up(0, "runs: %s lacks %s", job, options[i]);
-	}
-	if (left)
-		give_up(0, "runs: of %s, %s is too much", job, left);
-	enable_folios(argv[8]);
-	enable_shared(argv[8]);
-	return run_heard(argv, "mprotect");
+	enable_folios(kib);
+	enable_shared(kib);
 }
 
 static bool run_mprotect(void)
 {
-	const char *jobs = needed_word("runs"), *seed = needed_word("seed");
-	char rounds[NUMBER_BYTES], job[JOB_BYTES];
-	unsigned long number = 0;
-	bool ok = true;
+	static const char *const options[] = {
+		"--folio-kib", "--memory", "--call-bytes", "--calls", "--every",
+		"--map-order", "--to", NULL
+	};
+	const struct jobs jobs = {
+		"/workloads/mprotect_folios", "mprotect", options, enable,
+	};
 
-	snprintf(rounds, sizeof(rounds), "%lu", number_word("rounds"));
-	refuse_unread_words();
-	printf("KTAP version 1\n1..%lu\n", count_names(jobs));
-	while (next_name(&jobs, job, sizeof(job))) {
-		int status = run_job(job, rounds, seed);
-
-		fprintf(message_begin("workload"),
-			"{\"run\": \"%s\", \"exit\": %d}", job, status);
-		message_end();
-		printf("%s %lu %s\n", status ? "not ok" : "ok", ++number, job);
-		ok &= !status;
-	}
-	return ok;
+	return run_jobs(&jobs);
 }
 
 GUEST_EXPERIMENT("mprotect", run_mprotect)

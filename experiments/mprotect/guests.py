@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """mprotect in the vm stage: the program of the live stage, in a guest of each variant."""
 
-from pathlib import Path
-
-from ream.kernel.image import Image
-
 from .job_guests import JobGuests
 from .live import ROWS
 from .programs import MPROTECT_FOLIOS
@@ -17,10 +13,6 @@ class MprotectGuests(JobGuests[MprotectRow]):
     experiment = "mprotect"
     its = ROWS
     programs = (MPROTECT_FOLIOS,)
-
-    @staticmethod
-    def initramfs(image: Image, init: Path, work: Path) -> Path:
-        return MprotectGuests.initramfs_of(image, init, work)
 
 
 GUESTS = MprotectGuests

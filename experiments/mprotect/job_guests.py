@@ -66,7 +66,7 @@ class JobGuests(Guests[R]):
         self._dirt: dict[tuple[str, str], tuple[int, int]] = {}
 
     @classmethod
-    def initramfs_of(cls, image: Image, init: Path, work: Path) -> Path:
+    def initramfs(cls, image: Image, init: Path, work: Path) -> Path:
         return job_initramfs(cls.its.program, cls.experiment, image, init=init, work=work)
 
     def kinds(self) -> Mapping[str, Kind]:

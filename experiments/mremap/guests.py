@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """mremap in the vm stage: the program of the live stage, in a guest of each variant."""
 
-from pathlib import Path
-
 from experiments.mprotect.job_guests import JobGuests
-from ream.kernel.image import Image
 
 from .live import ROWS
 from .programs import MREMAP_FOLIOS
@@ -17,10 +14,6 @@ class MremapGuests(JobGuests[MremapRow]):
     experiment = "mremap"
     its = ROWS
     programs = (MREMAP_FOLIOS,)
-
-    @staticmethod
-    def initramfs(image: Image, init: Path, work: Path) -> Path:
-        return MremapGuests.initramfs_of(image, init, work)
 
 
 GUESTS = MremapGuests

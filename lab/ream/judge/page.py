@@ -112,7 +112,7 @@ def _found(its: Judgement) -> Iterator[str]:
     for outcome in SAID:
         if not (rows := its.having(outcome)):
             continue
-        # After rows that were timed: those are the larger changes, if not by their counts.
+        # Rows that times decide are told apart: the largest count may be one of theirs.
         other = timed and outcome not in BY_TIME.values()
         timed = timed or outcome in BY_TIME.values()
         number = counted(len(rows), "other row" if other else "row")

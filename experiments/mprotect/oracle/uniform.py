@@ -176,6 +176,8 @@ class _Slots:
     there: NDArray[np.bool_]
     """Whether the entry is not empty."""
     pfns: Words
+    nr_each: int
+    """Pages of a folio."""
     of_arch: Meaning
 
     def entries(self, bits: list[int]) -> Words:
@@ -194,6 +196,19 @@ class _Slots:
     @property
     def after(self) -> Words:
         return self.entries([one.after for one in self.kinds])
+
+    @property
+    def joined(self) -> NDArray[np.bool_]:
+        """Whether a kernel that takes entries together writes one with the entry before it.
+
+        They are of one folio, and neither what they are nor what they become differs in a right.
+        """
+        rights = [
+            (self.of_arch.write(one.before), self.of_arch.write(one.after)) for one in self.kinds
+        ]
+        of_slot = np.array(rights, np.bool_)[self.number]
+        alike = (of_slot[1:] == of_slot[:-1]).all(axis=1) & self.there[1:] & self.there[:-1]
+        return np.append(False, alike & (np.arange(1, len(of_slot)) % self.nr_each != 0))
 
     @property
     def flushed(self) -> NDArray[np.bool_]:
@@ -222,6 +237,7 @@ def uniform_change(kind: Kind, nr_calls: int, facts: Facts, place: Place) -> Uni
         number=2 * drawn + exclusive,
         there=np.arange(kind.nr_ptes) % kind.every == 0,
         pfns=pages.astype(np.uint64) + np.uint64(place.first_pfn),
+        nr_each=nr_each,
         of_arch=meaning_of(facts),
     )
     mapping = _model(kind, exclusive=not kind.shared)
@@ -261,12 +277,16 @@ def _changed(
     of_arch = slots.of_arch
     after, flushed = slots.after, slots.flushed
     blocks = _in_blocks(kind, after, of_arch)
+    folded = blocks
+    if batched:
+        whole, single = _last_written(slots)
+        folded = blocks * single
+        blocks = blocks * (whole | single)
     flushes = Flushes.of(facts)
-    if not batched:
-        each = of_arch.BLOCK_PAGES
-        for entries in (before, after | blocks):
-            for at in np.flatnonzero(entries[::each] & _block_bit(of_arch)) * each:
-                flushes.add(address + int(at) * PAGE_BYTES, address + int(at + each) * PAGE_BYTES)
+    each = of_arch.BLOCK_PAGES
+    for entries in (folded,) if batched else (before, folded):
+        for at in np.flatnonzero(entries[::each] & _block_bit(of_arch)) * each:
+            flushes.add(address + int(at) * PAGE_BYTES, address + int(at + each) * PAGE_BYTES)
     nr_each = change.nr_each(len(after))
     for call in range(change.nr_calls):
         its = np.flatnonzero(flushed[call * nr_each : (call + 1) * nr_each]) + call * nr_each
@@ -279,6 +299,22 @@ def _changed(
         flush_start=flushes.start,
         flush_end=flushes.end,
     )
+
+
+def _last_written(slots: _Slots) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """By slot, whether its block is written together, and whether the last entry of it is alone.
+
+    A block of which more than one entry, but not all, are written last stays single entries: only
+    what is written alone looks at its neighbours.
+    """
+    each, joined = slots.of_arch.BLOCK_PAGES, slots.joined
+    nr = len(joined) // each * each
+    of_block = joined[:nr].reshape(-1, each)
+    goes_on = np.append(joined[1:], False)[:nr].reshape(-1, each)[:, -1]
+    found = np.zeros((2, len(joined)), np.bool_)
+    found[0, :nr] = np.repeat(of_block[:, 1:].all(axis=1), each)
+    found[1, :nr] = np.repeat(~of_block[:, -1] & ~goes_on, each)
+    return found[0], found[1]
 
 
 def _block_bit(of_arch: Meaning) -> np.uint64:

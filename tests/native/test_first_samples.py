@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 
-TRIES = 2
+TRIES = 3
 LAUNCHES = 6
 FACTOR = 1.4
-"""How far a median of first samples may be off; where nothing warmed up it was 2 to 3."""
+"""How much slower a median of first samples may be; where nothing warmed up it was 2 to 3.
+
+It may be as fast as it likes: what comes after it may have to share the CPUs.
+"""
 
 ROWS = (
     ("fork", "fork-64k"),
@@ -28,7 +31,7 @@ ROWS = (
 def test_first_samples_are_like_the_others(ream, tmp_path, experiment: str, row: str) -> None:
     # Another program may have the CPUs just then; what is not warm is so every time.
     found = [*islice(firsts(ream, tmp_path, experiment, row), TRIES)]
-    assert any(1 / FACTOR < statistics.median(first) < FACTOR for first in found), found
+    assert any(statistics.median(first) < FACTOR for first in found), found
 
 
 def firsts(ream, tmp_path: Path, experiment: str, row: str) -> Iterator[list[float]]:
@@ -51,5 +54,5 @@ def firsts(ream, tmp_path: Path, experiment: str, row: str) -> Iterator[list[flo
         first = [launch[0][1] / usual[launch[0][0]] for launch in launches.values()]
         assert len(first) == LAUNCHES
         yield first
-        if 1 / FACTOR < statistics.median(first) < FACTOR:
+        if statistics.median(first) < FACTOR:
             return

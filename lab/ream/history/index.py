@@ -19,8 +19,8 @@ from ream.paths import cache_dir
 
 VERSION = 1
 """Version of the index's format. A newer index is not used, an older one is rebuilt."""
-BUSY_S = 1.0
-"""Seconds to wait for another process that writes the index."""
+BUSY_S = 10.0
+"""Seconds to wait for another process that writes the index; on a busy machine 1 was too few."""
 DIGITS = 16
 
 Note = Callable[[str], None]

@@ -174,7 +174,7 @@ def compact_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
     Raises what compiling and packing raise.
     """
-    programs = {f"{IN_GUEST}/{name}": build_workload(name, work) for name in PROGRAMS}
+    programs = {f"{IN_GUEST}/{name}": build_workload(name, work, image.arch) for name in PROGRAMS}
     return guest_initramfs(
         image, "compact", init=init, work=work, modules=MODULES, programs=programs
     )

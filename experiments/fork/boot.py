@@ -96,7 +96,7 @@ def fork_initramfs(image: Image, *, init: Path, work: Path) -> Path:
 
     Raises what compiling and packing raise.
     """
-    programs = {IN_GUEST: build_workload(FORK_FOLIOS, work)}
+    programs = {IN_GUEST: build_workload(FORK_FOLIOS, work, image.arch)}
     return guest_initramfs(image, "fork", init=init, work=work, programs=programs)
 
 

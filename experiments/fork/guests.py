@@ -8,6 +8,7 @@ from pathlib import Path
 from ream.count.guest import with_counts
 from ream.errors import BadUsage, VerificationFailed
 from ream.experiment import STRUCT_PAGE_BYTES
+from ream.kernel.arch import ARM64, X86_64
 from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
@@ -59,6 +60,7 @@ class ForkGuests(Guests[ForkRow]):
 
     programs = (FORK_FOLIOS,)
     names_windows = True
+    arches = (X86_64.name, ARM64.name)
 
     def __init__(
         self, rows: Sequence[ForkRow], options: GuestOptions, seed: int, choose: Choose

@@ -158,7 +158,7 @@ def migrate_initramfs(
     Raises what compiling and packing raise.
     """
     programs = {
-        f"{IN_GUEST}/{name}": build_workload(name, work)
+        f"{IN_GUEST}/{name}": build_workload(name, work, image.arch)
         for name in (MOVE_FOLIOS, *((MIGRATE_SOAK,) if soak else ()))
     }
     modules: tuple[str, ...] = MODULES

@@ -73,7 +73,7 @@ def job_initramfs(
 
     Raises what compiling and packing raise.
     """
-    programs = {f"/workloads/{program.name}": build_workload(program, work)}
+    programs = {f"/workloads/{program.name}": build_workload(program, work, image.arch)}
     return guest_initramfs(image, experiment, init=init, work=work, programs=programs)
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeVar
 from ream.count.guest import with_counts
 from ream.errors import BadUsage, VerificationFailed
 from ream.experiment.shape import STRUCT_PAGE_BYTES, RowBase
+from ream.kernel.arch import ARM64, X86_64
 from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
@@ -49,6 +50,7 @@ class JobGuests(Guests[R]):
     """Guests that do all rows, one after another."""
 
     names_windows = True
+    arches = (X86_64.name, ARM64.name)
     experiment: ClassVar[str]
     its: ClassVar[JobRows[Any]]
     """The experiment's rows as jobs."""

@@ -252,7 +252,7 @@ def _check_call(guest: Guest, number: int, call: Call, device: Device, facts: Fa
         nid=call.nid,
     )
     place = MapPlace(map=call.map, pgmap=call.pgmap, poison=0, aliased=True)
-    with guest.memory(call.map, pages.map_bytes(facts)) as image:
+    with guest.memory(call.map, pages.map_bytes(facts), facts.get("TTBR1_EL1")) as image:
         wrong = first_difference(image, pages, facts, place, reserve=call.reserve)
     if wrong is not None:
         size = facts["sizeof.page"]

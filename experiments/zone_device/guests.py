@@ -14,6 +14,7 @@ from typing import Any
 from ream.count.guest import with_counts
 from ream.errors import BadUsage
 from ream.experiment import is_copy
+from ream.kernel.arch import ARM64, X86_64, arch_of
 from ream.kernel.image import Image
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
@@ -92,7 +93,7 @@ def shown_command(setting: GuestSetting, device: Device, rows: Iterable[ZoneDevi
     """QEMU's command line of a device's boots, for people: files without their directories."""
     argv = plan_boot(
         setting.machine(device),
-        BootableKernel(Path("bzImage"), Path("initramfs.cpio")),
+        BootableKernel(Path(arch_of(setting.options.arch).image), Path("initramfs.cpio")),
         device,
         nr_binds(rows),
         append=setting.options.append,
@@ -106,14 +107,20 @@ class ZoneDeviceGuests(Guests[ZoneDeviceRow]):
 
     modules = MODULES
     names_windows = True
+    arches = (X86_64.name, ARM64.name)
 
     def __init__(
         self, rows: Sequence[ZoneDeviceRow], options: GuestOptions, seed: int, choose: Choose
     ) -> None:
         del seed
         self.setting = choose(options)
-        self.rows = rows_as_run(rows, self.setting)
-        self.skipped: Mapping[str, str] = {}
+        here = [row for row in rows if options.arch == X86_64.name or not row.in_namespace]
+        self.rows = rows_as_run(here, self.setting)
+        self.skipped: Mapping[str, str] = {
+            row.name: f"{options.arch} has no word for the kernel that makes pmem of RAM"
+            for row in rows
+            if row not in here
+        }
         self.by_device = devices(self.rows)
         self.machines = {device: self.setting.machine(device) for device in self.by_device}
         self._messages: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -218,14 +225,18 @@ def initramfs_of(
     programs: Mapping[str, Path] = MappingProxyType({}),
     work: Path,
 ) -> Path:
-    """What a guest of this experiment boots into: PID 1, our modules, ndctl and daxctl."""
+    """What a guest of this experiment boots into: PID 1, our modules, ndctl and daxctl.
+
+    The last two, the host's own, only if it can make pmem.
+    """
+    makers = namespace_programs() if image.arch == X86_64 else {}
     return guest_initramfs(
         image,
         "initramfs",
         init=init,
         work=work,
         modules=(*MODULES, *PMEM_DRIVERS),
-        programs={**namespace_programs(), **programs},
+        programs={**makers, **programs},
     )
 
 

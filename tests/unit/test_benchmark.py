@@ -88,6 +88,6 @@ def test_flags_of_the_compiler_are_part_of_the_id(monkeypatch: pytest.MonkeyPatc
     fork = named("fork")
     was = benchmark_id(fork, "native"), benchmark_id(fork, "live")
     monkeypatch.setattr("ream.session.benchmark.COMPILER_FLAGS", ("-O3",))
-    monkeypatch.setattr("ream.stage.workload.COMPILER", ("gcc", "-O3"))
+    monkeypatch.setattr("ream.stage.workload.FLAGS", ("-O3",))
     assert benchmark_id(fork, "native") != was[0]
     assert benchmark_id(fork, "live") != was[1]

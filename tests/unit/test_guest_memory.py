@@ -121,6 +121,25 @@ def test_five_levels_are_walked(guest: FakeGuest) -> None:
     assert guest.read(PAGE_BYTES)[0:64].tobytes() == guest.held(5 * BLOCK_BYTES, 64)
 
 
+def test_tables_of_arm64_are_walked_from_the_register_that_it_says(guest: FakeGuest) -> None:
+    valid, table, asid = 1, 2, 7 << 48
+    for physical in (CR3, PUD, PMD, PTE):
+        guest.words(physical)[:] = 0
+    guest.table(CR3, MAP >> 39 & 511, PUD | table | valid)
+    guest.table(PUD, MAP >> 30 & 511, PMD | table | valid)
+    first = MAP >> 21 & 511
+    guest.table(PMD, first, 5 * BLOCK_BYTES | valid | 1 << 54)  # a block, not to be executed
+    guest.table(PMD, first + 1, PTE | table | valid)
+    guest.table(PTE, 0, 3 * BLOCK_BYTES + PAGE_BYTES | table | valid)
+    memory = GuestMemory(
+        *(os.getpid(), guest.ask, MAP, BLOCK_BYTES + PAGE_BYTES, {}), ttbr1=CR3 | asid | 1
+    )
+    assert memory[0:BLOCK_BYTES].tobytes() == guest.held(5 * BLOCK_BYTES, BLOCK_BYTES)
+    held = guest.held(3 * BLOCK_BYTES + PAGE_BYTES, PAGE_BYTES)
+    assert memory[BLOCK_BYTES : len(memory)].tobytes() == held
+    assert "info registers" not in guest.asked
+
+
 def test_an_address_that_maps_nothing_is_named(guest: FakeGuest) -> None:
     with pytest.raises(ReamError, match=f"maps nothing at {MAP + 3 * BLOCK_BYTES:#x}"):
         guest.read(4 * BLOCK_BYTES)

@@ -12,6 +12,7 @@ import pytest
 
 from ream import doctor
 from ream.errors import BadUsage, CannotRunHere
+from ream.kernel.arch import ARM64
 from ream.session.guests import GuestSetting
 from ream.session.request import GuestOptions
 from ream.stage import accel
@@ -26,7 +27,6 @@ from ream.stage.accel import (
 )
 from ream.stage.qemu import (
     QEMU,
-    TCG_CPU,
     GuestMachine,
     GuestNode,
     parse_distance,
@@ -248,7 +248,7 @@ NO_KVM = Kvm(None, "no /dev/kvm")
 
 
 def test_tcg_is_taken_otherwise_and_the_reason_is_kept() -> None:
-    assert choose_accel("auto", probe=lambda: NO_KVM) == ("tcg", TCG_CPU, "no /dev/kvm")
+    assert choose_accel("auto", probe=lambda: NO_KVM) == ("tcg", None, "no /dev/kvm")
 
 
 def test_kvm_that_is_asked_for_and_not_usable_cannot_run_here() -> None:
@@ -260,7 +260,20 @@ def test_nobody_asks_kvm_when_tcg_is_wanted() -> None:
     def never() -> Kvm:
         raise AssertionError
 
-    assert choose_accel("tcg", probe=never) == ("tcg", TCG_CPU, "asked for")
+    assert choose_accel("tcg", probe=never) == ("tcg", None, "asked for")
+    assert choose_accel("auto", probe=never, cpu="max") == ("tcg", "max", "asked for")
+    said = ("tcg", None, "guests of arm64 are emulated")
+    assert choose_accel("auto", probe=never, arch=ARM64) == said
+    with pytest.raises(CannotRunHere, match="--accel kvm: guests of arm64: emulated alone"):
+        choose_accel("kvm", probe=never, arch=ARM64)
+
+
+def test_a_guest_of_arm64_is_qemus_virt_machine() -> None:
+    said = command(GuestMachine("tcg", icount=True, arch="arm64"))
+    assert said.startswith("qemu-system-aarch64 ")
+    for words in (" -cpu neoverse-n1 ", " -machine virt,memory-backend=ram ", "console=ttyAMA0 "):
+        assert words in said
+    assert " -cpu max " in command(GuestMachine("tcg", arch="arm64", cpu="max"))
 
 
 def test_the_cpu_that_came_up_is_the_guests() -> None:

@@ -187,6 +187,15 @@ def test_a_row_with_a_configuration_of_its_own_boots_kernels_of_its_own() -> Non
         assert one.kernel.image.name == "-".join(("bzImage", *one.device.config))
 
 
+def test_guests_of_arm64_make_no_pmem() -> None:
+    its = vm.ZoneDeviceGuests(ROWS, GuestOptions(arch="arm64"), 7, lambda _: COUNTING)
+    pmem = {row.name for row in ROWS if row.in_namespace}
+    assert pmem
+    assert its.skipped.keys() == pmem
+    assert {row.name for row in its.rows} == {row.name for row in ROWS} - pmem
+    assert all("arm64 has no word" in why for why in its.skipped.values())
+
+
 def test_rows_on_request_run_only_where_they_are_named() -> None:
     assert not [row.name for row in EXPERIMENT.rows if row.name.startswith("why-")]
     assert {row.name for row in WHY.rows} == {

@@ -68,7 +68,7 @@ def kernel_of(
             modules = [KERNEL_MODULES / name for name in MODULES]
             built = image(*series, config=config, modules=modules)
             made[series, config] = BootableKernel(
-                built.bzimage, initramfs_of(built, init=init, work=work)
+                built.bootable, initramfs_of(built, init=init, work=work)
             )
         return made[series, config]
 

@@ -70,7 +70,7 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
             modules = [KERNEL_MODULES / name for name in OWN_MODULES]
             built = image(*series, config=config, modules=modules)
             archive = compact_initramfs(built, init=init, work=work)
-            made[series, config] = BootableKernel(built.bzimage, archive)
+            made[series, config] = BootableKernel(built.bootable, archive)
         return made[series, config]
 
     def run(

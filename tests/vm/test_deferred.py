@@ -51,7 +51,7 @@ def boots(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
         if series not in made:
             work = tmp_path_factory.mktemp("kernel")
             built = image(*series, modules=[KERNEL_MODULES / name for name in MODULES])
-            kernel = BootableKernel(built.bzimage, deferred_initramfs(built, init=init, work=work))
+            kernel = BootableKernel(built.bootable, deferred_initramfs(built, init=init, work=work))
             made[series] = kernel, layout_of(built, work)
         return made[series]
 

@@ -98,7 +98,7 @@ class Lab:
             work = self.new_folder("kernel")
             built = self.built(series, config)
             kernel = BootableKernel(
-                built.bzimage, deferred_initramfs(built, init=self.init, work=work)
+                built.bootable, deferred_initramfs(built, init=self.init, work=work)
             )
             self.made[series, config] = kernel, layout_of(built, work)
         return self.made[series, config]

@@ -43,7 +43,7 @@ def forks(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
     def run(*series: str, plan: ForkPlan = PLAN) -> list[ForkSample]:
         work = tmp_path_factory.mktemp("fork")
         built = image(*series)
-        kernel = BootableKernel(built.bzimage, fork_initramfs(built, init=init, work=work))
+        kernel = BootableKernel(built.bootable, fork_initramfs(built, init=init, work=work))
         machine = GuestMachine("tcg", icount=True, memory_bytes=plan.least_bytes)
         return list(run_fork_boot(Start(machine, kernel, work / "console.log"), plan))
 

@@ -63,7 +63,7 @@ def moves(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
             work = tmp_path_factory.mktemp("kernel")
             built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
             archive = migrate_initramfs(built, init=init, work=work, namespaces=config == TIERS)
-            made[series, config] = BootableKernel(built.bzimage, archive)
+            made[series, config] = BootableKernel(built.bootable, archive)
         return made[series, config]
 
     def run(

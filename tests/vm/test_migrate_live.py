@@ -75,7 +75,7 @@ def test_moves_are_measured_where_there_are_two_nodes(image: Builder, tmp_path: 
     with boot_in_private(
         lambda work: qemu_command(
             MACHINE,
-            kernel=built.bzimage,
+            kernel=built.bootable,
             initramfs=initramfs,
             append=(),
             init=("experiment=selftests", "run=/live"),

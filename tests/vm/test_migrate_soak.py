@@ -72,7 +72,7 @@ def soak(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Soak:
         work = tmp_path_factory.mktemp("soak")
         built = image(*series, config=config, modules=[KERNEL_MODULES / ENGINE])
         kernel = BootableKernel(
-            built.bzimage, migrate_initramfs(built, init=init, work=work, soak=True)
+            built.bootable, migrate_initramfs(built, init=init, work=work, soak=True)
         )
         words = (f"size={nr_bytes}", f"seconds={seconds}", f"seed={seed}", f"step={step}")
         log = work / "console.log"

@@ -43,7 +43,7 @@ def boots(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boots:
         work = tmp_path_factory.mktemp("boot")
         built = image(*series)
         archive = job_initramfs(its.its.program, its.experiment, built, init=init, work=work)
-        kernel = BootableKernel(built.bzimage, archive)
+        kernel = BootableKernel(built.bootable, archive)
         plan: JobPlan = its.plan
         machine = GuestMachine("tcg", icount=True, memory_bytes=plan.least_bytes)
         return list(run_job_boot(Start(machine, kernel, work / "console.log"), plan))

@@ -46,7 +46,7 @@ def test_four_cpus_initialise_deferred_pages_as_predicted(image, tmp_path: Path)
     [booted] = run_deferred_boot(
         Start(
             shape.machine("tcg", icount=False, options=()),
-            BootableKernel(built.bzimage, initramfs),
+            BootableKernel(built.bootable, initramfs),
             log,
         ),
         shape,

@@ -31,6 +31,9 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/vmstat.h>
+#ifdef CONFIG_ARM64
+#include <asm/sysreg.h>
+#endif
 #ifdef CONFIG_DEBUG_PAGE_REF
 #include <linux/mutex.h>
 #include <linux/percpu.h>
@@ -81,6 +84,10 @@ static int facts_show(struct seq_file *to, void *unused)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(facts); i++)
 		seq_printf(to, "%s %llu\n", facts[i].name, facts[i].value);
+#ifdef CONFIG_ARM64
+	/* Whoever reads the kernel's memory from outside begins with it. */
+	seq_printf(to, "TTBR1_EL1 %llu\n", read_sysreg(ttbr1_el1));
+#endif
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(facts);

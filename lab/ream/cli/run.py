@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream run`: words into a request."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -145,7 +146,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            rich_help_panel=NATIVE,
+            rich_help_panel=OTHER,
             help="The architecture of the kernels: x86_64 or arm64. Those that are not this"
             " machine's run under an emulator, and are counted.",
         ),
@@ -154,7 +155,7 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME",
-            rich_help_panel=NATIVE,
+            rich_help_panel=OTHER,
             help="The CPU that is emulated where kernels are counted; of arm64 neoverse-n1 (unless"
             " given), max or cortex-a72.",
         ),
@@ -238,7 +239,7 @@ def run(
     setup = wanted_setup(config, compiler, stage, its.name)
     if cpu is not None and its.is_here and not count:
         raise BadUsage("--cpu is for what is emulated: give --count, too")
-    its.cpu_model(cpu)
+    emulated = its.cpu_model(cpu) if cpu else None
     asked = whole.at(stage, its.name)
     asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     counting = count_of(count, annotate, stage=stage, full=full)
@@ -294,6 +295,7 @@ def run(
         append=append,
         qemu_opts=qemu_opts,
     )
+    guest = replace(guest, arch=its.name, cpu=emulated) if stage == "vm" else guest
     if stage != "vm" and guest != GuestOptions():
         raise BadUsage("--accel, --icount, --full, --cpus and what else says vm need --stage vm")
     if stage != "native" and threads is not None:

@@ -86,7 +86,7 @@ def run_guests(
         except ReamError as cause:
             why = f"the debug kernel {where} the series does not build: {_first(cause)}"
             return [Told("guest", why, decided=False)]
-    machine = GuestMachine(accel, cpus=CPUS, memory_bytes=8 * GIB, nodes=NODES, kvm_cpu=cpu)
+    machine = GuestMachine(accel, cpus=CPUS, memory_bytes=8 * GIB, nodes=NODES, cpu=cpu)
     told = []
     for name in lists_of(reach):
         tests = read_selftests(SELFTESTS / f"{name}.list")

@@ -32,6 +32,8 @@ class Arch:
     cross: str
     """The beginning of the tools' names on other machines."""
     emulator: str
+    image: str
+    """The kernel that boots, a target of kbuild's and the name of a file in its folder boot/."""
     cpus: Mapping[str, str]
     """What of the emulator's CPUs programs are counted on, by name; the first, unless asked for."""
     reached_twice: str | None = None
@@ -100,6 +102,7 @@ X86_64 = Arch(
     machine="x86_64",
     cross="x86_64-linux-gnu-",
     emulator="qemu-x86_64",
+    image="bzImage",
     # Without ERMS and FSRM the kernel copies with `rep movsq`, of which each word counts once,
     # apart from the rest.
     cpus=MappingProxyType(
@@ -119,6 +122,7 @@ ARM64 = Arch(
     machine="aarch64",
     cross="aarch64-linux-gnu-",
     emulator="qemu-aarch64",
+    image="Image",
     # The first two have atomic operations that are one instruction each, the last has loops.
     cpus=MappingProxyType({name: name for name in ("neoverse-n1", "max", "cortex-a72")}),
     reached_twice="arch/arm64/lib/",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole kernels for a guest: a variant's bzImage, its modules, and ours built against it."""
+"""Whole kernels for a guest: what of a variant boots, its modules, and ours built against it."""
 
 import hashlib
 import json
@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 from ream.command import Command, run, stream
 from ream.errors import ReamError
-from ream.kernel.build import BUILD, make
+from ream.kernel.arch import Arch
+from ream.kernel.build import BUILD, arch_built, make
 from ream.kernel.cache import appearing, disk_faults, locked, need_space, stamp_of, sweep, touch
 from ream.kernel.probes import SUFFIX, write_header
 from ream.kernel.series import Patch, files
@@ -51,10 +52,15 @@ class Image:
 
     tree: Path
     """The source, patched; its build directory is `tree / BUILD`."""
-    bzimage: Path
+    bootable: Path
     config: Path
     modules: Mapping[str, Path]
     """The kernel's own and ours, by the name that the kernel knows them by: "test_hmm"."""
+
+    @property
+    def arch(self) -> Arch:
+        """The architecture that it is for."""
+        return arch_built(self.tree / BUILD)
 
     @property
     def vmlinux(self) -> Path:
@@ -99,7 +105,8 @@ def build_image(
         own = {name: place / BUILD / path for name, path in built["modules"].items()}
         for folder in modules:
             own |= _built_module(entry, folder, cache.resolve() / "module", reporter)
-    boot = place / BUILD / "arch" / "x86" / "boot" / "bzImage"
+    arch = arch_built(place / BUILD)
+    boot = place / BUILD / "arch" / arch.folder / "boot" / arch.image
     return Image(place, boot, place / BUILD / ".config", own)
 
 
@@ -108,7 +115,8 @@ def build_image(
 
 def plan_kernel(place: Path) -> Command:
     """The command that builds all of an assembled variant that a guest needs."""
-    return make(place, ["bzImage", "modules"], deadline_s=KERNEL_S, talks=True)
+    image = arch_built(place / BUILD).image
+    return make(place, [image, "modules"], deadline_s=KERNEL_S, talks=True)
 
 
 def _built_whole(entry: Path, patches: Sequence[Patch], reporter: Reporter) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ream.errors import BadUsage, CannotRunHere
+from ream.errors import BadUsage
 from ream.files import read_given
 from ream.kernel.arch import X86_64, Arch, arch_of
 from ream.kernel.build import GCC, declared, options, suited, unmet_options
@@ -55,11 +55,9 @@ def wanted_setup(config: str | None, cc: str, stage: str, arch: str = X86_64.nam
 
     cc: the name of a program, or its path.
     Raises what `named_config` does, BadUsage for no program or architecture, CannotRunHere where
-    that cannot be compiled for, or guests of it are asked for.
+    that cannot be compiled for.
     """
     its = arch_of(arch)
-    if its != X86_64 and stage == "vm":
-        raise CannotRunHere(f"--arch {its.name}: there are no guests of it, only native kernels")
     if not its.is_here:
         its.require_tools()
     if not cc or re.search(r"\s", cc):

@@ -34,7 +34,7 @@ def benchmark_id(
     The kernel code that is measured is not in it; the receipt names that by tree and series.
     counted: of a run that counts, to which the plugin belongs, too. arch: of hosted kernels.
     """
-    digest = hashlib.sha256("\0".join(_flags(stage)).encode())
+    digest = hashlib.sha256("\0".join(_flags(stage, arch)).encode())
     used = benchmark_files(experiment, stage, arch).union(plugin_sources() if counted else ())
     files = {_name(path, experiment): path for path in used}
     for name in sorted(files):
@@ -87,10 +87,11 @@ def _fragments(experiment: Experiment) -> tuple[Path, ...]:
     return config_files(dict.fromkeys(name for row in rows for name in row.config))
 
 
-def _flags(stage: str) -> tuple[str, ...]:
+def _flags(stage: str, arch: Arch) -> tuple[str, ...]:
     if stage == "native":
         return (*COMPILER_FLAGS, *LINK_FLAGS)
-    return (*workload.COMPILER, *(initramfs.COMPILER if stage == "vm" else ()))
+    program = ("gcc" if arch == X86_64 else f"{arch.cross}gcc", *workload.FLAGS)
+    return (*program, *((*program, *initramfs.FLAGS) if stage == "vm" else ()))
 
 
 def _whole(places: Iterable[Path]) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from ream.record.record import ANNOTATED, RecordWriter
 from ream.session.request import Request
 from ream.stage.link import Program
 from ream.stage.memory import Sized
-from ream.stage.qemu import TCG_CPU, qemu_version
+from ream.stage.qemu import BOARDS, qemu_version
 
 R = TypeVar("R", bound=RowBase)
 
@@ -92,7 +92,8 @@ def count_facts(request: Request) -> CountFacts | None:
     """For the receipt; None if the run is timed."""
     if request.count is None:
         return None
-    if request.stage == "vm":
-        return CountFacts(emulator=qemu_version(), cpu=TCG_CPU, cpus=1)
     arch = request.setup.target
+    if request.stage == "vm":
+        cpu = request.guest.cpu or BOARDS[arch.name].cpu
+        return CountFacts(emulator=qemu_version(arch.name), cpu=cpu, cpus=1)
     return CountFacts(emulator=emulator_version(arch), cpu=arch.cpu_model(request.cpu), cpus=CPUS)

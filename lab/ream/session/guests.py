@@ -16,6 +16,7 @@ from ream.command import require
 from ream.count.guest import KernelCounter
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, format_size
+from ream.kernel.arch import arch_of
 from ream.kernel.image import Image, build_image
 from ream.kernel.source import Tree
 from ream.kernel.variant import UNUSED_DAYS
@@ -32,7 +33,7 @@ from ream.stage.accel import ask_kvm, choose_accel
 from ream.stage.bench import config_files
 from ream.stage.initramfs import build_init
 from ream.stage.memory import available_bytes
-from ream.stage.qemu import HOST_CPU, QEMU, Accel, GuestMachine, qemu_version
+from ream.stage.qemu import BOARDS, Accel, GuestMachine, qemu_version
 from ream.stage.vm import BootableKernel, boot_command
 from ream.variants import Variant
 
@@ -65,8 +66,8 @@ class GuestSetting:
     reason: str
     icount: bool
     options: GuestOptions
-    cpu: str = HOST_CPU
-    """Words for -cpu under KVM."""
+    cpu: str | None = None
+    """Words for -cpu; None: the usual ones."""
 
     def __str__(self) -> str:
         """What rounds of one run have to agree in."""
@@ -103,7 +104,8 @@ class GuestSetting:
             nodes=asked.nodes,
             distances=asked.distances,
             options=asked.qemu_options,
-            kvm_cpu=self.cpu,
+            cpu=self.cpu,
+            arch=asked.arch,
         )
 
 
@@ -112,7 +114,12 @@ def choose_setting(options: GuestOptions, cache: Path) -> GuestSetting:
 
     Raises CannotRunHere if what was asked for is not to be had, BadUsage if it cannot be meant.
     """
-    accel, cpu, reason = choose_accel(options.accel, probe=lambda: ask_kvm(cache))
+    accel, cpu, reason = choose_accel(
+        options.accel,
+        probe=lambda: ask_kvm(cache),
+        arch=arch_of(options.arch),
+        cpu=options.cpu,
+    )
     if options.icount and accel == "kvm":
         raise BadUsage("--icount counts instructions, which KVM cannot: use --accel tcg")
     icount = accel == "tcg" if options.icount is None else options.icount
@@ -173,8 +180,9 @@ def build_kernels(
     vm.config. initramfs: makes it, from the kernel and PID 1, in a folder. counter: makes what
     counts a kernel's functions.
     """
-    require(QEMU)
-    init = build_init(work, folder)
+    arch = tree.setup.target
+    require(BOARDS[arch.name].program)
+    init = build_init(work, folder, arch=arch)
     variants = tuple(variants)
     built: dict[object, tuple[Image, BootableKernel]] = {}
     found = {}
@@ -194,7 +202,7 @@ def build_kernels(
             place.mkdir()
             archive = initramfs(image, init, place)
             counts = None if counter is None else counter(image)
-            built[key] = (image, BootableKernel(image.bzimage, archive, counts))
+            built[key] = (image, BootableKernel(image.bootable, archive, counts))
         found[variant.name] = built[key]
     return {variant.name: found[variant.name] for variant in variants}
 
@@ -287,7 +295,7 @@ def guest_of(
     some = next(iter(machines.values()))
     kinds = {name: GuestKind(icount=it.icount, cpus=it.cpus) for name, it in machines.items()}
     return GuestFacts(
-        qemu=qemu_version(),
+        qemu=qemu_version(some.arch),
         accel=some.accel,
         accel_reason=setting.reason,
         icount=all(machine.icount for machine in machines.values()),
@@ -296,7 +304,7 @@ def guest_of(
         memory_bytes={name: machine.memory_bytes for name, machine in machines.items()},
         commands=dict(commands),
         kernels={
-            name: hashlib.sha256(image.bzimage.read_bytes()).hexdigest()
+            name: hashlib.sha256(image.bootable.read_bytes()).hexdigest()
             for name, (image, _) in kernels.items()
         },
     )
@@ -309,7 +317,7 @@ def shown_boot(
 
     words: for PID 1. archive: what it boots into.
     """
-    kernel = BootableKernel(Path("bzImage"), Path(archive))
+    kernel = BootableKernel(Path(arch_of(machine.arch).image), Path(archive))
     return shlex.join(
         boot_command(machine, kernel, words, append=setting.options.append, work=Path())
     )

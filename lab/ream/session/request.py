@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ream.experiment import Experiment, Stage
+from ream.kernel.arch import X86_64
 from ream.kernel.setup import OURS, Setup
 from ream.kernel.source import Tree, Wanted
 from ream.measure.stable import Stable
@@ -35,6 +36,10 @@ class GuestOptions:
     append: tuple[str, ...] = ()
     """More words for the kernel."""
     qemu_options: tuple[str, ...] = ()
+    arch: str = X86_64.name
+    """Of their kernels."""
+    cpu: str | None = None
+    """QEMU's words for the CPU to emulate; None: as we choose."""
 
 
 @dataclass(frozen=True)

@@ -196,7 +196,8 @@ class Run:
         And what fetching a tree raises.
         """
         request = self.request
-        qemu = qemu_version() if request.stage == "vm" else None  # before a kernel is fetched
+        # Before a kernel is fetched.
+        qemu = qemu_version(request.guest.arch) if request.stage == "vm" else None
         if request.stage != "live":
             self.tree = self._tree()
             self.request = replace(self.request, trees=self._other_trees())

@@ -10,6 +10,7 @@ from typing import ClassVar, Generic, TypeVar
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import Experiment, Row
 from ream.experiment.registry import part
+from ream.kernel.arch import X86_64
 from ream.kernel.image import Image
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch, without
@@ -72,6 +73,8 @@ class Guests(ABC, Generic[R]):
     """Workloads that the guest contains."""
     names_windows: ClassVar[bool] = False
     """Whether programs and modules in the guest name each sample, for a plugin that counts it."""
+    arches: ClassVar[tuple[str, ...]] = (X86_64.name,)
+    """The architectures whose kernels it boots."""
     counts_repeat: ClassVar[bool] = True
     """Whether two launches count the same instructions, so that one launch is enough."""
 
@@ -139,6 +142,11 @@ def guests_of(experiment: Experiment) -> type[Guests[Row]]:
 def planned(request: Request, choose: Choose) -> Guests[Row]:
     """The guests of a run; raises what planning and choosing raise."""
     kind = guests_of(request.experiment)
+    if request.setup.arch not in kind.arches:
+        raise CannotRunHere(
+            f"--arch {request.setup.arch}: guests of {request.experiment.name} are of"
+            f" {', '.join(kind.arches)} alone"
+        )
     if request.count is not None and not kind.names_windows:
         raise BadUsage(
             f"--count: guests of {request.experiment.name} do not tell where a sample begins and"

@@ -13,6 +13,7 @@ from typing import Literal
 
 from ream.command import Command, finished, last_words, require, run
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.arch import X86_64, Arch
 from ream.paths import CHECKOUT
 from ream.stage.qemu import HOST_CPU, QEMU, TCG_CPU, Accel
 
@@ -60,22 +61,31 @@ class Kvm:
 
 
 def choose_accel(
-    asked: Literal["auto", "kvm", "tcg"], *, probe: Callable[[], Kvm]
-) -> tuple[Accel, str, str]:
+    asked: Literal["auto", "kvm", "tcg"],
+    *,
+    probe: Callable[[], Kvm],
+    arch: Arch = X86_64,
+    cpu: str | None = None,
+) -> tuple[Accel, str | None, str]:
     """The accelerator to use, the words for -cpu, and why this accelerator.
 
-    probe: what KVM can do here; asked only if it matters.
-    Raises CannotRunHere if KVM is asked for and cannot be used.
+    probe: what KVM can do here; asked only if it matters. arch, cpu: of the guest; None is what is
+    emulated unless somebody asks. Raises CannotRunHere if KVM is asked for and cannot be used.
     """
-    if asked == "tcg":
-        return "tcg", TCG_CPU, "asked for"
+    if asked == "kvm" and (arch != X86_64 or cpu is not None):
+        what = f"guests of {arch.name}" if arch != X86_64 else f"--cpu {cpu}"
+        raise CannotRunHere(f"--accel kvm: {what}: emulated alone")
+    if asked == "tcg" or cpu is not None:
+        return "tcg", cpu, "asked for"
+    if arch != X86_64:
+        return "tcg", None, f"guests of {arch.name} are emulated"
     found = probe()
     if found.cpu is not None:
         why = "asked for" if asked == "kvm" else "a guest boots under it"
         return "kvm", found.cpu, why if found.cpu == HOST_CPU else f"{why}, with -cpu {found.cpu}"
     if asked == "kvm":
         raise CannotRunHere(f"--accel kvm: {found.fault}; --accel tcg needs no KVM, but emulates")
-    return "tcg", TCG_CPU, str(found.fault)
+    return "tcg", None, str(found.fault)
 
 
 def kvm_fault(cache: Path) -> str | None:

@@ -170,16 +170,20 @@ class Guest:
             self._port.sendall(text.encode() + b"\n")
 
     @contextmanager
-    def memory(self, address: int, nr_bytes: int) -> Iterator[GuestMemory]:
+    def memory(
+        self, address: int, nr_bytes: int, ttbr1: int | None = None
+    ) -> Iterator[GuestMemory]:
         """A range of the kernel's virtual memory, to read while the guest stands still.
 
+        ttbr1: of a guest of arm64, as `GuestMemory` has it.
         Raises ReamError if a page of it is not mapped, CannotRunHere if QEMU's process may not
         be read.
         """
         stands = self._stood_at is not None
         if not stands:
             self._monitor.stop()
-        yield GuestMemory(self.pid, self._monitor.human, address, nr_bytes, self._places)
+        ask = self._monitor.human
+        yield GuestMemory(self.pid, ask, address, nr_bytes, self._places, ttbr1=ttbr1)
         if not stands:
             self._monitor.cont()
 

@@ -3,7 +3,8 @@
 
 QMP's memsave gives the same bytes a kilobyte at a time, which takes ten times as long; a test
 compares the two. Virtual addresses are translated as the CPU does, by the guest's page tables.
-Source: 4- and 5-level paging, volume 3 of Intel's manual, chapter 4.
+Sources: 4- and 5-level paging, volume 3 of Intel's manual, chapter 4; of arm64 the Arm Architecture
+Reference Manual, D8.3, with pages of 4 KiB and addresses of 48 bits.
 """
 
 import ctypes
@@ -26,6 +27,10 @@ ENTRIES = 512
 PRESENT, LARGE = 1, 1 << 7
 FRAME = 0x000F_FFFF_FFFF_F000
 """Bits of an entry that hold the physical address of a table or page."""
+
+ARM64_FRAME = 0x0000_FFFF_FFFF_F000
+ARM64_TABLE = 1 << 1
+"""Set where an entry above the last level leads to a table; else it is of a block."""
 
 LA57 = 1 << 12
 """Of CR4: five levels of page tables."""
@@ -54,7 +59,8 @@ _readv.argtypes = (
 class GuestMemory:
     """What a stopped guest holds in a range of its kernel's virtual memory.
 
-    pid: QEMU's. ask: says a line to QEMU's human monitor and returns the answer.
+    pid: QEMU's. ask: says a line to QEMU's human monitor and returns the answer. ttbr1: what the
+    register of that name holds in a guest of arm64, which QEMU does not say; None: of x86-64.
     The range begins and ends at a page. Like an array of bytes, `memory[first:last]` reads, each
     time anew; a page that is not mapped, or lies outside of RAM, raises ReamError naming it.
     """
@@ -66,11 +72,15 @@ class GuestMemory:
         address: int,
         nr_bytes: int,
         places: dict[int, int],
+        *,
+        ttbr1: int | None = None,
     ) -> None:
         self._pid = pid
         self._ask = ask
         self._nr_bytes = nr_bytes
         self._places = places
+        self._ttbr1 = ttbr1
+        self._frame = np.uint64(FRAME if ttbr1 is None else ARM64_FRAME)
         self._pages = self._translate(address, nr_bytes)
 
     def __len__(self) -> int:
@@ -89,13 +99,19 @@ class GuestMemory:
 
     def _translate(self, address: int, nr_bytes: int) -> NDArray[np.uint64]:
         """The physical address of every page of the range."""
-        said = self._ask("info registers")
-        cr3, cr4 = (self._register(name, said) for name in ("CR3", "CR4"))
-        nr_levels = 5 if cr4 & LA57 else 4
+        top, nr_levels = self._tables()
         first, last = address // PAGE_BYTES, -(-(address + nr_bytes) // PAGE_BYTES)
         numbers = np.arange(first, last, dtype=np.uint64)
-        table = np.full(len(numbers), cr3 & FRAME, np.uint64)
+        table = np.full(len(numbers), np.uint64(top) & self._frame, np.uint64)
         return self._walk(table, numbers, nr_levels)
+
+    def _tables(self) -> tuple[int, int]:
+        """The register that leads to the topmost table, and the number of levels."""
+        if self._ttbr1 is not None:
+            return self._ttbr1, 4
+        said = self._ask("info registers")
+        cr3, cr4 = (self._register(name, said) for name in ("CR3", "CR4"))
+        return cr3, 5 if cr4 & LA57 else 4
 
     def _walk(
         self, table: NDArray[np.uint64], numbers: NDArray[np.uint64], level: int
@@ -107,12 +123,15 @@ class GuestMemory:
         if not (entries & np.uint64(PRESENT)).all():
             lost = int(numbers[np.argmin(entries & np.uint64(PRESENT))]) * PAGE_BYTES
             raise ReamError(f"the guest's kernel maps nothing at {lost:#x}")
-        frames = entries & np.uint64(FRAME)
+        frames = entries & self._frame
         if level == 1:
             return frames
         found = np.empty_like(frames)
         # A large page is found here; the rest goes one level down. Bit 12 of one is no address.
-        large = entries & np.uint64(LARGE) != 0
+        if self._ttbr1 is None:
+            large = entries & np.uint64(LARGE) != 0
+        else:
+            large = entries & np.uint64(ARM64_TABLE) == 0
         within = np.uint64((1 << 9 * (level - 1)) - 1)
         base = frames[large] & ~(within * np.uint64(PAGE_BYTES))
         found[large] = base + (numbers[large] & within) * np.uint64(PAGE_BYTES)

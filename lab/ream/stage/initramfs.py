@@ -10,14 +10,13 @@ from types import MappingProxyType
 from ream.command import Command, last_words, require, run, spawn, still_running
 from ream.errors import ReamError
 from ream.kernel import confine
+from ream.kernel.arch import Arch
 from ream.kernel.image import Image
 from ream.paths import GUEST
+from ream.stage.workload import compile_command
 
-COMPILER = (
-    *("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"),
-    *("-static", "-s"),  # the guest reads every byte of it, perhaps emulated
-)
-COMPILE_DEADLINE_S = 120.0
+FLAGS = ("-s",)
+"""Of PID 1, besides what all programs have: the guest reads every byte of it, perhaps emulated."""
 ARCHIVE_DEADLINE_S = 60.0
 LDD_DEADLINE_S = 10.0
 
@@ -43,14 +42,15 @@ def init_sources(*folders: Path) -> list[Path]:
     return [*sorted(GUEST.glob("*.c")), *(part for part in parts if part.is_file())]
 
 
-def build_init(work: Path, *folders: Path) -> Path:
+def build_init(work: Path, *folders: Path, arch: Arch | None = None) -> Path:
     """Compile PID 1 into work, for experiments in these folders; return the program.
 
-    Raises CannotRunHere without gcc, ReamError with the compiler's first error.
+    arch: as in compile_command(). Raises CannotRunHere without gcc, ReamError with the
+    compiler's first error.
     """
     out = work / "init"
-    words = (*COMPILER, f"-I{GUEST}", *map(str, init_sources(*folders)), "-o", str(out))
-    run(Command(words, work, COMPILE_DEADLINE_S))
+    sources = map(str, init_sources(*folders))
+    run(compile_command(out, *FLAGS, f"-I{GUEST}", *sources, work=work, arch=arch))
     return out
 
 

@@ -2,18 +2,19 @@
 """The machine a guest runs on, and QEMU's command line for it. Plans only; nothing runs here."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from ream.command import Command, require, run
 from ream.errors import BadUsage
 from ream.experiment import format_size, parse_size
+from ream.kernel.arch import ARM64, X86_64
 
 Accel = Literal["kvm", "tcg"]
 
-QEMU = "qemu-system-x86_64"
 VERSION_S = 20.0
 
 PORT_NAME = "ream"
@@ -24,6 +25,28 @@ TCG_CPU = "Nehalem-v1,pdpe1gb=on"
 FSRM: under TCG a `rep` string instruction counts once per element. It asks TCG for nothing
 that TCG lacks, has 40 bits of physical address, and reports L2 and L3 sizes as Intel CPUs do.
 """
+
+
+@dataclass(frozen=True)
+class Board:
+    """How QEMU makes a machine of an architecture."""
+
+    program: str
+    machine: str
+    """QEMU's word for it."""
+    console: str
+    """The kernel's word for its serial line."""
+    cpu: str
+    """What is emulated unless another one is asked for."""
+
+
+BOARDS: Mapping[str, Board] = MappingProxyType(
+    {
+        X86_64.name: Board("qemu-system-x86_64", "q35", "ttyS0", TCG_CPU),
+        ARM64.name: Board("qemu-system-aarch64", "virt", "ttyAMA0", ARM64.cpu_model(None)),
+    }
+)
+QEMU = BOARDS[X86_64.name].program
 
 HOST_CPU = "host"
 """The host's own CPU, as KVM hands it on."""
@@ -72,8 +95,13 @@ class GuestMachine:
     nodes: tuple[GuestNode, ...] = ()
     distances: tuple[tuple[int, int, int], ...] = ()
     options: tuple[str, ...] = field(default=())
-    kvm_cpu: str = HOST_CPU
-    """Words for -cpu under KVM."""
+    cpu: str | None = None
+    """Words for -cpu; None: the host's under KVM, else the board's."""
+    arch: str = X86_64.name
+
+    @property
+    def board(self) -> Board:
+        return BOARDS[self.arch]
 
     def __post_init__(self) -> None:
         if not 1 <= self.cpus <= MOST_CPUS:
@@ -180,10 +208,11 @@ def _cpu_range(word: str) -> range:
     return range(first, last + 1)
 
 
-def qemu_version() -> str:
+def qemu_version(arch: str = X86_64.name) -> str:
     """QEMU's own words for its version; raises CannotRunHere if it is not installed."""
-    require(QEMU)
-    said = run(Command((QEMU, "--version"), Path("/"), VERSION_S)).splitlines()[0]
+    program = BOARDS[arch].program
+    require(program)
+    said = run(Command((program, "--version"), Path("/"), VERSION_S)).splitlines()[0]
     return said.replace(" emulator version", "")
 
 
@@ -209,7 +238,15 @@ def qemu_command(
     The guest's console is QEMU's standard output. Raises BadUsage if a word holds a space.
     """
     return (
-        *(QEMU, "-name", PORT_NAME, "-nodefaults", "-no-user-config", "-display", "none"),
+        *(
+            machine.board.program,
+            "-name",
+            PORT_NAME,
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+        ),
         "-no-reboot",  # a panic reboots, and that ends QEMU
         *("-serial", "stdio" if port else "mon:stdio"),
         *_processor(machine),
@@ -240,7 +277,13 @@ def _debugger(gdb: Path) -> Iterable[str]:
 
 def kernel_command_line(machine: GuestMachine, append: Sequence[str], init: Sequence[str]) -> str:
     """The kernel's words, then those of PID 1. Raises BadUsage if one of them holds a space."""
-    words = ["console=ttyS0", "ignore_loglevel", "printk.devkmsg=on", "panic=-1", "oops=panic"]
+    words = [
+        f"console={machine.board.console}",
+        "ignore_loglevel",
+        "printk.devkmsg=on",
+        "panic=-1",
+        "oops=panic",
+    ]
     if machine.icount:
         words += ["nokaslr", "random.trust_cpu=off"]  # two boots are to be the same
     words += append
@@ -254,12 +297,12 @@ def kernel_command_line(machine: GuestMachine, append: Sequence[str], init: Sequ
 
 def _processor(machine: GuestMachine) -> Iterable[str]:
     if machine.accel == "kvm":
-        yield from ("-accel", "kvm", "-cpu", machine.kvm_cpu)
+        yield from ("-accel", "kvm", "-cpu", machine.cpu or HOST_CPU)
     else:
         # With a thread for each CPU, one may run into the int3 of a static key that another one
         # patches, and the guest dies of it: seen in one boot of ten. In turns, it cannot.
         yield from ("-accel", "tcg,thread=single")
-        yield from ("-cpu", TCG_CPU)
+        yield from ("-cpu", machine.cpu or machine.board.cpu)
     yield from ("-smp", str(machine.cpus))
     if machine.icount:
         # One instruction is one nanosecond, and an idle guest's clock jumps to its next timer.
@@ -272,10 +315,10 @@ def _memory(machine: GuestMachine) -> Iterable[str]:
     """Memory is reserved, not committed: a guest takes from the host what it touches."""
     yield from ("-m", f"{machine.memory_bytes // MIB}M")
     if not machine.nodes:
-        yield from ("-machine", "q35,memory-backend=ram")
+        yield from ("-machine", f"{machine.board.machine},memory-backend=ram")
         yield from _backend("ram", machine.memory_bytes)
         return
-    yield from ("-machine", "q35")
+    yield from ("-machine", machine.board.machine)
     for number, node in enumerate(machine.nodes):
         words = [f"node,nodeid={number}"]
         if node.memory_bytes:

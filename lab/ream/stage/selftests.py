@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from ream.command import Command, run
 from ream.counted import counted
 from ream.errors import BadUsage, ReamError
+from ream.kernel.build import BUILD, arch_built
 from ream.kernel.image import Image
 from ream.paths import CHECKOUT
 from ream.stage.guest import Guest, boot
@@ -150,7 +151,8 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
     /modules. Raises ReamError with the compiler's first error if a program does not compile.
     """
     runner = work / "run-selftest"
-    run(_compile(SELFTESTS / "run.c", runner, work))
+    gcc = arch_built(tree / BUILD).tool("gcc")
+    run(_compile(SELFTESTS / "run.c", runner, work, gcc=gcc))
     files = dict.fromkeys(selftests.paths, runner)
     (work / _LOCAL_CONFIG).touch()
     headers = ("-I", str(tree), "-I", str(tree / "tools/include/uapi"), "-I", str(work))
@@ -160,7 +162,7 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
         options = (*headers, *(("-include", str(tree / _HARNESS)) if shared else ()))
         last = (*shared, *_of(program, _REPAIRS), *_LIBRARIES)
         home = CHECKOUT if program.startswith(OURS) else tree
-        run(_compile(home / f"{program}.c", binary, work, options, last))
+        run(_compile(home / f"{program}.c", binary, work, options, last, gcc=gcc))
         files[str(IN_GUEST / "bin" / binary.name)] = binary
     return files
 
@@ -181,8 +183,10 @@ def _compile(
     work: Path,
     headers: tuple[str, ...] = (),
     libraries: tuple[str, ...] = (),
+    *,
+    gcc: str,
 ) -> Command:
-    argv = ("gcc", *_FLAGS, *headers, "-o", str(to), str(source), *libraries)
+    argv = (gcc, *_FLAGS, *headers, "-o", str(to), str(source), *libraries)
     return Command(argv, work, COMPILE_S)
 
 
@@ -358,7 +362,7 @@ def run_selftests(
     initramfs = build_initramfs(
         work / "selftests.cpio",
         gen_init_cpio=image.gen_init_cpio,
-        init=build_init(work),
+        init=build_init(work, arch=image.arch),
         modules={name: image.modules[name] for name in selftests.modules},
         programs=build_selftests(image.tree, selftests, work),
         work=work,
@@ -366,7 +370,7 @@ def run_selftests(
     port, qmp = work / "port", work / "qmp"
     argv = qemu_command(
         machine,
-        kernel=image.bzimage,
+        kernel=image.bootable,
         initramfs=initramfs,
         append=selftests.words,
         init=(

@@ -9,6 +9,7 @@ from typing import Self
 
 from ream.command import Command, finished, last_words, run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.kernel.arch import Arch
 from ream.paths import MARKS, WORKLOADS
 
 
@@ -30,7 +31,7 @@ class Workload:
         return cls(stems[0], tuple(found))
 
 
-COMPILER = ("gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
+FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-static")
 HEADERS = (f"-I{WORKLOADS}", f"-I{MARKS.parent}")
 """Where a program finds the headers that it shares."""
 COMPILE_DEADLINE_S = 120.0
@@ -43,14 +44,24 @@ END_MARK = '{"end":{"ok":true'
 """Begins the line that a workload prints last, if it came to its end."""
 
 
-def build_workload(program: Workload, work: Path) -> Path:
+def compile_command(out: Path, *words: str, work: Path, arch: Arch | None) -> Command:
+    """The command that compiles a static program for a guest, or for this machine.
+
+    words: its sources and more options. arch: the guest's; None: this machine's.
+    """
+    gcc = "gcc" if arch is None else arch.tool("gcc")
+    return Command((gcc, *FLAGS, *words, "-o", str(out)), work, COMPILE_DEADLINE_S)
+
+
+def build_workload(program: Workload, work: Path, arch: Arch | None = None) -> Path:
     """Compile a program into work; return it. It needs no libraries.
+
+    arch: as in compile_command().
 
     Raises CannotRunHere without gcc, ReamError with the compiler's first error.
     """
     out = work / program.name
-    words = (*COMPILER, *HEADERS, *map(str, program.sources), "-o", str(out))
-    run(Command(words, work, COMPILE_DEADLINE_S))
+    run(compile_command(out, *HEADERS, *map(str, program.sources), work=work, arch=arch))
     return out
 
 

@@ -101,9 +101,10 @@ def _cells(asked: Experiment, stage: Stage, wish: Wish) -> Iterator[Cell]:
         asked, user_series=wish.series, version=wish.series_version, repository=tree
     )
     series = {one.name: wanted(one, _folders(asked, one.name), asked.folder) for one in variants}
+    benchmark = benchmark_id(asked, stage)
     for row in asked.rows:
         for repeat in range(wish.repeat):
-            yield _cell(asked, row, stage, wish, series=series, repeat=repeat)
+            yield _cell(asked, row, stage, wish, benchmark=benchmark, series=series, repeat=repeat)
 
 
 def _folders(asked: Experiment, name: str) -> tuple[str, ...] | None:
@@ -119,13 +120,14 @@ def _cell(
     stage: Stage,
     wish: Wish,
     *,
+    benchmark: str,
     series: Mapping[str, tuple[SeriesWanted, ...]],
     repeat: int,
 ) -> Cell:
     return Cell(
         schema=SCHEMA,
         ream=__version__,
-        benchmark=benchmark_id(asked, stage),
+        benchmark=benchmark,
         experiment=asked.name,
         question=asked.question,
         stage=stage,

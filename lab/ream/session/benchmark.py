@@ -109,13 +109,13 @@ def _with_headers(
     homes: by name, what lies beside them where they are compiled, besides what does here.
     """
     left, seen = list(sources), set[Path]()
-    folders = {path.parent for path in left}
+    folders = sorted({path.parent for path in left})
     while left:
         if (path := left.pop()) in seen:
             continue
         seen.add(path)
         for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
-            beside = (folder / name for folder in (path.parent, *sorted(folders)))
-            found = [one.resolve() for one in beside if one.is_file()]
-            left += found[:1] or ([homes[name]] if name in homes else [])
+            beside = (folder / name for folder in (path.parent, *folders))
+            found = next((one.resolve() for one in beside if one.is_file()), homes.get(name))
+            left += [found] if found else []
     yield from seen

@@ -168,17 +168,20 @@ class Folio:
         """Huge entries that map it, in all address spaces."""
         return sum(map(self.is_huge_in, range(self.nr_mappings)))
 
-    @property
+    @cached_property
     def nr_entries(self) -> int:
         """Entries that map it, in all address spaces; each holds a reference."""
         return sum(map(self.nr_entries_in, range(self.nr_mappings)))
 
-    def nr_ptes_of(self, page: int) -> int:
-        """Entries that map one page of it and no other."""
-        return sum(
-            not self.is_huge_in(space) and self.bits_in(space)[page] is not None
-            for space in range(self.nr_mappings * (self.mapped != "unmapped"))
-        )
+    @cached_property
+    def nr_ptes(self) -> tuple[int, ...]:
+        """Of each page of it, entries that map it and no other."""
+        nr = [0] * self.nr_pages
+        for space in range(self.nr_mappings):
+            if not self.is_huge_in(space):
+                for page, bits in enumerate(self.bits_in(space)):
+                    nr[page] += bits is not None
+        return tuple(nr)
 
     @property
     def nr_held(self) -> int:
@@ -198,7 +201,7 @@ class Folio:
         name, _, page = (self.fault or "").partition(":")
         return int(page) if name == "poison" else None
 
-    @property
+    @cached_property
     def has_dirty_entry(self) -> bool:
         """Whether unmapping it makes the folio dirty."""
         return any(bits.dirty for bits in self.mapped_bits)
@@ -243,7 +246,7 @@ class Unit:
             if bits is None:
                 piece = replace(piece, mapped="unmapped", fault="freed")
             else:
-                piece = replace(piece, ptes=(bits,), nr_mappings=folio.nr_ptes_of(page))
+                piece = replace(piece, ptes=(bits,), nr_mappings=folio.nr_ptes[page])
             pieces.append(Unit(piece, self.first_page + page, self.first_slot + page))
         return tuple(reversed(pieces))
 

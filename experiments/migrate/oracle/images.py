@@ -88,12 +88,10 @@ class Memory:
         like = mapping.Folio(folio.order, 0, swapbacked=folio.swapbacked, flags=flags)
         lay_out(octets, first_page, like, self._facts, self._world(side))
         pages["_refcount"][:, 0] = folio.nr_held + folio.nr_entries
-        for page, bits in enumerate(folio.bits):
-            if bits is not None and bits.exclusive:
-                pages["flags"][:, page] |= self._flags("anon_exclusive")
-        for page in range(folio.nr_pages):
-            if nr_ptes := folio.nr_ptes_of(page):
-                pages["_mapcount"][:, page] = nr_ptes - 1
+        exclusive = [page for page, bits in enumerate(folio.bits) if bits and bits.exclusive]
+        pages["flags"][:, exclusive] |= self._flags("anon_exclusive")
+        nr_ptes = np.array(folio.nr_ptes)
+        pages["_mapcount"][:, nr_ptes > 0] = nr_ptes[nr_ptes > 0] - 1
         if second is None:
             return
         second["_pincount"] = folio.fault == "pinned"

@@ -120,26 +120,28 @@ def check_references(migration: Migration, answer: After, folios: dict[int, Foli
         for side in (0, migration.nr_pages):
             heads[side + page : side + page + folio.nr_pages] = side + page
     for entries, pmds in zip(state.entries, state.pmds, strict=True):
-        for word in (*entries[present(entries)].tolist(), *pmds[pmds != 0].tolist()):
-            is_huge = word in pmds
-            pfn = pte.X86_64.decode(word & ~PSE if is_huge else word)
+        small = [(word, 1) for word in entries[present(entries)].tolist()]
+        huge = [(word & ~PSE, 0) for word in pmds[pmds != 0].tolist()]
+        for word, nr_ptes in small + huge:
+            pfn = pte.X86_64.decode(word)
             page = pfn - PLACE.src_pfn
             if page >= migration.nr_pages:
                 page = migration.nr_pages + pfn - PLACE.dst_pfn
-            nr_mapped[page] += not is_huge
+            nr_mapped[page] += nr_ptes
             nr_entries[heads[page]] += 1
     octets = np.concatenate((state.src, state.dst))
-    assert np.array_equal(pages(octets)["_mapcount"], nr_mapped - 1)
+    fields, seconds = pages(octets), tails(octets)
+    assert np.array_equal(fields["_mapcount"], nr_mapped - 1)
     for page, folio in folios.items():
         is_moved = answer.contents[migration.nr_pages + page] != ANYTHING
         src, dst = page, migration.nr_pages + page
         expected_src = nr_entries[src] + folio.nr_held
         if page not in answer.left:
             expected_src = int(migration.reason == "MEMORY_FAILURE")
-        assert pages(octets)["_refcount"][src] == expected_src
-        assert pages(octets)["_refcount"][dst] == nr_entries[dst] + 1
+        assert fields["_refcount"][src] == expected_src
+        assert fields["_refcount"][dst] == nr_entries[dst] + 1
         assert bool(nr_entries[dst]) == (is_moved and not folio.is_broken)
         if folio.order:
             # Targets of what should have been split, but was not reached, are small ones.
             for at in (src,) if migration.splits(folio) else (src, dst):
-                assert tails(octets)["_large_mapcount"][at + 1] == nr_entries[at] - 1
+                assert seconds["_large_mapcount"][at + 1] == nr_entries[at] - 1

@@ -54,9 +54,9 @@ def chain(octets: dict[str, NDArray[np.uint8]], head: int, offset: int) -> list[
     dtype = descriptor_dtype({"next": "<u8", "prev": "<u8"}, [offset, offset + 8], FACTS)
     members = {}
     for side, array in octets.items():
-        for page, link in enumerate(array.reshape(-1).view(dtype)):
+        for page, (ahead, behind) in enumerate(array.reshape(-1).view(dtype).tolist()):
             address = maps[side] + page * FACTS["sizeof.page"] + offset
-            members[address] = (side, page, int(link["next"]), int(link["prev"]))
+            members[address] = (side, page, ahead, behind)
     at = next((where for where, (*_, last, _) in members.items() if last == head), head)
     found: list[tuple[str, int]] = []
     behind = head

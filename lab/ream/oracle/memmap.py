@@ -8,6 +8,7 @@ the build (`facts`), as does the choice among rules that differ between kernels.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, islice
 from typing import IO, Any, Protocol
 
@@ -97,12 +98,19 @@ class MapPlace:
 
 def descriptor_dtype(formats: Mapping[str, Any], offsets: list[int], facts: Facts) -> np.dtype[Any]:
     """A dtype with fields at the build's offsets and the size of a struct page."""
+    return _dtype(tuple(formats), tuple(formats.values()), tuple(offsets), facts["sizeof.page"])
+
+
+@cache
+def _dtype(
+    names: tuple[str, ...], formats: tuple[Any, ...], offsets: tuple[int, ...], itemsize: int
+) -> np.dtype[Any]:
     return np.dtype(
         {
-            "names": list(formats),
-            "formats": list(formats.values()),
-            "offsets": offsets,
-            "itemsize": facts["sizeof.page"],
+            "names": list(names),
+            "formats": list(formats),
+            "offsets": list(offsets),
+            "itemsize": itemsize,
         }
     )
 

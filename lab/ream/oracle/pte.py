@@ -7,6 +7,7 @@ those headers, which these rules judge. An entry is an int, independent of its b
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 # --- x86-64: bits ------------------------------------------------------------------------
@@ -219,7 +220,7 @@ class Piece:
     nr_bits: int
     entry_bit: int
 
-    @property
+    @cached_property
     def mask(self) -> int:
         """The bits of the entry that the piece occupies."""
         return (1 << self.nr_bits) - 1 << self.entry_bit
@@ -259,12 +260,12 @@ class PteLayout:
     group: int = 0
     """A bit that makes an entry one of a group of pages, if the processor supports that."""
 
-    @property
+    @cached_property
     def nr_pfn_bits(self) -> int:
         """The number of bits of the largest PFN that fits."""
         return sum(piece.nr_bits for piece in self.pieces)
 
-    @property
+    @cached_property
     def pfn_mask(self) -> int:
         """All bits of an entry that depend on the PFN."""
         mask = 0
@@ -272,7 +273,7 @@ class PteLayout:
             mask |= piece.mask
         return mask
 
-    @property
+    @cached_property
     def attributes(self) -> int:
         """All bits of an entry that may be set and do not depend on the PFN."""
         return (1 << self.word_bits) - 1 & ~(self.pfn_mask | self.reserved)

@@ -28,7 +28,8 @@ ARCHITECTURES = {
     "s390x-linux-gnu": "s390x",
     "sparc64-linux-gnu": "sparc64",
 }
-ARCH_PROGRAMS = (*(f"{tools}-gcc" for tools in ARCHITECTURES), "qemu-aarch64")
+ARCH_EMULATORS = ("qemu-aarch64", "qemu-system-aarch64")
+ARCH_PROGRAMS = (*(f"{tools}-gcc" for tools in ARCHITECTURES), *ARCH_EMULATORS)
 COUNT_PROGRAMS = ("qemu-x86_64",)
 ARCH_LIBRARIES = tuple(f"libc6-dev-{name}-cross" for name in ARCHITECTURES.values())
 
@@ -363,6 +364,7 @@ def test_the_arch_stage_wants_every_compiler_a_library_for_it_and_an_emulator(
     assert said.split("--no-install-recommends ")[1].split() == [
         *arm64,
         "qemu-user",
+        "qemu-system-arm",
         *(name for both in others for name in both),
     ]
 
@@ -383,7 +385,7 @@ def test_only_the_arch_stage_needs_other_architectures(machine: Machine) -> None
 def test_the_arch_stage_brings_what_its_driver_asks_for() -> None:
     wanted = {program for subject in SUBJECTS for program in subject.machine.programs}
     emulators = {program for program in wanted if program.startswith("qemu-")}
-    assert wanted - emulators == {"gcc", *ARCH_PROGRAMS} - {"qemu-aarch64"}
+    assert wanted - emulators == {"gcc", *ARCH_PROGRAMS} - {*ARCH_EMULATORS}
 
 
 def test_a_python_that_cannot_make_environments_is_a_missing_package(machine: Machine) -> None:

@@ -14,7 +14,8 @@ from ream.kernel.setup import OURS, UNHOSTED, Setup, check_options, named_config
 from ream.kernel.source import Tree
 from ream.paths import KERNEL_CONFIG
 from ream.session.plan import Basis, plan_object, resumed_request, series_text
-from ream.session.request import Request
+from ream.session.request import CountOptions, Request
+from ream.session.suited import suited_rows
 from ream.values import read_toml
 from ream.variants import asked_variants, choose_variants
 
@@ -150,3 +151,27 @@ def test_a_run_that_goes_on_is_built_as_it_began(tmp_path: Path) -> None:
     again = resumed_request(partial, cache=tmp_path)
     assert again.setup == setup
     assert [one.setup for one in again.variants] == [one.setup for one in request.variants]
+
+
+def _of_arm64(name: str) -> Request:
+    return Request(
+        experiment=named(name).at("native", "arm64"),
+        stage="native",
+        variants=(),
+        tree=None,
+        threads=None,
+        seed=1,
+        runs=Path("runs"),
+        cache=Path("cache"),
+        command="ream",
+        setup=Setup(arch="arm64"),
+        count=CountOptions(),
+    )
+
+
+def test_rows_whose_program_hosts_no_kernels_of_an_architecture_are_left_out() -> None:
+    found = suited_rows(_of_arm64("fork"))
+    assert {"fork-64k", "fork-64k-contpte"} <= {row.name for row in found.rows}
+    assert "freeing has kernels of x86_64 alone" in found.skipped["munmap-free-4k"]
+    with pytest.raises(CannotRunHere, match="--arch arm64: compact has kernels of x86_64 alone"):
+        suited_rows(_of_arm64("compact"))

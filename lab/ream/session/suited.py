@@ -29,24 +29,24 @@ def suited_rows(request: Request) -> Suited:
 
 def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
     """The programs that have rows here, each with those of its rows that can be run."""
-    _check_arch(request)
-    cpus = None if request.count is None else CPUS
     of_program = (
         (its, tuple(row for row in request.experiment.rows if its.runs(row)))
         for its in programs_of(request.experiment)
     )
-    return [(its, its.suit(rows, request.threads, cpus=cpus)) for its, rows in of_program if rows]
+    return [(its, _suited(its, rows, request)) for its, rows in of_program if rows]
 
 
-def _check_arch(request: Request) -> None:
-    """Raise CannotRunHere if the experiment hosts no kernels of the architecture asked for."""
+def _suited(its: Hosted[Row], rows: tuple[Row, ...], request: Request) -> Suited:
+    """Those of a program's rows that can be run; none if it hosts no kernels of that kind."""
     asked = request.setup.arch
-    for its in programs_of(request.experiment):
-        if asked not in its.arches and any(its.runs(row) for row in request.experiment.rows):
-            raise CannotRunHere(
-                f"--arch {asked}: {its.label or request.experiment.name} has kernels of"
-                f" {', '.join(its.arches)} alone: {its.why_not_others}"
-            )
+    if asked in its.arches:
+        cpus = None if request.count is None else CPUS
+        return its.suit(rows, request.threads, cpus=cpus)
+    why = (
+        f"--arch {asked}: {its.label or request.experiment.name} has kernels of"
+        f" {', '.join(its.arches)} alone: {its.why_not_others}"
+    )
+    return Suited(rows=(), skipped={row.name: why for row in rows})
 
 
 def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:

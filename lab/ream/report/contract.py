@@ -5,10 +5,12 @@ Within a schema number fields are added and never renamed, so readers ignore unk
 unknown value is null, never 0.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from ream.experiment import BytesOf
 from ream.measure.verdict import Word
@@ -387,7 +389,15 @@ class Summary(_Part):
 
         Names come from files and mails, and a report must suit any terminal and any mailer.
         """
-        return self.model_validate(_plain(self.to_object()))
+        return self if self._is_plain() else self.model_validate(_plain(self.to_object()))
+
+    def _is_plain(self) -> bool:
+        """Whether all of it is so already, as nearly always; JSON shows that sooner than a walk."""
+        try:
+            text = self.model_dump_json(by_alias=True)
+        except PydanticSerializationError:  # half of a surrogate pair is in no UTF-8
+            return False
+        return text.isascii() and not _NOT_PRINTABLE.search(text)
 
     @classmethod
     def from_object(cls, value: Mapping[str, Any], *, source: str) -> Self:
@@ -396,6 +406,10 @@ class Summary(_Part):
             return cls.model_validate(dict(value))
         except ValidationError as cause:
             raise faults(source, cause) from cause
+
+
+_NOT_PRINTABLE = re.compile(r'\\[^"\\]|\x7f')
+"""In JSON, an escape of what is not printable, or DEL, which has none."""
 
 
 def _plain(value: Any) -> Any:

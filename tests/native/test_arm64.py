@@ -296,8 +296,8 @@ def mnemonics(path: Path) -> dict[str, list[str]]:
 
 
 FORK_SERIES = (SERIES / "rmap-exclusive", SERIES / "fork")
-MOST_OF_CONSTANTS = 64
-"""Instructions of a whole small row by which constants of other values make it longer."""
+MOST_OF_CONSTANTS = 0.002
+"""Share of a small row's instructions by which constants of other values make it longer."""
 
 
 @LONG
@@ -330,11 +330,11 @@ def test_a_kernel_at_el1_with_its_own_headers_executes_the_same(
         for quantity in {*ours, *theirs} - {"taken"}
         if ours.get(quantity, 0) != theirs.get(quantity, 0)
     ]
-    print(differ)
     assert {quantity for _, quantity, *_ in differ} <= {"instructions"}
-    assert sum(abs(ours - theirs) for *_, ours, theirs in differ) <= (
-        0 if experiment == "zone-device" else MOST_OF_CONSTANTS
-    )
+    # An address that is another constant may take an instruction more to make, and nothing else.
+    whole = sum(numbers["instructions"] for numbers in at_el1.values())
+    more = sum(abs(ours - theirs) for *_, ours, theirs in differ)
+    assert more <= MOST_OF_CONSTANTS * whole, (more, whole)
 
 
 def test_the_emulated_cpu_is_one_of_those_known(benched: Benched) -> None:

@@ -28,7 +28,9 @@ _start:
 	msr	tpidr_el1, xzr
 	isb
 	mrs	x0, sctlr_el1
-	orr	x0, x0, #5
+	/* The MMU, caches of data, caches of instructions. */
+	orr	x0, x0, #(1 << 0)
+	orr	x0, x0, #(1 << 2)
 	orr	x0, x0, #(1 << 12)
 	msr	sctlr_el1, x0
 	isb

@@ -187,6 +187,7 @@ def test_atomic_operations_are_one_instruction_or_a_loop_by_the_cpu(
 
 
 OF_DEFERRED_INIT = named("deferred-init").folder / "wrong"
+OF_FORK = named("fork").folder / "wrong"
 OF_MPROTECT = named("mprotect").folder / "wrong"
 OF_MREMAP = named("mremap").folder / "wrong"
 WRONG = {
@@ -194,6 +195,7 @@ WRONG = {
     PATCHES / "arm64-block-of-unaligned-pages.patch": "fork",
     PATCHES / "arm64-reads-ttbr0.patch": "zone-device",
     PATCHES / "fork-child-young.patch": "fork",
+    OF_FORK / "33-gather-range-first-page.patch": "fork",
     OF_DEFERRED_INIT / "07-order-left-in-the-buddy.patch": "deferred-init",
     OF_DEFERRED_INIT / "12-grown-without-the-lock.patch": "deferred-init",
     OF_DEFERRED_INIT / "20-job-ends-with-the-range.patch": "deferred-init",

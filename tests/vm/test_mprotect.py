@@ -2,6 +2,7 @@
 """mprotect() and mremap() of whole kernels: the same memory, by another way."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,8 @@ from ream.session.request import GuestOptions
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
 from ream.stage.vm import BootableKernel, Start
+
+PATCHES = Path(__file__).parent / "patches"
 
 Builder = Callable[..., Image]
 Boots = Callable[..., list[JobSample]]
@@ -102,7 +105,7 @@ def test_memory_that_nobody_wrote_is_soft_dirty_after_batches_alone(
 
 
 def test_a_kernel_that_forgets_what_was_written_is_noticed(boots: Boots) -> None:
-    wrong = str(EXPERIMENTS / "mprotect/wrong/09-clean-when-no-access.patch")
+    wrong = str(PATCHES / "mprotect-clean-when-no-access.patch")
     with pytest.raises(VerificationFailed, match="none, console .*: memory is not as it must be"):
         boots(guests("mprotect", "vm-rw-to-none-4k-4000KiB"), wrong)
 

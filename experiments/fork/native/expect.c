@@ -131,9 +131,10 @@ static bool no_translation_stays(const struct row *row, const char *subject,
 {
 	const unsigned long *left, *was = entries_unmapped(row, &left);
 	bool unlinks = row->operation == FORK_UNMAP || row->operation == FORK_UNMAP_CHILD;
+	bool exits = row->operation == FORK_EXIT || row->operation == FORK_EXIT_CHILD;
 	bool any = false;
 
-	if (!result->tells_flushes)
+	if (exits && !result->exits_flush)
 		return true;
 	for (unsigned long i = 0; was && i < row->request.nr_slots; i++) {
 		unsigned long address = row->request.address + i * PAGE_BYTES;

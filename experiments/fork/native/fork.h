@@ -36,8 +36,8 @@ struct fork_request {
  *	of others' in tlb_flush_batched.
  * @flush_start: Lowest address whose translation was flushed.
  * @flush_end: Behind the highest.
- * @tells_flushes: Whether the kernel flushes by what stands in for it here, and
- *	does not do it by instructions of its own: then these three are known.
+ * @exits_flush: Whether translations of an address space that goes have to be
+ *	flushed. Not on arm64: its ASID is used again after all were.
  * @nr_flushes_of_vma: Flushes before the VMA's end, and not the gather's.
  * @nr_freed: Folios whose last reference went.
  * @nr_deferred: Calls of deferred_split_folio().
@@ -59,7 +59,7 @@ struct fork_result {
 	long left_pending;
 	unsigned long flush_start;
 	unsigned long flush_end;
-	int tells_flushes;
+	int exits_flush;
 	unsigned long nr_flushes_of_vma;
 	unsigned long nr_freed;
 	unsigned long nr_deferred;

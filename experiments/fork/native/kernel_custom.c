@@ -16,13 +16,13 @@
 #include "fork.h"
 #include "fork_kernel.h"
 #include "page_tables.h"
+#include "tlb_flushes.h"
 
 static struct {
 	unsigned long first_spare_pfn;
 	unsigned long next_spare_pfn;
 	unsigned long end_spare_pfn;
 	struct fork_result counts;
-	unsigned long nr_flushes;
 } state;
 
 void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
@@ -31,19 +31,19 @@ void fork_reset(unsigned long spare_pfn, unsigned long nr_spare)
 	state.first_spare_pfn = spare_pfn;
 	state.next_spare_pfn = spare_pfn;
 	state.end_spare_pfn = spare_pfn + nr_spare;
-	state.counts.flush_start = ULONG_MAX;
+	host_reset_flushes();
 }
 
 void fork_vma_ends(void)
 {
-	state.counts.nr_flushes_of_vma = state.nr_flushes;
+	state.counts.nr_flushes_of_vma = host_flushes.nr;
 }
 
 void fork_read_counts(struct fork_result *result)
 {
-	result->tells_flushes = !IS_ENABLED(CONFIG_ARM64);
-	result->flush_start = state.counts.flush_start;
-	result->flush_end = state.counts.flush_end;
+	result->exits_flush = !IS_ENABLED(CONFIG_ARM64);
+	result->flush_start = host_flushes.start;
+	result->flush_end = host_flushes.end;
 	result->nr_flushes_of_vma = state.counts.nr_flushes_of_vma;
 	result->nr_freed = state.counts.nr_freed;
 	result->nr_deferred = state.counts.nr_deferred;
@@ -172,19 +172,6 @@ void folio_mark_accessed(struct folio *folio)
 {
 	state.counts.nr_accessed++;
 }
-
-#ifndef CONFIG_ARM64
-/* No other CPU has this address space loaded: it is noted what had to go. */
-void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start,
-			unsigned long end, unsigned int stride_shift,
-			bool freed_tables)
-{
-	HOST_STUB("custom");
-	state.nr_flushes++;
-	state.counts.flush_start = min(state.counts.flush_start, start);
-	state.counts.flush_end = max(state.counts.flush_end, end);
-}
-#endif
 
 #ifdef CONFIG_ARCH_HAS_COPY_MC
 /* Memory that a program has does not fail machine checks it could survive. */

@@ -36,8 +36,8 @@ struct fork_request {
  *	of others' in tlb_flush_batched.
  * @flush_start: Lowest address whose translation was flushed.
  * @flush_end: Behind the highest.
- * @exits_flush: Whether translations of an address space that goes have to be
- *	flushed. Not on arm64: its ASID is used again after all were.
+ * @exits_flush: Whether translations of pages of an address space that goes have
+ *	to be flushed. Not on arm64: its ASID is used again only after all were.
  * @nr_flushes_of_vma: Flushes before the VMA's end, and not the gather's.
  * @nr_freed: Folios whose last reference went.
  * @nr_deferred: Calls of deferred_split_folio().

@@ -20,9 +20,9 @@ from ream.kernel.source import Tree
 from ream.paths import KERNEL_MODULES, SERIES, cache_dir
 from ream.progress import Reporter
 from ream.session.guests import VM_CONFIG
-from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init, guest_initramfs
-from ream.stage.qemu import GuestMachine, GuestNode, qemu_command
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel, Start
 from ream.stage.workload import compile_command
 
 pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("guests")]
@@ -100,21 +100,10 @@ def moved_with_tags(kernel: Tree, work: Path, *more: Path) -> tuple[int, str]:
         programs={"/mte_moves": program},
     )
     log = work / "console.log"
-    with boot_in_private(
-        lambda place: qemu_command(
-            TAGGED,
-            kernel=image.bootable,
-            initramfs=archive,
-            append=(),
-            init=("experiment=selftests", "run=/mte_moves"),
-            port=place / "port",
-            qmp=place / "qmp",
-        ),
-        log=log,
-        deadline_s=1800.0,
-        silence_s=900.0,
-    ) as guest:
-        (test,) = (message["test"] for message in guest.messages() if "test" in message)
+    start = Start(TAGGED, BootableKernel(image.bootable, archive), log)
+    words = ("experiment=selftests", "run=/mte_moves")
+    messages = start.messages(words, deadline_s=1800.0, silence_s=900.0)
+    (test,) = (message["test"] for message in messages if "test" in message)
     return int(test["exit"]), log.read_text()
 
 

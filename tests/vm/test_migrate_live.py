@@ -10,9 +10,9 @@ from pathlib import Path
 from experiments.migrate.programs import MOVE_FOLIOS
 from ream.kernel.image import Image
 from ream.paths import CHECKOUT, EXPERIMENTS
-from ream.stage.guest import boot_in_private
 from ream.stage.initramfs import build_init, build_initramfs
-from ream.stage.qemu import GuestMachine, GuestNode, qemu_command
+from ream.stage.qemu import GuestMachine, GuestNode
+from ream.stage.vm import BootableKernel, Start
 from ream.stage.workload import build_workload
 
 Builder = Callable[..., Image]
@@ -71,21 +71,9 @@ def test_moves_are_measured_where_there_are_two_nodes(image: Builder, tmp_path: 
         work=tmp_path,
     )
     log = tmp_path / "console.log"
-    tests = []
-    with boot_in_private(
-        lambda work: qemu_command(
-            MACHINE,
-            kernel=built.bootable,
-            initramfs=initramfs,
-            append=(),
-            init=("experiment=selftests", "run=/live"),
-            port=work / "port",
-            qmp=work / "qmp",
-        ),
-        log=log,
-        deadline_s=1800.0,
-        silence_s=900.0,
-    ) as guest:
-        tests = [message["test"] for message in guest.messages() if "test" in message]
+    start = Start(MACHINE, BootableKernel(built.bootable, initramfs), log)
+    words = ("experiment=selftests", "run=/live")
+    messages = start.messages(words, deadline_s=1800.0, silence_s=900.0)
+    tests = [message["test"] for message in messages if "test" in message]
     assert tests == [{"name": "/live", "exit": 0}], log.read_text()[-3000:]
     assert "live moves: done" in log.read_text()

@@ -24,12 +24,12 @@ from experiments.compact.live import (
     why_not_compact,
 )
 from experiments.compact.programs import COMPACT_THP, HOG
-from ream.command import Command, run
+from ream.command import run
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.session.restore import restore_settings
 from ream.stage.memory import available_bytes
-from ream.stage.workload import COMPILER, HEADERS, build_workload, run_workload
+from ream.stage.workload import HEADERS, build_workload, compile_command, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -92,8 +92,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("wrong")
     sources = (*COMPACT_THP.sources, HERE / "wrong_compact.c")
     wraps = (f"-Wl,--wrap={name}" for name in WRAPPED)
-    out = ("-o", str(work / COMPACT_THP.name))
-    run(Command((*COMPILER, *HEADERS, *map(str, sources), *wraps, *out), work, DEADLINE_S))
+    out = work / COMPACT_THP.name
+    run(compile_command(out, *HEADERS, *map(str, sources), *wraps, work=work, arch=None))
     build_workload(HOG, work)
     return work
 

@@ -13,11 +13,11 @@ import pytest
 
 from experiments.fork.live import FolioSample, measure_folios, read_samples
 from experiments.fork.programs import FORK_FOLIOS
-from ream.command import Command, run
+from ream.command import run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.settings import Door, Setting
 from ream.stage.live import FOLIO_KIB, THP, Visits, nr_redone, plan_settings, visit_order, why_not
-from ream.stage.workload import COMPILER, HEADERS, run_workload
+from ream.stage.workload import HEADERS, compile_command, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -39,16 +39,8 @@ def wrong(wrapped: str, work: Path) -> Path:
     # All of wrong.c is linked, so what it calls has to be there for each.
     reals = ("fork", "munmap", "madvise", "folios_hold")
     others = (f"-Wl,--defsym=__real_{name}={name}" for name in reals if name != wrapped)
-    argv = (
-        *COMPILER,
-        *HEADERS,
-        *map(str, sources),
-        f"-Wl,--wrap={wrapped}",
-        *others,
-        "-o",
-        str(out),
-    )
-    run(Command(argv, work, DEADLINE_S))
+    options = (*HEADERS, *map(str, sources), f"-Wl,--wrap={wrapped}", *others)
+    run(compile_command(out, *options, work=work, arch=None))
     return out
 
 
@@ -145,9 +137,12 @@ def test_huge_pages_that_pmds_map_are_noticed(
     door: Door, offered: tuple[int, ...], tmp_path: Path
 ) -> None:
     program = wrong("madvise", tmp_path)
-    refused = pytest.raises(CannotRunHere, match="PMDs map them")
-    with refused, door.applied(plan_settings(2048, offered)):
+    refused = pytest.raises(CannotRunHere)
+    with refused as info, door.applied(plan_settings(2048, offered)):
         run_workload(words(program, 2048, ("fork",)), tmp_path, DEADLINE_S)
+    if "unfragmented memory" in str(info.value):
+        pytest.skip(str(info.value))
+    assert "PMDs map them" in str(info.value)
 
 
 @pytest.mark.parametrize(

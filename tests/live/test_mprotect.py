@@ -11,11 +11,11 @@ from experiments.mprotect.jobs import Job, sample_said, settings_of, visited, wh
 from experiments.mprotect.programs import MPROTECT_FOLIOS
 from experiments.mprotect.rows import MprotectRow
 from experiments.mprotect.toggles import job_of
-from ream.command import Command, run
+from ream.command import run
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.settings import Door
 from ream.stage.live import Visits, operations
-from ream.stage.workload import COMPILER, HEADERS, build_workload, run_workload
+from ream.stage.workload import HEADERS, build_workload, compile_command, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -79,8 +79,8 @@ def test_protection_is_changed_and_restored(
 def test_a_change_that_is_wrong_is_noticed(tmp_path: Path, wrong: int, complaint: str) -> None:
     program = tmp_path / "wrong"
     sources = (*MPROTECT_FOLIOS.sources, HERE / "wrong_mprotect.c")
-    argv = (*COMPILER, *HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mprotect")
-    run(Command((*argv, "-o", str(program)), tmp_path, DEADLINE_S))
+    options = (*HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mprotect")
+    run(compile_command(program, *options, work=tmp_path, arch=None))
     with pytest.raises(VerificationFailed, match=complaint):
         run_workload(words(program, job()), tmp_path, DEADLINE_S)
 

@@ -10,11 +10,11 @@ from experiments.mprotect.jobs import Job, sample_said, settings_of, why_not_job
 from experiments.mremap.moves import job_of
 from experiments.mremap.programs import MREMAP_FOLIOS
 from experiments.mremap.rows import MremapRow
-from ream.command import Command, run
+from ream.command import run
 from ream.errors import VerificationFailed
 from ream.settings import Door
 from ream.stage.live import operations
-from ream.stage.workload import COMPILER, HEADERS, build_workload, run_workload
+from ream.stage.workload import HEADERS, build_workload, compile_command, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -76,8 +76,8 @@ def test_memory_is_moved_there_and_back(
 def test_a_move_that_is_wrong_is_noticed(tmp_path: Path, wrong: int, complaint: str) -> None:
     program = tmp_path / "wrong"
     sources = (*MREMAP_FOLIOS.sources, HERE / "wrong_mremap.c")
-    argv = (*COMPILER, *HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mremap")
-    run(Command((*argv, "-o", str(program)), tmp_path, DEADLINE_S))
+    options = (*HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mremap")
+    run(compile_command(program, *options, work=tmp_path, arch=None))
     with pytest.raises(VerificationFailed, match=complaint):
         run_workload(words(program, job()), tmp_path, DEADLINE_S)
 

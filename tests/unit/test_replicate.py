@@ -24,6 +24,7 @@ from ream.replicate.render import WORDS, line_label, render, verdict_words
 from ream.replicate.rule import control, table_word
 from ream.replicate.why import NOT_SAID, bound, differences
 from ream.report.contract import Ratio
+from ream.stage.accel import is_of_kvm
 from shipped import RECORDS, SHIPPED
 
 TABLES = load_tables()
@@ -270,6 +271,16 @@ def test_records_of_emulated_guests_say_themselves_why_there_are_no_times(
             if line.row is not None and line.row.row == line.would_try:
                 assert line.verdict is not None
                 assert "do not run here: a guest does not come up under kvm" in line.verdict.reason
+
+
+def test_what_somebody_asked_for_is_no_reason_against_kvm(experiments, sources) -> None:
+    tried = next(one for one in sources if one.emulated and is_of_kvm(one.guest_reason))
+    asked = replace(tried, guest_reason="asked for")
+    arm64 = replace(tried, guest_reason="guests of arm64 are emulated")
+    every = replicate_all(TABLES, [tried, asked, arm64], experiments, tried.machine, absent={}, failed={})
+    reasons = {line.verdict.reason for one in every for line in one.lines if line.verdict}
+    assert any("a guest does not come up under kvm" in reason for reason in reasons)
+    assert not any("asked for" in reason or "arm64" in reason for reason in reasons)
 
 
 def test_a_run_that_failed_gives_its_reason_to_its_lines(experiments, sources) -> None:

@@ -23,6 +23,7 @@ from ream.replicate.rule import Control, Judged, control, table_word
 from ream.replicate.untried import Untried, untried
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
 from ream.report.grid import RATE
+from ream.stage.accel import is_of_kvm
 from ream.values import faults
 
 SAME = 1e-4
@@ -316,13 +317,11 @@ def replicate(
     failed: for each stage, why its run left no record.
     """
     its = tuple(fits(table, experiments))
-    own = sorted(
-        (one for one in sources if one.summary.experiment == table.experiment),
-        key=lambda one: one.name,
-    )
+    every = sorted(sources, key=lambda one: one.name)
+    own = [one for one in every if one.summary.experiment == table.experiment]
     candidates = [line for source in own for line in _candidates(table, its, source)]
     whose = next((one.machine for one in reversed(own)), machine)
-    absent = {**_no_kvm(own), **absent}
+    absent = {**_no_kvm(every), **absent}
     lines = []
     for claim in claims(table):
         if claim.is_base:
@@ -352,11 +351,15 @@ def _not_run(line: Line, why: Untried) -> Line:
 
 
 def _no_kvm(sources: Iterable[JudgedRecord]) -> Mapping[Stage, str]:
-    """The reason against the vm stage if all guests of the records were emulated; else empty."""
+    """The reason against the vm stage if all guests of the records were emulated; else empty.
+
+    A record of any experiment tells of the machine: the last that tried KVM is asked.
+    """
     guests = [one for one in sources if one.guest is not None]
     if not guests or any(not one.emulated for one in guests):
         return {}
-    return {"vm": needs_kvm(guests[-1].guest_reason)}
+    tried = [one for one in guests if is_of_kvm(one.guest_reason)]
+    return {"vm": needs_kvm((tried or guests)[-1].guest_reason)}
 
 
 def _is_of(one: Line, claim: Claim) -> bool:

@@ -60,6 +60,15 @@ class Kvm:
     """Why none does."""
 
 
+ASKED_FOR = "asked for"
+GUESTS_OF = "guests of "
+
+
+def is_of_kvm(reason: str) -> bool:
+    """Whether a reason of `choose_accel` says what KVM can do, which was tried then."""
+    return not reason.startswith((ASKED_FOR, GUESTS_OF))
+
+
 def choose_accel(
     asked: Literal["auto", "kvm", "tcg"],
     *,
@@ -76,12 +85,12 @@ def choose_accel(
         what = f"guests of {arch.name}" if arch != X86_64 else f"--cpu {cpu}"
         raise CannotRunHere(f"--accel kvm: {what}: emulated alone")
     if asked == "tcg" or cpu is not None:
-        return "tcg", cpu, "asked for"
+        return "tcg", cpu, ASKED_FOR
     if arch != X86_64:
-        return "tcg", None, f"guests of {arch.name} are emulated"
+        return "tcg", None, f"{GUESTS_OF}{arch.name} are emulated"
     found = probe()
     if found.cpu is not None:
-        why = "asked for" if asked == "kvm" else "a guest boots under it"
+        why = ASKED_FOR if asked == "kvm" else "a guest boots under it"
         return "kvm", found.cpu, why if found.cpu == HOST_CPU else f"{why}, with -cpu {found.cpu}"
     if asked == "kvm":
         raise CannotRunHere(f"--accel kvm: {found.fault}; --accel tcg needs no KVM, but emulates")

@@ -21,6 +21,7 @@ from ream.stage import counters
 from ream.stage.accel import PVM, host_module, kvm_fault
 from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
+from ream.stage.qemu import BOARDS
 
 TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
 GUEST_TOOLS = ("qemu-system-x86_64", "ndctl", "daxctl", "setpriv")
@@ -104,6 +105,8 @@ def _arm64() -> Finding:
     except CannotRunHere as error:
         return Finding("warn", "arm64", str(error), SETUP)
     text = f"kernels of it run under {ARM64.emulator}, verified and counted: ream run --arch arm64"
+    if shutil.which(program := BOARDS[ARM64.name].program) is None:
+        return Finding("warn", "arm64", f"{text}; for guests {program} is not installed", SETUP)
     return Finding("ok", "arm64", text)
 
 

@@ -273,6 +273,8 @@ def test_qemus_own_failure_is_its_own_line(play: Play) -> None:
     warned = ("complain", "qemu-system-x86_64: warning: TCG doesn't support something")
     said = why(play(warned, ("complain", "qemu-system-x86_64: -foo: bad"), ("exit", "1")))
     assert said == "QEMU ended with 1: -foo: bad; nothing was on its console"
+    said = why(play(("complain", "qemu-system-aarch64: -foo: bad"), ("exit", "1")))
+    assert said.startswith("QEMU ended with 1: -foo: bad;")
 
 
 def test_a_qemu_killed_from_outside_says_so(play: Play) -> None:

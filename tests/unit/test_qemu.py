@@ -178,6 +178,7 @@ def test_each_node_has_its_own_memory_and_distances_are_a_whole_matrix() -> None
     ("machine", "says"),
     [
         ({"cpus": 0}, "--cpus 0: give 1 to 255"),
+        ({"cpus": 9, "arch": "arm64"}, "--cpus 9: give 1 to 8"),
         ({"cpus": 2, "icount": True}, "--cpus 2: a guest whose clock counts"),
         ({"accel": "kvm", "icount": True}, "--accel kvm: instructions are counted by TCG only"),
         ({"memory_bytes": 1 << 20}, "--memory 1 MiB: a guest needs at least 256 MiB"),

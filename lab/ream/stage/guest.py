@@ -40,6 +40,7 @@ _FIRST, _THEN = 0, 1
 
 _NO_MEMORY = re.compile(r"cannot set up guest memory|annot allocate memory", re.IGNORECASE)
 _NO_KVM = re.compile(r"KVM kernel module|failed to initialize kvm", re.IGNORECASE)
+_NAME_OF_QEMU = re.compile(r"^qemu-system-\w+: ")
 _TERMINATED = re.compile(r"terminating on signal [0-9]+.*")
 
 Message = Mapping[str, Any]
@@ -374,7 +375,7 @@ class Guest:
         """QEMU's first own words, for more may follow them; its warnings if that is all."""
         lines = self._said.decode(errors="replace").strip().splitlines()
         errors = [line for line in lines if ": warning: " not in line] or lines
-        return errors[0].removeprefix("qemu-system-x86_64: ") if errors else ""
+        return _NAME_OF_QEMU.sub("", errors[0]) if errors else ""
 
     @property
     def _log(self) -> Path:

@@ -38,12 +38,14 @@ class Board:
     """The kernel's word for its serial line."""
     cpu: str
     """What is emulated unless another one is asked for."""
+    most_cpus: int
+    """What its interrupt controller can tell apart."""
 
 
 BOARDS: Mapping[str, Board] = MappingProxyType(
     {
-        X86_64.name: Board("qemu-system-x86_64", "q35", "ttyS0", TCG_CPU),
-        ARM64.name: Board("qemu-system-aarch64", "virt", "ttyAMA0", ARM64.cpu_model(None)),
+        X86_64.name: Board("qemu-system-x86_64", "q35", "ttyS0", TCG_CPU, 255),
+        ARM64.name: Board("qemu-system-aarch64", "virt", "ttyAMA0", ARM64.cpu_model(None), 8),
     }
 )
 QEMU = BOARDS[X86_64.name].program
@@ -58,9 +60,6 @@ LONGEST_DISTANCE = 254
 
 SMALLEST_GUEST = 256 << 20
 """Bytes that a kernel and an initramfs with ndctl need to boot."""
-
-MOST_CPUS = 255
-"""QEMU's q35 without an interrupt remapper."""
 
 MIB = 1 << 20
 
@@ -104,8 +103,8 @@ class GuestMachine:
         return BOARDS[self.arch]
 
     def __post_init__(self) -> None:
-        if not 1 <= self.cpus <= MOST_CPUS:
-            raise BadUsage(f"--cpus {self.cpus}: give 1 to {MOST_CPUS}")
+        if not 1 <= self.cpus <= self.board.most_cpus:
+            raise BadUsage(f"--cpus {self.cpus}: give 1 to {self.board.most_cpus}")
         if self.icount and self.accel != "tcg":
             raise BadUsage("--accel kvm: instructions are counted by TCG only; give --accel tcg")
         if self.icount and self.cpus != 1:

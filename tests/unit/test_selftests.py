@@ -277,7 +277,7 @@ def test_every_fault_of_a_list_is_told_with_its_line(tmp_path: Path) -> None:
         read_selftests(file)
     assert str(raised.value).splitlines() == [
         f"{file}:3: module a: named twice",
-        f"{file}:5: run: must be one of module, program, word, swap, skip, added, unsteady",
+        f"{file}:5: run: must be one of module, program, file, word, swap, skip, added, unsteady",
         f"{file}:6: not `KIND VALUE - REASON`: skip c",
     ]
 

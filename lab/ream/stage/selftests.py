@@ -52,9 +52,10 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
 _REPAIRS: Mapping[str, tuple[str, ...]] = {
     "*/selftests/mm/ksm_functional_tests": (str(SELFTESTS / "ksm_exec.c"), "-Wl,--wrap=execv"),
     "*/selftests/mm/migration": ("-I", str(SELFTESTS / "numa"), str(SELFTESTS / "numa/numa.c")),
+    "*/selftests/mm/protection_keys": ("-mxsave",),
 }
 """What programs are compiled with because they are wrong, or not to be had, without; the reason is
-in the source."""
+in the source, or in the kernel's Makefile."""
 
 _HARNESS = "tools/testing/selftests/kselftest.h"
 """Before all else: khugepaged.c of 6.12.117 uses it and includes it nowhere."""
@@ -82,6 +83,8 @@ class Selftests:
     """Patterns of names of tests that only the series has, and why."""
     swap: str | None = None
     """The guest's block device that is used for swap."""
+    files: tuple[str, ...] = ()
+    """Paths that have to be in the guest; what they contain does not matter, but something."""
     unsteady: Mapping[str, str] = field(default_factory=dict)
     """Patterns of names of tests whose result says nothing in an emulated guest, and why."""
 
@@ -102,7 +105,8 @@ def read_selftests(file: Path) -> Selftests:
     Raises BadUsage with every fault of the file.
     """
     entries: dict[str, dict[str, str]] = {
-        kind: {} for kind in ("module", "program", "word", "swap", "skip", "added", "unsteady")
+        kind: {}
+        for kind in ("module", "program", "file", "word", "swap", "skip", "added", "unsteady")
     }
     faults = []
     for number, text in _entries(file.read_text(encoding="utf-8")):
@@ -126,6 +130,7 @@ def read_selftests(file: Path) -> Selftests:
         skips=entries["skip"],
         added=entries["added"],
         swap=next(iter(entries["swap"]), None),
+        files=tuple(entries["file"]),
         unsteady=entries["unsteady"],
     )
 
@@ -153,7 +158,7 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
     runner = work / "run-selftest"
     gcc = arch_built(tree / BUILD).tool("gcc")
     run(_compile(SELFTESTS / "run.c", runner, work, gcc=gcc))
-    files = dict.fromkeys(selftests.paths, runner)
+    files = dict.fromkeys((*selftests.paths, *selftests.files), runner)
     (work / _LOCAL_CONFIG).touch()
     headers = ("-I", str(tree), "-I", str(tree / "tools/include/uapi"), "-I", str(work))
     for program in selftests.programs:

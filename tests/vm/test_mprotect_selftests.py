@@ -17,6 +17,9 @@ MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30, cpu="max")
 LIST = read_selftests(SELFTESTS / "mprotect.list")
 CONFIG = "vm-pkeys"
 
+DEBUG_S = 5400.0
+"""A debug kernel, emulated, takes a quarter of an hour of a CPU's time."""
+
 OF_KEYS = ("protection_keys", "pkey_sighandler_tests", "mseal_test")
 """Programs that say less, or nothing, where there are no protection keys."""
 
@@ -60,7 +63,8 @@ def test_debug_kernels_have_nothing_to_say(
     built = image(*VARIANTS[variant], config="vm-debug")
     programs = tuple(one for one in LIST.programs if not one.endswith(OF_KEYS))
     rest = replace(LIST, programs=programs)
-    found = run_selftests(MACHINE, built, rest, work=tmp_path, log=tmp_path / "console.log")
+    log = tmp_path / "console.log"
+    found = run_selftests(MACHINE, built, rest, work=tmp_path, log=log, deadline_s=DEBUG_S)
     assert "fail" not in found.values()
     # MADV_PAGEOUT is advice, and a kernel that holds on to more does not always take it.
     more = [name for name in found if (on_base[name], found[name]) == ("pass", "skip")]

@@ -277,7 +277,9 @@ def test_what_somebody_asked_for_is_no_reason_against_kvm(experiments, sources) 
     tried = next(one for one in sources if one.emulated and is_of_kvm(one.guest_reason))
     asked = replace(tried, guest_reason="asked for")
     arm64 = replace(tried, guest_reason="guests of arm64 are emulated")
-    every = replicate_all(TABLES, [tried, asked, arm64], experiments, tried.machine, absent={}, failed={})
+    every = replicate_all(
+        TABLES, [tried, asked, arm64], experiments, tried.machine, absent={}, failed={}
+    )
     reasons = {line.verdict.reason for one in every for line in one.lines if line.verdict}
     assert any("a guest does not come up under kvm" in reason for reason in reasons)
     assert not any("asked for" in reason or "arm64" in reason for reason in reasons)

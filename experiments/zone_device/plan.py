@@ -9,7 +9,7 @@ from pathlib import Path
 from ream.experiment.section import SECTION_BYTES
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import DeviceRange, Facts, MapPlace, is_periodic, usage_bytes, write_map
-from ream.stage.hosted import Planned
+from ream.stage.hosted import Otherwise, Planned
 from ream.stage.memory import Sized
 from ream.stage.native import Build
 from ream.stage.runner_plan import Memory, Value, plan_file
@@ -18,6 +18,13 @@ from .rows import ALSO, ZoneDeviceRow
 
 FOLDER = Path(__file__).parent / "native"
 """This experiment's glue and runner."""
+
+HEADS_LAST = Otherwise(
+    "HEADS_COME_LAST",
+    1,
+    "prepares the head of a compound page when all its tails are, as kernels since 6.18 do",
+)
+"""Until then the list head in the second tail page was initialised and then overwritten."""
 
 START_PFN = 1 << 26
 """First frame of every device: 256 GiB, aligned to a 1 GiB page, above any RAM we host."""

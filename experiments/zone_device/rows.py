@@ -28,6 +28,8 @@ ALSO: tuple[Also, ...] = ("zero", "poison", "list")
 
 ALSO_WORDS = {"zero": "zeroing", "poison": "poisoning", "list": "list of free pages"}
 
+Call = Literal["memmap_init_zone_device", "memremap_pages", "memunmap_pages"]
+
 MOST_CHUNKS = 64
 """MOST_CALLS of kernel/modules/memmap."""
 
@@ -54,6 +56,10 @@ class ZoneDeviceRow(RowBase):
     """Of each call; None: one call is for all of the device."""
     cmdline: Texts = ()
     """More words for a guest's kernel."""
+    call: Call = "memmap_init_zone_device"
+    """What is timed in the native stage."""
+    calls_before: int = Field(default=0, ge=0, le=9)
+    """Native, of a whole call: how often the device was mapped and unmapped since the boot."""
     node: Literal["own", "none"] = "own"
     """What memremap_pages() is given in a guest: the caller's node, or NUMA_NO_NODE."""
 
@@ -103,6 +109,18 @@ class ZoneDeviceRow(RowBase):
         return self
 
     @model_validator(mode="after")
+    def _a_whole_call_is_hosted(self) -> Self:
+        if self.call == "memmap_init_zone_device":
+            if self.calls_before:
+                raise ValueError("calls_before is of memremap_pages() and memunmap_pages()")
+            return self
+        if self.stage != "native":
+            raise ValueError("call is the native stage's: a guest makes all calls of a bind")
+        if self.also or self.chunk_bytes or self.first_touch or self.config:
+            raise ValueError("a whole call has no also, chunk_bytes, first_touch or config")
+        return self
+
+    @model_validator(mode="after")
     def _an_altmap_leaves_pages(self) -> Self:
         # The map is aligned to a compound page, and to 2 MiB: nd_pfn_init() of pfn_devs.c.
         if self.altmap and self.device_bytes <= max(PAGE_BYTES << self.order, SECTION_BYTES // 64):
@@ -146,7 +164,7 @@ class ZoneDeviceRow(RowBase):
     def timed(self) -> str:
         """The kernel's function that is timed."""
         whole = self.stage == "vm" and not self.in_namespace
-        return "memremap_pages()" if whole else "memmap_init_zone_device()"
+        return "memremap_pages()" if whole else f"{self.call}()"
 
     @property
     def nr_pages(self) -> int:
@@ -202,6 +220,8 @@ class ZoneDeviceRow(RowBase):
             "also": ", ".join(self.also),
             "chunk_bytes": self.chunk_bytes or 0,
             "node": "" if self.node == "own" else self.node,
+            "call": "" if self.call == "memmap_init_zone_device" else self.call,
+            "calls_before": self.calls_before,
         }
         return {name: value for name, value in said.items() if value}
 
@@ -213,6 +233,9 @@ class ZoneDeviceRow(RowBase):
             words.append(f"{self.timed}, {when[0] if self.first_touch else when[1]}")
         else:
             words.append("first touch" if self.first_touch else self.pre_state)
+        if self.call != "memmap_init_zone_device":
+            before = f"after {counted(self.calls_before, 'such call')}" if self.calls_before else ""
+            words.append(f"{self.timed} {before or 'as the first'}")
         words += [f"calls of {format_size(self.chunk_bytes)}"] if self.chunk_bytes else []
         words += [f"and its {ALSO_WORDS[one]}" for one in self.also]
         words += ["no node given"] if self.node == "none" else []

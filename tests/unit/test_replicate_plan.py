@@ -49,7 +49,7 @@ def test_one_run_for_each_experiment_does_all_tables(experiments) -> None:
     (zone,) = (run for run in plan.runs if run.experiment.name == "zone-device")
     assert zone.tables == ("zone-device-v4", "zone-device-v3", "zone-device-private-popple")
     assert [row.name for row in zone.experiment.rows] == [
-        *("fsdax-100GB", "devdax-100GB", "private-64GB", "fsdax-first")
+        *("fsdax-100GB", "devdax-100GB", "private-64GB", "fsdax-first", "remap-private-64GB")
     ]
 
 

@@ -103,7 +103,7 @@ private-64GB: 64 GiB, PRIVATE, order 0, map in RAM, evicted; 1.07 GB of map a sa
   table     zone-device-private-popple (Alistair Popple, 2026-06-04): ratio about 1.030; about 3 %
             worse on both machines; a replication that failed; VM on an older AMD machine, and VM on
             an Arrow Lake machine
-  verdict   NOT-RUN: the source timed the whole memremap_pages(), which needs a kernel; only
+  verdict   NOT-RUN: the source timed the whole memremap_pages(), as remap-private-64GB does; only
             memmap_init_zone_device() runs here
   differs   their patches there, our own writing of the technique on 6.12.117 here
   why       One sample writes 1.07 GB of map (819 times the L2 of 1280 KiB and 21.3 times the L3 of

@@ -84,21 +84,21 @@ bool cancel_work_sync(struct work_struct *work)
 
 /*
  * Memory of the program's; flags other than zeroing have no meaning here, and
- * an allocation never fails.
+ * an allocation never fails. Weak: an experiment may have them of its node.
  */
-void *__kmalloc_noprof(size_t size, gfp_t flags)
+void *__weak __kmalloc_noprof(size_t size, gfp_t flags)
 {
 	HOST_STUB("custom");
 	return host_alloc(size);
 }
 
-void *__kmalloc_cache_noprof(struct kmem_cache *cache, gfp_t flags, size_t size)
+void *__weak __kmalloc_cache_noprof(struct kmem_cache *cache, gfp_t flags, size_t size)
 {
 	HOST_STUB("custom");
 	return host_alloc(size);
 }
 
-void kfree(const void *object)
+void __weak kfree(const void *object)
 {
 	HOST_STUB("custom");
 	host_free((void *)object);

@@ -19,8 +19,8 @@ static const char first_datum[0] __used __aligned(PAGE_SIZE)
 /* No hosted path reads time from it; a printed duration is 0. */
 u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
 
-/* No node has sections until the experiment adds them. mm/sparse.c */
-struct mem_section **mem_section;
+/* No node has sections until the experiment adds them. Weak: mm/sparse.o may be linked, too. */
+struct mem_section **mem_section __weak;
 
 /* Two nodes: the one of the device and, where that has no CPUs, another. */
 static struct pglist_data nodes[2] = {

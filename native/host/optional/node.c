@@ -40,8 +40,8 @@ long total_swap_pages;
 /* host_boot_node() says when the boot is over. init/main.c */
 enum system_states system_state;
 
-/* Set with the node's sections. mm/sparse.c */
-unsigned long __highest_present_section_nr;
+/* Set with the node's sections. Weak: mm/sparse.o may be linked, too. */
+unsigned long __highest_present_section_nr __weak;
 
 /* What boot() has set in the mask of those online. kernel/cpu.c */
 atomic_t __num_online_cpus = ATOMIC_INIT(1);

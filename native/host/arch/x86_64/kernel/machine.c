@@ -26,9 +26,9 @@ unsigned long phys_base;
 unsigned int pgdir_shift = 39;
 unsigned int ptrs_per_p4d = 1;
 
-/* Zero would silently strip the present bit. arch/x86/mm/init.c */
-pteval_t __supported_pte_mask = ~0;
-pteval_t __default_kernel_pte_mask = ~0;
+/* Zero would silently strip the present bit. Weak: arch/x86/mm/init.o may be linked, too. */
+pteval_t __supported_pte_mask __weak = ~0;
+pteval_t __default_kernel_pte_mask __weak = ~0;
 
 /* Filled by host_boot_machine() from CPUID. arch/x86/kernel/setup.c */
 struct cpuinfo_x86 boot_cpu_data;

@@ -11,7 +11,7 @@ from ream.stage.hosted import SEED_BITS, Batch, drawn, some
 from ream.stage.native import Build
 
 from .layout import edge_nodes, make_nodes, small_node
-from .plan import NativeRow, predicted_plan
+from .plan import NativeRow, booted, predicted_plan
 from .rows import Layout
 
 A_LAUNCH = 20
@@ -43,7 +43,7 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
         )
         if edges and (nodes == 1 or grown is None)
     ]
-    rows += _edges(build.facts) if edges else ()
+    rows += (*_edges(build.facts), *_boots()) if edges else ()
     for draw in draws:
         layout = draw.choice(LAYOUTS[1:])
         nodes, threads = draw.choice(((1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2)))
@@ -57,6 +57,14 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
         )
     for its in some(rows, A_LAUNCH):
         yield predicted_plan(its, build, work), CPUS
+
+
+def _boots() -> Iterator[NativeRow]:
+    """All that a boot does; three sections are the least of which any is deferred."""
+    for sections, nodes, threads in product((1, 4), (1, 2), (1, 2)):
+        made = booted(make_nodes(nodes, sections * PAGES_PER_SECTION, "whole"))
+        name = f"boot-{sections}-sections-{nodes}-nodes-{threads}-threads"
+        yield NativeRow(name, made, threads, 2, "dirty", limits=False, boot=True)
 
 
 def _edges(facts: Facts) -> Iterator[NativeRow]:

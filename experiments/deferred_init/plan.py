@@ -2,7 +2,7 @@
 """A deferred-init row, as the native runner and the oracle need it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -43,6 +43,9 @@ LEAST_SECTIONS = 2
 MOST_NODES = 2
 """DEFERRED_MOST_NODES; native/deferred_init.h."""
 
+SUBSECTION_MAP_BYTES = 8
+"""A bit for each 2 MiB of a section; the map lies before the bits of pageblocks."""
+
 NO_GROWTH = 255
 """In a plan, where an order would be."""
 
@@ -62,6 +65,8 @@ class NativeRow:
     limits: bool = True
     watched: bool = False
     """Whether each lock taken is looked at, which takes time."""
+    boot: bool = False
+    """Whether all of a boot is run, and not the threads alone."""
     init_on_free: bool = False
     """Whether free pages are zeroed; there is memory behind all frames then."""
 
@@ -100,14 +105,24 @@ def threads_of(
 
 def native_row(row: DeferredInitRow, threads: int | None = None) -> NativeRow:
     """A row as the runner does it; threads caps the CPUs of each node."""
+    nodes = make_nodes(row.nodes, row.memory_bytes // PAGE_BYTES, row.layout)
+    boot = row.measure == "boot"
+    if boot:
+        nodes = booted(nodes)
     return NativeRow(
         name=row.name,
-        nodes=make_nodes(row.nodes, row.memory_bytes // PAGE_BYTES, row.layout),
+        nodes=nodes,
         threads=threads_of(row, threads),
         rounds=row.rounds,
         pre_state=row.pre_state,
         grow_order=row.grow_order,
+        boot=boot,
     )
+
+
+def booted(nodes: Iterable[NodeLayout]) -> tuple[NodeLayout, ...]:
+    """The same, of which nothing is initialised: what threads find is what a boot leaves them."""
+    return tuple(replace(one, first_deferred_pfn=one.start_pfn) for one in nodes)
 
 
 def suit(
@@ -255,7 +270,23 @@ class _Files:
             # One that two nodes share is the first one's.
             early = node.first_deferred_pfn // per_section - -(-first // per_section)
             yield bytes(early * facts["sizeof.usage"])
-            yield usage_bytes(node, facts)
+            usage = usage_bytes(node, facts)
+            yield _with_subsections(usage, facts) if _is_booted(node) else usage
+
+
+def _is_booted(node: DeferredNode) -> bool:
+    return node.first_deferred_pfn == node.start_pfn
+
+
+def _with_subsections(usage: bytes, facts: Facts) -> bytes:
+    """The same areas of sections all of whose subsections are there.
+
+    Source: sparse_init_subsection_map(), mm/sparse.c.
+    """
+    areas = np.frombuffer(usage, np.uint8).reshape(-1, facts["sizeof.usage"]).copy()
+    end = facts["usage.pageblock_flags"]
+    areas[:, end - SUBSECTION_MAP_BYTES : end] = 0xFF
+    return areas.tobytes()
 
 
 def _padded(numbers: Iterable[int], length: int) -> list[int]:
@@ -308,6 +339,7 @@ def _words(row: NativeRow, facts: Facts, files: _Files) -> Mapping[str, Value]:
         "nr_pages": row.nr_map_pages,
         "spans": _padded(chain.from_iterable(spans), 3 * MOST_NODES),
         "zone": row.nodes[0].node(0, facts).zone_index(facts),
+        "is_boot": row.boot,
         "is_watched": row.watched,
         "init_on_free": row.init_on_free,
         "grow_order": NO_GROWTH if row.grow_order is None else row.grow_order,

@@ -51,14 +51,18 @@ class DeferredInitRow(RowBase):
 
     @model_validator(mode="after")
     def _its_stage_can_do_it(self) -> Self:
-        if self.stage == "native" and self.measure != "init":
-            raise ValueError("a whole boot is measured in the vm stage")
+        if self.stage == "native" and self.measure != "init" and self._is_early_or_full_of_holes:
+            raise ValueError("natively a boot is of nodes that are whole and have not grown")
         if self.stage == "vm":
             if self.node_pct is not None:
                 raise ValueError("a guest has the CPUs it is given: say threads")
             if (self.layout, self.grow_order, self.pre_state) != ("whole", None, "evicted"):
                 raise ValueError("layout, grow_order and pre_state can only be set natively")
         return self
+
+    @property
+    def _is_early_or_full_of_holes(self) -> bool:
+        return (self.layout, self.grow_order) != ("whole", None) or self.pre_state == "lookalike"
 
     @property
     def nr_pages(self) -> int:
@@ -122,8 +126,10 @@ class DeferredInitRow(RowBase):
             words.append(f"after an allocation of order {self.grow_order}")
         if self.pre_state != "evicted":
             words.append(self.pre_state)
-        if self.stage == "vm":
-            words.append("all of the boot" if self.measure == "boot" else "initialisation")
+        if self.measure == "boot":
+            words.append("all of the boot" if self.stage == "vm" else "memory's part of a boot")
+        elif self.stage == "vm":
+            words.append("initialisation")
         return ", ".join(words)
 
 

@@ -101,10 +101,12 @@ struct deferred_zone {
  *	look like those of free blocks: who takes one for a buddy merges with it.
  * @grow: The kernel's deferred_grow_zone() of node 0, as an allocation of that
  *	order makes it. Returns what that returns.
- * @run: The kernel's deferred_init_memmap() of every node, and nothing else.
+ * @run: The kernel's deferred_init_memmap() of every node, and nothing else; of
+ *	a boot all from free_area_init() on.
  * @read: Say what came of a node.
  * @left_alone: What they had to leave of a node as it was, up to an area of no
- *	type: the node and its zones, without what @read says.
+ *	type: the node and its zones, without what @read says. A boot leaves
+ *	nothing.
  * @broken: A rule of the kernel's that was not kept, in words, or NULL.
  */
 struct deferred_ops {

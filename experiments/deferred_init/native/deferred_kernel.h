@@ -10,5 +10,15 @@
 int deferred_init_memmap(void *data);
 extern atomic_t pgdat_init_n_undone;
 extern struct completion pgdat_init_all_done_comp;
+/* Static in mm/memblock.c. */
+extern int reset_managed_pages_done;
+
+struct deferred_request;
+struct deferred_span;
+
+/* kernel_boot.c */
+void boot_prepare(const struct deferred_request *request);
+void boot_run(unsigned int nr_nodes, void (*threads)(void));
+const char *boot_broken(const struct deferred_span *nodes, unsigned int nr_nodes);
 
 #endif

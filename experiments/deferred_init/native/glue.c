@@ -34,8 +34,10 @@ static struct {
 	unsigned long layout;	/* what memblock holds; 0 = nothing yet */
 	unsigned int nr_nodes;
 	unsigned int zone;	/* the only one of each node */
+	struct deferred_span node[DEFERRED_MOST_NODES];
 	bool padata_ready;
 	bool is_growing;
+	bool is_boot;
 	const char *broken;	/* the first rule that was not kept */
 } world;
 
@@ -203,6 +205,10 @@ static void prepare(const struct deferred_request *request)
 		if (used)
 			prepare_node(nid, &request->node[nid]);
 	}
+	memcpy(world.node, request->node, sizeof(world.node));
+	world.is_boot = request->is_boot;
+	if (world.is_boot)
+		boot_prepare(request);
 	if (world.layout != request->layout)
 		fill_memblock(request);
 	world.layout = request->layout;
@@ -260,13 +266,21 @@ static void run_node(void *pgdat)
  * The kernel starts a thread per node and waits for all. Here the caller is
  * node 0's, and any other's runs on another CPU.
  */
-static void run(void)
+static void run_threads(void)
 {
 	if (world.nr_nodes > 1)
 		host_submit(run_node, host_node(1));
 	run_node(host_node(0));
 	if (world.nr_nodes > 1 && host_cancel(host_node(1)))
 		run_node(host_node(1));
+}
+
+static void run(void)
+{
+	if (world.is_boot)
+		boot_run(world.nr_nodes, run_threads);
+	else
+		run_threads();
 }
 
 /* What @total holds and what CPUs have not added yet; zones share the latter. */
@@ -326,9 +340,12 @@ static void expect_what_is_read(struct zone *expected, const struct zone *zone)
 static const struct host_area *left_alone(unsigned int nid)
 {
 	static struct host_area areas[NR_ZONE_AREAS + 1];
+	static const struct host_area nothing;
 	struct pglist_data *pgdat = host_node(nid), *expected = &node_before[nid];
 	const struct zone *zone = zone_of(nid);
 
+	if (world.is_boot)
+		return &nothing;
 	expect_what_is_read(&expected->node_zones[world.zone], zone);
 	expected->first_deferred_pfn = pgdat->first_deferred_pfn;
 	host_zone_areas(areas, zone, expected, fields);
@@ -347,6 +364,8 @@ static const char *broken(void)
 	for_each_possible_cpu(cpu)
 		if (per_cpu(host_interrupts_off, cpu))
 			breaks("interrupts are off when all is done");
+	if (world.is_boot && !world.broken)
+		world.broken = boot_broken(world.node, world.nr_nodes);
 	return world.broken;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/wait.h>
 #include "kernel.h"
 
 /* A pool thread stays on the CPU it is pinned to. */
@@ -13,6 +14,15 @@ int set_cpus_allowed_ptr(struct task_struct *task, const struct cpumask *mask)
 {
 	HOST_STUB("custom");
 	return 0;
+}
+
+/* Nobody waits for a node's daemons, and a lock class is of lockdep alone. */
+void __init_waitqueue_head(struct wait_queue_head *head, const char *name,
+			   struct lock_class_key *key)
+{
+	HOST_STUB("custom");
+	spin_lock_init(&head->lock);
+	INIT_LIST_HEAD(&head->head);
 }
 
 #ifdef CONFIG_X86_64

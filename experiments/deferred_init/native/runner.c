@@ -112,6 +112,8 @@ static void put_held(const struct row *row)
 {
 	const unsigned long *pair = row->held.words;
 
+	if (row->request.is_boot)
+		return;	/* which makes them itself */
 	for (size_t i = 0; i < image_nr_words(&row->held); i += 2) {
 		size_t from = (pair[i] - row->request.map_pfn) * DESCRIPTOR_BYTES;
 		size_t bytes = (pair[i + 1] - pair[i]) * DESCRIPTOR_BYTES;

@@ -212,10 +212,16 @@ def held(listed: Iterable[Object], place: Path, arch: Arch = X86_64) -> tuple[Ob
     place: its tree, as `assemble` returns it. Each has the one name that it has there.
     """
     config = options((place / BUILD / ".config").read_text(encoding="utf-8"))
-    return tuple(
+    there = [
         _there(one, place)
         for one in (*listed, *(one for one in EVERYWHERE if _is_of(one, arch)))
         if one.option is None or config.get(one.option.removeprefix("CONFIG_")) == "y"
+    ]
+    functions: dict[str, tuple[str, ...]] = {}
+    for one in there:  # what other kernels have in an object of its own may be in one listed
+        functions[one.name] = (*functions.get(one.name, ()), *one.functions)
+    return tuple(
+        replace(one, functions=functions.pop(one.name)) for one in there if one.name in functions
     )
 
 

@@ -8,8 +8,8 @@
 #include <linux/topology.h>
 #include "kernel.h"
 
-/* mm/mempolicy.c: the node itself if it has the state, else the nearest. */
-int numa_nearest_node(int node, unsigned int state)
+/* mm/mempolicy.c: the node itself if it has the state, else the nearest. Weak: or that one's. */
+int __weak numa_nearest_node(int node, unsigned int state)
 {
 	HOST_STUB("duplicated");
 	if (state >= NR_NODE_STATES)

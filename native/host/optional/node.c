@@ -46,8 +46,8 @@ unsigned long __highest_present_section_nr __weak;
 /* What boot() has set in the mask of those online. kernel/cpu.c */
 atomic_t __num_online_cpus = ATOMIC_INIT(1);
 
-/* Set from the zones, and not read here. mm/mempolicy.c */
-enum zone_type policy_zone;
+/* Set from the zones, and not read here. Weak: or that one's. mm/mempolicy.c */
+enum zone_type policy_zone __weak;
 
 /* There is no slower memory. mm/memory-tiers.c */
 bool numa_demotion_enabled;

@@ -176,6 +176,29 @@ static bool check_pages(struct row *row, bool forked, bool faulted)
 				       (long)nr_child));
 }
 
+/*
+ * A CPU may write by a translation that it has until that is flushed: the fork
+ * flushes all of the parent's, a fault the one of its page.
+ */
+static bool check_flushes(const struct row *row, bool faulted)
+{
+	const unsigned long *asked = row->asked.words;
+	unsigned long at = 0, nr_rewritten = 0, nr_protected = 0;
+
+	for (unsigned long i = 0; i < row->request.nr_vmas; i++, asked += ASKED_WORDS)
+		for (unsigned long end = at + asked[ASKED_NR_ANON]; at < end; at++) {
+			struct expected_page page = expected_of(row, asked, at, true, faulted);
+
+			nr_rewritten += page.rewritten;
+			nr_protected += page.parent != row->before.entries[at];
+		}
+	if (faulted ? row->result.nr_flushes >= nr_rewritten :
+	    row->result.nr_flushes || !nr_protected)
+		return true;
+	return frames_fail("%lu TLB flushes; %lu entries were protected, %lu written to",
+			   row->result.nr_flushes, nr_protected, nr_rewritten);
+}
+
 /* --- The node ------------------------------------------------------------------ */
 
 /* What is neither a page nor free has the kernel for itself; says how many. */
@@ -244,7 +267,7 @@ bool verify_forked(struct row *row, unsigned int variant, bool faulted)
 	       same_counters("the child", &row->child_is, row->child_counters) &&
 	       same_counters("the parent", &row->parent_is, row->parent_counters) &&
 	       same_totals(row, true) && check_pages(row, true, faulted) &&
-	       check_frames(row, &nr_kernel);
+	       check_flushes(row, faulted) && check_frames(row, &nr_kernel);
 }
 
 bool verify_alone(struct row *row, unsigned int variant, bool faulted)

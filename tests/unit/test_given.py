@@ -49,7 +49,7 @@ def test_nothing_set_changes_nothing() -> None:
         (["threads=many"], "--set: row 2-threads: threads: Input should be a valid integer"),
         (["threads=0"], "--set: row 2-threads: threads: Input should be greater than or equal"),
         (["node_pct=50"], "--set: row 2-threads: give threads or node_pct, not both"),
-        (["measure=boot"], "--set: row 2-threads: a whole boot is measured in the vm stage"),
+        (["layout=holes", "measure=boot"], "--set: row 2-threads: natively a boot is of nodes"),
         (["threads=1", "threads=2"], "--set threads: given twice"),
         (["stage=vm"], "--set stage: is what a row is known by"),
         (["published=x"], "--set published: is what a row is known by"),

@@ -104,7 +104,7 @@ def request_of(tmp_path: Path) -> Request:
 
 
 def test_the_other_way_is_tried_once_and_told(request_of: Request, journal: Journal) -> None:
-    (its,) = programs_of(request_of.experiment)
+    its, *_ = programs_of(request_of.experiment)
     (way,) = its.otherwise
     assert try_otherwise(WrongVariant("as the tree", PATCHED), request_of, journal, QUIET)
     assert otherwise(request_of, journal) == {PATCHED: way}

@@ -85,11 +85,12 @@ static void forget_last_boot(const struct deferred_span *node)
 	host_node(0)->node_start_pfn = node->start_pfn;
 	host_node(0)->node_spanned_pages = node->end_pfn - node->start_pfn;
 	host_node(0)->first_deferred_pfn = ULONG_MAX;
-	memmap_init_range(1, 0, ZONE_NORMAL, node->start_pfn, ULONG_MAX, MEMINIT_EARLY,
 #ifdef HAVE_MEMMAP_INIT_RANGE_ISOLATING
-			  NULL, MIGRATE_MOVABLE, false);
+	memmap_init_range(1, 0, ZONE_NORMAL, node->start_pfn, ULONG_MAX,
+			  MEMINIT_EARLY, NULL, MIGRATE_MOVABLE, false);
 #else
-			  NULL, MIGRATE_MOVABLE);
+	memmap_init_range(1, 0, ZONE_NORMAL, node->start_pfn, ULONG_MAX,
+			  MEMINIT_EARLY, NULL, MIGRATE_MOVABLE);
 #endif
 }
 
@@ -121,7 +122,8 @@ void boot_prepare(const struct deferred_request *request)
 		end_of_normal = request->node[nid].end_pfn;
 	}
 	/* As setup_arch(). */
-	max_pfn = max_low_pfn = end_of_normal;
+	max_pfn = end_of_normal;
+	max_low_pfn = end_of_normal;
 	forget_last_boot(&request->node[0]);
 	memset(host_node(0), 0, sizeof(*host_node(0)));
 	atomic_long_set(&_totalram_pages, 0);

@@ -123,7 +123,6 @@ bool __wrap_queue_work_on(int cpu, struct workqueue_struct *queue, struct work_s
 	return true;
 }
 
-
 #ifdef CONFIG_ARCH_HAS_COPY_MC
 /* Memory that a program has does not fail machine checks it could survive. */
 unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)

@@ -129,7 +129,7 @@ static bool check_rewritten(struct row *row, unsigned long at, const struct expe
 	unsigned long was = row->before.entries[at], is = row->parent_is.entries[at];
 
 	if ((is ^ was) & ~(PTE_PFN | PTE_SAVED_DIRTY))
-		return frames_fail("entry %lu of the parent, written to: %#lx, before the fork %#lx",
+		return frames_fail("entry %lu of the parent, written to: %#lx, before %#lx",
 				   at, is, was);
 	if (page->child && frame_in(is) == frame_in(was))
 		return frames_fail("page %lu was written to, and both have frame %#lx", at,

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include "launch.h"
 #include "node_place.h"
 
 #define DESCRIPTOR_BYTES 64UL	/* sizeof(struct page); frames_check_layout() checks it */
@@ -38,6 +39,14 @@ static inline unsigned char *descriptor_of(unsigned long pfn)
 static inline unsigned char *contents_of(unsigned long pfn)
 {
 	return (unsigned char *)NODE_RAM_ADDRESS + (pfn - NODE_TABLE_PFN) * 4096;
+}
+
+/* Map the descriptors of frames from NODE_TABLE_PFN on, and the contents of a node's. */
+static inline void frames_map_node(size_t nr_pages)
+{
+	launch_map((uintptr_t)descriptor_of(NODE_TABLE_PFN),
+		   (NODE_PFN - NODE_TABLE_PFN + nr_pages) * DESCRIPTOR_BYTES, 0);
+	launch_map((uintptr_t)contents_of(NODE_PFN), nr_pages * 4096, 0);
 }
 
 /* A field of a descriptor. */

@@ -247,14 +247,10 @@ static bool run_row(void *context)
 
 static void map(const void *rows, size_t nr_rows)
 {
-	size_t most = 0;
+	size_t most = launch_most(rows, nr_rows, request.nr_pages);
 
-	for (size_t i = 0; i < nr_rows; i++)
-		most = max_size(most, ((const struct row *)rows)[i].request.nr_pages);
-	launch_map(NODE_MAP_ADDRESS,
-		   (NODE_PFN - NODE_TABLE_PFN + most) * DESCRIPTOR_BYTES, 0);
+	frames_map_node(most);
 	launch_map(NODE_RAM_ADDRESS, nr_tables(most) * PAGE_BYTES, 0);
-	launch_map((uintptr_t)contents_of(NODE_PFN), most * PAGE_BYTES, 0);
 }
 
 const struct experiment experiment = {

@@ -202,7 +202,7 @@ static void prepare(const struct deferred_request *request)
 
 		host_give_cpus(nid, used ? nid * request->nr_cpus : 0,
 			       used ? request->nr_cpus : 0);
-		if (used)
+		if (used && !request->is_boot)
 			prepare_node(nid, &request->node[nid]);
 	}
 	memcpy(world.node, request->node, sizeof(world.node));

@@ -116,6 +116,7 @@ void boot_prepare(const struct deferred_request *request)
 	unsigned int nid;
 
 	set_nodes(request->nr_nodes);
+	forget_last_boot(&request->node[0]);
 	for (nid = 0; nid < request->nr_nodes; nid++) {
 		memset(host_node(nid), 0, sizeof(*host_node(nid)));
 		mark_sections(&request->node[nid]);
@@ -124,8 +125,6 @@ void boot_prepare(const struct deferred_request *request)
 	/* As setup_arch(). */
 	max_pfn = end_of_normal;
 	max_low_pfn = end_of_normal;
-	forget_last_boot(&request->node[0]);
-	memset(host_node(0), 0, sizeof(*host_node(0)));
 	atomic_long_set(&_totalram_pages, 0);
 }
 

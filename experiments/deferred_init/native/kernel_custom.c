@@ -5,7 +5,6 @@
  * kinds.
  */
 #include <linux/sched.h>
-#include <linux/string.h>
 #include <linux/wait.h>
 #include "kernel.h"
 
@@ -24,28 +23,3 @@ void __init_waitqueue_head(struct wait_queue_head *head, const char *name,
 	spin_lock_init(&head->lock);
 	INIT_LIST_HEAD(&head->head);
 }
-
-#ifdef CONFIG_X86_64
-/*
- * The kernel's own has alternatives that native/host/alternatives.c cannot
- * apply. Only memblock moves memory here, while glue.c fills it.
- */
-void *memmove(void *to, const void *from, size_t bytes)
-{
-	void *at = to;
-
-	HOST_STUB("custom");
-	if (to <= from) {
-		asm volatile("rep movsb"
-			     : "+D" (at), "+S" (from), "+c" (bytes)
-			     : : "memory");
-		return to;
-	}
-	at += bytes - 1;
-	from += bytes - 1;
-	asm volatile("std; rep movsb; cld"
-		     : "+D" (at), "+S" (from), "+c" (bytes)
-		     : : "memory");
-	return to;
-}
-#endif

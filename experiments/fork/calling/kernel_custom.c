@@ -14,27 +14,6 @@
 #include "kernel.h"
 #include "calling_kernel.h"
 
-/*
- * arch/x86/lib/memmove_64.S in plain words: that one's alternative jumps within
- * itself, which native/host does not apply.
- */
-#undef memmove
-void *memmove(void *to, const void *from, size_t bytes)
-{
-	unsigned char *first = to;
-	const unsigned char *source = from;
-	size_t at;
-
-	HOST_STUB("duplicated");
-	for (at = 0; at < bytes; at++) {
-		size_t index = to < from ? at : bytes - 1 - at;
-
-		first[index] = source[index];
-		barrier();	/* else the compiler calls memmove() */
-	}
-	return to;
-}
-
 /* --- RCU ------------------------------------------------------------------- */
 
 /*

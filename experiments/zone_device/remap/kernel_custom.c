@@ -10,7 +10,6 @@
 #include <linux/rcuwait.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
-#include <linux/string.h>
 #include <asm/pgtable_types.h>
 #include "kernel.h"
 
@@ -21,7 +20,7 @@ struct page *alloc_pages_noprof(gfp_t flags, unsigned int order)
 	return alloc_pages_node_noprof(0, flags, order);
 }
 
-/* --- As the kernel's: kernel/cpu.c, kernel/rcu/update.c, set_memory.c, memmove_64.S --- */
+/* --- As the kernel's: kernel/cpu.c, kernel/rcu/update.c, set_memory.c --- */
 
 DEFINE_STATIC_PERCPU_RWSEM(cpu_hotplug_lock);
 
@@ -53,27 +52,6 @@ void update_page_count(int level, unsigned long pages)
 	spin_lock(&pgd_lock);
 	direct_pages_count[level] += pages;
 	spin_unlock(&pgd_lock);
-}
-
-/*
- * As memmove_64.S, of which an alternative cannot be applied here; only the ranges of mapped
- * memory are moved with it, a few bytes.
- */
-void *memmove(void *to, const void *from, size_t bytes)
-{
-	const char *was = from;
-	char *is = to;
-	size_t i;
-
-	HOST_STUB("duplicated");
-	/* By WRITE_ONCE(), or the compiler would take these loops for a memmove(). */
-	if (to <= from)
-		for (i = 0; i < bytes; i++)
-			WRITE_ONCE(is[i], was[i]);
-	else
-		for (i = bytes; i; i--)
-			WRITE_ONCE(is[i - 1], was[i - 1]);
-	return to;
 }
 
 /* --- As ream/locks.o: without what kernel/locking/spinlock.o does to interrupts ----- */

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * memmove() of hosted kernels on x86-64; an experiment has it if its file
+ * `objects` says ream/memmove.o. arch/x86/lib/memmove_64.S has an alternative
+ * that jumps within itself, which native/host/optional/patching.c cannot apply.
+ */
+#include <linux/string.h>
+#include "kernel.h"
+
+#undef memmove
+void *memmove(void *to, const void *from, size_t bytes)
+{
+	void *at = to;
+
+	HOST_STUB("custom");
+	if (to <= from) {
+		asm volatile("rep movsb"
+			     : "+D" (at), "+S" (from), "+c" (bytes)
+			     : : "memory");
+		return to;
+	}
+	at += bytes - 1;
+	from += bytes - 1;
+	asm volatile("std; rep movsb; cld"
+		     : "+D" (at), "+S" (from), "+c" (bytes)
+		     : : "memory");
+	return to;
+}

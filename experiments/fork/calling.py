@@ -39,7 +39,7 @@ SPARE_BYTES = 64 << 20
 COPIES = 2
 """Frames for each anonymous page: the parent writes to its own while the child has the old one."""
 
-RUNNER_BYTES = STRUCT_PAGE_BYTES + 3 * 8 + 1
+RUNNER_BYTES = STRUCT_PAGE_BYTES + 5 * 8 + 1
 """What descriptors and the runner take for each page; calling/row.h."""
 
 CPUS = 2
@@ -51,13 +51,14 @@ OPERATIONS = {"dup-mm": "fork", "dup-mm-faults": "faults", "dup-mm-exit": "exit"
 
 @dataclass(frozen=True)
 class Called:
-    """One operation of one process."""
+    """One operation of one process. vma_bytes: of a VMA's object; 0: no limit is measured."""
 
     name: str
     operation: str
     vmas: tuple[Vma, ...]
     rounds: int = 2
     cold: bool = False
+    vma_bytes: int = 0
 
     @property
     def nr_anon(self) -> int:
@@ -80,15 +81,22 @@ class Called:
             "child_counters": child_counters(its),
             "committed": committed(its),
             "file_vmas": file_vmas(its),
+            "vma_bytes": self.vma_bytes,
             "nr_pages": self.node_bytes // PAGE_BYTES,
             "nr_anon": self.nr_anon,
         }
 
 
-def _called(row: ForkRow) -> Called:
+def _called(row: ForkRow, vma_bytes: int = 0) -> Called:
     assert row.layout is not None
-    cold = row.pre_state == "cold"
-    return Called(row.name, OPERATIONS[row.operation], layout(row.layout), row.rounds, cold)
+    return Called(
+        row.name,
+        OPERATIONS[row.operation],
+        layout(row.layout),
+        row.rounds,
+        cold=row.pre_state == "cold",
+        vma_bytes=vma_bytes,
+    )
 
 
 def planned(asked: Iterable[Called], work: Path) -> Planned:
@@ -97,9 +105,10 @@ def planned(asked: Iterable[Called], work: Path) -> Planned:
 
 
 def plan_of(rows: Sequence[ForkRow], threads: int | None, build: Build, work: Path) -> Planned:
-    """The plan of an experiment's rows. threads, build: nothing here depends on them."""
-    del threads, build
-    return planned(map(_called, rows), work)
+    """The plan of an experiment's rows. threads: nothing here depends on them."""
+    del threads
+    vma_bytes = build.facts["sizeof.vm_area_struct"]
+    return planned((_called(row, vma_bytes) for row in rows), work)
 
 
 _FIRST = 0x10000

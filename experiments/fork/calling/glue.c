@@ -284,6 +284,7 @@ const void *const host_experiment_ops = &ops;
 
 const struct host_fact host_experiment_facts[] = {
 	{ "sizeof.page", sizeof(struct page) },
+	{ "sizeof.vm_area_struct", sizeof(struct vm_area_struct) },
 	{ "VM_LOCKED", VM_LOCKED },
 	{ "VM_LOCKONFAULT", VM_LOCKONFAULT },
 	{ "VM_SOFTDIRTY", VM_SOFTDIRTY },

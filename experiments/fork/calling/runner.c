@@ -6,16 +6,11 @@
  * left it exits at last: all must be as it was.
  */
 #include <string.h>
+#include "limit.h"
 #include "rounds.h"
-#include "row.h"
 
 static const char *const operations[] = {
 	[CALLING_FORK] = "fork", [CALLING_FAULTS] = "faults", [CALLING_EXIT] = "exit", NULL
-};
-
-enum pre_state_of_node {
-	PRE_WARM,	/* just used, and made; nothing was moved out of the caches */
-	PRE_COLD,	/* no line of a frame in use or its descriptor in any cache */
 };
 
 static const char *const pre_states[] = {
@@ -49,6 +44,8 @@ static void open_row(void *context)
 	open_space(&row->before, request);
 	open_space(&row->parent_is, request);
 	open_space(&row->child_is, request);
+	if (row->vma_bytes)
+		limit_open(row);
 }
 
 static void close_row(void *context)
@@ -61,6 +58,8 @@ static void close_row(void *context)
 		host_free(spaces[i]->entries);
 	}
 	host_free(row->frames.owner);
+	if (row->vma_bytes)
+		limit_close(row);
 }
 
 static void read_all(struct row *row, const struct calling_ops *ops)
@@ -109,14 +108,6 @@ static bool make_child(struct row *row, unsigned int variant)
 	return verify_forked(row, variant, false);
 }
 
-static void set_caches(const struct row *row, unsigned char *start, size_t bytes)
-{
-	if (row->pre_state == PRE_COLD)
-		cache_evict(start, bytes);
-	else
-		cache_touch(start, bytes);
-}
-
 /* All that is in use. */
 static void set_pre_state(const struct row *row)
 {
@@ -146,15 +137,20 @@ static bool end(struct row *row, unsigned int variant)
 	return verify_alone(row, variant, faulted);
 }
 
+/* All that comes before the operation. */
+static bool make_processes(struct row *row, unsigned int variant)
+{
+	return make_parent(row, variant) &&
+	       (row->operation == CALLING_FORK || make_child(row, variant));
+}
+
 static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 {
 	struct row *row = rounds_row(rounds, slot);
 	const struct calling_ops *ops = launch_ops(slot->variant);
 	struct span span;
 
-	if (!make_parent(row, slot->variant))
-		return false;
-	if (row->operation != CALLING_FORK && !make_child(row, slot->variant))
+	if (!make_processes(row, slot->variant))
 		return false;
 	set_pre_state(row);
 	span = span_begin();
@@ -162,6 +158,21 @@ static bool sample_variant(struct rounds *rounds, const struct slot *slot)
 	span = launch_stop_clock(slot->variant, span);
 	read_all(row, ops);
 	return rounds_print_sample(rounds, slot, 1, span, end(row, slot->variant));
+}
+
+static bool sample_limit(struct rounds *rounds, const struct slot *slot)
+{
+	struct row *row = rounds_row(rounds, slot);
+	struct span span;
+
+	if (!make_processes(row, 0))
+		return false;
+	set_pre_state(row);
+	limit_prepare(row);
+	span = span_begin();
+	limit_run(row);
+	span = span_end(span);
+	return rounds_print_sample(rounds, slot, 1, span, true);
 }
 
 static bool run_row(void *context)
@@ -176,6 +187,8 @@ static bool run_row(void *context)
 	};
 
 	rounds_add_variants(&rounds, sample_variant);
+	if (row->vma_bytes)
+		rounds_add_limit(&rounds, "plain-loop", row, sample_limit);
 	return rounds_run(&rounds);
 }
 

@@ -113,10 +113,13 @@ def test_a_child_has_what_its_parent_does_not_keep_to_itself() -> None:
 
 def test_the_runner_is_told_what_the_row_says(tmp_path: Path) -> None:
     asked = row(operation="dup-mm-faults", pre_state="cold")
-    with calling.plan_of([asked], None, Build({}, {}), tmp_path) as (plan, files):
+    build = Build({}, {"sizeof.vm_area_struct": 192})
+    with calling.plan_of([asked], None, build, tmp_path) as (plan, files):
         said = dict(word.split("=") for word in plan.read_text().split())
     assert len(files) == 4
     assert (said["operation"], said["pre_state"]) == ("faults", "cold")
+    assert said["vma_bytes"] == "192"
+    assert said["vma_bytes"] == "192"
     assert int(said["nr_anon"]) == asked.nr_pages
     assert int(said["nr_pages"]) * 4096 % calling.NODE_STEP == 0
 

@@ -4,12 +4,12 @@
 # check-series.sh TREE SERIES... - is each patch clean, and does it build by itself?
 #
 # TREE is an unpacked pristine kernel source; it is not written to. Of series in the folder
-# of a base it has to be that of this base. The patches of the
-# SERIES folders are applied to a copy of it one after another, in the order given: series
-# that do not build on each other are checked by calls of their own. Each patch has to pass
-# `checkpatch.pl --strict`, and after each one the objects that the series are about have to
-# build, in nine configurations, with no warning of the compiler (W=1), of sparse or of
-# kernel-doc that TREE itself does not have.
+# of a base it has to be that of this base. The patches of the SERIES folders are applied to a
+# copy of it one after another, in the order given: series that do not build on each other are
+# checked by calls of their own. A folder whose file `series` lists folders, as that of all
+# does, stands for these. Each patch has to pass `checkpatch.pl --strict`, and after each one
+# the objects that the series are about have to build, in nine configurations, with no warning
+# of the compiler (W=1), of sparse or of kernel-doc that TREE itself does not have.
 #
 # CONFIGS in the environment names some of the nine. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
@@ -304,10 +304,22 @@ readonly WORK
 trap 'rm -rf "$WORK"' EXIT
 trap 'exit 130' INT TERM
 
-patches=()
-options=()
+folders=()
 for series in "${@:2}"; do
 	[ -d "$series" ] || die 2 "$series: not a folder"
+	if [ -f "$series/series" ]; then
+		while read -r listed; do
+			[ -d "$series/$listed" ] || die 2 "$series/series: $listed: not a folder"
+			folders+=("$series/$listed")
+		done < <(grep -v '^#' "$series/series")
+	else
+		folders+=("$series")
+	fi
+done
+
+patches=()
+options=()
+for series in "${folders[@]}"; do
 	[ ! -f "$series/native.config" ] || options+=("$(realpath "$series/native.config")")
 	for patch in "$series"/[0-9]*.patch; do
 		case ${patch##*/} in

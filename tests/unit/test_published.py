@@ -6,7 +6,7 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.experiment import PublishedRef, named
-from ream.folders import TABLES, file_of
+from ream.folders import TABLES, file_of, names
 from ream.published import check_references, load_tables, lookup
 
 
@@ -48,6 +48,11 @@ def test_a_table_has_date_message_and_base_wherever_its_source_does() -> None:
         if getattr(table, name) is None
     }
     assert missing == UNSAID
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_row_is_compared_with_lines_that_there_are_also_where_it_is_asked_for(name: str) -> None:
+    check_references(named(name).rows, load_tables())
 
 
 def test_a_printed_change_is_that_of_the_printed_values() -> None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which runs published tables take, and what is left of them where one fails."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ream.errors import BadUsage, CannotRunHere, VerificationFailed
-from ream.experiment import Experiment, named
+from ream.experiment import Experiment, PublishedRef, named
 from ream.folders import mails, names
 from ream.mail.read import import_text
 from ream.progress import Reporter
@@ -176,3 +177,19 @@ def test_an_interruption_names_the_records_that_are_whole(experiments, monkeypat
         performing.perform(plan.runs, seed=1, directory=RECORDS, reporter=Reporter(quiet=True))
     (note,) = caught.value.__notes__
     assert note == f"whole by now, for `ream replicate`: --record {path.name}"
+
+
+def test_a_row_without_its_line_is_told_before_anything_is_measured(
+    experiments, monkeypatch, tmp_path
+) -> None:
+    monkeypatch.setattr(performing, "run_session", lambda *_: pytest.fail("it was measured"))
+    first, *others, last = planned(TABLES, experiments).runs
+    row = last.experiment.rows[0]
+    lost = row.model_copy(update={"published": (PublishedRef(id="no-such-table", params={}),)})
+    runs = [
+        first,
+        *others,
+        replace(last, experiment=last.experiment.model_copy(update={"rows": (lost,)})),
+    ]
+    with pytest.raises(BadUsage, match=f"{row.name}: no published table no-such-table"):
+        performing.perform(runs, seed=1, directory=tmp_path, reporter=Reporter())

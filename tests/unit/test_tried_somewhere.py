@@ -103,6 +103,7 @@ def lines() -> dict[str, None]:
 
 NO_VERDICT = [
     # A repair, or single entries, against batching: rows compare batching with none.
+    *(f"mprotect-shared-dirty-qemu-falcato {cpus}" for cpus in (1, 2, 4, 8, 16)),
     *(f"mprotect-falcato-v1 {entry}" for entry in (1, 2, 3, 4)),
     "mprotect-falcato-v2 mprotect_bench",
     *(f"mprotect-shared-dirty-metal-{name} shared dirty, 64 MiB" for name in ("falcato", "probe")),

@@ -9,6 +9,7 @@ from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import Stage
 from ream.paths import cache_dir
 from ream.progress import Reporter
+from ream.published import check_references, load_tables
 from ream.record.record import Record
 from ream.replicate.outcome import JudgedRecord
 from ream.replicate.plan import Planned
@@ -47,8 +48,17 @@ def request_of(planned: Planned, *, seed: int, runs: Path) -> Request:
     )
 
 
+def _check_references(runs: Sequence[Planned]) -> None:
+    """Raise BadUsage with the rows of all runs whose table has no such line."""
+    check_references((row for one in runs for row in one.experiment.rows), load_tables())
+
+
 def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterator[str]:
-    """The planned runs, with their tables and durations, as lines; nothing is built or kept."""
+    """The planned runs, with their tables and durations, as lines; nothing is built or kept.
+
+    Raises BadUsage as perform() does.
+    """
+    _check_references(runs)
     for planned in runs:
         request = request_of(planned, seed=seed, runs=directory)
         yield f"run         {request.command}"
@@ -65,8 +75,10 @@ def perform(
 ) -> Performed:
     """Perform every run. A run that fails leaves its reason, and the next one follows.
 
-    Raises BadUsage, as the following runs would be refused for the same reason.
+    Raises BadUsage, as the following runs would be refused for the same reason: before the first
+    run, if a row of any names a line that no table has.
     """
+    _check_references(runs)
     done = Performed()
     for number, planned in enumerate(runs, start=1):
         what = f"{planned.experiment.name}, {planned.stage} stage"

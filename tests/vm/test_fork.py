@@ -32,6 +32,9 @@ MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30)
 OBJECTS = ("mm/memory.o", "mm/rmap.o", "mm/mmu_gather.o")
 """Of the kernel, what the series change."""
 
+DEBUG_S = 5400.0
+"""Of a kernel that watches itself, beside other work."""
+
 PLAN = ForkPlan(folio_kib=(4, 16, 64, 2048), mapping_bytes=64 << 20, rounds=2)
 
 
@@ -149,7 +152,9 @@ def test_debug_kernels_have_nothing_to_say(
     built = image(*REAM, config=config)
     log = tmp_path / "console.log"
     overlook = RACE if config == "vm-kcsan" else None
-    found = run_selftests(MACHINE, built, LIST, work=tmp_path, log=log, overlook=overlook)
+    found = run_selftests(
+        MACHINE, built, LIST, work=tmp_path, log=log, overlook=overlook, deadline_s=DEBUG_S
+    )
     assert races_of(log, built, OBJECTS) == set()
     assert "fail" not in found.values()
     # MADV_PAGEOUT is advice, and a kernel that holds on to more does not always take it.

@@ -479,6 +479,18 @@ def test_a_control_that_fails_is_said_and_is_not_the_word_of_the_table(replicati
     assert "controls: 0 of 1 as published, 1 not as published" in verdict_words(other)
 
 
+def test_a_table_of_three_kernels_says_that_it_compares_no_two(replications) -> None:
+    phases = replications["mprotect-shared-dirty-metal-phases"]
+    words = "none of its lines compares published with before"
+    assert verdict_words(phases) == f"not-run: {words}"
+
+
+def test_a_long_name_of_a_table_is_not_run_into_its_verdict(replications) -> None:
+    *_, short = render(list(replications.values())).partition("in short\n")
+    names = [line.split()[0] for line in short.splitlines() if line[:3].strip()]
+    assert [*names[:-1]] == [one.table.id for one in replications.values()]
+
+
 def failing(one: Replication, which) -> Replication:
     """The same, but that these lines are contradicted by a loss of 40 %."""
     lines = []

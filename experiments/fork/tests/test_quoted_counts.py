@@ -43,3 +43,29 @@ def test_the_locked_operations_that_a_patch_removes_are_those_of_the_record(
     assert len(steps) == len(said) + 7
     for subject, number in steps.items():
         assert number == pytest.approx(said.get(subject, 0), abs=0.0051), subject
+
+
+CALLS = CHECKOUT / "docs/records/20261126T180423Z-fork-native-ad12"
+SHARED = "copy_page_range"
+
+
+def share(its: Counted, variant: str) -> float:
+    """Of what a fork executes, that of copy_page_range() with what it calls."""
+    inclusive = its.inclusive[variant][SHARED]["instructions"]
+    return inclusive / its.variants[variant]["instructions"]
+
+
+@pytest.mark.parametrize("line", [*quoted_table(README, "process")][1:], ids=lambda its: its[0])
+def test_what_a_fork_and_an_exit_execute_is_what_the_record_has(line: list[str]) -> None:
+    process, *said = line
+    found = counts_of(CALLS)
+    fork, exits = found[f"call-fork-{process}"], found[f"call-exit-{process}"]
+    assert fork.repeats
+    assert exits.repeats
+    three = ("before", "published", "ream")
+    expected = [fork.variants[name]["instructions"] / fork.number for name in three]
+    expected += [share(fork, name) for name in ("before", "ream")]
+    expected += [exits.variants[name]["instructions"] / exits.number for name in three]
+    for number, quoted in zip(expected, said, strict=True):
+        digits = len(quoted.partition(".")[2])
+        assert number == pytest.approx(float(quoted), abs=0.51 * 10**-digits), quoted

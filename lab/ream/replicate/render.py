@@ -302,6 +302,8 @@ def _cpus(threads: int | None) -> str:
 def verdict_words(replication: Replication) -> str:
     """The verdict on a table, and the counts that it derives from."""
     deciding, controls = replication.deciding, replication.controls
+    if not (deciding or controls):
+        return f"{replication.word}: none of its lines compares published with before"
     tried = sum(line.tried for line in deciding)
     claiming = any(line.claim.substantial for line in deciding)
     which = "that claim 10 % or more" if claiming else "that claim less than 10 %, as all do here,"
@@ -354,7 +356,7 @@ def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
     yield "in short"
     for one in replications:
         yield from textwrap.wrap(
-            f"  {one.table.id:<34}{verdict_words(one)}",
+            f"  {one.table.id:<33} {verdict_words(one)}",
             _room(),
             subsequent_indent=" " * (36 if _room() == WIDEST else 4),
         )

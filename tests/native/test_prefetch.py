@@ -19,7 +19,8 @@ def test_a_short_batch_fetches_nothing_beyond_its_folio(ream) -> None:
         row["row"]: row["counted"]["variants"]["ream"]["prefetches"] / row["counted"]["number"]
         for row in json.loads(counted.out)["rows"]
     }
-    assert all(0.9 < each <= 1.01 for each in ahead.values()), ahead
+    # Before the first batch of a page table nobody knows that it is a long one.
+    assert all(0.9 < each <= 1.02 for each in ahead.values()), ahead
 
 
 def test_where_long_batches_lie_in_order_none_is_fetched_for_unmapping(ream) -> None:

@@ -119,7 +119,6 @@ def test_the_runner_is_told_what_the_row_says(tmp_path: Path) -> None:
     assert len(files) == 4
     assert (said["operation"], said["pre_state"]) == ("faults", "cold")
     assert said["vma_bytes"] == "192"
-    assert said["vma_bytes"] == "192"
     assert int(said["nr_anon"]) == asked.nr_pages
     assert int(said["nr_pages"]) * 4096 % calling.NODE_STEP == 0
 

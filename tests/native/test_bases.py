@@ -44,7 +44,11 @@ def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experim
         }
 
 
-PORTS = {"zone-device": "small-256MB", "deferred-init": "1g-2-threads"}
+PORTS = {
+    "zone-device": "small-256MB",
+    "deferred-init": "1g-2-threads",
+    "fork": "munmap-free-4k",
+}
 
 
 @pytest.mark.parametrize("experiment", one_of(PORTS, "zone-device"))

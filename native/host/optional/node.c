@@ -9,6 +9,7 @@
 #include <linux/blkdev.h>
 #include <linux/kernel.h>
 #include <linux/khugepaged.h>
+#include <linux/list_lru.h>
 #include <linux/memory_hotplug.h>
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
@@ -175,6 +176,23 @@ static void init_queue(wait_queue_head_t *queue)
 	INIT_LIST_HEAD(&queue->head);
 }
 
+#ifndef HAVE_DEFERRED_SPLIT_QUEUE
+/* As thp_shrinker_init(). Who links no mm/huge_memory.o has no such lists. */
+extern struct list_lru deferred_split_lru __weak;
+
+static void init_split_queue(void)
+{
+	static struct list_lru_node queue;
+
+	if (!&deferred_split_lru)
+		return;
+	queue = (struct list_lru_node){};
+	INIT_LIST_HEAD(&queue.lru.list);
+	spin_lock_init(&queue.lru.lock);
+	deferred_split_lru.node = &queue;
+}
+#endif
+
 /* As pgdat_init_internals(). */
 static void init_node(struct pglist_data *pgdat, unsigned long nr_pages)
 {
@@ -191,6 +209,8 @@ static void init_node(struct pglist_data *pgdat, unsigned long nr_pages)
 #ifdef HAVE_DEFERRED_SPLIT_QUEUE
 	spin_lock_init(&pgdat->deferred_split_queue.split_queue_lock);
 	INIT_LIST_HEAD(&pgdat->deferred_split_queue.split_queue);
+#else
+	init_split_queue();
 #endif
 	init_queue(&pgdat->kswapd_wait);
 	init_queue(&pgdat->pfmemalloc_wait);

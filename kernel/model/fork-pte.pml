@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What fork() and unmap change by plain loads and stores, for spin to try every
- * order of events. The code is series/fork, patches 1, 4, 5, 7 and 11. There are
- * three models, and one is checked at a time:
+ * order of events. The code is series/fork, patches 1, 4, 5, 7 and 11 to 13. There
+ * are three models, and one is checked at a time:
  *
  *	-DENTRY		a page table entry, ptep_set_wrprotect()
  *	-DFLAGS		page->flags, clear_bit_own_byte()
@@ -28,6 +28,7 @@
  *		-DPUT_FIRST	 the reference is put before the mapping goes
  *		-DNO_LOCK	 rmap unmaps without the page table lock
  *		-DLOOK_ONCE	 who drops both counts at once does not look again
+ *		-DADD_LATE	 who adds to both has let go of the page table lock
  *
  * What is taken for granted:
  *   - A store of one byte, or of an aligned word, is one step. So is a locked
@@ -381,7 +382,29 @@ inline dup_rmap()
 	fi
 }
 
-/* __page_remove_rmap_pte(). It leaves the flag of a page that is not mapped. */
+/*
+ * dup_small_folio(). A mapcount of -1 would carry into the reference count,
+ * which lies behind it in the word.
+ */
+inline dup_at_once(i)
+{
+#ifndef STAY_EXCLUSIVE
+	exclusive = false;
+#endif
+#ifdef ADD_LATE
+	unlock(i);
+#endif
+	atomic {
+		assert(mapcount >= 0);
+		mapcount++;
+		nr_refs++
+	}
+}
+
+/*
+ * __pages_remove_rmap_exclusive(), zap_small_anon_folio(). They leave the flag
+ * of a page that is not mapped.
+ */
 inline remove_rmap()
 {
 	if
@@ -394,6 +417,9 @@ inline remove_rmap()
 inline fork(i)
 {
 	if
+	:: entry[i] == MAPPED ->
+	   dup_at_once(i);
+	   entry[child] = MAPPED
 	:: entry[i] == MAPPED ->
 	   nr_refs++;
 	   dup_rmap();

@@ -151,6 +151,7 @@ MAPCOUNT = r"mapcount=="
         pytest.param("MAPCOUNT", "PUT_FIRST", MAPCOUNT, id="a mapping outlives its reference"),
         pytest.param("MAPCOUNT", "NO_LOCK", MAPCOUNT, id="rmap takes no page table lock"),
         pytest.param("MAPCOUNT", "LOOK_ONCE", MAPCOUNT, id="both counts are not compared again"),
+        pytest.param("MAPCOUNT", "ADD_LATE", MAPCOUNT, id="both counts change without the lock"),
     ],
 )
 def test_the_model_of_fork_tells_when(part: str, mutation: str, error: str, tmp_path: Path) -> None:

@@ -441,8 +441,8 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
     ("experiment", "name"),
     [
         ("zone-device", "20261122T181226Z-zone-device-native-007a"),
-        ("fork", "20261122T201047Z-fork-native-70df"),
-        ("migrate", "20261122T170840Z-migrate-native-aa7d"),
+        ("fork", "20261126T195954Z-fork-native-d03b"),
+        ("migrate", "20261126T174141Z-migrate-native-e074"),
     ],
 )
 def test_the_room_asked_for_is_that_of_the_record_with_some_to_spare(

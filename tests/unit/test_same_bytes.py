@@ -46,7 +46,7 @@ for _ in range(2):
 """
 """Of every kept record as it is, and of one made twice anew from its samples."""
 
-FROM_SAMPLES = "20261122T201047Z-fork-native-70df"
+FROM_SAMPLES = "20261126T195954Z-fork-native-d03b"
 
 PLACES = (
     {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC"},

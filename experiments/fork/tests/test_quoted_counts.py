@@ -10,7 +10,7 @@ from ream.paths import CHECKOUT
 from ream.report.contract import Counted, PatchStep
 
 README = Path(__file__).parent.parent / "README.md"
-RECORD = CHECKOUT / "docs/records/20261125T014526Z-fork-native-740e"
+RECORD = CHECKOUT / "docs/records/20261126T201344Z-fork-native-baa6"
 
 
 def quoted() -> dict[str, dict[str, float]]:

@@ -334,7 +334,7 @@ def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Rea
     found = said("history", "-o", str(RECORDS))
     assert (found.code, found.err) == (0, "")
     assert found.out.count("zone-device-native-007a") == 1
-    found = said("compare", "-o", str(RECORDS), "fd90", "d03b")
+    found = said("compare", "-o", str(RECORDS), "fd90", "994c")
     assert found.code == 0
     assert "fork-16k" in found.out
     found = said("export", "--runs", str(RECORDS), "-f", "kcidb")

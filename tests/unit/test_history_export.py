@@ -260,7 +260,7 @@ def test_whatever_a_record_says_nothing_but_a_clear_error_comes_of_it(
 
 
 def test_what_a_part_stands_for_and_what_stands_for_a_device_are_exported() -> None:
-    of_fork = flat_rows("fork-native-d03b")
+    of_fork = flat_rows("fork-native-994c")
     assert of_fork["fork-16k"]["whole"] == "fork()"
     assert of_fork["fork-16k"]["whole_low"] < of_fork["fork-16k"]["whole_ratio"]
     assert of_fork["fork-16k"]["smallest_effect"] > 0

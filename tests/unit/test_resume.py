@@ -441,7 +441,7 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
     ("experiment", "name"),
     [
         ("zone-device", "20261122T181226Z-zone-device-native-007a"),
-        ("fork", "20261126T195954Z-fork-native-d03b"),
+        ("fork", "20261126T204433Z-fork-native-994c"),
         ("migrate", "20261126T174141Z-migrate-native-e074"),
     ],
 )

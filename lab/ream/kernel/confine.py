@@ -77,8 +77,11 @@ def _program() -> Path:
 
 
 def _compiler_cache() -> Iterator[Path]:
-    """Where ccache writes, if it is installed."""
-    if shutil.which("ccache") is not None:
-        own = os.environ.get("CCACHE_DIR")
-        yield Path(own) if own else Path.home() / ".cache" / "ccache"
-        yield Path.home() / ".ccache"
+    """Where ccache writes, if it is installed. It is there then: ccache may not make it."""
+    if shutil.which("ccache") is None:
+        return
+    own, older = os.environ.get("CCACHE_DIR"), Path.home() / ".ccache"
+    place = older if older.is_dir() else Path.home() / ".cache" / "ccache"
+    place = Path(own) if own else place
+    place.mkdir(parents=True, exist_ok=True)
+    yield place

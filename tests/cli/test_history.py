@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -332,7 +333,9 @@ def ream_started_saying(tmp_path: Path) -> Ream:
 
 def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Ream) -> None:
     found = said("history", "-o", str(RECORDS))
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
+    # On a busy machine it takes the two seconds after which progress is said.
+    assert all(re.match(r"ream: read \d+ of \d+", line) for line in found.err.splitlines())
     assert found.out.count("zone-device-native-007a") == 1
     found = said("compare", "-o", str(RECORDS), "fd90", "994c")
     assert found.code == 0

@@ -45,7 +45,7 @@ def test_the_locked_operations_that_a_patch_removes_are_those_of_the_record(
         assert number == pytest.approx(said.get(subject, 0), abs=0.0051), subject
 
 
-CALLS = CHECKOUT / "docs/records/20261126T180423Z-fork-native-ad12"
+CALLS = CHECKOUT / "docs/records/20261126T205446Z-fork-native-dffe"
 SHARED = "copy_page_range"
 
 

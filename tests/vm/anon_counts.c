@@ -26,7 +26,9 @@
 /* The program has pages of its own: a stack that fork() shared and that is written again, say. */
 #define OWN_PAGES 4
 
-typedef long counts[GROUPS][NODES];
+struct counts {
+	long of[GROUPS][NODES];
+};
 
 static unsigned int nr_checks, nr_wrong;
 
@@ -68,7 +70,7 @@ static int node_of(int page)
  * Pages, by cgroup and node. A reader does not get up to 64 changes for each CPU: they are added
  * up every two seconds.
  */
-static void read_counts(counts found)
+static void read_counts(struct counts *found)
 {
 	char path[64], line[256];
 	int group;
@@ -82,31 +84,32 @@ static void read_counts(counts found)
 		if (!file)
 			die(path);
 		while (fgets(line, sizeof(line), file))
-			if (sscanf(line, "anon N0=%ld N1=%ld", &found[group][0],
-				   &found[group][1]) == NODES)
+			if (sscanf(line, "anon N0=%ld N1=%ld", &found->of[group][0],
+				   &found->of[group][1]) == NODES)
 				break;
 		fclose(file);
-		found[group][0] /= PAGE;
-		found[group][1] /= PAGE;
+		found->of[group][0] /= PAGE;
+		found->of[group][1] /= PAGE;
 	}
 }
 
-static void check(const char *when, const counts before, const counts expected)
+static void check(const char *when, const struct counts *before, const struct counts *expected)
 {
-	counts now;
+	struct counts now;
 	int group, node;
 
-	read_counts(now);
+	read_counts(&now);
 	for (group = 0; group < GROUPS; group++)
 		for (node = 0; node < NODES; node++) {
-			long change = now[group][node] - before[group][node];
+			long change = now.of[group][node] - before->of[group][node];
+			long wanted = expected->of[group][node];
 
 			nr_checks++;
-			if (labs(change - expected[group][node]) <= OWN_PAGES)
+			if (labs(change - wanted) <= OWN_PAGES)
 				continue;
 			nr_wrong++;
 			printf("# %s: cgroup %d, node %d: %ld pages, not %ld\n", when,
-			       group, node, change, expected[group][node]);
+			       group, node, change, wanted);
 		}
 }
 
@@ -127,19 +130,19 @@ static void fault(char *pages)
 }
 
 /* What goes with these pages. */
-static void less(counts change, int first, int end)
+static void less(struct counts *change, int first, int end)
 {
 	int page;
 
-	memset(change, 0, sizeof(counts));
+	memset(change, 0, sizeof(*change));
 	for (page = first; page < end; page++)
-		change[group_of(page)][node_of(page)]--;
+		change->of[group_of(page)][node_of(page)]--;
 }
 
 int main(void)
 {
-	static const counts none;
-	counts before, change;
+	static const struct counts none;
+	struct counts before, change;
 	char *pages;
 	pid_t child;
 
@@ -156,28 +159,28 @@ int main(void)
 	if (pages == MAP_FAILED)
 		die("mmap");
 	madvise(pages, NR_PAGES * PAGE, MADV_NOHUGEPAGE);
-	read_counts(before);
+	read_counts(&before);
 	fault(pages);
 
 	/* A child that leaves loses what it wrote, and no page of ours. */
-	read_counts(before);
+	read_counts(&before);
 	child = fork();
 	if (!child) {
 		fault(pages);
 		_exit(0);
 	}
 	waitpid(child, NULL, 0);
-	check("exit of a child", before, none);
+	check("exit of a child", &before, &none);
 
-	read_counts(before);
-	less(change, 7, NR_PAGES / 2);
+	read_counts(&before);
+	less(&change, 7, NR_PAGES / 2);
 	madvise(pages + 7 * PAGE, (NR_PAGES / 2 - 7) * PAGE, MADV_DONTNEED);
-	check("MADV_DONTNEED", before, change);
+	check("MADV_DONTNEED", &before, &change);
 
-	read_counts(before);
-	less(change, NR_PAGES / 2, NR_PAGES);
+	read_counts(&before);
+	less(&change, NR_PAGES / 2, NR_PAGES);
 	munmap(pages + NR_PAGES / 2 * PAGE, NR_PAGES / 2 * PAGE);
-	check("munmap()", before, change);
+	check("munmap()", &before, &change);
 
 	printf("anon_checks=%u anon_wrong=%u\n", nr_checks, nr_wrong);
 	return 0;

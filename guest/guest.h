@@ -23,7 +23,7 @@
  * ahead (QEMU's -icount sleep=off), so only what the guest does itself has one.
  */
 #define CHILD_DEADLINE_S 120
-#define TEST_DEADLINE_S 1200
+#define TEST_DEADLINE_S 3600
 #define NO_DEADLINE 0
 
 /* init.c: words, and the end */

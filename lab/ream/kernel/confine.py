@@ -80,8 +80,7 @@ def _compiler_cache() -> Iterator[Path]:
     """Where ccache writes, if it is installed. It is there then: ccache may not make it."""
     if shutil.which("ccache") is None:
         return
-    own, older = os.environ.get("CCACHE_DIR"), Path.home() / ".ccache"
-    place = older if older.is_dir() else Path.home() / ".cache" / "ccache"
-    place = Path(own) if own else place
+    older, usual = Path.home() / ".ccache", Path.home() / ".cache" / "ccache"
+    place = Path(os.environ.get("CCACHE_DIR") or (older if older.is_dir() else usual))
     place.mkdir(parents=True, exist_ok=True)
     yield place

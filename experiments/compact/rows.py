@@ -28,6 +28,10 @@ HUGE_BYTES = PAGE_BYTES << HUGE_ORDER
 NODE_STEP = 2 * HUGE_BYTES
 """Of the size of a node that is made natively: a block of the allocator's largest order."""
 
+LEAST_NODE_BYTES = 6 * HUGE_BYTES
+"""A machine with fewer blocks than there are MIGRATE_TYPES groups no pages by type
+(page_group_by_mobility_disabled): its blocks get another type than the rules have."""
+
 HOLE_EVERY = 2
 """Of the pages of each block, every second is given back: as the published workload does."""
 
@@ -170,6 +174,8 @@ class CompactRow(EngineRow):
                 raise ValueError("a hog is given in native rows with nr_huge")
         if self.stage == "native" and self.node_bytes % NODE_STEP:
             raise ValueError(f"node_bytes must be a multiple of {format_size(NODE_STEP)} here")
+        if self.stage == "native" and self.is_whole and self.node_bytes < LEAST_NODE_BYTES:
+            raise ValueError(f"node_bytes must be {format_size(LEAST_NODE_BYTES)} at least here")
         if self.holes == "odd" and self.stage != "native":
             raise ValueError("holes = odd means nothing outside of the native stage")
         if HOLE_EVERY not in {self.used_every, self.free_every}:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,7 @@ from ream.variants import Variant, choose_variants
 pytestmark = pytest.mark.xdist_group("compact-whole")
 
 WRONG = EXPERIMENTS / "compact" / "wrong"
+UNASKED = Path(__file__).parent / "patches" / "compact-isolated-unasked.patch"
 VARIANTS = ("before", "before-again", "published", "ream")
 CPUS = 2
 VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
@@ -132,6 +134,20 @@ def test_blocks_with_pages_that_lists_of_cpus_hold_are_tried_again(whole_rig) ->
         samples, _ = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
     (ours, *_) = of(samples, "row", "ream")
     assert ours.beside["allocated"] == 16
+
+
+def test_a_block_is_isolated_in_parts_where_little_else_is_left_to_reclaim(rig) -> None:
+    """too_many_isolated() is asked within a block, and each part has a flush of its own."""
+    before, _, _, ours = choose_variants(named("compact"))
+    unasked = Variant("unasked", (*ours.series, load_series(UNASKED)))
+    pair = rig((before, ours, unasked), folder=whole.FOLDER)
+    row = CompactRow(name="row", stage="native", nr_huge=1, node_bytes="12MiB")
+    with whole.plan_of([row], None, pair.build, pair.bench.work) as (plan, descriptors):
+        samples, _ = pair.run_plan(plan, descriptors, cpus=CPUS)
+    (asks, *_), (does_not, *_) = (of(samples, "row", name) for name in ("ream", "unasked"))
+    assert asks.beside["allocated"] == does_not.beside["allocated"] == 1
+    assert asks.beside["pgmigrate_success"] == does_not.beside["pgmigrate_success"] == 256
+    assert asks.beside["tlb_flushes"] > does_not.beside["tlb_flushes"] == 1
 
 
 @pytest.mark.vm

@@ -111,6 +111,7 @@ def test_a_native_row_is_of_calls() -> None:
         ({"stage": "native", "nr_huge": 1, "mode": "dma"}, "with nr_huge an engine is a"),
         ({"stage": "native", "nr_huge": 257}, "257 huge pages need 1028 MiB of which half"),
         ({"stage": "native", "nr_huge": 1, "node_bytes": "66MiB"}, "multiple of 4 MiB"),
+        ({"stage": "native", "nr_huge": 1, "node_bytes": "8MiB"}, "12 MiB at least"),
         ({"stage": "native", "nr_huge": 1, "used_every": 4, "free_every": 4}, "either used_every"),
         ({"stage": "native", "nr_huge": 100, "free_every": 16}, "of which 1 of 16 is free"),
         ({"holes": "odd"}, "holes = odd means nothing outside of the native stage"),

@@ -142,9 +142,12 @@ def test_the_engine_copies_what_is_moved(series: tuple[str, ...], moves: Boots) 
             assert said.counters["swdma_descriptors"] >= parts * said.nr_folios, step
 
 
-def test_a_batch_that_is_alone_has_every_channel(moves: Boots) -> None:
-    """Nothing is unmapped or moved meanwhile that would leave channels to another batch."""
-    channels = 4
+@pytest.mark.parametrize("channels", [4, 12])
+def test_a_batch_that_is_alone_has_every_channel(channels: int, moves: Boots) -> None:
+    """Nothing is unmapped or moved meanwhile that would leave channels to another batch.
+
+    Of 2 MiB twelve channels get 43 pages each, the last fewer, and none is left over.
+    """
     plan = replace(
         DMA, steps=(Step(2048, "dcbm", channels),), buffer_bytes=2 << 20, words=("adaptive=0",)
     )

@@ -264,7 +264,7 @@ def test_what_a_part_stands_for_and_what_stands_for_a_device_are_exported() -> N
     assert of_fork["fork-16k"]["whole"] == "fork()"
     assert of_fork["fork-16k"]["whole_low"] < of_fork["fork-16k"]["whole_ratio"]
     assert of_fork["fork-16k"]["smallest_effect"] > 0
-    of_migrate = flat_rows("migrate-native-e074")
+    of_migrate = flat_rows("migrate-native-2cc7")
     assert any(row["model"] for row in of_migrate.values())
     of_control = flat_rows("fork-native-4fed")
     assert [row["control_found"] for row in of_control.values()] == [True]

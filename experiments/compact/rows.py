@@ -29,7 +29,7 @@ NODE_STEP = 2 * HUGE_BYTES
 """Of the size of a node that is made natively: a block of the allocator's largest order."""
 
 LEAST_NODE_BYTES = 6 * HUGE_BYTES
-"""A machine with fewer blocks than there are MIGRATE_TYPES groups no pages by type
+"""A machine with fewer blocks than there are MIGRATE_TYPES, five here, groups no pages by type
 (page_group_by_mobility_disabled): its blocks get another type than the rules have."""
 
 HOLE_EVERY = 2

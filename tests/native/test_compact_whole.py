@@ -144,6 +144,7 @@ def test_a_block_is_isolated_in_parts_where_little_else_is_left_to_reclaim(rig) 
     row = CompactRow(name="row", stage="native", nr_huge=1, node_bytes="12MiB")
     with whole.plan_of([row], None, pair.build, pair.bench.work) as (plan, descriptors):
         samples, _ = pair.run_plan(plan, descriptors, cpus=CPUS)
+    assert all(one.verified for one in samples)
     (asks, *_), (does_not, *_) = (of(samples, "row", name) for name in ("ream", "unasked"))
     assert asks.beside["allocated"] == does_not.beside["allocated"] == 1
     assert asks.beside["pgmigrate_success"] == does_not.beside["pgmigrate_success"] == 256

@@ -156,6 +156,16 @@ def test_a_batch_that_is_alone_has_every_channel(channels: int, moves: Boots) ->
         assert said.counters["swdma_descriptors"] == channels
 
 
+def test_a_small_folio_is_cut_where_the_share_of_a_channel_ends(moves: Boots) -> None:
+    channels, batch_bytes = 12, 2 << 20
+    plan = replace(DMA, steps=(Step(16, "dcbm", channels),), words=("adaptive=0",))
+    for _, said in moves(*REAM, plan=plan):
+        assert said.counters["dcbm_folios_migrated"] == said.nr_folios
+        assert said.counters["swdma_bytes"] == said.nr_bytes
+        cuts = said.counters["swdma_descriptors"] - said.nr_folios
+        assert 0 < cuts <= (channels - 1) * said.nr_bytes // batch_bytes
+
+
 def test_whoever_is_quicker_copies_what_is_moved(moves: Boots) -> None:
     """Which an engine of the same CPU is not, but it is tried."""
     samples = moves(*REAM, plan=DMA)

@@ -165,11 +165,16 @@ make_in() { # CONFIG ARGUMENTS...
 		CROSS_COMPILE="$(compilers "$1")" -j1 "${@:2}"
 }
 
+# What merge_config.sh writes meanwhile lies where it is called, and is left if it is killed.
+merge() { # CONFIG
+	cd "$WORK/$1" && "$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O . \
+		.config "$WORK/$1.fragment"
+}
+
 configure() { # CONFIG
 	make_in "$1" tinyconfig &&
 	fragment "$1" | suited "$1" >"$WORK/$1.fragment" &&
-	"$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O "$WORK/$1" \
-		"$WORK/$1/.config" "$WORK/$1.fragment" &&
+	(merge "$1") &&
 	make_in "$1" olddefconfig || return
 
 	# An option that is off may also be absent.

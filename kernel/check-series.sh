@@ -166,15 +166,15 @@ make_in() { # CONFIG ARGUMENTS...
 }
 
 # What merge_config.sh writes meanwhile lies where it is called, and is left if it is killed.
-merge() { # CONFIG
+merge() ( # CONFIG
 	cd "$WORK/$1" && "$WORK/linux/scripts/kconfig/merge_config.sh" -m -Q -O . \
 		.config "$WORK/$1.fragment"
-}
+)
 
 configure() { # CONFIG
 	make_in "$1" tinyconfig &&
 	fragment "$1" | suited "$1" >"$WORK/$1.fragment" &&
-	(merge "$1") &&
+	merge "$1" &&
 	make_in "$1" olddefconfig || return
 
 	# An option that is off may also be absent.

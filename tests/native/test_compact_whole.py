@@ -14,6 +14,7 @@ from ream.experiment import BASE, named
 from ream.kernel.series import load_series
 from ream.measure.sample import Sample
 from ream.paths import EXPERIMENTS
+from ream.stage.native import End
 from ream.variants import Variant, choose_variants
 
 pytestmark = pytest.mark.xdist_group("compact-whole")
@@ -49,6 +50,13 @@ def taken(rig, *asked: whole.Whole) -> list[Sample]:
         samples, _ = rig.run_plan(plan, descriptors, cpus=CPUS)
     assert all(one.verified for one in samples)
     return samples
+
+
+def taken_of_row(rig, row: CompactRow) -> tuple[list[Sample], End]:
+    with whole.plan_of([row], None, rig.build, rig.bench.work) as (plan, descriptors):
+        samples, end = rig.run_plan(plan, descriptors, cpus=CPUS)
+    assert all(one.verified for one in samples)
+    return samples, end
 
 
 def of(samples: list[Sample], row: str, variant: str) -> list[Sample]:
@@ -116,8 +124,7 @@ def test_launches_draw_for_themselves(whole_rig) -> None:
 
 def test_a_row_as_shipped_is_taken_in_one_round(whole_rig) -> None:
     row = CompactRow(name="row", stage="native", nr_huge=8, node_bytes="64MiB", freed="random")
-    with whole.plan_of([row], None, whole_rig.build, whole_rig.bench.work) as (plan, descriptors):
-        samples, end = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
+    samples, end = taken_of_row(whole_rig, row)
     assert {one.subject for one in samples if one.role == "variant"} == set(VARIANTS)
     assert any(one.role == "limit" and one.nr_bytes == 8 << 21 for one in samples)
     reached = {stub["name"] for stub in end.stubs}
@@ -130,8 +137,7 @@ def test_blocks_with_pages_that_lists_of_cpus_hold_are_tried_again(whole_rig) ->
     row = CompactRow(
         name="row", stage="native", nr_huge=16, node_bytes="1GiB", holes="odd", freed="random"
     )
-    with whole.plan_of([row], None, whole_rig.build, whole_rig.bench.work) as (plan, descriptors):
-        samples, _ = whole_rig.run_plan(plan, descriptors, cpus=CPUS)
+    samples, _ = taken_of_row(whole_rig, row)
     (ours, *_) = of(samples, "row", "ream")
     assert ours.beside["allocated"] == 16
 
@@ -140,11 +146,8 @@ def test_a_block_is_isolated_in_parts_where_little_else_is_left_to_reclaim(rig) 
     """too_many_isolated() is asked within a block, and each part has a flush of its own."""
     before, _, _, ours = choose_variants(named("compact"))
     unasked = Variant("unasked", (*ours.series, load_series(UNASKED)))
-    pair = rig((before, ours, unasked), folder=whole.FOLDER)
     row = CompactRow(name="row", stage="native", nr_huge=1, node_bytes="12MiB")
-    with whole.plan_of([row], None, pair.build, pair.bench.work) as (plan, descriptors):
-        samples, _ = pair.run_plan(plan, descriptors, cpus=CPUS)
-    assert all(one.verified for one in samples)
+    samples, _ = taken_of_row(rig((before, ours, unasked), folder=whole.FOLDER), row)
     (asks, *_), (does_not, *_) = (of(samples, "row", name) for name in ("ream", "unasked"))
     assert asks.beside["allocated"] == does_not.beside["allocated"] == 1
     assert asks.beside["pgmigrate_success"] == does_not.beside["pgmigrate_success"] == 256

@@ -75,6 +75,9 @@ def test_memory_goes_offline_while_other_memory_is_compacted(
     assert said["compact_success"] > 0
 
 
+WATCHED = "vm-debug+vm-dma+vm-tiers"
+"""With DEBUG_PAGE_REF, as vm-trace; test_migrate_soak.py has this kernel built anyway."""
+
 TWO_NODES = GuestMachine(
     "tcg", cpus=2, memory_bytes=2 * GIB, nodes=(GuestNode(GIB, "0"), GuestNode(GIB, "1"))
 )
@@ -97,6 +100,26 @@ def test_pages_that_are_counted_in_another_cgroup_are_seen(image: Builder, tmp_p
     nr_checks, nr_wrong = zapped(image, ALL, wrong, work=tmp_path)
     assert nr_checks == 12
     assert nr_wrong > 0
+
+
+def ref_events(built: Image, work: Path) -> tuple[int, int]:
+    """References taken and dropped, as traced, of 512 pages that a child has until it exits."""
+    machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB)
+    said = numbers("ref_events", built, machine, work)
+    assert said["shared_pages"] == 512
+    return said["ref_mod"], said["ref_mod_and_test"]
+
+
+def test_who_traces_reference_counts_sees_those_of_shared_pages(
+    image: Builder, tmp_path: Path
+) -> None:
+    """One operation on a mapcount and a reference count is for nobody to trace."""
+    assert ref_events(image(ALL, config=WATCHED), tmp_path) == (512, 512)
+
+
+def test_events_of_shared_pages_that_are_lost_are_noticed(image: Builder, tmp_path: Path) -> None:
+    untraced = str(HERE / "patches/fork-untraced.patch")
+    assert ref_events(image(ALL, untraced, config="vm-trace"), tmp_path) == (0, 0)
 
 
 def offloaded(built: Image, work: Path) -> Mapping[str, str]:

@@ -120,6 +120,38 @@ def test_a_clone_does_not_build_the_kernels_tools_again(kernel: Tree, cache: Pat
     assert tool.stat().st_mtime_ns == before
 
 
+def test_what_the_beginning_of_a_series_has_built_is_not_built_again(
+    kernel: Tree, cache: Path, tmp_path: Path
+) -> None:
+    """Beside files of ours: the object that a patch changes is, and no other."""
+    (tmp_path / "own.c").write_text(
+        "#include <linux/mm.h>\n#ifdef HAVE_PAGES\nint pages_known;\n#endif\n"
+    )
+    (tmp_path / "Makefile").write_text(
+        "obj-y := own.o\nccflags-y := -include $(srctree)/ream/have.h\n"
+    )
+    (tmp_path / "own.probes").write_text('#line 1 "pages"\n#include <linux/mm.h>\n')
+    wanted = [OBJECT, "mm/util.o", "ream/own.o"]
+
+    def built(*patches: Patch) -> dict[str, tuple[int, str]]:
+        place = assemble(
+            kernel,
+            patches,
+            cache=cache,
+            fragments=[FRAGMENT],
+            homes=[tmp_path / "own.c", tmp_path / "Makefile"],
+            probes=[tmp_path / "own.probes"],
+            step=print,
+        )
+        objects = build_objects(place, wanted, step=print)
+        return {name: (path.stat().st_mtime_ns, code_of(path)) for name, path in objects.items()}
+
+    base, patched = built(), built(COMMENT_ONLY)
+    assert [name for name in wanted if patched[name] != base[name]] == [OBJECT]
+    assert patched[OBJECT][1] == base[OBJECT][1]
+    assert built() == base
+
+
 def test_a_patch_that_does_not_apply_is_named_and_harms_nothing(
     kernel: Tree, cache: Path, base: Path
 ) -> None:

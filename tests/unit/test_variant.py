@@ -10,6 +10,7 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.kernel import variant
+from ream.kernel.build import BUILT
 from ream.kernel.cache import locked
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
@@ -268,6 +269,21 @@ def test_a_variant_of_another_compiler_is_another_variant(
     first = workshop.assemble()
     monkeypatch.setattr(variant, "compiler_version", lambda _cc, _arch: "gcc 99")
     assert workshop.assemble() != first
+
+
+def test_a_variant_begins_with_what_was_built_of_the_patches_before(workshop: Workshop) -> None:
+    one, two = add("mm/new.c"), add("mm/newer.c", name="0002-y.patch")
+    begun = workshop.assemble(one)
+    (begun / "build" / "made.o").write_text("of new.c")
+    (begun / "ream" / "have.h").write_text("#define HAVE_OTHER 1\n")
+    assert not (workshop.assemble(one, two) / "build" / "made.o").exists()  # it may be half made
+
+    (begun.parent / BUILT).write_text("[]")
+    longer = workshop.assemble(one, two, add("mm/newest.c", name="0003-z.patch"))
+    assert (longer / "build" / "made.o").read_text() == "of new.c"
+    assert all((longer / "mm" / name).exists() for name in ("new.c", "newer.c", "newest.c"))
+    assert (longer / "Kbuild").read_text() == (begun / "Kbuild").read_text()
+    assert (longer / "ream" / "have.h").read_text() != (begun / "ream" / "have.h").read_text()
 
 
 def test_a_patch_that_does_not_apply_leaves_the_cache_as_it_was(workshop: Workshop) -> None:

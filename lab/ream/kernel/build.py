@@ -34,7 +34,8 @@ not gcc. Clones have it, so that no object of one build comes from another compi
 
 GCC = "gcc"
 
-_BUILT = "built.json"
+BUILT = "built.json"
+"""Beside a variant's tree: the names of the objects that were built in it."""
 
 _OURS: Mapping[str, str] = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
@@ -231,12 +232,12 @@ def build_objects(variant_tree: Path, targets: Sequence[str], *, step: Step) -> 
         if missing:
             step(f"compiling {counted(len(missing), 'object')}")
             perform(plan_objects(variant_tree, missing))
-            (entry / _BUILT).write_text(json.dumps(sorted(built | set(missing))))
+            (entry / BUILT).write_text(json.dumps(sorted(built | set(missing))))
     return objects
 
 
 def _built(entry: Path) -> set[str]:
     try:
-        return set(json.loads((entry / _BUILT).read_text()))
+        return set(json.loads((entry / BUILT).read_text()))
     except (OSError, ValueError, TypeError):
         return set()

@@ -9,6 +9,7 @@ compiled with HAVE_NAME defined for each that holds.
 A comment `/* need A or B: WHAT, FILE */` says that one of these probes must hold.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -57,12 +58,20 @@ def source_of(files: Sequence[Path]) -> str:
 
 
 def write_header(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> None:
-    """Say in a directory of ours, if there is one, what a tree has. Raises what `find` raises."""
+    """Say in a directory of ours, if there is one, what a tree has. Raises what `find` raises.
+
+    A header that says the same already keeps its time, and what was compiled with it is up to date.
+    """
     if not home.exists():
         return
-    (home / HEADER).write_text("")
+    header = home / HEADER
+    before = (header.read_text(encoding="ascii"), header.stat()) if header.exists() else None
+    header.unlink(missing_ok=True)  # the file may be another variant's, too
+    header.write_text("")
     held = find(home, files, tree=tree, label=label) if files else frozenset()
-    (home / HEADER).write_text(header_of(held), encoding="ascii")
+    header.write_text(header_of(held), encoding="ascii")
+    if before and before[0] == header_of(held):
+        os.utime(header, ns=(before[1].st_atime_ns, before[1].st_mtime_ns))
 
 
 def find(home: Path, files: Sequence[Path], *, tree: Path, label: str) -> frozenset[str]:

@@ -24,6 +24,7 @@ from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import (
     ARCH,
     BUILD,
+    BUILT,
     CC,
     FRAGMENT,
     GCC,
@@ -102,8 +103,9 @@ def assemble(
         A Makefile among them is used; else every .c and .S is one object.
     probes: files of them; ream/have.h then says what the tree has.
     step: told what is being done. room_bytes: disk space that there must be for a new one.
-    If a variant with the first of these patches, or none, is built whole (`build_image`), what
-    was built is in the new one's build directory, and kbuild makes anew only what the rest change.
+    If a variant with the first of these patches, or none, is built (`build_objects`; without homes,
+    whole: `build_image`), what was built is in the new one's build directory, and kbuild makes anew
+    only what the rest change.
     Raises DoesNotApply naming patch, file, hunk and tree if a patch does not, CannotRunHere if this
     machine cannot build, ReamError with a tool's first error. The cache is then as it was.
     """
@@ -127,17 +129,21 @@ def assemble(
                 touch(entry)
                 return entry / "linux"
             rehearse(patches, tree, cache=cache)
+            if names:
+                _check_home(tree, patches)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
             _make_room(entry.parent, room_bytes, step)
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
-                # With homes of ours, what was built is not what is wanted.
-                applied = None if names else _begin(key_of, patches, variant, entry, step)
+                # With homes of ours, some objects are wanted, else all of a kernel.
+                built = BUILT if names else WHOLE
+                applied = _begin(key_of, patches, variant, entry, built=built, step=step)
                 if applied is None:
                     _clone(base, variant)
                 apply(patches[applied or 0 :], variant)
-                _furnish(variant, names)
+                if names and applied is None:
+                    _furnish(variant, names)
                 _configure_late(variant, fragment, late, patches, tree)
                 write_header(variant / HOME, probes, tree=variant, label=tree.label)
                 _relocate(variant / BUILD, variant, entry / "linux")
@@ -356,16 +362,19 @@ def _begin(
     patches: Sequence[Patch],
     variant: Path,
     entry: Path,
+    *,
+    built: str,
     step: Step,
 ) -> int | None:
-    """Clone the longest beginning of a series that is built whole; how many patches it has.
+    """Clone the longest beginning of a series that is built; how many patches it has.
 
-    None where there is none, and then nothing is cloned. entry: the variant's own. Nobody waits
-    for us who builds what we wait for: a beginning is always shorter.
+    None where there is none, and then nothing is cloned. entry: the variant's own. built: the
+    file beside a variant's tree that says so. Nobody waits for us who builds what we wait for: a
+    beginning is always shorter.
     """
     for count in reversed(range(len(patches))):
         beginning = entry.with_name(key_of(patches[:count]))
-        if (beginning / WHOLE).is_file() and _clone_whole(beginning, variant, step):
+        if (beginning / built).is_file() and _clone_built(beginning, variant, built, step):
             return count
     return None
 
@@ -383,10 +392,10 @@ def _append(file: Path, text: str) -> None:
             opened.write(f"\n{text}\n")
 
 
-def _clone_whole(entry: Path, variant: Path, step: Step) -> bool:
-    """Clone a variant with all that was built in it, if all was."""
+def _clone_built(entry: Path, variant: Path, built: str, step: Step) -> bool:
+    """Clone a variant with what was built in it, if a file beside its tree still says so."""
     with locked(entry, step):
-        if not (_is_whole(entry) and (entry / WHOLE).is_file()):
+        if not (_is_whole(entry) and (entry / built).is_file()):
             return False
         touch(entry)
         _clone(entry / "linux", variant)
@@ -439,13 +448,17 @@ def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
+def _check_home(tree: Tree, patches: Sequence[Patch]) -> None:
+    """Raise BadUsage where a kernel with these patches has files in the place of ours."""
+    if (tree.path / HOME).exists() or any(
+        name.startswith(f"{HOME}/") for name in _touched(patches)
+    ):
+        raise BadUsage(f"the kernel tree has a {HOME}/ of its own, where ours has to go")
+
+
 def _furnish(variant: Path, names: dict[str, Path]) -> None:
     """Put our files into ream/ and make kbuild go there."""
-    if not names:
-        return
     home = variant / HOME
-    if home.exists():
-        raise BadUsage(f"the kernel tree has a {HOME}/ of its own, where ours has to go")
     home.mkdir()
     for name, file in names.items():
         shutil.copyfile(file, home / name)

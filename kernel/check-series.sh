@@ -188,13 +188,18 @@ configure() { # CONFIG
 	done <"$WORK/$1.fragment"
 }
 
-# Where pages have tags, what copies pages copies no bytes itself: copy_highpage() does.
+# Where pages have tags, copy_highpage() alone copies all of a page: nobody calls what copies its
+# bytes, and no engine can be had where it is not found out at run time whether there are tags.
 tags_are_lost() { # CONFIG
-	local object="$WORK/$1/drivers/migrate_offload/mtcopy/mtcopy.o"
+	local object copies='memcpy|__memcpy|migrate_stream_page|folios_mc_stream'
 
 	case $1 in arm64 | sparc64) ;; *) return ;; esac
-	[ ! -f "$object" ] || ! nm -u "$object" | grep -qw 'memcpy\|__memcpy' ||
-		echo "mtcopy.o: warning: copies pages without their tags"
+	for object in mm/migrate.o drivers/migrate_offload/mtcopy/mtcopy.o; do
+		[ ! -f "$WORK/$1/$object" ] || ! nm -u "$WORK/$1/$object" | grep -qwE "$copies" ||
+			echo "$object: warning: copies pages without their tags"
+	done
+	[ "$1" = arm64 ] || ! enabled "$1" DCBM_DMA ||
+		echo "dcbm: warning: an engine copies pages without their tags"
 }
 
 # One line for each warning, without line numbers: these move with every patch. Make builds,
@@ -216,6 +221,7 @@ warnings() { # CONFIG
 	if [ "$1" = native ]; then
 		for header in $HEADERS; do
 			[ -f "$WORK/linux/$header" ] || continue
+			changes "$header" || continue
 			(cd "$WORK/linux" && scripts/kernel-doc -none "$header") >>"$log" 2>&1
 		done
 	fi

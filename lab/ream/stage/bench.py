@@ -256,9 +256,11 @@ def build_bench(
     listed = objects(folder, arch)
     homes = kernel_side(folder, shared, arch)
     built: dict[object, tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
+    asked = list(variants)
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
-    for variant in variants:
+    # What begins another comes first, and is not compiled twice.
+    for variant in sorted(asked, key=lambda one: len(one.patches)):
         source = trees.get(variant.name, tree)
         content = (variant.content, source.key, source.setup)
         if content not in built:
@@ -287,10 +289,12 @@ def build_bench(
             interrupts=has_interrupts(folder),
             arch=arch,
         )
+    kernels = {one.name: kernels[one.name] for one in asked}
+    roots = {one.name: roots[one.name] for one in asked}
     config_sha256 = _sha256(next(iter(roots.values())) / ".config")
     confinement = build_confinement(work, [work])
     numbers = _numbers(tree, trees)
-    host = build_host(folder, work, arch)
+    host = build_host(folder, cache=cache, step=step, arch=arch)
     return Bench(work, kernels, roots, host, config_sha256, numbers, confinement, arch).on_cpu(None)
 
 

@@ -6,7 +6,9 @@ live in one program; what it lacks is either one of the few functions of native/
 gets an address where nothing is mapped, so that reaching it ends the run with its name.
 """
 
+import hashlib
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +18,9 @@ from types import MappingProxyType
 from ream.command import Command, run
 from ream.errors import ReamError
 from ream.kernel.arch import X86_64, Arch
+from ream.kernel.build import compiler_version
+from ream.kernel.cache import Step, appearing, disk_faults, locked, prune, stamp_of, touch
+from ream.kernel.variant import UNUSED_DAYS
 from ream.paths import NATIVE
 from ream.stage.confine import Confinement
 from ream.stage.interrupts import without_interrupt_flag
@@ -228,17 +233,41 @@ def host_sources(folder: Path, arch: Arch = X86_64) -> list[Path]:
     return [*(path for home in homes for path in sorted(home.glob("*.c"))), *ours]
 
 
-def build_host(folder: Path, work: Path, arch: Arch = X86_64) -> tuple[Path, ...]:
-    """Compile the program around the kernels: native/host, and the experiment's own folder."""
-    places = tuple(f"-I{home}" for home in (*host_headers(arch), folder))
+def host_files(folder: Path, arch: Arch = X86_64) -> list[Path]:
+    """All that can be in the program around the kernels, besides the system's own headers."""
+    homes = (NATIVE / "host", ARCH_SIDE / arch.name, folder)
+    found = {path for home in homes for path in home.rglob("*")}
+    return sorted(path for path in found if path.suffix in (".c", ".h", ".def") and path.is_file())
 
-    def compiled(source: Path) -> Path:
-        out = work / f"{source.parent.name}-{source.stem}.o"
-        _tool([arch.tool("gcc"), *COMPILER_FLAGS, *places, "-c", str(source), "-o", str(out)], work)
-        return out
 
-    with ThreadPoolExecutor() as at_once:
-        return tuple(at_once.map(compiled, host_sources(folder, arch)))
+def build_host(folder: Path, *, cache: Path, step: Step, arch: Arch = X86_64) -> tuple[Path, ...]:
+    """Compile the program around the kernels: native/host, and the experiment's own folder.
+
+    Once for each content of its files: the objects stay in the cache.
+    """
+    cc = (arch.tool("gcc"), *COMPILER_FLAGS)
+    words = (*cc, *(f"-I{home}" for home in (*host_headers(arch), folder)))
+    sources = host_sources(folder, arch)
+    digest = hashlib.sha256("\0".join((compiler_version(arch=arch), *words)).encode())
+    for path in host_files(folder, arch):
+        digest.update(f"{path}\0{hashlib.sha256(path.read_bytes()).hexdigest()}".encode())
+    entry = cache / "host" / digest.hexdigest()
+
+    def compiled(source: Path, place: Path) -> None:
+        out = place / _object_of(source)
+        _tool([*words, "-c", str(source), "-o", str(out)], place)
+
+    with disk_faults(cache, "compiling the program around the kernels"), locked(entry, step):
+        if stamp_of(entry) is None:
+            prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
+            with appearing(entry, dict) as place, ThreadPoolExecutor() as at_once:
+                list(at_once.map(lambda source: compiled(source, place), sources))
+        touch(entry)
+    return tuple(entry / _object_of(source) for source in sources)
+
+
+def _object_of(source: Path) -> str:
+    return f"{source.parent.name}-{source.stem}.o"
 
 
 def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[str, int]) -> None:

@@ -48,7 +48,7 @@ soak: setup-test ## random devices in random kernels for HOURS, a line each in S
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches
-	@$(PYTHON) -m pytest -q tests/lint
+	@$(PYTHON) -m pytest -q -n 2 tests/lint
 
 .PHONY: clean
 clean: ## remove .venv and what tools left behind; kernel builds in ~/.cache/ream stay

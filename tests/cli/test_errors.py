@@ -104,7 +104,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line(
 def test_a_pipe_that_nobody_reads_is_exit_141_and_no_word(
     tmp_path: Path, words: str, unbuffered: str
 ) -> None:
-    gone = f"{words} | (exec <&-; sleep 3); exit ${{PIPESTATUS[0]}}"
+    gone = f"{words} | (exec <&-; sleep 0.3); exit ${{PIPESTATUS[0]}}"
     answer = _shell(tmp_path, gone, unbuffered)
     assert (answer.returncode, answer.stderr) == (BROKEN_PIPE, "")
 

@@ -130,15 +130,15 @@ def test_a_series_that_changes_nothing_makes_no_difference(ream) -> None:
 def test_per_patch_measures_every_prefix_of_a_series(ream, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
-    shipped = sorted((CHECKOUT / "kernel/series/zone-device").glob("000[123]-*.patch"))
+    shipped = sorted((CHECKOUT / "kernel/series/zone-device").glob("000[12]-*.patch"))
     for patch in shipped:
         (mine / patch.name).write_bytes(patch.read_bytes())
-    # What the first two change is not executed on pages of order 0.
+    # What they change is not executed on pages of order 0.
     ran = ream(*SMALL, "--measure-anyway", "--series", "mine", "--per-patch", "--json")
     assert ran.code == 0, ran.err
     variants = json.loads(ran.out)["rows"][0]["variants"]
     own = [name for name in variants if name.startswith("mine")]
-    assert own == ["mine", "mine-1of3", "mine-2of3"]
+    assert own == ["mine", "mine-1of2"]
     assert all(variant["verified"] for variant in variants.values())
 
 

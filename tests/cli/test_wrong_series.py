@@ -136,6 +136,7 @@ def test_a_series_that_cannot_be_hosted_is_no_wrong_one(ream, records: Path) -> 
     assert not list(records.iterdir())
 
 
+@pytest.mark.vm
 def test_where_every_series_is_wrong_nothing_is_left_to_measure(ream, records: Path) -> None:
     ran = ream("run", *SMALL, *CRASHES, *STOPS)
     assert (ran.code, ran.out) == (5, "")

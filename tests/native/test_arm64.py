@@ -156,7 +156,10 @@ def verify_all(its: Hosted[Row], bench: Bench, names: Sequence[str], work: Path)
             deque(launch_once(program, launch, plan, descriptors, cpus=cpus), maxlen=0)
 
 
-@pytest.mark.parametrize("experiment", ROWS)
+@pytest.mark.parametrize(
+    "experiment",
+    [pytest.param(one, marks=() if one in ("zone-device", "fork") else LONG) for one in ROWS],
+)
 def test_a_row_is_verified_and_counts_the_same_wherever_it_is_linked(
     benched: Benched, cache: Path, experiment: str
 ) -> None:

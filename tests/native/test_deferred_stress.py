@@ -59,6 +59,7 @@ def test_any_node_ends_in_the_same_state_in_every_variant(
     assert all(sample.verified for sample in samples)
 
 
+@pytest.mark.vm  # each run of the experiment begins with these, too
 @pytest.mark.xdist_group("deferred")
 def test_every_variant_is_right_at_every_edge(deferred_rig: Callable, tmp_path: Path) -> None:
     rig = deferred_rig

@@ -18,12 +18,13 @@ FACTOR = 1.4
 It may be as fast as it likes: what comes after it may have to share the CPUs.
 """
 
+LONG = pytest.mark.vm
 ROWS = (
     ("fork", "fork-64k"),
     ("zone-device", "small-256MB"),
-    ("deferred-init", "1g-2-threads"),
-    ("migrate", "64k-serial"),
-    ("compact", "batch-32"),
+    pytest.param("deferred-init", "1g-2-threads", marks=LONG),
+    pytest.param("migrate", "64k-serial", marks=LONG),
+    pytest.param("compact", "batch-32", marks=LONG),
 )
 
 

@@ -5,17 +5,17 @@ import pytest
 
 from experiments.fork import freeing
 from experiments.fork.rows import ForkRow
-from ream.experiment import BEFORE, named
+from ream.experiment import named
 from ream.variants import choose_variants
 
 pytestmark = pytest.mark.xdist_group("fork-freeing")
 
-NAMES = (BEFORE, "ream")
+NAMES = ("ream",)
 
 
 @pytest.fixture(scope="module")
 def freeing_rig(rig):
-    """Two of the fork experiment's variants, with the page allocator; runs have all of them."""
+    """Our variant of the fork experiment, with the page allocator; runs have all of them."""
     few = [one for one in choose_variants(named("fork")) if one.name in NAMES]
     return rig(few, folder=freeing.FOLDER)
 

@@ -37,7 +37,7 @@ OPERATIONS = ("fork", "refork", "munmap", "munmap-shared", "exit")
 BUILDS = pytest.mark.vm
 """A kernel's objects of its own each: all but a few of each kind are for `make test-vm`."""
 
-NR_MIXTURES = 300
+NR_MIXTURES = 60
 MAPPINGS_PER_LAUNCH = 12
 """Their arrays are files that a runner has open: some sixty of each mapping."""
 
@@ -278,7 +278,9 @@ def test_a_copy_that_does_not_hold_what_the_page_held_is_found(batched_rig) -> N
         pytest.param(
             "fork-unmap-entry-left", (), "munmap-shared", "the parent's entry 15 is ", marks=BUILDS
         ),
-        ("fork-dirty-not-moved", ("fork",), "fork", "the parent's entry 0 is "),
+        pytest.param(
+            "fork-dirty-not-moved", ("fork",), "fork", "the parent's entry 0 is ", marks=BUILDS
+        ),
     ],
 )
 def test_one_wrong_word_of_a_timed_row_stops_the_run(
@@ -310,7 +312,12 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
             r"parent-first-unmap: .*: page->\S+ of descriptor ",
             marks=BUILDS,
         ),
-        ("fork-mapcount-unasked", "anon-order-4", r"second-child: .*: page->\S+ of descriptor 0 "),
+        pytest.param(
+            "fork-mapcount-unasked",
+            "anon-order-4",
+            r"second-child: .*: page->\S+ of descriptor 0 ",
+            marks=BUILDS,
+        ),
         ("fork-last-mapping-dropped", "anon-order-0", "never-forked-exit: .*: folios freed"),
     ],
 )
@@ -334,7 +341,7 @@ boots = 1
 before = ["before/large-mapcount", "before/fork"]
 published = ["before/large-mapcount"]
 base = []
-ream = ["fork"]
+ream = ["rmap-exclusive", "fork"]
 
 [[rows]]
 name = "small"

@@ -17,8 +17,15 @@ HELPERS = Path(__file__).parent / "helpers"
 
 @pytest.mark.parametrize(
     ("model", "in_flags"),
-    [("", "0"), ("# CONFIG_SPARSEMEM_VMEMMAP is not set\n# CONFIG_ZONE_DEVICE is not set\n", "1")],
-    ids=["vmemmap", "classic sparse memory"],
+    [
+        pytest.param("", "0", id="vmemmap"),
+        pytest.param(
+            "# CONFIG_SPARSEMEM_VMEMMAP is not set\n# CONFIG_ZONE_DEVICE is not set\n",
+            "1",
+            id="classic sparse memory",
+            marks=pytest.mark.vm,
+        ),
+    ],
 )
 @pytest.mark.parametrize("variant", ["published"])
 def test_helpers_do_what_their_comments_promise(  # noqa: PLR0917

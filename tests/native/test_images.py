@@ -143,7 +143,11 @@ def test_one_flipped_bit_of_the_prediction_is_found_wherever_it_is(
     ("patch", "said"),
     [
         ("wrong-field", r"wrong-field: the memory map differs .* of entry 891178 "),
-        ("wrong-pageblock", r"wrong-pageblock: the pageblock map differs from the oracle"),
+        pytest.param(
+            "wrong-pageblock",
+            r"wrong-pageblock: the pageblock map differs from the oracle",
+            marks=pytest.mark.vm,
+        ),
     ],
 )
 def test_one_wrong_field_in_a_million_pages_stops_the_run(

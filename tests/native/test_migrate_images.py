@@ -32,7 +32,7 @@ PATCHES = Path(__file__).parent / "patches"
 BUILDS = pytest.mark.vm
 """A kernel's objects of its own each: all but a few of each kind are for `make test-vm`."""
 
-NR_MIXTURES = 300
+NR_MIXTURES = 100
 CASES_PER_LAUNCH = 20
 """Their arrays are files that a runner has open: some twenty of each case."""
 
@@ -226,7 +226,7 @@ def test_a_fault_of_the_engine_costs_time_and_nothing_else(migrate_rig, kind: st
             channels=2,
             faults={kind: number, "stall_ms": 1},
         )
-        for number in range(1, 65)
+        for number in (1, 2, 3, 5, 8, 13, 21, 34, 55, 64)
     )
     launch(migrate_rig, cases)
 

@@ -28,7 +28,7 @@ def _with_those_below(series: Path) -> tuple[str, ...]:
 OWN = sorted(EXPERIMENTS.glob("*/series/*"))
 """Series in an experiment's own folder; a folder that is named after a base holds ports."""
 
-QUICK = ("mprotect", "mremap")
+QUICK = ("before/deferred-init",)
 STACKED = (
     QUICK,
     # Of these there are more, or what they change is included everywhere: minutes for each, so for
@@ -36,7 +36,7 @@ STACKED = (
     ("zone-device", "zone-device-parallel"),
     ("before/large-mapcount", "before/fork"),
     ("rmap-exclusive", "fork"),
-    ("before/deferred-init",),
+    ("mprotect", "mremap"),
     ("zone-device", "deferred-init"),
     ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
     ("compact",),

@@ -13,7 +13,7 @@ import pytest
 
 from el1 import EMULATOR, build_at_el1, counted_at_el1
 from experiments.deferred_init.rows import DeferredInitRow
-from experiments.fork.rows import ForkRow
+from experiments.fork.rows import ForkRow, Operation
 from experiments.mprotect.rows import MprotectRow
 from experiments.mremap.rows import MremapRow
 from experiments.zone_device.rows import ZoneDeviceRow
@@ -135,13 +135,14 @@ def counted(
     cpu: str | None = None,
     *,
     cpus: int = 4,
+    row: Row | None = None,
 ) -> Sample:
-    """The sample of the experiment's row in one counted launch."""
+    """The sample of a row, by default that of the experiment in ROWS, in one counted launch."""
     (its, *_) = programs_of(named(experiment))
     bench = bench.on_cpu(cpu)
     program = bench.link(launch)
     counter = LaunchCounter(build_plugin(cache, print), program, cpu=cpu)
-    planned = its.plan_of([ROWS[experiment]], None, read_build(program), bench.work)
+    planned = its.plan_of([row or ROWS[experiment]], None, read_build(program), bench.work)
     with planned as (plan, descriptors):
         said = list(launch_once(program, launch, plan, descriptors, cpus=cpus, counter=counter))
     (sample,) = (one for one in said if isinstance(one, Sample))
@@ -340,6 +341,38 @@ def test_a_kernel_at_el1_with_its_own_headers_executes_the_same(
     whole = sum(numbers["instructions"] for numbers in at_el1.values())
     more = sum(abs(ours - theirs) for *_, ours, theirs in differ)
     assert more <= MOST_OF_CONSTANTS * whole, (more, whole)
+
+
+MOST_OF_BASE: dict[Operation, float] = {"fork": 1.0, "refork": 1.0, "munmap": 1.02}
+"""By operation: what the series may execute for blocks, as a multiple of what the base executes.
+
+For 16 MiB it is 0.912 of a fork and 1.011 of munmap: record 20261126T205945Z-fork-native-4bdd.
+"""
+READS_AHEAD = PATCHES / "arm64-fork-blocks-read-ahead.patch"
+
+
+@LONG
+@pytest.mark.parametrize("operation", MOST_OF_BASE)
+def test_fork_reads_no_block_ahead(benched: Benched, cache: Path, operation: Operation) -> None:
+    """To read an entry of a block is to read all of it, and all its pages are of one folio."""
+    row = ForkRow(
+        name="blocks",
+        rounds=1,
+        arch="arm64",
+        contpte=True,
+        folio_bytes=64 << 10,
+        mapping_bytes=2 << 20,
+        operation=operation,
+    )
+
+    def executed(variant: str, *more: Path) -> int:
+        bench = benched("fork", *FORK_SERIES, *more)
+        sample = counted("fork", bench, Launch(400, 1, 0x340, (variant,)), cache, row=row)
+        return sum(its["instructions"] for its in sample.functions.values())
+
+    most = MOST_OF_BASE[operation] * executed(BASE)
+    assert executed("mine") < most
+    assert executed("mine", READS_AHEAD) > most
 
 
 def test_the_emulated_cpu_is_one_of_those_known(benched: Benched) -> None:

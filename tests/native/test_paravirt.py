@@ -14,6 +14,9 @@ from ream.kernel.variant import assemble
 from ream.paths import SERIES
 from ream.stage.bench import NATIVE_CONFIG
 
+pytestmark = pytest.mark.vm
+"""A configuration of its own is a minute of compiling: for `make test-vm`."""
+
 PATCHES = Path(__file__).parent / "patches"
 
 XEN = "".join(

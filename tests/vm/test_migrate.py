@@ -182,6 +182,15 @@ def test_threads_copy_what_is_moved(moves: Boots) -> None:
     assert copied[Step(2048, "mtcopy", 2)] == 16
 
 
+def test_a_distributions_kernel_copies_past_the_caches_whole(moves: Boots) -> None:
+    """Machine checks are handled there, so whoever copies may find poisoned memory."""
+    for plan in (SERIAL, THREADS):
+        samples = moves("all", plan=plan, config="vm-distro")
+        assert {step for step, _ in samples} == set(plan.steps)
+        assert all(said.nr_folios == said.nr_arrived for _, said in samples)
+    assert any(said.counters["mtcopy_folios_migrated"] for _, said in samples)
+
+
 def test_the_base_splits_large_folios_when_it_moves_them_again(moves: Boots) -> None:
     """As move_folios.c tells; so a round of the experiment has a buffer of its own."""
     again = replace(SERIAL, steps=(Step(4), Step(2048)), words=("back=1",))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Each patch we ship is clean by itself: it applies, builds, and adds no warning of any judge."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -119,6 +120,16 @@ def test_all_of_ream_applies_on_a_base_that_it_is_ported_to(base: str, cache: Pa
     assert [one.diff_sha256 for one in every.patches] == [
         one.diff_sha256 for its in ours for one in its.patches
     ]
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize(("experiment", "row"), [("fork", "fork-64k"), ("migrate", "64k-serial")])
+def test_all_of_ream_is_one_variant(ream, experiment: str, row: str) -> None:
+    """Verified beside the experiment's own variants, each of which has a part of it."""
+    counts = ("--launches", "1", "--rounds", "1")
+    ran = ream("run", experiment, "--row", row, "--series", str(SERIES / "all"), *counts, "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["rows"][0]["variants"]["all"]["verified"]
 
 
 @pytest.mark.parametrize("stack", STACKS)

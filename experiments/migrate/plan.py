@@ -67,8 +67,10 @@ FAULTS = (
     "stall_ms",
     "reorder",
     "timeout_ms",
+    "keeps_writing",
+    "max_seg_bytes",
 )
-"""In the order of enum migrate_fault."""
+"""In the order of enum offload_fault."""
 
 LRU_OFFSET = 8
 """Of folio->lru in the first descriptor; native/expect.c."""

@@ -78,11 +78,17 @@ static struct {
 	unsigned int excluded[2];
 	unsigned long nr_not_left;
 	unsigned long nr_reordered;
+	unsigned long nr_offloaded;
 } known[MOST_VARIANTS];
 
 unsigned long expect_nr_reordered(unsigned int variant)
 {
 	return known[variant].nr_reordered;
+}
+
+unsigned long expect_nr_offloaded(unsigned int variant)
+{
+	return known[variant].nr_offloaded;
 }
 
 unsigned long expect_nr_not_left(unsigned int variant)
@@ -207,6 +213,9 @@ static bool same_counts(const struct look *look)
 	if (same && result->nr_early_reads)
 		same = say(look, "pages read while a flush of their entries is pending:", 0,
 			   (unsigned long)result->nr_early_reads, 0);
+	if (same && result->nr_dma_mapped)
+		same = say(look, "ranges mapped for an engine:", 0,
+			   (unsigned long)result->nr_dma_mapped, 0);
 	if (same && result->anon_vma_refs != 1)
 		same = say(look, "references to the anon_vma:", 0,
 			   (unsigned long)result->anon_vma_refs, 1);
@@ -459,6 +468,8 @@ bool expect_verify(const struct row *row, unsigned int variant, enum offload_eng
 		fit = fitting(&look, its->kept, &seen);
 	known[variant].nr_not_left += seen.nr_not_left;
 	known[variant].nr_reordered += seen.nr_reordered;
+	if (row->request.watched)
+		known[variant].nr_offloaded += result->nr_offloaded;
 	if (its->nr == 1)
 		return fit;
 	if (fit && !(fit & ~*excluded)) {

@@ -25,6 +25,9 @@ bool expect_verify(const struct row *row, unsigned int variant, enum offload_eng
 /* Folios that a variant did not leave to be split, although the oracle does. */
 unsigned long expect_nr_not_left(unsigned int variant);
 
+/* Folios that somebody else has copied for it where nothing was timed. */
+unsigned long expect_nr_offloaded(unsigned int variant);
+
 /* Samples of it that left the right folios on the list, in another order. */
 unsigned long expect_nr_reordered(unsigned int variant);
 

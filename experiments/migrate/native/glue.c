@@ -276,7 +276,7 @@ static void choose_engine(const struct migrate_request *request)
 		/* Its copy past the caches does not ask kernel_custom.c what cannot be read. */
 		.streams = !request->nr_poisoned,
 		.faults = request->faults,
-		.reads = migrate_check_flushed,
+		.reads = request->watched ? migrate_check_flushed : NULL,
 	};
 
 	offload_choose(&wanted);
@@ -457,6 +457,7 @@ static void read(struct migrate_result *result)
 	result->nr_put = world.nr_put;
 	result->anon_vma_refs = atomic_read(&anon_vma()->refcount);
 	result->nr_offloaded = offload_nr_copied();
+	result->nr_dma_mapped = offload_nr_mapped();
 	for (i = 0; i < MIGRATE_NR_EVENTS; i++)
 		result->events[i] = event_of(events[i]);
 	for (i = 0; i < MIGRATE_NR_ORDERS; i++)

@@ -4,6 +4,7 @@
  * kernel's, and how each differs. See native/host/kernel/kernel.h for the
  * kinds.
  */
+#include <linux/bitmap.h>
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -34,8 +35,54 @@ void migrate_reset(const struct migrate_request *request)
 	host_reset_tables(MIGRATE_TABLE_PFN);
 }
 
+/* --- What is freed is somebody else's ------------------------------------- */
+
+#define MOST_WATCHED 0x8000UL	/* pages */
+
+/* By page number: whether whoever has been given the frame has written to it. */
+static DECLARE_BITMAP(written, MOST_WATCHED);
+
+static void flip(unsigned long number)
+{
+	unsigned long *word = __va(PFN_PHYS(MIGRATE_SRC_PFN + number));
+	unsigned long *end = word + PAGE_SIZE / sizeof(*word);
+
+	for (; word < end; word++)
+		*word = ~*word;
+}
+
+/*
+ * What would be freed is counted. Where nothing is timed all of it changes
+ * until engines are still: one that copies a frame which is not the folio's
+ * any more copies something else then. A model copies after the clock.
+ */
+void __folio_put(struct folio *folio)
+{
+	unsigned long number = folio_pfn(folio) - MIGRATE_SRC_PFN;
+	unsigned long end = number + folio_nr_pages(folio);
+
+	state.counts.nr_freed++;
+	if (!state.request->watched || state.request->mb_per_s || end > MOST_WATCHED)
+		return;
+	for (; number < end; number++)
+		if (!__test_and_set_bit(number, written))
+			flip(number);
+}
+
+/* Sources keep their contents for the next sample. */
+static void restore_freed(void)
+{
+	unsigned long number;
+
+	for_each_set_bit(number, written, MOST_WATCHED)
+		flip(number);
+	bitmap_zero(written, MOST_WATCHED);
+}
+
+/* Engines are still. */
 void migrate_read_counts(struct migrate_result *result)
 {
+	restore_freed();
 	result->nr_freed = state.counts.nr_freed;
 	result->nr_added = state.counts.nr_added;
 	result->nr_drained = state.counts.nr_drained;
@@ -60,12 +107,6 @@ bool migrate_among(unsigned long number, const unsigned long *numbers, unsigned 
 			nr = middle;
 	}
 	return false;
-}
-
-/* What would be freed is counted, and keeps its contents. */
-void __folio_put(struct folio *folio)
-{
-	state.counts.nr_freed++;
 }
 
 /*
@@ -128,7 +169,6 @@ bool folio_mark_dirty(struct folio *folio)
 
 /* --- Nothing is read that another CPU may still write to ------------------ */
 
-#define MOST_WATCHED 0x8000UL	/* pages */
 #define NEEDS_NO_FLUSH -1L
 
 /* By a head's page number: how many flushes there had been when its target was asked for. */

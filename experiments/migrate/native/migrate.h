@@ -126,6 +126,7 @@ struct migrate_request {
  * @mapping: Room for every entry.
  * @anon_vma_refs: References to the anon_vma; 1 is the VMAs' own.
  * @nr_offloaded: Folios that a provider says it has copied.
+ * @nr_dma_mapped: What is still mapped for an engine, where pages are watched.
  */
 struct migrate_result {
 	long ret;
@@ -147,6 +148,7 @@ struct migrate_result {
 	struct migrate_mapping mapping[MIGRATE_MOST_MAPPINGS];
 	long anon_vma_refs;
 	unsigned long nr_offloaded;
+	long nr_dma_mapped;
 };
 
 /**

@@ -248,7 +248,7 @@ static bool run_row(void *context)
 
 static void tell_of(unsigned int variant, const char *what, unsigned long value)
 {
-	static char names[2 * MOST_VARIANTS][80];
+	static char names[3 * MOST_VARIANTS][80];
 	static unsigned int nr;
 
 	if (!value)
@@ -267,6 +267,7 @@ static void tell(void)
 	for (unsigned int i = 0; i < launch.nr_variants; i++) {
 		tell_of(i, "not_left_to_split", expect_nr_not_left(i));
 		tell_of(i, "reordered", expect_nr_reordered(i));
+		tell_of(i, "offloaded", expect_nr_offloaded(i));
 	}
 }
 

@@ -7,6 +7,7 @@
  */
 #ifdef CONFIG_DMA_ENGINE
 
+#include <linux/atomic.h>
 #include <linux/dma-mapping.h>
 #include <linux/dmaengine.h>
 #include <linux/err.h>
@@ -19,6 +20,8 @@ static struct platform_device *platform_device;
 /* swdma, and whichever of both is there to be found. */
 static struct dma_device *software, *engine;
 static void (*reads)(struct page *page);
+/* Only if each page that is read is asked for, too: then nothing is timed. */
+static atomic_long_t nr_mapped;
 
 /* --- The engine's side --------------------------------------------------- */
 
@@ -105,7 +108,18 @@ void dma_release_channel(struct dma_chan *chan)
 void dma_engine_choose(const struct offload_request *request)
 {
 	reads = request->reads;
+	atomic_long_set(&nr_mapped, 0);
 	engine = request->mb_per_s ? dma_model(&platform_device->dev, request) : software;
+}
+
+void dma_engine_limit(unsigned int bytes)
+{
+	dma_set_max_seg_size(&platform_device->dev, bytes);
+}
+
+long dma_engine_nr_mapped(void)
+{
+	return atomic_long_read(&nr_mapped);
 }
 
 /* --- Addresses ----------------------------------------------------------- */
@@ -117,6 +131,8 @@ dma_addr_t dma_map_page_attrs(struct device *dev, struct page *page,
 			      unsigned long attrs)
 {
 	HOST_STUB("custom");
+	if (reads)
+		atomic_long_inc(&nr_mapped);
 	if (direction == DMA_TO_DEVICE && reads)
 		reads(page);
 	return page_to_phys(page) + offset;
@@ -127,6 +143,8 @@ void dma_unmap_page_attrs(struct device *dev, dma_addr_t address, size_t size,
 			  unsigned long attrs)
 {
 	HOST_STUB("custom");
+	if (reads)
+		atomic_long_dec(&nr_mapped);
 }
 
 int dma_set_mask(struct device *dev, u64 mask)

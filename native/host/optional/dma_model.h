@@ -9,8 +9,12 @@
 struct device;
 struct dma_device;
 
-/* dma_engine.c: which engine dcbm finds. */
+/* dma_engine.c: which engine dcbm finds, and how much a descriptor of it may copy. */
 void dma_engine_choose(const struct offload_request *request);
+void dma_engine_limit(unsigned int bytes);
+
+/* What is mapped for it; of no interest, and not counted, where nothing is watched. */
+long dma_engine_nr_mapped(void);
 
 /* dma_model.c: the model, behind @dev. */
 struct dma_device *dma_model(struct device *dev, const struct offload_request *request);

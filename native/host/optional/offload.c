@@ -150,12 +150,13 @@ static bool set_faults(const long *wanted)
 		[OFFLOAD_STALL_MS] = "swdma.stall_ms",
 		[OFFLOAD_REORDER] = "swdma.reorder",
 		[OFFLOAD_TIMEOUT_MS] = "dcbm.timeout_ms",
+		[OFFLOAD_KEEPS_WRITING] = "swdma.keeps_writing",
 	};
 	bool any = false;
 	int i;
 
 	for (i = 0; i < OFFLOAD_NR_FAULTS; i++) {
-		if (!wanted[i] && !faults[i])
+		if (!names[i] || (!wanted[i] && !faults[i]))
 			continue;
 		any = true;
 		/* No time-out at all is not among the values: then it is the usual one. */
@@ -165,8 +166,22 @@ static bool set_faults(const long *wanted)
 	return any;
 }
 
+/* Channels are asked once, when they are acquired. */
+static void limit_segments(unsigned long bytes)
+{
+	static unsigned long limit;
+
+	if (bytes == limit)
+		return;
+	switch_off();
+	limit = bytes;
+	set("swdma.max_seg_bytes", bytes ?: UINT_MAX);
+	dma_engine_limit(bytes ?: UINT_MAX);
+}
+
 void offload_choose(const struct offload_request *request)
 {
+	const long *its_faults = request->faults ?: no_faults;
 	enum offload_engine wanted = request->engine;
 
 	host_shares_cpus = request->shares_cpus;
@@ -183,13 +198,15 @@ void offload_choose(const struct offload_request *request)
 		dma_engine_choose(request);
 	if (IS_ENABLED(CONFIG_DCBM_DMA) && set_faults(no_faults))
 		switch_off();
-	if (IS_ENABLED(CONFIG_DCBM_DMA))
+	if (IS_ENABLED(CONFIG_DCBM_DMA)) {
+		limit_segments(its_faults[OFFLOAD_MAX_SEG_BYTES]);
 		set("swdma.streaming", request->streams);
+	}
 	if (wanted != engine)
 		switch_on(wanted, request);
 	/* Not in what a channel copies for a trial. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
-		set_faults(request->faults ?: no_faults);
+		set_faults(its_faults);
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		dma_model_defers(true);
 	if (engine != OFFLOAD_SERIAL)
@@ -198,8 +215,19 @@ void offload_choose(const struct offload_request *request)
 
 void offload_settle(void)
 {
-	if (IS_ENABLED(CONFIG_DCBM_DMA) && is_model)
+	if (!IS_ENABLED(CONFIG_DCBM_DMA))
+		return;
+	if (is_model)
 		dma_model_settle();
+	if (faults[OFFLOAD_STALL_AT]) {
+		set("swdma.stall_at", 0);
+		host_drain();
+	}
+}
+
+long offload_nr_mapped(void)
+{
+	return IS_ENABLED(CONFIG_DCBM_DMA) ? dma_engine_nr_mapped() : 0;
 }
 
 void offload_touches(unsigned long pfn)
@@ -231,6 +259,11 @@ void offload_choose(const struct offload_request *request)
 
 void offload_settle(void)
 {
+}
+
+long offload_nr_mapped(void)
+{
+	return 0;
 }
 
 void offload_touches(unsigned long pfn)

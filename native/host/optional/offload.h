@@ -27,6 +27,8 @@ enum offload_fault {
 	OFFLOAD_STALL_MS,
 	OFFLOAD_REORDER,
 	OFFLOAD_TIMEOUT_MS,	/* dcbm's, not a fault; 0: the usual one */
+	OFFLOAD_KEEPS_WRITING,
+	OFFLOAD_MAX_SEG_BYTES,	/* not a fault; 0: as much as it is given */
 	OFFLOAD_NR_FAULTS
 };
 
@@ -63,8 +65,14 @@ void offload_choose(const struct offload_request *request);
 enum offload_engine offload_in_use(void);
 unsigned long offload_nr_copied(void);
 
-/* Do what an engine that is a model has put off until nothing is timed. */
+/*
+ * Do what an engine that is a model has put off until nothing is timed. What
+ * the engine of threads has not done yet because it stalls, it does now.
+ */
 void offload_settle(void);
+
+/* What is mapped for an engine, sources and targets, if reads() is called. */
+long offload_nr_mapped(void);
 
 /* The CPU is about to copy frame @pfn, or to it: if that is put off, do it now. */
 void offload_touches(unsigned long pfn);

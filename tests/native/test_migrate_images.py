@@ -15,8 +15,9 @@ from statistics import median
 
 import pytest
 
+from experiments.fork.oracle.images import page_dtype
 from experiments.migrate.cases import FAULTS
-from experiments.migrate.oracle.folios import Migration
+from experiments.migrate.oracle.folios import PMD_ORDER, READ_ONLY, Folio, Migration, Mode
 from experiments.migrate.oracle.mixture import correctness_migrations, mixture
 from experiments.migrate.plan import Case, Engine, case_of, place_of, plan_of, suit, written_plan
 from experiments.migrate.rows import FOLIO_BYTES, PMD_BYTES, MigrateRow
@@ -38,6 +39,9 @@ CASES_PER_LAUNCH = 20
 
 CPUS = 4
 """Of the hosted machine: three channels, and who waits for them."""
+
+OFFLOAD_MOST_CHANNELS = 16
+"""Of swdma here, and of dcbm; native/host/optional/offload.h."""
 
 PLAIN = ("before", "before-again", "published")
 """Kernels that remove a folio's entries one by one, and end a batch before the next."""
@@ -231,6 +235,61 @@ def test_a_fault_of_the_engine_costs_time_and_nothing_else(migrate_rig, kind: st
     launch(migrate_rig, cases)
 
 
+def held_meanwhile(rig, name: str, migration: Migration, **given) -> Case:
+    """All of it is with one channel that does not come back in time, and stays where it is.
+
+    Who holds it has let go when memory is looked at.
+    """
+    held = replace(
+        migration, folios=tuple(replace(folio, fault="extra-ref") for folio in migration.folios)
+    )
+    faults = {**NEVER_BACK, **given.pop("faults", {})}
+    one = case(rig, name, held, engine="dma", channels=1, faults=faults, **given)
+    heads = [held.first_page(number) for number in range(len(held.folios))]
+    for state in (one.before, *(after.state for after in one.after)):
+        fields = state.src.reshape(-1).view(page_dtype(rig.build.facts))
+        fields["_refcount"][heads] -= 1
+    return one
+
+
+NEVER_BACK = {"stall_at": 1, "timeout_ms": 20}
+"""The engine stalls until nothing is timed any more, with what came first; dcbm waits 20 ms."""
+
+LATE = {
+    "small": (Folio(),) * 5,
+    "mixed": (Folio(), Folio(2), Folio(), Folio(3)),
+    "large": (Folio(4),),
+    "shared": (Folio(3, (READ_ONLY,), nr_mappings=2), Folio()),
+    "huge": (Folio(PMD_ORDER, mapped="pmd"),),
+}
+"""A channel is given all of it at once, or of one folio a part."""
+
+
+@pytest.mark.parametrize("mode", ["async", "sync_light", "sync"])
+def test_what_a_late_engine_may_still_write_to_stays_until_it_is_still(
+    migrate_rig, mode: Mode
+) -> None:
+    """Its driver would forget it if it was terminated."""
+    rig = migrate_rig.only("published", "ream")
+    faults = {"keeps_writing": 1}
+    cases = (
+        held_meanwhile(rig, f"{name}-{mode}", Migration(folios, mode), faults=faults)
+        for name, folios in LATE.items()
+    )
+    launch(rig, cases)
+
+
+def test_every_channel_that_was_late_is_used_again(migrate_rig) -> None:
+    rig = migrate_rig.only("published", "ream")
+    more_than_there_are = OFFLOAD_MOST_CHANNELS + 4
+    late = held_meanwhile(rig, "late", Migration(LATE["mixed"]), rounds=more_than_there_are)
+    folios = (Folio(4),) * 16
+    plain = case(rig, "all", Migration(folios), engine="dma", channels=OFFLOAD_MOST_CHANNELS)
+    _, (end,) = launch(rig, [late, plain])
+    for variant in ("published", "ream"):
+        assert end.told[f"offloaded.{variant}"] == len(folios)
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_two_channels_are_two_threads(migrate_rig) -> None:
     taken = check_rows(migrate_rig, [row(PMD_BYTES, channels=2, rounds=5)])
@@ -297,6 +356,27 @@ def test_what_an_engine_declines_is_copied_past_the_caches(
     ]
     with pytest.raises(VerificationFailed, match="byte of a target's frame"):
         check_rows(rig, engine)
+
+
+@BUILDS
+def test_an_engine_that_is_terminated_and_writes_is_seen(
+    wrong_migrate: Callable[..., object],
+) -> None:
+    rig = wrong_migrate("migrate-terminated-writes", OFFLOAD)
+
+    def cases(**faults: int) -> Iterator[Case]:
+        for name, folios in LATE.items():
+            move = Migration(folios)
+            stays = held_meanwhile(rig, name, move)
+            moves = case(rig, name, move, engine="dma", channels=1)
+            both = replace(
+                moves, faults={**NEVER_BACK, **faults}, after=(*stays.after, *moves.after)
+            )
+            yield both
+
+    launch(rig, cases())
+    with pytest.raises(VerificationFailed, match="byte of a target's frame"):
+        launch(rig, cases(keeps_writing=1))
 
 
 # --- Much of it ------------------------------------------------------------------------------

@@ -191,6 +191,8 @@ def random_cases(rig, seeds: Iterable[int]) -> Iterator[Case]:
         if engine == "dma" and draw.random() < 0.7:
             kind = draw.choice(FAULTS)
             faults = {kind: draw.randint(1, 64), "stall_ms": 5, "reorder": draw.randint(0, 1)}
+        if engine == "dma" and draw.random() < 0.3:
+            faults["max_seg_bytes"] = draw.randint(64, 4 * 4096)
         yield case(
             rig,
             f"mixture-{seed}",
@@ -233,6 +235,29 @@ def test_a_fault_of_the_engine_costs_time_and_nothing_else(migrate_rig, kind: st
         for number in (1, 2, 3, 5, 8, 13, 21, 34, 55, 64)
     )
     launch(migrate_rig, cases)
+
+
+@pytest.mark.parametrize("max_seg_bytes", [1000, 5000, 3 * 4096 + 64])
+def test_an_engine_may_copy_less_than_a_page_at_once_or_no_whole_pages(
+    migrate_rig, max_seg_bytes: int
+) -> None:
+    faults = {"max_seg_bytes": max_seg_bytes}
+    names = ("sizes-mixed", "huge-entry", "bits-of-every-page", "huge-poison-large")
+    cases = (
+        case(
+            migrate_rig,
+            f"{name}-{channels}",
+            correctness_migrations()[name],
+            engine="dma",
+            channels=channels,
+            faults=faults,
+        )
+        for name in names
+        for channels in (1, 2, 3)
+    )
+    _, (end,) = launch(migrate_rig, cases)
+    assert end.told["offloaded.published"] > 0
+    assert end.told["offloaded.ream"] > 0
 
 
 def held_meanwhile(rig, name: str, migration: Migration, **given) -> Case:

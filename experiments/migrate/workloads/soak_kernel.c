@@ -170,6 +170,16 @@ unsigned long nr_folios_copied(const char *name)
 	return 0;
 }
 
+/* From 4 KiB to 4 MiB; every other time whole pages, a power of two of them. */
+static unsigned long some_segment(uint64_t *chance)
+{
+	unsigned long bytes = 1UL << (12 + below(chance, 10));
+
+	if (below(chance, 2))
+		bytes += below(chance, bytes);
+	return bytes;
+}
+
 static void load_engine(uint64_t *chance)
 {
 	char text[TEXT_ROOM];
@@ -179,7 +189,7 @@ static void load_engine(uint64_t *chance)
 		 "nr_channels=%lu nr_descriptors=%u copy_align=%lu max_seg_bytes=%lu can_terminate=%lu",
 		 1 + below(chance, MOST_CHANNELS),
 		 below(chance, 2) ? 16U : 1024U, below(chance, 7),
-		 1UL << (12 + below(chance, 10)), below(chance, 2));
+		 some_segment(chance), below(chance, 2));
 	load("swdma", text);
 }
 

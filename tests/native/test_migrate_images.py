@@ -43,6 +43,9 @@ CPUS = 4
 OFFLOAD_MOST_CHANNELS = 16
 """Of swdma here, and of dcbm; native/host/optional/offload.h."""
 
+DCBM_TURNS = 4
+"""Of dcbm: shares of a channel if the CPU copies, too."""
+
 PLAIN = ("before", "before-again", "published")
 """Kernels that remove a folio's entries one by one, and end a batch before the next."""
 
@@ -313,6 +316,16 @@ def test_every_channel_that_was_late_is_used_again(migrate_rig) -> None:
     _, (end,) = launch(rig, [late, plain])
     for variant in ("published", "ream"):
         assert end.told[f"offloaded.{variant}"] == len(folios)
+
+
+def test_the_cpu_copies_what_a_channel_has_no_time_for(migrate_rig) -> None:
+    """A batch that is alone: a channel has a quarter of it, and stalls with that for a second."""
+    folios = (Folio(2),) * 64
+    stalls = {"stall_at": 1, "stall_ms": 1000}
+    alone = case(migrate_rig, "alone", Migration(folios), engine="dma", channels=1, faults=stalls)
+    _, (end,) = launch(migrate_rig, [alone])
+    assert end.told["offloaded.published"] == len(folios)
+    assert end.told["offloaded.ream"] == len(folios) // DCBM_TURNS
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")

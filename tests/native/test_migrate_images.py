@@ -417,6 +417,22 @@ def test_an_engine_that_is_terminated_and_writes_is_seen(
         launch(rig, cases(keeps_writing=1))
 
 
+@BUILDS
+def test_one_callback_for_all_that_a_channel_copies_is_seen(
+    wrong_migrate: Callable[..., object],
+) -> None:
+    rig = wrong_migrate("migrate-one-callback", OFFLOAD)
+    check_rows(rig, [row(size, channels=1, engine="dma") for size in (4 << 10, 64 << 10)])
+    poisoned = [
+        case(rig, name, migration, engine="dma", channels=1)
+        for name, migration in correctness_migrations().items()
+        if name.startswith("poison") and not name.endswith("alone")
+    ]
+    assert poisoned
+    with pytest.raises(VerificationFailed, match="the return value|calls of memory_failure_queue"):
+        launch(rig, poisoned)
+
+
 # --- Much of it ------------------------------------------------------------------------------
 
 STRESS = os.environ.get("REAM_STRESS")

@@ -45,7 +45,8 @@ class Whole:
     """What is asked of one node. The last three: one of so many pages cannot be moved; 0: none.
 
     model: of the engine whose channels copy; None: the CPU does. limits: whether plain copies are
-    measured, too.
+    measured, too. isolating: somebody isolates pageblocks of the zone meanwhile; of rows with one
+    huge page, in which the CPU copies.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Whole:
     drawn: int = DRAWN_SEED
     limits: bool = False
     busy: bool = False
+    isolating: bool = False
     channels: int = 0
     model: EngineModel | None = None
     pinned_every: int = 0
@@ -78,6 +80,7 @@ class Whole:
             "drawn": self.drawn,
             "nr_pages": self.node_bytes // PAGE_BYTES,
             "nr_huge": self.nr_huge,
+            "isolating": self.isolating,
             "channels": self.channels if self.model else 0,
             "setup_ns": self.model.setup_ns if self.model else 0,
             "mb_per_s": self.model.mb_per_s if self.model else 0,
@@ -135,6 +138,9 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
 
 _PLAIN = Whole("edge-scattered", CASE_BYTES, nr_huge=CASE_BYTES // HUGE_BYTES // 4, rounds=2)
 
+_ONE = replace(_PLAIN, node_bytes=LEAST_BYTES, nr_huge=1)
+"""The first huge page of a node."""
+
 _MODEL = MODELS["ptdma-v4-grid"]
 
 EDGES = (
@@ -150,6 +156,9 @@ EDGES = (
     replace(_PLAIN, name="edge-busy", busy=True),
     replace(_PLAIN, name="edge-quarter-used", used_every=4),
     replace(_PLAIN, name="edge-quarter-free", free_every=4, nr_huge=8),
+    # As many pages of a block move as have the lists of a CPU flushed.
+    replace(_ONE, name="edge-below-high", free_every=4),
+    replace(_ONE, name="edge-isolating", isolating=True),
     replace(_PLAIN, name="edge-pinned", pinned_every=HELD_EVERY),
     replace(_PLAIN, name="edge-mlocked", mlocked_every=HELD_EVERY),
     replace(_PLAIN, name="edge-locked", locked_every=HELD_EVERY),

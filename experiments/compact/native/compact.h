@@ -46,6 +46,12 @@ struct compact_request {
  * @events: Growth of the counters within the clock.
  * @nr_offloaded: Folios that an engine copied.
  * @nr_flushes: TLB flushes within the clock, of batches and of single entries.
+ * @nr_parked: The most frames that were free and in no list as a page was
+ *	copied, while somebody isolated pageblocks; 0 if nobody did.
+ * @high_wmark: The zone's high watermark.
+ * @pcp_high_min: So many pages on a CPU's lists are flushed while the zone is
+ *	flagged as below it.
+ * @is_below_high: It was after the clock: ZONE_BELOW_HIGH.
  * @node: The node and the process.
  */
 struct compact_result {
@@ -54,6 +60,9 @@ struct compact_result {
 	long events[COMPACT_NR_EVENTS];
 	unsigned long nr_offloaded;
 	unsigned long nr_flushes;
+	unsigned long nr_parked;
+	unsigned long high_wmark, pcp_high_min;
+	bool is_below_high;
 	struct node_state node;
 };
 

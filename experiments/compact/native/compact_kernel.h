@@ -15,6 +15,16 @@ unsigned long compact_populate(const struct compact_request *request);
 
 unsigned long compact_nr_flushes(void);
 
+/* kernel_parked.c: somebody isolates pageblocks of the node from now on. */
+void compact_isolate(unsigned long nr_pages);
+
+/* Nobody does any more; returns the most frames that compact_look() has found at once. */
+unsigned long compact_stop_isolating(void);
+
+/* Look for free frames that are in no list; whenever a page is copied, if compact_looks. */
+extern bool compact_looks;
+void compact_look(void);
+
 /* Static frames are not given back; linked with --wrap. */
 void __real___folio_put(struct folio *folio);
 void __wrap___folio_put(struct folio *folio);

@@ -95,6 +95,8 @@ static unsigned long prepare(const struct compact_request *request)
 	nr_mapped = compact_populate(request);
 	world.result.nr_mapped = nr_mapped;
 	take_ballast();
+	if (request->isolating)
+		compact_isolate(request->nr_pages);
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
 	read_events(world.events_before);
 	world.flushes_before = compact_nr_flushes();
@@ -129,6 +131,11 @@ static void read(struct compact_result *result)
 {
 	unsigned int i;
 
+	world.result.nr_parked = compact_stop_isolating();
+	/* Before LRU batches are drained: what these free might clear the flag. */
+	world.result.is_below_high = test_bit(ZONE_BELOW_HIGH, &host_zone()->flags);
+	world.result.high_wmark = high_wmark_pages(host_zone());
+	world.result.pcp_high_min = this_cpu_ptr(host_zone()->per_cpu_pageset)->high_min;
 	offload_settle();
 	world.result.nr_offloaded = offload_nr_copied();
 	world.result.nr_flushes = compact_nr_flushes() - world.flushes_before;

@@ -41,6 +41,8 @@ unsigned long compact_nr_flushes(void)
 
 static void touches(const void *to, const void *from)
 {
+	if (unlikely(compact_looks))
+		compact_look();
 	offload_touches(PHYS_PFN(__pa(from)));
 	offload_touches(PHYS_PFN(__pa(to)));
 }

@@ -210,6 +210,41 @@ static bool check_counts(const struct row *row, unsigned long nr_moved)
 	return true;
 }
 
+/* --- What others go by -------------------------------------------------------- */
+
+/*
+ * While a zone is flagged as below its high watermark, the lists of a CPU are
+ * flushed when they hold pcp_high_min pages, and the flag goes if the zone is
+ * above: nr_pcp_high() and free_unref_page_commit(). The first request of a
+ * node in which all can move is through two blocks at most. It drains these
+ * lists behind each, and one of them has half of what has moved.
+ */
+static bool owes_high(const struct row *row)
+{
+	const struct compact_request *request = &row->request;
+	const struct compact_result *result = &row->result;
+	bool all_move = !request->pinned_every && !request->mlocked_every && !request->locked_every;
+	unsigned long nr_moved = (unsigned long)result->events[COMPACT_PGMIGRATE_SUCCESS];
+	/* Fewer are free while targets and the huge page are isolated. */
+	unsigned long enough = result->high_wmark + 2 * COMPACT_HUGE_PAGES;
+
+	return all_move && request->nr_huge == 1 && result->nr_allocated == 1 &&
+	       nr_moved >= 2 * result->pcp_high_min && result->node.nr_free >= (long)enough;
+}
+
+static bool check_zone(const struct row *row)
+{
+	const struct compact_result *result = &row->result;
+
+	if (result->is_below_high && owes_high(row))
+		return frames_fail("zone is flagged as below its high watermark, %lu, of %ld free",
+				    result->high_wmark, result->node.nr_free);
+	if (result->nr_parked)
+		return frames_fail("%lu free frames are in no list while pageblocks are isolated",
+				    result->nr_parked);
+	return true;
+}
+
 /* --- The same again ----------------------------------------------------------- */
 
 static uint64_t mixed_in(uint64_t digest, uint64_t value)
@@ -253,5 +288,5 @@ bool verify_all(struct row *row, unsigned int variant)
 
 	frames_begin(row->name, variant);
 	return check_mapped(row, variant, &nr_moved) && check_frames(row, variant) &&
-	       check_counts(row, nr_moved) && check_repeats(row, variant);
+	       check_counts(row, nr_moved) && check_zone(row) && check_repeats(row, variant);
 }

@@ -20,7 +20,7 @@ from ream.variants import Variant, choose_variants
 pytestmark = pytest.mark.xdist_group("compact-whole")
 
 WRONG = EXPERIMENTS / "compact" / "wrong"
-UNASKED = Path(__file__).parent / "patches" / "compact-isolated-unasked.patch"
+PATCHES = Path(__file__).parent / "patches"
 VARIANTS = ("before", "before-again", "published", "ream")
 CPUS = 2
 VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
@@ -145,7 +145,9 @@ def test_blocks_with_pages_that_lists_of_cpus_hold_are_tried_again(whole_rig) ->
 def test_a_block_is_isolated_in_parts_where_little_else_is_left_to_reclaim(rig) -> None:
     """too_many_isolated() is asked within a block, and each part has a flush of its own."""
     before, _, _, ours = choose_variants(named("compact"))
-    unasked = Variant("unasked", (*ours.series, load_series(UNASKED)))
+    unasked = Variant(
+        "unasked", (*ours.series, load_series(PATCHES / "compact-isolated-unasked.patch"))
+    )
     row = CompactRow(name="row", stage="native", nr_huge=1, node_bytes="12MiB")
     samples, _ = taken_of_row(rig((before, ours, unasked), folder=whole.FOLDER), row)
     (asks, *_), (does_not, *_) = (of(samples, "row", name) for name in ("ream", "unasked"))
@@ -168,3 +170,23 @@ def test_a_lost_page_a_leaked_reference_and_a_wrong_count_are_caught(
 ) -> None:
     with pytest.raises(VerificationFailed, match=said):
         taken(wrong_rig(number), *whole.EDGES)
+
+
+@pytest.mark.vm
+@pytest.mark.parametrize(
+    ("patch", "edge", "said"),
+    [
+        ("gathered-uncounted", "edge-scattered", r"4096 pages were migrated, and 0 freed"),
+        ("below-high-stays", "edge-below-high", r"zone is flagged as below its high watermark"),
+        ("gathered-while-isolating", "edge-isolating", r"31 free frames are in no list"),
+    ],
+)
+def test_what_is_gathered_on_the_way_to_the_zone_is_counted_flagged_and_found(
+    rig, patch: str, edge: str, said: str
+) -> None:
+    """What free_unref_page_commit() does for each page is owed by whoever goes round it."""
+    *_, ours = choose_variants(named("compact"))
+    wrong = Variant("mine", (*ours.series, load_series(PATCHES / f"compact-{patch}.patch")))
+    (row,) = (one for one in whole.EDGES if one.name == edge)
+    with pytest.raises(VerificationFailed, match=f"{edge}: mine: {said}"):
+        taken(rig((wrong,), folder=whole.FOLDER), row)

@@ -19,8 +19,17 @@ from ream.oracle.pte import LAYOUTS, NIOS2, PteLayout
 Judge = Callable[[Subject], int]
 
 
+QUICK = ("x86_64", "arm64")
+"""Those that experiments run on; each of the others has a configuration of its own to compile."""
+
 # A machine's programs are built together: one test for all that they have to say.
-EACH = pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
+EACH = pytest.mark.parametrize(
+    "machine",
+    [
+        pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.vm)
+        for one in MACHINES
+    ],
+)
 
 
 def subjects(machine: Machine) -> list[Subject]:

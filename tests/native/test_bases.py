@@ -16,12 +16,12 @@ ROWS = {
 OTHER = "7.3"
 
 
-def one_of(names: Iterable[str], quick: str) -> list[ParameterSet]:
-    """One is compiled in the quick suite; the others take minutes each."""
+def one_of(names: Iterable[str], quick: str = "") -> list[ParameterSet]:
+    """One at most is compiled in the quick suite; the others take minutes each."""
     return [pytest.param(one, marks=() if one == quick else pytest.mark.vm) for one in names]
 
 
-@pytest.mark.parametrize("experiment", one_of(ROWS, "zone-device"))
+@pytest.mark.parametrize("experiment", one_of(ROWS))
 def test_what_an_upgrade_does_is_measured_in_one_program(ream, tmp_path, experiment: str) -> None:
     rows = [word for row in ROWS[experiment] for word in ("--row", row)]
     variants = ("--variant", "6.12", "--variant", OTHER)

@@ -7,8 +7,10 @@
  *
  * The child touches none of them: fork() takes a reference of each, and its exit drops it.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,18 +94,35 @@ static void count_events(const unsigned long *frames)
 	       nr_mod_and_test);
 }
 
+static char *mapped(long nr)
+{
+	char *pages = mmap(NULL, nr * PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long page;
+
+	if (pages == MAP_FAILED || madvise(pages, nr * PAGE, MADV_NOHUGEPAGE))
+		die("mmap");
+	for (page = 0; page < nr; page++)
+		pages[page * PAGE] = 1;
+	return pages;
+}
+
 int main(void)
 {
-	char *pages = mmap(NULL, NR_PAGES * PAGE, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long frames[NR_PAGES];
+	cpu_set_t one;
+	char *pages;
 	pid_t child;
-	int page, status;
+	int status;
 
-	if (pages == MAP_FAILED || madvise(pages, NR_PAGES * PAGE, MADV_NOHUGEPAGE))
-		die("mmap");
-	for (page = 0; page < NR_PAGES; page++)
-		pages[page * PAGE] = 1;
+	/* The last pages are in a batch of the CPU, with a reference each, until it is drained. */
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		die("sched_setaffinity");
+	pages = mapped(NR_PAGES);
+	if (madvise(mapped(1), PAGE, MADV_COLD))
+		die("madvise");
 	find_frames(pages, frames);
 
 	say(TRACING "buffer_size_kb", "16384");

@@ -286,6 +286,13 @@ def test_a_variant_begins_with_what_was_built_of_the_patches_before(workshop: Wo
     assert (longer / "ream" / "have.h").read_text() != (begun / "ream" / "have.h").read_text()
 
 
+def test_a_patch_of_the_file_that_names_ours_applies_to_the_kernels_own(workshop: Workshop) -> None:
+    (workshop.assemble().parent / BUILT).write_text("[]")
+    hunk = "@@ -1 +1,2 @@\n obj-y += mm/\n+obj-y += new/\n"
+    place = workshop.assemble(patch(hunk, path="Kbuild"))
+    assert (place / "Kbuild").read_text() == "obj-y += mm/\nobj-y += new/\n\nobj-y += ream/\n"
+
+
 def test_a_patch_that_does_not_apply_leaves_the_cache_as_it_was(workshop: Workshop) -> None:
     good = workshop.assemble()
     before = workshop.whole()

@@ -6,13 +6,14 @@ so whatever changes one must put a new file in its place, and git apply does. It
 directory is a copy, in which kbuild finds everything done but what the patches touch.
 """
 
+import functools
 import hashlib
 import json
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -117,11 +118,7 @@ def assemble(
         names = _home_files(homes)
         content = [(one.name, _sha256(one)) for one in (*names.values(), *probes)]
 
-        def key_of(some: Sequence[Patch]) -> str:
-            """The name of a variant in the cache: all that it is made of."""
-            made_of = [base_key, [patch.diff_sha256 for patch in some], content]
-            return _digest([*made_of, *filter(None, [_late_options(some, fragments)])])
-
+        key_of = functools.partial(_variant_key, base_key, content, fragments)
         late = _late_options(patches, fragments)
         entry = cache / "variant" / key_of(patches)
         with locked(entry, step):
@@ -129,20 +126,17 @@ def assemble(
                 touch(entry)
                 return entry / "linux"
             rehearse(patches, tree, cache=cache)
-            if names:
-                _check_home(tree, patches)
+            _check_home(tree, patches, names)
             base = _prepared(tree, fragment, cache / "base" / base_key, step)
             _make_room(entry.parent, room_bytes, step)
             with appearing(entry, lambda: {"tree": tree.label}) as partial:
                 variant = partial / "linux"
                 step(f"assembling {what(patches)}")
-                # With homes of ours, some objects are wanted, else all of a kernel.
-                built = BUILT if names else WHOLE
-                applied = _begin(key_of, patches, variant, entry, built=built, step=step)
-                if applied is None:
+                begun = _begin(key_of, patches, variant, entry, hosted=bool(names), step=step)
+                if begun is None:
                     _clone(base, variant)
-                apply(patches[applied or 0 :], variant)
-                if names and applied is None:
+                apply(patches[begun or 0 :], variant)
+                if begun is None:
                     _furnish(variant, names)
                 _configure_late(variant, fragment, late, patches, tree)
                 write_header(variant / HOME, probes, tree=variant, label=tree.label)
@@ -363,16 +357,19 @@ def _begin(
     variant: Path,
     entry: Path,
     *,
-    built: str,
+    hosted: bool,
     step: Step,
 ) -> int | None:
     """Clone the longest beginning of a series that is built; how many patches it has.
 
-    None where there is none, and then nothing is cloned. entry: the variant's own. built: the
-    file beside a variant's tree that says so. Nobody waits for us who builds what we wait for: a
-    beginning is always shorter.
+    None where there is none, and then nothing is cloned. entry: the variant's own. hosted: beside
+    files of ours, so that some objects are built, else all of a kernel. Nobody waits for us who
+    builds what we wait for: a beginning is always shorter.
     """
+    built = BUILT if hosted else WHOLE
     for count in reversed(range(len(patches))):
+        if hosted and "Kbuild" in files(patches[count]):
+            return None  # the beginning's names our files, too
         beginning = entry.with_name(key_of(patches[:count]))
         if (beginning / built).is_file() and _clone_built(beginning, variant, built, step):
             return count
@@ -448,16 +445,17 @@ def _home_files(homes: Sequence[Path]) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def _check_home(tree: Tree, patches: Sequence[Patch]) -> None:
+def _check_home(tree: Tree, patches: Sequence[Patch], names: Collection[str]) -> None:
     """Raise BadUsage where a kernel with these patches has files in the place of ours."""
-    if (tree.path / HOME).exists() or any(
-        name.startswith(f"{HOME}/") for name in _touched(patches)
-    ):
+    theirs = [name for name in _touched(patches) if name.startswith(f"{HOME}/")]
+    if names and ((tree.path / HOME).exists() or theirs):
         raise BadUsage(f"the kernel tree has a {HOME}/ of its own, where ours has to go")
 
 
 def _furnish(variant: Path, names: dict[str, Path]) -> None:
     """Put our files into ream/ and make kbuild go there."""
+    if not names:
+        return
     home = variant / HOME
     home.mkdir()
     for name, file in names.items():
@@ -490,6 +488,14 @@ def _check_place(cache: Path) -> None:
 
 def _digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _variant_key(
+    base_key: str, content: object, fragments: Sequence[Path], patches: Sequence[Patch]
+) -> str:
+    """The name of a variant in the cache: all that it is made of."""
+    made_of = [base_key, [patch.diff_sha256 for patch in patches], content]
+    return _digest([*made_of, *filter(None, [_late_options(patches, fragments)])])
 
 
 def _sha256(file: Path) -> str:

@@ -253,34 +253,18 @@ def build_bench(
     Raises what assemble(), build_objects() and examine_kernel() raise.
     """
     arch = tree.setup.target
-    listed = objects(folder, arch)
     homes = kernel_side(folder, shared, arch)
-    built: dict[object, tuple[Path, tuple[Object, ...], Mapping[str, Path]]] = {}
-    asked = list(variants)
+    configs = (*fragments_of(folder, config), *fragments)
+    asked = [(one, trees.get(one.name, tree)) for one in variants]
+    built: dict[object, _Compiled] = {}
+    # What begins another comes first, and is not compiled twice.
+    for variant, source in sorted(asked, key=lambda one: len(one[0].patches)):
+        if (content := _content(variant, source)) not in built:
+            built[content] = _compile(variant, source, folder, homes, configs, cache, step)
     kernels: dict[str, Kernel] = {}
     roots: dict[str, Path] = {}
-    # What begins another comes first, and is not compiled twice.
-    for variant in sorted(asked, key=lambda one: len(one.patches)):
-        source = trees.get(variant.name, tree)
-        content = (variant.content, source.key, source.setup)
-        if content not in built:
-
-            def say(text: str, name: str = variant.name) -> None:
-                step(f"{name}: {text}")
-
-            place = assemble(
-                source,
-                variant.patches,
-                cache=cache,
-                fragments=[*fragments_of(folder, config), *fragments],
-                homes=homes,
-                probes=probes_of(folder),
-                step=say,
-            )
-            own = (*_always(folder, arch), *held(listed, place, arch))
-            compiled = build_objects(place, [one.name for one in own], step=say)
-            built[content] = (place / BUILD, own, compiled)
-        roots[variant.name], own, made = built[content]
+    for variant, source in asked:
+        roots[variant.name], own, made = built[_content(variant, source)]
         kernels[variant.name] = examine_kernel(
             variant.name,
             [made[one.name] for one in own],
@@ -289,13 +273,47 @@ def build_bench(
             interrupts=has_interrupts(folder),
             arch=arch,
         )
-    kernels = {one.name: kernels[one.name] for one in asked}
-    roots = {one.name: roots[one.name] for one in asked}
     config_sha256 = _sha256(next(iter(roots.values())) / ".config")
     confinement = build_confinement(work, [work])
     numbers = _numbers(tree, trees)
     host = build_host(folder, cache=cache, step=step, arch=arch)
     return Bench(work, kernels, roots, host, config_sha256, numbers, confinement, arch).on_cpu(None)
+
+
+_Compiled = tuple[Path, tuple[Object, ...], Mapping[str, Path]]
+"""A build directory, what of it is linked, and where that is."""
+
+
+def _content(variant: Variant, source: Tree) -> object:
+    return variant.content, source.key, source.setup
+
+
+def _compile(  # noqa: PLR0917
+    variant: Variant,
+    source: Tree,
+    folder: Path,
+    homes: Sequence[Path],
+    configs: Sequence[Path],
+    cache: Path,
+    step: Step,
+) -> _Compiled:
+    """Build a variant's objects; what is being done is said with its name."""
+
+    def say(text: str) -> None:
+        step(f"{variant.name}: {text}")
+
+    arch = source.setup.target
+    place = assemble(
+        source,
+        variant.patches,
+        cache=cache,
+        fragments=configs,
+        homes=homes,
+        probes=probes_of(folder),
+        step=say,
+    )
+    own = (*_always(folder, arch), *held(objects(folder, arch), place, arch))
+    return place / BUILD, own, build_objects(place, [one.name for one in own], step=say)
 
 
 def _sha256(file: Path) -> str:

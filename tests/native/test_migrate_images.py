@@ -385,11 +385,11 @@ def test_what_cannot_be_read_is_not_taken_for_copied_past_the_caches(
 def test_what_an_engine_declines_is_copied_past_the_caches(
     wrong_migrate: Callable[..., object],
 ) -> None:
-    """dcbm tries both ways, and takes the CPU for quicker than a thread that copies."""
+    """dcbm tries both ways, and takes the CPU for quicker than one channel of this model."""
     rig = wrong_migrate("migrate-declined-not-copied", ALL_OF_IT)
     check_rows(rig, [row(64 << 10), row(PMD_BYTES)])
     engine = [
-        row(size, channels=1, engine="dma", buffer_bytes=16 * PMD_BYTES)
+        row(size, channels=1, engine_model="ptdma-v4-grid", buffer_bytes=64 << 20)
         for size in (64 << 10, PMD_BYTES)
     ]
     with pytest.raises(VerificationFailed, match="byte of a target's frame"):

@@ -355,15 +355,7 @@ READS_AHEAD = PATCHES / "arm64-fork-blocks-read-ahead.patch"
 @pytest.mark.parametrize("operation", MOST_OF_BASE)
 def test_fork_reads_no_block_ahead(benched: Benched, cache: Path, operation: Operation) -> None:
     """To read an entry of a block is to read all of it, and all its pages are of one folio."""
-    row = ForkRow(
-        name="blocks",
-        rounds=1,
-        arch="arm64",
-        contpte=True,
-        folio_bytes=64 << 10,
-        mapping_bytes=2 << 20,
-        operation=operation,
-    )
+    row = ROWS["fork"].model_copy(update={"operation": operation})
 
     def executed(variant: str, *more: Path) -> int:
         bench = benched("fork", *FORK_SERIES, *more)

@@ -10,7 +10,6 @@ import json
 import random
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ from ream.kernel.cache import (
     appearing,
     disk_faults,
     locked,
+    long_ago,
     need_space,
     prune,
     stamp_of,
@@ -38,7 +38,6 @@ from ream.kernel.cache import (
     touch,
 )
 from ream.kernel.source import Tree
-from ream.kernel.variant import UNUSED_DAYS
 from ream.oracle import pte
 from ream.oracle.pte import PteLayout
 from ream.paths import NATIVE
@@ -392,7 +391,7 @@ def build(machine: Machine, tree: Tree, *, cache: Path, step: Step) -> Mapping[s
             touch(entry)
         else:
             sweep(entry.parent, step)
-            prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
+            prune(entry.parent, unused_since=long_ago())
             need_space(entry.parent, BUILD_BYTES, f"a build for {machine.name}")
             stamp = {"machine": machine.name, "tree": tree.label}
             with appearing(entry, lambda: stamp) as partial:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,9 @@ LAYOUT = 1
 
 STAMP = "stamp.json"
 PARTIAL = ".partial-"
+
+UNUSED_DAYS = 30
+"""What no run has wanted for so long is removed."""
 
 Step = Callable[[str], None]
 """Told what is being done now, one line each time."""
@@ -108,6 +112,11 @@ def sweep(kind: Path, step: Step) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             step(f"removing what an interrupted run left in {kind}")
             _remove(leftover)
+
+
+def long_ago() -> float:
+    """When an entry must have been used last to be removed, in seconds since the epoch."""
+    return time.time() - UNUSED_DAYS * 86400
 
 
 def prune(kind: Path, *, unused_since: float) -> None:

@@ -12,7 +12,6 @@ import json
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -44,6 +43,7 @@ from ream.kernel.cache import (
     appearing,
     disk_faults,
     locked,
+    long_ago,
     need_space,
     prune,
     stamp_of,
@@ -59,9 +59,6 @@ from ream.paths import KERNEL_HOSTED
 
 VARIANT_BYTES = 120_000_000
 """What a clone takes: 25 MB of directories, a build directory of 10 MB, and objects."""
-
-UNUSED_DAYS = 30
-"""A variant that no run has wanted for so long is removed."""
 
 CLONE_S = 300.0
 APPLY_S = 60.0
@@ -163,7 +160,7 @@ def _base_key(tree: Tree, fragment: str) -> str:
 def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
     """Remove what is unfinished or was not used for long; raises CannotRunHere if that is short."""
     sweep(variants, step)
-    prune(variants, unused_since=time.time() - UNUSED_DAYS * 86400)
+    prune(variants, unused_since=long_ago())
     need_space(variants, room_bytes, "a variant of the kernel source")
 
 

@@ -5,7 +5,6 @@ import hashlib
 import os
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from ream.count.guest import KernelCounter
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.experiment import BEFORE, BEFORE_AGAIN, IMPLIED, format_size
 from ream.kernel.arch import arch_of
+from ream.kernel.cache import long_ago
 from ream.kernel.image import Image, build_image
 from ream.kernel.source import Tree
-from ream.kernel.variant import UNUSED_DAYS
 from ream.measure.plan import Launch, plan_launches
 from ream.measure.sample import Sample
 from ream.measure.statistics import SAME
@@ -255,7 +254,7 @@ def consoles(place: Path) -> Iterator[Path]:
     shutil.rmtree(place, ignore_errors=True)  # of the start that this one goes on with
     place.mkdir(parents=True)
     for old in place.parent.iterdir():
-        if old.stat().st_mtime < time.time() - UNUSED_DAYS * 86400:
+        if old.stat().st_mtime < long_ago():
             shutil.rmtree(old, ignore_errors=True)
     try:
         yield place

@@ -8,7 +8,6 @@ gets an address where nothing is mapped, so that reaching it ends the run with i
 
 import hashlib
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,8 +18,7 @@ from ream.command import Command, run
 from ream.errors import ReamError
 from ream.kernel.arch import X86_64, Arch
 from ream.kernel.build import compiler_version
-from ream.kernel.cache import Step, appearing, disk_faults, locked, prune, stamp_of, touch
-from ream.kernel.variant import UNUSED_DAYS
+from ream.kernel.cache import Step, appearing, disk_faults, locked, long_ago, prune, stamp_of, touch
 from ream.paths import NATIVE
 from ream.stage.confine import Confinement
 from ream.stage.interrupts import without_interrupt_flag
@@ -259,7 +257,7 @@ def build_host(folder: Path, *, cache: Path, step: Step, arch: Arch = X86_64) ->
 
     with disk_faults(cache, "compiling the program around the kernels"), locked(entry, step):
         if stamp_of(entry) is None:
-            prune(entry.parent, unused_since=time.time() - UNUSED_DAYS * 86400)
+            prune(entry.parent, unused_since=long_ago())
             with appearing(entry, dict) as place, ThreadPoolExecutor() as at_once:
                 list(at_once.map(lambda source: compiled(source, place), sources))
         touch(entry)

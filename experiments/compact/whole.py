@@ -45,8 +45,9 @@ class Whole:
     """What is asked of one node. The last three: one of so many pages cannot be moved; 0: none.
 
     model: of the engine whose channels copy; None: the CPU does. limits: whether plain copies are
-    measured, too. isolating: somebody isolates pageblocks of the zone meanwhile; of rows with one
-    huge page, in which the CPU copies.
+    measured, too. isolating: somebody isolates pageblocks of the zone as so many pages are
+    copied, and goes on; 0: nobody does. It is for rows with one huge page, in which the CPU
+    copies.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Whole:
     drawn: int = DRAWN_SEED
     limits: bool = False
     busy: bool = False
-    isolating: bool = False
+    isolating: int = 0
     channels: int = 0
     model: EngineModel | None = None
     pinned_every: int = 0
@@ -158,7 +159,9 @@ EDGES = (
     replace(_PLAIN, name="edge-quarter-free", free_every=4, nr_huge=8),
     # As many pages of a block move as have the lists of a CPU flushed.
     replace(_ONE, name="edge-below-high", free_every=4),
-    replace(_ONE, name="edge-isolating", isolating=True),
+    # Before anything was freed, and when as much has been gathered as ever is.
+    replace(_ONE, name="edge-isolating", isolating=1),
+    replace(_ONE, name="edge-isolating-late", isolating=32),
     replace(_PLAIN, name="edge-pinned", pinned_every=HELD_EVERY),
     replace(_PLAIN, name="edge-mlocked", mlocked_every=HELD_EVERY),
     replace(_PLAIN, name="edge-locked", locked_every=HELD_EVERY),

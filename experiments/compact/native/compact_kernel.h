@@ -15,8 +15,8 @@ unsigned long compact_populate(const struct compact_request *request);
 
 unsigned long compact_nr_flushes(void);
 
-/* kernel_parked.c: somebody isolates pageblocks of the node from now on. */
-void compact_isolate(unsigned long nr_pages);
+/* kernel_parked.c: somebody isolates pageblocks of the node when so many pages are copied. */
+void compact_isolate(unsigned long nr_pages, unsigned long nr_copies);
 
 /* Nobody does any more; returns the most frames that compact_look() has found at once. */
 unsigned long compact_stop_isolating(void);

@@ -96,7 +96,7 @@ static unsigned long prepare(const struct compact_request *request)
 	world.result.nr_mapped = nr_mapped;
 	take_ballast();
 	if (request->isolating)
-		compact_isolate(request->nr_pages);
+		compact_isolate(request->nr_pages, request->isolating);
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
 	read_events(world.events_before);
 	world.flushes_before = compact_nr_flushes();

@@ -15,12 +15,12 @@
 
 static struct {
 	bool *was_taken;
-	unsigned long room, nr_pages, most;
+	unsigned long room, nr_pages, nr_copies, most;
 } parked;
 
 bool compact_looks;
 
-void compact_isolate(unsigned long nr_pages)
+void compact_isolate(unsigned long nr_pages, unsigned long nr_copies)
 {
 	unsigned long i;
 
@@ -30,10 +30,10 @@ void compact_isolate(unsigned long nr_pages)
 		parked.room = nr_pages;
 	}
 	parked.nr_pages = nr_pages;
+	parked.nr_copies = nr_copies;
 	parked.most = 0;
 	for (i = 0; i < nr_pages; i++)
 		parked.was_taken[i] = page_count(pfn_to_page(NODE_PFN + i));
-	host_zone()->nr_isolate_pageblock++;
 	compact_looks = true;
 }
 
@@ -41,7 +41,8 @@ unsigned long compact_stop_isolating(void)
 {
 	if (!compact_looks)
 		return 0;
-	host_zone()->nr_isolate_pageblock--;
+	if (!parked.nr_copies)
+		host_zone()->nr_isolate_pageblock--;
 	compact_looks = false;
 	return parked.most;
 }
@@ -80,6 +81,12 @@ void compact_look(void)
 {
 	unsigned long nr = 0, i;
 
+	if (parked.nr_copies) {
+		/* What was freed until now is found by the time the next is. */
+		if (!--parked.nr_copies)
+			host_zone()->nr_isolate_pageblock++;
+		return;
+	}
 	for (i = 0; i < parked.nr_pages; i++) {
 		const struct page *page = pfn_to_page(NODE_PFN + i);
 

@@ -64,14 +64,16 @@ def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path)
     assert said["pools_at_work"] == DIES
 
 
-def test_memory_goes_offline_while_other_memory_is_compacted(
+def test_memory_goes_offline_and_to_cma_while_other_memory_is_compacted(
     image: Builder, tmp_path: Path
 ) -> None:
     """What a compacting task has freed must not be hidden from whoever isolates its block."""
     machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB)
-    said = numbers("offline_loop", image(ALL), machine, tmp_path, words=("movablecore=1G",))
-    assert (said["refused"], said["wrong_words"]) == (0, 0)
+    built = image(ALL, config="vm-cma")
+    said = numbers("isolate_loop", built, machine, tmp_path, words=("movablecore=1G", "cma=128M"))
+    assert (said["refused"], said["cma_refused"], said["wrong_words"]) == (0, 0, 0)
     assert said["offlined"] > 0
+    assert said["cma_left"] == 128
     assert said["compact_success"] > 0
 
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Take blocks of memory off line and on line again, while another process has
- * memory compacted, and print how that went:
+ * Take blocks of memory off line and on line again, and memory from a CMA area
+ * and give it back, while another process has memory compacted. Prints how that
+ * went:
  *
- *   offlined=N refused=N compact_success=N wrong_words=N
+ *   offlined=N refused=N cma_taken=N cma_refused=N cma_left=N
+ *   compact_success=N wrong_words=N
  *
- * Whoever isolates pageblocks, for this or for CMA, looks for free pages in
- * free lists and on CPUs. The other process fills memory with base pages, gives
+ * where cma_left is the largest part of the CMA area in MiB that can be had once
+ * nobody else wants memory. Whoever isolates pageblocks, for this or that,
+ * looks for free pages in free lists and on CPUs. The other process fills memory with base pages, gives
  * every second one back, and then wants huge pages, for which the kernel has to
  * move what is left.
  */
@@ -26,8 +29,11 @@
 #define HUGE_BYTES (2UL << 20)
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 #define MEMORY "/sys/devices/system/memory"
+#define CMA "/sys/kernel/debug/cma/reserved/"
 
 #define NR_ROUNDS 12
+#define CMA_TAKEN_MIB 16
+#define CMA_MIB 128		/* of the area */
 #define MOST_BLOCKS 64
 #define BASE_SHARE 70		/* per cent of what is free */
 #define HUGE_SHARE 50		/* of what is free then */
@@ -136,9 +142,27 @@ static unsigned int movable_blocks(unsigned int *numbers)
 	return nr;
 }
 
+/* Whether so much could be had, in one piece. Is given back. */
+static int take_from_cma(unsigned int mib)
+{
+	char nr_pages[16];
+	int error;
+
+	snprintf(nr_pages, sizeof(nr_pages), "%lu", (mib << 20) / PAGE);
+	error = put(CMA "alloc", nr_pages);
+	if (error && error != ENOMEM) {
+		errno = error;
+		fail(CMA "alloc");
+	}
+	if (!error && put(CMA "free", nr_pages))
+		fail(CMA "free");
+	return !error;
+}
+
 int main(void)
 {
 	unsigned int blocks[MOST_BLOCKS], nr_blocks, nr_off = 0, nr_refused = 0;
+	unsigned int nr_taken = 0, mib;
 	int error;
 	unsigned long before = value_of("/proc/vmstat", "compact_success");
 	unsigned long *nr_wrong = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -172,12 +196,16 @@ int main(void)
 		} else {
 			nr_off += !error;
 		}
+		nr_taken += take_from_cma(CMA_TAKEN_MIB);
 		usleep(100000);
 	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	printf("offlined=%u refused=%u compact_success=%lu wrong_words=%lu\n",
-	       nr_off, nr_refused,
+	for (mib = CMA_MIB; mib && !take_from_cma(mib); mib -= CMA_TAKEN_MIB)
+		;
+	printf("offlined=%u refused=%u cma_taken=%u cma_refused=%u cma_left=%u ",
+	       nr_off, nr_refused, nr_taken, NR_ROUNDS - nr_taken, mib);
+	printf("compact_success=%lu wrong_words=%lu\n",
 	       value_of("/proc/vmstat", "compact_success") - before, *nr_wrong);
 	return 0;
 }

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""All of ream on one base, in a kernel as distributions configure it.
+"""All of ream on one base, in a small kernel and in one as distributions configure it.
 
-It has what vm.config leaves out: memcg, MGLRU, mitigations, paravirtual page tables, machine
-checks and what handles poisoned memory, tracing, preemption that is chosen at boot.
+The latter has what vm.config leaves out: memcg, MGLRU, mitigations, paravirtual page tables,
+machine checks and what handles poisoned memory, tracing, preemption that is chosen at boot.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_sel
 
 Builder = Callable[..., Image]
 
-DISTRO = "vm-distro"
+CONFIGS = ("vm", "vm-distro")
 ALL = "all"
 GIB = 1 << 30
 
@@ -33,23 +34,24 @@ MACHINES = {
 """By list of tests: what guest they need."""
 
 
-@pytest.fixture(scope="module", params=sorted(MACHINES))
+@pytest.fixture(scope="module", params=product(CONFIGS, sorted(MACHINES)), ids="-".join)
 def on_base(
     request: pytest.FixtureRequest, image: Builder, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, Mapping[str, str]]:
-    name = str(request.param)
+) -> tuple[str, str, Mapping[str, str]]:
+    config, name = request.param
     work = tmp_path_factory.mktemp("base")
     tests = read_selftests(SELFTESTS / f"{name}.list")
-    built = image(config=DISTRO)
-    return name, run_selftests(MACHINES[name], built, tests, work=work, log=work / "console.log")
+    log = work / "console.log"
+    found = run_selftests(MACHINES[name], image(config=config), tests, work=work, log=log)
+    return config, name, found
 
 
 def test_the_kernels_own_tests_give_the_same_results(
-    on_base: tuple[str, Mapping[str, str]], image: Builder, tmp_path: Path
+    on_base: tuple[str, str, Mapping[str, str]], image: Builder, tmp_path: Path
 ) -> None:
-    name, expected = on_base
+    config, name, expected = on_base
     tests = read_selftests(SELFTESTS / f"{name}.list")
-    built = image(ALL, config=DISTRO)
+    built = image(ALL, config=config)
     log = tmp_path / "console.log"
     found = run_selftests(MACHINES[name], built, tests, work=tmp_path, log=log)
     assert differences(expected, found, tests) == ()

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Map a device by kernel/modules/memremap and print how many pools of unbound
- * workers were at work meanwhile, and how many last-level caches there are:
+ * Map a device by kernel/modules/memremap and print how many unbound workers
+ * were at work meanwhile, of how many pools, and how many last-level caches
+ * there are:
  *
- *   last_level_caches=N pools_at_work=N
+ *   last_level_caches=N pools_at_work=N workers_at_work=N
  *
  * A pool of unbound workers is of one last-level cache, and its number is in
  * the workers' names, kworker/uPOOL:WORKER.
@@ -16,6 +17,7 @@
 
 #define BIND "/sys/kernel/debug/ream-memremap/bind"
 #define MOST_POOLS 1024
+#define MOST_PIDS 65536
 #define MOST_CPUS 256
 #define LINE 512
 
@@ -45,8 +47,13 @@ static int get(const char *path, char *line)
 	return ok;
 }
 
-/* Ticks that the workers of each pool have had. */
-static void add_times(unsigned long *ticks, int sign)
+static struct worker {
+	unsigned int pool;
+	unsigned long ticks;
+} workers[MOST_PIDS];
+
+/* Ticks that each worker has had. */
+static void add_times(int sign)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -56,10 +63,11 @@ static void add_times(unsigned long *ticks, int sign)
 	while ((entry = readdir(proc))) {
 		char path[300], line[LINE], *at;
 		unsigned long user, system;
-		unsigned int pool;
+		unsigned int pool, pid;
 
 		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-		if (!get(path, line))
+		if (!get(path, line) || sscanf(line, "%u", &pid) != 1 ||
+		    pid >= MOST_PIDS)
 			continue;
 		at = strstr(line, "(kworker/u");
 		if (!at || sscanf(at, "(kworker/u%u:", &pool) != 1 ||
@@ -71,7 +79,8 @@ static void add_times(unsigned long *ticks, int sign)
 			   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
 			   &user, &system) != 2)
 			continue;
-		ticks[pool] += sign * (user + system);
+		workers[pid].pool = pool;
+		workers[pid].ticks += sign * (user + system);
 	}
 	closedir(proc);
 }
@@ -100,16 +109,21 @@ static unsigned int last_level_caches(void)
 
 int main(void)
 {
-	static unsigned long ticks[MOST_POOLS];
-	unsigned int nr_at_work = 0;
+	static char at_work[MOST_POOLS];
+	unsigned int nr_workers = 0, nr_pools = 0;
 
-	add_times(ticks, -1);
+	add_times(-1);
 	put(BIND, "1");
-	add_times(ticks, 1);
+	add_times(1);
 	put(BIND, "0");
-	for (unsigned int pool = 0; pool < MOST_POOLS; pool++)
-		nr_at_work += ticks[pool] > 0;
-	printf("last_level_caches=%u pools_at_work=%u\n", last_level_caches(),
-	       nr_at_work);
+	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
+		if (!one->ticks)
+			continue;
+		nr_workers++;
+		nr_pools += !at_work[one->pool];
+		at_work[one->pool] = 1;
+	}
+	printf("last_level_caches=%u pools_at_work=%u workers_at_work=%u\n",
+	       last_level_caches(), nr_pools, nr_workers);
 	return 0;
 }

@@ -19,9 +19,11 @@ GIB = 1 << 30
 OFFLOAD = read_selftests(SELFTESTS / "offload.list")
 
 DIES = 4
-CPUS = 8
 MAPPED = "16G"
 """Whose memory map, 256 MiB, takes a CPU half a second: time for all to begin."""
+
+MOST_CPUS = 32
+"""For one memory map: more share the same bandwidth."""
 
 
 def numbers(
@@ -43,25 +45,42 @@ def numbers(
     return {name: int(number) for name, number in said}
 
 
-def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path) -> None:
-    """Each has a bandwidth of its own: in one alone, helpers would share what one CPU has."""
+def helpers(image: Builder, work: Path, *series: str, cpus: int) -> Numbers:
     machine = GuestMachine(
         "tcg",
-        cpus=CPUS,
+        cpus=cpus,
         memory_bytes=2 * GIB,
-        options=("-smp", f"sockets=1,dies={DIES},cores={CPUS // DIES},threads=1"),
+        options=("-smp", f"sockets=1,dies={DIES},cores={cpus // DIES},threads=1"),
     )
-    built = image(ALL, modules=[KERNEL_MODULES / "memremap"])
-    said = numbers(
+    built = image(ALL, *series, modules=[KERNEL_MODULES / "memremap"])
+    return numbers(
         "llc_helpers",
         built,
         machine,
-        tmp_path,
+        work,
         modules=("memremap",),
         words=(f"memremap.size={MAPPED}", "memremap.rounds=0"),
     )
+
+
+def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path) -> None:
+    """Each has a bandwidth of its own: in one alone, helpers would share what one CPU has."""
+    said = helpers(image, tmp_path, cpus=8)
     assert said["last_level_caches"] == DIES
     assert said["pools_at_work"] == DIES
+
+
+def test_no_more_help_than_memory_has_bandwidth_for(image: Builder, tmp_path: Path) -> None:
+    """The caller is one of them."""
+    said = helpers(image, tmp_path, cpus=MOST_CPUS + 8)
+    assert said["pools_at_work"] == DIES
+    assert MOST_CPUS // 2 < said["workers_at_work"] < MOST_CPUS
+
+
+def test_helpers_of_every_cpu_are_seen(image: Builder, tmp_path: Path) -> None:
+    everyone = str(HERE / "patches/memmap-every-cpu-helps.patch")
+    said = helpers(image, tmp_path, everyone, cpus=MOST_CPUS + 8)
+    assert said["workers_at_work"] >= MOST_CPUS
 
 
 def test_memory_goes_offline_and_to_cma_while_other_memory_is_compacted(

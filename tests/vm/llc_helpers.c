@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Map a device by kernel/modules/memremap and print how many unbound workers
- * were at work meanwhile, of how many pools, and how many last-level caches
- * there are:
+ * Have several CPUs do something, and print how many unbound workers were at
+ * work meanwhile, of how many pools, and how many last-level caches there are:
  *
  *   last_level_caches=N pools_at_work=N workers_at_work=N
  *
  * A pool of unbound workers is of one last-level cache, and its number is in
- * the workers' names, kworker/uPOOL:WORKER.
+ * the workers' names, kworker/uPOOL:WORKER. With mtcopy what is to be done is a
+ * migration from node to node and back, without it the memory map of a device,
+ * by kernel/modules/memremap.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define BIND "/sys/kernel/debug/ream-memremap/bind"
+#define MTCOPY "/sys/module/mtcopy"
+#define THP "/sys/kernel/mm/transparent_hugepage/enabled"
+#define HUGE_BYTES (2UL << 20)
+#define MOVED_BYTES (256UL << 20)
+#define NR_MOVES 8
 #define MOST_POOLS 1024
 #define MOST_PIDS 65536
 #define MOST_CPUS 256
@@ -107,15 +116,36 @@ static unsigned int last_level_caches(void)
 	return nr;
 }
 
+static void move_memory(void)
+{
+	const unsigned long nodes[] = { 1, 2 };
+	char *memory = mmap(NULL, MOVED_BYTES + HUGE_BYTES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	put(THP, "madvise");
+	madvise(memory, MOVED_BYTES + HUGE_BYTES, MADV_HUGEPAGE);
+	memset(memory, 1, MOVED_BYTES + HUGE_BYTES);
+	for (unsigned int i = 0; i < NR_MOVES; i++)
+		if (syscall(SYS_migrate_pages, 0, 3, &nodes[i % 2],
+			    &nodes[(i + 1) % 2]) < 0)
+			fail("migrate_pages");
+}
+
 int main(void)
 {
 	static char at_work[MOST_POOLS];
 	unsigned int nr_workers = 0, nr_pools = 0;
 
 	add_times(-1);
-	put(BIND, "1");
+	if (!access(MTCOPY, F_OK)) {
+		move_memory();
+	} else {
+		put(BIND, "1");
+		put(BIND, "0");
+	}
 	add_times(1);
-	put(BIND, "0");
 	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
 		if (!one->ticks)
 			continue;

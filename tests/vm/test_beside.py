@@ -45,18 +45,19 @@ def numbers(
     return {name: int(number) for name, number in said}
 
 
-def helpers(image: Builder, work: Path, *series: str, cpus: int) -> Numbers:
-    machine = GuestMachine(
-        "tcg",
-        cpus=cpus,
-        memory_bytes=2 * GIB,
-        options=("-smp", f"sockets=1,dies={DIES},cores={cpus // DIES},threads=1"),
+def of_dies(cpus: int, *nodes: GuestNode) -> GuestMachine:
+    topology = f"sockets=1,dies={DIES},cores={cpus // DIES},threads=1"
+    return GuestMachine(
+        "tcg", cpus=cpus, memory_bytes=2 * GIB, nodes=nodes, options=("-smp", topology)
     )
+
+
+def helpers(image: Builder, work: Path, *series: str, cpus: int) -> Numbers:
     built = image(ALL, *series, modules=[KERNEL_MODULES / "memremap"])
     return numbers(
         "llc_helpers",
         built,
-        machine,
+        of_dies(cpus),
         work,
         modules=("memremap",),
         words=(f"memremap.size={MAPPED}", "memremap.rounds=0"),
@@ -68,6 +69,26 @@ def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path)
     said = helpers(image, tmp_path, cpus=8)
     assert said["last_level_caches"] == DIES
     assert said["pools_at_work"] == DIES
+
+
+def movers(image: Builder, work: Path, *series: str) -> Numbers:
+    """Two dies are of each node, and mtcopy has one thread begin on each CPU of the target's."""
+    machine = of_dies(8, GuestNode(GIB, "0-3"), GuestNode(GIB, "4-7"))
+    words = ("mtcopy.offloading=1", "mtcopy.nr_threads=4")
+    return numbers(
+        "llc_helpers", image(ALL, *series), machine, work, modules=("mtcopy",), words=words
+    )
+
+
+def test_threads_that_copy_begin_in_every_last_level_cache(image: Builder, tmp_path: Path) -> None:
+    said = movers(image, tmp_path)
+    assert said["last_level_caches"] == DIES
+    assert said["pools_at_work"] == DIES
+
+
+def test_threads_that_copy_in_one_last_level_cache_are_seen(image: Builder, tmp_path: Path) -> None:
+    said = movers(image, tmp_path, str(HERE / "patches/mtcopy-anywhere.patch"))
+    assert said["pools_at_work"] < DIES
 
 
 def test_no_more_help_than_memory_has_bandwidth_for(image: Builder, tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_a_lost_page_a_leaked_reference_and_a_wrong_count_are_caught(
         ("below-high-stays", "edge-below-high", r"zone is flagged as below its high watermark"),
         ("gathered-while-isolating", "edge-isolating", r"31 free frames are in no list"),
         ("gathered-and-kept", "edge-isolating-late", r"31 free frames are in no list"),
+        ("gathered-in-between", "edge-leaving", r"1 free frames are in no list"),
     ],
 )
 def test_what_is_gathered_on_the_way_to_the_zone_is_counted_flagged_and_found(

@@ -16,6 +16,7 @@ from ream.kernel.series import load_series, ported
 from ream.kernel.source import Tree, fetch_tree
 from ream.kernel.variant import rehearse
 from ream.paths import CHECKOUT, EXPERIMENTS, SERIES
+from replayed import misstated
 
 
 def _with_those_below(series: Path) -> tuple[str, ...]:
@@ -50,12 +51,13 @@ STACKED = (
 )
 """Series that are applied one after another."""
 
+
+def _named(stack: Sequence[str]) -> str:
+    return "+".join(Path(one).name if Path(one).is_absolute() else one for one in stack)
+
+
 STACKS = tuple(
-    pytest.param(
-        stack,
-        marks=() if stack is QUICK else pytest.mark.vm,
-        id="+".join(Path(one).name if Path(one).is_absolute() else one for one in stack),
-    )
+    pytest.param(stack, marks=() if stack is QUICK else pytest.mark.vm, id=_named(stack))
     for stack in STACKED
 )
 
@@ -120,6 +122,36 @@ def test_all_of_ream_applies_on_a_base_that_it_is_ported_to(base: str, cache: Pa
     assert [one.diff_sha256 for one in every.patches] == [
         one.diff_sha256 for its in ours for one in its.patches
     ]
+
+
+def _misstated(tree: Tree, stack: Sequence[str], work: Path) -> list[str]:
+    """A series that others stand on as the first speaks of itself there."""
+    firsts = {SERIES / base / one[0] for base in ("", *BASES) for one in STACKED}
+    folders = [SERIES / one for one in stack]
+    return list(misstated(tree, folders, work, of_others=firsts & set(folders[1:])))
+
+
+@pytest.mark.parametrize("stack", [one for one in STACKED if one != ("all",)], ids=_named)
+def test_patches_and_covers_say_what_they_change(
+    stack: Sequence[str], kernel: Tree, tmp_path: Path
+) -> None:
+    assert _misstated(kernel, stack, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "stack"),
+    [
+        pytest.param(base, stack, id=f"{base}:{'+'.join(stack)}")
+        for base in BASES
+        for stack in (_on(base, one) for one in STACKED if one != ("all",))
+        if all(name.startswith(base) for name in stack)
+    ],
+)
+def test_patches_and_covers_of_a_port_say_what_they_change(
+    base: str, stack: Sequence[str], cache: Path, tmp_path: Path
+) -> None:
+    tree = fetch_tree(base_named(base), cache=cache, step=print)
+    assert _misstated(tree, stack, tmp_path) == []
 
 
 @pytest.mark.vm

@@ -46,8 +46,8 @@ struct compact_request {
  * @events: Growth of the counters within the clock.
  * @nr_offloaded: Folios that an engine copied.
  * @nr_flushes: TLB flushes within the clock, of batches and of single entries.
- * @nr_parked: The most frames that were free and in no list as a page was
- *	copied, while somebody isolated pageblocks; 0 if nobody did.
+ * @nr_looks: How often somebody looked for free frames; 0 if nobody was to.
+ * @nr_parked: The most frames that were free and in no list then.
  * @high_wmark: The zone's high watermark.
  * @pcp_high_min: So many pages on a CPU's lists are flushed while the zone is
  *	flagged as below it.
@@ -60,7 +60,7 @@ struct compact_result {
 	long events[COMPACT_NR_EVENTS];
 	unsigned long nr_offloaded;
 	unsigned long nr_flushes;
-	unsigned long nr_parked;
+	unsigned long nr_looks, nr_parked;
 	unsigned long high_wmark, pcp_high_min;
 	bool is_below_high;
 	struct node_state node;

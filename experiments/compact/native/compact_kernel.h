@@ -15,13 +15,11 @@ unsigned long compact_populate(const struct compact_request *request);
 
 unsigned long compact_nr_flushes(void);
 
-/* kernel_parked.c: somebody isolates pageblocks of the node when so many pages are copied. */
-void compact_isolate(unsigned long nr_pages, unsigned long nr_copies);
+/* kernel_parked.c: look for free frames that are in no list, if a request has somebody do so. */
+void compact_begin_looking(const struct compact_request *request);
+void compact_end_looking(struct compact_result *result);
 
-/* Nobody does any more; returns the most frames that compact_look() has found at once. */
-unsigned long compact_stop_isolating(void);
-
-/* Look for free frames that are in no list; whenever a page is copied, if compact_looks. */
+/* Whenever a page is copied, if compact_looks. */
 extern bool compact_looks;
 void compact_look(void);
 

@@ -95,8 +95,7 @@ static unsigned long prepare(const struct compact_request *request)
 	nr_mapped = compact_populate(request);
 	world.result.nr_mapped = nr_mapped;
 	take_ballast();
-	if (request->isolating)
-		compact_isolate(request->nr_pages, request->isolating);
+	compact_begin_looking(request);
 	memset(&current->tlb_ubc, 0, sizeof(current->tlb_ubc));
 	read_events(world.events_before);
 	world.flushes_before = compact_nr_flushes();
@@ -131,7 +130,7 @@ static void read(struct compact_result *result)
 {
 	unsigned int i;
 
-	world.result.nr_parked = compact_stop_isolating();
+	compact_end_looking(&world.result);
 	/* Before LRU batches are drained: what these free might clear the flag. */
 	world.result.is_below_high = test_bit(ZONE_BELOW_HIGH, &host_zone()->flags);
 	world.result.high_wmark = high_wmark_pages(host_zone());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the compact experiment: frames that are free and in no list, while
- * somebody isolates pageblocks. Whoever does looks for free pages in the lists
- * of the zone and of CPUs, and finds these in neither: mm/page_isolation.c.
+ * For the compact experiment: frames that are free and in no list. Whoever
+ * isolates pageblocks looks for free pages in the lists of the zone and of CPUs,
+ * and finds these in neither: mm/page_isolation.c. And what comes between two
+ * lines of a task, the scheduler say, must not touch what that task changes.
  */
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -15,36 +16,40 @@
 
 static struct {
 	bool *was_taken;
-	unsigned long room, nr_pages, nr_copies, most;
+	unsigned long room, nr_pages, nr_copies, isolating, leaving, nr_looks, most;
 } parked;
 
 bool compact_looks;
 
-void compact_isolate(unsigned long nr_pages, unsigned long nr_copies)
+void compact_begin_looking(const struct compact_request *request)
 {
 	unsigned long i;
 
-	if (nr_pages > parked.room) {
+	compact_looks = request->isolating || request->leaving;
+	if (!compact_looks)
+		return;
+	if (request->nr_pages > parked.room) {
 		host_free(parked.was_taken);
-		parked.was_taken = host_alloc(nr_pages * sizeof(*parked.was_taken));
-		parked.room = nr_pages;
+		parked.was_taken = host_alloc(request->nr_pages * sizeof(*parked.was_taken));
+		parked.room = request->nr_pages;
 	}
-	parked.nr_pages = nr_pages;
-	parked.nr_copies = nr_copies;
-	parked.most = 0;
-	for (i = 0; i < nr_pages; i++)
+	parked.nr_pages = request->nr_pages;
+	parked.isolating = request->isolating;
+	parked.leaving = request->leaving;
+	parked.nr_copies = parked.nr_looks = parked.most = 0;
+	for (i = 0; i < parked.nr_pages; i++)
 		parked.was_taken[i] = page_count(pfn_to_page(NODE_PFN + i));
-	compact_looks = true;
 }
 
-unsigned long compact_stop_isolating(void)
+void compact_end_looking(struct compact_result *result)
 {
 	if (!compact_looks)
-		return 0;
-	if (!parked.nr_copies)
+		return;
+	if (parked.isolating && parked.nr_copies >= parked.isolating)
 		host_zone()->nr_isolate_pageblock--;
 	compact_looks = false;
-	return parked.most;
+	result->nr_looks = parked.nr_looks;
+	result->nr_parked = parked.most;
 }
 
 static bool is_captured(const struct page *page)
@@ -77,16 +82,10 @@ static unsigned long nr_on_cpus(void)
  * to be in none. They were free before: only those count that were taken then,
  * so no request may come back to what it has freed.
  */
-void compact_look(void)
+static void look_everywhere(void)
 {
 	unsigned long nr = 0, i;
 
-	if (parked.nr_copies) {
-		/* What was freed until now is found by the time the next is. */
-		if (!--parked.nr_copies)
-			host_zone()->nr_isolate_pageblock++;
-		return;
-	}
 	for (i = 0; i < parked.nr_pages; i++) {
 		const struct page *page = pfn_to_page(NODE_PFN + i);
 
@@ -95,5 +94,60 @@ void compact_look(void)
 		else
 			nr += parked.was_taken[i] && !page_count(page) && !is_captured(page);
 	}
+	parked.nr_looks++;
 	parked.most = max(parked.most, nr - nr_on_cpus());
+}
+
+static bool is_listed(const struct page *page)
+{
+	unsigned long pfn = page_to_pfn(page);
+	const struct page *one;
+	unsigned int order;
+	int cpu, i;
+
+	for (order = 0; order < NR_PAGE_ORDERS; order++) {
+		one = pfn_to_page(pfn & ~((1UL << order) - 1));
+		if (PageBuddy(one) && page_private(one) >= order)
+			return true;
+	}
+	for_each_possible_cpu(cpu) {
+		struct per_cpu_pages *pcp = per_cpu_ptr(host_zone()->per_cpu_pageset, cpu);
+
+		for (i = 0; i < MIGRATE_PCPTYPES; i++)
+			list_for_each_entry(one, &pcp->lists[i], pcp_list)
+				if (one == page)
+					return true;
+	}
+	return false;
+}
+
+/*
+ * What a task that exits leaves is dropped by whoever runs next on the CPU, on
+ * its way out of the scheduler: finish_task_switch(), with preemption off.
+ */
+static void leave_a_page(void)
+{
+	struct page *page = alloc_pages_node_noprof(0, HOST_NODE_GFP & ~__GFP_DIRECT_RECLAIM, 0);
+
+	if (!page)
+		return;
+	preempt_count_add(1);
+	__free_pages(page, 0);
+	preempt_count_sub(1);
+	parked.nr_looks++;
+	parked.most = max(parked.most, is_listed(page) ? 0UL : 1UL);
+}
+
+void compact_look(void)
+{
+	parked.nr_copies++;
+	if (parked.nr_copies == parked.leaving)
+		leave_a_page();
+	if (!parked.isolating || parked.nr_copies < parked.isolating)
+		return;
+	/* What was freed until now is found by the time the next is. */
+	if (parked.nr_copies == parked.isolating)
+		host_zone()->nr_isolate_pageblock++;
+	else
+		look_everywhere();
 }

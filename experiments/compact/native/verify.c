@@ -240,8 +240,10 @@ static bool check_zone(const struct row *row)
 		return frames_fail("zone is flagged as below its high watermark, %lu, of %ld free",
 				    result->high_wmark, result->node.nr_free);
 	if (result->nr_parked)
-		return frames_fail("%lu free frames are in no list while pageblocks are isolated",
+		return frames_fail("%lu free frames are in no list, where others look",
 				    result->nr_parked);
+	if ((row->request.isolating || row->request.leaving) && !result->nr_looks)
+		return frames_fail("nobody looked for free frames: too few pages were copied");
 	return true;
 }
 

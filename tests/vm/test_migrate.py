@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Memory moved between two nodes of a guest, by every kernel, every way and whoever copies."""
 
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -179,8 +180,15 @@ def test_threads_copy_what_is_moved(moves: Boots) -> None:
     assert copied[Step(2048, "mtcopy", 2)] == 16
 
 
-def test_a_distributions_kernel_copies_past_the_caches_whole(moves: Boots) -> None:
+def test_a_distributions_kernel_copies_past_the_caches_whole(image: Builder, moves: Boots) -> None:
     """Machine checks are handled there, so whoever copies may find poisoned memory."""
+    built = image("all", config="vm-distro", modules=[KERNEL_MODULES / ENGINE])
+    listed = subprocess.run(
+        ["nm", "-u", built.config.parent / "mm/migrate.o"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    # Not called where migrate_can_stream() is false.
+    assert "folios_mc_stream" in listed.stdout
     for plan in (SERIAL, THREADS):
         samples = moves("all", plan=plan, config="vm-distro")
         assert {step for step, _ in samples} == set(plan.steps)

@@ -48,7 +48,7 @@ MACHINE = GuestMachine(
 )
 
 
-OBJECTS = ("mm/migrate.o", "mm/migrate_copy_offload.o")
+OBJECTS = ("mm/migrate.o", "mm/migrate_copy_offload.o", "mm/rmap.o")
 """Of the kernel, what the series are about; their modules are besides."""
 
 

@@ -9,9 +9,9 @@
  *
  * where cma_left is the largest part of the CMA area in MiB that can be had once
  * nobody else wants memory. Whoever isolates pageblocks, for this or that,
- * looks for free pages in free lists and on CPUs. The other process fills memory with base pages, gives
- * every second one back, and then wants huge pages, for which the kernel has to
- * move what is left.
+ * looks for free pages in free lists and on CPUs. The other process fills memory
+ * with base pages, gives every second one back, and then wants huge pages, for
+ * which the kernel has to move what is left.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -58,7 +58,7 @@ static int get(const char *path, char *line)
 
 static struct worker {
 	unsigned int pool;
-	unsigned long ticks;
+	long ticks;
 } workers[MOST_PIDS];
 
 /* Ticks that each worker has had. */
@@ -89,7 +89,7 @@ static void add_times(int sign)
 			   &user, &system) != 2)
 			continue;
 		workers[pid].pool = pool;
-		workers[pid].ticks += sign * (user + system);
+		workers[pid].ticks += sign * (long)(user + system);
 	}
 	closedir(proc);
 }
@@ -139,15 +139,14 @@ int main(void)
 	unsigned int nr_workers = 0, nr_pools = 0;
 
 	add_times(-1);
-	if (!access(MTCOPY, F_OK)) {
-		move_memory();
-	} else {
+	if (access(MTCOPY, F_OK))
 		put(BIND, "1");
-		put(BIND, "0");
-	}
+	else
+		move_memory();
 	add_times(1);
 	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
-		if (!one->ticks)
+		/* Less than none has who is gone. */
+		if (one->ticks <= 0)
 			continue;
 		nr_workers++;
 		nr_pools += !at_work[one->pool];

@@ -25,6 +25,9 @@ MAPPED = "16G"
 MOST_CPUS = 32
 """For one memory map: more share the same bandwidth."""
 
+OTHERS = 4
+"""Workers that may do something else meanwhile."""
+
 
 def numbers(
     program: str,
@@ -95,13 +98,13 @@ def test_no_more_help_than_memory_has_bandwidth_for(image: Builder, tmp_path: Pa
     """The caller is one of them."""
     said = helpers(image, tmp_path, cpus=MOST_CPUS + 8)
     assert said["pools_at_work"] == DIES
-    assert MOST_CPUS // 2 < said["workers_at_work"] < MOST_CPUS
+    assert MOST_CPUS // 2 < said["workers_at_work"] < MOST_CPUS + OTHERS
 
 
 def test_helpers_of_every_cpu_are_seen(image: Builder, tmp_path: Path) -> None:
     everyone = str(HERE / "patches/memmap-every-cpu-helps.patch")
     said = helpers(image, tmp_path, everyone, cpus=MOST_CPUS + 8)
-    assert said["workers_at_work"] >= MOST_CPUS
+    assert said["workers_at_work"] >= MOST_CPUS + OTHERS
 
 
 def test_memory_goes_offline_and_to_cma_while_other_memory_is_compacted(

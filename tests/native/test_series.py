@@ -31,6 +31,7 @@ OWN = sorted(EXPERIMENTS.glob("*/series/*"))
 """Series in an experiment's own folder; a folder that is named after a base holds ports."""
 
 QUICK = ("before/deferred-init",)
+MIGRATE = ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster")
 STACKED = (
     QUICK,
     # Of these there are more, or what they change is included everywhere: minutes for each, so for
@@ -40,7 +41,7 @@ STACKED = (
     ("rmap-exclusive", "fork"),
     ("mprotect", "mremap"),
     ("zone-device", "deferred-init"),
-    ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
+    MIGRATE,
     ("compact",),
     ("mprotect-batch", "mprotect-batch-inline"),
     ("mprotect-batch", "mprotect-batch-single"),
@@ -177,14 +178,20 @@ def test_each_patch_of_a_port_builds_on_its_base(
     _judge(stack, fetch_tree(base_named(base), cache=cache, step=print))
 
 
-def _judge(stack: Sequence[str], kernel: Tree) -> None:
+@pytest.mark.vm
+def test_where_pages_have_tags_nobody_copies_their_bytes_alone(kernel: Tree) -> None:
+    """MTE of arm64 and ADI of sparc64: the script looks at what calls what."""
+    _judge(MIGRATE, kernel, configs="arm64 sparc64")
+
+
+def _judge(stack: Sequence[str], kernel: Tree, *, configs: str = "native") -> None:
     if shutil.which("sparse") is None:
         if os.environ.get("CI"):
             pytest.fail("sparse: not installed; `make setup` as root installs it")
         pytest.skip("sparse is not installed")
     words = [CHECKOUT / "kernel/check-series.sh", kernel.path, *(SERIES / one for one in stack)]
     judged = subprocess.run(
-        words, env={**os.environ, "CONFIGS": "native"}, capture_output=True, text=True, check=False
+        words, env={**os.environ, "CONFIGS": configs}, capture_output=True, text=True, check=False
     )
     assert judged.returncode == 0, judged.stdout + judged.stderr
     patches = [patch for one in stack for patch in load_series(SERIES / one).patches]

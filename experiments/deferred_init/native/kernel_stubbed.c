@@ -5,6 +5,7 @@
  */
 #include <linux/cpuhotplug.h>
 #include <linux/jiffies.h>
+#include <linux/mmzone.h>
 #include "kernel.h"
 
 /* CPUs neither come nor go; any state but an error is as good as another. */
@@ -22,5 +23,18 @@ unsigned int jiffies_to_msecs(const unsigned long j)
 {
 	HOST_STUB("stubbed");
 	return 0;
+}
+#endif
+
+#ifdef CONFIG_LRU_GEN
+/* Nothing is reclaimed, and no page gets an age. */
+void lru_gen_init_pgdat(struct pglist_data *pgdat)
+{
+	HOST_STUB("stubbed");
+}
+
+void lru_gen_init_lruvec(struct lruvec *lruvec)
+{
+	HOST_STUB("stubbed");
 }
 #endif

@@ -10,8 +10,10 @@
  * migration from node to node and back, without it the memory map of a device,
  * by kernel/modules/memremap.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,11 +60,11 @@ static int get(const char *path, char *line)
 
 static struct worker {
 	unsigned int pool;
-	long ticks;
+	long switches;
 } workers[MOST_PIDS];
 
-/* Ticks that each worker has had. */
-static void add_times(int sign)
+/* How often each worker has gone to sleep again: once at least for a work. */
+static void add_switches(int sign)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -70,26 +72,29 @@ static void add_times(int sign)
 	if (!proc)
 		fail("/proc");
 	while ((entry = readdir(proc))) {
-		char path[300], line[LINE], *at;
-		unsigned long user, system;
 		unsigned int pool, pid;
+		char path[300], line[LINE];
+		long switches;
+		FILE *file;
 
-		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-		if (!get(path, line) || sscanf(line, "%u", &pid) != 1 ||
-		    pid >= MOST_PIDS)
+		if (sscanf(entry->d_name, "%u", &pid) != 1 || pid >= MOST_PIDS)
 			continue;
-		at = strstr(line, "(kworker/u");
-		if (!at || sscanf(at, "(kworker/u%u:", &pool) != 1 ||
-		    pool >= MOST_POOLS)
+		snprintf(path, sizeof(path), "/proc/%u/status", pid);
+		file = fopen(path, "r");
+		if (!file)
 			continue;
-		at = strrchr(line, ')');
-		/* utime and stime are fields 14 and 15, the state is the third. */
-		if (sscanf(at + 1,
-			   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-			   &user, &system) != 2)
-			continue;
-		workers[pid].pool = pool;
-		workers[pid].ticks += sign * (long)(user + system);
+		pool = MOST_POOLS;
+		while (fgets(line, sizeof(line), file)) {
+			sscanf(line, "Name: kworker/u%u:", &pool);
+			if (pool >= MOST_POOLS)
+				break;
+			if (sscanf(line, "voluntary_ctxt_switches: %ld",
+				   &switches) != 1)
+				continue;
+			workers[pid].pool = pool;
+			workers[pid].switches += sign * switches;
+		}
+		fclose(file);
 	}
 	closedir(proc);
 }
@@ -119,11 +124,17 @@ static unsigned int last_level_caches(void)
 static void move_memory(void)
 {
 	const unsigned long nodes[] = { 1, 2 };
+	cpu_set_t first;
 	char *memory = mmap(NULL, MOVED_BYTES + HUGE_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED)
 		fail("mmap");
+	/* Whoever begins where the caller is, begins there every time. */
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	if (sched_setaffinity(0, sizeof(first), &first))
+		fail("sched_setaffinity");
 	put(THP, "madvise");
 	madvise(memory, MOVED_BYTES + HUGE_BYTES, MADV_HUGEPAGE);
 	memset(memory, 1, MOVED_BYTES + HUGE_BYTES);
@@ -138,15 +149,15 @@ int main(void)
 	static char at_work[MOST_POOLS];
 	unsigned int nr_workers = 0, nr_pools = 0;
 
-	add_times(-1);
+	add_switches(-1);
 	if (access(MTCOPY, F_OK))
 		put(BIND, "1");
 	else
 		move_memory();
-	add_times(1);
+	add_switches(1);
 	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
 		/* Less than none has who is gone. */
-		if (one->ticks <= 0)
+		if (one->switches <= 0)
 			continue;
 		nr_workers++;
 		nr_pools += !at_work[one->pool];

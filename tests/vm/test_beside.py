@@ -19,8 +19,8 @@ GIB = 1 << 30
 OFFLOAD = read_selftests(SELFTESTS / "offload.list")
 
 DIES = 4
-MAPPED = "16G"
-"""Whose memory map, 256 MiB, takes a CPU half a second: time for all to begin."""
+MAPPED = "32G"
+"""Whose memory map, 512 MiB, takes a CPU a second: time for all to begin."""
 
 MOST_CPUS = 32
 """For one memory map: more share the same bandwidth."""

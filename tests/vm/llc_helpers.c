@@ -28,6 +28,8 @@
 #define MOVED_BYTES (256UL << 20)
 #define NR_MOVES 8
 #define MOST_POOLS 1024
+#define NAME "Name:\tkworker/u"
+#define SWITCHES "voluntary_ctxt_switches:"
 #define MOST_PIDS 65536
 #define MOST_CPUS 256
 #define LINE 512
@@ -77,7 +79,9 @@ static void add_switches(int sign)
 		long switches;
 		FILE *file;
 
-		if (sscanf(entry->d_name, "%u", &pid) != 1 || pid >= MOST_PIDS)
+		/* Not a number: 0, as which there is no process. */
+		pid = strtoul(entry->d_name, NULL, 10);
+		if (!pid || pid >= MOST_PIDS)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%u/status", pid);
 		file = fopen(path, "r");
@@ -85,12 +89,13 @@ static void add_switches(int sign)
 			continue;
 		pool = MOST_POOLS;
 		while (fgets(line, sizeof(line), file)) {
-			sscanf(line, "Name: kworker/u%u:", &pool);
+			if (!strncmp(line, NAME, strlen(NAME)))
+				pool = strtoul(line + strlen(NAME), NULL, 10);
 			if (pool >= MOST_POOLS)
 				break;
-			if (sscanf(line, "voluntary_ctxt_switches: %ld",
-				   &switches) != 1)
+			if (strncmp(line, SWITCHES, strlen(SWITCHES)))
 				continue;
+			switches = strtol(line + strlen(SWITCHES), NULL, 10);
 			workers[pid].pool = pool;
 			workers[pid].switches += sign * switches;
 		}

@@ -36,7 +36,9 @@ void compact_begin_looking(const struct compact_request *request)
 	parked.nr_pages = request->nr_pages;
 	parked.isolating = request->isolating;
 	parked.leaving = request->leaving;
-	parked.nr_copies = parked.nr_looks = parked.most = 0;
+	parked.nr_copies = 0;
+	parked.nr_looks = 0;
+	parked.most = 0;
 	for (i = 0; i < parked.nr_pages; i++)
 		parked.was_taken[i] = page_count(pfn_to_page(NODE_PFN + i));
 }

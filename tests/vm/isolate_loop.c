@@ -114,6 +114,27 @@ static unsigned long want_huge_pages(void)
 	return nr_wrong;
 }
 
+static unsigned long number_in(const char *path, int base)
+{
+	FILE *file = fopen(path, "r");
+	char line[64];
+
+	if (!file || !fgets(line, sizeof(line), file))
+		fail(path);
+	fclose(file);
+	return strtoul(line, NULL, base);
+}
+
+/* Memory of a CMA area does not go off line. */
+static int has_cma(unsigned int number)
+{
+	size_t block = number_in(MEMORY "/block_size_bytes", 16);
+	size_t first = number_in(CMA "base_pfn", 10) * PAGE;
+	size_t end = first + number_in(CMA "count", 10) * PAGE;
+
+	return number * block < end && first < (number + 1) * block;
+}
+
 static unsigned int movable_blocks(unsigned int *numbers)
 {
 	DIR *folder = opendir(MEMORY);
@@ -134,7 +155,8 @@ static unsigned int movable_blocks(unsigned int *numbers)
 		file = fopen(path, "r");
 		if (!file)
 			fail(path);
-		if (fgets(line, sizeof(line), file) && strstr(line, "Movable"))
+		if (fgets(line, sizeof(line), file) &&
+		    strstr(line, "Movable") && !has_cma(number))
 			numbers[nr++] = number;
 		fclose(file);
 	}

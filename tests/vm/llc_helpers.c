@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Have several CPUs do something, and print how many unbound workers were at
- * work meanwhile, of how many pools, and how many last-level caches there are:
+ * Have several CPUs do something. Prints how many last-level caches there are,
+ * of how many pools unbound workers were at work meanwhile, and how many works
+ * of a memory map were queued, in a kernel that traces that:
  *
- *   last_level_caches=N pools_at_work=N workers_at_work=N
+ *   last_level_caches=N pools_at_work=N works_queued=N
  *
  * A pool of unbound workers is of one last-level cache, and its number is in
  * the workers' names, kworker/uPOOL:WORKER. With mtcopy what is to be done is a
@@ -23,6 +24,8 @@
 
 #define BIND "/sys/kernel/debug/ream-memremap/bind"
 #define MTCOPY "/sys/module/mtcopy"
+#define TRACING "/sys/kernel/debug/tracing/"
+#define QUEUED TRACING "events/workqueue/workqueue_queue_work/enable"
 #define THP "/sys/kernel/mm/transparent_hugepage/enabled"
 #define HUGE_BYTES (2UL << 20)
 #define MOVED_BYTES (256UL << 20)
@@ -126,6 +129,21 @@ static unsigned int last_level_caches(void)
 	return nr;
 }
 
+/* How many works of helpers of a memory map were queued; 0 where nothing is traced. */
+static unsigned int works_queued(void)
+{
+	FILE *file = fopen(TRACING "trace", "r");
+	unsigned int nr = 0;
+	char line[LINE];
+
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		nr += !!strstr(line, "function=zone_device_help");
+	fclose(file);
+	return nr;
+}
+
 static void move_memory(void)
 {
 	const unsigned long nodes[] = { 1, 2 };
@@ -152,8 +170,10 @@ static void move_memory(void)
 int main(void)
 {
 	static char at_work[MOST_POOLS];
-	unsigned int nr_workers = 0, nr_pools = 0;
+	unsigned int nr_pools = 0;
 
+	if (!access(QUEUED, F_OK))
+		put(QUEUED, "1");
 	add_switches(-1);
 	if (access(MTCOPY, F_OK))
 		put(BIND, "1");
@@ -164,11 +184,10 @@ int main(void)
 		/* Less than none has who is gone. */
 		if (one->switches <= 0)
 			continue;
-		nr_workers++;
 		nr_pools += !at_work[one->pool];
 		at_work[one->pool] = 1;
 	}
-	printf("last_level_caches=%u pools_at_work=%u workers_at_work=%u\n",
-	       last_level_caches(), nr_pools, nr_workers);
+	printf("last_level_caches=%u pools_at_work=%u works_queued=%u\n",
+	       last_level_caches(), nr_pools, works_queued());
 	return 0;
 }

@@ -82,3 +82,8 @@ def test_a_block_of_small_pages_is_isolated_whole_for_a_huge_page(limits: Limits
     found = limits(4, PAGES[4])
     assert found[9] * 4 * KIB == HUGE_BYTES
     assert all(found[order] == CLUSTER for order in range(-1, COSTLY_ORDER + 1))
+
+
+def test_a_pageblock_of_fewer_pages_than_a_cluster_limits_nothing(limits: Limits) -> None:
+    """As of sh with huge pages of 64 KiB."""
+    assert set(limits(4, 4).values()) == {CLUSTER}

@@ -25,10 +25,10 @@ static unsigned long max(unsigned long a, unsigned long b)
 	return a > b ? a : b;
 }
 
-static unsigned long clamp(unsigned long value, unsigned long low,
-			   unsigned long high)
+/* There is no clamp(): the kernel's wants to know at build that low is not above high. */
+static unsigned long min3(unsigned long a, unsigned long b, unsigned long c)
 {
-	return min(max(value, low), high);
+	return min(min(a, b), c);
 }
 
 #include "isolation_limit.h"

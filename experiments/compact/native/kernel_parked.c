@@ -62,8 +62,8 @@ static bool is_captured(const struct page *page)
 	       page < capc->page + COMPACT_HUGE_PAGES;
 }
 
-/* What moves is of order 0, and so is what is freed. */
-static unsigned long nr_on_cpus(void)
+/* Pages that were taken, or one page only. What moves is of order 0, and so is what is freed. */
+static unsigned long nr_on_cpus(const struct page *only)
 {
 	unsigned long nr = 0;
 	struct page *page;
@@ -74,7 +74,8 @@ static unsigned long nr_on_cpus(void)
 
 		for (i = 0; i < MIGRATE_PCPTYPES; i++)
 			list_for_each_entry(page, &pcp->lists[i], pcp_list)
-				nr += parked.was_taken[page_to_pfn(page) - NODE_PFN];
+				nr += only ? page == only :
+					     parked.was_taken[page_to_pfn(page) - NODE_PFN];
 	}
 	return nr;
 }
@@ -97,30 +98,21 @@ static void look_everywhere(void)
 			nr += parked.was_taken[i] && !page_count(page) && !is_captured(page);
 	}
 	parked.nr_looks++;
-	parked.most = max(parked.most, nr - nr_on_cpus());
+	parked.most = max(parked.most, nr - nr_on_cpus(NULL));
 }
 
 static bool is_listed(const struct page *page)
 {
 	unsigned long pfn = page_to_pfn(page);
-	const struct page *one;
 	unsigned int order;
-	int cpu, i;
 
 	for (order = 0; order < NR_PAGE_ORDERS; order++) {
-		one = pfn_to_page(pfn & ~((1UL << order) - 1));
-		if (PageBuddy(one) && page_private(one) >= order)
+		const struct page *head = pfn_to_page(pfn & ~((1UL << order) - 1));
+
+		if (PageBuddy(head) && page_private(head) >= order)
 			return true;
 	}
-	for_each_possible_cpu(cpu) {
-		struct per_cpu_pages *pcp = per_cpu_ptr(host_zone()->per_cpu_pageset, cpu);
-
-		for (i = 0; i < MIGRATE_PCPTYPES; i++)
-			list_for_each_entry(one, &pcp->lists[i], pcp_list)
-				if (one == page)
-					return true;
-	}
-	return false;
+	return nr_on_cpus(page) > 0;
 }
 
 /*

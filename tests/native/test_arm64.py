@@ -301,7 +301,7 @@ def mnemonics(path: Path) -> dict[str, list[str]]:
     return {its: [one for one in all_of if one not in constants] for its, all_of in found.items()}
 
 
-FORK_SERIES = (SERIES / "rmap-exclusive", SERIES / "fork")
+FORK_SERIES = tuple(SERIES / one for one in ("rmap-exclusive", "pte-hw-done", "fork"))
 MOST_OF_CONSTANTS = 0.002
 """Share of a small row's instructions by which constants of other values make it longer."""
 

@@ -324,7 +324,7 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
 def test_what_timed_rows_cannot_tell_is_found_where_the_edge_is(
     wrong_fork: Callable, patch: str, mapping: str, said: str
 ) -> None:
-    wrong = wrong_fork(patch, ("rmap-exclusive", "fork"))
+    wrong = wrong_fork(patch, ("rmap-exclusive", "pte-hw-done", "fork"))
     check_rows(wrong, [row(operation, 4) for operation in OPERATIONS])
     some = [("case", correctness_mappings()[mapping])]
     with pytest.raises(VerificationFailed, match=f"case/{said}"):
@@ -341,7 +341,7 @@ boots = 1
 before = ["before/large-mapcount", "before/fork"]
 published = ["before/large-mapcount"]
 base = []
-ream = ["rmap-exclusive", "fork"]
+ream = ["rmap-exclusive", "pte-hw-done", "fork"]
 
 [[rows]]
 name = "small"

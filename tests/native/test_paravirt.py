@@ -25,7 +25,9 @@ XEN = "".join(
 )
 
 FORK = tuple(
-    patch for name in ("rmap-exclusive", "fork") for patch in load_series(SERIES / name).patches
+    patch
+    for name in ("rmap-exclusive", "pte-hw-done", "fork")
+    for patch in load_series(SERIES / name).patches
 )
 ADVANCES_ONE = load_series(PATCHES / "fork-single-entry-advanced.patch").patches
 

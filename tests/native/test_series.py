@@ -38,8 +38,8 @@ STACKED = (
     # `make test-vm`.
     ("zone-device", "zone-device-parallel"),
     ("before/large-mapcount", "before/fork"),
-    ("rmap-exclusive", "fork"),
-    ("mprotect", "mremap"),
+    ("rmap-exclusive", "pte-hw-done", "fork"),
+    ("pte-hw-done", "mprotect", "mremap"),
     ("zone-device", "deferred-init"),
     MIGRATE,
     ("compact",),
@@ -89,9 +89,6 @@ PORTS = tuple(
 )
 
 
-ALONE = {"mprotect", "mremap"}
-"""Ours that change lines which fork changes, too, and are no part of the stack yet."""
-
 OF_OTHERS = {
     one
     for one in (path.name for path in SERIES.iterdir())
@@ -104,9 +101,7 @@ def test_all_of_ream_applies_on_one_base(kernel: Tree, cache: Path) -> None:
     """In the order of kernel/series/all: each series but those that take something out."""
     every = load_series(SERIES / "all")
     rehearse(every.patches, kernel, cache=cache)
-    folders = (
-        {path.name for path in SERIES.iterdir()} - {"all", "before", *BASES} - ALONE - OF_OTHERS
-    )
+    folders = {path.name for path in SERIES.iterdir()} - {"all", "before", *BASES} - OF_OTHERS
     ours = {one.diff_sha256 for name in folders for one in load_series(SERIES / name).patches}
     assert {one.diff_sha256 for one in every.patches} == ours
     assert len(every.patches) == len(ours)

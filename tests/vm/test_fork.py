@@ -22,7 +22,7 @@ Boots = Callable[..., list[ForkSample]]
 
 PUBLISHED = ("before/large-mapcount",)
 BEFORE = (*PUBLISHED, "before/fork")
-REAM = ("rmap-exclusive", "fork")
+REAM = ("rmap-exclusive", "pte-hw-done", "fork")
 
 WRONG = Path(__file__).parent / "patches"
 

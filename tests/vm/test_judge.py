@@ -17,7 +17,7 @@ from ream.progress import Reporter
 from ream.stage.selftests import SELFTESTS, read_selftests
 
 WRONG = Path(__file__).parent / "patches" / "populate-every-second.patch"
-RIGHT = ("rmap-exclusive", "fork")
+RIGHT = ("rmap-exclusive", "pte-hw-done", "fork")
 
 FORK = Reach("fork", ("copy_page_range",), (), 64, None)
 REACH = WholeReach(

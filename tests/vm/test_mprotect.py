@@ -70,7 +70,7 @@ def job(its: JobGuests, row: str) -> str:
 @pytest.fixture(scope="module")
 def changes(boots: Boots) -> Mapping[str, list[JobSample]]:
     """All rows of mprotect, on kernels that take PTEs one by one, in batches, and by flags."""
-    kernels = {"before": (), "published": ("mprotect-batch",), "ream": ("mprotect",)}
+    kernels = {"before": (), "published": ("mprotect-batch",), "ream": ("pte-hw-done", "mprotect")}
     return {name: boots(guests("mprotect"), *series) for name, series in kernels.items()}
 
 

@@ -30,7 +30,7 @@ VARIANTS = {
     "hint": ("mprotect-batch", "mremap-batch", "mremap-hint"),
     "repaired": ("mprotect-batch", "mprotect-batch-inline"),
     "single": ("mprotect-batch", "mprotect-batch-single"),
-    "ream": ("mprotect", "mremap"),
+    "ream": ("pte-hw-done", "mprotect", "mremap"),
 }
 
 

@@ -346,5 +346,5 @@ def test_on_7_3_published_is_the_base_itself_and_no_variant_is_measured_twice() 
     assert dict(on_base(EXPERIMENT, "7.3").variants) == {
         "before": ("7.3/before/fork",),
         "published": (),
-        "ream": ("7.3/rmap-exclusive", "7.3/fork"),
+        "ream": ("7.3/rmap-exclusive", "7.3/pte-hw-done", "7.3/fork"),
     }

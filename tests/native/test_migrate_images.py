@@ -267,17 +267,19 @@ def test_an_engine_may_copy_less_than_a_page_at_once_or_no_whole_pages(
     assert end.told["offloaded.ream"] > 0
 
 
-def held_meanwhile(rig, name: str, migration: Migration, **given) -> Case:
-    """All of it is with one channel that does not come back in time, and stays where it is.
+def held_meanwhile(
+    rig, name: str, migration: Migration, nr_held: int | None = None, **given
+) -> Case:
+    """All of it, or as many folios, are with a channel that does not come back in time, and stay.
 
-    Who holds it has let go when memory is looked at.
+    Who holds them has let go when memory is looked at.
     """
-    held = replace(
-        migration, folios=tuple(replace(folio, fault="extra-ref") for folio in migration.folios)
-    )
+    first, rest = migration.folios[:nr_held], migration.folios[len(migration.folios[:nr_held]) :]
+    kept = tuple(replace(folio, fault="extra-ref") for folio in first)
+    held = replace(migration, folios=(*kept, *rest))
     faults = {**NEVER_BACK, **given.pop("faults", {})}
     one = case(rig, name, held, engine="dma", channels=1, faults=faults, **given)
-    heads = [held.first_page(number) for number in range(len(held.folios))]
+    heads = [held.first_page(number) for number in range(len(kept))]
     for state in (one.before, *(after.state for after in one.after)):
         fields = state.src.reshape(-1).view(page_dtype(rig.build.facts))
         fields["_refcount"][heads] -= 1
@@ -419,6 +421,42 @@ def test_an_engine_that_is_terminated_and_writes_is_seen(
     launch(rig, cases())
     with pytest.raises(VerificationFailed, match="byte of a target's frame"):
         launch(rig, cases(keeps_writing=1))
+
+
+@BUILDS
+@pytest.mark.parametrize("name", ["migrate-small-rounds", "migrate-lost-channel-restarted"])
+def test_a_channel_that_is_lost_gets_nothing_in_the_next_round(
+    wrong_migrate: Callable[..., object], name: str
+) -> None:
+    """Of rounds of two folios each: who has the first two never comes back, and the CPU copies."""
+    rig = wrong_migrate(name, ALL_OF_IT)
+    late = held_meanwhile(rig, "late", Migration(LATE["small"]), nr_held=2)
+    if name == "migrate-small-rounds":
+        launch(rig, [late])
+        return
+    with pytest.raises(VerificationFailed, match="the return value"):
+        launch(rig, [late])
+
+
+NR_PAGES = 16
+"""Of a folio; an engine that copies 5000 bytes at once has 16 pieces of it, or 14."""
+
+
+def nr_by_engine(rig, piece: int) -> int:
+    """Whether the engine has copied a folio of which one piece fails, if there are as many."""
+    faults = {"max_seg_bytes": 5000, "fail_at": piece}
+    folios = Migration((Folio(NR_PAGES.bit_length() - 1),))
+    one = case(rig, f"piece-{piece}", folios, engine="dma", channels=1, faults=faults)
+    _, (end,) = launch(rig, [one])
+    return sum(told for name, told in end.told.items() if name.startswith("offloaded."))
+
+
+@BUILDS
+def test_a_piece_ends_where_a_page_does(migrate_rig, wrong_migrate: Callable[..., object]) -> None:
+    rig = migrate_rig.only("ream")
+    assert [nr_by_engine(rig, piece) for piece in (NR_PAGES, NR_PAGES + 1)] == [0, 1]
+    wrong = wrong_migrate("migrate-pieces-across-pages", ALL_OF_IT)
+    assert nr_by_engine(wrong, NR_PAGES) == 1
 
 
 @BUILDS

@@ -76,7 +76,9 @@ def test_debug_kernels_have_nothing_to_say(
 def test_a_shared_page_that_becomes_writable_does_not_pass(
     on_base: Mapping[str, str], image: Builder, tmp_path: Path
 ) -> None:
-    built = image("mprotect", str(WRONG / "03-shared-page-writable.patch"), config=CONFIG)
+    built = image(
+        "pte-hw-done", "mprotect", str(WRONG / "03-shared-page-writable.patch"), config=CONFIG
+    )
     cow = replace(LIST, programs=LIST.programs[:1])
     found = run_selftests(MACHINE, built, cow, work=tmp_path, log=tmp_path / "console.log")
     failed = {name for name, result in found.items() if result == "fail"}

@@ -24,6 +24,7 @@ GIB = 1 << 30
 MACHINES = {
     "zone-device": GuestMachine("tcg", memory_bytes=6 * GIB),
     "fork": GuestMachine("tcg", cpus=2, memory_bytes=4 * GIB),
+    "mprotect": GuestMachine("tcg", cpus=2, memory_bytes=4 * GIB, cpu="max"),
     "migrate": GuestMachine(
         "tcg",
         cpus=3,

@@ -20,6 +20,10 @@ LIST = read_selftests(SELFTESTS / "zone-device.list")
 SHIPPED = (("zone-device",), ("zone-device", "zone-device-parallel"))
 
 BROKEN = Path(__file__).parent / "broken"
+HURRIED = Path(__file__).parent / "hurried"
+
+SLOW = "memcpy.memcpy_streaming_test"
+"""A million copies."""
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +50,16 @@ def test_a_copy_that_forgets_its_tail_does_not_pass(image: Builder, tmp_path: Pa
     streaming = {name for name in found if name.startswith("memcpy.memcpy_streaming")}
     assert len(streaming) == 3
     assert failed == {"memcpy", *streaming}
+
+
+@pytest.mark.parametrize(("modules", "result"), [((), "skip"), ((HURRIED,), "pass")])
+def test_who_wants_no_slow_test_gets_none(
+    modules: Sequence[Path], result: str, image: Builder, tmp_path: Path
+) -> None:
+    """What KUnit is told at boot; without the attribute the test runs all the same."""
+    words = ("kunit.filter=speed>slow", "kunit.filter_action=skip")
+    kunit = replace(LIST, modules=("kunit", "memcpy_kunit"), programs=(), words=words)
+    built = image("zone-device", modules=modules)
+    found = run_selftests(MACHINE, built, kunit, work=tmp_path, log=tmp_path / "console.log")
+    assert found[SLOW] == result
+    assert found["memcpy.memset_test"] == "pass"

@@ -9,7 +9,9 @@
 # checked by calls of their own. A folder whose file `series` lists folders, as that of all
 # does, stands for these. Each patch has to pass `checkpatch.pl --strict`, and after each one
 # the objects that the series are about have to build, in nine configurations, with no warning
-# of the compiler (W=1), of sparse or of kernel-doc that TREE itself does not have.
+# of the compiler (W=1), of sparse or of kernel-doc that TREE itself does not have. Of the
+# kernel's own tests of mm, the compiler may say nothing; and a section of MAINTAINERS has to be
+# about each file that is added.
 #
 # CONFIGS in the environment names some of the nine. Prints one TAP line for each patch.
 # Exits 1 if any is not clean, 2 on wrong usage, 3 if a tool is missing, 6 if TREE itself
@@ -24,6 +26,7 @@ exec </dev/null
 HERE=$(cd "$(dirname "$0")" && pwd) || exit 2
 readonly HERE
 readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan xen uniprocessor i386 arm64 sparc64}
+readonly SELFTESTS=tools/testing/selftests/mm
 readonly HEADERS="include/linux/migrate.h include/linux/migrate_copy_offload.h \
 	mm/migrate_copy_offload.c mm/internal.h include/linux/mm.h include/linux/string.h \
 	include/linux/cacheinfo.h include/linux/mm_types.h include/linux/rmap.h \
@@ -285,17 +288,37 @@ for_each_config() { # FUNCTION
 	return $failed
 }
 
+# Files that a patch adds and that no section of MAINTAINERS is about, but that for all of them.
+orphans() { # PATCH
+	sed -n '/^--- \/dev\/null$/{n;s,^+++ b/,,p}' "$1" | while read -r file; do
+		sections=$(cd "$WORK/linux" && scripts/get_maintainer.pl --no-git \
+			--no-git-fallback --sections -f "$file" | grep -v -e '^.:' -e '^$')
+		[ "$sections" != "THE REST" ] || echo "$file: nobody maintains it"
+	done
+}
+
+# What the compiler says of the kernel's own tests that a patch changes, with their Makefile's flags.
+tests() { # PATCH
+	sed -n "s,^+++ b/\($SELFTESTS/.*\.c\)\$,\1,p" "$1" | while read -r file; do
+		(cd "$WORK/linux" && gcc -Wall -O2 -I . -I tools/include/uapi \
+			-I tools/testing/selftests -fsyntax-only "$file" 2>&1) | grep -F "$file"
+	done
+}
+
 # Says on standard output what is wrong with a patch, nothing if all is well.
 judge() { # PATCH
-	# A source without its history knows no commit that a Fixes: tag names.
+	# A source without its history knows no commit that a Fixes: tag names. Whether MAINTAINERS
+	# has what a patch adds is looked at below, not guessed.
 	"$WORK/linux/scripts/checkpatch.pl" --no-tree --strict --no-summary --terse \
-		--ignore UNKNOWN_COMMIT_ID "$1" 2>&1
+		--ignore UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES "$1" 2>&1
 
 	# git am takes no fuzz either.
 	patch -d "$WORK/linux" -p1 --fuzz=0 --no-backup-if-mismatch -s <"$1" || {
 		echo "does not apply"
 		return
 	}
+	orphans "$1"
+	tests "$1"
 	kconfig_changed=false
 	! grep -q '^+++ b/.*/Kconfig' "$1" || kconfig_changed=true
 	for_each_config news
@@ -351,7 +374,8 @@ for_each_config baseline || {
 }
 # A configuration may have nothing of it: one without migration, say.
 known=$(for config in $CONFIGS; do objects "$config"; done)
-[ -n "$known" ] || die 2 "${*:2}: change nothing that is known here"
+[ -n "$known" ] || grep -q "^+++ b/$SELFTESTS/" "${patches[@]}" ||
+	die 2 "${*:2}: change nothing that is known here"
 
 echo "1..${#patches[@]}"
 exit_code=0

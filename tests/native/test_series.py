@@ -47,6 +47,7 @@ STACKED = (
     ("mprotect-batch", "mprotect-batch-single"),
     ("mprotect-batch", "mremap-batch", "mremap-hint"),
     ("all",),
+    ("selftests",),
     # Of an experiment's own folder.
     *(_with_those_below(one) for one in OWN if one.name not in base_names()),
 )
@@ -101,7 +102,11 @@ def test_all_of_ream_applies_on_one_base(kernel: Tree, cache: Path) -> None:
     """In the order of kernel/series/all: each series but those that take something out."""
     every = load_series(SERIES / "all")
     rehearse(every.patches, kernel, cache=cache)
-    folders = {path.name for path in SERIES.iterdir()} - {"all", "before", *BASES} - OF_OTHERS
+    folders = (
+        {path.name for path in SERIES.iterdir()}
+        - {"all", "before", "selftests", *BASES}
+        - OF_OTHERS
+    )
     ours = {one.diff_sha256 for name in folders for one in load_series(SERIES / name).patches}
     assert {one.diff_sha256 for one in every.patches} == ours
     assert len(every.patches) == len(ours)
@@ -151,7 +156,15 @@ def test_patches_and_covers_of_a_port_say_what_they_change(
 
 
 @pytest.mark.vm
-@pytest.mark.parametrize(("experiment", "row"), [("fork", "fork-64k"), ("migrate", "64k-serial")])
+@pytest.mark.parametrize(
+    ("experiment", "row"),
+    [
+        ("fork", "fork-64k"),
+        ("mprotect", "rw-to-r-64k-1GiB"),
+        ("mremap", "within-64k"),
+        ("migrate", "64k-serial"),
+    ],
+)
 def test_all_of_ream_is_one_variant(ream, experiment: str, row: str) -> None:
     """Verified beside the experiment's own variants, each of which has a part of it."""
     counts = ("--launches", "1", "--rounds", "1")

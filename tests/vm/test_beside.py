@@ -199,7 +199,7 @@ def test_what_others_copy_arrives_whole_pinned_and_protected(
 ) -> None:
     found = offloaded(image(ALL, modules=[KERNEL_MODULES / "swdma"]), tmp_path)
     assert set(found.values()) == {"pass"}
-    assert sum(name.startswith("offload.") for name in found) == 10
+    assert sum(name.startswith("migration_offload.") for name in found) == 10
 
 
 def test_a_hugetlb_page_that_nobody_copies_is_seen(image: Builder, tmp_path: Path) -> None:

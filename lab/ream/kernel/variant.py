@@ -227,6 +227,12 @@ def apply(patches: Sequence[Patch], tree: Path) -> None:
                 raise DoesNotApply(patch, refusal(patch, str(cause))) from cause
 
 
+def apply_to_copies(patches: Sequence[Patch], tree: Path, *, into: Path) -> None:
+    """Apply patches to copies of those files of a tree that they touch; raises as `apply` does."""
+    copy_files(tree, _touched(patches), into=into)
+    apply(patches, into)
+
+
 def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
     """Apply patches to copies of the files they touch: a bad one is then told in no time.
 
@@ -275,11 +281,9 @@ def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str | None:
     for _, (name, tree) in sorted(enumerate(there), key=lambda one: abs(one[0] - own)):
         if tree.label == label:
             continue
-        with tempfile.TemporaryDirectory() as scratch:
-            copy_files(tree.path, _touched(patches), into=Path(scratch))
-            with suppress(DoesNotApply):
-                apply(patches, Path(scratch))
-                return f"{tree.label} ({name})"
+        with tempfile.TemporaryDirectory() as scratch, suppress(DoesNotApply):
+            apply_to_copies(patches, tree.path, into=Path(scratch))
+            return f"{tree.label} ({name})"
     return None
 
 

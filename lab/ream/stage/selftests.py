@@ -16,15 +16,14 @@ from ream.counted import counted
 from ream.errors import BadUsage, ReamError
 from ream.kernel.build import BUILD, arch_built
 from ream.kernel.image import Image
-from ream.paths import CHECKOUT
+from ream.kernel.series import load_series
+from ream.kernel.variant import apply_to_copies
+from ream.paths import CHECKOUT, SERIES
 from ream.stage.guest import Guest, boot
 from ream.stage.initramfs import build_init, build_initramfs
 from ream.stage.qemu import GuestMachine, qemu_command
 
 SELFTESTS = CHECKOUT / "kernel" / "selftests"
-
-OURS = "kernel/selftests/"
-"""What programs that are not the kernel's begin with: they are in the checkout."""
 
 PASS, FAIL, SKIP = "pass", "fail", "skip"
 
@@ -74,7 +73,7 @@ class Selftests:
     modules: tuple[str, ...]
     """Kernel modules, loaded before the programs; a KUnit module runs its tests then."""
     programs: tuple[str, ...]
-    """Without the suffix of their source; below the kernel tree, unless absolute or ours."""
+    """Without the suffix of their source; below the kernel tree, unless absolute."""
     words: tuple[str, ...]
     """What the tests need of the kernel's command line."""
     skips: Mapping[str, str]
@@ -166,10 +165,21 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
         shared = shared_sources(tree, program)
         options = (*headers, *(("-include", str(tree / _HARNESS)) if shared else ()))
         last = (*shared, *_of(program, _REPAIRS), *_LIBRARIES)
-        home = CHECKOUT if program.startswith(OURS) else tree
-        run(_compile(home / f"{program}.c", binary, work, options, last, gcc=gcc))
+        source = tree / f"{program}.c"
+        if not source.exists():
+            source = _brought(tree, work) / f"{program}.c"
+            options = (*options, "-I", str((tree / program).parent))
+        run(_compile(source, binary, work, options, last, gcc=gcc))
         files[str(IN_GUEST / "bin" / binary.name)] = binary
     return files
+
+
+def _brought(tree: Path, work: Path) -> Path:
+    """A folder with what the series selftests adds to a kernel that does not have it."""
+    to = work / "brought"
+    if not to.exists():
+        apply_to_copies(load_series(SERIES / "selftests").patches, tree, into=to)
+    return to
 
 
 def _of(program: str, table: Mapping[str, tuple[str, ...]]) -> list[str]:

@@ -72,6 +72,38 @@ def test_ctrl_c_while_python_imports_us_is_exit_130(tmp_path: Path) -> None:
     assert process.returncode == 7  # it came no further, and was not interrupted within
 
 
+IN_A_CALLBACK = """
+import os, time, weakref
+from ream.cli.main import _Ended, _take_signals
+
+def ask(_):
+    os.kill(os.getpid(), {number})
+    time.sleep(0.1)
+
+_take_signals()
+try:
+    thing = type("Thing", (), dict())()
+    reference = weakref.ref(thing, ask)
+    del thing
+    time.sleep(30)
+except {exception}:
+    raise SystemExit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "exception"), [(2, "KeyboardInterrupt"), (15, "_Ended"), (1, "_Ended")]
+)
+def test_a_signal_in_a_callback_of_python_is_not_dropped(
+    tmp_path: Path, number: int, exception: str
+) -> None:
+    """As in that of a lock of an import, whose exceptions Python ignores."""
+    text = IN_A_CALLBACK.format(number=number, exception=exception)
+    with started((sys.executable, "-P", "-c", text), tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (7, "", "")
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])
 def test_a_signal_that_ends_us_is_named(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with started((sys.executable, *WAITS), tmp_path) as process:

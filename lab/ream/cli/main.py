@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from contextlib import suppress
 
 from ream.cli.app import app
@@ -48,6 +49,23 @@ class _Unwind:
             self._unwinds = True
             raise _Ended(number)
 
+    def once_more(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        """Python drops what is raised in a callback, as of an import's lock: send it again soon."""
+        if isinstance(end := unraisable.exc_value, _Ended):
+            self._unwinds = False
+            _send_soon(end.signal)
+        elif isinstance(end, KeyboardInterrupt):
+            _send_soon(signal.SIGINT)
+        else:
+            sys.__unraisablehook__(unraisable)
+
+
+def _send_soon(number: int) -> None:
+    """Not at once: it would come within the same callback."""
+    timer = threading.Timer(0.01, os.kill, (os.getpid(), number))
+    timer.daemon = True
+    timer.start()
+
 
 def main() -> None:
     """Usage errors are typer's (2), failures we foresaw carry their code, a bug is 70.
@@ -65,6 +83,7 @@ def _take_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, unwind)
+    sys.unraisablehook = unwind.once_more
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 

@@ -78,7 +78,7 @@ objects() { # CONFIG
 		case $1 in native | ram | pagedebug | kasan) echo mm/mm_init.o kernel/padata.o ;; esac
 		[ "$1" != native ] || echo mm/hugetlb.o mm/compaction.o mm/memblock.o
 	fi
-	if changes mm/memory.c mm/rmap.c include/linux/rmap.h; then
+	if changes mm/memory.c mm/rmap.c include/linux/rmap.h arch/x86/include/asm/pgtable.h; then
 		echo mm/memory.o mm/rmap.o mm/mmu_gather.o
 		# users of rmap and of mapcounts
 		[ "$1" = i386 ] || echo mm/huge_memory.o mm/khugepaged.o mm/migrate.o
@@ -86,7 +86,7 @@ objects() { # CONFIG
 		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
 			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
 	fi
-	if changes mm/mprotect.c mm/mremap.c; then
+	if changes mm/mprotect.c mm/mremap.c arch/x86/include/asm/pgtable.h; then
 		echo mm/mprotect.o mm/mremap.o
 		[ "$1" != native ] || echo mm/memory.o mm/mempolicy.o fs/exec.o
 	fi
@@ -293,15 +293,16 @@ orphans() { # PATCH
 	sed -n '/^--- \/dev\/null$/{n;s,^+++ b/,,p}' "$1" | while read -r file; do
 		sections=$(cd "$WORK/linux" && scripts/get_maintainer.pl --no-git \
 			--no-git-fallback --sections -f "$file" | grep -v -e '^.:' -e '^$')
-		[ "$sections" != "THE REST" ] || echo "$file: nobody maintains it"
+		case $sections in '' | "THE REST") echo "$file: nobody maintains it" ;; esac
 	done
 }
 
 # What the compiler says of the kernel's own tests that a patch changes, with their Makefile's flags.
 tests() { # PATCH
 	sed -n "s,^+++ b/\($SELFTESTS/.*\.c\)\$,\1,p" "$1" | while read -r file; do
-		(cd "$WORK/linux" && gcc -Wall -O2 -I . -I tools/include/uapi \
-			-I tools/testing/selftests -fsyntax-only "$file" 2>&1) | grep -F "$file"
+		(cd "$WORK/linux" && gcc -Wall -O2 -U_FORTIFY_SOURCE -D_GNU_SOURCE= -I . \
+			-I tools/include/uapi -I tools/testing/selftests -c -o /dev/null "$file" \
+			2>&1 || echo "$file: does not build") | grep -F "$file"
 	done
 }
 

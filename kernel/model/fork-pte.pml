@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What fork() and unmap change by plain loads and stores, for spin to try every
- * order of events. The code is series/fork, patches 1, 4, 5, 7 and 11 to 13. There
- * are three models, and one is checked at a time:
+ * order of events. The code is series/pte-hw-done and series/fork, patches 1, 4, 5, 7
+ * and 11 to 13. There are three models, and one is checked at a time:
  *
  *	-DENTRY		a page table entry, ptep_set_wrprotect()
  *	-DFLAGS		page->flags, clear_bit_own_byte()

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What mprotect() and mremap() change by plain loads and stores, for spin to try
- * every order of events. The code is series/mprotect, patches 2 to 4, and
- * series/mremap, patch 2. There are two models, and one is checked at a time:
+ * every order of events. The code is series/pte-hw-done, series/mprotect, patches
+ * 2 to 4, and series/mremap, patch 2. There are two models, and one is checked at
+ * a time:
  *
  *	-DCHANGE	an entry that is protected and unprotected again
  *	-DMOVE		an entry that is taken out and set at another address

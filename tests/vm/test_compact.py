@@ -15,7 +15,6 @@ from experiments.compact.boot import (
     compact_nodes,
     run_compact_boot,
 )
-from races import RACE, races_of
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import named
 from ream.kernel.image import Image
@@ -80,7 +79,6 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
         plan: CompactPlan,
         config: str = "vm",
         begun: Callable[[Guest], None] = lambda _guest: None,
-        log: Path | None = None,
     ) -> CompactSample:
         cpus = 2 if plan.busy else 1
         machine = GuestMachine(
@@ -90,7 +88,7 @@ def boot(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Boot:
             memory_bytes=plan.least_bytes,
             nodes=compact_nodes(cpus, plan),
         )
-        log = log or tmp_path_factory.mktemp("boot") / "console.log"
+        log = tmp_path_factory.mktemp("boot") / "console.log"
         return run_compact_boot(Start(machine, kernel(series, config), log, begun=begun), plan)
 
     return run
@@ -241,25 +239,3 @@ def test_a_debug_kernel_has_nothing_to_say_of_faults(faults: str, boot: Boot) ->
     said = boot(ALL, plan=plan("dma", 2, nr_huge=8, words=words), config=DEBUG)
     assert said.allocated == 8
     assert said.counters["swdma_faults"] > 0
-
-
-COMPACTION = ("mm/compaction.o", "mm/migrate.o", "mm/migrate_copy_offload.o", "mm/rmap.o")
-"""KCSAN leaves page_alloc.o out."""
-
-
-@pytest.mark.parametrize("mode", ["busy-baseline", "busy-dma"])
-def test_kcsan_sees_no_race_of_who_compacts(
-    mode: Mode, image: Builder, boot: Boot, tmp_path: Path
-) -> None:
-    log = tmp_path / "console.log"
-    said = boot(
-        ALL,
-        plan=plan(mode, nr_huge=8),
-        config="vm-kcsan",
-        begun=lambda guest: guest.overlook(RACE),
-        log=log,
-    )
-    assert said.allocated == 8
-    modules = [KERNEL_MODULES / name for name in OWN_MODULES]
-    built = image(ALL, config="vm-kcsan", modules=modules)
-    assert races_of(log, built, COMPACTION, ("dcbm",)) == set()

@@ -207,30 +207,25 @@ class DoesNotApply(BadUsage):
         return f"; tried on {tree}{base}{where}; --tree DIR takes another kernel source"
 
 
-def apply(patches: Sequence[Patch], tree: Path) -> None:
+def apply(patches: Sequence[Patch], tree: Path, *, only: str = "*") -> None:
     """Apply patches in order to a tree whose files may be hard links to another's.
 
     Strictly: context must match exactly, only line numbers may be off. git apply replaces
-    files, never writes into them, and refuses paths that lead out of the tree.
+    files, never writes into them, and refuses paths that lead out of the tree. only: a pattern of
+    files; what patches do to others is left out.
     Raises DoesNotApply for the first that does not; the tree is then half patched.
     """
     for patch in patches:
         with tempfile.NamedTemporaryFile(suffix=".patch") as file:
             file.write(patch.body)
             file.flush()
-            words = ("git", "apply", "-p1", "--whitespace=nowarn", file.name)
+            words = ("git", "apply", "-p1", "--whitespace=nowarn", f"--include={only}", file.name)
             try:
                 run(Command(words, tree, APPLY_S, _APART_FROM_ANY_REPOSITORY))
             except CannotRunHere:
                 raise
             except ReamError as cause:
                 raise DoesNotApply(patch, refusal(patch, str(cause))) from cause
-
-
-def apply_to_copies(patches: Sequence[Patch], tree: Path, *, into: Path) -> None:
-    """Apply patches to copies of those files of a tree that they touch; raises as `apply` does."""
-    copy_files(tree, _touched(patches), into=into)
-    apply(patches, into)
 
 
 def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
@@ -281,9 +276,11 @@ def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str | None:
     for _, (name, tree) in sorted(enumerate(there), key=lambda one: abs(one[0] - own)):
         if tree.label == label:
             continue
-        with tempfile.TemporaryDirectory() as scratch, suppress(DoesNotApply):
-            apply_to_copies(patches, tree.path, into=Path(scratch))
-            return f"{tree.label} ({name})"
+        with tempfile.TemporaryDirectory() as scratch:
+            copy_files(tree.path, _touched(patches), into=Path(scratch))
+            with suppress(DoesNotApply):
+                apply(patches, Path(scratch))
+                return f"{tree.label} ({name})"
     return None
 
 

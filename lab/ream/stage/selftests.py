@@ -17,7 +17,7 @@ from ream.errors import BadUsage, ReamError
 from ream.kernel.build import BUILD, arch_built
 from ream.kernel.image import Image
 from ream.kernel.series import load_series
-from ream.kernel.variant import apply_to_copies
+from ream.kernel.variant import apply
 from ream.paths import CHECKOUT, SERIES
 from ream.stage.guest import Guest, boot
 from ream.stage.initramfs import build_init, build_initramfs
@@ -167,18 +167,19 @@ def build_selftests(tree: Path, selftests: Selftests, work: Path) -> dict[str, P
         last = (*shared, *_of(program, _REPAIRS), *_LIBRARIES)
         source = tree / f"{program}.c"
         if not source.exists():
-            source = _brought(tree, work) / f"{program}.c"
+            source = _brought(work) / f"{program}.c"
             options = (*options, "-I", str((tree / program).parent))
         run(_compile(source, binary, work, options, last, gcc=gcc))
         files[str(IN_GUEST / "bin" / binary.name)] = binary
     return files
 
 
-def _brought(tree: Path, work: Path) -> Path:
-    """A folder with what the series selftests adds to a kernel that does not have it."""
+def _brought(work: Path) -> Path:
+    """A folder with the programs that the series selftests adds to kernels that lack them."""
     to = work / "brought"
     if not to.exists():
-        apply_to_copies(load_series(SERIES / "selftests").patches, tree, into=to)
+        to.mkdir()
+        apply(load_series(SERIES / "selftests").patches, to, only="*.[ch]")
     return to
 
 

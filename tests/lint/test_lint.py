@@ -81,7 +81,7 @@ def user_side_c() -> list[Path]:
     sources = [path for path in c_files() if path.suffix == ".c"]
     by_kbuild = (
         *("kernel/modules/", "kernel/reach/", "native/host/kernel/", "native/host/optional/"),
-        *("tests/native/", "tests/vm/broken/"),
+        *("tests/native/", "tests/vm/broken/", "tests/vm/hurried/"),
         *(f"native/host/arch/{name}/kernel/" for name in ARCHES),
     )
     return [

@@ -48,7 +48,7 @@ def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:
     # Applies to the base alone, and changes what the row executes.
     works = str(PATCHES.parents[2] / "kernel/series/rmap-exclusive")
     series = ("--series", str(ELSEWHERE), "--series", works)
-    ran = ream("run", "fork", "--row", "fork-64k", *COUNTS, *series, "--json")
+    ran = ream("run", "fork", "--row", "exit-64k", *COUNTS, *series, "--json")
     assert ran.code == 0, ran.err
     run = json.loads(ran.out)
     assert set(run["untouched"]) == {"not-executed"}

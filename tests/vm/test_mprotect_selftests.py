@@ -10,6 +10,7 @@ import pytest
 from ream.kernel.image import Image
 from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
+from without_keys import OF_KEYS, without_keys
 
 Builder = Callable[..., Image]
 
@@ -19,9 +20,6 @@ CONFIG = "vm-pkeys"
 
 DEBUG_S = 5400.0
 """A debug kernel, emulated, takes a quarter of an hour of a CPU's time."""
-
-OF_KEYS = ("protection_keys", "pkey_sighandler_tests", "mseal_test")
-"""Programs that say less, or nothing, where there are no protection keys."""
 
 WRONG = Path(__file__).parents[2] / "experiments/mprotect/wrong"
 
@@ -61,8 +59,7 @@ def test_debug_kernels_have_nothing_to_say(
 ) -> None:
     """KASAN, lockdep and DEBUG_VM: any report of theirs fails the boot."""
     built = image(*VARIANTS[variant], config="vm-debug")
-    programs = tuple(one for one in LIST.programs if not one.endswith(OF_KEYS))
-    rest = replace(LIST, programs=programs)
+    rest = without_keys(LIST)
     log = tmp_path / "console.log"
     found = run_selftests(MACHINE, built, rest, work=tmp_path, log=log, deadline_s=DEBUG_S)
     assert "fail" not in found.values()

@@ -35,7 +35,8 @@ def limits(kernel: Tree, tmp_path_factory: pytest.TempPathFactory) -> Limits:
     source = work / COMPACTION
     source.parent.mkdir()
     shutil.copyfile(kernel.path / COMPACTION, source)
-    for patch in load_series(SERIES / "compact").patches:
+    series = (load_series(SERIES / name) for name in ("compact-fixes", "compact"))
+    for patch in (one for its in series for one in its.patches):
         subprocess.run(
             ("patch", "-p1", "--silent", "--no-backup-if-mismatch"),
             input=_of(patch.body.decode(), COMPACTION),

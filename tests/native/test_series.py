@@ -42,7 +42,7 @@ STACKED = (
     ("pte-hw-done", "mprotect", "mremap"),
     ("zone-device", "deferred-init"),
     MIGRATE,
-    ("compact",),
+    ("compact-fixes", "compact"),
     ("mprotect-batch", "mprotect-batch-inline"),
     ("mprotect-batch", "mprotect-batch-single"),
     ("mprotect-batch", "mremap-batch", "mremap-hint"),

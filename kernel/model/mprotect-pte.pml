@@ -37,6 +37,7 @@
  *     in the end. Neither Dirty nor Accessed is lost that was there before.
  *   - Software makes no entry of a shadow stack: Dirty, and not Write.
  *   - Nobody writes after the flush, until the entry is writable again.
+ *   - An entry that counts as settled is the same when it is read again.
  */
 #define PRESENT		1
 #define WRITE		2
@@ -197,7 +198,8 @@ inline find_rule()
 {
 	taken = pte;
 	if
-	:: is_settled(taken) -> skip
+	:: is_settled(taken) ->
+	   d_step { assert(pte == taken) }	/* store_eight() reads twice */
 	:: else ->
 #ifdef STALE_RULE
 	   pte = 0

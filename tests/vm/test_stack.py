@@ -13,7 +13,13 @@ import pytest
 
 from ream.kernel.image import Image
 from ream.stage.qemu import GuestMachine, GuestNode
-from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
+from ream.stage.selftests import (
+    SELFTESTS,
+    Selftests,
+    differences,
+    read_selftests,
+    run_selftests,
+)
 from without_keys import without_keys
 
 Builder = Callable[..., Image]
@@ -36,13 +42,17 @@ MACHINES = {
 """By list of tests: what guest they need."""
 
 
+def tests_of(name: str) -> Selftests:
+    return without_keys(read_selftests(SELFTESTS / f"{name}.list"))
+
+
 @pytest.fixture(scope="module", params=product(CONFIGS, sorted(MACHINES)), ids="-".join)
 def on_base(
     request: pytest.FixtureRequest, image: Builder, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, str, Mapping[str, str]]:
     config, name = request.param
     work = tmp_path_factory.mktemp("base")
-    tests = without_keys(read_selftests(SELFTESTS / f"{name}.list"))
+    tests = tests_of(name)
     log = work / "console.log"
     found = run_selftests(MACHINES[name], image(config=config), tests, work=work, log=log)
     return config, name, found
@@ -52,7 +62,7 @@ def test_the_kernels_own_tests_give_the_same_results(
     on_base: tuple[str, str, Mapping[str, str]], image: Builder, tmp_path: Path
 ) -> None:
     config, name, expected = on_base
-    tests = without_keys(read_selftests(SELFTESTS / f"{name}.list"))
+    tests = tests_of(name)
     built = image(ALL, config=config)
     log = tmp_path / "console.log"
     found = run_selftests(MACHINES[name], built, tests, work=tmp_path, log=log)

@@ -156,7 +156,8 @@ EDGES = (
     replace(_PLAIN, name="edge-dma", channels=1, model=_MODEL),
     replace(_PLAIN, name="edge-dma-random", channels=2, model=_MODEL, freed="random"),
     replace(_PLAIN, name="edge-dma-all-there-is", channels=1, model=_MODEL, nr_huge=64),
-    replace(_PLAIN, name="edge-busy", busy=True),
+    # Longer than a scheduler lets one of two run before the other has its turn.
+    replace(_PLAIN, name="edge-busy", busy=True, nr_huge=CASE_BYTES // HUGE_BYTES),
     replace(_PLAIN, name="edge-quarter-used", used_every=4),
     replace(_PLAIN, name="edge-quarter-free", free_every=4, nr_huge=8),
     # As many pages of a block move as have the lists of a CPU flushed.

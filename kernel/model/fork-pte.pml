@@ -28,6 +28,7 @@
  *		-DPUT_FIRST	 the reference is put before the mapping goes
  *		-DNO_LOCK	 rmap unmaps without the page table lock
  *		-DLOOK_ONCE	 who drops both counts at once does not look again
+ *		-DFIRST_PAGE_FIRST other pages of the folio are unmapped after that
  *		-DADD_LATE	 who adds to both has let go of the page table lock
  *
  * What is taken for granted:
@@ -325,7 +326,10 @@ active proctype fork()
  * do so under the page table lock of the entry, but each entry has another.
  *
  * What is claimed: the mapcount is right in the end, and is what was expected
- * whenever somebody stores a new one without looking.
+ * whenever somebody stores a new one without looking. When references go with
+ * the mappings of all of a folio, no page has more mappings than it has
+ * references: the page whose mapcount is here is a folio's first, and there is
+ * another, whose mapcount nobody stores without looking.
  */
 #define NR_MMS		3	/* one to begin with; the others by fork() */
 #define NR_TURNS	2	/* what each of them does */
@@ -337,6 +341,7 @@ mtype entry[NR_MMS] = NONE;
 bool locked[NR_MMS] = false;
 
 short mapcount = 0;		/* page->_mapcount: mappings, less one */
+byte tails = 1;			/* mappings of another page, by the same entries */
 bool exclusive = true;		/* PG_anon_exclusive */
 byte nr_refs = 1;		/* one for each entry of either kind */
 
@@ -379,7 +384,8 @@ inline dup_rmap()
 #endif
 	   store_mapcount(0, 1)
 	:: else -> mapcount++
-	fi
+	fi;
+	tails++
 }
 
 /*
@@ -397,6 +403,7 @@ inline dup_at_once(i)
 	atomic {
 		assert(mapcount >= 0);
 		mapcount++;
+		tails++;
 		nr_refs++
 	}
 }
@@ -405,12 +412,18 @@ inline dup_at_once(i)
  * __pages_remove_rmap_exclusive(), zap_small_anon_folio(). They leave the flag
  * of a page that is not mapped.
  */
-inline remove_rmap()
+inline remove_first()
 {
 	if
 	:: ask_exclusive() -> store_mapcount(0, -1)
 	:: else -> mapcount--
 	fi
+}
+
+inline remove_rmap()
+{
+	tails--;
+	remove_first()
 }
 
 /* The lock of the child's entry is nobody else's yet. */
@@ -431,10 +444,13 @@ inline fork(i)
 	fi
 }
 
-/* zap_shared_folio(), at exit: the cmpxchg fails if either count has changed. */
+/* folio_drop_shared(), at exit: the cmpxchg fails if either count has changed. */
 inline unmap_at_once(i)
 {
 	entry[i] = NONE;
+#ifndef FIRST_PAGE_FIRST
+	tails--;
+#endif
 	if
 #ifdef LOOK_ONCE
 	:: mapcount >= 1 ->
@@ -442,12 +458,19 @@ inline unmap_at_once(i)
 	   mapcount = count;
 	   nr_refs--
 #else
-	:: atomic { mapcount >= 1 -> mapcount--; nr_refs-- }
+	:: atomic {
+		mapcount >= 1 -> mapcount--;
+		nr_refs--;
+		assert(nr_refs >= tails)
+	   }
 #endif
 	:: else ->
-	   remove_rmap();
+	   remove_first();
 	   nr_refs--
-	fi
+	fi;
+#ifdef FIRST_PAGE_FIRST
+	tails--
+#endif
 }
 
 inline unmap(i)
@@ -553,10 +576,12 @@ inline remove_migration_pte(i)
 	if
 	:: entry[i] == EXCLUSIVE_MIGRATION ->
 	   mapcount++;
+	   tails++;
 	   exclusive = true;
 	   entry[i] = MAPPED
 	:: entry[i] == MIGRATION ->
 	   mapcount++;
+	   tails++;
 	   entry[i] = MAPPED
 	:: else
 	fi
@@ -608,6 +633,7 @@ init
 		:: else -> break
 		od;
 		assert(mapcount == nr_mapped - 1);
+		assert(tails == nr_mapped);
 		assert(!exclusive || nr_mapped <= 1)
 	}
 }

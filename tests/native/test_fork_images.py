@@ -323,6 +323,12 @@ def test_one_wrong_word_of_a_timed_row_stops_the_run(
             marks=BUILDS,
         ),
         ("fork-last-mapping-dropped", "anon-order-0", "never-forked-exit: .*: folios freed"),
+        pytest.param(
+            "fork-last-tail-dropped",
+            "pinned-last-exclusive",
+            r"parent-first-exit: .*: calls of deferred_split_folio\(\): ",
+            marks=BUILDS,
+        ),
     ],
 )
 def test_what_timed_rows_cannot_tell_is_found_where_the_edge_is(

@@ -132,6 +132,7 @@ SHADOW_STACK = r"pte&\(2\|8\)\)!=8"
 WRITABLE = r"tlb\[i\]\.writable|flushed"
 FLAGS = r"flags=="
 MAPCOUNT = r"mapcount=="
+REFERENCES = r"nr_refs>=tails"
 
 
 @pytest.mark.parametrize(
@@ -148,9 +149,15 @@ MAPCOUNT = r"mapcount=="
         pytest.param("MAPCOUNT", "DO_NOT_ASK", MAPCOUNT, id="shared pages are counted plainly"),
         pytest.param("MAPCOUNT", "STAY_EXCLUSIVE", MAPCOUNT, id="a shared page is exclusive"),
         pytest.param("MAPCOUNT", "REUSE_SHARED", MAPCOUNT, id="a shared page becomes exclusive"),
-        pytest.param("MAPCOUNT", "PUT_FIRST", MAPCOUNT, id="a mapping outlives its reference"),
+        pytest.param(
+            "MAPCOUNT",
+            "PUT_FIRST",
+            f"{MAPCOUNT}|{REFERENCES}",
+            id="a mapping outlives its reference",
+        ),
         pytest.param("MAPCOUNT", "NO_LOCK", MAPCOUNT, id="rmap takes no page table lock"),
         pytest.param("MAPCOUNT", "LOOK_ONCE", MAPCOUNT, id="both counts are not compared again"),
+        pytest.param("MAPCOUNT", "FIRST_PAGE_FIRST", REFERENCES, id="references before mappings"),
         pytest.param("MAPCOUNT", "ADD_LATE", MAPCOUNT, id="both counts change without the lock"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Predicts every byte of a memory map after memmap_init_zone_device(), from the rules.
+"""Predicts every byte of the memory map of a ZONE_DEVICE range, from the rules.
 
 Written from the specification of Linux (each rule names its place in the tree of 6.12, or of the
 kernel that changed it), not from the code that it judges. Offsets, shifts and constants come from

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.cli.main import _Ended, _Unwind
+from ream.cli.main import _Ended, _run, _Unwind
 from ream.paths import CHECKOUT
 
 WAITS = ("-P", "-m", "ream", "run", "--cell", "-")
@@ -102,6 +102,35 @@ def test_a_signal_in_a_callback_of_python_is_not_dropped(
     with started((sys.executable, "-P", "-c", text), tmp_path) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (7, "", "")
+
+
+@pytest.mark.parametrize(
+    ("stop", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "ream: interrupted; nothing was recorded\n"),
+        (_Ended(signal.SIGTERM), 143, "ream: ended by SIGTERM; nothing was recorded\n"),
+    ],
+)
+def test_an_error_that_a_signal_became_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    stop: BaseException,
+    code: int,
+    said: str,
+) -> None:
+    """Python 3.11 makes a RuntimeError of what is raised while a class gets its members."""
+
+    class Interrupted:
+        def __set_name__(self, *_: object) -> None:
+            raise stop
+
+    def interrupted(**_options: object) -> None:
+        type("Thing", (), {"member": Interrupted()})
+
+    monkeypatch.setitem(_run.__globals__, "app", interrupted)
+    monkeypatch.setitem(_run.__globals__, "_take_signals", lambda: None)
+    assert _run() == code
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 129), (signal.SIGTERM, 143)])

@@ -51,18 +51,25 @@ class _Unwind:
 
     def once_more(self, unraisable: "sys.UnraisableHookArgs") -> None:
         """Python drops what is raised in a callback, as of an import's lock: send it again soon."""
-        if isinstance(end := unraisable.exc_value, _Ended):
-            self._unwinds = False
-            _send_soon(end.signal)
-        elif isinstance(end, KeyboardInterrupt):
-            _send_soon(signal.SIGINT)
+        try:
+            self._once_more(unraisable)
+        except (_Ended, KeyboardInterrupt) as again:  # it would be dropped here, too
+            self._send_again(again)
+
+    def _once_more(self, unraisable: "sys.UnraisableHookArgs") -> None:
+        if isinstance(end := unraisable.exc_value, (_Ended, KeyboardInterrupt)):
+            self._send_again(end)
         else:
             sys.__unraisablehook__(unraisable)
+
+    def _send_again(self, end: BaseException) -> None:
+        self._unwinds = False
+        _send_soon(end.signal if isinstance(end, _Ended) else signal.SIGINT)
 
 
 def _send_soon(number: int) -> None:
     """Not at once: it would come within the same callback."""
-    timer = threading.Timer(0.01, os.kill, (os.getpid(), number))
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), number))
     timer.daemon = True
     timer.start()
 
@@ -93,22 +100,27 @@ def _run() -> int:
         _take_signals()
         with as_wide_as(terminal_columns()):
             app(prog_name="ream")
-    except _Ended as end:
-        _say(f"ream: ended by {end.signal.name}; {_left(end)}")
-        return 128 + end.signal
-    except (KeyboardInterrupt, SystemExit) as stop:
+    except (_Ended, KeyboardInterrupt) as stop:
+        return _ended_by(stop)
+    except SystemExit as stop:
         return _exit_code(stop)
     except ReamError as error:
         log.debug("cause", exc_info=error)
         _say("\n".join((f"ream: {error}", *_notes(error))))
         return error.exit_code
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
-            _say_once("\n".join((_unwritten(error), *_notes(error))))
-            return EXIT_UNWRITTEN
-        log.exception("a bug in ream, not in your patch; please report it with this trace")
-        return EXIT_BUG
+    except Exception as error:  # noqa: BLE001 # it is told, or was foreseen after all
+        return _unforeseen(error)
     return 0
+
+
+def _unforeseen(error: Exception) -> int:
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        _say_once("\n".join((_unwritten(error), *_notes(error))))
+        return EXIT_UNWRITTEN
+    if (stop := _stop_behind(error)) is not None:
+        return _ended_by(stop)
+    log.error("a bug in ream, not in your patch; please report it with this trace", exc_info=error)
+    return EXIT_BUG
 
 
 def _open_channels() -> None:
@@ -176,14 +188,29 @@ def _notes(error: BaseException) -> list[str]:
     return [f"ream: {note}" for note in getattr(error, "__notes__", ())]
 
 
-def _exit_code(stop: BaseException) -> int:
+def _ended_by(stop: BaseException) -> int:
+    if isinstance(stop, _Ended):
+        _say(f"ream: ended by {stop.signal.name}; {_left(stop)}")
+        return 128 + stop.signal
+    _say(f"ream: interrupted; {_left(stop)}")
+    return EXIT_INTERRUPTED
+
+
+def _stop_behind(error: BaseException) -> BaseException | None:
+    """What ended us, if an error came of that: Python 3.11 makes one of it in a class's members."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, (_Ended, KeyboardInterrupt)):
+        cause = cause.__cause__ or cause.__context__
+    return cause
+
+
+def _exit_code(stop: SystemExit) -> int:
     """Our code for typer's, which ends with 1 on a broken pipe: that is not our 1."""
     cause: BaseException | None = stop
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):
-            _say(f"ream: interrupted; {_left(cause)}")
-            return EXIT_INTERRUPTED
+            return _ended_by(cause)
         if isinstance(cause, BrokenPipeError):
             return EXIT_BROKEN_PIPE
         cause = cause.__context__
-    return stop.code if isinstance(stop, SystemExit) and isinstance(stop.code, int) else 0
+    return stop.code if isinstance(stop.code, int) else 0

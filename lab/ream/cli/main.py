@@ -43,11 +43,18 @@ class _Unwind:
 
     def __init__(self) -> None:
         self._unwinds = False
+        self.raised: BaseException | None = None
 
     def __call__(self, number: int, _frame: object) -> None:
         if not self._unwinds:
             self._unwinds = True
-            raise _Ended(number)
+            self.raised = _Ended(number)
+            raise self.raised
+
+    def interrupt(self, _number: int, _frame: object) -> None:
+        """As Python does it, but remembered."""
+        self.raised = KeyboardInterrupt()
+        raise self.raised
 
     def once_more(self, unraisable: "sys.UnraisableHookArgs") -> None:
         """Python drops what is raised in a callback, as of an import's lock: send it again soon."""
@@ -84,9 +91,10 @@ def main() -> None:
     sys.exit(_written(_run()))
 
 
-def _take_signals() -> None:
+def _take_signals(unwind: _Unwind) -> None:
     """Let signals that end us unwind, and the one in that was held while we were imported."""
-    unwind = _Unwind()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, unwind.interrupt)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, unwind)
@@ -96,8 +104,9 @@ def _take_signals() -> None:
 
 def _run() -> int:
     """Do what the command line says; the code to exit with."""
+    unwind = _Unwind()
     try:
-        _take_signals()
+        _take_signals(unwind)
         with as_wide_as(terminal_columns()):
             app(prog_name="ream")
     except (_Ended, KeyboardInterrupt) as stop:
@@ -109,15 +118,17 @@ def _run() -> int:
         _say("\n".join((f"ream: {error}", *_notes(error))))
         return error.exit_code
     except Exception as error:  # noqa: BLE001 # it is told, or was foreseen after all
-        return _unforeseen(error)
+        return _unforeseen(error, unwind.raised)
     return 0
 
 
-def _unforeseen(error: Exception) -> int:
+def _unforeseen(error: Exception, stop: BaseException | None) -> int:
+    """stop: what a signal has raised before. Whoever calls back may make any error of it."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         _say_once("\n".join((_unwritten(error), *_notes(error))))
         return EXIT_UNWRITTEN
-    if (stop := _stop_behind(error)) is not None:
+    if stop is not None:
+        log.debug("cause", exc_info=error)
         return _ended_by(stop)
     log.error("a bug in ream, not in your patch; please report it with this trace", exc_info=error)
     return EXIT_BUG
@@ -194,14 +205,6 @@ def _ended_by(stop: BaseException) -> int:
         return 128 + stop.signal
     _say(f"ream: interrupted; {_left(stop)}")
     return EXIT_INTERRUPTED
-
-
-def _stop_behind(error: BaseException) -> BaseException | None:
-    """What ended us, if an error came of that: Python 3.11 makes one of it in a class's members."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, (_Ended, KeyboardInterrupt)):
-        cause = cause.__cause__ or cause.__context__
-    return cause
 
 
 def _exit_code(stop: SystemExit) -> int:

@@ -29,6 +29,10 @@ HEADS_LAST = Otherwise(
 START_PFN = 1 << 26
 """First frame of every device: 256 GiB, aligned to a 1 GiB page, above any RAM we host."""
 
+JUST_WRITTEN = ("dirty", "bound")
+"""States before which the kernel is told init_on_alloc=1, for which it stores a small map instead
+of streaming it. That leaves a map dirty; bound is not so, but has cases store, too."""
+
 SUPERBLOCK_BYTES = 8 << 10
 MAP_ALIGN_BYTES = 2 << 20
 
@@ -138,6 +142,7 @@ def _words(row: NativeRow, build: Build, memory: Memory) -> Mapping[str, Value]:
         "old_blocks": row.old_blocks,
         "nid": device.nid,
         "chunk_pages": row.chunk_pages,
+        "init_on_alloc": row.pre_state in JUST_WRITTEN or "zero" in row.also,
         **{what: what in row.also for what in ALSO},
         "map_bytes": device.map_bytes(facts),
         **fill_words(device, facts),

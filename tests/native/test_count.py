@@ -236,6 +236,21 @@ def test_counts_for_each_page_do_not_depend_on_how_many_there_are(ream) -> None:
             assert each[1] == pytest.approx(each[0], rel=2e-3), (name, quantity)
 
 
+def test_a_small_map_is_streamed_unless_the_kernel_has_just_zeroed_it(ream) -> None:
+    rows = ("--row", "small-256MB", "--row", "small-256MB-dirty", "--set", "device_bytes=128MiB")
+    ran = ream("run", "zone-device", *rows, "--only", "ream", "--count", "--json")
+    assert ran.code == 0, ran.err
+    counted = {row["row"]: row["counted"] for row in json.loads(ran.out)["rows"]}
+    streamed = {
+        row: its["variants"]["ream"].get("streaming", 0) / its["number"]
+        for row, its in counted.items()
+    }
+    assert streamed == {
+        "small-256MB": pytest.approx(8, rel=1e-2),
+        "small-256MB-dirty": pytest.approx(0, abs=1e-2),
+    }
+
+
 def test_counted_launches_can_run_side_by_side(ream_started) -> None:
     """Pinned to one CPU they would take as long as one after the other."""
     process = ream_started("run", "deferred-init", "--row", "1g-2-threads", "--count")

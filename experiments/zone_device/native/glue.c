@@ -8,6 +8,7 @@
  * call alone, unless a request wants what its callers do around it; that is
  * then done by the kernel's own clear_page() and memset(), and a loop of ours.
  */
+#include <linux/jump_label.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -32,6 +33,15 @@ static struct {
 /* What nothing may change: the node with all its zones, and the pagemap. */
 static struct pglist_data node_before;
 static struct dev_pagemap pgmap_before;
+
+/* As init_mem_debugging_and_hardening() does it for init_on_alloc=1, or =0. */
+static void set_init_on_alloc(bool enabled)
+{
+	if (enabled)
+		static_branch_enable(&init_on_alloc);
+	else
+		static_branch_disable(&init_on_alloc);
+}
 
 static void prepare(const struct zone_device_request *request)
 {
@@ -60,6 +70,8 @@ static void prepare(const struct zone_device_request *request)
 	/* That they were there at boot decides compound_nr_pages(). */
 	host_add_sections(request->start_pfn, request->nr_pages, request->usage,
 			  request->early_pages, request->old_blocks);
+
+	set_init_on_alloc(request->init_on_alloc);
 
 	zone->zone_pgdat = pgdat;
 	zone->zone_start_pfn = request->start_pfn;

@@ -194,7 +194,7 @@ configure() { # CONFIG
 # Where pages have tags, copy_highpage() alone copies all of a page: nobody calls what copies its
 # bytes, and no engine can be had where it is not found out at run time whether there are tags.
 tags_are_lost() { # CONFIG
-	local object copies='memcpy|__memcpy|migrate_stream_page|folios_mc_stream'
+	local object copies='memcpy|__memcpy|migrate_stream_page|folios?_mc_stream'
 
 	case $1 in arm64 | sparc64) ;; *) return ;; esac
 	for object in mm/migrate.o drivers/migrate_offload/mtcopy/mtcopy.o; do

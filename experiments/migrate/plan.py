@@ -25,7 +25,8 @@ from .engine import EngineModel
 from .oracle.folios import (
     PAGE_PROT,
     REASONS,
-    STOCK_BATCH_PAGES,
+    STOCK_LIMIT,
+    BatchLimit,
     Migration,
     Place,
 )
@@ -40,8 +41,13 @@ FOLDER = Path(__file__).parent / "native"
 SHUFFLE_SEED = 0x5EED
 """Of the order of folios in cold rows: the same for every variant, launch and run."""
 
-LARGE_BATCH_PAGES = 1 << 18
-"""The published series' limit: HPAGE_PUD_NR. Where it makes a difference, both answers are told."""
+LIMITS = (
+    STOCK_LIMIT,
+    BatchLimit(1 << 18),
+    BatchLimit(512, folios=128, most_pages=4096),
+)
+"""Of a batch: stock, of the published series (HPAGE_PUD_NR), and of ours while somebody copies
+(migrate_batch_is_full()). Where these make a difference, each answer is told."""
 
 REASON = "SYSCALL"
 """Who asks for it in timed rows: move_pages(2)."""
@@ -88,8 +94,8 @@ Engine = Literal["serial", "threads", "dma"]
 class Case:
     """Calls of migrate_pages(), mostly one, and all that must come of it.
 
-    after: what a kernel may answer, by the number of pages that it unmaps before it moves them;
-    more than one where that makes a difference. deferrable: heads that a kernel may or may not
+    after: what a kernel may answer, by its limit of a batch, as in LIMITS, or one answer where
+    that makes no difference. deferrable: heads that a kernel may or may not
     leave to be split. heads: where each folio begins, in the order of the list, for plain copies
     of them; None: they are not measured. copies: whether pages are copied at all. reads: whether
     the clock stops only when all of it has been read in its new place. faults: what the software
@@ -128,8 +134,7 @@ def case_of(
     rounds: int = 1,
 ) -> Case:
     """A case of any migration."""
-    limits = (STOCK_BATCH_PAGES, LARGE_BATCH_PAGES)
-    asked = [replace(migration, batch_pages=limit) for limit in limits]
+    asked = [replace(migration, limit=limit) for limit in LIMITS]
     return Case(
         name=name,
         migration=migration,
@@ -144,16 +149,18 @@ def case_of(
     )
 
 
-def _answers(stock: After, large: After) -> tuple[After, ...]:
-    """What kernels with either limit of a batch may leave; one answer where they are alike."""
-    least, most = zip(stock.batch_flushes, large.batch_flushes, strict=True)
-    flushes = (min(least), max(most))
-    one, other = (replace(after, batch_flushes=flushes) for after in (stock, large))
+def _answers(*by_limit: After) -> tuple[After, ...]:
+    """What kernels with each limit of a batch may leave; one answer where they are alike."""
+    least, most = zip(*(after.batch_flushes for after in by_limit), strict=True)
+    first, *others = (replace(after, batch_flushes=(min(least), max(most))) for after in by_limit)
+    return (first,) if all(_are_alike(first, other) for other in others) else by_limit
+
+
+def _are_alike(one: After, other: After) -> bool:
     pairs = zip(_files_of(one), _files_of(other), strict=True)
-    alike = all(np.array_equal(a, b) for a, b in pairs)
-    if alike and list(_numbers_of(one)) == list(_numbers_of(other)):
-        return (one,)
-    return (stock, large)
+    return all(np.array_equal(a, b) for a, b in pairs) and list(_numbers_of(one)) == list(
+        _numbers_of(other)
+    )
 
 
 def _files_of(after: After) -> tuple[NDArray[Any], ...]:

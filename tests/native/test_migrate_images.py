@@ -388,6 +388,21 @@ def test_what_cannot_be_read_is_not_taken_for_copied_past_the_caches(
 
 
 @BUILDS
+def test_a_batch_that_ends_late_is_seen(wrong_migrate: Callable[..., object]) -> None:
+    rig = wrong_migrate("migrate-batch-of-129", ALL_OF_IT)
+
+    def cases(engine: Engine, channels: int) -> list[Case]:
+        return [
+            case(rig, name, correctness_migrations()[name], engine=engine, channels=channels)
+            for name in ("batches-of-many-pages", "batches-of-many-folios")
+        ]
+
+    launch(rig, cases("serial", 0))
+    with pytest.raises(VerificationFailed, match="the limit of a batch is not that"):
+        launch(rig, cases("dma", 2))
+
+
+@BUILDS
 def test_what_an_engine_declines_is_copied_past_the_caches(
     wrong_migrate: Callable[..., object],
 ) -> None:

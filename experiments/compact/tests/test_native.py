@@ -2,6 +2,7 @@
 """Native rows of compact: calls of migrate_pages() one after the other, and the oracle of them."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from experiments.compact import hosted as compact
 from experiments.compact.rows import CompactRow
 from experiments.migrate import plan as migrate
-from experiments.migrate.oracle.folios import PMD_ORDER, Folio, Mapped, Migration
+from experiments.migrate.oracle.folios import PMD_ORDER, BatchLimit, Folio, Mapped, Migration
 from experiments.migrate.oracle.images import LIST_BYTES, before
 from experiments.migrate.oracle.migrate import ANYTHING
 from experiments.migrate.oracle.mixture import mixture
@@ -128,7 +129,7 @@ def test_each_call_has_a_list_and_a_flush_of_its_own() -> None:
     pages = [[page for _, page in one] for one in found]
     assert pages == [[0, 2, 4, 6], [8, 10, 12, 14], [16, 18]]
     assert after(move).batch_flushes == (3, 3)
-    assert after(replace(move, batch_pages=1)).batch_flushes == (3, 10)
+    assert after(replace(move, limit=BatchLimit(1))).batch_flushes == (3, 10)
     assert after(replace(move, folios_per_call=None)).batch_flushes == (1, 1)
 
 
@@ -162,10 +163,10 @@ def test_the_laws_hold_for_what_is_spread_and_dealt_out(
     [
         ({"spread": 0}, "spread 0 is below 1"),
         ({"folios_per_call": 0}, "folios_per_call 0 is below 1"),
-        ({"batch_pages": 0}, "batch_pages 0 is below 1"),
+        ({"limit": BatchLimit(0)}, "limit 0 is below 1"),
     ],
 )
-def test_what_no_kernel_could_be_asked_is_refused(given: dict[str, int], says: str) -> None:
+def test_what_no_kernel_could_be_asked_is_refused(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Migration((Folio(),), **given)
 

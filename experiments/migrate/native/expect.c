@@ -3,15 +3,14 @@
  * What memory must hold after a migration, as the oracle says; all of it is
  * compared: descriptors, entries, counters, lists, and every byte of pages.
  *
- * Three things are a kernel's own affair. How many pages it unmaps before it
- * moves them shows in what is left on the list: the oracle gives an answer for
- * each such number, and a kernel has to keep to one of them throughout a
- * launch. If it goes on with the next pages before it tries the last ones
- * again, the same is left in another order. And a kernel that removes a large
- * folio's entries one by one finds it partially mapped on the way, and notes
- * that it might be split; one that removes them all at once does not: either
- * will do, folio by folio. How often it was one of the last two is told in the
- * end of the launch.
+ * Three things are a kernel's own affair. How much it unmaps before it moves
+ * that shows in what is left on the list: the oracle gives an answer for each
+ * such limit, and a kernel has to keep to one of them throughout a launch. If
+ * it goes on with the next pages before it tries the last ones again, the same
+ * is left in another order. And a kernel that removes a large folio's entries
+ * one by one finds it partially mapped on the way, and notes that it might be
+ * split; one that removes them all at once does not: either will do, folio by
+ * folio. How often it was one of the last two is told in the end of the launch.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +21,10 @@
 #include "plan.h"
 #include "queue.h"
 
-#define MOST_ANSWERS 2
+#define MOST_ANSWERS 3
+
+/* Of enum migrate_mode. */
+#define MIGRATE_ASYNC 0
 
 enum number {
 	NUMBER_RET,
@@ -70,12 +72,13 @@ struct answers {
 
 /*
  * By variant, over all rows of a launch. Excluded are answers that it has not
- * given once: those without, and those with, somebody else to copy. Of folios
- * that have not been left to be split where the oracle leaves them so, there
- * are none in a kernel that removes entries one by one.
+ * given once where somebody else copies; where nobody does, every kernel has
+ * the stock limit of a batch, which is that of the first answer. Of folios that
+ * have not been left to be split where the oracle leaves them so, there are
+ * none in a kernel that removes entries one by one.
  */
 static struct {
-	unsigned int excluded[2];
+	unsigned int excluded;
 	unsigned long nr_not_left;
 	unsigned long nr_reordered;
 	unsigned long nr_offloaded;
@@ -452,7 +455,7 @@ static unsigned int fitting(struct look *look, unsigned char *kept, struct affai
 bool expect_verify(const struct row *row, unsigned int variant, enum offload_engine engine,
 		   const struct migrate_result *result)
 {
-	unsigned int *excluded = &known[variant].excluded[engine != OFFLOAD_SERIAL];
+	unsigned int excluded = engine == OFFLOAD_SERIAL ? ~1U : known[variant].excluded;
 	struct look look = {
 		.row = row, .subject = launch.variant_names[variant], .result = result,
 	};
@@ -472,12 +475,14 @@ bool expect_verify(const struct row *row, unsigned int variant, enum offload_eng
 		known[variant].nr_offloaded += result->nr_offloaded;
 	if (its->nr == 1)
 		return fit;
-	if (fit && !(fit & ~*excluded)) {
+	if (fit && !(fit & ~excluded)) {
 		look.quiet = false;
 		say(&look, "the limit of a batch is not that of earlier rows: answers", its->nr,
-		    fit, ~*excluded);
+		    fit, ~excluded);
 	}
-	fit &= ~*excluded;
-	*excluded |= ~fit & ((1U << its->nr) - 1);
+	fit &= ~excluded;
+	/* What is tried again in another mode may be so in another order. */
+	if (engine != OFFLOAD_SERIAL && row->request.mode == MIGRATE_ASYNC)
+		known[variant].excluded |= ~fit & ((1U << its->nr) - 1);
 	return fit;
 }

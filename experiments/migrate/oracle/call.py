@@ -119,10 +119,10 @@ class Call:
     def _prefix(self, rest: list[int]) -> int:
         """How many folios a batch takes: the one that fills it is the last."""
         nr_pages = 0
-        for at, number in enumerate(rest):
+        for nr_folios, number in enumerate(rest, 1):
             nr_pages += self._folio(number).nr_pages
-            if nr_pages >= self._migration.batch_pages:
-                return at + 1
+            if self._migration.limit.is_full(nr_folios, nr_pages):
+                return nr_folios
         return len(rest)
 
     def _folio(self, number: int) -> Folio:

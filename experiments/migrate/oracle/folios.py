@@ -6,6 +6,7 @@ target of the folio at page i is at page i of the targets, each time it is asked
 memory afterwards does not depend on the order in which targets are.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,7 +38,22 @@ FLAGS = frozenset(
 )
 """What may be set in the head of a folio, without PG_; a split gives all of it to every page."""
 
-STOCK_BATCH_PAGES = 512
+
+@dataclass(frozen=True)
+class BatchLimit:
+    """When a batch is full: with `pages`, if it has `folios` or `most_pages`, too."""
+
+    pages: int
+    folios: int = 1
+    most_pages: int = sys.maxsize
+
+    def is_full(self, nr_folios: int, nr_pages: int) -> bool:
+        """Whether a batch of so much takes no further folio."""
+        many = nr_folios >= self.folios or nr_pages >= self.most_pages
+        return nr_pages >= self.pages and many
+
+
+STOCK_LIMIT = BatchLimit(512)
 """NR_MAX_BATCHED_MIGRATION of 6.12: HPAGE_PMD_NR."""
 
 _FAULTS = ("locked", "extra-ref", "writeback", "no-target", "freed", "partially-mapped", "pinned")
@@ -256,10 +272,10 @@ class Migration:
     """A call of migrate_pages(), or one after the other, on folios that lie in memory in order.
 
     listed: their numbers in the order of the caller's list, which is also that of their
-    addresses; None: as they lie. batch_pages: NR_MAX_BATCHED_MIGRATION. spread: each folio has as
-    many times its size, in memory and in its address space; what is behind it is nobody's.
-    folios_per_call: a call is given that many, as compaction does, the last what is left; None:
-    there is one call. mlocked: every VMA is (VM_LOCKED).
+    addresses; None: as they lie. limit: of a batch. spread: each folio has as many times its size,
+    in memory and in its address space; what is behind it is nobody's. folios_per_call: a call is
+    given that many, as compaction does, the last what is left; None: there is one call. mlocked:
+    every VMA is (VM_LOCKED).
     Raises ValueError for what no kernel could be asked, or what is not modelled: waiting for a
     lock or for writeback, splitting a folio that has a target already or a huge entry, several
     calls with anything in their way, and a second try of what was mlocked or is broken.
@@ -268,7 +284,7 @@ class Migration:
     folios: tuple[Folio, ...]
     mode: Mode = "async"
     reason: str = "SYSCALL"
-    batch_pages: int = STOCK_BATCH_PAGES
+    limit: BatchLimit = STOCK_LIMIT
     listed: tuple[int, ...] | None = None
     spread: int = 1
     folios_per_call: int | None = None
@@ -397,8 +413,8 @@ class Migration:
             yield f"mode {self.mode!r} is none of async, sync_light, sync"
         if self.reason not in REASONS:
             yield f"reason {self.reason!r} is none of {', '.join(REASONS)}"
-        for name in ("batch_pages", "spread", "folios_per_call"):
-            number = getattr(self, name)
+        numbers = {"limit": self.limit.pages, "spread": self.spread}
+        for name, number in (*numbers.items(), ("folios_per_call", self.folios_per_call)):
             if number is not None and number < 1:
                 yield f"{name} {number} is below 1"
         # Folios that are alike have the same faults, and rows that are timed have many.

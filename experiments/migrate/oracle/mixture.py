@@ -119,7 +119,13 @@ def _flags() -> dict[str, Migration]:
 
 def _batches() -> dict[str, Migration]:
     small, huge = Folio(), Folio(PMD_ORDER)
+    locked, held = Folio(fault="locked"), Folio(fault="extra-ref")
+    many, more = (Folio(3),) * 99, (Folio(3),) * 26
     return {
+        # A batch leaves what is held before what is locked: so it shows where one ends.
+        "batch-of-few-folios": Migration((locked, *(Folio(5),) * 20, held)),
+        "batches-of-many-folios": Migration((locked, *many, held, *more, locked, held)),
+        "batches-of-many-pages": Migration((locked, *(huge,) * 8, held)),
         "batch-just-full": Migration((small,) * 512),
         "batch-and-one": Migration((small,) * 513),
         "batch-overfull": Migration((small,) * 511 + (huge, small)),

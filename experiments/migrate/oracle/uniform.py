@@ -5,6 +5,7 @@ uniform() is the answer, vectorised; ream.oracle.migrate comes to the same, foli
 """
 
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from .call import EVENTS
 from .folios import (
     PMD_ORDER,
     READ_ONLY,
-    STOCK_BATCH_PAGES,
+    STOCK_LIMIT,
+    BatchLimit,
     Folio,
     Mapped,
     Migration,
@@ -46,7 +48,7 @@ class Kind:
 
     Each page was written by its only process; with two mappings, by the parent before a fork.
     total_bytes: of all folios. shuffled_seed: for folios in another order on the list, and by
-    address, than in memory. mode, reason, batch_pages, spread, folios_per_call: as Migration has
+    address, than in memory. mode, reason, limit, spread, folios_per_call: as Migration has
     them. one_node: targets are on the sources' own node; only of small folios, which wait in no
     queue.
     """
@@ -58,7 +60,7 @@ class Kind:
     shuffled_seed: int | None = None
     mode: Mode = "async"
     reason: str = "SYSCALL"
-    batch_pages: int = STOCK_BATCH_PAGES
+    limit: BatchLimit = STOCK_LIMIT
     spread: int = 1
     folios_per_call: int | None = None
     one_node: bool = False
@@ -86,7 +88,7 @@ def uniform_migration(kind: Kind) -> Migration:
     order_of_list = tuple(kind.listed().tolist())
     return Migration(
         *((kind.folio,) * len(order_of_list), kind.mode, kind.reason),
-        *(kind.batch_pages, order_of_list),
+        *(kind.limit, order_of_list),
         spread=kind.spread,
         folios_per_call=kind.folios_per_call,
     )
@@ -102,7 +104,7 @@ def uniform(
     """
     folio = kind.folio
     asked = Migration(
-        *((folio,), kind.mode, kind.reason, kind.batch_pages),
+        *((folio,), kind.mode, kind.reason, kind.limit),
         spread=kind.spread,
         folios_per_call=kind.folios_per_call,
     )
@@ -210,7 +212,7 @@ def _after(buffer: _Buffer, state: State, *, queues: bool) -> After:
     events = dict.fromkeys(EVENTS, 0)
     events["PGMIGRATE_SUCCESS"] = nr_pages
     events["THP_MIGRATION_SUCCESS"] = nr_folios * folio.is_huge
-    per_batch = -(-asked.batch_pages // folio.nr_pages)
+    per_batch = next(nr for nr in count(1) if asked.limit.is_full(nr, nr * folio.nr_pages))
     nr_flushes = sum(-(-len(heads) // per_batch) for heads in buffer.calls)
     flushes = (0, 0) if is_huge else (len(buffer.calls), nr_flushes)
     nr_single = nr_folios * folio.nr_mappings * is_huge

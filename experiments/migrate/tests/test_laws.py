@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from experiments.migrate.oracle.folios import (
     PMD_ORDER,
     REASONS,
+    STOCK_LIMIT,
+    BatchLimit,
     Folio,
     Mapped,
     Migration,
@@ -27,6 +29,7 @@ from ream.oracle.mapping import PAGE_SHIFT
 ONE_NODE = replace(PLACE, dst_queue=PLACE.src_queue, dst_nid=0)
 CASES = correctness_migrations()
 SEEDS = st.integers(0, 1 << 32)
+LIMITS = (BatchLimit(1), BatchLimit(16, 8, 64), STOCK_LIMIT, BatchLimit(1 << 18))
 
 
 # --- By invariants -----------------------------------------------------------------------
@@ -39,11 +42,11 @@ def test_the_laws_hold_at_every_edge(name: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(SEEDS, st.booleans(), st.booleans(), st.sampled_from([1, 16, 512, 1 << 18]))
+@given(SEEDS, st.booleans(), st.booleans(), st.sampled_from(LIMITS))
 def test_the_laws_hold_for_mixtures(
-    seed: int, batched: bool, splits: bool, batch_pages: int
+    seed: int, batched: bool, splits: bool, limit: BatchLimit
 ) -> None:
-    migration = replace(mixture(seed, most_pages=1300, splits=splits), batch_pages=batch_pages)
+    migration = replace(mixture(seed, most_pages=1300, splits=splits), limit=limit)
     check_laws(migration, after(migration, batched=batched))
 
 
@@ -63,7 +66,7 @@ def test_where_batches_end_shows_in_nothing_but_flushes_and_order(seed: int) -> 
     migration = mixture(seed, most_pages=600)
     if migration.no_target:
         return
-    one, other = after(migration), after(replace(migration, batch_pages=1 << 20))
+    one, other = after(migration), after(replace(migration, limit=BatchLimit(1 << 20)))
     assert set(one.left) == set(other.left)
     assert one.events == other.events
     assert one.ret == other.ret
@@ -135,14 +138,14 @@ def test_what_is_timed_is_predicted_alike_folio_by_folio(
     modes: tuple[Mode, ...] = ("async", "sync")
     for mode in modes:
         for batched in (False, True):
-            size, batch_pages = 4 << 20, 512 if mode == "sync" else 1 << 18
+            size, limit = 4 << 20, STOCK_LIMIT if mode == "sync" else BatchLimit(64, 8, 256)
             kind = Kind(
                 *(order, size),
                 mapped=mapped,
                 nr_mappings=nr_mappings,
                 shuffled_seed=shuffled_seed,
                 mode=mode,
-                batch_pages=batch_pages,
+                limit=limit,
             )
             was, answer = uniform(kind, FACTS, PLACE, batched=batched)
             migration = uniform_migration(kind)

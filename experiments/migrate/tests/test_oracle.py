@@ -11,6 +11,7 @@ from experiments.migrate.oracle.call import ENOMEM, NR_PASSES
 from experiments.migrate.oracle.folios import (
     PMD_ORDER,
     READ_ONLY,
+    BatchLimit,
     Folio,
     Migration,
     Mode,
@@ -226,8 +227,22 @@ def test_a_batch_ends_with_the_folio_that_fills_it() -> None:
     assert of(*[Folio()] * 512).batch_flushes == (1, 1)
     assert of(*[Folio()] * 513).batch_flushes == (1, 2)
     assert of(*[Folio()] * 511, Folio(PMD_ORDER), Folio()).batch_flushes == (1, 2)
-    raised = Migration((Folio(PMD_ORDER),) * 4, batch_pages=1 << 18)
+    raised = Migration((Folio(PMD_ORDER),) * 4, limit=BatchLimit(1 << 18))
     assert after(raised).batch_flushes == (1, 1)
+
+
+def test_a_batch_of_few_folios_may_have_more_pages() -> None:
+    limit = BatchLimit(512, folios=4, most_pages=2048)
+    small, middle, huge = Folio(), Folio(8), Folio(PMD_ORDER)
+    assert flushes_of(limit, *[small] * 512, small) == (1, 2)
+    assert flushes_of(limit, *[middle] * 4) == (1, 1)
+    assert flushes_of(limit, *[middle] * 5) == (1, 2)
+    assert flushes_of(limit, *[huge] * 3) == (1, 1)
+    assert flushes_of(replace(limit, folios=99), *[huge] * 5) == (1, 2)
+
+
+def flushes_of(limit: BatchLimit, *folios: Folio) -> tuple[int, int]:
+    return after(Migration(folios, limit=limit)).batch_flushes
 
 
 def test_poisoned_memory_keeps_its_reference_and_demotion_is_not_counted() -> None:

@@ -95,8 +95,8 @@ class Case:
     """Calls of migrate_pages(), mostly one, and all that must come of it.
 
     after: what a kernel may answer, by its limit of a batch, as in LIMITS, or one answer where
-    that makes no difference. deferrable: heads that a kernel may or may not
-    leave to be split. heads: where each folio begins, in the order of the list, for plain copies
+    that makes no difference. deferrable: heads that a kernel may or may not leave to be split.
+    heads: where each folio begins, in the order of the list, for plain copies
     of them; None: they are not measured. copies: whether pages are copied at all. reads: whether
     the clock stops only when all of it has been read in its new place. faults: what the software
     engine does wrong, by parameter. watched: whether it is looked at that nothing is copied before

@@ -413,8 +413,12 @@ class Migration:
             yield f"mode {self.mode!r} is none of async, sync_light, sync"
         if self.reason not in REASONS:
             yield f"reason {self.reason!r} is none of {', '.join(REASONS)}"
-        numbers = {"limit": self.limit.pages, "spread": self.spread}
-        for name, number in (*numbers.items(), ("folios_per_call", self.folios_per_call)):
+        numbers = {
+            "limit": self.limit.pages,
+            "spread": self.spread,
+            "folios_per_call": self.folios_per_call,
+        }
+        for name, number in numbers.items():
             if number is not None and number < 1:
                 yield f"{name} {number} is below 1"
         # Folios that are alike have the same faults, and rows that are timed have many.

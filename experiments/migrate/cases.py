@@ -31,6 +31,15 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
         yield written_plan(its, facts, place, work), CPUS
 
 
+def is_copied_by_cpu(name: str) -> bool:
+    """Whether whoever migrates copies everything in a case.
+
+    A CPU that copies a folio calls cond_resched() between its pages. What an engine or helpers
+    leave to it, and in which pieces, a tree that has neither does not say.
+    """
+    return name.endswith("-serial")
+
+
 def _mixed(seed: int, facts: Mapping[str, int], place: Place) -> Case:
     """A mixture that somebody copies, who may have a fault."""
     draw = drawn(seed)

@@ -3,8 +3,10 @@
 
 from ream.stage.hosted import Hosted
 
-from .cases import cases
+from .cases import cases, is_copied_by_cpu
 from .plan import FOLDER, SIZED, plan_of, suit
 from .rows import MigrateRow
 
-HOSTED: Hosted[MigrateRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit)
+HOSTED: Hosted[MigrateRow] = Hosted(
+    FOLDER, plan_of, SIZED, cases, suit=suit, same_work=is_copied_by_cpu
+)

@@ -8,6 +8,7 @@ import pytest
 
 from ream.errors import WrongVariant
 from ream.stage.calls import Calls
+from ream.stage.hosted import every_case
 from ream.stage.native import Round
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -37,7 +38,7 @@ def a_round(
 
 
 def heard(*rounds: Round) -> Calls:
-    calls = Calls({"mine": "base"})
+    calls = Calls({"mine": "base"}, lambda name: name != "by-others")
     assert list(calls.counted(rounds, ("base", "mine"))) == list(rounds)
     return calls
 
@@ -73,8 +74,14 @@ def test_who_breaks_off_less_often_to_allocate_a_page_owes_one_less_for_each() -
         heard(a_round("row", allocated=allocated, base=6, mine=2)).check()
 
 
+def test_none_are_owed_in_a_case_in_which_kernels_do_not_do_the_same() -> None:
+    heard(a_round("by-others", base=6, mine=1)).check()
+    with pytest.raises(WrongVariant, match=r"^next: mine: __cond_resched\(\) is called 5 times"):
+        heard(a_round("by-others", base=6, mine=1), a_round("next", base=12, mine=6)).check()
+
+
 def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None:
-    calls = Calls({"mine": "base"})
+    calls = Calls({"mine": "base"}, every_case)
     both = ("base", "mine")
     for _ in range(2):
         list(calls.counted([a_round("row", base=4, mine=4), a_round("next", base=6, mine=6)], both))
@@ -83,7 +90,7 @@ def test_launches_count_from_nothing_and_trees_owe_no_calls_to_anybody() -> None
 
 
 def test_a_series_owes_nothing_where_it_is_not_linked() -> None:
-    calls = Calls({"mine": "base", "left-out": "base"})
+    calls = Calls({"mine": "base", "left-out": "base"}, every_case)
     list(calls.counted([a_round("row", base=4, mine=4)], ("base", "mine")))
     list(calls.counted([a_round("row", base=4)], ("base",)))  # a program of others
     calls.check()

@@ -6,7 +6,7 @@ is due, so the tree that a series was put on says it, case by case.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import product
 
 from ream.errors import WrongVariant
@@ -33,9 +33,14 @@ does so for pages that turn out not to need one, and without batches it does not
 class Calls:
     """How often each kernel called them in each case."""
 
-    def __init__(self, trees: Mapping[str, str]) -> None:
-        """trees: by given variant, the tree that it applies to, which runs the same cases."""
+    def __init__(self, trees: Mapping[str, str], same_work: Callable[[str], bool]) -> None:
+        """Count nothing yet.
+
+        trees: by given variant, the tree that it applies to, which runs the same cases.
+        same_work: whether a series owes in a case what its tree calls, by the case's name.
+        """
         self._trees = trees
+        self._same_work = same_work
         self._calls: Counter[tuple[str, int, str, str]] = Counter()
         self._held: list[Collection[str]] = []
         """The variants in each launch's program."""
@@ -64,7 +69,7 @@ class Calls:
     def check(self) -> None:
         """Raises WrongVariant, which names a case, if a series left calls out."""
         for launch, rows in enumerate(self._rows):
-            for row, (given, tree) in product(rows, self._trees.items()):
+            for row, (given, tree) in product(filter(self._same_work, rows), self._trees.items()):
                 if given not in self._held[launch]:
                     continue
                 if (theirs := self._launch_of(tree, row, launch)) is None:

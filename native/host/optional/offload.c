@@ -114,8 +114,20 @@ enum { PARAM_CHANNELS, PARAM_ON, PARAM_COUNT };
 static enum offload_engine engine;
 static unsigned int nr_channels;
 static bool is_model;
+static unsigned long nr_copied_before;
 static const long no_faults[OFFLOAD_NR_FAULTS];
 static long faults[OFFLOAD_NR_FAULTS];
+
+/* Since the module was loaded: it has no way back to zero. */
+static unsigned long nr_copied(void)
+{
+	const struct kernel_param *count;
+
+	if (engine == OFFLOAD_SERIAL)
+		return 0;
+	count = host_param(provider_params[engine][PARAM_COUNT]);
+	return atomic_long_read(count->arg);
+}
 
 static void switch_off(void)
 {
@@ -209,8 +221,7 @@ void offload_choose(const struct offload_request *request)
 		set_faults(its_faults);
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		dma_model_defers(true);
-	if (engine != OFFLOAD_SERIAL)
-		set(provider_params[engine][PARAM_COUNT], 0);
+	nr_copied_before = nr_copied();
 }
 
 void offload_settle(void)
@@ -238,12 +249,7 @@ void offload_touches(unsigned long pfn)
 
 unsigned long offload_nr_copied(void)
 {
-	const struct kernel_param *count;
-
-	if (engine == OFFLOAD_SERIAL)
-		return 0;
-	count = host_param(provider_params[engine][PARAM_COUNT]);
-	return atomic_long_read(count->arg);
+	return nr_copied() - nr_copied_before;
 }
 
 enum offload_engine offload_in_use(void)

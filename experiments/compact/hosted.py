@@ -9,7 +9,7 @@ the rest is migrate_pages().
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.migrate.cases import cases, is_copied_by_cpu
+from experiments.migrate.cases import GIVEN_AWAY, cases
 from experiments.migrate.oracle.folios import Mode
 from experiments.migrate.oracle.uniform import Kind
 from experiments.migrate.plan import (
@@ -95,7 +95,7 @@ BATCHES: Hosted[CompactRow] = Hosted(
     suit=suit,
     runs=is_batch,
     label="batches",
-    same_work=is_copied_by_cpu,
+    elsewhere=GIVEN_AWAY,
 )
 HOSTED: Hosted[CompactRow] = Hosted(
     whole.FOLDER,
@@ -106,5 +106,5 @@ HOSTED: Hosted[CompactRow] = Hosted(
     runs=is_whole,
     beside=(BATCHES,),
     # A compactor that looks at fewer pages is asked to reschedule less often.
-    same_work=lambda _: False,
+    same_work=False,
 )

@@ -13,6 +13,11 @@ from .plan import Case, Engine, case_of, place_of, written_plan
 
 A_LAUNCH = 20
 """Migrations whose arrays are files that one runner has open."""
+GIVEN_AWAY = ("__srcu_read_lock", "dma_map_page_attrs", "queue_work_on")
+"""Who asks for a module that copies, or has engines or helpers copy, calls one of these.
+
+A CPU that copies a folio calls cond_resched() between its pages.
+"""
 CPUS = 4
 """Of the machine that kernels see: three channels, and who waits for them."""
 ENGINES: tuple[tuple[Engine, int], ...] = (("serial", 0), ("dma", 2))
@@ -29,15 +34,6 @@ def cases(build: Build, work: Path, seeds: Iterable[int], *, edges: bool) -> Ite
     told += (_mixed(seed, facts, place) for seed in seeds)
     for its in some(told, A_LAUNCH):
         yield written_plan(its, facts, place, work), CPUS
-
-
-def is_copied_by_cpu(name: str) -> bool:
-    """Whether whoever migrates copies everything in a case.
-
-    A CPU that copies a folio calls cond_resched() between its pages. What an engine or helpers
-    leave to it, and in which pieces, a tree that has neither does not say.
-    """
-    return name.endswith("-serial")
 
 
 def _mixed(seed: int, facts: Mapping[str, int], place: Place) -> Case:

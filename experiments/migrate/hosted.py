@@ -3,10 +3,8 @@
 
 from ream.stage.hosted import Hosted
 
-from .cases import cases, is_copied_by_cpu
+from .cases import GIVEN_AWAY, cases
 from .plan import FOLDER, SIZED, plan_of, suit
 from .rows import MigrateRow
 
-HOSTED: Hosted[MigrateRow] = Hosted(
-    FOLDER, plan_of, SIZED, cases, suit=suit, same_work=is_copied_by_cpu
-)
+HOSTED: Hosted[MigrateRow] = Hosted(FOLDER, plan_of, SIZED, cases, suit=suit, elsewhere=GIVEN_AWAY)

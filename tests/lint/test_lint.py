@@ -133,6 +133,10 @@ def none_of(faults: Iterable[str]) -> None:
         pytest.fail(listed, pytrace=False)
 
 
+def test_nothing_is_left_by_patch_or_a_merge() -> None:
+    assert [named(path) for path in files() if path.suffix in {".orig", ".rej"}] == []
+
+
 def test_python_obeys_ruff() -> None:
     judge(sys.executable, "-m", "ruff", "check", *PYTHON)
 

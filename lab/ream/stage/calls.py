@@ -6,7 +6,7 @@ is due, so the tree that a series was put on says it, case by case.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 
 from ream.errors import WrongVariant
@@ -33,14 +33,16 @@ does so for pages that turn out not to need one, and without batches it does not
 class Calls:
     """How often each kernel called them in each case."""
 
-    def __init__(self, trees: Mapping[str, str], same_work: Callable[[str], bool]) -> None:
+    def __init__(self, trees: Mapping[str, str], elsewhere: Collection[str] = ()) -> None:
         """Count nothing yet.
 
         trees: by given variant, the tree that it applies to, which runs the same cases.
-        same_work: whether a series owes in a case what its tree calls, by the case's name.
+        elsewhere: functions that give work to others. A series that calls one of them more often
+        in a case owes no cond_resched() there: in which pieces its own CPU does what is left, a
+        tree that does everything itself does not say.
         """
         self._trees = trees
-        self._same_work = same_work
+        self._elsewhere = elsewhere
         self._calls: Counter[tuple[str, int, str, str]] = Counter()
         self._held: list[Collection[str]] = []
         """The variants in each launch's program."""
@@ -69,7 +71,7 @@ class Calls:
     def check(self) -> None:
         """Raises WrongVariant, which names a case, if a series left calls out."""
         for launch, rows in enumerate(self._rows):
-            for row, (given, tree) in product(filter(self._same_work, rows), self._trees.items()):
+            for row, (given, tree) in product(rows, self._trees.items()):
                 if given not in self._held[launch]:
                     continue
                 if (theirs := self._launch_of(tree, row, launch)) is None:
@@ -90,7 +92,10 @@ class Calls:
             due, done = (self._calls[row, at, who, name] for who, at in (tree, given))
             return due, done
 
+        given_away = any(its > theirs for theirs, its in map(calls, self._elsewhere))
         for name in OWED:
+            if given_away and name == "__cond_resched":
+                continue
             due, done = calls(name)
             saved = ((nr, *calls(work)) for work, nr in WORK.get(name, ()))
             spared = sum(nr * max(theirs - its, 0) for nr, theirs, its in saved)

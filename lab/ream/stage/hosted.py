@@ -62,12 +62,6 @@ def as_they_are(rows: Sequence[R], threads: int | None, *, cpus: int | None = No
     return Suited(tuple(rows))
 
 
-def every_case(name: str) -> bool:
-    """All cases, whatever their names."""
-    del name
-    return True
-
-
 def every_row(row: object) -> bool:
     """Of an experiment with one program, that runs all of its rows."""
     del row
@@ -120,9 +114,10 @@ class Hosted(Generic[R]):
     """A word for this program, in names of folders and launches; the first needs none."""
     beside: tuple["Hosted[R]", ...] = ()
     """The experiment's other programs."""
-    same_work: Callable[[str], bool] = every_case
-    """Whether all kernels have the same to do in the case of this name: what a tree calls in such
-    a case, a series owes."""
+    same_work: bool = True
+    """Whether all kernels have the same to do in a case: then a series owes what its tree calls."""
+    elsewhere: tuple[str, ...] = ()
+    """Hosted functions that give work to others: see `Calls`."""
     otherwise: tuple[Otherwise, ...] = ()
     any_page: bool = False
     """Whether struct page may have any size; else that of the kernel without a series."""
@@ -144,7 +139,7 @@ def calls_owed(its: Hosted[R], trees: Mapping[str, str]) -> Calls:
 
     trees: by given variant, the tree that it applies to.
     """
-    return Calls(trees, its.same_work)
+    return Calls(trees if its.same_work else {}, its.elsewhere)
 
 
 def drawn(seed: int | str) -> random.Random:

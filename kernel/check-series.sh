@@ -29,7 +29,7 @@ readonly CONFIGS=${CONFIGS:-native ram pagedebug kasan xen uniprocessor i386 arm
 readonly SELFTESTS=tools/testing/selftests/mm
 readonly HEADERS="include/linux/migrate.h include/linux/migrate_copy_offload.h \
 	mm/migrate_copy_offload.c mm/internal.h include/linux/mm.h include/linux/string.h \
-	include/linux/cacheinfo.h include/linux/mm_types.h include/linux/rmap.h \
+	include/linux/cacheinfo.h include/linux/dmaengine.h include/linux/mm_types.h include/linux/rmap.h \
 	include/linux/pgtable.h include/linux/padata.h mm/util.c mm/page_alloc.c kernel/padata.c"
 
 die() { # EXIT-CODE MESSAGE
@@ -101,6 +101,8 @@ objects() { # CONFIG
 		! enabled "$1" MIGRATION_COPY_OFFLOAD || echo mm/migrate_copy_offload.o \
 			drivers/migrate_offload/dcbm/dcbm.o \
 			drivers/migrate_offload/mtcopy/mtcopy.o
+		# whose engines may copy
+		[ "$1" != xen ] || echo drivers/dma/idxd/dma.o drivers/dma/ioat/init.o
 	fi
 }
 
@@ -146,7 +148,8 @@ fragment() { # CONFIG
 		;;
 	xen) # each PTE is read and written by a call that is patched
 		cat "$native"
-		printf 'CONFIG_%s=y\n' PCI ACPI HYPERVISOR_GUEST PARAVIRT XEN XEN_PV
+		printf 'CONFIG_%s=y\n' PCI ACPI HYPERVISOR_GUEST PARAVIRT XEN XEN_PV \
+			PCI_MSI PCI_PASID BLOCK DMADEVICES INTEL_IDXD INTEL_IOATDMA
 		;;
 	arm64 | sparc64) # pages have more than their bytes
 		printf 'CONFIG_%s=y\n' SMP MIGRATION COMPACTION TRANSPARENT_HUGEPAGE MODULES

@@ -67,7 +67,6 @@ STATS = ("NR_ISOLATED_ANON", "NR_ISOLATED_FILE", "NR_ANON_MAPPED", "NR_ANON_THPS
 FAULTS = (
     "fail_at",
     "short_at",
-    "silent_at",
     "stall_at",
     "vanish_at",
     "stall_ms",
@@ -75,6 +74,7 @@ FAULTS = (
     "timeout_ms",
     "keeps_writing",
     "max_seg_bytes",
+    "no_results",
 )
 """In the order of enum offload_fault."""
 
@@ -257,8 +257,10 @@ class _Writer:
         lru = [
             place.src_map + page * facts["sizeof.page"] + facts["page.lru"] for page in after.left
         ]
-        heads = range(place.list, place.list + len(case.migration.calls) * LIST_BYTES, LIST_BYTES)
-        lists = [word for head in heads for word in _list_words(head, lru)]
+        # Of several calls only the first leaves something: see Migration.
+        calls = [lru, *([] for _ in case.migration.calls[1:])]
+        heads = range(place.list, place.list + len(calls) * LIST_BYTES, LIST_BYTES)
+        lists = [word for one in zip(heads, calls, strict=True) for word in _list_words(*one)]
         queues = [
             *_list_words(place.src_queue, _queue_links(after.src_queued, place.src_map, facts)),
             *_list_words(place.dst_queue, _queue_links(after.dst_queued, place.dst_map, facts)),

@@ -16,6 +16,8 @@
  *	-DFALL_BACK	the CPU copies as soon as the time is over
  *	-DSETTLE_EARLY	who loses a channel does not count himself
  *	-DLOST_FLAG	that a channel is lost is told beside the count
+ *	-DFREE_EARLY	a channel is freed when nothing of it is waited for
+ *	-DOWED_FOR_EVER	a turn that is lost is waited for when the channel is freed
  *
  * A channel copies two folios, one in each turn, in two pieces. The engine works
  * on both pieces at once. It may take as long as it likes, for ever, too, and it
@@ -28,6 +30,8 @@
  *     freed.
  *   - What a channel that is lost keeps is given back at most once, and only when
  *     the engine has nothing of it.
+ *   - No callback touches a channel that has been freed, and each channel of which
+ *     the engine has nothing is freed at last.
  *
  * What is taken for granted: an atomic operation orders what comes before and
  * after it. Nothing is: that an engine can be stopped.
@@ -57,6 +61,9 @@ contents dst[NR_FOLIOS];
 bool handed_back[NR_FOLIOS];
 bool kept[NR_FOLIOS];		/* by a reference of ours */
 bool settled = false;
+byte nr_owed = 0;		/* turns that a callback is to end */
+byte nr_called = 0;		/* those of which the callback is through */
+bool freed = false;
 byte about[NR_PIECES];		/* the folio that a descriptor is about */
 
 /* dcbm_settle(): the folio of the last turn that has begun is the lost one */
@@ -81,7 +88,9 @@ inline count_off()
 	   :: else -> done = true
 	   fi
 #else
-	:: now == 0 -> done = true
+	:: now == 0 ->
+	   d_step { assert(!freed); done = true };
+	   d_step { assert(!freed); nr_called++ }
 	:: now == LOST -> settle()
 #endif
 	:: else
@@ -148,7 +157,10 @@ inline start_turn()
 	:: else -> break
 	od;
 	p = 0;
-	nr_waiting--
+	d_step {
+		nr_waiting--;
+		nr_owed = nr_owed + (nr_waiting != 0)
+	}
 }
 
 /* dcbm_lose(); came_back if there was nothing to lose any more */
@@ -183,6 +195,9 @@ inline lose()
 	};
 	if
 	:: !came_back ->
+# ifndef OWED_FOR_EVER
+	   nr_owed--;
+# endif
 	   lost_folio = folio;
 	   kept[folio] = true;
 	   is_lost = true;
@@ -228,6 +243,16 @@ inline end_turn()
 	}
 }
 
+/* dcbm_release(), which drivers do not let wait for callbacks; not of what is lost */
+inline release()
+{
+	(descriptor[0] == IDLE && descriptor[1] == IDLE && (!is_lost || settled));
+#ifndef FREE_EARLY
+	(nr_called == nr_owed);
+#endif
+	freed = true
+}
+
 active proctype copier()
 {
 	bool marked, came_back;
@@ -244,5 +269,8 @@ active proctype copier()
 	   end_turn();
 	   folio++
 	:: else -> break
-	od
+	od;
+#if !defined(FALL_BACK) && !defined(LOST_FLAG)	/* which go wrong before */
+	release()
+#endif
 }

@@ -7,7 +7,7 @@ Compared are all descriptors, entries, counters and lists, and every byte of the
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
@@ -313,6 +313,13 @@ def test_what_a_late_engine_may_still_write_to_stays_until_it_is_still(
     launch(rig, cases)
 
 
+def test_nobody_waits_for_the_other_queue_of_an_engine_that_was_late(migrate_rig) -> None:
+    """Three calls, with folios of which it is not known yet whether it copies them faster."""
+    rig = migrate_rig.only("published", "ream")
+    calls = Migration((Folio(), Folio(2), Folio(4)), folios_per_call=1)
+    launch(rig, [held_meanwhile(rig, "late", calls, nr_held=1)])
+
+
 def test_every_channel_that_was_late_is_used_again(migrate_rig) -> None:
     rig = migrate_rig.only("published", "ream")
     more_than_there_are = OFFLOAD_MOST_CHANNELS + 4
@@ -457,21 +464,36 @@ NR_PAGES = 16
 """Of a folio; an engine that copies 5000 bytes at once has 16 pieces of it, or 14."""
 
 
-def nr_by_engine(rig, piece: int) -> int:
+def nr_by_engine(rig, **faults: int) -> int:
     """Whether the engine has copied a folio of which one piece fails, if there are as many."""
-    faults = {"max_seg_bytes": 5000, "fail_at": piece}
     folios = Migration((Folio(NR_PAGES.bit_length() - 1),))
-    one = case(rig, f"piece-{piece}", folios, engine="dma", channels=1, faults=faults)
+    one = case(rig, "a-piece-fails", folios, engine="dma", channels=1, faults=faults)
     _, (end,) = launch(rig, [one])
     return sum(told for name, told in end.told.items() if name.startswith("offloaded."))
 
 
 @BUILDS
 def test_a_piece_ends_where_a_page_does(migrate_rig, wrong_migrate: Callable[..., object]) -> None:
+    def nr(rig, piece: int) -> int:
+        return nr_by_engine(rig, max_seg_bytes=5000, fail_at=piece)
+
     rig = migrate_rig.only("ream")
-    assert [nr_by_engine(rig, piece) for piece in (NR_PAGES, NR_PAGES + 1)] == [0, 1]
-    wrong = wrong_migrate("migrate-pieces-across-pages", ALL_OF_IT)
-    assert nr_by_engine(wrong, NR_PAGES) == 1
+    assert [nr(rig, piece) for piece in (NR_PAGES, NR_PAGES + 1)] == [0, 1]
+    assert nr(wrong_migrate("migrate-pieces-across-pages", ALL_OF_IT), NR_PAGES) == 1
+
+
+@BUILDS
+@pytest.mark.parametrize(("series", "stack"), [("published", OFFLOAD), ("ream", ALL_OF_IT)])
+def test_an_engine_whose_driver_does_not_report_errors_copies_nothing(
+    migrate_rig, wrong_migrate: Callable[..., object], series: str, stack: Sequence[str]
+) -> None:
+    """It calls back after an error as after a copy."""
+    rig = migrate_rig.only(series)
+    assert nr_by_engine(rig) == 1
+    assert nr_by_engine(rig, no_results=1) == 0
+    assert nr_by_engine(rig, no_results=1, fail_at=1) == 0
+    with pytest.raises(VerificationFailed, match="byte of a target's frame"):
+        nr_by_engine(wrong_migrate("migrate-any-engine", stack), no_results=1, fail_at=1)
 
 
 @BUILDS

@@ -251,6 +251,8 @@ SETTLED = r"\(descriptor\[0\]=="
         pytest.param("ANY_RESULT", MARKED, id="a descriptor that failed counts"),
         pytest.param("COUNT_FIRST", MARKED, id="a piece is counted off before it has its state"),
         pytest.param("TRUST_WAKEUP", HANDED_BACK, id="a late wake-up is trusted"),
+        pytest.param("FREE_EARLY", r"!\(freed\)", id="a channel is freed under a callback"),
+        pytest.param("OWED_FOR_EVER", r"invalid end state", id="a channel is never freed"),
         pytest.param("FALL_BACK", HANDED_BACK, id="the CPU copies when the time is over"),
         pytest.param("SETTLE_EARLY", r"kept\[", id="who loses a channel does not count himself"),
         pytest.param("LOST_FLAG", SETTLED, id="that a channel is lost is told beside the count"),

@@ -345,7 +345,7 @@ static bool settle(const struct look *look)
 
 /* --- What is left on the caller's list ------------------------------------ */
 
-/* Of the first call: folios are left by none where there are several. */
+/* Of the first call: where there are several, only that one leaves folios. */
 static unsigned long *list_head(void)
 {
 	return (unsigned long *)MIGRATE_LIST_ADDRESS;

@@ -277,8 +277,8 @@ class Migration:
     given that many, as compaction does, the last what is left; None: there is one call. mlocked:
     every VMA is (VM_LOCKED).
     Raises ValueError for what no kernel could be asked, or what is not modelled: waiting for a
-    lock or for writeback, splitting a folio that has a target already or a huge entry, several
-    calls with anything in their way, and a second try of what was mlocked or is broken.
+    lock or for writeback, splitting a folio that has a target already or a huge entry, calls
+    but the first with anything in their way, and a second try of what was mlocked or is broken.
     """
 
     folios: tuple[Folio, ...]
@@ -431,7 +431,9 @@ class Migration:
 
     def _unmodelled(self, folio: Folio) -> Iterator[str]:
         if self.folios_per_call is not None and folio.fault is not None:
-            yield f"{folio.fault} in one of several calls: not modelled"
+            later = {self.folios[number] for listed in self.calls[1:] for number in listed}
+            if folio.fault != "extra-ref" or folio in later:
+                yield f"{folio.fault} in one of several calls: not modelled, or not in this one"
         if folio.fault == "writeback" and self.mode == "sync":
             yield "under writeback in mode sync: would wait for ever"
         waits = self.mode == "sync" or (self.mode == "sync_light" and "uptodate" in folio.flags)

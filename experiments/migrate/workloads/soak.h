@@ -24,7 +24,7 @@ _Noreturn void work(unsigned long number, uint64_t seed, struct totals *totals);
 
 /* soak_kernel.c: the kernel's settings and modules */
 
-#define NR_FAULTS 6
+#define NR_FAULTS 5
 
 extern const struct fault {
 	const char *name;	/* swdma's parameter */

@@ -8,17 +8,18 @@
  *
  *   fail_at=k    copies one half and reports DMA_TRANS_WRITE_FAILED
  *   short_at=k   copies one half and reports success with a residue
- *   silent_at=k  copies one half and gives no result, as some drivers always
  *   stall_at=k   copies one half and stops for stall_ms (0: for good), then
  *                does the rest, late; terminated meanwhile, it never does,
  *                unless keeps_writing=1: then terminating returns 0 and drops
  *                the callback, and that is all
  *   vanish_at=k  takes its channel away
  *
- * and with reorder=1 a channel completes what was issued in reverse order. With
- * results=0 no descriptor tells how it ended, as with the driver of PTDMA. A
- * write to one of the five, whatever the value, starts the numbers anew and
+ * and with reorder=1 a channel completes what was issued in reverse order. A
+ * write to one of the four, whatever the value, starts the numbers anew and
  * lets a stalled descriptor go on.
+ *
+ * Loaded with results=0 it calls back after an error as after a copy, as the
+ * driver of PTDMA does, and does not say that it reports errors.
  */
 #ifndef SWDMA_FAULTS_H
 #define SWDMA_FAULTS_H
@@ -36,7 +37,7 @@ module_param(stall_ms, uint, 0644);
 MODULE_PARM_DESC(stall_ms, "length of a stall; 0: until terminated");
 
 static bool results = true;
-module_param(results, bool, 0644);
+module_param(results, bool, 0444);
 MODULE_PARM_DESC(results, "0: no callback gets a result, as of some drivers");
 
 static bool keeps_writing;
@@ -72,10 +73,6 @@ MODULE_PARM_DESC(fail_at, "the descriptor that fails; 0: none");
 static unsigned int short_at;
 module_param_cb(short_at, &fault_ops, &short_at, 0644);
 MODULE_PARM_DESC(short_at, "the descriptor that leaves a residue; 0: none");
-
-static unsigned int silent_at;
-module_param_cb(silent_at, &fault_ops, &silent_at, 0644);
-MODULE_PARM_DESC(silent_at, "the descriptor that fails without a word; 0: none");
 
 static unsigned int stall_at;
 module_param_cb(stall_at, &fault_ops, &stall_at, 0644);

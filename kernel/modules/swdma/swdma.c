@@ -83,7 +83,6 @@ struct descriptor {
 	struct list_head node;		/* on a list of the channel, if any */
 	enum descriptor_state state;
 	bool terminated;		/* active, and to be dropped */
-	bool silent;			/* its callback gets no result */
 	unsigned int number;
 	dma_addr_t dst;
 	dma_addr_t src;
@@ -183,8 +182,7 @@ static void carry_out(struct channel *channel, struct descriptor *descriptor)
 		descriptor->result = DMA_TRANS_WRITE_FAILED;
 		return;
 	}
-	descriptor->silent = is_chosen(&silent_at, descriptor->number);
-	if (descriptor->silent || is_chosen(&short_at, descriptor->number)) {
+	if (is_chosen(&short_at, descriptor->number)) {
 		copy_until(channel, descriptor, half);
 		return;
 	}
@@ -225,11 +223,11 @@ static void complete_descriptor(struct channel *channel,
 				struct descriptor *descriptor)
 {
 	struct dma_async_tx_descriptor tx = descriptor->tx;
-	struct dmaengine_result result;
-	bool terminated, silent = descriptor->silent || !READ_ONCE(results);
+	/* What dmaengine makes of no result. */
+	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
 	unsigned long flags;
+	bool terminated;
 
-	descriptor->silent = false;
 	atomic_long_inc(&descriptors);
 	atomic_long_add(descriptor->copied, &bytes);
 
@@ -241,8 +239,10 @@ static void complete_descriptor(struct channel *channel,
 		descriptor->result = DMA_TRANS_ABORTED;
 	if (!terminated && channel->chan.completed_cookie < tx.cookie)
 		channel->chan.completed_cookie = tx.cookie;
-	result.result = descriptor->result;
-	result.residue = descriptor->len - descriptor->copied;
+	if (results) {
+		result.result = descriptor->result;
+		result.residue = descriptor->len - descriptor->copied;
+	}
 	release(channel, descriptor);
 	spin_unlock_irqrestore(&channel->lock, flags);
 
@@ -251,7 +251,7 @@ static void complete_descriptor(struct channel *channel,
 	if (terminated || !(tx.flags & DMA_PREP_INTERRUPT))
 		return;
 	if (tx.callback_result)
-		tx.callback_result(tx.callback_param, silent ? NULL : &result);
+		tx.callback_result(tx.callback_param, &result);
 	else if (tx.callback)
 		tx.callback(tx.callback_param);
 }
@@ -481,6 +481,9 @@ static void init_device(struct dma_device *dma, struct device *dev)
 	dma_cap_set(DMA_PRIVATE, dma->cap_mask);
 	dma->copy_align = copy_align;
 	dma->directions = BIT(DMA_MEM_TO_MEM);
+#ifdef HAVE_DMA_REPORTS_ERRORS
+	dma->reports_errors = results;
+#endif
 	dma->residue_granularity = DMA_RESIDUE_GRANULARITY_BURST;
 	dma->device_alloc_chan_resources = alloc_chan_resources;
 	dma->device_free_chan_resources = free_chan_resources;

@@ -76,25 +76,35 @@ void dma_async_tx_descriptor_init(struct dma_async_tx_descriptor *tx,
 /* --- The client's side --------------------------------------------------- */
 
 /* Not under a mutex: one thread asks for channels, and between migrations. */
-struct dma_chan *dma_request_chan_by_mask(const dma_cap_mask_t *mask)
+static struct dma_chan *request_channel(dma_filter_fn suits, void *param)
 {
 	struct dma_chan *chan;
 
-	HOST_STUB("custom");
-	if (!engine)
-		return ERR_PTR(-EPROBE_DEFER);
 	list_for_each_entry(chan, &engine->channels, device_node) {
-		int error;
-
-		if (chan->client_count)
+		if (chan->client_count || (suits && !suits(chan, param)))
 			continue;
-		error = engine->device_alloc_chan_resources(chan);
-		if (error < 0)
-			return ERR_PTR(error);
+		if (engine->device_alloc_chan_resources(chan) < 0)
+			return NULL;
 		chan->client_count = 1;
 		return chan;
 	}
-	return ERR_PTR(-ENODEV);
+	return NULL;
+}
+
+struct dma_chan *dma_request_chan_by_mask(const dma_cap_mask_t *mask)
+{
+	HOST_STUB("custom");
+	if (!engine)
+		return ERR_PTR(-EPROBE_DEFER);
+	return request_channel(NULL, NULL) ?: ERR_PTR(-ENODEV);
+}
+
+struct dma_chan *__dma_request_channel(const dma_cap_mask_t *mask,
+				       dma_filter_fn suits, void *param,
+				       struct device_node *node)
+{
+	HOST_STUB("custom");
+	return engine ? request_channel(suits, param) : NULL;
 }
 
 void dma_release_channel(struct dma_chan *chan)
@@ -110,6 +120,13 @@ void dma_engine_choose(const struct offload_request *request)
 	reads = request->reads;
 	atomic_long_set(&nr_mapped, 0);
 	engine = request->mb_per_s ? dma_model(&platform_device->dev, request) : software;
+}
+
+void dma_engine_report(bool reports_errors)
+{
+#ifdef HAVE_DMA_REPORTS_ERRORS
+	software->reports_errors = reports_errors;
+#endif
 }
 
 void dma_engine_limit(unsigned int bytes)

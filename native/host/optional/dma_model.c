@@ -247,6 +247,9 @@ static void init(struct device *dev)
 
 	dma->dev = dev;
 	dma_cap_set(DMA_MEMCPY, dma->cap_mask);
+#ifdef HAVE_DMA_REPORTS_ERRORS
+	dma->reports_errors = true;
+#endif
 	dma->device_alloc_chan_resources = alloc_chan_resources;
 	dma->device_free_chan_resources = free_chan_resources;
 	dma->device_prep_dma_memcpy = prep_dma_memcpy;

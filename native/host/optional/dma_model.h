@@ -9,9 +9,13 @@
 struct device;
 struct dma_device;
 
-/* dma_engine.c: which engine dcbm finds, and how much a descriptor of it may copy. */
+/*
+ * dma_engine.c: which engine dcbm finds; of that of threads, how much a descriptor
+ * may copy, and whether its driver says that it reports errors.
+ */
 void dma_engine_choose(const struct offload_request *request);
 void dma_engine_limit(unsigned int bytes);
+void dma_engine_report(bool reports_errors);
 
 /* What is mapped for it; of no interest, and not counted, where nothing is watched. */
 long dma_engine_nr_mapped(void);

@@ -136,8 +136,9 @@ static void switch_off(void)
 	engine = OFFLOAD_SERIAL;
 }
 
+/* An engine that does not report errors may be refused; then nobody copies. */
 static void switch_on(enum offload_engine wanted,
-		      const struct offload_request *request)
+		      const struct offload_request *request, bool may_be_refused)
 {
 	const char *reasons = wanted == OFFLOAD_DMA ? "dcbm.reasons" : "mtcopy.reasons";
 
@@ -145,7 +146,10 @@ static void switch_on(enum offload_engine wanted,
 	WARN_ON(host_set_param(reasons, "all"));
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		dma_model_defers(false);
-	set(provider_params[wanted][PARAM_ON], 1);
+	if (host_set_param(provider_params[wanted][PARAM_ON], "1")) {
+		WARN_ON(!may_be_refused);
+		return;
+	}
 	engine = wanted;
 	nr_channels = request->channels;
 }
@@ -156,7 +160,6 @@ static bool set_faults(const long *wanted)
 	static const char *const names[OFFLOAD_NR_FAULTS] = {
 		[OFFLOAD_FAIL_AT] = "swdma.fail_at",
 		[OFFLOAD_SHORT_AT] = "swdma.short_at",
-		[OFFLOAD_SILENT_AT] = "swdma.silent_at",
 		[OFFLOAD_STALL_AT] = "swdma.stall_at",
 		[OFFLOAD_VANISH_AT] = "swdma.vanish_at",
 		[OFFLOAD_STALL_MS] = "swdma.stall_ms",
@@ -191,6 +194,19 @@ static void limit_segments(unsigned long bytes)
 	dma_engine_limit(bytes ?: UINT_MAX);
 }
 
+/* Likewise. */
+static void report_errors(bool reports)
+{
+	static bool silent;
+
+	if (silent == !reports)
+		return;
+	switch_off();
+	silent = !reports;
+	set("swdma.results", reports);
+	dma_engine_report(reports);
+}
+
 void offload_choose(const struct offload_request *request)
 {
 	const long *its_faults = request->faults ?: no_faults;
@@ -212,10 +228,11 @@ void offload_choose(const struct offload_request *request)
 		switch_off();
 	if (IS_ENABLED(CONFIG_DCBM_DMA)) {
 		limit_segments(its_faults[OFFLOAD_MAX_SEG_BYTES]);
+		report_errors(!its_faults[OFFLOAD_NO_RESULTS]);
 		set("swdma.streaming", request->streams);
 	}
 	if (wanted != engine)
-		switch_on(wanted, request);
+		switch_on(wanted, request, its_faults[OFFLOAD_NO_RESULTS]);
 	/* Not in what a channel copies for a trial. */
 	if (IS_ENABLED(CONFIG_DCBM_DMA))
 		set_faults(its_faults);

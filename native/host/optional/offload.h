@@ -21,7 +21,6 @@ enum offload_engine {
 enum offload_fault {
 	OFFLOAD_FAIL_AT,
 	OFFLOAD_SHORT_AT,
-	OFFLOAD_SILENT_AT,
 	OFFLOAD_STALL_AT,
 	OFFLOAD_VANISH_AT,
 	OFFLOAD_STALL_MS,
@@ -29,6 +28,7 @@ enum offload_fault {
 	OFFLOAD_TIMEOUT_MS,	/* dcbm's, not a fault; 0: the usual one */
 	OFFLOAD_KEEPS_WRITING,
 	OFFLOAD_MAX_SEG_BYTES,	/* not a fault; 0: as much as it is given */
+	OFFLOAD_NO_RESULTS,	/* it calls back after an error as after a copy */
 	OFFLOAD_NR_FAULTS
 };
 

@@ -8,9 +8,8 @@
  * it as it finds hardware: dma_request_chan_by_mask(DMA_MEMCPY). Each channel
  * copies in a kernel thread of its own. It is strict where hardware is: what
  * breaks its alignment or its largest segment is refused and counted, and
- * without DMA_PREP_INTERRUPT there is no callback.
- *
- * It can fail as hardware fails; faults.h says how.
+ * without DMA_PREP_INTERRUPT there is no callback. It can fail as hardware
+ * fails; faults.h says how.
  *
  * With mb_per_s it is no faster than a model of a device: a channel takes
  * setup_ns for each descriptor, and its bytes at that bandwidth, and the last
@@ -223,8 +222,7 @@ static void complete_descriptor(struct channel *channel,
 				struct descriptor *descriptor)
 {
 	struct dma_async_tx_descriptor tx = descriptor->tx;
-	/* What dmaengine makes of no result. */
-	struct dmaengine_result result = { .result = DMA_TRANS_NOERROR };
+	struct dmaengine_result result = {};	/* as dmaengine makes of none */
 	unsigned long flags;
 	bool terminated;
 

@@ -5,9 +5,9 @@
  *   insmod swdma.ko nr_channels=4
  *
  * It registers with dmaengine as a driver of hardware does, and a client finds
- * it as it finds hardware: dma_request_chan_by_mask(DMA_MEMCPY). Each channel
- * copies in a kernel thread of its own. It is strict where hardware is: what
- * breaks its alignment or its largest segment is refused and counted, and
+ * it as it finds hardware, by asking for DMA_MEMCPY. Each channel copies in a
+ * kernel thread of its own. It is strict where hardware is: what breaks its
+ * alignment or its largest segment is refused and counted, and
  * without DMA_PREP_INTERRUPT there is no callback. It can fail as hardware
  * fails; faults.h says how.
  *

@@ -257,10 +257,11 @@ class _Writer:
         lru = [
             place.src_map + page * facts["sizeof.page"] + facts["page.lru"] for page in after.left
         ]
+        heads = range(place.list, place.list + len(case.migration.calls) * LIST_BYTES, LIST_BYTES)
         # Of several calls only the first leaves something: see Migration.
-        calls = [lru, *([] for _ in case.migration.calls[1:])]
-        heads = range(place.list, place.list + len(calls) * LIST_BYTES, LIST_BYTES)
-        lists = [word for one in zip(heads, calls, strict=True) for word in _list_words(*one)]
+        lists = [
+            word for head in heads for word in _list_words(head, lru if head == place.list else ())
+        ]
         queues = [
             *_list_words(place.src_queue, _queue_links(after.src_queued, place.src_map, facts)),
             *_list_words(place.dst_queue, _queue_links(after.dst_queued, place.dst_map, facts)),

@@ -18,7 +18,7 @@ import pytest
 from experiments.fork.oracle.images import page_dtype
 from experiments.migrate.cases import FAULTS
 from experiments.migrate.oracle.folios import PMD_ORDER, READ_ONLY, Folio, Migration, Mode
-from experiments.migrate.oracle.mixture import correctness_migrations, mixture
+from experiments.migrate.oracle.mixture import CLEAN, correctness_migrations, mixture
 from experiments.migrate.plan import Case, Engine, case_of, place_of, plan_of, suit, written_plan
 from experiments.migrate.rows import FOLIO_BYTES, PMD_BYTES, MigrateRow
 from ream.errors import VerificationFailed
@@ -225,6 +225,19 @@ def test_nothing_is_reordered_where_nothing_is_tried_again(migrate_rig) -> None:
     )
     _, ends = launch(migrate_rig, cases)
     assert not any("reordered.ream" in end.told for end in ends)
+
+
+def test_an_order_that_is_another_limits_by_chance_is_right_where_folios_are_tried_again(
+    migrate_rig,
+) -> None:
+    """What `ream` tries again comes in the order that kernels with the stock limit have here."""
+    held, pinned = Folio(4, fault="extra-ref"), Folio(4, (CLEAN,), fault="pinned")
+    first = Migration((pinned, Folio(PMD_ORDER), held), "async")
+    then = Migration((held, Folio(PMD_ORDER), pinned), "sync")
+    cases = (
+        case(migrate_rig, move.mode, move, engine="threads", channels=2) for move in (first, then)
+    )
+    assert launch(migrate_rig, cases)
 
 
 @pytest.mark.parametrize("kind", FAULTS)

@@ -83,8 +83,14 @@ def test_a_waterfall_begins_where_the_last_patch_ended() -> None:
     assert {"50.0", "+7.0", "0", "-2.5", "54.5", "patch 1", "with all"} <= texts(one)
 
 
-def test_one_patch_is_no_waterfall() -> None:
-    assert not pictures(judgement(operation("fork-4k", step(1, 7.0))))
+def test_what_one_patch_adds_is_a_picture_and_no_waterfall() -> None:
+    (one,) = pictures(judgement(operation("fork-4k", step(1, 7.0)), operation("fork-64k")))
+    assert one.alt == "Instructions added: fork-4k +14.0 %, fork-64k +0.0 %."
+    assert {"fork-4k", "fork-64k", "10"} <= texts(one)
+
+
+def test_as_many_instructions_as_without_the_series_are_no_picture() -> None:
+    assert not pictures(judgement(operation("fork-4k", step(1, 0.0))))
 
 
 LISTED = """fork-4k, before: copy_page_range()

@@ -15,7 +15,7 @@ from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finish
 from ream.report.html.curves import curves
 from ream.report.html.picture import filled_plot
 
-MOST_TIMES = 24
+MOST_ROWS = 24
 MOST_WATERFALLS = 6
 STEP = 26
 PADDING = {"left": 24, "right": 24, "top": 4, "bottom": 4}
@@ -35,10 +35,11 @@ class Picture:
 
 
 def pictures(its: Judgement) -> tuple[Picture, ...]:
-    """Times, then curves over sizes, then what each patch adds to the rows that change most."""
+    """Times, or instructions; curves over sizes; what each patch adds to what changes most."""
+    first = tuple(_times(its)) or tuple(_counts(its))
     return tuple(
         Picture(one.title, one.alt, _svg(one))
-        for one in (*_times(its), *curves(its.rows), *_waterfalls(its))
+        for one in (*first, *curves(its.rows), *_waterfalls(its))
     )
 
 
@@ -48,7 +49,7 @@ def _svg(one: Chart) -> str:
 
 
 def _times(its: Judgement) -> Iterator[Chart]:
-    rows = [one for one in its.ordered() if one.timed is not None][:MOST_TIMES]
+    rows = [one for one in its.ordered() if one.timed is not None][:MOST_ROWS]
     if not rows:
         return
     points = [_time(one) for one in rows]
@@ -72,6 +73,25 @@ def _time(one: Operation) -> Point:
         "high": one.timed.high,
         "effect": EFFECTS.get(one.timed.effect or "", "undecided"),
     }
+
+
+def _counts(its: Judgement) -> Iterator[Chart]:
+    """Of rows, unless all execute as many instructions as without the series."""
+    shares = {
+        one.row: 100 * one.counted.share("instructions")
+        for one in its.ordered()
+        if one.counted is not None and one.counted.before.get("instructions")
+    }
+    shown = list(shares.items())[:MOST_ROWS]
+    if not any(share for _, share in shown):
+        return
+    yield chart(
+        "counts",
+        "value",
+        title="Instructions that the series adds, in per cent",
+        alt=f"Instructions added: {', '.join(f'{row} {share:+.1f} %' for row, share in shown)}.",
+        points=[{"name": row, "value": share, "kind": "variant"} for row, share in shown],
+    )
 
 
 # --- What each patch adds --------------------------------------------------------------

@@ -143,6 +143,25 @@ def test_no_round_is_whole_in_which_the_kernel_warned(patched: Callable) -> None
     assert not any("whole" in line or '"warns"' in line for line in heard)
 
 
+class GivesUp:
+    """Counts nothing: it ends as an emulator does that finds itself at fault."""
+
+    argv = ("sh", "-c", "echo 'ERROR: a plugin: should not be reached'; kill -ABRT $$")
+    loads = ()
+
+    def completed(self, text: str) -> str:
+        return text
+
+
+def test_an_emulator_that_gives_up_is_named(patched: Callable) -> None:
+    rig = patched("warns")
+    with (
+        predicted_plan([DEVICE], rig.build, rig.bench.work) as (plan, descriptors),
+        pytest.raises(ReamError, match="^launch 0: the emulator gave up: ERROR: a plugin: should"),
+    ):
+        list(launch_once(rig.program, rig.launch, plan, descriptors, counter=GivesUp()))
+
+
 @pytest.fixture(scope="module")
 def watch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that has samples of given lengths, and no kernel."""

@@ -200,8 +200,8 @@ def launch_once(
     heard: is given every line before what it says is yielded.
     Raises WrongVariant when a sample's memory is not what the oracle says, or its kernel warned,
     crashed or did not come back; UnhostedVariant when it reached what is not provided,
-    CannotRunHere when memory or CPUs are short, ReamError when the runner went silent. The runner
-    never outlives this iterator.
+    CannotRunHere when memory or CPUs are short, ReamError when the runner went silent or its
+    emulator gave up. The runner never outlives this iterator.
     """
     argv = _launch_argv(program, launch, plan, cpus=cpus, counter=counter)
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
@@ -210,6 +210,7 @@ def launch_once(
     ended = False
     faults: list[Fault] = []
     wrong: str | None = None
+    gave_up: list[str] = []
     command = Command(tuple(argv), program.path.parent, math.inf, pass_fds=tuple(descriptors))
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
@@ -223,12 +224,17 @@ def launch_once(
             if (subject := wrong_of(text)) is not None:
                 wrong = subject
                 continue
+            if (counter or program.emulator) and not text.startswith("{"):
+                gave_up.append(text)
+                continue
             said_whole = text if counter is None else counter.completed(text)
             event = event_of(said_whole, where=f"launch {launch.number}")
             ended = isinstance(event, End)
             heard(said_whole)
             yield event
         code = process.wait()
+        if gave_up:
+            raise ReamError(f"launch {launch.number}: the emulator gave up: {' '.join(gave_up)}")
         if code or not ended:
             said.seek(0)
             words = said.read().decode(errors="replace")

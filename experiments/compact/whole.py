@@ -46,8 +46,9 @@ class Whole:
 
     model: of the engine whose channels copy; None: the CPU does. limits: whether plain copies are
     measured, too. isolating: somebody isolates pageblocks of the zone as so many pages are
-    copied, and goes on. leaving: a task exits then, and leaves a page to whoever runs next. 0:
-    nobody does. Both are for rows with one huge page, in which the CPU copies.
+    copied, and goes on. disabling: somebody disables the lists of CPUs then. leaving: a task exits
+    then, and leaves a page to whoever runs next. 0: nobody does. All are for rows with one huge
+    page, in which the CPU copies.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Whole:
     limits: bool = False
     busy: bool = False
     isolating: int = 0
+    disabling: int = 0
     leaving: int = 0
     channels: int = 0
     model: EngineModel | None = None
@@ -83,6 +85,7 @@ class Whole:
             "nr_pages": self.node_bytes // PAGE_BYTES,
             "nr_huge": self.nr_huge,
             "isolating": self.isolating,
+            "disabling": self.disabling,
             "leaving": self.leaving,
             "channels": self.channels if self.model else 0,
             "setup_ns": self.model.setup_ns if self.model else 0,
@@ -165,6 +168,7 @@ EDGES = (
     # Before anything was freed, and when as much has been gathered as ever is.
     replace(_ONE, name="edge-isolating", isolating=1),
     replace(_ONE, name="edge-isolating-late", isolating=32),
+    replace(_ONE, name="edge-disabling", disabling=16),
     replace(_ONE, name="edge-leaving", leaving=16),
     replace(_PLAIN, name="edge-pinned", pinned_every=HELD_EVERY),
     replace(_PLAIN, name="edge-mlocked", mlocked_every=HELD_EVERY),

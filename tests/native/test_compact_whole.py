@@ -23,6 +23,7 @@ WRONG = EXPERIMENTS / "compact" / "wrong"
 PATCHES = Path(__file__).parent / "patches"
 VARIANTS = ("before", "before-again", "published", "ream")
 CPUS = 2
+PAGES_PER_HUGE = 512
 VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
 """Times, and what comes of them."""
 
@@ -96,6 +97,15 @@ def test_a_huge_page_takes_as_many_pages_as_its_block_has(whole_rig) -> None:
     for variant in VARIANTS:
         (none, _) = of(samples, pinned.name, variant)
         assert (none.beside["allocated"], none.beside["pgmigrate_success"]) == (0, 0)
+
+
+@pytest.mark.parametrize("used_every", [16, 32])
+def test_no_block_is_passed_over_where_few_pages_are_used(whole_rig, used_every: int) -> None:
+    """Where scans begin does not move on behind a block of no more than a cluster of pages."""
+    sparse = replace(whole.EDGES[0], name="sparse", used_every=used_every, nr_huge=31)
+    (ours, _) = of(taken(whole_rig, sparse), "sparse", "ream")
+    assert ours.beside["allocated"] == 31
+    assert ours.beside["pgmigrate_success"] == 31 * PAGES_PER_HUGE // used_every
 
 
 def test_an_engine_copies_what_it_is_given_and_a_loop_has_its_share(whole_rig) -> None:
@@ -179,6 +189,7 @@ def test_a_lost_page_a_leaked_reference_and_a_wrong_count_are_caught(
         ("gathered-uncounted", "edge-scattered", r"4096 pages were migrated, and 0 freed"),
         ("below-high-stays", "edge-below-high", r"zone is flagged as below its high watermark"),
         ("gathered-while-isolating", "edge-isolating", r"31 free frames are in no list"),
+        ("gathered-while-disabled", "edge-disabling", r"31 free frames are in no list"),
         ("gathered-and-kept", "edge-isolating-late", r"31 free frames are in no list"),
         ("gathered-in-between", "edge-leaving", r"1 free frames are in no list"),
     ],

@@ -2,8 +2,9 @@
 /*
  * For the compact experiment: frames that are free and in no list. Whoever
  * isolates pageblocks looks for free pages in the lists of the zone and of CPUs,
- * and finds these in neither: mm/page_isolation.c. And what comes between two
- * lines of a task, the scheduler say, must not touch what that task changes.
+ * and finds these in neither: mm/page_isolation.c. Nor does who has disabled the
+ * lists of CPUs: mm/memory-failure.c. And what comes between two lines of a task,
+ * the scheduler say, must not touch what that task changes.
  */
 #include <linux/list.h>
 #include <linux/mm.h>
@@ -16,7 +17,7 @@
 
 static struct {
 	bool *was_taken;
-	unsigned long room, nr_pages, nr_copies, isolating, leaving, nr_looks, most;
+	unsigned long room, nr_pages, nr_copies, isolating, disabling, leaving, nr_looks, most;
 } parked;
 
 bool compact_looks;
@@ -25,7 +26,7 @@ void compact_begin_looking(const struct compact_request *request)
 {
 	unsigned long i;
 
-	compact_looks = request->isolating || request->leaving;
+	compact_looks = request->isolating || request->disabling || request->leaving;
 	if (!compact_looks)
 		return;
 	if (request->nr_pages > parked.room) {
@@ -35,6 +36,7 @@ void compact_begin_looking(const struct compact_request *request)
 	}
 	parked.nr_pages = request->nr_pages;
 	parked.isolating = request->isolating;
+	parked.disabling = request->disabling;
 	parked.leaving = request->leaving;
 	parked.nr_copies = 0;
 	parked.nr_looks = 0;
@@ -49,6 +51,8 @@ void compact_end_looking(struct compact_result *result)
 		return;
 	if (parked.isolating && parked.nr_copies >= parked.isolating)
 		host_zone()->nr_isolate_pageblock--;
+	if (parked.disabling && parked.nr_copies >= parked.disabling)
+		zone_pcp_enable(host_zone());
 	compact_looks = false;
 	result->nr_looks = parked.nr_looks;
 	result->nr_parked = parked.most;
@@ -137,11 +141,12 @@ void compact_look(void)
 	parked.nr_copies++;
 	if (parked.nr_copies == parked.leaving)
 		leave_a_page();
-	if (!parked.isolating || parked.nr_copies < parked.isolating)
-		return;
 	/* What was freed until now is found by the time the next is. */
 	if (parked.nr_copies == parked.isolating)
 		host_zone()->nr_isolate_pageblock++;
-	else
+	else if (parked.nr_copies == parked.disabling)
+		zone_pcp_disable(host_zone());
+	else if ((parked.isolating && parked.nr_copies > parked.isolating) ||
+		 (parked.disabling && parked.nr_copies > parked.disabling))
 		look_everywhere();
 }

@@ -242,7 +242,8 @@ static bool check_zone(const struct row *row)
 	if (result->nr_parked)
 		return frames_fail("%lu free frames are in no list, where others look",
 				    result->nr_parked);
-	if ((row->request.isolating || row->request.leaving) && !result->nr_looks)
+	if ((row->request.isolating || row->request.disabling || row->request.leaving) &&
+	    !result->nr_looks)
 		return frames_fail("nobody looked for free frames: too few pages were copied");
 	return true;
 }

@@ -210,7 +210,6 @@ def launch_once(
     ended = False
     faults: list[Fault] = []
     wrong: str | None = None
-    gave_up: list[str] = []
     command = Command(tuple(argv), program.path.parent, math.inf, pass_fds=tuple(descriptors))
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
@@ -225,16 +224,13 @@ def launch_once(
                 wrong = subject
                 continue
             if (counter or program.emulator) and not text.startswith("{"):
-                gave_up.append(text)
-                continue
+                raise ReamError(f"launch {launch.number}: the emulator gave up: {text}")
             said_whole = text if counter is None else counter.completed(text)
             event = event_of(said_whole, where=f"launch {launch.number}")
             ended = isinstance(event, End)
             heard(said_whole)
             yield event
         code = process.wait()
-        if gave_up:
-            raise ReamError(f"launch {launch.number}: the emulator gave up: {' '.join(gave_up)}")
         if code or not ended:
             said.seek(0)
             words = said.read().decode(errors="replace")

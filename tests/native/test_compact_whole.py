@@ -13,6 +13,7 @@ from ream.errors import VerificationFailed
 from ream.experiment import BASE, named
 from ream.kernel.series import load_series
 from ream.measure.sample import Sample
+from ream.oracle.mapping import PAGES_PER_PMD
 from ream.paths import EXPERIMENTS
 from ream.stage.native import End
 from ream.variants import Variant, choose_variants
@@ -23,7 +24,6 @@ WRONG = EXPERIMENTS / "compact" / "wrong"
 PATCHES = Path(__file__).parent / "patches"
 VARIANTS = ("before", "before-again", "published", "ream")
 CPUS = 2
-PAGES_PER_HUGE = 512
 VARYING = ("longest_ns", "user_ns", "system_ns", "idle_ns", "hog_iterations")
 """Times, and what comes of them."""
 
@@ -105,7 +105,7 @@ def test_no_block_is_passed_over_where_few_pages_are_used(whole_rig, used_every:
     sparse = replace(whole.EDGES[0], name="sparse", used_every=used_every, nr_huge=31)
     (ours, _) = of(taken(whole_rig, sparse), "sparse", "ream")
     assert ours.beside["allocated"] == 31
-    assert ours.beside["pgmigrate_success"] == 31 * PAGES_PER_HUGE // used_every
+    assert ours.beside["pgmigrate_success"] == 31 * PAGES_PER_PMD // used_every
 
 
 def test_an_engine_copies_what_it_is_given_and_a_loop_has_its_share(whole_rig) -> None:

@@ -249,6 +249,17 @@ def test_an_exit_executes_less_than_kernels_that_were_faster_at_it(ream) -> None
         assert ours < 0.95 * min(others), its
 
 
+def test_flags_that_a_migrating_folio_does_not_have_are_not_cleared(ream) -> None:
+    """Active, unevictable and private: an atomic operation each, and a test finds them clear."""
+    asked = ("run", "migrate", "--row", "4k-metadata", "--only", "before,published,ream")
+    counted = ream(*asked, "--count", "--json")
+    assert counted.code == 0, counted.err
+    (row,) = json.loads(counted.out)["rows"]
+    its, number = row["counted"]["variants"], row["counted"]["number"]
+    ours, *others = (its[one]["locked"] / number for one in ("ream", "before", "published"))
+    assert ours == pytest.approx(min(others) - 3, abs=0.01), its
+
+
 def test_a_small_map_is_streamed_unless_the_kernel_has_just_zeroed_it(ream) -> None:
     rows = ("--row", "small-256MB", "--row", "small-256MB-dirty", "--set", "device_bytes=128MiB")
     ran = ream("run", "zone-device", *rows, "--only", "ream", "--count", "--json")

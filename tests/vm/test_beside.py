@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
+
 from races import RACE, races_of
 from ream.kernel.image import Image
 from ream.paths import KERNEL_MODULES
@@ -194,10 +196,11 @@ def offloaded(built: Image, work: Path) -> Mapping[str, str]:
     return run_selftests(TWO_NODES, built, OFFLOAD, work=work, log=work / "console.log")
 
 
+@pytest.mark.parametrize("config", ["vm", "vm-distro"])
 def test_what_others_copy_arrives_whole_pinned_and_protected(
-    image: Builder, tmp_path: Path
+    image: Builder, tmp_path: Path, config: str
 ) -> None:
-    found = offloaded(image(ALL, modules=[KERNEL_MODULES / "swdma"]), tmp_path)
+    found = offloaded(image(ALL, config=config, modules=[KERNEL_MODULES / "swdma"]), tmp_path)
     assert set(found.values()) == {"pass"}
     assert sum(name.startswith("migration_offload.") for name in found) == 10
 

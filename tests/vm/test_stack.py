@@ -43,7 +43,7 @@ MACHINES = {
 """By list of tests: what guest they need."""
 
 
-def tests_of(name: str) -> Selftests:
+def selftests_of(name: str) -> Selftests:
     return without_keys(read_selftests(SELFTESTS / f"{name}.list"))
 
 
@@ -53,7 +53,7 @@ def on_base(
 ) -> tuple[str, str, Mapping[str, str]]:
     config, name = request.param
     work = tmp_path_factory.mktemp("base")
-    tests = tests_of(name)
+    tests = selftests_of(name)
     log = work / "console.log"
     found = run_selftests(MACHINES[name], image(config=config), tests, work=work, log=log)
     return config, name, found
@@ -63,7 +63,7 @@ def test_the_kernels_own_tests_give_the_same_results(
     on_base: tuple[str, str, Mapping[str, str]], image: Builder, tmp_path: Path
 ) -> None:
     config, name, expected = on_base
-    tests = tests_of(name)
+    tests = selftests_of(name)
     # The image that test_beside.py boots, too: such a kernel takes ten minutes to build.
     built = image(ALL, config=config, modules=[KERNEL_MODULES / "swdma"])
     log = tmp_path / "console.log"

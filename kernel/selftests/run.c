@@ -6,7 +6,8 @@
  * the kernel's command line has for it (NAME.parameter=value), as modprobe
  * would. Where there is no such module, it runs the program
  * /selftests/bin/NAME, in that folder, and passes every line of its output to
- * the kernel's log, after one line "# Program: NAME".
+ * the kernel's log, after one line "# Program: NAME". With NAME.cpu=N on the
+ * command line it runs on that CPU only.
  *
  * It goes to the log, not to the console, because the kernel does not wait for
  * the console's queue: its messages would turn up in the middle of a result.
@@ -17,6 +18,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +104,21 @@ static int load_module(int fd, const char *name)
 	return 0;
 }
 
+static void keep_to_cpu(const char *name)
+{
+	char parameters[1024];
+	unsigned int cpu;
+	cpu_set_t cpus;
+
+	find_parameters(name, parameters, sizeof(parameters));
+	if (sscanf(parameters, "cpu=%u", &cpu) != 1)
+		return;
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus))
+		die("%s.cpu=%u: %s", name, cpu, strerror(errno));
+}
+
 static int run_program(const char *name)
 {
 	char path[256], title[256];
@@ -125,6 +142,7 @@ static int run_program(const char *name)
 	if (!child) {
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
+		keep_to_cpu(name);
 		execl(path, path, NULL);
 		die("%s: %s", path, strerror(errno));
 	}

@@ -42,6 +42,10 @@ class KernelComplained(ReamError):
     """A guest's kernel found a fault of its own; after the first line come the kernel's words."""
 
 
+class EmulatorGaveUp(ReamError):
+    """What emulates a program, or counts it, ended by a defect of its own."""
+
+
 class VariantFails(ReamError):
     """One variant in a program of several cannot be measured: samples of the others stand."""
 

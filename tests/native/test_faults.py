@@ -15,7 +15,7 @@ import pytest
 from experiments.fork.plan import plan_of
 from experiments.fork.rows import PMD_BYTES, ForkRow
 from experiments.zone_device.plan import START_PFN, NativeRow, predicted_plan
-from ream.errors import ReamError, VerificationFailed, WrongVariant
+from ream.errors import EmulatorGaveUp, ReamError, VerificationFailed, WrongVariant
 from ream.experiment.section import PAGES_PER_SECTION
 from ream.oracle.memmap import DeviceRange
 from ream.paths import NATIVE
@@ -157,7 +157,9 @@ def test_an_emulator_that_gives_up_is_named(patched: Callable) -> None:
     rig = patched("warns")
     with (
         predicted_plan([DEVICE], rig.build, rig.bench.work) as (plan, descriptors),
-        pytest.raises(ReamError, match="^launch 0: the emulator gave up: ERROR: a plugin: should"),
+        pytest.raises(
+            EmulatorGaveUp, match="^launch 0: the emulator gave up: ERROR: a plugin: should"
+        ),
     ):
         list(launch_once(rig.program, rig.launch, plan, descriptors, counter=GivesUp()))
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ream.command import Command, last_words, lines, run, spawn
 from ream.errors import (
     CannotRunHere,
+    EmulatorGaveUp,
     ReamError,
     UnhostedVariant,
     VerificationFailed,
@@ -200,8 +201,8 @@ def launch_once(
     heard: is given every line before what it says is yielded.
     Raises WrongVariant when a sample's memory is not what the oracle says, or its kernel warned,
     crashed or did not come back; UnhostedVariant when it reached what is not provided,
-    CannotRunHere when memory or CPUs are short, ReamError when the runner went silent or its
-    emulator gave up. The runner never outlives this iterator.
+    CannotRunHere when memory or CPUs are short, EmulatorGaveUp when the emulator did, ReamError
+    when the runner went silent. The runner never outlives this iterator.
     """
     argv = _launch_argv(program, launch, plan, cpus=cpus, counter=counter)
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
@@ -224,7 +225,7 @@ def launch_once(
                 wrong = subject
                 continue
             if (counter or program.emulator) and not text.startswith("{"):
-                raise ReamError(f"launch {launch.number}: the emulator gave up: {text}")
+                raise EmulatorGaveUp(f"launch {launch.number}: the emulator gave up: {text}")
             said_whole = text if counter is None else counter.completed(text)
             event = event_of(said_whole, where=f"launch {launch.number}")
             ended = isinstance(event, End)

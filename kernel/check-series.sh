@@ -84,7 +84,8 @@ objects() { # CONFIG
 		[ "$1" = i386 ] || echo mm/huge_memory.o mm/khugepaged.o mm/migrate.o
 		[ "$1" != pagedebug ] || echo mm/debug.o
 		[ "$1" != native ] || echo kernel/fork.o mm/util.o mm/page_alloc.o mm/madvise.o \
-			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/userfaultfd.o
+			mm/vmscan.o mm/hugetlb.o mm/ksm.o mm/swapfile.o mm/swap_state.o \
+			mm/userfaultfd.o
 	fi
 	if changes mm/mprotect.c mm/mremap.c arch/x86/include/asm/pgtable.h; then
 		echo mm/mprotect.o mm/mremap.o

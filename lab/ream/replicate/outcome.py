@@ -322,13 +322,14 @@ def replicate(
     candidates = [line for source in own for line in _candidates(table, its, source)]
     whose = next((one.machine for one in reversed(own)), machine)
     absent = {**_no_kvm(every), **absent}
+    first = {fit.row.name: -number for number, fit in reversed([*enumerate(its)])}
     lines = []
     for claim in claims(table):
         if claim.is_base:
             lines.append(Line(claim, None))
             continue
         found = [one for one in candidates if _is_of(one, claim)]
-        best = max(found, key=lambda one: _rank(one, claim), default=None)
+        best = max(found, key=lambda one: _rank(one, claim, first), default=None)
         if best is None or not best.tried:
             told = {
                 one.row.row: one.verdict.reason
@@ -366,7 +367,10 @@ def _is_of(one: Line, claim: Claim) -> bool:
     return one.claim.line == claim.line and one.claim.value == claim.value
 
 
-def _rank(one: Line, claim: Claim) -> tuple[bool, bool, bool, int, str]:
+def _rank(
+    one: Line, claim: Claim, first: Mapping[str, int]
+) -> tuple[bool, bool, bool, int, int, str]:
+    """first: of each row of the experiment, how early it comes among those that fit the table."""
     tried = one.verdict is not None and one.verdict.word != "not-run"
     threads = one.row.params.get("threads") if one.row is not None else None
     same_threads = threads == claim.printed.threads
@@ -375,6 +379,7 @@ def _rank(one: Line, claim: Claim) -> tuple[bool, bool, bool, int, str]:
         one.ratio is not None,  # a record of other variants says nothing of the claim's
         same_threads,
         one.source.rank if one.source else 0,
+        first[one.row.row] if one.row else 0,  # whatever rows a newer record has
         one.source.name if one.source else "",
     )
 

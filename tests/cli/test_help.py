@@ -84,7 +84,7 @@ def test_doctor_says_what_can_run_here(ream) -> None:
     ["list", "--help", "run --help", "report RECORD", "doctor", "replicate --all --record RECORD"],
 )
 def test_lines_are_no_longer_than_the_terminal(ream, words: str, columns: int) -> None:
-    record = str(CHECKOUT / "docs/records/20261126T204433Z-fork-native-994c")
+    record = str(CHECKOUT / "docs/records/20261128T075224Z-fork-native-6e45")
     argv = [record if word == "RECORD" else word for word in words.split()]
     said = ream(*argv, COLUMNS=str(columns))
     lines = [line for line in said.out.splitlines() if "to mend it: " not in line]

@@ -337,7 +337,7 @@ def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Rea
     # On a busy machine it takes the two seconds after which progress is said.
     assert all(re.match(r"ream: read \d+ of \d+", line) for line in found.err.splitlines())
     assert found.out.count("zone-device-native-007a") == 1
-    found = said("compare", "-o", str(RECORDS), "fd90", "994c")
+    found = said("compare", "-o", str(RECORDS), "fd90", "6e45")
     assert found.code == 0
     assert "fork-16k" in found.out
     found = said("export", "--runs", str(RECORDS), "-f", "kcidb")

@@ -260,11 +260,11 @@ def test_whatever_a_record_says_nothing_but_a_clear_error_comes_of_it(
 
 
 def test_what_a_part_stands_for_and_what_stands_for_a_device_are_exported() -> None:
-    of_fork = flat_rows("fork-native-994c")
+    of_fork = flat_rows("fork-native-6e45")
     assert of_fork["fork-16k"]["whole"] == "fork()"
     assert of_fork["fork-16k"]["whole_low"] < of_fork["fork-16k"]["whole_ratio"]
     assert of_fork["fork-16k"]["smallest_effect"] > 0
-    of_migrate = flat_rows("migrate-native-2cc7")
+    of_migrate = flat_rows("migrate-native-3e93")
     assert any(row["model"] for row in of_migrate.values())
     of_control = flat_rows("fork-native-4fed")
     assert [row["control_found"] for row in of_control.values()] == [True]

@@ -441,8 +441,8 @@ def test_runs_that_were_interrupted_take_one_line_however_many_there_are(
     ("experiment", "name"),
     [
         ("zone-device", "20261122T181226Z-zone-device-native-007a"),
-        ("fork", "20261126T204433Z-fork-native-994c"),
-        ("migrate", "20261126T234033Z-migrate-native-2cc7"),
+        ("fork", "20261128T075224Z-fork-native-6e45"),
+        ("migrate", "20261128T080903Z-migrate-native-3e93"),
     ],
 )
 def test_the_room_asked_for_is_that_of_the_record_with_some_to_spare(

@@ -46,7 +46,7 @@ for _ in range(2):
 """
 """Of every kept record as it is, and of one made twice anew from its samples."""
 
-FROM_SAMPLES = "20261126T204433Z-fork-native-994c"
+FROM_SAMPLES = "20261128T075224Z-fork-native-6e45"
 
 PLACES = (
     {"PYTHONHASHSEED": "0", "LC_ALL": "C", "TZ": "UTC"},

@@ -31,6 +31,14 @@ def test_options_of_distributions_are_hosted_beside_ours(ream) -> None:
     assert "distro is of another configuration" in json.dumps(json.loads(said.out))
 
 
+def test_a_variant_that_names_the_base_of_the_run_is_of_no_other_source(ream) -> None:
+    said = ream(*TINY, "--variant", "before", "--variant", "same=6.12", "--json")
+    assert said.code == 0, said.err
+    run = json.loads(said.out)
+    assert run["rows"][0]["variants"]["same"]["verified"]
+    assert "same is of another" not in json.dumps(run)
+
+
 def test_an_option_that_the_kernel_does_not_take_is_named(ream, tmp_path) -> None:
     (tmp_path / "mine.config").write_text("CONFIG_NO_SUCH_OPTION=y\n")
     said = ream(*TINY, "--config", "mine.config")

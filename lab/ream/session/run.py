@@ -257,11 +257,10 @@ class Run:
                 tree = kept_tree(request.cache, str(kept.get(one.name))) or fetch_tree(
                     one.tree or request.tree, cache=request.cache, step=self.reporter.step
                 )
-                found[one.name] = tree.built(
-                    replace(
-                        one.setup or request.setup, cc=request.setup.cc, arch=request.setup.arch
-                    )
-                )
+                setup = one.setup or request.setup
+                built = tree.built(replace(setup, cc=request.setup.cc, arch=request.setup.arch))
+                if built != self.tree:
+                    found[one.name] = built
         return found
 
     def measure(self, launches: int, work: Path) -> Measured:

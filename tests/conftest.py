@@ -36,8 +36,11 @@ WAITS = re.compile(r"ream: waiting for another run that makes ").match
 Ream = Callable[..., Said]
 
 
-def _argv(words: Iterable[str]) -> list[str]:
-    return [sys.executable, "-P", "-m", "ream", *words]
+MAIN = "from ream.cli.main import main; main()"
+
+
+def _argv(words: Iterable[str], changes: str = "") -> list[str]:
+    return [sys.executable, "-P", *(("-c", changes + MAIN) if changes else ("-m", "ream")), *words]
 
 
 def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
@@ -53,11 +56,16 @@ def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
 
 @pytest.fixture
 def ream(tmp_path: Path) -> Ream:
-    """Run ream to its end; records go to a directory of the test's, kernels to the user's cache."""
+    """Run ream to its end; records go to a directory of the test's, kernels to the user's cache.
 
-    def run(*words: str, fed: str = "", deadline_s: float = 600, **environment: str) -> Said:
+    changes: Python that is run before it, to put something else in the place of a part.
+    """
+
+    def run(
+        *words: str, fed: str = "", deadline_s: float = 600, changes: str = "", **environment: str
+    ) -> Said:
         process = subprocess.run(
-            _argv(words),
+            _argv(words, changes),
             env=_environment(tmp_path, environment),
             cwd=tmp_path,
             input=fed,

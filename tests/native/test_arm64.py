@@ -4,7 +4,7 @@
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache as once
 from pathlib import Path
@@ -20,7 +20,7 @@ from experiments.zone_device.rows import ZoneDeviceRow
 from ream.command import Command, run
 from ream.count.counter import LaunchCounter
 from ream.count.emulator import build_plugin
-from ream.errors import EmulatorGaveUp, ReamError, WrongVariant
+from ream.errors import ReamError, WrongVariant
 from ream.experiment import BASE, Row, named
 from ream.experiment.section import SECTION_BYTES
 from ream.kernel.arch import ARM64
@@ -34,7 +34,7 @@ from ream.measure.sample import Sample
 from ream.paths import SERIES
 from ream.stage.bench import NATIVE_CONFIG, Bench, build_bench, objects
 from ream.stage.hosted import Hosted, cases_of, programs_of
-from ream.stage.native import launch_once, read_build
+from ream.stage.native import Event, launch_once, read_build, until_whole
 from ream.variants import Variant
 
 PATCHES = Path(__file__).parent / "patches"
@@ -127,11 +127,6 @@ def benched(arm64: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) 
     return make
 
 
-MOST_LAUNCHES = 3
-"""QEMU 7.2 may stop with a failed assertion of its own (qemu_plugin_vcpu_mem_cb), one run of some
-dozens: it looks at what to call for an access to memory when that is no longer there."""
-
-
 def counted(
     experiment: str,
     bench: Bench,
@@ -147,18 +142,15 @@ def counted(
     bench = bench.on_cpu(cpu)
     program = bench.link(launch)
     plugin, build = build_plugin(cache, print), read_build(program)
-    for nr_left in reversed(range(MOST_LAUNCHES)):
+
+    def start() -> Iterator[Event]:
         counter = LaunchCounter(plugin, program, cpu=cpu)
         planned = its.plan_of([row or ROWS[experiment]], None, build, bench.work)
         with planned as (plan, descriptors):
-            said = launch_once(program, launch, plan, descriptors, cpus=cpus, counter=counter)
-            try:
-                (sample,) = (one for one in said if isinstance(one, Sample))
-                return sample
-            except EmulatorGaveUp:
-                if not nr_left:
-                    raise
-    raise AssertionError
+            yield from launch_once(program, launch, plan, descriptors, cpus=cpus, counter=counter)
+
+    (sample,) = (one for one in until_whole(start) if isinstance(one, Sample))
+    return sample
 
 
 def verify_all(its: Hosted[Row], bench: Bench, names: Sequence[str], work: Path) -> None:

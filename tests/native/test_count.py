@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -126,6 +127,47 @@ def test_a_counted_run_repeats_to_the_last_digit_and_passes_the_gate(ream) -> No
     cases = json.loads(checked.out)["cases"]
     assert cases
     assert {case["reason"] for case in cases} == {"counts equal"}
+
+
+GIVES_UP = """
+from collections import Counter
+from ream.count.counter import LaunchCounter
+from ream.errors import EmulatorGaveUp
+
+completed, starts = LaunchCounter.completed, Counter()
+
+def gives_up(counter, text):
+    launch = counter.program.path.parent
+    counter.nr_lines = getattr(counter, "nr_lines", 0) + 1
+    if counter.nr_lines == 1:
+        starts[launch] += 1
+        with open("starts", "a") as file:
+            print(launch.name, file=file)
+    if starts[launch] <= {nr_times} and counter.nr_lines == 3:
+        raise EmulatorGaveUp("the emulator gave up")
+    return completed(counter, text)
+
+LaunchCounter.completed = gives_up
+"""
+"""Stops an emulator in the middle of a launch, as one that finds itself at fault."""
+
+
+@pytest.mark.parametrize(("nr_times", "nr_starts", "code"), [(1, 4, 0), (2, 6, 0), (3, 3, 6)])
+def test_a_launch_is_begun_again_when_its_emulator_gives_up(
+    ream, tmp_path, nr_times, nr_starts, code
+) -> None:
+    """Each of two launches, three times at most."""
+    words = ("run", "null", "--count", "--row", "bits-65536", "--json")
+    said = ream(*words, changes=GIVES_UP.format(nr_times=nr_times))
+    assert said.code == code, said.err
+    starts = (tmp_path / "starts").read_text().split()
+    if code:
+        assert max(Counter(starts).values()) == nr_starts
+        assert "the emulator gave up" in said.err
+        return
+    assert len(starts) == nr_starts
+    first, second = (json.loads(one.out)["rows"] for one in (said, ream(*words)))
+    assert [row["counted"] for row in first] == [row["counted"] for row in second]
 
 
 WORDS_BEFORE_A_STACK = ("", "x" * 128)

@@ -527,22 +527,13 @@ def _events(
     piece = f"launch {launch.number} {plan.label}".rstrip()
     done: Counter[str] = Counter()
     with reporter.again():
-        for text in journal.said(piece):
-            if text == _BEGUN:
-                yield None
-                continue
-            event = native.event_of(text, where=piece)
-            yield event
-            if isinstance(event, native.End):
-                return
-            if isinstance(event, native.Round):
-                done[event.row] += 1
+        if (yield from _said_before(piece, journal, done)):
+            return
     program = bench.link(launch)
     plan_file, descriptors = planned
-    journal.add(piece, _BEGUN)
-    yield None
-    try:
-        for event in native.launch_once(
+
+    def start() -> Iterator[native.Event]:
+        return native.launch_once(
             program,
             launch,
             plan_file,
@@ -552,14 +543,44 @@ def _events(
             control=plan.control,
             counter=counter_of(program) if counter_of else None,
             heard=lambda text: journal.add(piece, text),
-        ):
+        )
+
+    journal.add(piece, _BEGUN)
+    yield None
+    emulated = counter_of is not None or program.emulator
+    said: Iterator[native.Event | None] = native.until_whole(start) if emulated else start()
+    try:
+        for event in said:
+            if event is None:
+                reporter.step(f"{piece}: the emulator gave up; it begins again")
+                journal.drop(piece)
+                journal.add(piece, _BEGUN)
             yield event
             if isinstance(event, native.Round | native.End):
                 journal.whole(piece)
+            if isinstance(event, native.Round):
+                done[event.row] += 1
     except (VariantFails, GeneratorExit):  # also of a launch that is stopped since another failed
         journal.drop(piece)
         raise
     shutil.rmtree(program.path.parent, ignore_errors=True)
+
+
+def _said_before(
+    piece: str, journal: Journal, done: Counter[str]
+) -> Generator[native.Event | None, None, bool]:
+    """What earlier starts of a launch said, and whether it had ended; adds rounds to `done`."""
+    for text in journal.said(piece):
+        if text == _BEGUN:
+            yield None
+            continue
+        event = native.event_of(text, where=piece)
+        yield event
+        if isinstance(event, native.End):
+            return True
+        if isinstance(event, native.Round):
+            done[event.row] += 1
+    return False
 
 
 def _small_pages(huge_ratio: float) -> Iterator[str]:

@@ -6,6 +6,7 @@ machine checks and what handles poisoned memory, tracing, preemption that is cho
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache as once
 from itertools import product
 from pathlib import Path
 
@@ -47,26 +48,57 @@ def selftests_of(name: str) -> Selftests:
     return without_keys(read_selftests(SELFTESTS / f"{name}.list"))
 
 
-@pytest.fixture(scope="module", params=product(CONFIGS, sorted(MACHINES)), ids="-".join)
-def on_base(
-    request: pytest.FixtureRequest, image: Builder, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[str, str, Mapping[str, str]]:
-    config, name = request.param
-    work = tmp_path_factory.mktemp("base")
+ALONE = {
+    "zone-device": ("zone-device", "zone-device-parallel", "deferred-init"),
+    "fork": ("rmap-exclusive", "pte-hw-done", "fork"),
+    "mprotect": ("pte-hw-done", "mprotect", "mremap"),
+    "migrate": (
+        *("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster"),
+        *("compact-fixes", "compact"),
+    ),
+}
+"""By list of tests: the series that these are about, with what they stand on."""
+
+Results = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def on_base(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Results]:
+    """A function that gives what the base says: on_base("vm-distro", "fork")."""
+
+    @once
+    def results(config: str, name: str) -> Results:
+        work = tmp_path_factory.mktemp("base")
+        built, tests = image(config=config), selftests_of(name)
+        return run_selftests(MACHINES[name], built, tests, work=work, log=work / "console.log")
+
+    return results
+
+
+def _differs(built: Image, name: str, expected: Results, work: Path) -> tuple[str, ...]:
     tests = selftests_of(name)
-    log = work / "console.log"
-    found = run_selftests(MACHINES[name], image(config=config), tests, work=work, log=log)
-    return config, name, found
+    found = run_selftests(MACHINES[name], built, tests, work=work, log=work / "console.log")
+    assert "pass" in found.values()
+    return differences(expected, found, tests)
 
 
+@pytest.mark.parametrize(("config", "name"), tuple(product(CONFIGS, sorted(MACHINES))))
 def test_the_kernels_own_tests_give_the_same_results(
-    on_base: tuple[str, str, Mapping[str, str]], image: Builder, tmp_path: Path
+    config: str, name: str, on_base: Callable[..., Results], image: Builder, tmp_path: Path
 ) -> None:
-    config, name, expected = on_base
-    tests = selftests_of(name)
+    expected = on_base(config, name)
     # The image that test_beside.py boots, too: such a kernel takes ten minutes to build.
     built = image(ALL, config=config, modules=[KERNEL_MODULES / "swdma"])
-    log = tmp_path / "console.log"
-    found = run_selftests(MACHINES[name], built, tests, work=tmp_path, log=log)
-    assert differences(expected, found, tests) == ()
-    assert "pass" in found.values()
+    assert _differs(built, name, expected, tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [*product(["vm-distro"], sorted(MACHINES)), ("vm", "fork"), ("vm", "migrate")],
+)
+def test_series_give_the_same_results_without_the_others(
+    config: str, name: str, on_base: Callable[..., Results], image: Builder, tmp_path: Path
+) -> None:
+    """With vm.config test_selftests.py and test_mprotect_selftests.py boot what is missing here."""
+    expected = on_base(config, name)
+    assert _differs(image(*ALONE[name], config=config), name, expected, tmp_path) == ()

@@ -201,7 +201,8 @@ tags_are_lost() { # CONFIG
 	local object copies='memcpy|__memcpy|migrate_stream_page|folios?_mc_stream'
 
 	case $1 in arm64 | sparc64) ;; *) return ;; esac
-	for object in mm/migrate.o drivers/migrate_offload/mtcopy/mtcopy.o; do
+	for object in mm/migrate{,_copy_offload}.o \
+		drivers/migrate_offload/{mtcopy/mtcopy,dcbm/dcbm}.o; do
 		[ ! -f "$WORK/$1/$object" ] || ! nm -u "$WORK/$1/$object" | grep -qwE "$copies" ||
 			echo "$object: warning: copies pages without their tags"
 	done

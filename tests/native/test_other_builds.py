@@ -31,6 +31,26 @@ def test_options_of_distributions_are_hosted_beside_ours(ream) -> None:
     assert "distro is of another configuration" in json.dumps(json.loads(said.out))
 
 
+@pytest.mark.vm
+@pytest.mark.parametrize(
+    ("experiment", "row"),
+    [
+        ("fork", "fork-64k"),
+        ("mprotect", "rw-to-r-4k"),
+        ("mremap", "across-4k"),
+        ("migrate", "64k-serial"),
+        ("compact", "batch-32"),
+        ("deferred-init", "1-thread"),
+    ],
+)
+def test_options_of_distributions_are_hosted_in_every_experiment(ream, experiment, row) -> None:
+    words = ("--stage", "native", "--row", row, "--only", "before", "--config", "distro", "--json")
+    said = ream("run", experiment, "--launches", "1", "--rounds", "1", *words, deadline_s=1200)
+    assert said.code == 0, said.err
+    (measured,) = json.loads(said.out)["rows"]
+    assert measured["variants"]["before"]["verified"]
+
+
 def test_a_variant_that_names_the_base_of_the_run_is_of_no_other_source(ream) -> None:
     said = ream(*TINY, "--variant", "before", "--variant", "same=6.12", "--json")
     assert said.code == 0, said.err

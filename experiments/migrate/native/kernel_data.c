@@ -5,7 +5,6 @@
  */
 #include <linux/mm.h>
 #include <linux/pgtable.h>
-#include <linux/sched/sysctl.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include <asm/processor.h>
@@ -22,8 +21,3 @@ unsigned long zero_page_pfn;
 
 /* Swap offsets of x86-64 have room for two bits beside a frame. mm/swapfile.c */
 bool swap_migration_ad_supported = true;
-
-#ifdef CONFIG_NUMA_BALANCING
-/* As most machines have it, so that tiers do not matter. kernel/sched/core.c */
-int sysctl_numa_balancing_mode = NUMA_BALANCING_NORMAL;
-#endif

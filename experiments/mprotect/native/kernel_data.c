@@ -5,14 +5,10 @@
  */
 #include <linux/mm.h>
 #include <linux/percpu.h>
-#include <linux/sched/sysctl.h>
 #include "mprotect_kernel.h"
 
 /* No frame here is the page of zeroes. mm/mm_init.c */
 unsigned long zero_page_pfn = ULONG_MAX;
-
-/* As most machines have it, so that tiers do not matter. kernel/sched/core.c */
-int sysctl_numa_balancing_mode = NUMA_BALANCING_NORMAL;
 
 /* Every CPU is of node 0, as every page is. mm/page_alloc.c */
 DEFINE_PER_CPU(int, numa_node);

@@ -9,6 +9,7 @@
 #include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/sched/sysctl.h>
 #include <linux/workqueue.h>
 #include "kernel.h"
 
@@ -50,6 +51,11 @@ unsigned int nr_cpu_ids = 1;
 
 /* Weak: of those that link mm/page_alloc.o, it is that one's. */
 nodemask_t node_states[NR_NODE_STATES] __weak;
+
+#ifdef CONFIG_NUMA_BALANCING
+/* As most machines have it, so that tiers do not matter. kernel/sched/core.c */
+int sysctl_numa_balancing_mode = NUMA_BALANCING_NORMAL;
+#endif
 
 /* custom.c hands all work to one pool, so no queue has state. */
 struct workqueue_struct *system_unbound_wq;

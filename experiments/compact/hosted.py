@@ -107,4 +107,5 @@ HOSTED: Hosted[CompactRow] = Hosted(
     beside=(BATCHES,),
     # A compactor that looks at fewer pages is asked to reschedule less often.
     same_work=False,
+    unhosted={"LRU_GEN": "which frames are on a list is read of lists that have no generations"},
 )

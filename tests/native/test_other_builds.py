@@ -8,6 +8,7 @@ import pytest
 
 TINY = ("run", "zone-device", "--row", "small-256MB", "--launches", "1", "--rounds", "1")
 USAGE = 2
+CANNOT = 3
 
 pytestmark = pytest.mark.native
 
@@ -49,6 +50,18 @@ def test_options_of_distributions_are_hosted_in_every_experiment(ream, experimen
     assert said.code == 0, said.err
     (measured,) = json.loads(said.out)["rows"]
     assert measured["variants"]["before"]["verified"]
+
+
+def test_rows_whose_lists_have_generations_are_left_out_with_the_reason(ream) -> None:
+    """The oracle would call the kernel wrong."""
+    rows = ("--row", "native-1gib", "--row", "batch-32")
+    said = ream("run", "compact", "--stage", "native", *rows, "--config", "distro", "--dry-run")
+    assert said.code == 0, said.err
+    reason = "native-distro.config: CONFIG_LRU_GEN: which frames are on a list"
+    assert reason in " ".join(said.out.split())
+    alone = ream("run", "compact", "--stage", "native", *rows[:2], "--config", "distro")
+    assert alone.code == CANNOT
+    assert reason in alone.err
 
 
 def test_a_variant_that_names_the_base_of_the_run_is_of_no_other_source(ream) -> None:

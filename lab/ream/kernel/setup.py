@@ -2,7 +2,7 @@
 """How kernels are built where somebody asks for another way than ours: --config and --cc."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,14 +94,13 @@ def named_config(words: str, stage: str) -> Setup:
             f"{path}: {faulty!r} is no option: neither CONFIG_NAME=VALUE nor"
             " # CONFIG_NAME is not set"
         )
-    if stage == "native" and (refused := [*_unhosted(text)]):
+    if stage == "native" and (refused := [*refusals(text, read_toml(UNHOSTED))]):
         raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
     return Setup(text, path.name)
 
 
-def _unhosted(text: str) -> Iterator[str]:
-    """The options among these that only a booted kernel can have, each with the reason."""
-    reasons = read_toml(UNHOSTED)
+def refusals(text: str, reasons: Mapping[str, str]) -> Iterator[str]:
+    """The options that a fragment turns on and that have a reason against it, each with that."""
     for name, value in options(text).items():
         if name in reasons and value != "n":
             yield f"CONFIG_{name}: {reasons[name]}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from ream.count.emulator import CPUS
 from ream.errors import CannotRunHere
 from ream.experiment import Row
+from ream.kernel.setup import refusals
 from ream.session.request import Request
 from ream.stage.hosted import Hosted, programs_of
 from ream.stage.native import Suited
@@ -38,15 +39,23 @@ def suited_programs(request: Request) -> list[tuple[Hosted[Row], Suited]]:
 
 def _suited(its: Hosted[Row], rows: tuple[Row, ...], request: Request) -> Suited:
     """Those of a program's rows that can be run; none if it hosts no kernels of that kind."""
+    if why := _why_unsuited(its, request):
+        return Suited(rows=(), skipped={row.name: why for row in rows})
+    return its.suit(rows, request.threads, cpus=None if request.count is None else CPUS)
+
+
+def _why_unsuited(its: Hosted[Row], request: Request) -> str | None:
+    """Why a program cannot have kernels that are built as the request says, if it cannot."""
     asked = request.setup.arch
-    if asked in its.arches:
-        cpus = None if request.count is None else CPUS
-        return its.suit(rows, request.threads, cpus=cpus)
-    why = (
-        f"--arch {asked}: {its.label or request.experiment.name} has kernels of"
-        f" {', '.join(its.arches)} alone: {its.why_not_others}"
-    )
-    return Suited(rows=(), skipped={row.name: why for row in rows})
+    if asked not in its.arches:
+        return (
+            f"--arch {asked}: {its.label or request.experiment.name} has kernels of"
+            f" {', '.join(its.arches)} alone: {its.why_not_others}"
+        )
+    for setup in (request.setup, *(one.setup for one in request.variants if one.setup)):
+        for refused in refusals(setup.config, its.unhosted):
+            return f"{setup.name}: {refused}"
+    return None
 
 
 def by_config(rows: Iterable[Row]) -> dict[tuple[str, ...], tuple[Row, ...]]:

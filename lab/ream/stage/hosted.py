@@ -4,7 +4,7 @@
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -124,6 +124,8 @@ class Hosted(Generic[R]):
     arches: tuple[str, ...] = (X86_64.name,)
     """The architectures of kernels that it hosts."""
     why_not_others: str = "its glue and its oracle know no other"
+    unhosted: Mapping[str, str] = field(default_factory=dict)
+    """Options that its kernels cannot have, besides those that no hosted one can, and why."""
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:

@@ -198,12 +198,18 @@ configure() { # CONFIG
 # Where pages have tags, copy_highpage() alone copies all of a page: nobody calls what copies its
 # bytes, and no engine can be had where it is not found out at run time whether there are tags.
 tags_are_lost() { # CONFIG
-	local object copies='memcpy|__memcpy|migrate_stream_page|folios?_mc_stream'
+	local object streams='migrate_stream_page|folios?_mc_stream'
+	local -A copies=(
+		[mm/migrate.o]="memcpy|__memcpy|$streams"
+		[drivers/migrate_offload/mtcopy/mtcopy.o]="memcpy|__memcpy|$streams"
+		# Has arrays of its own to copy.
+		[drivers/migrate_offload/dcbm/dcbm.o]=$streams
+	)
 
 	case $1 in arm64 | sparc64) ;; *) return ;; esac
-	for object in mm/migrate{,_copy_offload}.o \
-		drivers/migrate_offload/{mtcopy/mtcopy,dcbm/dcbm}.o; do
-		[ ! -f "$WORK/$1/$object" ] || ! nm -u "$WORK/$1/$object" | grep -qwE "$copies" ||
+	for object in "${!copies[@]}"; do
+		[ ! -f "$WORK/$1/$object" ] ||
+			! nm -u "$WORK/$1/$object" | grep -qwE "${copies[$object]}" ||
 			echo "$object: warning: copies pages without their tags"
 	done
 	[ "$1" = arm64 ] || ! enabled "$1" DCBM_DMA ||

@@ -32,6 +32,7 @@
 #define CMA "/sys/kernel/debug/cma/reserved/"
 
 #define NR_ROUNDS 12
+#define PATIENCE_S 60		/* the kernel tries again until a signal comes */
 #define CMA_TAKEN_MIB 16
 #define CMA_MIB 128		/* of the area */
 #define MOST_BLOCKS 64
@@ -54,6 +55,24 @@ static int put(const char *path, const char *text)
 	if (write(fd, text, strlen(text)) < 0)
 		error = errno;
 	close(fd);
+	return error;
+}
+
+static void wake(int signal)
+{
+	(void)signal;
+}
+
+/* As put(), but with EINTR if that does not come to an end. */
+static int put_in_time(const char *path, const char *text)
+{
+	struct sigaction action = { .sa_handler = wake };
+	int error;
+
+	sigaction(SIGALRM, &action, NULL);
+	alarm(PATIENCE_S);
+	error = put(path, text);
+	alarm(0);
 	return error;
 }
 
@@ -184,7 +203,7 @@ static int take_from_cma(unsigned int mib)
 int main(void)
 {
 	unsigned int blocks[MOST_BLOCKS], nr_blocks, nr_off = 0, nr_refused = 0;
-	unsigned int nr_taken = 0, mib;
+	unsigned int nr_taken = 0, nr_tries = 0, mib;
 	int error;
 	unsigned long before = value_of("/proc/vmstat", "compact_success");
 	unsigned long *nr_wrong = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
@@ -208,16 +227,19 @@ int main(void)
 		char path[96];
 
 		snprintf(path, sizeof(path), MEMORY "/memory%u/state", block);
-		error = put(path, "offline");
+		error = put_in_time(path, "offline");
 		/* A block with a hole in it is always refused. */
 		if (error && error != EINVAL) {
 			printf("# memory%u: %s\n", block, strerror(error));
 			nr_refused++;
+			if (error == EINTR)
+				break;
 		} else if (!error && put(path, "online_movable")) {
 			fail(path);
 		} else {
 			nr_off += !error;
 		}
+		nr_tries++;
 		nr_taken += take_from_cma(CMA_TAKEN_MIB);
 		usleep(100000);
 	}
@@ -226,7 +248,7 @@ int main(void)
 	for (mib = CMA_MIB; mib && !take_from_cma(mib); mib -= CMA_TAKEN_MIB)
 		;
 	printf("offlined=%u refused=%u cma_taken=%u cma_refused=%u cma_left=%u ",
-	       nr_off, nr_refused, nr_taken, NR_ROUNDS - nr_taken, mib);
+	       nr_off, nr_refused, nr_taken, nr_tries - nr_taken, mib);
 	printf("compact_success=%lu wrong_words=%lu\n",
 	       value_of("/proc/vmstat", "compact_success") - before, *nr_wrong);
 	return 0;

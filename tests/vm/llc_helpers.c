@@ -4,12 +4,13 @@
  * of how many pools unbound workers were at work meanwhile, and how many works
  * of a memory map were queued, in a kernel that traces that:
  *
- *   last_level_caches=N pools_at_work=N works_queued=N
+ *   last_level_caches=N pools_at_work=N works_queued=N limits_ignored=N
  *
  * A pool of unbound workers is of one last-level cache, and its number is in
  * the workers' names, kworker/uPOOL:WORKER. With mtcopy what is to be done is a
  * migration from node to node and back, without it the memory map of a device,
- * by kernel/modules/memremap.
+ * by kernel/modules/memremap. limits_ignored is how many numbers of threads
+ * mtcopy takes of those that it should not.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -24,6 +25,7 @@
 
 #define BIND "/sys/kernel/debug/ream-memremap/bind"
 #define MTCOPY "/sys/module/mtcopy"
+#define NR_THREADS MTCOPY "/parameters/nr_threads"
 #define TRACING "/sys/kernel/debug/tracing/"
 #define QUEUED TRACING "events/workqueue/workqueue_queue_work/enable"
 #define THP "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -49,6 +51,22 @@ static void put(const char *path, const char *text)
 
 	if (!file || fputs(text, file) < 0 || fclose(file))
 		fail(path);
+}
+
+/* How many of these texts a file takes. */
+static unsigned int nr_taken(const char *path, const char *const *texts)
+{
+	unsigned int nr = 0;
+
+	for (; *texts; texts++) {
+		FILE *file = fopen(path, "w");
+
+		if (!file)
+			fail(path);
+		nr += fputs(*texts, file) >= 0;
+		nr -= !!fclose(file);
+	}
+	return nr;
 }
 
 static int get(const char *path, char *line)
@@ -169,8 +187,9 @@ static void move_memory(void)
 
 int main(void)
 {
+	static const char *const beyond[] = { "0", "33", NULL };
 	static char at_work[MOST_POOLS];
-	unsigned int nr_pools = 0;
+	unsigned int nr_pools = 0, nr_ignored = 0;
 
 	if (!access(QUEUED, F_OK))
 		put(QUEUED, "1");
@@ -180,6 +199,8 @@ int main(void)
 	else
 		move_memory();
 	add_switches(1);
+	if (!access(MTCOPY, F_OK))
+		nr_ignored = nr_taken(NR_THREADS, beyond);
 	for (const struct worker *one = workers; one < workers + MOST_PIDS; one++) {
 		/* Less than none has who is gone. */
 		if (one->switches <= 0)
@@ -187,7 +208,8 @@ int main(void)
 		nr_pools += !at_work[one->pool];
 		at_work[one->pool] = 1;
 	}
-	printf("last_level_caches=%u pools_at_work=%u works_queued=%u\n",
+	printf("last_level_caches=%u pools_at_work=%u works_queued=%u ",
 	       last_level_caches(), nr_pools, works_queued());
+	printf("limits_ignored=%u\n", nr_ignored);
 	return 0;
 }

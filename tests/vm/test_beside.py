@@ -27,6 +27,8 @@ DIES = 4
 MAPPED = "32G"
 """Whose memory map, 512 MiB, takes a CPU a second: time for all to begin."""
 
+CMA_MIB = 128
+
 MOST_CPUS = 32
 """For one memory map: more share the same bandwidth."""
 
@@ -80,10 +82,10 @@ def test_helpers_begin_in_every_last_level_cache(image: Builder, tmp_path: Path)
     assert said["pools_at_work"] == DIES
 
 
-def movers(image: Builder, work: Path, *series: str) -> Numbers:
-    """Two dies are of each node, and mtcopy has one thread begin on each CPU of the target's."""
+def movers(image: Builder, work: Path, *series: str, nr_threads: int = 4) -> Numbers:
+    """Two dies are of each node. Each thread of mtcopy begins on a CPU of the target's own."""
     machine = of_dies(8, GuestNode(GIB, "0-3"), GuestNode(GIB, "4-7"))
-    words = ("mtcopy.offloading=1", "mtcopy.nr_threads=4")
+    words = ("mtcopy.offloading=1", f"mtcopy.nr_threads={nr_threads}")
     return numbers(
         "llc_helpers", image(ALL, *series), machine, work, modules=("mtcopy",), words=words
     )
@@ -98,6 +100,13 @@ def test_threads_that_copy_begin_in_every_last_level_cache(image: Builder, tmp_p
 def test_threads_that_copy_in_one_last_level_cache_are_seen(image: Builder, tmp_path: Path) -> None:
     said = movers(image, tmp_path, str(HERE / "patches/mtcopy-anywhere.patch"))
     assert said["pools_at_work"] < DIES
+
+
+def test_no_more_threads_copy_than_are_asked_for(image: Builder, tmp_path: Path) -> None:
+    """The one besides the caller begins in the second die of the target's node."""
+    said = movers(image, tmp_path, nr_threads=2)
+    assert said["pools_at_work"] == 2
+    assert said["limits_ignored"] == 0
 
 
 def test_no_more_help_than_memory_has_bandwidth_for(image: Builder, tmp_path: Path) -> None:
@@ -132,17 +141,31 @@ def test_kcsan_would_see_a_race_of_who_fill_a_memory_map(image: Builder, tmp_pat
     assert races_of_helpers(image, tmp_path, str(HERE / "patches/memmap-race.patch"))
 
 
+def isolated(image: Builder, work: Path, *series: str) -> Numbers:
+    """How blocks and a CMA area are isolated while another process has memory compacted."""
+    machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB)
+    built = image(ALL, *series, config="vm-cma")
+    said = numbers(
+        "isolate_loop", built, machine, work, words=("movablecore=1G", f"cma={CMA_MIB}M")
+    )
+    assert said["compact_success"] > 0
+    assert said["wrong_words"] == 0
+    return said
+
+
 def test_memory_goes_offline_and_to_cma_while_other_memory_is_compacted(
     image: Builder, tmp_path: Path
 ) -> None:
     """What a compacting task has freed must not be hidden from whoever isolates its block."""
-    machine = GuestMachine("tcg", cpus=2, memory_bytes=2 * GIB)
-    built = image(ALL, config="vm-cma")
-    said = numbers("isolate_loop", built, machine, tmp_path, words=("movablecore=1G", "cma=128M"))
-    assert (said["refused"], said["cma_refused"], said["wrong_words"]) == (0, 0, 0)
+    said = isolated(image, tmp_path)
+    assert (said["refused"], said["cma_refused"], said["cma_left"]) == (0, 0, CMA_MIB)
     assert said["offlined"] > 0
-    assert said["cma_left"] == 128
-    assert said["compact_success"] > 0
+
+
+def test_free_pages_that_compaction_keeps_are_seen(image: Builder, tmp_path: Path) -> None:
+    said = isolated(image, tmp_path, str(HERE / "patches/compact-parks.patch"))
+    assert said["refused"] > 0
+    assert said["cma_left"] < CMA_MIB
 
 
 WATCHED = "vm-debug+vm-dma+vm-tiers"

@@ -248,9 +248,15 @@ void begin_fault(size_t kind, unsigned int k)
 
 void end_fault(size_t kind)
 {
-	need(set("swdma", faults[kind].name, "0"), faults[kind].name);
-	/* A provider that has given a channel up has others only anew. */
+	/*
+	 * A channel may hang until the fault ends, and whoever turns the provider
+	 * off does not wait for it. One that has given a channel up has others
+	 * only anew.
+	 */
 	need(set("dcbm", "offloading", "0"), "dcbm's offloading");
+	need(set_number("dcbm", "nr_dma_chan",
+			read_parameter("dcbm", "nr_dma_chan")), "nr_dma_chan");
+	need(set("swdma", faults[kind].name, "0"), faults[kind].name);
 	need(switch_on(), "dcbm's offloading");
 }
 

@@ -4,11 +4,11 @@
  * and give it back, while another process has memory compacted. Prints how that
  * went:
  *
- *   offlined=N refused=N cma_taken=N cma_refused=N cma_left=N
+ *   offlined=N refused=N cma_taken=N cma_refused=N cma_whole=N
  *   compact_success=N wrong_words=N
  *
- * where cma_left is the largest part of the CMA area in MiB that can be had once
- * nobody else wants memory. Whoever isolates pageblocks, for this or that,
+ * where cma_whole is 1 if all of the CMA area can be had once nobody else wants
+ * memory. It ends with the first block or part that is refused. Whoever isolates pageblocks, for this or that,
  * looks for free pages in free lists and on CPUs. The other process fills memory
  * with base pages, gives every second one back, and then wants huge pages, for
  * which the kernel has to move what is left.
@@ -32,7 +32,7 @@
 #define CMA "/sys/kernel/debug/cma/reserved/"
 
 #define NR_ROUNDS 12
-#define PATIENCE_S 60		/* the kernel tries again until a signal comes */
+#define PATIENCE_S 60		/* the kernel tries again until one is killed */
 #define CMA_TAKEN_MIB 16
 #define CMA_MIB 128		/* of the area */
 #define MOST_BLOCKS 64
@@ -58,22 +58,21 @@ static int put(const char *path, const char *text)
 	return error;
 }
 
-static void wake(int signal)
-{
-	(void)signal;
-}
-
-/* As put(), but with EINTR if that does not come to an end. */
+/* As put(), but EINTR if that does not come to an end. */
 static int put_in_time(const char *path, const char *text)
 {
-	struct sigaction action = { .sa_handler = wake };
-	int error;
+	pid_t child = fork();
+	int status;
 
-	sigaction(SIGALRM, &action, NULL);
-	alarm(PATIENCE_S);
-	error = put(path, text);
-	alarm(0);
-	return error;
+	if (child < 0)
+		fail("fork");
+	if (!child) {
+		alarm(PATIENCE_S);
+		_exit(put(path, text));
+	}
+	if (waitpid(child, &status, 0) < 0)
+		fail("waitpid");
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
 }
 
 /* A line `NAME VALUE` of a file of /proc, whatever follows NAME at once. */
@@ -183,6 +182,25 @@ static unsigned int movable_blocks(unsigned int *numbers)
 	return nr;
 }
 
+/* And put it on line again, if it went. */
+static void take_off_line(unsigned int block, unsigned int *nr_off,
+			  unsigned int *nr_refused)
+{
+	char path[96];
+	int error;
+
+	snprintf(path, sizeof(path), MEMORY "/memory%u/state", block);
+	error = put_in_time(path, "offline");
+	if (!error) {
+		if (put(path, "online_movable"))
+			fail(path);
+		++*nr_off;
+	} else if (error != EINVAL) {	/* as of a block with a hole in it */
+		printf("# memory%u: %s\n", block, strerror(error));
+		++*nr_refused;
+	}
+}
+
 /* Whether so much could be had, in one piece. Is given back. */
 static int take_from_cma(unsigned int mib)
 {
@@ -190,8 +208,8 @@ static int take_from_cma(unsigned int mib)
 	int error;
 
 	snprintf(nr_pages, sizeof(nr_pages), "%lu", (mib << 20) / PAGE);
-	error = put(CMA "alloc", nr_pages);
-	if (error && error != ENOMEM) {
+	error = put_in_time(CMA "alloc", nr_pages);
+	if (error && error != ENOMEM && error != EINTR) {
 		errno = error;
 		fail(CMA "alloc");
 	}
@@ -203,8 +221,7 @@ static int take_from_cma(unsigned int mib)
 int main(void)
 {
 	unsigned int blocks[MOST_BLOCKS], nr_blocks, nr_off = 0, nr_refused = 0;
-	unsigned int nr_taken = 0, nr_tries = 0, mib;
-	int error;
+	unsigned int nr_taken = 0, nr_rounds = 0;
 	unsigned long before = value_of("/proc/vmstat", "compact_success");
 	unsigned long *nr_wrong = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -222,33 +239,18 @@ int main(void)
 		*nr_wrong += want_huge_pages();
 	while (value_of("/proc/vmstat", "compact_success") == before)
 		usleep(100000);
-	for (unsigned int round = 0; round < NR_ROUNDS; round++) {
-		unsigned int block = blocks[round % nr_blocks];
-		char path[96];
-
-		snprintf(path, sizeof(path), MEMORY "/memory%u/state", block);
-		error = put_in_time(path, "offline");
-		/* A block with a hole in it is always refused. */
-		if (error && error != EINVAL) {
-			printf("# memory%u: %s\n", block, strerror(error));
-			nr_refused++;
-			if (error == EINTR)
-				break;
-		} else if (!error && put(path, "online_movable")) {
-			fail(path);
-		} else {
-			nr_off += !error;
-		}
-		nr_tries++;
+	while (nr_rounds < NR_ROUNDS && !nr_refused && nr_taken == nr_rounds) {
+		take_off_line(blocks[nr_rounds % nr_blocks], &nr_off,
+			      &nr_refused);
 		nr_taken += take_from_cma(CMA_TAKEN_MIB);
+		nr_rounds++;
 		usleep(100000);
 	}
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	for (mib = CMA_MIB; mib && !take_from_cma(mib); mib -= CMA_TAKEN_MIB)
-		;
-	printf("offlined=%u refused=%u cma_taken=%u cma_refused=%u cma_left=%u ",
-	       nr_off, nr_refused, nr_taken, nr_tries - nr_taken, mib);
+	printf("offlined=%u refused=%u cma_taken=%u cma_refused=%u cma_whole=%d ",
+	       nr_off, nr_refused, nr_taken, nr_rounds - nr_taken,
+	       take_from_cma(CMA_MIB));
 	printf("compact_success=%lu wrong_words=%lu\n",
 	       value_of("/proc/vmstat", "compact_success") - before, *nr_wrong);
 	return 0;

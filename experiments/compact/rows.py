@@ -294,6 +294,10 @@ class CompactRow(EngineRow):
         return self.nr_huge or (self.nr_pages if self.measure == "metadata" else None)
 
     @property
+    def waits(self) -> bool:
+        return self.channels > 0
+
+    @property
     def cpus_wanted(self) -> int | None:
         if self.stage == "native":
             return max(1, self.workers)

@@ -122,6 +122,10 @@ class MigrateRow(EngineRow):
         return self.nr_ptes if self.measure == "metadata" else None
 
     @property
+    def waits(self) -> bool:
+        return self.channels > 0
+
+    @property
     def cpus_wanted(self) -> int | None:
         return max(1, self.workers)
 

@@ -17,6 +17,7 @@ struct launch launch = { .nr_trees = 1 };
 #define CONTROL "control"	/* as ream calls the variant */
 #define PARTS 1000000ULL
 #define STACK_PAGE_BYTES 4096
+#define CLOCK_STEPS 4
 
 #define MOST_DONE 256		/* rows of one run; more are refused by name */
 
@@ -169,10 +170,32 @@ static void print_reached(void)
 	puts("]}");
 }
 
+/*
+ * The step in which the clock of CPU time advances. It is below a microsecond, unless CPU time is
+ * limited (RLIMIT_CPU) or has a timer: then Linux adds up what it accounts at each tick.
+ */
+static uint64_t cpu_clock_step_ns(void)
+{
+	uint64_t step_ns = UINT64_MAX, last_ns = cpu_time_ns();
+
+	for (unsigned int nr_steps = 0; nr_steps < CLOCK_STEPS;) {
+		uint64_t now_is_ns = cpu_time_ns();
+
+		if (now_is_ns == last_ns)
+			continue;
+		if (now_is_ns - last_ns < step_ns)
+			step_ns = now_is_ns - last_ns;
+		last_ns = now_is_ns;
+		nr_steps++;
+	}
+	return step_ns;
+}
+
 static void print_end(void)
 {
-	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, \"told\": {",
+	printf("{\"end\": true, \"nr_samples\": %lu, \"nr_cpus\": %u, ",
 	       nr_samples, launch.nr_cpus);
+	printf("\"cpu_clock_step_ns\": %lu, \"told\": {", (unsigned long)cpu_clock_step_ns());
 	for (unsigned int i = 0; i < nr_told; i++)
 		printf("%s\"%s\": %lu", i ? ", " : "", told[i].name, told[i].value);
 	printf("}, ");

@@ -42,7 +42,17 @@ calls = {
     "thread": lambda: __import__("_thread").start_new_thread(int, ()),
     "memory": lambda: bytearray(int(sys.argv[2])),
     "own": lambda: open(sys.argv[2]).read(),
+    "clock": lambda: print(step_ns()),
 }
+
+
+def step_ns():
+    import time
+
+    seen = {time.process_time_ns() for _ in range(10_000)}
+    return min(later - earlier for earlier, later in zip(sorted(seen), sorted(seen)[1:]))
+
+
 calls[sys.argv[1]]()
 print("done")
 """
@@ -109,6 +119,17 @@ def test_more_memory_than_the_machine_has_is_refused(tried: Callable) -> None:
     code, said, error = tried("memory", str(1 << 46))
     assert (code, said) == (1, "")
     assert "MemoryError" in error
+
+
+def test_the_clock_of_cpu_time_advances_by_less_than_10_us(tried: Callable) -> None:
+    code, said, _ = tried("clock")
+    assert code == 0
+    assert int(said.split()[0]) < 10_000
+
+
+def test_a_launch_tells_the_step_of_its_clock_of_cpu_time(patched: Callable) -> None:
+    _, end = patched("reads-file").run([ROW])
+    assert 0 < end.cpu_clock_step_ns < 10_000
 
 
 def told_by(build: Path, script: str, *given: str) -> tuple[int, str, str]:

@@ -168,6 +168,13 @@ class RowBase(Value):
         return None
 
     @property
+    def waits(self) -> bool:
+        """Whether a sample may sleep, such as while a device copies, so that its CPU time is no
+        measure of its time.
+        """
+        return False
+
+    @property
     def stands_in(self) -> str | None:
         """What stands in for the device that its tables are about, as "a CPU thread"; None:
         nothing does, or a declared model of the device.

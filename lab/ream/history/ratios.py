@@ -3,7 +3,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from ream.errors import ReamError
 from ream.experiment import AGAIN, BEFORE, is_copy
 from ream.experiment.registry import columns_of
 from ream.measure import statistics
+from ream.measure.clock import by_cpu_time
 from ream.measure.sample import OWN, Sample
 from ream.measure.statistics import Estimate
 from ream.record.packed import lines_of
@@ -104,7 +105,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
     unit, columns = units(record), columns_of(record.run.get("experiment"), folder_of(record))
     found: dict[Place, Estimate] = {}
     for row in sorted(by_row, key=list(unit).index if by_row.keys() <= unit.keys() else None):
-        samples = columns.alike(by_row[row])
+        samples = columns.alike(_on_its_clock(record, row, by_row[row]))
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
             counted = unit.get(row) == COUNTED
@@ -113,6 +114,12 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
             if estimate is not None:
                 found[row, name] = estimate
     return found
+
+
+def _on_its_clock(record: Record, row: str, samples: Sequence[Sample]) -> Sequence[Sample]:
+    """The samples by the clock that run.json names for the row; without one it is wall time."""
+    clock = part(rows_of(record).get(row, {}), "clock")
+    return by_cpu_time(samples) if clock.get("used") == "CPU" else samples
 
 
 def _compared_with(record: Record, row: str, name: str) -> str:

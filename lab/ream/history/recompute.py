@@ -36,6 +36,12 @@ _WORDS = ("limited_by", "found_live")
 """Fields of run.json that are texts, and that older records may lack or have no text in."""
 
 
+_BY_RULE = frozenset({"notes", "explanation"})
+"""Fields of run.json that follow from rules, which change, rather than from samples alone."""
+_WITHDRAWN = frozenset({"cpu_ns", "cpu_s_per_gib", "cpu_over_before"})
+"""Numbers that this version leaves out where the clock of CPU time was too coarse for them."""
+
+
 @dataclass(frozen=True)
 class FieldDifference:
     """A field of run.json that differs from the value computed from the samples."""
@@ -50,6 +56,12 @@ class FieldDifference:
         if self.path in _WORDS:
             return self.stored == "null"
         return self.stored == ABSENT and self.computed in ("null", "{}", "[]")
+
+    @property
+    def is_by_rule(self) -> bool:
+        """Whether a rule that has changed explains the difference, and no number has changed."""
+        name = self.path.rpartition(".")[2].partition("[")[0]
+        return name in _BY_RULE or (name in _WITHDRAWN and self.computed == "null")
 
     def __str__(self) -> str:
         return f"{self.path} is {self.stored}, its samples give {self.computed}"
@@ -79,7 +91,7 @@ def recompute(record: Record) -> Recomputed:
         more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
         named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
         return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
-    found = tuple(one for one in found if not one.is_younger)
+    found = tuple(one for one in found if not one.is_younger and not one.is_by_rule)
     if not found:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""

@@ -48,14 +48,14 @@ def words(*writes: Path) -> tuple[str, ...]:
     places = [*writes, *_compiler_cache()]
     said = [str(_program()), "--builds", "yes", "--read", "/"]
     said += [word for path in places for word in ("--make", str(path))]
-    said += limits(MOST_CPU_S)
+    said += [*limited_memory(), "--seconds", str(MOST_CPU_S)]
     return (*said, *(word for path in TERMINAL for word in ("--write", str(path))), "--")
 
 
-def limits(cpu_s: int) -> tuple[str, ...]:
-    """The words that give each process no more memory than the machine has, and an end."""
+def limited_memory() -> tuple[str, ...]:
+    """The words that give each process no more memory than the machine has."""
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return ("--memory", str(memory_bytes), "--seconds", str(cpu_s))
+    return ("--memory", str(memory_bytes))
 
 
 def compiled(program: Path) -> Path:

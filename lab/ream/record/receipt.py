@@ -232,6 +232,9 @@ class Receipt(Value):
     """The object that each timed function came from, in the native stage."""
     stubs: Sealed[str, Any] = Field(default={}, validate_default=True)
     """Stubs that were called, with counts, and declared data, in the native stage."""
+    cpu_clock_step_ns: int | None = None
+    """The step of the clock of CPU time in the native stage, in ns. Linux lets the clock of a
+    process whose CPU time is limited advance by ticks only, as in records without this field."""
     warnings: Texts = ()
     """Warnings about a possible bias, each with its number and a remedy."""
     noise: Noise | None = None

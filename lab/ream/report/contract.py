@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ream.experiment import BytesOf
+from ream.experiment import BEFORE, BytesOf
+from ream.measure.clock import is_fine
 from ream.measure.verdict import Word
 from ream.values import Scalar, Sealed, Texts, Tuple, faults
 
@@ -198,6 +199,18 @@ class Control(_Part):
     found: bool | None
 
 
+class ClockUsed(_Part):
+    """The clock that all times of a row are of, and the noise of both clocks that chose it.
+
+    wall_noise, cpu_noise: the median ratio of at least 1 between two copies of `before` in a round,
+    in the first launches.
+    """
+
+    used: Literal["wall", "CPU"]
+    wall_noise: Positive
+    cpu_noise: Positive
+
+
 class PatchStep(_Part):
     """Two variants, the second with one more patch, which are prefixes of the variant `of`."""
 
@@ -263,6 +276,8 @@ class RowResult(_Part):
     counted: Counted | None = None
     smallest_effect: Positive | None = None
     control: Control | None = None
+    clock: ClockUsed | None = None
+    """The clock of the row's times. None: it is wall time, as no other can be used."""
     floors: Sealed[str, Ratio | None] = Field(default={}, validate_default=True)
     """Noise floors, by name, of variants other than `before` that others are compared with."""
 
@@ -352,6 +367,7 @@ class ReceiptLines(_Part):
     load_after: float | None = None
     steal_pct: float | None = None
     others_pct: float | None = None
+    cpu_clock_step_ns: int | None = None
     warnings: Texts = ()
 
 
@@ -403,9 +419,30 @@ class Summary(_Part):
     def from_object(cls, value: Mapping[str, Any], *, source: str) -> Self:
         """Read a record's run.json; raises BadUsage naming every invalid field."""
         try:
-            return cls.model_validate(dict(value))
+            summary = cls.model_validate(dict(value))
         except ValidationError as cause:
             raise faults(source, cause) from cause
+        native = summary.stage == "native" and summary.receipt.count is None
+        if not native or summary.receipt.cpu_clock_step_ns is not None:
+            return summary
+        rows = tuple(_without_coarse_cpu_times(row) for row in summary.rows)
+        return summary.model_copy(update={"rows": rows})
+
+
+def _without_coarse_cpu_times(row: RowResult) -> RowResult:
+    """The row without CPU times too short for a clock of unknown step, and ratios of such ones."""
+    fine = {
+        name: one.cpu_ns is not None and is_fine(one.cpu_ns, None)
+        for name, one in row.variants.items()
+    }
+    none = dict.fromkeys(("cpu_ns", "cpu_s_per_gib", "cpu_over_before"))
+    variants = {
+        name: one
+        if fine[name] and fine.get(one.compared_with or BEFORE, False)
+        else one.model_copy(update={"cpu_over_before": None} if fine[name] else none)
+        for name, one in row.variants.items()
+    }
+    return row.model_copy(update={"variants": variants})
 
 
 _NOT_PRINTABLE = re.compile(r'\\[^"\\]|\x7f')

@@ -9,6 +9,7 @@ from typing import Self
 from ream.experiment import AGAIN, BEFORE, CONTROL, PUBLISHED, Row, is_copy
 from ream.experiment.columns import NO_COLUMNS, Columns
 from ream.measure import power, statistics
+from ream.measure.clock import Clock
 from ream.measure.sample import Sample
 from ream.measure.statistics import Estimate, Level, Limit
 from ream.measure.verdict import CLAIM
@@ -33,9 +34,9 @@ class MeasuredRow:
     samples: tuple[Sample, ...]
     skipped: str | None
     unit: Unit
-    floors: Mapping[str, Estimate | None]
+    floors: Mapping[str, Estimate | None] = field(default_factory=dict)
     """Noise floors by variant that others are compared with: its second copy over itself."""
-    limits: tuple[Limit, ...]
+    limits: tuple[Limit, ...] = ()
     columns: Columns = NO_COLUMNS
     left_out: LeftOut | str | None = None
     """For a row that times a part of a call, the time of the rest, or why it is unknown."""
@@ -49,6 +50,12 @@ class MeasuredRow:
     """Variants of the experiment and series given by the user, but not their single patches."""
     base_adds: str | None = None
     """What the variant `base` contains in addition to `published`."""
+    clock: Clock | None = None
+    """The clock of the samples' times; None if it is wall time, as no other can be used."""
+    cpu_step_ns: int | None = None
+    """The step of the clock of CPU time, in ns; None if it is unknown."""
+    wall_samples: tuple[Sample, ...] = ()
+    """The same samples by wall time, if `samples` have their CPU time instead."""
 
     @property
     def changed(self) -> bool:

@@ -23,7 +23,7 @@ from ream.report.table import (
     spread,
     whose_published,
 )
-from ream.report.words import effect_words
+from ream.report.words import clock_words, effect_words
 from ream.width import as_wide_as
 
 WIDTH = 74
@@ -147,6 +147,10 @@ def _row(row: RowResult) -> Iterator[str]:
         floor = row.floor if to == BEFORE else row.floors[to]
         if floor is not None:
             yield from _line("", "(floor)", "", interval(floor), None)
+    if row.clock is not None:
+        yield from textwrap.wrap(
+            f"  clock: {clock_words(row.clock)}", WIDTH, subsequent_indent="    "
+        )
     if said := cpu_times(row):
         yield from textwrap.wrap(f"  CPU time: {said}", WIDTH, subsequent_indent="    ")
     for said in beside_words(row):

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 from ream.experiment import BEFORE, BYTES_PER_PAGE, Row
 from ream.measure import statistics
+from ream.measure.clock import is_fine
 from ream.measure.statistics import Level
 from ream.report.columns import columns_of
 from ream.report.contract import Effect, Ratio, Result
@@ -97,12 +98,17 @@ def result_of(
 
 
 def _cpu_time(measured: MeasuredRow, name: str, level: Level) -> CpuTime:
-    """CPU time over all CPUs; empty for counts, and if any sample lacks it."""
+    """CPU time over all CPUs; empty for counts, if any sample lacks it, and if its clock is coarse.
+
+    There is no ratio to a variant whose CPU time is too short for the clock.
+    """
     cpu_ns = None if measured.counted else statistics.cpu_level(measured.alike, name)
-    if cpu_ns is None:
+    if cpu_ns is None or not is_fine(cpu_ns, measured.cpu_step_ns):
         return {}
     to = measured.to(name)
-    over = statistics.cpu_ratio(measured.alike, name, to=to) if name != BEFORE else None
+    base_ns = statistics.cpu_level(measured.alike, to)
+    known = name != BEFORE and base_ns is not None and is_fine(base_ns, measured.cpu_step_ns)
+    over = statistics.cpu_ratio(measured.alike, name, to=to) if known else None
     return {
         "cpu_ns": round(cpu_ns),
         "cpu_s_per_gib": per_gib(cpu_ns, level),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Builds the object of `--json` from samples. This is a pure function without any output."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from ream.experiment import (
     Row,
 )
 from ream.measure import statistics
+from ream.measure.clock import by_cpu_time, choose
 from ream.measure.sample import Sample
 from ream.measure.statistics import Limit
 from ream.measure.verdict import Verdict, verdict_of
@@ -29,6 +31,7 @@ from ream.report.columns import printed_tables
 from ream.report.contract import (
     Beside,
     BesideResult,
+    ClockUsed,
     Comparison,
     Control,
     Fill,
@@ -51,6 +54,9 @@ from ream.report.result import GIB_BYTES, gb_per_s, ns_per_page, result_of
 
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 """Nanoseconds per unit of time that published tables use."""
+
+WALL_TIME = "wall time"
+"""The name of the time beside a row's own where that is CPU time."""
 
 GIB_PAGES = GIB_BYTES // PAGE_BYTES
 
@@ -93,7 +99,10 @@ def summarise(
         by_row.setdefault(sample.row, []).append(sample)
     given = receipt.kernel.compared_with
     measured = tuple(
-        _measured(experiment, row, by_row.get(row.name, ()), results, given) for row in results.rows
+        _on_its_clock(
+            _measured(experiment, row, by_row.get(row.name, ()), results, given), stage, receipt
+        )
+        for row in results.rows
     )
     decided, over = decide(measured, names), decide_over_published(measured, names)
     rows = tuple(
@@ -129,23 +138,42 @@ def _measured(
     given: Mapping[str, str],
 ) -> MeasuredRow:
     unit, skipped = results.unit_of(row.name), results.skipped.get(row.name)
-    alike = experiment.columns.alike(samples)
     return MeasuredRow(
         row=row,
         asked=experiment.row(row.name),
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
         unit=unit,
-        floors={
-            name: statistics.noise_floor(alike, name, counted=unit == "instructions")
-            for name in dict.fromkeys((BEFORE, *given.values()))
-        },
-        limits=statistics.limits(samples),
         columns=experiment.all_columns,
         left_out=results.left_out.get(row.name),
         given=given,
         base_adds=experiment.base_adds,
         own=frozenset((BEFORE, *experiment.variants, *given)),
+    )
+
+
+def _on_its_clock(measured: MeasuredRow, stage: str, receipt: Receipt) -> MeasuredRow:
+    """The row with the clock that its first launches chose, and the floors and limits by it.
+
+    Only samples of a program that does nothing else can be timed by CPU time: those of guests and
+    of the running kernel wait for interrupts and for other processes.
+    """
+    step_ns, clock = receipt.cpu_clock_step_ns, None
+    if stage == "native" and not measured.counted and not measured.row.waits:
+        clock = choose(measured.samples, step_ns)
+    if clock is not None and clock.name == "CPU":
+        wall, cpu = measured.samples, by_cpu_time(measured.samples)
+        measured = replace(measured, samples=cpu, wall_samples=wall)
+    floors = {
+        name: statistics.noise_floor(measured.alike, name, counted=measured.counted)
+        for name in dict.fromkeys((BEFORE, *measured.given.values()))
+    }
+    return replace(
+        measured,
+        clock=clock,
+        cpu_step_ns=step_ns if stage == "native" else 0,
+        floors=floors,
+        limits=statistics.limits(measured.samples),
     )
 
 
@@ -191,6 +219,7 @@ def _row(
         ),
         smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
+        clock=_clock(measured),
         floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},
     )
     # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.
@@ -200,6 +229,17 @@ def _row(
             "notes": tuple(explain.notes(bare, slower=_slower(row, over))),
             "explanation": explain.by_parts(bare, receipt.machine) if to_explain else None,
         }
+    )
+
+
+def _clock(measured: MeasuredRow) -> ClockUsed | None:
+    clock = measured.clock
+    if clock is None:
+        return None
+    return ClockUsed(
+        used=clock.name,
+        wall_noise=rounded(math.exp(clock.wall_noise)),
+        cpu_noise=rounded(math.exp(clock.cpu_noise)),
     )
 
 
@@ -224,6 +264,8 @@ def _whole(measured: MeasuredRow) -> Whole | None:
 def _beside(measured: MeasuredRow, names: Sequence[str]) -> Iterator[Beside]:
     """The other times of a row's operation, estimated as its time is."""
     found: dict[str, list[Sample]] = {}
+    if measured.wall_samples:
+        found[WALL_TIME] = [*measured.wall_samples]
     for sample in measured.samples:
         for quantity, time_ns in sample.times.items():
             found.setdefault(quantity, []).append(replace(sample, time_ns=time_ns))
@@ -450,6 +492,7 @@ def _lines(receipt: Receipt) -> ReceiptLines:
         load_after=receipt.conditions.load_after,
         steal_pct=receipt.conditions.steal_pct,
         others_pct=receipt.conditions.others_pct,
+        cpu_clock_step_ns=receipt.cpu_clock_step_ns,
         warnings=receipt.warnings,
     )
 

@@ -14,7 +14,7 @@ from ream.report.explain import HUGE_PAGE, entry
 from ream.report.not_run import folded, folded_names
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.short import in_short
-from ream.report.words import effect_words
+from ream.report.words import clock_words, effect_words
 from ream.width import table_line, width
 
 LIVE = "live"
@@ -293,6 +293,8 @@ def _below(row: RowResult) -> Iterator[str]:
     yield from _all("beside", beside_words(row))
     if said := cpu_times(row):
         yield from _said("CPU time", said)
+    if row.clock is not None:
+        yield from _said("clock", clock_words(row.clock))
     if RUNNING not in row.variants:
         for to, floor in (*row.floors.items(), (BEFORE, row.floor)):
             yield from _said("floor", floor_words(floor, to))

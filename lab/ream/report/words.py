@@ -3,7 +3,8 @@
 
 from collections.abc import Sequence
 
-from ream.report.contract import Comparison, Result
+from ream.experiment import BEFORE
+from ream.report.contract import ClockUsed, Comparison, Result
 from ream.report.numbers import fit
 
 EQUAL = "equal"
@@ -28,6 +29,15 @@ def _within(result: Result) -> str:
     if result.within is None or result.within == 1:
         return ""
     return f" within {max(100 * (result.within - 1), LEAST_PER_CENT):.1f} %"
+
+
+def clock_words(clock: ClockUsed) -> str:
+    """The clock of a row's times, and how far each clock set two copies of one kernel apart."""
+    wall, cpu = (f"{100 * (noise - 1):.2g} %" for noise in (clock.wall_noise, clock.cpu_noise))
+    return (
+        f"{clock.used} time; in the first launches two copies of {BEFORE} were {wall} apart by wall"
+        f" time and {cpu} by CPU time"
+    )
 
 
 def verdict_words(tables: Sequence[Comparison], room: int) -> str:

@@ -185,6 +185,7 @@ def _measure_right(
         skipped=suited.skipped,
         symbols=_symbols(parts),
         stubs=reached.stubs(),
+        cpu_clock_step_ns=None if request.count else reached.cpu_clock_step_ns or None,
         left_out=not_hosted,
     )
 
@@ -416,6 +417,7 @@ class _Reached:
         self.huge_ratio = 1.0
         self.told: list[Mapping[str, int]] = []
         self.refused: dict[str, str] = {}
+        self.cpu_clock_step_ns = 0
 
     def begin(self, launch: int) -> None:
         """Continue after an interrupted start of a launch from its last complete round."""
@@ -430,6 +432,7 @@ class _Reached:
         self.huge_ratio = min(self.huge_ratio, said.huge_ratio)
         if isinstance(said, native.End):
             self.told.append(said.told)
+            self.cpu_clock_step_ns = max(self.cpu_clock_step_ns, said.cpu_clock_step_ns)
             self.begin(launch)
 
     def stubs(self) -> Stubs:

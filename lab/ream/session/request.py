@@ -111,3 +111,5 @@ class Measured(Results):
     """What counted it, where nothing was timed."""
     symbols: Mapping[str, Any] = field(default_factory=dict)
     stubs: Mapping[str, Any] = field(default_factory=dict)
+    cpu_clock_step_ns: int | None = None
+    """The largest step of the CPU clock of any launch, in ns; None where none was measured."""

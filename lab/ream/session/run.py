@@ -344,6 +344,7 @@ class Run:
             count=measured.count,
             symbols=measured.symbols,
             stubs=measured.stubs,
+            cpu_clock_step_ns=measured.cpu_clock_step_ns,
             warnings=(
                 *measured.warnings,
                 *doubts(measured.samples, measured.unit_of),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ream.command import Command, finished
-from ream.kernel.confine import compiled, limits
+from ream.kernel.confine import compiled, limited_memory
 
 PROBE_S = 10.0
 
@@ -21,9 +21,6 @@ EMULATOR_READS = (
     *("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/proc/sys/vm", "/dev/null"),
 )
 """What an emulator and its libraries are loaded from."""
-
-MOST_CPU_S = 24 * 3600
-"""Of a launch; a sample that does not come back ends much earlier, with its function's name."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,9 @@ class Confinement:
     ) -> tuple[str, ...]:
         """The words before a runner's.
 
+        There is no limit on CPU time: with one, Linux advances the clock of CPU time by ticks only.
+        A sample that does not come back is ended by its own timer (native/host/watch.c), and a
+        runner that prints nothing by stage.native.
         own: the directory of the launch. reads: files of its task that lie elsewhere. emulator: if
         the runner is emulated, what that loads besides; it may write into `own`, too.
         """
@@ -53,7 +53,7 @@ class Confinement:
         words = [str(self.program)]
         words += [word for path in read for word in ("--read", path)]
         words += ["--write", str(own)] if emulator is not None else []
-        return (*words, *limits(MOST_CPU_S), "--")
+        return (*words, *limited_memory(), "--")
 
     @property
     def confines_files(self) -> bool:

@@ -70,6 +70,8 @@ class End:
     """The share of the arena that lay in huge pages."""
     told: Mapping[str, int] = field(default_factory=dict)
     """What else there is to say of the whole launch, by name."""
+    cpu_clock_step_ns: int = 0
+    """The step in which the launch's clock of CPU time advances, in ns; 0 if it is unknown."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ def event_of(text: str, *, where: str) -> Event:
     try:
         fields = json.loads(text)
         if "end" in fields:
-            return End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"])
+            step_ns = fields.get("cpu_clock_step_ns", 0)
+            return End(tuple(fields["stubs"]), fields["huge_ratio"], fields["told"], step_ns)
         if "whole" in fields:
             return Round(fields["row"], tuple(fields["stubs"]), fields["huge_ratio"])
         if "refused" in fields:

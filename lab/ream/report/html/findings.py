@@ -146,7 +146,8 @@ def _floor(row: RowResult) -> str:
         return NONE
     if row.smallest_effect is None:
         return interval(row.floor)
-    return f"{interval(row.floor)}; sees {sensitivity.per_cent(row.smallest_effect - 1)}"
+    sees = f"{interval(row.floor)}; sees {sensitivity.per_cent(row.smallest_effect - 1)}"
+    return sees if row.clock is None else f"{sees}; {row.clock.used} time"
 
 
 def _there(row: RowResult) -> str:

@@ -15,6 +15,8 @@ KERNEL_REACH = CHECKOUT / "kernel" / "reach"
 NATIVE = CHECKOUT / "native"
 GUEST = CHECKOUT / "guest"
 WORKLOADS = CHECKOUT / "workloads"
+RECORDS = CHECKOUT / "docs" / "records"
+"""The records that documents quote, and the table of those that they replaced."""
 MARKS = NATIVE / "host" / "marks.h"
 """Where what is timed begins and ends, in programs, modules and hosted kernels alike."""
 

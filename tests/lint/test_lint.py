@@ -36,6 +36,7 @@ WITHOUT_SPDX = (
     ".svg",
     "COPYING",
     "SHA256SUMS",
+    ".tsv",
 )
 
 WRITTEN_BY_HAND = (".py", ".c", ".h", ".S", ".sh", ".toml", ".md", ".config", "Makefile")

@@ -141,7 +141,9 @@ def test_intervals_of_the_chosen_clock_cover_as_any_others(draw: np.random.Gener
 
 
 def summary_of(samples: list[Sample], receipt: Receipt) -> Summary:
-    return summarise(EXPERIMENT, [FSDAX], samples, load_tables(), receipt, run="run", stage="native")
+    return summarise(
+        EXPERIMENT, [FSDAX], samples, load_tables(), receipt, run="run", stage="native"
+    )
 
 
 def busy(samples: list[Sample], draw: np.random.Generator) -> list[Sample]:

@@ -247,6 +247,8 @@ def test_a_record_that_the_documents_quote_prints_what_it_printed_then(path: Pat
 
 
 def _ratios(text: str) -> set[tuple[str, str]]:
-    """Whose, and with which interval, wherever a column stands."""
+    """Whose, and with which interval, wherever a column stands; CPU time may be withdrawn."""
+    whole = re.sub(r"\n {12,}(?=\S)", " ", text).splitlines()
+    text = "\n".join(line for line in whole if "CPU time" not in line)
     line = r"^ *(\S+).*?([\d.e+-]+ \[ *[\d.e+-]+ \.\. *[\d.e+-]+\])"
     return {(its[1], its[2]) for its in re.finditer(line, text, re.MULTILINE)}

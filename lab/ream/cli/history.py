@@ -87,6 +87,13 @@ def history(
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", min=1, metavar="N", help="At most this many.")
     ] = None,
+    pooled: Annotated[
+        bool,
+        typer.Option(
+            help="Instead of runs, list the ratio of each row and variant for each type of CPU,"
+            " pooled over timed native runs of the same kernels. A run is the replicate."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
@@ -103,6 +110,9 @@ def history(
     from ream.history.index import look  # noqa: PLC0415
 
     runs = runs_dir(output)
+    if pooled:
+        _print_pooled(runs, experiment, row=row, variant=variant, as_json=as_json)
+        return
     choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
     found = look(runs, note, Progress("read").say)
     entries = chosen(found.entries, choice, limit)
@@ -119,6 +129,24 @@ def history(
         there = f"none of the {len(found.entries)} in" if found.entries else "no record in"
         near = hint(row, {name for one in found.entries for name in one.rows}) if row else ""
         note(f"{there} {runs} {f'fits{near}' if found.entries else 'yet; `ream run` makes one'}")
+
+
+def _print_pooled(
+    runs: Path, experiment: str | None, *, row: str | None, variant: str | None, as_json: bool
+) -> None:
+    from ream.history import pooled  # noqa: PLC0415
+
+    found = {
+        place: its
+        for place, its in pooled.pooled(pooled.ratios_in(runs, experiment)).items()
+        if row in (None, place[1]) and variant in (None, place[2])
+    }
+    if as_json:
+        sys.stdout.write(json.dumps(pooled.to_object(found), indent=2) + "\n")
+        return
+    sys.stdout.write("".join(f"{line}\n" for line in pooled.lines(found)))
+    if not found:
+        note(f"no timed native run in {runs} has such a ratio")
 
 
 @app.command()

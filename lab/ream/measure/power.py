@@ -19,13 +19,17 @@ STEPS = 20
 """Number of bisections of the interval that contains the smallest effect."""
 
 
-def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> float | None:
+def smallest_effect(
+    estimates: Iterable[Estimate], floor: Estimate | None, between: float = 0.0
+) -> float | None:
     """The smallest ratio above 1 that this row would have detected with probability POWER.
 
     A variant 1.02 times as slow and one 1.02 times as fast are detected alike. Detection follows
     statistics.counts(), the rule for a row that is decided alone: the t test of the launches' log
     ratios has p < 5 %, and the mean exceeds the floor's bound. The variance is the mean over all
-    `estimates`, which include second copies. None without a floor, or with fewer than two launches.
+    `estimates`, which include second copies. between: the standard deviation of log ratios between
+    runs, which launches of one run do not show; it adds to the error. None without a floor, or
+    with fewer than two launches.
     """
     bound = floor_bound(floor)
     spreads = [
@@ -38,15 +42,16 @@ def smallest_effect(estimates: Iterable[Estimate], floor: Estimate | None) -> fl
     launches = min(number for _, number in spreads)
     error = math.sqrt(statistics.fmean(variance for variance, _ in spreads) / launches)
     to_exceed = [max(bound, error * node) for node in _nodes(launches)]
+    spread = math.hypot(error, between)
 
     def power(effect: float) -> float:
         """The probability that an effect of this size, a logarithm, is found."""
-        beyond = [(effect - least) / error for least in to_exceed]
+        beyond = [(effect - least) / spread for least in to_exceed]
         return statistics.fmean(special().stdtr(launches - 1, beyond).tolist())
 
-    if error == 0:
+    if spread == 0:
         return math.exp(bound)
-    low, high = bound, bound + error
+    low, high = bound, bound + spread
     while power(high) < POWER:
         high = bound + 2 * (high - bound)
     for _ in range(STEPS):

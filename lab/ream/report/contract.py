@@ -278,6 +278,8 @@ class RowResult(_Part):
     control: Control | None = None
     clock: ClockUsed | None = None
     """The clock of the row's times. None: it is wall time, as no other can be used."""
+    between_runs: Quantity | None = None
+    """The standard deviation of log ratios between earlier runs, which smallest_effect includes."""
     floors: Sealed[str, Ratio | None] = Field(default={}, validate_default=True)
     """Noise floors, by name, of variants other than `before` that others are compared with."""
 

@@ -54,6 +54,8 @@ class MeasuredRow:
     """The clock of the samples' times; None if it is wall time, as no other can be used."""
     cpu_step_ns: int | None = None
     """The step of the clock of CPU time, in ns; None if it is unknown."""
+    between_runs: float | None = None
+    """The standard deviation of log ratios between runs on this type of CPU; None: unknown."""
     wall_samples: tuple[Sample, ...] = ()
     """The same samples by wall time, if `samples` have their CPU time instead."""
 
@@ -262,7 +264,7 @@ def smallest_effect(one: MeasuredRow, decided: Decisions) -> float | None:
     """The smallest ratio above 1 that this row alone would detect with 90 % power."""
     its = [said.estimate for (row, _), said in decided.items() if row == one.row.name]
     if not one.exact:
-        return power.smallest_effect(its, one.widest_floor)
+        return power.smallest_effect(its, one.widest_floor, one.between_runs or 0.0)
     before = statistics.level(one.samples, BEFORE)
     return None if before is None else power.smallest_count(its, one.widest_floor, before.time_ns)
 

@@ -12,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from pydantic import Field
+
 import ream
 from ream.experiment import Experiment, Row
 from ream.folders import TABLES, table_files
@@ -61,6 +63,8 @@ class Results:
     """Remarks of the stage, by row."""
     left_out: Mapping[str, LeftOut | str] = field(default_factory=dict)
     """For each row that times a part of a published call, the rest's time, or why it is unknown."""
+    between_runs: Mapping[str, float] = field(default_factory=dict)
+    """The standard deviation of log ratios between earlier runs on this type of CPU, by row."""
     wrong: Mapping[str, str] = field(default_factory=dict)
     """For each variant that failed verification, what it did. It has no samples."""
     untouched: Mapping[str, str] = field(default_factory=dict)
@@ -81,6 +85,7 @@ class Ran(Value):
     skipped: Sealed[str, str]
     remarks: Sealed[str, Texts]
     left_out: Sealed[str, LeftOut | str]
+    between_runs: Sealed[str, float] = Field(default={}, validate_default=True)
 
     @classmethod
     def of(cls, asked: Experiment, results: Results) -> Self:
@@ -97,6 +102,7 @@ class Ran(Value):
             skipped=results.skipped,
             remarks=results.remarks,
             left_out=results.left_out,
+            between_runs=results.between_runs,
         )
 
     def results(self, asked: Experiment, samples: Iterable[Sample]) -> Results:
@@ -109,6 +115,7 @@ class Ran(Value):
             skipped=self.skipped,
             remarks=self.remarks,
             left_out=self.left_out,
+            between_runs=self.between_runs,
         )
 
     def _rows(self, asked: Experiment) -> Iterator[Row]:

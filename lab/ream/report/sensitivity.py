@@ -25,7 +25,8 @@ def smallest(row: RowResult) -> str | None:
     size = per_cent(row.smallest_effect - 1)
     if _repeats(row):
         return f"a difference of {size} is more than the floor and the range of rounds"
-    return f"an effect of {size} is found nine times of ten, where this row is decided alone"
+    known = "" if row.between_runs is None else ", also from run to run"
+    return f"an effect of {size} is found nine times of ten, where this row is decided alone{known}"
 
 
 def _repeats(row: RowResult) -> bool:

@@ -146,6 +146,7 @@ def _measured(
         unit=unit,
         columns=experiment.all_columns,
         left_out=results.left_out.get(row.name),
+        between_runs=results.between_runs.get(row.name),
         given=given,
         base_adds=experiment.base_adds,
         own=frozenset((BEFORE, *experiment.variants, *given)),
@@ -220,6 +221,7 @@ def _row(
         smallest_effect=digits(smallest_effect(measured, decided)),
         control=_control(measured, decided, receipt),
         clock=_clock(measured),
+        between_runs=measured.between_runs,
         floors={name: ratio_of(floor) for name, floor in measured.floors.items() if name != BEFORE},
     )
     # What this machine alone keeps from a verdict, as too few CPUs, is no result to explain.

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 
 from ream.counted import counted
 from ream.folders import TABLES
+from ream.history.pooled import between_runs, cpu_type
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.confine import building
 from ream.kernel.setup import Setup
 from ream.kernel.source import Tree, fetch_tree, kept_tree
 from ream.kernel.variant import rehearse
-from ream.paths import CHECKOUT
+from ream.paths import CHECKOUT, RECORDS
 from ream.progress import Reporter
 from ream.published import Table, check_references, load_tables
 from ream.record.machine import Conditions, Machine, read_machine
@@ -107,6 +108,7 @@ def _run_confined(request: Request, reporter: Reporter) -> Outcome:
         run.begin()
         with watch(record.append_noise, begins_s=record.noise_until()) as noise:
             measured, ended = until_stable(run, work)
+            measured = replace(measured, between_runs=run.between_runs())
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
         summary = run.summary(measured, receipt)
         record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
@@ -317,6 +319,14 @@ class Run:
                 if variant.compared_with is not None
             },
         )
+
+    def between_runs(self) -> Mapping[str, float]:
+        """How much runs of this experiment differ on this type of CPU, from the shipped records."""
+        request = self.request
+        if request.stage != "native" or request.count is not None:
+            return {}
+        cpu = cpu_type(self.machine.model_dump())
+        return between_runs(RECORDS, request.experiment.name, cpu)
 
     def receipt(self, measured: Measured, noise: Noise | None, ended: str | None) -> Receipt:
         request = self.request

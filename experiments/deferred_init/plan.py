@@ -32,13 +32,10 @@ from .buddy import (
     usage_bytes,
 )
 from .layout import NodeLayout, make_nodes
-from .rows import DeferredInitRow
+from .rows import LEAST_SECTIONS, DeferredInitRow
 
 FOLDER = Path(__file__).parent / "native"
 """This experiment's glue and runner."""
-
-LEAST_SECTIONS = 2
-"""Of a row; experiment/deferred_init.py."""
 
 MOST_NODES = 2
 """DEFERRED_MOST_NODES; native/deferred_init.h."""
@@ -400,7 +397,7 @@ COUNTED_BYTES = 512 << 20
 
 
 def halved(row: DeferredInitRow) -> DeferredInitRow | None:
-    """The row with half its memory; None below two sections."""
+    """The row with half its memory; None if no row may have so little."""
     nr_sections = row.memory_bytes // SECTION_BYTES // 2
     smaller = {"memory_bytes": nr_sections * SECTION_BYTES}
     return row.model_copy(update=smaller) if nr_sections >= LEAST_SECTIONS else None

@@ -21,7 +21,12 @@ unaligned  several ranges, none of which begins or ends where a block or a secti
 holes      one range out of which small and large pieces are reserved, everywhere
 """
 
-MemoryBytes = Annotated[WholeSections, Field(ge=2 * SECTION_BYTES, le=MAX_MEMORY_BYTES)]
+LEAST_SECTIONS = 2
+"""The smallest number of sections in the memory of a row."""
+
+MemoryBytes = Annotated[
+    WholeSections, Field(ge=LEAST_SECTIONS * SECTION_BYTES, le=MAX_MEMORY_BYTES)
+]
 
 
 class DeferredInitRow(RowBase):

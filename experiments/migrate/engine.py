@@ -48,6 +48,8 @@ class EngineRow(RowBase):
     if TYPE_CHECKING:
         channels: int
         """That copy at once; a field of each experiment, with a default of its own."""
+        buffer_bytes: int
+        """Bytes of memory that are moved; likewise a field of each experiment."""
 
     engine_model: Literal["none", "ptdma-v4-grid", "declared"] = "none"
     engine_setup_ns: int | None = Field(default=None, ge=0, le=10**9)

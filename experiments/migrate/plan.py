@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.compact.rows import CompactRow
 from ream.errors import ReamError
 from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES
 from ream.oracle.memmap import Facts
@@ -21,7 +20,7 @@ from ream.stage.native import Build, Suited
 from ream.stage.runner_plan import Memory, Value, line, plan_file
 from ream.stage.suit import suit_rows
 
-from .engine import EngineModel
+from .engine import EngineModel, EngineRow
 from .oracle.folios import (
     PAGE_PROT,
     REASONS,
@@ -429,8 +428,8 @@ def plan_of(rows: Sequence[MigrateRow], threads: int | None, build: Build, work:
     return timed_plan([_timed(row) for row in rows], build, work)
 
 
-R = TypeVar("R", MigrateRow, CompactRow)
-"""A row whose buffer is moved, by as many channels as it says."""
+R = TypeVar("R", bound=EngineRow)
+"""A row of this experiment or of another one that moves a buffer by channels."""
 
 
 def suit(rows: Iterable[R], most: int | None = None, *, cpus: int | None = None) -> Suited:

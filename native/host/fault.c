@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Where a kernel was when it crashed or did not come back, as one line of
- * JSON on standard output. Only calls that a signal handler may make; which
- * function an address is of is found out by stage/fault.py, afterwards.
+ * JSON on standard output. Only calls that a signal handler may make;
+ * lab/ream/stage/fault.py finds the function of an address afterwards.
  */
 #define _GNU_SOURCE
 #include <elf.h>

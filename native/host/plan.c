@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Reads a launch's plan, as lab/ream/stage/plan.py writes it. */
+/* Reads a launch's plan, as lab/ream/stage/runner_plan.py writes it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

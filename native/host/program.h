@@ -16,7 +16,7 @@
 #include "arch.h"
 #include "host.h"
 
-/* The runner's own exit codes; stage/native.py turns them into ream's. */
+/* The runner's own exit codes; lab/ream/stage/native.py turns them into ream's. */
 enum runner_exit {
 	RUNNER_OK = 0,
 	RUNNER_USAGE = 2,

@@ -14,7 +14,7 @@
 #define MOST_TIMES_SLOWER 20
 
 #define NS_PER_S 1000000000ULL
-#define MOST_NS (100 * NS_PER_S)	/* stage/native.py waits a little longer for a line */
+#define MOST_NS (100 * NS_PER_S)	/* lab/ream/stage/native.py waits longer for a line */
 
 static struct {
 	struct watched watched;

@@ -159,7 +159,8 @@ def test_every_experiment_can_be_measured_patch_by_patch(ream, experiment: str, 
     assert (plain.code, steps.code) == (0, 0), steps.err
     assert steps.out.count("\nvariant ") > plain.out.count("\nvariant ")
     more_than_one_program = "each of 2 programs" in steps.out
-    # These two have more patches than a program has variants (measure/plan.py, MOST_VARIANTS).
+    # These two have more patches than a program has variants: MOST_VARIANTS,
+    # lab/ream/measure/plan.py.
     assert more_than_one_program == (experiment in {"compact", "migrate"} and stage[0] == "native")
 
 

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What `make lint` judges. A missing tool is a skip at home and a failure in CI."""
 
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from checkout import absent, files, named, none_of
 from ream.errors import CannotRunHere
 from ream.folders import names
 from ream.kernel.arch import ARCHES, X86_64, Arch
@@ -46,21 +45,6 @@ WRITTEN_BY_HAND = (".py", ".c", ".h", ".S", ".sh", ".toml", ".md", ".config", "M
 CHECKPATCH_IGNORES = (
     "PREFER_KERNEL_TYPES,CAMELCASE,BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,ENOSYS"
 )
-
-
-def files() -> list[Path]:
-    """What is, or is about to be, in the repository."""
-    words = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    listed = subprocess.run(words, cwd=CHECKOUT, capture_output=True, check=False)
-    if listed.returncode == 0:
-        found = [CHECKOUT / os.fsdecode(name) for name in listed.stdout.split(b"\0") if name]
-    else:  # an unpacked release has no repository
-        found = [path for path in CHECKOUT.rglob("*") if ".venv" not in path.parts]
-    return sorted(path for path in found if path.is_file())
-
-
-def named(path: Path) -> str:
-    return str(path.relative_to(CHECKOUT))
 
 
 def first_lines(path: Path, count: int) -> str:
@@ -109,12 +93,6 @@ def need(program: str) -> None:
         absent(f"{program}: not installed; `make setup` as root installs it")
 
 
-def absent(reason: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def judge(*words: str) -> None:
     """Fail with what a judge says, if it objects."""
     verdict = subprocess.run(
@@ -127,11 +105,6 @@ def judge(*words: str) -> None:
     )
     if verdict.returncode != 0:
         pytest.fail(f"{words[0]}:\n{verdict.stdout}", pytrace=False)
-
-
-def none_of(faults: Iterable[str]) -> None:
-    if listed := "\n".join(faults):
-        pytest.fail(listed, pytrace=False)
 
 
 def test_nothing_is_left_by_patch_or_a_merge() -> None:

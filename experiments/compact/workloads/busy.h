@@ -19,7 +19,7 @@ struct cpu_time {
 	uint64_t iterations;		/* of the hog */
 };
 
-/* Run @program, which is workloads/hog.c, until hog_end(); it counts by now. */
+/* Run @program, which is hog.c, until hog_end(); it counts by now. */
 void hog_start(struct hog *hog, const char *program, int on_cpu);
 
 void hog_end(struct hog *hog);

@@ -15,12 +15,12 @@
  *   has faults give N huge pages, and times them. Zeroing is in the time;
  *   frees those and the ballast, and compares every word of what is left.
  *
- * All this on CPU C, which --hog PROGRAM, workloads/hog.c, wants during the
+ * All this on CPU C, which --hog PROGRAM, hog.c, wants during the
  * faults as well.
  *
  * The kernel kills this before other processes. It ends by itself, with exit
  * code 3 and so with all memory given back, as soon as less than --reserve
- * bytes are available or others wait for memory: workloads/pressure.c.
+ * bytes are available or others wait for memory: pressure.c.
  *
  * Lines of JSON say how far it is; the last but one is the sample. Settings are
  * read by the kernel, never written here: transparent_hugepage/enabled must

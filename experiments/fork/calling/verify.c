@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a fork as a call may do: VMAs and counters are as the oracle says
- * (oracle/address_space.py), an anonymous page is mapped by those who may see
- * it and counted for them, and once the child is gone all is as it was.
+ * (experiments/fork/oracle/address_space.py), an anonymous page is mapped by
+ * those who may see it and counted for them, and once the child is gone all is
+ * as it was.
  */
 #include <string.h>
 #include "row.h"

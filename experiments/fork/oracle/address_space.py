@@ -62,7 +62,7 @@ def placed(layout: Iterable[Vma]) -> list[Placed]:
 
 
 def asked(its: Sequence[Placed]) -> Words:
-    """What the runner is told of each: calling/calling.h, enum asked_word."""
+    """What the runner is told of each: experiments/fork/calling/calling.h, enum asked_word."""
     rows = [
         (
             *(one.start, one.end, one.flags, one.vma.file, one.vma.offset),
@@ -123,7 +123,7 @@ def _is_data(one: Placed) -> bool:
 
 
 def counters(its: Iterable[Placed], *, pages: int) -> list[int]:
-    """Of an mm with these VMAs: calling/calling.h, enum space_counter.
+    """Of an mm with these VMAs: experiments/fork/calling/calling.h, enum space_counter.
 
     Each VMA is of one kind at most: executable, stack or data. Source: proc(5), VmExe, VmStk and
     VmData of /proc/PID/status, and vm_stat_account(), mm/mmap.c.

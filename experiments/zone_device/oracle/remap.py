@@ -3,7 +3,8 @@
 
 Each rule names its place in the tree of 6.12; 7.3 has the same. Descriptors and pageblocks are
 ream.oracle.memmap's, but for those of an altmap. What is said here is one number for each word of
-remap/state.def: of the pagemap, the zone, the sections, the page tables and the page allocator.
+experiments/zone_device/remap/state.def: of the pagemap, the zone, the sections, the page tables and
+the page allocator.
 """
 
 import re

@@ -206,7 +206,7 @@ def _check_alternatives(name: str, probe: Path, work: Path) -> None:
             if offset < 1 or replacement[offset - 1] not in RELATIVE_BRANCHES:
                 raise ReamError(
                     f"{name}: the alternative at {section}+{offset:#x} is not a plain call or jump;"
-                    " native/host/alternatives.c cannot apply it"
+                    " native/host/arch/x86_64/alternatives.c cannot apply it"
                 )
 
 

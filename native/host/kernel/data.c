@@ -3,7 +3,7 @@
  * The kernel's variables that hosted code reads, each with the value it needs.
  *
  * A variable that is missing here is not zero: touching it ends the program
- * with its name (stage/link.py), because a silent zero is a wrong kernel.
+ * with its name (lab/ream/stage/link.py), because a silent zero is a wrong kernel.
  */
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
@@ -66,7 +66,7 @@ struct workqueue_struct *system_percpu_wq;
 /* The per-CPU area: one copy per thread. */
 unsigned long __per_cpu_offset[NR_CPUS];
 
-/* The kernel's linker script makes this alias. kernel/vmlinux.lds.S */
+/* The kernel's linker script makes this alias, arch/x86/kernel/vmlinux.lds.S. */
 asm(".globl jiffies\n.set jiffies, jiffies_64");
 
 /**

@@ -6,7 +6,7 @@
  *   duplicated.c  same meaning as the kernel's own;
  *   stubbed.c     does nothing, and that is right here;
  *   custom.c      deliberately different, and each says how.
- * A symbol in none of them is not defined at all: see stage/link.py.
+ * A symbol in none of them is not defined at all: see lab/ream/stage/link.py.
  */
 #ifndef REAM_KERNEL_H
 #define REAM_KERNEL_H

@@ -98,7 +98,8 @@ FROM_KERNEL void host_patch(void *at, const void *code, unsigned long bytes)
 
 /*
  * Handles what occurs: replacements without operands relative to their place,
- * and single 5-byte calls and jumps (stage/link.py refuses to link others).
+ * and single 5-byte calls and jumps. lab/ream/stage/link.py refuses to link
+ * others.
  */
 unsigned int alternatives_apply(const unsigned int *capability)
 {

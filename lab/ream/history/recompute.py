@@ -7,6 +7,7 @@ told from a change by hand, so they are reported separately and are no fault.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ from ream.report.numbers import rounded
 from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 
+_WORDED = re.compile(r"\.(?:verdict|reason|differs|notes|explanation)(?:\[\d+\])?$")
+"""Fields of a row in which a version judges and explains by its own rules what the samples give."""
+
 MOST_NAMED = 8
 """The most differing fields that are printed."""
 LONGEST_VALUE = 60
@@ -32,7 +36,7 @@ LONGEST_VALUE = 60
 ABSENT = "absent"
 
 
-_WORDS = ("limited_by", "found_live")
+_WORDS = ("limited_by", "limit_kind", "found_live")
 """Fields of run.json that are texts, and that older records may lack or have no text in."""
 
 
@@ -45,8 +49,12 @@ class FieldDifference:
     computed: str
 
     @property
-    def is_younger(self) -> bool:
-        """Whether the record is older than the field, or than the experiment's words for it."""
+    def is_of_a_version(self) -> bool:
+        """Whether versions may differ in it: the record is older than the field, or than the
+        experiment's words for it, or it is a verdict or its explanation, and no number.
+        """
+        if _WORDED.search(self.path):
+            return True
         if self.path in _WORDS:
             return self.stored == "null"
         return self.stored == ABSENT and self.computed in ("null", "{}", "[]")
@@ -79,7 +87,7 @@ def recompute(record: Record) -> Recomputed:
         more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
         named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
         return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
-    found = tuple(one for one in found if not one.is_younger)
+    found = tuple(one for one in found if not one.is_of_a_version)
     if not found:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""

@@ -5,7 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.shape import (
+    PAGE_BYTES,
+    STRUCT_PAGE_BYTES,
+    ExperimentBase,
+    LimitKind,
+    RowBase,
+)
 from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
@@ -124,6 +130,10 @@ class ForkRow(RowBase):
     def written_bytes(self) -> int:
         return self.nr_pages * STRUCT_PAGE_BYTES
 
+    @property
+    def times_page_tables(self) -> bool:
+        return True
+
     def params(self) -> dict[str, Scalar | None]:
         native = self.stage == "native"
         return {
@@ -162,6 +172,7 @@ class Fork(ExperimentBase[ForkRow]):
 
     name: Literal["fork"]
     limited_by: str | None = "the fastest plain loop over the same entries and descriptors"
+    limit_kind: LimitKind = "plain loop"
     found_live: str | None = "caches are displaced before each"
 
 

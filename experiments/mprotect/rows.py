@@ -5,7 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.shape import (
+    PAGE_BYTES,
+    STRUCT_PAGE_BYTES,
+    ExperimentBase,
+    LimitKind,
+    RowBase,
+)
 from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
@@ -91,6 +97,10 @@ class MprotectRow(RowBase):
     def written_bytes(self) -> int:
         return self.nr_ptes * STRUCT_PAGE_BYTES  # that of as many pages: time is said by page
 
+    @property
+    def times_page_tables(self) -> bool:
+        return True
+
     def params(self) -> dict[str, Scalar | None]:
         native = self.stage == "native"
         return {
@@ -136,6 +146,7 @@ class Mprotect(ExperimentBase[MprotectRow]):
 
     name: Literal["mprotect"]
     limited_by: str | None = "a plain loop that flips the same bits in the same entries"
+    limit_kind: LimitKind = "plain loop"
     found_live: str | None = "caches are displaced before each that is cold"
 
 

@@ -5,7 +5,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ream.experiment.shape import PAGE_BYTES, STRUCT_PAGE_BYTES, ExperimentBase, RowBase
+from ream.experiment.shape import (
+    PAGE_BYTES,
+    STRUCT_PAGE_BYTES,
+    ExperimentBase,
+    LimitKind,
+    RowBase,
+)
 from ream.experiment.size import Size
 from ream.size import format_size
 from ream.values import Scalar
@@ -97,6 +103,10 @@ class MremapRow(RowBase):
     def written_bytes(self) -> int:
         return self.nr_ptes * STRUCT_PAGE_BYTES  # that of as many pages: time is said by page
 
+    @property
+    def times_page_tables(self) -> bool:
+        return True
+
     def params(self) -> dict[str, Scalar | None]:
         return {
             "folio_kib": self.folio_bytes >> 10,
@@ -139,6 +149,7 @@ class Mremap(ExperimentBase[MremapRow]):
 
     name: Literal["mremap"]
     limited_by: str | None = "a plain loop that copies the same entries and clears the old ones"
+    limit_kind: LimitKind = "plain loop"
     found_live: str | None = "caches are displaced before each that is cold"
 
 

@@ -81,7 +81,8 @@ class Table(Value):
     """cpus: of the machine. node_gib: memory of a node, where that is what was initialised.
 
     nr_huge: huge pages that each line is about. inferred: parameters of its lines that were not
-    printed, but follow from what was.
+    printed, but follow from what was. architecture: of the machine, such as arm64, where its lines
+    say nothing of another one.
     """
 
     id: Name
@@ -100,6 +101,7 @@ class Table(Value):
     approximate: bool = False
     claims: str | None = None
     cpus: int | None = Field(default=None, ge=1, lt=1 << 31)
+    architecture: str | None = None
     nr_huge: int | None = Field(default=None, ge=1, lt=1 << 31)
     node_gib: int | None = Field(default=None, ge=1, lt=1 << 31)
     inferred: Texts = ()

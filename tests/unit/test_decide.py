@@ -76,8 +76,9 @@ def test_an_effect_that_would_count_alone_may_be_chance_among_many(receipt: Rece
     )
     (note,) = (note for note in among.notes if "by chance" in note)
     assert note == (
-        f"published: its interval excludes 1 (p = {found.p_value:.4f}), but of as many ratios as "
-        "this run has some do by chance; `--row doubtful` with more launches would tell"
+        "published is undecided, although its interval excludes 1: it does not stand the "
+        f"correction for multiple comparisons (p = {found.p_value:.4f}), as of so many ratios some "
+        "exclude 1 by chance; `--row doubtful` with more launches would tell"
     )
 
 

@@ -492,7 +492,7 @@ def test_the_table_that_came_with_a_series_is_held_against_its_times() -> None:
         result: Any = SimpleNamespace(floor=floor)
         return next(
             one.word
-            for one in own_verdicts(tables, row, result, its)
+            for one in own_verdicts(tables, row, result, its, amd=False)
             if (one.table, one.published) == (ref.id, known[ref.id].printed(ref).ratio)
         )
 

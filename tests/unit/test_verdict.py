@@ -7,7 +7,17 @@ import random
 import pytest
 
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import judge, judge_no_gain, not_run, verdict_of
+from ream.measure.verdict import (
+    Facts,
+    control,
+    judge,
+    judge_no_gain,
+    limiting,
+    not_run,
+    other_architecture,
+    verdict_of,
+)
+from ream.measure.whole import Parts
 
 FLOOR = Estimate(1.0, 0.98, 1.01, ())
 
@@ -84,12 +94,100 @@ def test_without_an_interval_or_a_floor_nothing_is_decided() -> None:
 
 
 def test_an_effect_whose_interval_includes_1_does_not_count() -> None:
-    # Beyond the floor, but not shown: far from the claim it contradicts, near it it agrees
-    # by the letter and says what is wrong with that.
+    # Beyond the floor, but not shown: far from the claim it contradicts, near it decides nothing.
     assert verdict(0.96, 0.91, 1.02, 0.45) == "contradicts"
     near = judge(Estimate(0.95, 0.90, 1.01, ()), FLOOR, 0.88)
-    assert near.word == "agrees"
+    assert near.word == "inconclusive"
     assert "includes no effect" in near.reason
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "published", "expected"),
+    [
+        # 65 % of the published effect, seen well enough to tell it from half of it.
+        (0.679, 0.630, 0.732, 0.553, "agrees"),
+        # A third of it: the whole interval is below half, however near the 15 % come.
+        (0.903, 0.881, 0.925, 0.744, "weaker"),
+        (0.95, 0.945, 0.955, 0.88, "weaker"),
+        # The same middle with more noise is no agreement.
+        (0.85, 0.82, 0.88, 0.80, "agrees"),
+        (0.85, 0.76, 0.96, 0.80, "inconclusive"),
+        (0.80, 0.76, 0.84, 0.80, "agrees"),
+        (0.80, 0.71, 0.91, 0.80, "inconclusive"),
+        # Beyond one and a half times of the effect it is more, though within 15 %.
+        (0.80, 0.79, 0.81, 0.90, "stronger"),
+        # Costs are judged as gains are.
+        (1.18, 1.10, 1.27, 1.25, "agrees"),
+        (1.18, 1.05, 1.33, 1.25, "inconclusive"),
+        (1.07, 1.06, 1.08, 1.20, "weaker"),
+        # What claims nothing has no half that could be told from it.
+        (0.97, 0.96, 0.98, 0.95, "agrees"),
+    ],
+)
+def test_what_agrees_could_have_excluded_half_of_the_published_effect(
+    ratio: float, low: float, high: float, published: float, expected: str
+) -> None:
+    assert verdict(ratio, low, high, published) == expected
+
+
+AMD = Facts(misses_costs=limiting(page_tables=True, amd=True))
+NOTHING = Estimate(1.0, 0.99, 1.01, ())
+
+
+def test_page_tables_of_an_amd_cpu_contradict_nothing() -> None:
+    found = verdict_of((), NOTHING, FLOOR, 0.7, AMD)
+    assert found.word == "inconclusive"
+    assert found.reason.startswith("not decided: hosted code may be faster than this machine's")
+    assert "was not measured on this machine" in found.reason
+    known = Facts(misses_costs=True, parts=Parts(live_ns=1300, hosted_ns=1000))
+    said = "not decided: hosted code is 1.3 times faster than this machine's kernel"
+    assert verdict_of((), NOTHING, FLOOR, 0.7, known).reason == said
+    # What is found there is an effect all the same.
+    assert verdict_of((), Estimate(0.7, 0.69, 0.71, ()), FLOOR, 0.7, AMD).word == "agrees"
+    for tables, amd in ((True, False), (False, True)):
+        facts = Facts(misses_costs=limiting(page_tables=tables, amd=amd))
+        assert verdict_of((), NOTHING, FLOOR, 0.7, facts).word == "contradicts"
+
+
+@pytest.mark.parametrize(
+    ("live", "word"), [(1000, "agrees"), (1490, "agrees"), (670, "agrees"),
+                       (1510, "inconclusive"), (660, "inconclusive")],
+)  # fmt: skip
+def test_a_part_is_added_to_the_rest_only_if_it_takes_about_as_long_live(
+    live: float, word: str
+) -> None:
+    facts = Facts(is_part=True, parts=Parts(live_ns=live, hosted_ns=1000))
+    found = verdict_of((), Estimate(0.7, 0.69, 0.71, ()), FLOOR, 0.7, facts)
+    assert found.word == word
+    if word == "inconclusive":
+        factor = "1.5 times faster" if live > 1000 else "1.5 times slower"
+        assert factor in found.reason
+
+
+def test_a_part_that_was_not_measured_live_has_no_verdict() -> None:
+    found = verdict_of((), Estimate(0.7, 0.69, 0.71, ()), FLOOR, 0.7, Facts(is_part=True))
+    assert found.word == "inconclusive"
+    assert "was not measured on the running kernel" in found.reason
+
+
+@pytest.mark.parametrize("published", [0.3, 0.5, 0.99, 1.0, 2.0])
+def test_a_modelled_device_gets_a_word_of_its_own(published: float) -> None:
+    ours = Estimate(0.5, 0.49, 0.51, ())
+    found = verdict_of((), ours, FLOOR, published, Facts(model="grid: 570 ns"))
+    assert found.word == "modelled"
+    assert "grid: 570 ns" in found.reason
+    assert "nothing about the device" in found.reason
+
+
+def test_a_claim_for_another_architecture_is_not_tried_and_a_control_is() -> None:
+    assert other_architecture("arm64", "x86_64", 0.6) == "published for arm64, and this is x86_64"
+    assert other_architecture("arm64", "x86_64", 1.02) is None
+    assert other_architecture("arm64", "arm64", 0.6) is None
+    assert other_architecture(None, "x86_64", 0.6) is None
+
+
+def test_the_outcome_of_a_control_with_a_model_is_said_as_such() -> None:
+    assert control("modelled", 1.0) == "modelled"
 
 
 def test_the_other_sign_contradicts_however_small() -> None:
@@ -112,19 +210,19 @@ def test_an_interval_that_has_the_claim_in_it_does_not_contradict_it() -> None:
     assert judge(Estimate(0.96, 0.91, 1.01, ()), reaching, 0.85).word == "contradicts"
     assert judge(wide, reaching, 1.20).word == "contradicts"  # no 10 % of that direction
     assert judge(Estimate(0.93, 0.85, 1.02, ()), FLOOR, 0.45).word == "inconclusive"
-    assert judge(wide, FLOOR, 0.88).word == "agrees"  # beyond the floor, as before
+    assert judge(wide, FLOOR, 0.88).word == "inconclusive"  # beyond the floor, too
 
 
 @pytest.mark.parametrize("published", [0.45, 0.5, 0.6, 0.99, 1.0, 2.0])
 def test_what_a_stand_in_gives_is_said_for_no_claim_and_against_none(published: float) -> None:
     ours = Estimate(0.5, 0.49, 0.51, ())
     assert judge(ours, FLOOR, published).word != "inconclusive"
-    found = judge(ours, FLOOR, published, stand_in="a CPU thread")
+    found = verdict_of((), ours, FLOOR, published, Facts(stand_in="a CPU thread"))
     said = "a CPU thread stands in for the device: it says nothing of the device"
     assert (found.word, found.reason) == ("inconclusive", said)
 
 
-def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: PLR0911
+def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: C901, PLR0911
     """The table of docs/method.md, line by line, the first that fits."""
     assert m.low
     assert m.high
@@ -142,7 +240,18 @@ def as_the_method_says(m: Estimate, floor: Estimate, p: float) -> str:  # noqa: 
         return "contradicts"
     if m_in_floor and claims:
         return "inconclusive"
-    if m.low / 1.15 <= p <= m.high * 1.15:
+    within = m.low / 1.15 <= p <= m.high * 1.15
+    if counts and claims:
+        shares = sorted((math.log(m.low) / theirs, math.log(m.high) / theirs))
+        if shares[1] < 0.5:
+            return "weaker"
+        if shares[0] > 1.5:
+            return "stronger"
+        if within and shares[1] - shares[0] >= 1:
+            return "inconclusive"
+    if within and claims and not counts:
+        return "inconclusive"
+    if within:
         return "agrees"
     if counts and theirs == 0:
         return "contradicts"
@@ -179,4 +288,4 @@ def test_the_first_reason_against_a_verdict_is_told() -> None:
 def test_where_nothing_is_in_the_way_it_is_judged() -> None:
     ours, same = Estimate(0.5, 0.49, 0.51, (0.5,)), Estimate(1.0, 0.99, 1.01, (1.0,))
     assert verdict_of((None,), ours, same, 0.5) == judge(ours, same, 0.5)
-    assert verdict_of((), ours, same, 1.0, no_gain=True) == judge_no_gain(ours)
+    assert verdict_of((), ours, same, 1.0, Facts(no_gain=True)) == judge_no_gain(ours)

@@ -118,12 +118,12 @@ def test_a_published_rate_becomes_a_ratio_of_times(summary: Summary) -> None:
     assert compared is not None
     assert (compared.before, compared.published, compared.unit) == (10.88, 14.4, "GB/s")
     assert (compared.better, compared.ratio) == ("higher", 0.75556)
-    assert (compared.gb_per_s, compared.verdict) == (14.4, "agrees")
+    assert (compared.gb_per_s, compared.verdict) == (14.4, "modelled")
     assert "about 14.4 GB/s there, 5.85 here" in compared.differs
     slower = one(summary, "4k-1-channel").published_table
     assert slower is not None
     assert slower.ratio == pytest.approx(3.55 / 2.63, rel=1e-4)
-    assert slower.verdict == "contradicts"
+    assert slower.verdict == "modelled"
 
 
 def test_a_verdict_on_a_device_names_its_model_and_threads_get_none(
@@ -135,8 +135,9 @@ def test_a_verdict_on_a_device_names_its_model_and_threads_get_none(
     assert modelled.published_table.stand_in is None
     said = " ".join(table.render(summary).split())
     assert (
-        "verdict CONTRADICTS (engine modelled as ptdma-v4-grid: 570 ns a descriptor, 6.18 GB/s a "
-        "channel): the effect has the other sign"
+        "verdict MODELLED: the device is a model here (ptdma-v4-grid: 570 ns a descriptor, 6.18 "
+        "GB/s a channel), so the line shows what the software around a device with these numbers "
+        "allows, and nothing about the device itself"
     ) in said
     by_threads = summary_of(simulated, receipt, engine_model="none")
     threads = one(by_threads, "4k-1-channel")
@@ -144,7 +145,7 @@ def test_a_verdict_on_a_device_names_its_model_and_threads_get_none(
     assert threads.published_table is not None
     assert threads.published_table.stand_in == "a CPU thread"
     assert threads.published_table.verdict == "inconclusive"
-    assert "(engine modelled" not in table.render(by_threads)
+    assert "MODELLED" not in table.render(by_threads)
 
 
 def test_channels_that_share_cpus_get_no_verdict_and_nothing_is_explained(
@@ -172,7 +173,7 @@ def test_channels_need_idle_cpus(
     # A model has no threads.
     modelled = one(summary_of(simulated, receipt), "2m-2-channels").published_table
     assert modelled is not None
-    assert modelled.verdict == "agrees"
+    assert modelled.verdict == "modelled"
     if verdict == "not-run":
         assert compared.reason == (
             "oversubscribed: 2 CPUs wanted, and others left 1.4 of 2 idle: stop them and run again"

@@ -113,8 +113,8 @@ def replicate(
     default it is printed.
 
     Exit status: 0 every claim that could be tried holds, 1 one fails (`contradicts`; `weaker` lines
-    and controls do not fail), 2 usage, 3 none could be tried here, 4 none fails but
-    one is inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
+    and controls do not fail), 2 usage, 3 none could be tried here (`not-run`, or `modelled`),
+    4 none fails but one is inconclusive, 5 a sample's memory was wrong, 6 a tool failed.
     """
     facts = {"id": table_id, "experiment": experiment, "title": title, "author": author,
              "machine": machine}  # fmt: skip
@@ -247,7 +247,7 @@ def _exit(words: Sequence["Word"]) -> None:
         raise typer.Exit(ClaimFails.exit_code)
     if "inconclusive" in words:
         raise typer.Exit(Inconclusive.exit_code)
-    if set(words) == {"not-run"}:
+    if set(words) <= {"not-run", "modelled"}:
         raise typer.Exit(CannotRunHere.exit_code)
 
 

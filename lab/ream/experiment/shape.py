@@ -32,6 +32,10 @@ FINER_LAUNCHES = 2
 
 Stage = Literal["native", "vm", "live"]
 
+LimitKind = Literal["bound", "plain loop"]
+"""A bound is what the hardware allows: a fill or copy of the same bytes. A plain loop does the same
+to the same entries, and is something to compare with."""
+
 BEFORE = "before"
 AGAIN = "-again"
 """What the name of a second copy of a variant ends in, which a noise floor comes of."""
@@ -187,6 +191,13 @@ class RowBase(Value):
         return None
 
     @property
+    def times_page_tables(self) -> bool:
+        """Whether it times code that reads and writes page tables entry by entry. Hosted code has
+        no mitigations and no PARAVIRT, which a kernel pays for with each such call on some CPUs.
+        """
+        return False
+
+    @property
     def cell(self) -> GridPlace | None:
         """The row's place in the experiment's grid; None: it has none."""
         return None
@@ -289,6 +300,8 @@ class ExperimentBase(Value, Generic[R]):
     """What the variant `base` has that `published` has not; a row says what it costs."""
     limited_by: str | None = None
     """What bounds it, in words; None: a fill of the same bytes."""
+    limit_kind: LimitKind = "bound"
+    """What the limit is: what the hardware allows, or a plain loop that other code may beat."""
     found_live: str | None = None
     """How a sample of the live stage finds the caches, in words."""
     layouts: Texts = ()

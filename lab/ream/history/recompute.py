@@ -7,6 +7,7 @@ told from a change by hand, so they are reported separately and are no fault.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ from ream.report.numbers import rounded
 from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 
+_WORDED = re.compile(r"\.(?:verdict|reason|differs|notes|explanation)(?:\[\d+\])?$")
+"""Fields of a row in which a version judges and explains by its own rules what the samples give."""
+
 MOST_NAMED = 8
 """The most differing fields that are printed."""
 LONGEST_VALUE = 60
@@ -32,12 +36,10 @@ LONGEST_VALUE = 60
 ABSENT = "absent"
 
 
-_WORDS = ("limited_by", "found_live")
+_WORDS = ("limited_by", "limit_kind", "found_live")
 """Fields of run.json that are texts, and that older records may lack or have no text in."""
 
 
-_BY_RULE = frozenset({"notes", "explanation"})
-"""Fields of run.json that follow from rules, which change, rather than from samples alone."""
 _WITHDRAWN = frozenset({"cpu_ns", "cpu_s_per_gib", "cpu_over_before"})
 """Numbers that this version leaves out where the clock of CPU time was too coarse for them."""
 
@@ -51,17 +53,18 @@ class FieldDifference:
     computed: str
 
     @property
-    def is_younger(self) -> bool:
-        """Whether the record is older than the field, or than the experiment's words for it."""
+    def is_of_a_version(self) -> bool:
+        """Whether versions may differ in it: the record is older than the field, or than the
+        experiment's words for it, or it is a verdict or its explanation, and no number, or a number
+        that is no longer given.
+        """
+        if _WORDED.search(self.path):
+            return True
+        if self.path.rpartition(".")[2] in _WITHDRAWN:
+            return self.computed == "null"
         if self.path in _WORDS:
             return self.stored == "null"
         return self.stored == ABSENT and self.computed in ("null", "{}", "[]")
-
-    @property
-    def is_by_rule(self) -> bool:
-        """Whether a rule that has changed explains the difference, and no number has changed."""
-        name = self.path.rpartition(".")[2].partition("[")[0]
-        return name in _BY_RULE or (name in _WITHDRAWN and self.computed == "null")
 
     def __str__(self) -> str:
         return f"{self.path} is {self.stored}, its samples give {self.computed}"
@@ -91,7 +94,7 @@ def recompute(record: Record) -> Recomputed:
         more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
         named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
         return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
-    found = tuple(one for one in found if not one.is_younger and not one.is_by_rule)
+    found = tuple(one for one in found if not one.is_of_a_version)
     if not found:
         return Recomputed()
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""

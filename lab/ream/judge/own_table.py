@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from ream.counted import counted
 from ream.experiment import Row
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import Word, verdict_of
+from ream.measure.verdict import TIMED, Facts, Word, limiting, other_architecture, verdict_of
 from ream.published import Table, load_tables
 from ream.report.contract import Ratio, Result, RowResult
 
-WORDS: tuple[Word, ...] = (*("agrees", "stronger", "weaker", "contradicts", "inconclusive"),)
+WORDS: tuple[Word, ...] = (
+    "agrees", "stronger", "weaker", "contradicts", "inconclusive", "modelled", "not-run",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,32 @@ def own_tables(ids: Collection[str]) -> tuple[Table, ...]:
 
 
 def own_verdicts(
-    tables: Collection[Table], row: Row, result: RowResult, its: Result
+    tables: Collection[Table],
+    row: Row,
+    result: RowResult,
+    its: Result,
+    *,
+    amd: bool,
 ) -> Iterator[OwnVerdict]:
     """A verdict for each ratio of these tables that the row is compared with.
 
     A row that times a part of what was published, or has no verdict, says nothing of it here.
+    amd: whether the CPU is AMD's.
     """
     if row.part_of is not None or row.no_verdict is not None or its.ratio is None:
         return
+    facts = Facts(
+        stand_in=row.stands_in,
+        model=row.model_of_device,
+        misses_costs=limiting(page_tables=row.times_page_tables, amd=amd),
+    )
     measured, floor = Estimate(its.ratio, its.low, its.high, ()), _estimate(result.floor)
     by_id = {table.id: table for table in tables}
     for ref in (ref for ref in row.published if ref.id in by_id):
         if (published := by_id[ref.id].printed(ref, its.threads).ratio) is not None:
-            said = verdict_of((), measured, floor, published, stand_in=row.stands_in)
+            there = by_id[ref.id].architecture
+            far = other_architecture(there, TIMED, published)
+            said = verdict_of((far,), measured, floor, published, facts)
             yield OwnVerdict(ref.id, row.name, said.word, its.ratio, published)
 
 

@@ -440,7 +440,9 @@ def _time_one(judging: _Judging, reach: Reach, minutes: float) -> Wrong | None:
         _note_time(judging, whole.name, row)
         if (its := row.variants.get(PATCHED)) is not None and its.ratio is not None:
             published = named(whole.name).at("native").only([row.row]).rows[0]
-            judging.own += own_verdicts(judging.own_tables, published, row, its)
+            judging.own += own_verdicts(
+                judging.own_tables, published, row, its, amd=read_machine().is_amd
+            )
     for row in again:
         _note_again(judging, whole.name, row)
     return None

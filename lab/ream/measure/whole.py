@@ -5,10 +5,42 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from ream.experiment import BEFORE
 from ream.measure.sample import Sample
 from ream.measure.statistics import CONFIDENCE, Estimate, paired, times_of
+
+APART = 1.5
+"""The largest factor between a hosted part and the same part of a live call that may be added to
+the rest of that call."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The time of one part of a call, in ns, on the running kernel and in hosted code."""
+
+    live_ns: float
+    """The whole call less its rest, as the running kernel takes them."""
+    hosted_ns: float
+    """The part of the hosted kernel that has the technique, as the running one has."""
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long the running kernel takes."""
+        return self.live_ns / self.hosted_ns
+
+    @property
+    def differ(self) -> bool:
+        """Whether the two are so far apart that hosted code does not stand for the live part."""
+        return not 1 / APART <= self.ratio <= APART
+
+    @classmethod
+    def of(cls, whole_ns: float | None, rest_ns: float, hosted_ns: float | None) -> Self | None:
+        """The parts of a measured call; None if either is unknown or not above 0."""
+        if whole_ns is None or not hosted_ns or whole_ns <= rest_ns:
+            return None
+        return cls(whole_ns - rest_ns, hosted_ns)
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,15 @@ class Machine(Value):
     clock_source: str | None
     timer_step_ns: int
     """The smallest difference between two readings of the clock, an upper bound on its step."""
+    vendor: str | None = None
+    """The CPU's vendor_id, such as AuthenticAMD; None in older records."""
     id: str | None = None
     """A digest that tells machines of one kind apart and reveals nothing about them."""
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether the CPU is AMD's, by its vendor, or in older records by its name."""
+        return "AMD" in (self.vendor or self.cpu or "")
 
     def cache_bytes(self, level: int) -> int | None:
         """Size of the data cache of one level, as one CPU sees it; None if it is unknown."""
@@ -158,6 +165,7 @@ def read_machine(root: Path = Path("/")) -> Machine:
             root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
         ),
         timer_step_ns=timer_step_ns(),
+        vendor=cpuinfo.get("vendor_id"),
         id=machine_id(root),
     )
 

@@ -101,6 +101,16 @@ class BuiltTree(Value):
     """Options that its kernel was configured with in addition to ours."""
 
 
+_ARCHITECTURE = re.compile(r" for (\w+)\b")
+"""The architecture in the label of a tree; that of x86-64 names none."""
+
+
+def architecture_of(tree: str) -> str:
+    """The architecture of the kernels that a tree's label describes, such as arm64 or x86_64."""
+    found = _ARCHITECTURE.search(tree)
+    return found[1] if found else "x86_64"
+
+
 class BuiltKernel(Value):
     """The kernels of a run: their sources, series, configuration and compiler."""
 
@@ -119,6 +129,11 @@ class BuiltKernel(Value):
     """For each given series, the variant of the tree that it applies to."""
     trees: Sealed[str, BuiltTree] = Field(default={}, validate_default=True)
     """Kernel sources of variants that do not use the run's source or configuration."""
+
+    @property
+    def architecture(self) -> str:
+        """The architecture of these kernels."""
+        return architecture_of(self.tree)
 
 
 class GuestKind(Value):

@@ -147,6 +147,7 @@ def fits(table: Table, experiments: Iterable[Experiment]) -> tuple[Fit, ...]:
         for experiment in experiments
         if experiment.name == table.experiment
         for row in experiment.rows
+        if row.arch is None  # of another architecture nothing is timed
         for ref in row.published
     )
     own = tuple(fit for fit in found if fit.ref.id == table.id)

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ream.experiment import BEFORE, PUBLISHED
-from ream.replicate.outcome import Line, Replication, Totals, totals
+from ream.measure.verdict import CONTROLS
+from ream.replicate.counts import Counts
+from ream.replicate.defence import defence
+from ream.replicate.outcome import Line, Replication
 from ream.replicate.render import WORDS
-from ream.replicate.rule import CONTROLS
-from ream.replicate.why import bound, differences
+from ream.replicate.why import bound, differences, same_measurements
 
 SCHEMA = 1
 
@@ -21,19 +23,9 @@ def to_object(replications: Sequence[Replication]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "tables": [_table(one) for one in replications],
-        "totals": _totals(totals(replications)),
-    }
-
-
-def _totals(its: Totals) -> dict[str, Any]:
-    return {
-        "claims": {word: its.claims.get(word, 0) for word in WORDS},
-        "claims_measured_rows": its.claims_measured,
-        "small": its.small,
-        "small_tried": its.small_tried,
-        "small_measured_rows": {
-            one: its.small_measured.get(one, 0) for one in CONTROLS if one != "not tried"
-        },
+        # Lines of tables of different kinds, or of one measurement, have no sum.
+        "totals": None,
+        "same_measurement": [list(ids) for ids in same_measurements(replications)],
     }
 
 
@@ -47,8 +39,10 @@ def _table(one: Replication) -> dict[str, Any]:
         "date": table.date.isoformat() if table.date else None,
         "message_id": table.message_id,
         "machine": table.machine,
+        "architecture": table.architecture,
         "machine_here": one.machine.line(),
         "verdict": one.word,
+        "fair": defence(one),
         "counts": {word: counts.get(word, 0) for word in WORDS},
         "records": [source.name for source in one.sources],
         "lines": [_line(line, is_control=line in one.controls) for line in one.lines],
@@ -78,13 +72,25 @@ def _line(line: Line, *, is_control: bool) -> dict[str, Any]:
         "control": line.control if is_control else None,
         "would_try": line.would_try,
         "inferred": list(printed.inferred),
+        "architecture_counts": [_counts(one) for one in line.counts],
+    }
+
+
+def _counts(one: Counts) -> dict[str, Any]:
+    return {
+        "record": one.record,
+        "row": one.row,
+        "per": one.per,
+        "before": one.before,
+        "published": one.published,
+        "ratio": one.ratio,
     }
 
 
 def _here(line: Line) -> dict[str, Any] | None:
     if line.row is None or line.source is None:
         return None
-    ratio, floor, its = line.ratio, line.floor, bound(line)
+    ratio, floor, its, parts = line.ratio, line.floor, bound(line), line.parts
     return {
         "record": line.source.name,
         "stage": line.source.summary.stage,
@@ -102,5 +108,10 @@ def _here(line: Line) -> dict[str, Any] | None:
         "limit": None if its is None else its.how,
         "limit_threads": None if its is None else its.threads,
         "most_gain": None if its is None else its.most,
+        "limit_kind": None if its is None else ("bound" if its.is_bound else "plain loop"),
+        "limit_in_error": None if its is None else its.is_in_error,
+        "live_part_ns": None if parts is None else parts.live_ns,
+        "hosted_part_ns": None if parts is None else parts.hosted_ns,
+        "live_over_hosted": None if parts is None else parts.ratio,
         "whole": None if line.row.whole is None else line.row.whole.model_dump(mode="json"),
     }

@@ -2,7 +2,7 @@
 """Judges published tables by records. This is a pure function of both."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,18 +13,34 @@ from pydantic import ValidationError
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, PUBLISHED, Experiment, Row, Stage
 from ream.measure.statistics import Estimate
-from ream.measure.verdict import Verdict, Word, not_run, verdict_of
+from ream.measure.verdict import (
+    TIMED,
+    Control,
+    Facts,
+    Verdict,
+    Word,
+    control,
+    limiting,
+    modelled,
+    not_run,
+    other_architecture,
+    verdict_of,
+)
+from ream.measure.whole import Parts
 from ream.published import NS, Printed, Table
 from ream.record.machine import Machine
+from ream.record.receipt import architecture_of
 from ream.record.record import Record
 from ream.replicate.claims import Claim, Fit, claims, fits, takes
+from ream.replicate.counts import Counts, counts_of
 from ream.replicate.plan import needs_kvm
-from ream.replicate.rule import Control, Judged, control, table_word
+from ream.replicate.rule import Judged, table_word
 from ream.replicate.untried import Untried, untried
 from ream.report.contract import Comparison, Fill, Ratio, Result, RowResult, Summary
+from ream.report.explain import parts_of
 from ream.report.grid import RATE
 from ream.stage.accel import is_of_kvm
-from ream.values import faults
+from ream.values import Scalar, faults
 
 SAME = 1e-4
 """Ratios in records have five digits: two of the same numbers differ by less than this."""
@@ -45,6 +61,10 @@ class JudgedRecord:
     guest: str | None
     guest_reason: str = "?"
     """The reason for the accelerator of its guests."""
+    architecture: str = TIMED
+    """The architecture of its kernels."""
+    counted: bool = False
+    """Whether what is executed was counted, which is the same on any machine, and not timed."""
 
     @classmethod
     def of(cls, record: Record) -> Self:
@@ -58,6 +78,8 @@ class JudgedRecord:
             emulated=isinstance(guest, dict) and guest.get("accel") == "tcg",
             guest=guest.get("accel") if isinstance(guest, dict) else None,
             guest_reason=_text(receipt, "guest", "accel_reason"),
+            architecture=architecture_of(_text(receipt, "kernel", "tree")),
+            counted=receipt.get("count") is not None,
         )
 
     @property
@@ -96,6 +118,8 @@ class Line:
     differs: tuple[str, ...] = ()
     would_try: str | None = None
     """The row that would try this line on a machine that provides what it needs."""
+    counts: tuple[Counts, ...] = ()
+    """Counts of the table's architecture for the line; they have no verdict."""
 
     def result(self, variant: str) -> Result | None:
         """The result of a variant in the line's row; None if there is none."""
@@ -138,13 +162,36 @@ class Line:
     def judged(self) -> Judged:
         """The line in the form that the rule for tables needs."""
         word = "not-run" if self.verdict is None else self.verdict.word
-        return word, self.claim.substantial, None if self.ratio is None else self.ratio.ratio
+        here = None if self.ratio is None else self.ratio.ratio
+        return Judged(word, self.claim.printed.ratio, here)
 
     @property
     def control(self) -> Control:
         """The outcome of the line as a control, if it claims less than 10 %."""
-        word, _, here = self.judged
-        return control(word, here)
+        return control(self.judged.word, self.judged.here)
+
+    @property
+    def parts(self) -> Parts | None:
+        """The part's time on the running kernel and hosted; that of another row for the same line
+        if this row has none. None if the record measured neither.
+        """
+        if self.row is None or self.source is None:
+            return None
+        own = [one for one in self.row.comparisons if dict(one.params) == self.params]
+        ids = {one.id for one in own}
+        alike = (
+            row
+            for row in self.source.summary.rows
+            for one in row.comparisons
+            if one.id in ids and dict(one.params) == self.params
+        )
+        every = (parts_of(row) for row in (self.row, *alike))
+        return next(filter(None, every), None)
+
+    @property
+    def params(self) -> dict[str, Scalar]:
+        """The parameters of the printed line."""
+        return dict(self.claim.line.params)
 
     @property
     def ratio(self) -> Result | Ratio | None:
@@ -222,47 +269,13 @@ class Replication:
         return tuple(line for line in self.compared if id(line) not in deciding)
 
 
-@dataclass(frozen=True)
-class Totals:
-    """Counts over all tables."""
-
-    claims: Mapping[Word, int]
-    """The number of lines that claim 10 % or more, by verdict."""
-    claims_measured: int
-    """The number of measured rows behind those of them that were tried."""
-    small: int
-    """The number of lines that claim less than 10 %."""
-    small_tried: int
-    small_measured: Mapping[Control, int]
-    """The number of measured rows behind those that were tried, by their worst outcome. A row
-    counts once, even if it is used for lines of several tables."""
-
-
-def totals(replications: Iterable[Replication]) -> Totals:
-    """Counts over all lines of these replications."""
-    lines = [line for one in replications for line in one.compared]
-    claiming = [line for line in lines if line.claim.substantial]
-    small = [line for line in lines if not line.claim.substantial]
-    came: dict[tuple[str, str, str | None], set[Control]] = defaultdict(set)
-    for line in small:
-        if line.tried:
-            came[line.measured].add(line.control)
-    worst: tuple[Control, ...] = ("not as published", "undecided", "as published")
-    return Totals(
-        claims=Counter(line.judged[0] for line in claiming),
-        claims_measured=len({line.measured for line in claiming if line.tried}),
-        small=len(small),
-        small_tried=sum(line.tried for line in small),
-        small_measured=Counter(
-            next(one for one in worst if one in found) for found in came.values()
-        ),
-    )
-
-
 def one_machine(sources: Sequence[JudgedRecord]) -> None:
-    """Raise BadUsage if records are of several machines, as a verdict applies to one."""
+    """Raise BadUsage if timed records are of several machines, as a verdict applies to one.
+
+    Counts are the same on any machine.
+    """
     seen: dict[tuple[str | None, str | None, int], str] = {}
-    for source in sources:
+    for source in (one for one in sources if not one.counted):
         machine = source.machine
         seen.setdefault((machine.id, machine.cpu, machine.nr_cpus), source.name)
     # Old records do not tell machines of one kind apart.
@@ -316,8 +329,11 @@ def replicate(
     machine: this one, used if there is no record. absent: for each stage, what it lacks here.
     failed: for each stage, why its run left no record.
     """
+    experiments = tuple(experiments)
     its = tuple(fits(table, experiments))
-    every = sorted(sources, key=lambda one: one.name)
+    known = sorted(sources, key=lambda one: one.name)
+    every = [one for one in known if not one.counted]
+    alike = [one.summary for one in known if one.counted and one.architecture == table.architecture]
     own = [one for one in every if one.summary.experiment == table.experiment]
     candidates = [line for source in own for line in _candidates(table, its, source)]
     whose = next((one.machine for one in reversed(own)), machine)
@@ -327,6 +343,10 @@ def replicate(
     for claim in claims(table):
         if claim.is_base:
             lines.append(Line(claim, None))
+            continue
+        if far := other_architecture(table.architecture, TIMED, claim.printed.ratio):
+            counts = counts_of(table, claim, experiments, alike)
+            lines.append(Line(claim, not_run(far), counts=counts))
             continue
         found = [one for one in candidates if _is_of(one, claim)]
         best = max(found, key=lambda one: _rank(one, claim, first), default=None)
@@ -369,7 +389,7 @@ def _is_of(one: Line, claim: Claim) -> bool:
 
 def _rank(
     one: Line, claim: Claim, first: Mapping[str, int]
-) -> tuple[bool, bool, bool, int, int, str]:
+) -> tuple[bool, bool, bool, bool, int, int, str]:
     """first: of each row of the experiment, how early it comes among those that fit the table."""
     tried = one.verdict is not None and one.verdict.word != "not-run"
     threads = one.row.params.get("threads") if one.row is not None else None
@@ -377,6 +397,7 @@ def _rank(
     return (
         tried,
         one.ratio is not None,  # a record of other variants says nothing of the claim's
+        one.row is None or one.row.whole is None,  # hosting all of the call, and no part of it
         same_threads,
         one.source.rank if one.source else 0,
         first[one.row.row] if one.row else 0,  # whatever rows a newer record has
@@ -423,17 +444,27 @@ def _threads(row: RowResult) -> int | None:
 
 
 def _verdict(table: Table, line: Line, asked: Row, told: Comparison | None) -> Verdict:
-    """The record's own verdict, or one by the same rule if the record has none for this line."""
+    """The verdict by the rule of today on the record's numbers.
+
+    Of a quantity that is no time a record has no numbers in one form, but the verdict of its time.
+    """
     claim, printed, row = line.claim, line.claim.printed, line.row
     assert row is not None
-    no_gain = table.approximate and not claim.substantial
-    stand_in, reason = _stand_in(row, told), _no_verdict(claim, row, asked, told)
-    judged = told is not None and _same_numbers(told, printed)
-    if told is not None and judged and reason is None and stand_in is None and not no_gain:
-        return Verdict(told.verdict, told.reason or "")
+    assert line.source is not None
+    facts = Facts(
+        stand_in=_stand_in(row, told),
+        model=asked.model_of_device if told is None else told.model,
+        is_part=row.whole is not None,
+        parts=line.parts,
+        misses_costs=limiting(page_tables=asked.times_page_tables, amd=line.source.machine.is_amd),
+        no_gain=table.approximate and not claim.substantial,
+    )
+    reason = _no_verdict(claim, row, asked, told)
+    if told is not None and not line.timed and reason is None and _same_numbers(told, printed):
+        return modelled(facts.model) if facts.model else Verdict(told.verdict, told.reason or "")
     why_not = (reason, *_missing(line))
     ours, floor = _estimate(line.ratio), _estimate(line.floor)
-    return verdict_of(why_not, ours, floor, printed.ratio, stand_in=stand_in, no_gain=no_gain)
+    return verdict_of(why_not, ours, floor, printed.ratio, facts)
 
 
 def _missing(line: Line) -> Iterator[str]:

@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
 from ream.experiment import BEFORE, PUBLISHED
-from ream.measure.verdict import Word
+from ream.measure.verdict import CONTROLS, Word
 from ream.published import NS, RATIO_UNIT
 from ream.replicate.claims import Claim
-from ream.replicate.outcome import Line, Replication, totals
-from ream.replicate.rule import CONTROLS
-from ream.replicate.why import NOT_SAID, Bound, bound, differences
+from ream.replicate.defence import defence
+from ream.replicate.outcome import Line, Replication
+from ream.replicate.why import NOT_SAID, Bound, bound, differences, same_measurements
 from ream.report.grid import RATE
 from ream.report.numbers import fit, scale_of
 from ream.width import table_line, width
 
 WIDEST = 98
+
+TOO_WIDE = 100
+"""A line of the table has fewer columns."""
 
 LABEL = 10
 NAME = 19
@@ -33,7 +36,7 @@ NUMBER = 11
 LEAST = 0.1
 """Below it four digits of a value measured here need more than its column has."""
 WORDS: tuple[Word, ...] = (
-    "agrees", "stronger", "weaker", "contradicts", "inconclusive", "not-run",
+    "agrees", "stronger", "weaker", "contradicts", "inconclusive", "modelled", "not-run",
 )  # fmt: skip
 
 HOW_TO_READ = (
@@ -78,10 +81,12 @@ def _table(replication: Replication) -> Iterator[str]:
     yield ""
     yield from _lines(replication, (scale, own), reasons)
     yield from reasons.lines()
+    yield from _counts(replication)
     yield ""
     yield from _why(replication)
     yield ""
     yield from _said("verdict", verdict_words(replication))
+    yield from _said("fair", defence(replication))
     records = ", ".join(source.name for source in replication.sources)
     yield from _said("record", records or "none")
 
@@ -152,7 +157,7 @@ def _lines(
     yield from _two(f"  {head:<{NAME}}{there}", here)
     controls = replication.controls
     for line in replication.lines:
-        yield from _line(line, scales, reasons, mark="*" if line in controls else " ")
+        yield from _line(line, scales, reasons, is_control=line in controls)
     if controls:
         yield from textwrap.wrap(
             "  *       a control: it claims less than 10 %, and does not decide about the table",
@@ -162,9 +167,10 @@ def _lines(
 
 
 def _line(
-    line: Line, scales: tuple[float, float], reasons: _Reasons, *, mark: str
+    line: Line, scales: tuple[float, float], reasons: _Reasons, *, is_control: bool
 ) -> Iterator[str]:
     scale, own = scales
+    mark = "*" if is_control else " "
     *before, name = textwrap.wrap(line_label(line.claim), NAME - 1) or ["?"]
     for part in before:
         yield f"{mark} {part}"
@@ -181,9 +187,14 @@ def _line(
     if line.ratio is not None:
         here = _pair(*_measured(line), own, 4)
         ours = f"{here:>{HERE}} {_interval(line):<{INTERVAL}} {_floor(line):<{FLOOR}} "
-    reason = line.verdict.reason if line.verdict.word != "agrees" else ""
-    letter = f" {reasons.letter(reason, line.would_try)}" if reason else ""
-    yield from _two(text, f"{ours}{line.verdict.word}{letter}")
+    word: str = line.control if is_control else line.verdict.word
+    plain = line.verdict.word == "agrees" or word == CONTROLS[0]
+    letter = "" if plain else f" {reasons.letter(line.verdict.reason, line.would_try)}"
+    if _room() == WIDEST and len(text) + len(ours) + len(word) + len(letter) >= TOO_WIDE:
+        yield from _two(text, ours.rstrip())
+        yield f"{word}{letter}".rjust(WIDEST)
+        return
+    yield from _two(text, f"{ours}{word}{letter}")
 
 
 def _two(there: str, here: str) -> Iterator[str]:
@@ -234,6 +245,19 @@ def _floor(line: Line) -> str:
     return f"{100 * reach:.0f}%" if reach >= 0.1 else f"{100 * reach:.1f}%"  # noqa: PLR2004
 
 
+def _counts(replication: Replication) -> Iterator[str]:
+    """What kernels of the table's architecture execute for its lines; a count has no verdict."""
+    for line in replication.lines:
+        for one in line.counts:
+            yield from _said(
+                "  counts",
+                f"{line_label(line.claim)}: {one.before:.1f} -> {one.published:.1f} instructions "
+                f"for each {one.per} ({one.ratio:.3f}), kernels of "
+                f"{replication.table.architecture}, row {one.row} of {one.record}; a count is no "
+                "time and has no verdict",
+            )
+
+
 def _why(replication: Replication) -> Iterator[str]:
     yield "why it may differ"
     for one in differences(replication):
@@ -245,33 +269,49 @@ def _why(replication: Replication) -> Iterator[str]:
     if not measured:
         return
     yield ""
-    columns = ("GB", "times L3", "of limit", "at most", "published", "found")
-    yield from table_line(f"  {'what bounds it here':<{NAME + 4}}", _columns(columns))
+    is_bound = all(its.is_bound for _, its in measured)
+    near, most = ("of limit", "at most") if is_bound else ("of loop", "loop")
+    head = "what bounds it here" if is_bound else "beside a plain loop here"
+    columns = ("GB", "times L3", near, most, "published", "found")
+    yield from table_line(f"  {head:<{NAME + 5}}", _columns(columns))
     for line, its in measured:
         yield from _bound(line, its)
-    yield from _said("  read", _how_bounds(replication, [its for _, its in measured]))
+    how = _how_bounds if is_bound else _how_loops
+    yield from _said("  read", how(replication, [its for _, its in measured]))
     for line, its in measured:
-        if (gain := line.gain_published) is not None and its.excludes(gain):
-            yield from _said(
-                "  beyond",
-                f"{line_label(line.claim)}: {gain:.2f}x is published; before is at "
-                f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x can be "
-                f"gained with {_cpus(its.threads)}",
-            )
+        yield from _beyond(line, its)
+
+
+def _beyond(line: Line, its: Bound) -> Iterator[str]:
+    """What is impossible by the limit, or that more than it allows was found."""
+    if its.is_in_error:
+        yield from _said(
+            "  error",
+            f"{line_label(line.claim)}: up to {its.found:.2f}x was found here, where the limit "
+            f"allows {its.factor:.2f}x; so the limit is in error, and no bound is stated",
+        )
+    elif (gain := line.gain_published) is not None and its.excludes(gain):
+        yield from _said(
+            "  beyond",
+            f"{line_label(line.claim)}: {gain:.2f}x is published; before is at "
+            f"{its.of_limit:.2f} of the limit here, so no more than {its.most:.2f}x can be "
+            f"gained with {_cpus(its.threads)}",
+        )
 
 
 def _bound(line: Line, its: Bound) -> Iterator[str]:
-    *before, name = textwrap.wrap(line_label(line.claim), NAME + 3) or ["?"]
+    *before, name = textwrap.wrap(line_label(line.claim), NAME + 4) or ["?"]
     yield from (f"  {part}" for part in before)
+    factor = its.most if its.is_bound else its.factor
     cells = (
         fit(its.nr_bytes / 1e9, 6, 3),
         fit(its.of_l3, 6, 1),
         "?" if its.of_limit is None else f"{fit(its.of_limit, 5)} -> {fit(its.after, 5)}",
-        "?" if its.most is None else f"{fit(its.most, 6)}x",
+        "?" if factor is None else f"{fit(factor, 6)}x",
         "?" if line.gain_published is None else f"{fit(line.gain_published, 6)}x",
         "?" if line.gain_here is None else f"{fit(line.gain_here, 6)}x",
     )
-    yield from table_line(f"  {name:<{NAME + 4}}", _columns(cells))
+    yield from table_line(f"  {name:<{NAME + 5}}", _columns(cells))
 
 
 def _columns(cells: Sequence[str]) -> list[str]:
@@ -279,13 +319,29 @@ def _columns(cells: Sequence[str]) -> list[str]:
     return [f"{cell:>{NUMBER + 4 * (n == 2)}}" for n, cell in enumerate(cells)]  # noqa: PLR2004
 
 
+def _how_loops(replication: Replication, bounds: Sequence[Bound]) -> str:
+    kinds = ", ".join(
+        dict.fromkeys(f"{its.how} with {_cpus(its.threads)}" for its in bounds if its.of_limit)
+    )
+    return (
+        f"{_bytes_words(replication)}; of loop = of a plain loop: the time of {kinds or 'a loop'} "
+        "over that of before -> published, without what else the call has to do in the latter; "
+        "loop = the inverse of the former. A plain loop is something to compare with and no bound: "
+        "other code may be faster"
+    )
+
+
+def _bytes_words(replication: Replication) -> str:
+    what = {line.row.bytes_of for line in replication.lines if line.row is not None}
+    counted = "of memory map" if what == {"map"} else "of memory moved"
+    return f"GB {counted} in one sample, which up to 1 times the L3 may stay cached"
+
+
 def _how_bounds(replication: Replication, bounds: Sequence[Bound]) -> str:
     kinds = ", ".join(
         dict.fromkeys(f"{its.how} with {_cpus(its.threads)}" for its in bounds if its.of_limit)
     )
-    what = {line.row.bytes_of for line in replication.lines if line.row is not None}
-    counted = "of memory map" if what == {"map"} else "of memory moved"
-    said = f"GB {counted} in one sample, which up to 1 times the L3 may stay cached"
+    said = _bytes_words(replication)
     if not kinds:
         return f"{said}; nothing ran beside it that would be a limit"
     return (
@@ -304,52 +360,32 @@ def verdict_words(replication: Replication) -> str:
     deciding, controls = replication.deciding, replication.controls
     if not (deciding or controls):
         return f"{replication.word}: none of its lines compares published with before"
-    tried = sum(line.tried for line in deciding)
+    modelled = any(line.judged.word == "modelled" for line in deciding)
+    tried = sum(line.tried and line.judged.word != "modelled" for line in deciding)
     claiming = any(line.claim.substantial for line in deciding)
     which = "that claim 10 % or more" if claiming else "that claim less than 10 %, as all do here,"
     said = (
         f"{replication.word}: {_counted(deciding)}; {tried or 'none'} of {len(deciding)} {which} "
-        "could be tried"
+        f"could be tried{' without a model of the device' if modelled else ''}"
     )
     return f"{said}; {_controls(controls)}" if controls else said
 
 
 def _counted(lines: Iterable[Line]) -> str:
-    counts = Counter(line.judged[0] for line in lines)
+    counts = Counter(line.judged.word for line in lines)
     return ", ".join(f"{counts[word]} {word}" for word in WORDS if counts[word])
 
 
 def _controls(controls: Sequence[Line]) -> str:
     """The outcomes of the lines that claim less than 10 %."""
     counts = Counter(line.control for line in controls)
-    tried = len(controls) - counts["not tried"]
+    tried = len(controls) - counts["not tried"] - counts["modelled"]
     if not tried:
-        return f"controls: none of {len(controls)} could be tried"
+        model = f" without a model, {counts['modelled']} modelled" if counts["modelled"] else ""
+        return f"controls: none of {len(controls)} could be tried{model}"
     told = [f"controls: {counts['as published']} of {tried} as published"]
     told += [f"{counts[one]} {one}" for one in CONTROLS[1:] if counts[one]]
     return ", ".join(told)
-
-
-def _all_tables(replications: Sequence[Replication]) -> str:
-    """The totals over all tables, where a row that serves several lines counts once."""
-    its = totals(replications)
-    counts = its.claims
-    told = ", ".join(f"{counts[word]} {word}" for word in WORDS if counts.get(word))
-    tried = sum(counts.values()) - counts.get("not-run", 0)
-    small = ", ".join(f"{n} {one}" for one in CONTROLS if (n := its.small_measured.get(one)))
-    return (
-        f"{_lines_claim(sum(counts.values()))} 10 % or more: {told}; {tried} could be tried, by "
-        f"{_rows(its.claims_measured)}. {_lines_claim(its.small)} less: {its.small_tried} could be "
-        f"tried, by {_rows(sum(its.small_measured.values()))}{f': {small}' if small else ''}."
-    )
-
-
-def _lines_claim(number: int) -> str:
-    return f"{counted(number, 'line')} {'claims' if number == 1 else 'claim'}"
-
-
-def _rows(number: int) -> str:
-    return counted(number, "measured row")
 
 
 def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
@@ -360,7 +396,9 @@ def _in_short(replications: Sequence[Replication]) -> Iterator[str]:
             _room(),
             subsequent_indent=" " * (36 if _room() == WIDEST else 4),
         )
-    yield from _said("all", _all_tables(replications))
+    for ids in same_measurements(replications):
+        said = "rest on the same measurement, and are one piece of evidence"
+        yield from _said("once", f"{', '.join(ids)} {said}")
 
 
 def _said(label: str, text: str) -> Iterator[str]:

@@ -1,52 +1,61 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Derives one verdict for a whole table, and the outcome of its controls."""
+"""Derives one verdict for a whole table."""
 
 from collections.abc import Iterable
-from typing import Literal
+from dataclasses import dataclass
 
-from ream.measure.verdict import CLAIM, Word
+from ream.measure.verdict import CLAIM, Word, claims_effect
 
 _WEAKEST_FIRST: tuple[Word, ...] = ("contradicts", "inconclusive", "weaker")
 
-Judged = tuple[Word, bool, float | None]
-"""A line's verdict, whether it claims 10 % or more, and the ratio measured here."""
 
+@dataclass(frozen=True)
+class Judged:
+    """A line's verdict, its published ratio and the ratio measured here; None if unknown."""
 
-Control = Literal["as published", "not as published", "undecided", "not tried"]
-"""The outcome of a line that claims less than 10 %."""
-CONTROLS: tuple[Control, ...] = ("as published", "not as published", "undecided", "not tried")
+    word: Word
+    published: float | None
+    here: float | None
+
+    @property
+    def substantial(self) -> bool:
+        """Whether the published effect is 10 % or more, or unknown."""
+        return self.published is None or claims_effect(self.published)
+
+    @property
+    def decides(self) -> bool:
+        """Whether the line can decide: a control that differs by less than 10 % here cannot."""
+        small = self.here is not None and abs(self.here - 1) < CLAIM
+        return self.substantial or not (self.word == "contradicts" and small)
+
+    @property
+    def is_larger_cost(self) -> bool:
+        """Whether the line states a cost, which is larger here than published."""
+        return self.word == "stronger" and self.published is not None and self.published > 1
 
 
 def table_word(lines: Iterable[Judged]) -> Word:
     """The verdict on a table: that of its weakest line with a claim of 10 % or more.
 
-    The order is contradicts, inconclusive, weaker, agrees; `stronger` requires that every line is.
-    Lines that were not run do not decide; if none was run, it is `not-run`. A line that claims less
+    The order is contradicts, inconclusive, weaker, agrees; `stronger` requires that every line is,
+    or that one states a cost and it is larger here. Lines with a model of the device do not decide
+    unless all lines have one, and those that were not run do not either. A line that claims less
     is a control and does not decide, unless all lines do. Then one that contradicts does not decide
     if less than 10 % is measured, and the table is `inconclusive` if no line decides.
     """
     lines = list(lines)
-    deciding = [line for line in lines if line[1]] or lines
-    tried = [line for line in deciding if line[0] != "not-run"]
-    words = [word for word, substantial, here in tried if _decides(word, here, substantial)]
+    deciding = [line for line in lines if line.substantial] or lines
+    tried = [line for line in deciding if line.word != "not-run"]
+    measured = [line for line in tried if line.word != "modelled"]
+    words = {line.word for line in measured if line.decides}
+    if not tried:
+        return "not-run"
+    if not measured:
+        return "modelled"
     if not words:
-        return "inconclusive" if tried else "not-run"
+        return "inconclusive"
     for word in _WEAKEST_FIRST:
         if word in words:
             return word
-    return "stronger" if set(words) == {"stronger"} else "agrees"
-
-
-def _decides(word: Word, here: float | None, substantial: bool) -> bool:
-    small = here is not None and abs(here - 1) < CLAIM
-    return not (word == "contradicts" and small and not substantial)
-
-
-def control(word: Word, here: float | None) -> Control:
-    """The outcome of a line that claims less than 10 %; less than 10 % here is as published."""
-    if word == "not-run":
-        return "not tried"
-    if word == "inconclusive":
-        return "undecided"
-    small = here is not None and abs(here - 1) < CLAIM
-    return "as published" if small or word in ("agrees", "weaker") else "not as published"
+    larger_cost = any(line.is_larger_cost for line in measured)
+    return "stronger" if larger_cost or words == {"stronger"} else "agrees"

@@ -2,13 +2,14 @@
 """Explains why a published line may differ here, from receipt, table and measured bounds."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ream.experiment import BEFORE, PUBLISHED, format_size
 from ream.record.machine import Machine
 from ream.replicate.outcome import Line, Replication
-from ream.report.explain import whole_words
+from ream.report.explain import parts_of, whole_words
+from ream.report.limit import limit_kind_of
 
 NOT_SAID = "not said"
 
@@ -45,15 +46,34 @@ class Bound:
     """The bytes of a sample over the size of the L3; None if that is unknown."""
     rest: float = 0.0
     """For a complete call, the time outside the measured part, over the time of `before`."""
+    is_bound: bool = True
+    """Whether the limit is what the hardware allows; a plain loop is none."""
+    found: float | None = None
+    """The upper end of the gain that was found here; None if there is none."""
+
+    @property
+    def factor(self) -> float | None:
+        """How much faster the limit is than `before`, or than the complete call."""
+        return None if self.of_limit is None else self._most(self.of_limit)
+
+    @property
+    def is_in_error(self) -> bool:
+        """Whether more was found, interval included, than a limit of the hardware would allow."""
+        known = self.is_bound and self.factor is not None and self.found is not None
+        return known and (self.found or 0) > (self.factor or 0)
 
     @property
     def most(self) -> float | None:
-        """The largest factor by which `before`, or the complete call, could become faster."""
-        return None if self.of_limit is None else self._most(self.of_limit)
+        """The largest factor by which `before`, or the complete call, could become faster; None if
+        the limit is no bound, or is in error.
+        """
+        return self.factor if self.is_bound and not self.is_in_error else None
 
     def excludes(self, gain: float) -> bool:
         """Whether this gain is impossible at every limit within its interval."""
-        return self.of_limit_low is not None and gain > self._most(self.of_limit_low)
+        if self.most is None or self.of_limit_low is None:
+            return False
+        return gain > self._most(self.of_limit_low)
 
     def _most(self, of_limit: float) -> float:
         return max(1.0, (1 + self.rest) / (of_limit + self.rest))
@@ -82,7 +102,7 @@ def _differences(replication: Replication) -> Iterator[Deviation]:
     yield Deviation("method", f"there: {table.method}", "")
     for row in {line.row.row: line.row for line in replication.lines if line.row}.values():
         if row.whole is not None:
-            yield Deviation("part", f"{row.row}: {whole_words(row.whole)}", "")
+            yield Deviation("part", f"{row.row}: {whole_words(row.whole, parts_of(row))}", "")
     for said in dict.fromkeys(text for line in replication.lines for text in line.differs):
         if not _OURS.match(said) and not _OF_A_LINE.match(said):
             yield Deviation("method", said, "")
@@ -162,4 +182,16 @@ def bound(line: Line) -> Bound | None:
         nr_bytes=before.nr_bytes,
         of_l3=None if not l3 else before.nr_bytes / l3,
         rest=0.0 if line.row.whole is None else line.row.whole.left_out_ns / before.median,
+        is_bound=limit_kind_of(line.source.summary) == "bound",
+        found=None if line.ratio is None else 1 / (line.ratio.low or line.ratio.ratio or 1),
     )
+
+
+def same_measurements(replications: Sequence[Replication]) -> tuple[tuple[str, ...], ...]:
+    """The ids of tables whose judged claims rest on exactly the same measured rows, by group."""
+    groups: dict[frozenset[tuple[str, str, str | None]], list[str]] = {}
+    for one in replications:
+        rows = frozenset(line.measured for line in one.deciding if line.tried)
+        if rows:
+            groups.setdefault(rows, []).append(one.table.id)
+    return tuple(tuple(ids) for ids in groups.values() if len(ids) > 1)

@@ -384,6 +384,8 @@ class Summary(_Part):
     receipt: ReceiptLines
     question: str | None = None
     limited_by: str | None = None
+    limit_kind: str | None = None
+    """What the limit is, `bound` or `plain loop`; None in older records."""
     found_live: str | None = None
     untouched: Sealed[str, str] = Field(default={}, validate_default=True)
     """Given series that were not measured, with the reason. They appear in no row. Either no row

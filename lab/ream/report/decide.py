@@ -37,6 +37,8 @@ class MeasuredRow:
     floors: Mapping[str, Estimate | None] = field(default_factory=dict)
     """Noise floors by variant that others are compared with: its second copy over itself."""
     limits: tuple[Limit, ...] = ()
+    limit_is_bound: bool = True
+    """Whether the limits are what the hardware allows; plain loops are not."""
     columns: Columns = NO_COLUMNS
     left_out: LeftOut | str | None = None
     """For a row that times a part of a call, the time of the rest, or why it is unknown."""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from ream.counted import counted
 from ream.experiment import BASE, BEFORE, PAGE_BYTES, PUBLISHED, RUNNING, format_size, is_copy
 from ream.measure.statistics import LIMIT_ERROR
+from ream.measure.whole import Parts
 from ream.record.machine import Machine
 from ream.report.contract import Ratio, Result, RowResult, Whole
 from ream.report.numbers import fit, interval
@@ -23,10 +24,11 @@ WORTHWHILE = 1.3
 """The gain that two channels on two idle CPUs are expected to reach if bandwidth allows."""
 
 
-def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
+def notes(row: RowResult, *, slower: Collection[str] = (), is_bound: bool = True) -> Iterator[str]:
     """What a reader must know before relying on this row's numbers, one sentence each.
 
     slower: variants that are slower than `published`, as decided over all rows of the run.
+    is_bound: whether the limit is what the hardware allows, so that none can be beyond it.
     """
     if row.skipped is not None:
         yield f"not run: {row.skipped}"
@@ -46,7 +48,7 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
             "cannot be seen; more launches or a quieter machine would narrow it"
         )
     for name, result in row.variants.items():
-        yield from _of_one(name, result, before, row)
+        yield from _of_one(name, result, before, row, is_bound=is_bound)
         if name in slower and not (name == BASE and row.base_adds):
             yield _slower(name, result, row)
         yield from _of_launches(name, result, row)
@@ -61,7 +63,7 @@ def notes(row: RowResult, *, slower: Collection[str] = ()) -> Iterator[str]:
 def beside(row: RowResult) -> Iterator[str]:
     """Sentences about the complete call, and about what the base has gained over `published`."""
     if row.whole is not None:
-        yield whole_words(row.whole)
+        yield whole_words(row.whole, parts_of(row))
     base = row.variants.get(BASE)
     if row.base_adds and base is not None and (over := base.over_published) is not None:
         told = over.low is None or over.high is None or not over.low <= 1 <= over.high
@@ -71,20 +73,40 @@ def beside(row: RowResult) -> Iterator[str]:
         )
 
 
-def whole_words(whole: Whole) -> str:
-    """The row's share of the complete call, and the ratio that this call would have, in words."""
+def parts_of(row: RowResult) -> Parts | None:
+    """The time of the row's part in a live call and in hosted code; None if either is unknown."""
+    if row.whole is None:
+        return None
+    hosted = row.variants.get(BASE) or row.variants.get(PUBLISHED)
+    median = None if hosted is None else hosted.median
+    return Parts.of(row.whole.whole_ns, row.whole.left_out_ns, median)
+
+
+def _parts_words(parts: Parts | None) -> str:
+    if parts is None:
+        return ""
+    live, hosted = (fit(ns / 1e6, 5) for ns in (parts.live_ns, parts.hosted_ns))
+    return f"; live part {live} ms, hosted part {hosted} ms, live/hosted {fit(parts.ratio, 4, 2)}"
+
+
+def whole_words(whole: Whole, parts: Parts | None) -> str:
+    """The row's share of the complete call, the part's time there and in hosted code, and the ratio
+    that this call would have, in words.
+    """
     ratio = (
         ""
         if whole.ratio is None
-        else f"; all of it would have {_interval(whole.ratio)}, and the verdict is of that"
+        else f"; all of it would have {_interval(whole.ratio)}"
+        + ("" if parts is None or parts.differ else ", and the verdict is of that")
     )
     left = f"left out: {fit(whole.left_out_ns / 1e6, 5)} ms, {whole.how}"
     if whole.share is None or whole.whole_ns is None:
-        return f"a part of {whole.name}, whose share could not be measured; {left}{ratio}"
+        said = f"a part of {whole.name}, whose share could not be measured"
+        return f"{said}; {left}{_parts_words(parts)}{ratio}"
     times = (fit(ns / 1e6, 5) for ns in (whole.whole_ns - whole.left_out_ns, whole.whole_ns))
     return (
         f"share of the whole: {100 * whole.share:.3g} % of {whole.name} here "
-        f"({' of '.join(times)} ms; {left}){ratio}"
+        f"({' of '.join(times)} ms; {left}){_parts_words(parts)}{ratio}"
     )
 
 
@@ -92,8 +114,10 @@ def _interval(ratio: Ratio) -> str:
     return fit(ratio.ratio, 5, 3) if ratio.low is None else interval(ratio)
 
 
-def _of_one(name: str, result: Result, before: Result | None, row: RowResult) -> Iterator[str]:
-    if result.of_limit is not None and result.of_limit > LIMIT_ERROR:
+def _of_one(
+    name: str, result: Result, before: Result | None, row: RowResult, *, is_bound: bool
+) -> Iterator[str]:
+    if is_bound and result.of_limit is not None and result.of_limit > LIMIT_ERROR:
         yield (
             f"{name} is at {result.of_limit:.2f} of its limit: that is an error in the limit "
             "(a better fill exists, or the fills met worse weather), not a triumph"
@@ -144,12 +168,8 @@ def _measured(row: RowResult) -> str:
 
 def _of_launches(name: str, result: Result, row: RowResult) -> Iterator[str]:
     """Notes on the spread over launches: ratios that may be chance, or depend on layout."""
-    if _chance(result, _bound(row.floor_of(name))):
-        yield (
-            f"{name}: its interval excludes 1 (p = {fit(result.p_value, 7, 4)}), but of as many "
-            "ratios as this run has some do by chance; "
-            f"`--row {row.row}` with more launches would tell"
-        )
+    if (why := _no_effect(result, _bound(row.floor_of(name)), row.row)) is not None:
+        yield f"{name} is {result.effect}, although its interval excludes 1: {why}"
     layout = result.layout
     if layout is not None and layout.depends:
         yield (
@@ -172,13 +192,27 @@ def _undecided(row: RowResult) -> Iterator[str]:
         )
 
 
-def _chance(result: Result, bound: float | None) -> bool:
-    """Whether a ratio that is no effect would be one without the correction for its many peers."""
-    if result.effect not in NO_EFFECT or result.p_value is None or bound is None:
-        return False
+def _no_effect(result: Result, bound: float | None, row: str) -> str | None:
+    """The condition of an effect that a ratio fails whose interval excludes 1; None if it is an
+    effect, if its interval includes 1, or if there is no floor.
+
+    bound: the largest |log ratio| of the noise floor.
+    """
+    if result.effect not in NO_EFFECT or bound is None:
+        return None
     if result.ratio is None or result.low is None or result.high is None:
-        return False
-    return not result.low <= 1 <= result.high and abs(math.log(result.ratio)) > bound
+        return None
+    if result.low <= 1 <= result.high:
+        return None
+    if abs(math.log(result.ratio)) <= bound:
+        return f"it lies within the noise floor, which reaches {100 * math.expm1(bound):.2g} % here"
+    if result.p_value is None:
+        return None
+    return (
+        f"it does not stand the correction for multiple comparisons (p = "
+        f"{fit(result.p_value, 7, 4)}), as of so many ratios some exclude 1 by chance; "
+        f"`--row {row}` with more launches would tell"
+    )
 
 
 def _by_entry(name: str, result: Result, row: RowResult) -> Iterator[str]:

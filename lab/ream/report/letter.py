@@ -9,9 +9,9 @@ from ream.experiment import BEFORE, RUNNING
 from ream.report import columns_table, sensitivity
 from ream.report.contract import Grid, Result, RowResult, Summary
 from ream.report.explain import beside
+from ream.report.limit import FILL, is_bound, limit_of, limit_word
 from ream.report.numbers import fit, interval
 from ream.report.table import (
-    FILL,
     beside_words,
     blocks_of,
     cpu_times,
@@ -19,7 +19,6 @@ from ream.report.table import (
     grid_notes,
     grid_title,
     how_to_read,
-    limit_of,
     spread,
     whose_published,
 )
@@ -86,8 +85,7 @@ def _method(summary: Summary) -> str:
         f"{summary.experiment}, measured with ream {summary.receipt.ream}, {summary.stage} stage, "
         f"{_launches(summary)}. Times in ms, lower is better. The ratio is "
         f"{_ratio_of(summary)} with a 95 % interval over launches; the floor is the same kernel "
-        f"against a second copy of itself; the limit is {_limit(summary)}, "
-        f"1 is the limit.{whose_published(summary)}"
+        f"against a second copy of itself; {_limit(summary)}.{whose_published(summary)}"
     )
 
 
@@ -101,7 +99,11 @@ def _ratio_of(summary: Summary) -> str:
 
 def _limit(summary: Summary) -> str:
     limit = limit_of(summary)
-    return limit if limit != FILL else f"the {limit} with as many CPUs"
+    if not is_bound(summary):
+        return f"loop is the share of a plain loop ({limit}), which is no bound"
+    if limit == FILL:
+        limit = f"the {limit} with as many CPUs"
+    return f"the limit is {limit}, 1 is the limit"
 
 
 def _launches(summary: Summary) -> str:
@@ -119,7 +121,8 @@ def _table(summary: Summary) -> Iterator[str]:
         if number:
             yield ""
         said = "M instr" if unit == "instructions" else "ms"
-        yield f"{'row':<{ROW}} {'variant':<{VARIANT}}|{said:>9} | {'ratio':<22} |limit"
+        head = f"{'row':<{ROW}} {'variant':<{VARIANT}}|{said:>9} | {'ratio':<22}"
+        yield f"{head} |{limit_word(summary)}"
         for row in summary.rows:
             if row.variants and row.unit == unit:
                 yield RULE

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ream.experiment import BEFORE, CONTROL, RUNNING, is_copy
 from ream.report.contract import Result, Summary
+from ream.report.limit import limit_words
 from ream.report.not_run import folded_names
 from ream.report.numbers import fit, scale_of
 from ream.report.sweep import Sweep, sweeps
@@ -14,7 +15,7 @@ from ream.width import WIDEST, table_line, width
 
 SHORT = 20
 MAX_IN_SHORT = 3
-LEAST_ROOM = 12
+LEAST_ROOM = 16
 """Width of the longest verdict in columns."""
 CELL = 9
 """Width of a grid's cell in columns."""
@@ -43,7 +44,7 @@ def in_short(summary: Summary) -> Iterator[str]:
         "".join(
             (
                 "in short: effect against " + _against(summary),
-                "" if summary.receipt.guest else ", share of the hardware's limit",
+                "" if summary.receipt.guest else f", share of {limit_words(summary)}",
                 ", verdict on the published table" if compared else "",
             )
         ),
@@ -56,7 +57,7 @@ def in_short(summary: Summary) -> Iterator[str]:
         yield from _short_line("", [*names, "verdict"] if compared else names)
     for row in rest:
         cells = [_in_few_words(row.variants.get(name)) for name in names]
-        yield from _short_line(row.row, [*cells, verdict_words(row.comparisons, room)])
+        yield from _short_line(row.row, [*cells, verdict_words(row, room)])
     if curves:
         if rest:
             yield ""
@@ -114,7 +115,7 @@ def _grid_of(sweep: Sweep, names: Sequence[str], *, compared: bool) -> Iterator[
         cells = [_factor(row.variants.get(name)) for row in sweep.rows]
         yield from _cells(f"  {name}", cells, room)
     if compared and any(row.comparisons for row in sweep.rows):
-        words = (verdict_words(row.comparisons, LEAST_ROOM) for row in sweep.rows)
+        words = (verdict_words(row, LEAST_ROOM) for row in sweep.rows)
         yield from _cells("  verdict", [_cut(word) for word in words], room)
 
 
@@ -122,7 +123,11 @@ def _cells(label: str, cells: Iterable[str], room: int) -> Iterator[str]:
     yield from table_line(f"{label:<{room}}", [f"{cell:>{CELL}}" for cell in cells])
 
 
+_CUT = {"as published": "as pub.", "not as published": "not pub."}
+
+
 def _cut(word: str) -> str:
+    word = _CUT.get(word, word)
     return word if len(word) < CELL else f"{word[: CELL - 2]}."
 
 

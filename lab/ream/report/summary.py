@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ream.counted import counted
 from ream.experiment import (
+    BASE,
     BEFORE,
     BEFORE_AGAIN,
     CONTROL,
@@ -21,8 +22,8 @@ from ream.measure import statistics
 from ream.measure.clock import by_cpu_time, choose
 from ream.measure.sample import Sample
 from ream.measure.statistics import Limit
-from ream.measure.verdict import Verdict, verdict_of
-from ream.measure.whole import LeftOut
+from ream.measure.verdict import Facts, Verdict, limiting, other_architecture, verdict_of
+from ream.measure.whole import LeftOut, Parts
 from ream.published import Printed, Table, lookup
 from ream.record.receipt import Receipt, anonymous
 from ream.report import explain, grid
@@ -117,6 +118,7 @@ def summarise(
         run=run,
         question=experiment.question,
         limited_by=experiment.limited_by,
+        limit_kind=experiment.limit_kind,
         found_live=experiment.found_live,
         untouched=dict(results.untouched),
         wrong={name: tuple(what.splitlines()) for name, what in results.wrong.items()},
@@ -144,6 +146,7 @@ def _measured(
         samples=tuple(samples),
         skipped="it was not reached" if skipped is None and not samples else skipped,
         unit=unit,
+        limit_is_bound=experiment.limit_kind == "bound",
         columns=experiment.all_columns,
         left_out=results.left_out.get(row.name),
         between_runs=results.between_runs.get(row.name),
@@ -228,8 +231,12 @@ def _row(
     to_explain = (measured.asked or row).no_verdict
     return bare.model_copy(
         update={
-            "notes": tuple(explain.notes(bare, slower=_slower(row, over))),
-            "explanation": explain.by_parts(bare, receipt.machine) if to_explain else None,
+            "notes": tuple(
+                explain.notes(bare, slower=_slower(row, over), is_bound=measured.limit_is_bound)
+            ),
+            "explanation": explain.by_parts(bare, receipt.machine)
+            if to_explain and measured.limit_is_bound
+            else None,
         }
     )
 
@@ -323,7 +330,7 @@ def _comparisons(
 def _comparison(
     measured: MeasuredRow, table: Table, printed: Printed, receipt: Receipt
 ) -> Comparison:
-    verdict = _verdict(measured, printed, receipt)
+    verdict = _verdict(measured, table, printed, receipt)
     return Comparison(
         id=table.id,
         ratio=digits(printed.ratio),
@@ -358,15 +365,32 @@ def _comparison(
     )
 
 
-def _verdict(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Verdict:
+def _verdict(measured: MeasuredRow, table: Table, printed: Printed, receipt: Receipt) -> Verdict:
     """The verdict on the published ratio; it uses the complete call if the row times a part."""
-    if measured.row.part_of is None:
-        ours, floor, stand_in = measured.ratio(PUBLISHED), measured.floor, measured.row.stands_in
+    row = measured.row
+    if row.part_of is None:
+        ours, floor = measured.ratio(PUBLISHED), measured.floor
     else:
         ours, floor = measured.whole_ratio(PUBLISHED), measured.whole_ratio(BEFORE_AGAIN)
-        stand_in = None
-    why_not = _why_not(measured, printed, receipt)
-    return verdict_of(why_not, ours, floor, printed.ratio, stand_in=stand_in)
+    facts = Facts(
+        stand_in=row.stands_in if row.part_of is None else None,
+        model=row.model_of_device,
+        is_part=row.part_of is not None,
+        parts=_parts(measured),
+        misses_costs=limiting(page_tables=row.times_page_tables, amd=receipt.machine.is_amd),
+    )
+    far = other_architecture(table.architecture, receipt.kernel.architecture, printed.ratio)
+    why_not = (far, *_why_not(measured, printed, receipt))
+    return verdict_of(why_not, ours, floor, printed.ratio, facts)
+
+
+def _parts(measured: MeasuredRow) -> Parts | None:
+    left = measured.left_out
+    if not isinstance(left, LeftOut):
+        return None
+    levels = (statistics.level(measured.samples, name) for name in (BASE, PUBLISHED))
+    hosted = next((level.time_ns for level in levels if level is not None), None)
+    return Parts.of(left.whole_ns, left.ns, hosted)
 
 
 def _why_not(measured: MeasuredRow, printed: Printed, receipt: Receipt) -> Iterator[str | None]:

@@ -6,15 +6,15 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from ream.counted import counted
-from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy, named
-from ream.folders import names
+from ream.experiment import BASE, BEFORE, CONTROL, PUBLISHED, RUNNING, is_copy
 from ream.report import columns_table, counts_table, grid, sensitivity
 from ream.report.contract import Comparison, Fill, Grid, Ratio, Result, RowResult, Summary
 from ream.report.explain import HUGE_PAGE, entry
+from ream.report.limit import as_known, limit_of, limit_word
 from ream.report.not_run import folded, folded_names
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.short import in_short
-from ream.report.words import clock_words, effect_words
+from ream.report.words import clock_words, effect_words, shown_verdict
 from ream.width import table_line, width
 
 LIVE = "live"
@@ -35,11 +35,12 @@ OTHER_TIME = 0.05
 
 HOW_TO_READ = (
     "time, lower is better; ratio = variant / before with its 95 % interval over launches; "
-    "of limit = {limit} / variant, 1 is the hardware's limit."
+    "of {word} = {limit} / variant, {meaning}."
 )
-
-FILL = "fastest fill of the same bytes"
-"""The limit of an experiment that declares none of its own."""
+MEANING = {
+    "limit": "1 is the hardware's limit",
+    "loop": "the share of a plain loop, which is something to compare with and no bound",
+}
 
 HOW_TO_READ_COUNTS = (
     "nanoseconds of a clock that counts the emulated CPU's instructions, lower is better; they are "
@@ -106,7 +107,8 @@ def how_to_read(summary: Summary) -> str:
             caches=f"{found}; " if (found := found_live(summary)) else ""
         )
     if summary.receipt.guest is None:
-        return HOW_TO_READ.format(limit=limit_of(summary))
+        word = limit_word(summary)
+        return HOW_TO_READ.format(word=word, limit=limit_of(summary), meaning=MEANING[word])
     return _in_guest(summary)
 
 
@@ -115,22 +117,9 @@ def _in_guest(summary: Summary) -> str:
     return ("EMULATED, which says nothing of hardware: " if emulated else "") + HOW_TO_READ_GUEST
 
 
-def _as_known(summary: Summary, name: str) -> str | None:
-    """An experiment's text for a record that is older than its field; None if it is unknown."""
-    if summary.experiment not in names():
-        return None
-    words: str | None = getattr(named(summary.experiment), name)
-    return words
-
-
 def found_live(summary: Summary) -> str | None:
     """The state of caches before a sample of the live stage, in words; None if it is unknown."""
-    return summary.found_live or _as_known(summary, "found_live")
-
-
-def limit_of(summary: Summary) -> str:
-    """The name of the hardware's limit in this experiment."""
-    return summary.limited_by or _as_known(summary, "limited_by") or FILL
+    return summary.found_live or as_known(summary, "found_live")
 
 
 def _head(summary: Summary) -> Iterator[str]:
@@ -230,22 +219,22 @@ def _row(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     )
     if row.skipped is None and row.variants:
         no_limit = no_limit or row.params.get("measure") == "metadata"
-        yield from _numbers(row, summary.wrong, no_limit=no_limit)
+        yield from _numbers(row, summary, no_limit=no_limit)
     elif summary.grids:
         # The published numbers are in the grid; that there are none of ours is all there is to say.
         yield from _all("note", row.notes)
         return
     if len(row.comparisons) == 1:
-        yield from _published(row.comparisons[0])
+        yield from _published(row.comparisons[0], row)
     elif row.comparisons:
-        yield from _several(row.comparisons, f"{summary.experiment}-")
+        yield from _several(row, f"{summary.experiment}-")
     if row.explanation is not None:
         yield from _said("why", row.explanation)
     yield from _all("note", row.notes)
     yield from _all("also", row.remarks)
 
 
-def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterator[str]:
+def _numbers(row: RowResult, summary: Summary, *, no_limit: bool) -> Iterator[str]:
     scale, unit = scale_of([result.median for result in row.variants.values()], row.unit)
     by_entry = any(result.per_entry is not None for result in row.variants.values())
     per, each_scale = entry(row) if by_entry else "page", 1.0
@@ -254,7 +243,8 @@ def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterato
         # It takes thousands of what a page takes, and there is room for one of its words.
         each, each_scale = ("us/huge" if row.unit == "ns" else "k/huge"), 1e3
     # Where there are no fills nothing is unknown; nor where a count has no rate.
-    near = "" if no_limit else "of limit"
+    word = limit_word(summary)
+    near = "" if no_limit else f"of {word}"
     rate = "GB/s" if row.unit == "ns" else ""
     yield from _line("", unit, "ratio [low .. high]", "effect", near, each, rate, "CPUs")
     for to, its in blocks_of(row):
@@ -273,10 +263,10 @@ def _numbers(row: RowResult, wrong: Iterable[str], *, no_limit: bool) -> Iterato
                 fit(result.gb_per_s, 6) if rate else "",
                 fit(result.threads, 4, 0),
             )
-    yield from _in_place_of_numbers(wrong)
+    yield from _in_place_of_numbers(summary.wrong)
     for fill in best_fills(row.limits or ((row.limit,) if row.limit else ())):
         yield from _line(
-            f"limit {fill.how}",
+            f"{word} {fill.how}",
             fit(fill.value / scale, 9),
             "",
             "",
@@ -417,7 +407,7 @@ def spread(row: RowResult, *, copies: bool = True) -> str:
     )
 
 
-def _published(table: Comparison) -> Iterator[str]:
+def _published(table: Comparison, row: RowResult) -> Iterator[str]:
     source = ", ".join(part for part in (table.author, table.date) if part)
     values = f"{printed}, " if (printed := printed_values(table)) else ""
     about = "about " if table.approximate else ""
@@ -425,9 +415,11 @@ def _published(table: Comparison) -> Iterator[str]:
     ratio = "no ratio" if table.ratio is None else f"{word} {about}{fit(table.ratio, 5, 3)}"
     more = "".join(f"; {part}" for part in (table.claims, table.machine) if part)
     yield from _said("table", f"{table.id} ({source}): {values}{ratio}{more}")
-    model = f" (engine modelled as {table.model})" if table.model else ""
+    # Its reason names the model, but not in older records.
+    told = table.model is None or table.verdict == "modelled"
+    model = "" if told else f" (engine modelled as {table.model})"
     reason = table.reason or "no reason recorded"
-    yield from _said("verdict", f"{table.verdict.upper()}{model}: {reason}")
+    yield from _said("verdict", f"{shown_verdict(table, row).upper()}{model}: {reason}")
     if table.differs:
         yield from _said("differs", "; ".join(table.differs))
 
@@ -441,8 +433,9 @@ def printed_values(table: Comparison) -> str:
     return f"{' -> '.join(cells)} {table.unit or ''}".rstrip()
 
 
-def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
+def _several(row: RowResult, prefix: str) -> Iterator[str]:
     """A line for each published machine and its differences, then the reasons of verdicts."""
+    tables = row.comparisons
     names = [table.id.removeprefix(prefix) for table in tables]
     shared = [
         text
@@ -457,7 +450,7 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
             fit(table.threads, 4, 0),
             printed_values(table) or "?",
             about + fit(table.ratio, 5, 3),
-            table.verdict.upper(),
+            shown_verdict(table, row).upper(),
         )
         own = [text for text in table.differs if text not in (*shared, table.reason)]
         own += [f"{name} there: inferred" for name in table.inferred]
@@ -472,7 +465,7 @@ def _several(tables: Sequence[Comparison], prefix: str) -> Iterator[str]:
     yield from _said("source", "; ".join(source or "?" for source in sources))
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, table in zip(names, tables, strict=True):
-        why = table.verdict.upper(), table.reason or "no reason recorded"
+        why = shown_verdict(table, row).upper(), table.reason or "no reason recorded"
         reasons.setdefault(why, []).append(name)
     for (word, reason), whose in reasons.items():
         yield from _said("verdict", f"{word} ({', '.join(whose)}): {reason}")

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Effects and verdicts in a few words, shared by tables, letters and pages."""
 
-from collections.abc import Sequence
-
-from ream.experiment import BEFORE
-from ream.report.contract import ClockUsed, Comparison, Result
+from ream.experiment import BEFORE, PUBLISHED
+from ream.measure.verdict import claims_effect, control
+from ream.report.contract import ClockUsed, Comparison, Result, RowResult
 from ream.report.numbers import fit
 
 EQUAL = "equal"
@@ -40,12 +39,27 @@ def clock_words(clock: ClockUsed) -> str:
     )
 
 
-def verdict_words(tables: Sequence[Comparison], room: int) -> str:
+def shown_verdict(one: Comparison, row: RowResult) -> str:
+    """The verdict on a published counterpart of a row, as reports print it.
+
+    A counterpart that claims less than 10 % is a control, and its outcome is printed.
+    """
+    if one.verdict == "not-run" or one.ratio is None or one.approximate:
+        return one.verdict
+    if claims_effect(one.ratio):
+        return one.verdict
+    result = row.variants.get(PUBLISHED) if one.value is None else None
+    whole = None if row.whole is None else row.whole.ratio
+    here = whole or result
+    return control(one.verdict, None if here is None else here.ratio)
+
+
+def verdict_words(row: RowResult, room: int) -> str:
     """The verdict, or the number of each; `mixed` if that exceeds `room` columns.
 
     Tables without a verdict count only if no table has one.
     """
-    words = [table.verdict for table in tables]
+    words = [shown_verdict(table, row) for table in row.comparisons]
     judged = [word for word in words if word != "not-run"]
     if len(words) == 1 or (words and not judged):
         return words[0]

@@ -261,7 +261,7 @@ def _share() -> _Layers:
     bars = base.mark_bar(height=14, color=BAR).encode(
         x=alt.X(
             "share:Q",
-            title="limit's time / variant's: 1 is the limit",
+            title="time of what it is compared with / variant's",
             axis=alt.Axis(**_TICKS),
             scale=alt.Scale(zero=True),
         ),

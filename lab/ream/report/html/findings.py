@@ -12,7 +12,7 @@ from ream.report.html import tables
 from ream.report.html.tables import NONE
 from ream.report.not_run import folded_names
 from ream.report.numbers import fit, interval
-from ream.report.words import effect_words, verdict_words
+from ream.report.words import effect_words, shown_verdict, verdict_words
 from ream.values import Texts, Tuple, Value
 
 SUBJECT = "ream"
@@ -88,7 +88,7 @@ def in_short(summary: Summary, names: Sequence[str]) -> Iterator[str]:
             said = ", ".join(f"{effect} in {count}" for effect, count in effects.most_common())
             to = {its.compared_with or BEFORE for row in ran if (its := row.variants.get(name))}
             yield f"{name} against {' and '.join(sorted(to))}: {said}."
-    if words := Counter(one.verdict for row in summary.rows for one in row.comparisons):
+    if words := Counter(shown_verdict(one, row) for row in summary.rows for one in row.comparisons):
         said = ", ".join(f"{word} {count}" for word, count in words.most_common())
         yield f"Published results here: {said}."
     for text in filter(None, (sensitivity.of_run(summary), sensitivity.controls(summary))):
@@ -125,13 +125,13 @@ def verdicts(
             cells=tuple(cell_of(row, name, taken.get(row.row, ())) for name in names),
             floor=_floor(row),
             shares=tuple(_shares(row, names)),
-            verdict=(verdict_words(row.comparisons, ROOM) or "not compared").upper()
+            verdict=(verdict_words(row, ROOM) or "not compared").upper()
             if row.comparisons
             else NONE,
             judged=tuple(
                 Judged(
                     table=one.id,
-                    word=one.verdict.upper(),
+                    word=shown_verdict(one, row).upper(),
                     reason=one.reason or "no reason recorded",
                 )
                 for one in row.comparisons

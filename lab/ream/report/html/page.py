@@ -19,6 +19,7 @@ from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, curves, findings, noise, points, tables
 from ream.report.html.charts import Chart
 from ream.report.html.tables import HtmlTable
+from ream.report.limit import is_bound, limit_word, limit_words
 from ream.report.not_run import folded
 from ream.report.table import (
     beside_words,
@@ -121,6 +122,8 @@ def render(record: Record) -> str:
                 its.p_value is not None for row in summary.rows for its in row.variants.values()
             ),
             how=how_to_read(summary),
+            limit=limit_words(summary),
+            is_bound=is_bound(summary),
             whose=whose_published(summary),
             series=list(_series(record.receipt)),
             tree_key=_at(record.receipt, "kernel", "tree_key"),
@@ -209,9 +212,11 @@ def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPa
             ident=f"row-{number}",
             sentence=_sentence(row, names),
             beside=tuple(beside_words(row)),
-            table=tables.of_row(row) if row.variants else None,
+            table=tables.of_row(row, limit_word(summary)) if row.variants else None,
             published=tables.published(row),
-            charts=tuple(points.of_row(row, f"row-{number}")) if row.variants else (),
+            charts=tuple(points.of_row(row, f"row-{number}", limit_word(summary)))
+            if row.variants
+            else (),
             samples=_samples(row, taken.get(row.row, ()), f"row-{number}"),
         )
         for number, row in enumerate(summary.rows, start=1)
@@ -234,7 +239,7 @@ def _sentence(row: RowResult, names: Sequence[str]) -> str:
     if names == [RUNNING]:
         said = [findings.cell_of(row, RUNNING).words]
     if row.comparisons:
-        said.append(f"published: {verdict_words(row.comparisons, findings.ROOM).upper()}")
+        said.append(f"published: {verdict_words(row, findings.ROOM).upper()}")
     return "; ".join(said)
 
 

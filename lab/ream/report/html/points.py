@@ -9,6 +9,7 @@ from ream.measure.sample import Sample
 from ream.report.contract import Ratio, RowResult
 from ream.report.html.charts import SHAPES, Chart, Point, chart
 from ream.report.html.tables import NONE, HtmlTable, number, unit_of
+from ream.report.limit import LIMIT_WORDS
 from ream.report.numbers import fit, interval
 from ream.report.table import best_fills
 from ream.report.words import effect_words
@@ -47,8 +48,12 @@ def band_of(row: RowResult) -> tuple[float, float] | None:
 # --- A row's ratio, value and share --------------------------------------------------------
 
 
-def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
-    """The plots of one row for which there is data."""
+def of_row(row: RowResult, ident: str, word: str) -> Iterator[Chart]:
+    """The plots of one row for which there is data.
+
+    word: for the limit, see report.limit.limit_word().
+    """
+    its = LIMIT_WORDS[word]
     scale, unit = unit_of(row)
     if ratios := ratio_points(row):
         said = "; ".join(_ratio_words(name, row) for name in row.variants if name != BEFORE)
@@ -66,13 +71,13 @@ def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
             points=ratios,
             floor=floor,
         )
-    if values := value_points(row, scale):
+    if values := value_points(row, scale, word):
         said = ", ".join(f"{point['name']} {fit(_float(point['value']), 9)}" for point in values)
         yield chart(
             f"{ident}-value",
             "value",
             title=f"Median, {unit}; shorter is better"
-            + ("; limits with their CPUs" if any(p["kind"] == "limit" for p in values) else ""),
+            + (f"; {word}s with their CPUs" if any(p["kind"] == "limit" for p in values) else ""),
             alt=f"Medians of {row.row} in {unit}: {said}.",
             points=values,
         )
@@ -81,8 +86,8 @@ def of_row(row: RowResult, ident: str) -> Iterator[Chart]:
         yield chart(
             f"{ident}-share",
             "share",
-            title="Share of the hardware's limit; longer is better",
-            alt=f"Shares of the limit of {row.row}: {said}; 1 is the limit.",
+            title=f"Share of {its}; longer is better",
+            alt=f"Shares of {its} of {row.row}: {said}; 1 is the {word}.",
             points=shares,
         )
 
@@ -102,7 +107,7 @@ def ratio_points(row: RowResult) -> list[Point]:
     ]
 
 
-def value_points(row: RowResult, scale: float) -> list[Point]:
+def value_points(row: RowResult, scale: float, word: str) -> list[Point]:
     """The medians of the row's variants and of its fastest limits, divided by `scale`."""
     points: list[Point] = [
         {"name": name, "value": _short(result.median / scale), "kind": "variant"}
@@ -110,7 +115,7 @@ def value_points(row: RowResult, scale: float) -> list[Point]:
     ]
     points += [
         {
-            "name": f"limit {fill.how} x{fill.threads}",
+            "name": f"{word} {fill.how} x{fill.threads}",
             "value": _short(fill.value / scale),
             "kind": "limit",
         }

@@ -21,6 +21,7 @@ from ream.report.columns_table import (
 )
 from ream.report.contract import Comparison, Grid, Result, RowResult, Summary
 from ream.report.explain import entry
+from ream.report.limit import LIMIT_WORDS
 from ream.report.numbers import fit, interval, scale_of
 from ream.report.table import (
     best_fills,
@@ -28,7 +29,7 @@ from ream.report.table import (
     grid_title,
     printed_values,
 )
-from ream.report.words import effect_words
+from ream.report.words import effect_words, shown_verdict
 from ream.values import Texts, Tuple, Value
 
 WIDE = 12
@@ -79,8 +80,11 @@ def unit_of(row: RowResult) -> tuple[float, str]:
     return scale_of([result.median for result in row.variants.values()], row.unit)
 
 
-def of_row(row: RowResult) -> HtmlTable:
-    """All results of a row: a line for each variant, then one for each limit."""
+def of_row(row: RowResult, word: str) -> HtmlTable:
+    """All results of a row: a line for each variant, then one for each limit.
+
+    word: for the limit, see report.limit.limit_word().
+    """
     scale, unit = unit_of(row)
     fills = best_fills(row.limits or ((row.limit,) if row.limit else ()))
     by_entry = any(result.per_entry is not None for result in row.variants.values())
@@ -89,7 +93,7 @@ def of_row(row: RowResult) -> HtmlTable:
     lines = [_variant(name, result, scale, each_scale) for name, result in row.variants.items()]
     lines += [
         (
-            f"limit {fill.how} x{fill.threads}",
+            f"{word} {fill.how} x{fill.threads}",
             number(fill.value / scale),
             *[NONE] * 5,
             "1",
@@ -112,7 +116,7 @@ def of_row(row: RowResult) -> HtmlTable:
                 "p",
                 "launches from .. to",
                 "effect",
-                "share of limit",
+                f"share of {LIMIT_WORDS[word]}",
                 of_each,
                 "GB/s",
                 "CPUs",
@@ -182,13 +186,13 @@ def published(row: RowResult) -> HtmlTable | None:
     table = HtmlTable(
         caption=f"{row.row}: what was published",
         head=("table", "source", "printed", "ratio", "verdict", "why"),
-        lines=tuple(map(_counterpart, row.comparisons)),
+        lines=tuple(_counterpart(one, row) for one in row.comparisons),
         notes=tuple(f"differs in {', '.join(ids)}: {text}" for text, ids in differing.items()),
     )
     return _without_empty(table)
 
 
-def _counterpart(one: Comparison) -> tuple[str, ...]:
+def _counterpart(one: Comparison, row: RowResult) -> tuple[str, ...]:
     cpus = None if one.threads is None else counted(one.threads, "CPU")
     cpus = f"{cpus} (inferred)" if "threads" in one.inferred else cpus
     return (
@@ -196,12 +200,14 @@ def _counterpart(one: Comparison) -> tuple[str, ...]:
         ", ".join(part for part in (one.author, one.date, one.machine, cpus) if part) or NONE,
         "; ".join(part for part in (printed_values(one), one.claims) if part) or NONE,
         published_ratio(one),
-        one.verdict.upper(),
+        shown_verdict(one, row).upper(),
         "; ".join(
             part
             for part in (
                 one.reason or "no reason recorded",
-                f"engine modelled as {one.model}" if one.model else "",
+                f"engine modelled as {one.model}"
+                if one.model and one.verdict != "modelled"
+                else "",
             )
             if part
         ),

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tells the author of a table, in one sentence, why the verdict on it is fair."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ream.measure.verdict import Word
+from ream.replicate.outcome import Line, Replication
+
+_MEANS: Mapping[Word, str] = {
+    "agrees": (
+        "the interval contains the published effect within 15 % and excludes half of it, so the "
+        "effect is there on this CPU, too"
+    ),
+    "stronger": (
+        "the same direction was found by more than the author claims, so the claim holds on this "
+        "CPU, and a published cost is larger on it"
+    ),
+    "weaker": (
+        "the author's direction was found, but less of it, which says how far the effect carries "
+        "over to this CPU and not that the author's numbers are wrong"
+    ),
+    "contradicts": (
+        "noise of the size of the published effect is excluded, so the effect does not carry over "
+        "to this CPU, which does not say that the author's numbers are wrong"
+    ),
+}
+
+
+def defence(replication: Replication) -> str:
+    """One sentence for the table's author on the verdict, made of what was published and measured.
+
+    A table that was not run says why it cannot be tried, and one whose device is modelled says what
+    the model is.
+    """
+    word, table = replication.word, replication.table
+    if not replication.deciding:
+        return "the source compares no two of the kernels that rows have, so no word is on it"
+    if word == "not-run":
+        return (
+            f"no word is for or against the table, because it cannot be tried here: "
+            f"{_most(replication.deciding, word)}"
+        )
+    if word == "modelled":
+        return f"no word is for or against the device: {_most(replication.deciding, word)}"
+    if word == "inconclusive":
+        return f"no word is for or against the table: {_most(replication.deciding, word)}"
+    kernels = ", ".join(dict.fromkeys(source.kernel for source in replication.sources))
+    return (
+        f"one kernel ({kernels or 'unknown'}) with and without the technique was measured on "
+        f"{replication.machine.cpu or 'an unknown CPU'}, where the author had {table.machine}; "
+        f"{_MEANS[word]}"
+    )
+
+
+def _most(lines: Iterable[Line], word: Word) -> str:
+    """The reason that most lines of this verdict have, without what is told of single rows."""
+    reasons = Counter(
+        line.verdict.reason
+        for line in lines
+        if line.verdict is not None and line.verdict.word == word
+    )
+    (reason, number), *others = reasons.most_common()
+    rest = f" ({number} of {sum(reasons.values())} lines; the others are above)"
+    return f"{reason}{rest if others else ''}"

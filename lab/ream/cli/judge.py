@@ -109,6 +109,13 @@ def judge(
             "--version", min=1, metavar="N", help="Version to judge if there are several: 3 for v3."
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="End with 1 for any loss, also one of at most 1 % beside a larger gain.",
+        ),
+    ] = False,
     letter: Annotated[
         Path | None,
         typer.Option(
@@ -153,9 +160,10 @@ def judge(
     one line for each row, regressions first. The series is built and run as your user: what runs is
     confined to its own files and threads, and kbuild has no network and writes where it builds.
 
-    Exit status: 0 no regression was found, 1 a row is slower or executes over 0.1 % more, 2 usage,
-    or a patch that does not apply, 3 cannot run here, 4 undecided or nothing is reached, 5 memory
-    was wrong, 6 a tool failed.
+    Exit status: 0 no regression was found, and in each row counts alone show it or a copy slowed by
+    5 % was found slower; 1 a row is slower or executes over 0.1 % more, unless the largest loss is
+    at most 1 % beside a larger gain; 2 usage, or a patch that does not apply; 3 cannot run here; 4
+    undecided, or nothing is reached; 5 memory was wrong; 6 a tool failed.
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415
@@ -171,7 +179,8 @@ def judge(
         else:
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
-        return replace(asked, confined=not unconfined, verify_minutes=verify_minutes, guests=guests)
+        asked = replace(asked, confined=not unconfined, guests=guests, strict=strict)
+        return replace(asked, verify_minutes=verify_minutes)
 
     given = series or NO_SERIES
     if watched or once:

@@ -56,6 +56,7 @@ def render(its: Judgement) -> str:
         pictures=pictures(its),
         says=page.OF_OUTCOME,
         change=page.change,
+        decided=page.decided,
         locked=page.locked,
         style=_style(),
     )

@@ -8,6 +8,7 @@ import pytest
 
 PATCHES = Path(__file__).parent / "patches"
 COMMENT, ELSEWHERE = PATCHES / "no-change.patch", PATCHES / "not-executed.patch"
+BROKEN = PATCHES / "does-not-compile.patch"
 
 pytestmark = pytest.mark.xdist_group("reach")
 
@@ -42,6 +43,13 @@ def test_a_function_that_no_row_executes_is_named(ream) -> None:
     assert ran.code == 2
     said = "not-executed: not measured: it changes do_swap_page(), which no row here executes"
     assert said in ran.err
+
+
+def test_a_patch_that_does_not_compile_is_named_with_the_compilers_error(ream) -> None:
+    ran = ream("run", "zone-device", *SMALL["zone-device"], *COUNTS, "--series", str(BROKEN))
+    assert ran.code == 2
+    said = "ream: does-not-compile.patch does not compile: mm/mm_init.c:1001:13: error: implicit"
+    assert ran.err.splitlines()[-1].startswith(said)
 
 
 def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:

@@ -162,8 +162,8 @@ def judge(
 
     Exit status: 0 no regression was found, and in each row counts alone show it or a copy slowed by
     5 % was found slower; 1 a row is slower or executes over 0.1 % more, unless the largest loss is
-    at most 1 % beside a larger gain; 2 usage, or a patch that does not apply; 3 cannot run here; 4
-    undecided, or nothing is reached; 5 memory was wrong; 6 a tool failed.
+    at most 1 % beside a larger gain; 2 usage, or a patch that does not apply or compile; 3 cannot
+    run here; 4 undecided, or nothing is reached; 5 memory was wrong; 6 a tool failed.
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415

@@ -16,6 +16,7 @@ from ream.kernel.layout import layout_changes, layouts
 from ream.kernel.objects import ObjectDifference, contents, differences
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import HOME, assemble
 from ream.paths import KERNEL_REACH
 from ream.stage.bench import fragments_of, held, objects
@@ -118,7 +119,7 @@ def hosted_code(
 ) -> HostedCode:
     """Compile what these programs host of two kernels, and compare.
 
-    Raises what `assemble` and `build_objects` raise.
+    Raises what `assemble` and `build_objects` raise, and DoesNotCompile for a patch.
     """
     old, new = (
         _compiled(one, programs, fragments=fragments, cache=cache, step=step)
@@ -148,7 +149,8 @@ def _compiled(
     folders = [its.folder for all_its in programs.values() for its in all_its]
     listed = [one for folder in folders for one in objects(folder)]
     names = [one.name for one in held(listed, place) if not one.name.startswith(f"{HOME}/")]
-    return build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
+    with naming_the_patch(kernel.patches, place):
+        return build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
 
 
 def _differing(

@@ -32,17 +32,26 @@ LONG = pytest.mark.vm
 )
 def test_a_comment_is_not_timed(ream, tmp_path: Path, experiment: str) -> None:
     ran = ream("run", experiment, *SMALL[experiment], *COUNTS, "--series", str(COMMENT))
-    assert ran.code == 2
-    assert "no-change: not measured: the same object code as " in ran.err
+    assert ran.code == 0
+    said = (
+        "no-change: nothing changes: every file that it touches is the same code with it: the same"
+    )
+    assert said in ran.err
     assert "--measure-anyway measures it all the same" in ran.err
     assert not list(tmp_path.glob("data/ream/runs/*/run.json"))
 
 
 def test_a_function_that_no_row_executes_is_named(ream) -> None:
     ran = ream("run", "fork", *SMALL["fork"], *COUNTS, "--series", str(ELSEWHERE))
-    assert ran.code == 2
+    assert ran.code == 4
     said = "not-executed: not measured: it changes do_swap_page(), which no row here executes"
     assert said in ran.err
+
+
+def test_code_that_an_experiment_does_not_host_leaves_it_open(ream) -> None:
+    ran = ream("run", "zone-device", *SMALL["zone-device"], *COUNTS, "--series", str(ELSEWHERE))
+    assert ran.code == 4
+    assert "but it changes code that is not hosted here, in mm/memory.c" in ran.err
 
 
 def test_a_patch_that_does_not_compile_is_named_with_the_compilers_error(ream) -> None:

@@ -193,7 +193,23 @@ WRONG = Wrong("fork", ("fork-64k: patched: pte at 8: 1 instead of 0", "more"), (
         (judgement(operation(counted=counted(loads=1e-5))), 0, "No regression was found: the same"),
         (judgement(FASTER, OPEN), 4, "Undecided: faster in 1 row, fork-4k (2.000x); undecided"),
         (judgement(reach=UNEXECUTED), 4, "Undecided: no row executes anything that it changes,"),
-        (judgement(reach=reach(nearest="fork")), 4, "Nothing that is hosted changes: every object"),
+        (
+            judgement(reach=replace(reach(nearest="fork"), elsewhere=())),
+            0,
+            ("Nothing changes: each file that it touches compiles to the same code and data with"
+             " it, so nothing was measured."),
+        ),
+        (
+            judgement(reach=replace(reach(nearest="fork"), elsewhere=("mm/vmscan.c",))),
+            4,
+            ("Undecided: no hosted object changes, and it changes code that is not hosted, in mm/"
+             "vmscan.c, so nothing was measured."),
+        ),
+        (
+            judgement(reach=reach(nearest="fork"), to="7.3"),
+            4,
+            "Undecided: every hosted object has the same code and data with it, so nothing was",
+        ),
         (judgement(unhosted={"fork": "it reaches x()"}), 3, "Undecided: nothing that it reaches"),
         (judgement(FASTER, unhosted={"migrate": "it reaches x()"}), 4, "Undecided: faster in"),
         (

@@ -323,6 +323,12 @@ class Judgement:
         return max((one.size for o in GAINS for one in self.having(o)), default=0.0)
 
     @property
+    def changes_nothing(self) -> bool:
+        """Whether each file that the series touches compiles to the same code and data with it."""
+        its = self.reach
+        return its.same and not its.reached and its.elsewhere == ()
+
+    @property
     def is_little(self) -> bool:
         """Whether there is a loss, of LITTLE at most, and a larger gain beside it."""
         return 0 < self.loss <= LITTLE and self.gain > self.loss
@@ -336,7 +342,7 @@ class Judgement:
 
     @property
     def exit_code(self) -> int:
-        """0 no regression, 1 one, 3 cannot run, 4 undecided or nothing reached, 5 wrong.
+        """0 none or no change, 1 a regression, 3 cannot run, 4 undecided or not reached, 5 wrong.
 
         One row is enough for 1, unless its loss is little beside a larger gain. 0 takes evidence
         in each row: counts that suffice alone, or a time that finds effects as small as the
@@ -346,6 +352,8 @@ class Judgement:
             return VerificationFailed.exit_code
         if self.unhosted and not self.operations:
             return CannotRunHere.exit_code
+        if self.changes_nothing:
+            return 0
         if self.loss and (self.strict or not self.is_little):
             return ClaimFails.exit_code
         open_ = self.having("undecided") or self.having("mixed") or self.unshown

@@ -90,10 +90,7 @@ def _sentences(its: Judgement) -> Iterator[str]:
         yield "Nothing was measured."
         return
     if not its.reach.reached:
-        why = "no row executes anything that it changes"
-        if its.reach.same:
-            why = "every object has the same code and data with it"
-        yield f"{verdict(its)}: {why}, so nothing was measured."
+        yield f"{verdict(its)}: {_why_none(its)}, so nothing was measured."
         return
     if not its.operations:
         yield "Undecided: nothing that it reaches could be run."
@@ -108,6 +105,18 @@ def _sentences(its: Judgement) -> Iterator[str]:
         yield sees
 
 
+def _why_none(its: Judgement) -> str:
+    """Why there is nothing to measure of a series that reaches nothing."""
+    if its.changes_nothing:
+        return "each file that it touches compiles to the same code and data with it"
+    if not its.reach.same:
+        return "no row executes anything that it changes"
+    if not its.reach.elsewhere:
+        return "every hosted object has the same code and data with it"
+    which = shortened(its.reach.elsewhere)
+    return f"no hosted object changes, and it changes code that is not hosted, in {which}"
+
+
 def verdict(its: Judgement) -> str:
     """The judgement in a few words, which weigh what is lost against what is gained."""
     if its.wrong is not None:
@@ -118,8 +127,8 @@ def verdict(its: Judgement) -> str:
     if its.loss:
         what = "A small regression" if its.loss <= LITTLE else "A regression"
         return what if its.having("slower") else f"{what} in what is executed"
-    if not its.reach.reached and its.reach.same:
-        return "Nothing that is hosted changes"
+    if its.changes_nothing:
+        return "Nothing changes"
     if its.exit_code:
         return "Undecided"
     return "No regression was found"

@@ -299,6 +299,8 @@ class Judgement:
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""
     command: str = ""
+    reproduce: str = ""
+    """The command line for others: without a path of this machine."""
     strict: bool = False
     """Whether a loss ends with 1 however small it is and whatever others gain."""
 

@@ -359,6 +359,11 @@ def _legend(its: Judgement) -> str:
     return f"{times} {counts}" if any(one.timed for one in its.operations) else counts
 
 
+def shown(its: Judgement) -> list[Operation]:
+    """The rows that the table has."""
+    return _shown([*its.ordered()])[0]
+
+
 def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
     """The rows that the table has, and those that it leaves out, both in the same order.
 

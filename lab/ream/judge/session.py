@@ -104,6 +104,8 @@ class Question:
     """Whether the kernel's own tests are run in guests, too."""
     ids: frozenset[str] = frozenset()
     """Of the mails of the series' thread, as far as they are known."""
+    reproduce: str = ""
+    """The command line for others: without a path of this machine."""
     strict: bool = False
     """Whether a loss ends with exit status 1 however small it is and whatever others gain."""
 
@@ -204,6 +206,7 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         listings=tuple(judging.listings),
         records=tuple(judging.records),
         command=asked.command,
+        reproduce=asked.reproduce,
         strict=asked.strict,
     )
 

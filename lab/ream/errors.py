@@ -8,6 +8,12 @@ class ReamError(Exception):
     exit_code = 6
 
 
+class NothingChanges(ReamError):
+    """What was to be measured is the same code as what it is compared with; the text says so."""
+
+    exit_code = 0
+
+
 class ClaimFails(ReamError):
     """A published claim does not hold here, or a change made something slower than allowed."""
 

@@ -17,12 +17,17 @@ BARE = str(PATCHES / "no-change.patch")
     [
         ((BARE, "--base-ref", "v6.12"), "--base-ref v6.12: a commit of what? --tree DIR names it"),
         ((BARE, "--by", "A <a@b>"), "--by A <a@b>: it is a line of --letter"),
-        ((BARE, "--letter", "reply"), "none of its patches has a Message-ID"),
+        ((BARE, "--letter", "reply"), "has a Message-ID, so there is no mail to answer"),
         ((BARE, "--watch", "--html", "pages"), "no folder; give one, or - for standard input"),
         ((".", "--watch"), "--watch writes pages alone, into the folder that --html names"),
         ((), "a series is missing"),
-        (("--from", "6.12"), "--from KERNEL --to KERNEL: both, and no series"),
-        ((BARE, "--from", "6.12", "--to", "7.3"), "--from KERNEL --to KERNEL: both, and no series"),
+        (("--from", "6.12"), "--from 6.12: the other kernel is missing; name it with --to KERNEL"),
+        (("--to", "7.3"), "--to 7.3: the other kernel is missing; name it with --from KERNEL"),
+        ((BARE, "--from", "6.12", "--to", "7.3"), "an upgrade is judged alone; leave out the seri"),
+        (
+            ("--from", "6.12", "--to", "7.3", "--version", "2"),
+            "an upgrade is judged alone; leave out what is of a series",
+        ),
         (("nothing.mbx",), "nothing.mbx: No such file or directory"),
     ],
 )

@@ -45,7 +45,13 @@ def test_a_locked_operation_more_is_a_regression_of_what_is_executed(ream, tmp_p
     assert re.search(r"<pre>\s+\d+\s+0  .*\block\b", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("patch", ["no-change", "count-moved", "not-executed"])
+def test_a_comment_changes_nothing(ream) -> None:
+    ran = ream("judge", str(PATCHES / "no-change.patch"))
+    assert ran.code == 0, ran.err
+    assert "Nothing changes: each file that it touches compiles to the same code" in ran.out
+
+
+@pytest.mark.parametrize("patch", ["count-moved", "not-executed"])
 def test_what_changes_nothing_that_is_executed_is_undecided(ream, patch: str) -> None:
     ran = ream("judge", str(PATCHES / f"{patch}.patch"), "--json")
     assert ran.code == 4, ran.err

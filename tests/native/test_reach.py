@@ -8,6 +8,7 @@ import pytest
 
 PATCHES = Path(__file__).parent / "patches"
 COMMENT, ELSEWHERE = PATCHES / "no-change.patch", PATCHES / "not-executed.patch"
+BROKEN = PATCHES / "does-not-compile.patch"
 
 pytestmark = pytest.mark.xdist_group("reach")
 
@@ -31,17 +32,33 @@ LONG = pytest.mark.vm
 )
 def test_a_comment_is_not_timed(ream, tmp_path: Path, experiment: str) -> None:
     ran = ream("run", experiment, *SMALL[experiment], *COUNTS, "--series", str(COMMENT))
-    assert ran.code == 2
-    assert "no-change: not measured: the same object code as " in ran.err
+    assert ran.code == 0
+    said = (
+        "no-change: nothing changes: every file that it touches is the same code with it: the same"
+    )
+    assert said in ran.err
     assert "--measure-anyway measures it all the same" in ran.err
     assert not list(tmp_path.glob("data/ream/runs/*/run.json"))
 
 
 def test_a_function_that_no_row_executes_is_named(ream) -> None:
     ran = ream("run", "fork", *SMALL["fork"], *COUNTS, "--series", str(ELSEWHERE))
-    assert ran.code == 2
+    assert ran.code == 4
     said = "not-executed: not measured: it changes do_swap_page(), which no row here executes"
     assert said in ran.err
+
+
+def test_code_that_an_experiment_does_not_host_leaves_it_open(ream) -> None:
+    ran = ream("run", "zone-device", *SMALL["zone-device"], *COUNTS, "--series", str(ELSEWHERE))
+    assert ran.code == 4
+    assert "but it changes code that is not hosted here, in mm/memory.c" in ran.err
+
+
+def test_a_patch_that_does_not_compile_is_named_with_the_compilers_error(ream) -> None:
+    ran = ream("run", "zone-device", *SMALL["zone-device"], *COUNTS, "--series", str(BROKEN))
+    assert ran.code == 2
+    said = "ream: does-not-compile.patch does not compile: mm/mm_init.c:1001:13: error: implicit"
+    assert ran.err.splitlines()[-1].startswith(said)
 
 
 def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:

@@ -2,6 +2,8 @@
 """The answer to a series: a mail that git send-email takes, and a page for a browser."""
 
 import email
+import html as html_module
+from dataclasses import replace
 from email.policy import default
 from pathlib import Path
 
@@ -9,7 +11,14 @@ import pytest
 
 from ream.errors import BadUsage
 from ream.judge import html, letter
-from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange
+from ream.judge.judgement import (
+    CountedChange,
+    Judgement,
+    Operation,
+    PatchStep,
+    TimedChange,
+    Wrong,
+)
 from ream.judge.reach import Reach, WholeReach
 from ream.kernel.series import Series, load_series, mails_of
 
@@ -40,7 +49,14 @@ def judgement(*operations: Operation) -> Judgement:
     fork = Reach("fork", ("copy_page_range",), ("fork-4k",), 64, None)
     reach = WholeReach(991, **none, text_bytes=(64, 80), experiments=(fork,), nearest=None)
     return Judgement(
-        EVIL, (EVIL, "mm: two"), "a tree", "a machine " * 12, reach, operations, command="ream x"
+        EVIL,
+        (EVIL, "mm: two"),
+        "a tree",
+        "a machine " * 12,
+        reach,
+        operations,
+        command=f"ream judge {Path.home()}/v5.mbx --letter {Path.home()}/reply",
+        reproduce="ream judge cover@x --seed 5",
     )
 
 
@@ -49,7 +65,13 @@ def operation(row: str) -> Operation:
     step = PatchStep(1, EVIL, {"instructions": -1.0})
     timed = TimedChange(0.5, 0.49, 0.51, "faster", None, 1.02)
     return Operation(
-        "fork", row, "t", change, timed, (("a_function", {"instructions": -1.0}),), (step,)
+        "fork",
+        row,
+        "fork() of 1 GiB",
+        change,
+        timed,
+        (("a_function", {"instructions": -1.0}),),
+        (step,),
     )
 
 
@@ -88,7 +110,42 @@ def test_no_line_is_wider_than_a_mail_and_no_escape_is_in_it(thread: tuple[Serie
     assert max(map(len, text.splitlines())) <= COLUMNS
     assert not {one for one in text if not one.isprintable()} - {"\n"}
     assert "Tested-by" not in text
-    assert "ream x" in text
+    assert "\n  ream judge cover@x --seed 5\n" in text
+
+
+WRONG = Wrong(
+    "fork",
+    (
+        "anon-order-0/fork: patched: the child's entry 0 is 0x1, the oracle says 0x5",
+        f"core in {Path.home()}/.cache/ream/console/a.log, {Path.cwd()}/runs/x and /proc/self/maps",
+    ),
+    (1, "mm: one"),
+)
+
+
+def test_neither_letter_nor_page_has_a_path_of_this_machine(thread: tuple[Series, list]) -> None:
+    long = f"{Path.home()}/{'/'.join(['a-folder-of-mine'] * 9)}/one"
+    its = replace(ROWS, wrong=WRONG, notes=(f"kept in {long}",), unhosted={"fork": f"{long}: no"})
+    for text in (letter.render(its, *thread), html.render(its)):
+        assert str(Path.home()) + "/" not in text
+        assert str(Path.cwd()) not in text
+        assert "a-folder-of-mine" not in text
+        assert "kept in one" in text
+        assert "core in a.log, x and /proc/self/maps" in " ".join(text.split())
+        assert "ream judge cover@x --seed 5" in text
+
+
+def test_names_and_ream_itself_are_explained(thread: tuple[Series, list]) -> None:
+    its = replace(ROWS, wrong=WRONG)
+    for text in (letter.render(its, *thread), html.render(its)):
+        said = " ".join(html_module.unescape(text).split())
+        assert "an edge case of fork: memory of the shape 'anon-order-0', on which fork was" in said
+        assert "fork() of 1 GiB" in said
+        assert "docs/method.md in its source explains how" in said
+    row = replace(WRONG, lines=("fork-64k: patched: pte at 8",))
+    assert "fork-64k: a row of fork: fork of" in " ".join(
+        letter.render(replace(ROWS, wrong=row), *thread).split()
+    )
 
 
 def test_tested_by_is_there_if_somebody_says_so(thread: tuple[Series, list]) -> None:

@@ -26,6 +26,7 @@ from ream.cli.app import (
 from ream.cli.continued import QuietOption
 from ream.cli.helped import NATIVE
 from ream.cli.measure import command_line
+from ream.cli.shared import shared_command
 from ream.errors import BadUsage, CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.files import check_place, write_whole
 from ream.paths import cache_dir
@@ -42,9 +43,15 @@ ENDS = {
 NO_SERIES = Path()
 """Of an upgrade."""
 
+HERE_ALONE = (
+    *("letter", "by", "html", "force", "watched", "once", "as_json", "output", "dry_run", "quiet"),
+)
+"""Parameters that do not change what is judged."""
+
 
 @app.command()
 def judge(
+    context: typer.Context,
     series: Annotated[
         Path | None,
         typer.Argument(
@@ -109,6 +116,13 @@ def judge(
             "--version", min=1, metavar="N", help="Version to judge if there are several: 3 for v3."
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="End with 1 for any loss, also one of at most 1 % beside a larger gain.",
+        ),
+    ] = False,
     letter: Annotated[
         Path | None,
         typer.Option(
@@ -153,9 +167,10 @@ def judge(
     one line for each row, regressions first. The series is built and run as your user: what runs is
     confined to its own files and threads, and kbuild has no network and writes where it builds.
 
-    Exit status: 0 no regression was found, 1 a row is slower or executes over 0.1 % more, 2 usage,
-    or a patch that does not apply, 3 cannot run here, 4 undecided or nothing is reached, 5 memory
-    was wrong, 6 a tool failed.
+    Exit status: 0 no regression was found, and in each row counts alone show it or a copy slowed by
+    5 % was found slower; 1 a row is slower or executes over 0.1 % more, unless the largest loss is
+    at most 1 % beside a larger gain; 2 usage, or a patch that does not apply or compile; 3 cannot
+    run here; 4 undecided, or nothing is reached; 5 memory was wrong; 6 a tool failed.
     """
     from ream.judge import page  # noqa: PLC0415
     from ream.judge.session import judge as judged  # noqa: PLC0415
@@ -171,7 +186,9 @@ def judge(
         else:
             asked = _question(path, tree, base=base, base_ref=base_ref, version=version, seed=seed)
         asked = asked.timed(minutes, per_patch=per_patch, runs=runs_dir(output))
-        return replace(asked, confined=not unconfined, verify_minutes=verify_minutes, guests=guests)
+        asked = replace(asked, confined=not unconfined, guests=guests, strict=strict)
+        asked = replace(asked, reproduce=_reproduce(context, path, asked))
+        return replace(asked, verify_minutes=verify_minutes)
 
     given = series or NO_SERIES
     if watched or once:
@@ -188,12 +205,30 @@ def judge(
     _tell(judged(asked, Reporter(quiet=quiet)), also, as_json=as_json, force=force)
 
 
+def _reproduce(context: typer.Context, path: Path, asked: "Question") -> str:
+    """The command with which others repeat a judgement: of a mail by its id."""
+    from ream.judge.letter import answered  # noqa: PLC0415
+    from ream.kernel.series import mails_of  # noqa: PLC0415
+
+    subject: str | None = None
+    if path != NO_SERIES:
+        try:
+            subject = str(answered(asked.series, mails_of(path)).message_id).strip("<>")
+        except BadUsage:
+            subject = path.name
+    return shared_command(context, subject, asked.seed, without=HERE_ALONE)
+
+
 def _check_subject(
     series: Path | None, from_: str | None, to: str | None, *, others: tuple[object, ...]
 ) -> None:
     """Raise BadUsage unless there is either a series or two kernels."""
-    if (from_ or to) and (not from_ or not to or series or any(others)):
-        raise BadUsage("--from KERNEL --to KERNEL: both, and no series, no other kernel")
+    if bool(from_) != bool(to):
+        given, missing = (f"--from {from_}", "--to") if from_ else (f"--to {to}", "--from")
+        raise BadUsage(f"{given}: the other kernel is missing; name it with {missing} KERNEL")
+    if from_ and (series or any(others)):
+        what = f"the series {series}" if series else "what is of a series"
+        raise BadUsage(f"--from {from_} --to {to}: an upgrade is judged alone; leave out {what}")
     if series is None and not to:
         raise BadUsage("a series is missing: a patch, a folder, a mailbox, a Message-ID, or -")
 

@@ -207,8 +207,9 @@ def run(
 
     An interrupted or killed run keeps its measurements; --resume continues it.
 
-    Exit status: 0 measured and verified, 2 usage, 3 cannot run here, 5 a sample's memory was wrong,
-    6 a tool failed.
+    Exit status: 0 measured and verified, or the given series changes nothing, 2 usage, or a patch
+    that does not apply or compile, 3 cannot run here, 4 no row executes what the given series
+    changes, 5 a sample's memory was wrong, 6 a tool failed.
     """
     show_more(verbose)
     if (other := instead_of_a_plan(context)) is not None:

@@ -14,8 +14,10 @@ from ream.kernel.build import build_objects
 from ream.kernel.cache import Step
 from ream.kernel.layout import layout_changes, layouts
 from ream.kernel.objects import ObjectDifference, contents, differences
+from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import HOME, assemble
 from ream.paths import KERNEL_REACH
 from ream.stage.bench import fragments_of, held, objects
@@ -45,6 +47,13 @@ class HostedCode:
     """Of objects that hold other code or data. One that is new or gone with the series, too."""
     layout: tuple[str, ...]
     """A line for each structure that is laid out otherwise."""
+    sources: tuple[Path, Path] = (Path(), Path())
+    """The trees without the series and with it."""
+
+    def unknown(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Of files that a series changes, those of which it is not known that they are the same."""
+        same = (self.before.keys() & self.after.keys()) - self.by_object.keys()
+        return undecided_files(names, *self.sources, same)
 
     def functions(self) -> frozenset[tuple[str, str]]:
         """Every function that is hosted without the series, as the name of its object and its own.
@@ -118,15 +127,15 @@ def hosted_code(
 ) -> HostedCode:
     """Compile what these programs host of two kernels, and compare.
 
-    Raises what `assemble` and `build_objects` raise.
+    Raises what `assemble` and `build_objects` raise, and DoesNotCompile for a patch.
     """
-    old, new = (
+    (source, old), (patched, new) = (
         _compiled(one, programs, fragments=fragments, cache=cache, step=step)
         for one in (before, after)
     )
     layout = layout_changes(layouts(old.pop(LAYOUT)), layouts(new.pop(LAYOUT)))
     step("comparing objects, function by function")
-    return HostedCode(old, new, dict(_differing(old, new)), layout)
+    return HostedCode(old, new, dict(_differing(old, new)), layout, (source, patched))
 
 
 def _compiled(
@@ -136,7 +145,8 @@ def _compiled(
     fragments: Fragments,
     cache: Path,
     step: Step,
-) -> dict[str, Path]:
+) -> tuple[Path, dict[str, Path]]:
+    """The source tree of a kernel, and its objects by their names."""
     place = assemble(
         kernel.tree,
         kernel.patches,
@@ -148,7 +158,8 @@ def _compiled(
     folders = [its.folder for all_its in programs.values() for its in all_its]
     listed = [one for folder in folders for one in objects(folder)]
     names = [one.name for one in held(listed, place) if not one.name.startswith(f"{HOME}/")]
-    return build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
+    with naming_the_patch(kernel.patches, place):
+        return place, build_objects(place, [*dict.fromkeys((*names, LAYOUT))], step=step)
 
 
 def _differing(

@@ -9,6 +9,7 @@ from pathlib import Path
 import jinja2
 
 from ream.judge import page
+from ream.judge.explain import ABOUT, for_others, names
 from ream.judge.judgement import Judgement
 from ream.judge.pictures import pictures
 from ream.report.html.page import HERE as REPORT
@@ -48,6 +49,7 @@ class Listed:
 
 def render(its: Judgement) -> str:
     """The page of one judgement."""
+    its = for_others(its)
     return _template("judgement.html.j2").render(
         its=its,
         ends=ENDS[its.exit_code],
@@ -56,8 +58,11 @@ def render(its: Judgement) -> str:
         pictures=pictures(its),
         says=page.OF_OUTCOME,
         change=page.change,
+        decided=page.decided,
         locked=page.locked,
         style=_style(),
+        about=ABOUT,
+        names=[*names(its, ())],
     )
 
 

@@ -15,13 +15,12 @@ from ream.record.record import SCHEMA
 from ream.report.contract import RowResult
 from ream.report.counts_table import QUANTITIES
 
-Outcome = Literal[
-    "slower", "more", "mixed", "undecided", "alike", "equal", "same", "fewer", "faster"
-]
+Outcome = Literal["slower", "more", "mixed", "undecided", "equal", "same", "fewer", "faster"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 """By time: slower, equal and faster; equal only where its bound has no room for what counts show.
-By counts alone: more, mixed (more of one quantity, and fewer of another), alike (not the same, and
-none differs by more than GROWTH), the same and fewer. The worst first."""
+By counts alone: more, mixed (more of one quantity, and fewer of another), same (no quantity differs
+by more than GROWTH) and fewer. A time whose interval excludes 1 against what counts say makes the
+row undecided. The worst come first."""
 
 LOSSES: tuple[Outcome, ...] = ("slower", "more")
 GAINS: tuple[Outcome, ...] = ("faster", "fewer")
@@ -37,11 +36,17 @@ GROWTH = 0.001
 LITTLE = 0.01
 """Share up to which a loss is called little: about what the place of code in memory is worth."""
 
+TIME, COUNTS = "time", "counts"
+"""What decides a row, where it is not one quantity: its time, or that all counts are the same."""
+
 WEIGHED = ("instructions", "locked")
 """Quantities that are printed, and that tell how much a row is affected."""
 
 COSTS = (*WEIGHED, "loads", "stores", "fences", "lines_read", "lines_written")
 """Quantities of which more is a cost. Of others, such as prefetches, more may be a gain."""
+
+ORDERED = ("locked", "streaming", "fences")
+"""Operations that take far longer than others: a count with more of them says nothing of time."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +67,6 @@ class CountedChange:
         return new / old - 1 if old else float("inf")
 
     @property
-    def differs(self) -> bool:
-        """Whether any quantity does."""
-        return any(self.share(name) for name in QUANTITIES)
-
-    @property
     def grown(self) -> bool:
         """Whether one of the costs has grown by more than GROWTH."""
         return any(self.share(name) > GROWTH for name in COSTS)
@@ -77,19 +77,44 @@ class CountedChange:
         return any(self.share(name) < -GROWTH for name in COSTS)
 
     @property
-    def alike(self) -> bool:
-        """Whether no quantity has changed by more than GROWTH."""
-        return all(abs(self.share(name)) <= GROWTH for name in QUANTITIES)
+    def margin(self) -> float:
+        """The largest share by which any quantity has changed."""
+        return max(abs(self.share(name)) for name in QUANTITIES)
 
     def most(self, sign: int) -> tuple[str, float]:
         """The cost that has grown most (sign 1) or shrunk most (-1), and by which share."""
         return max(((n, self.share(n)) for n in COSTS), key=lambda its: sign * its[1])
+
+    def decider(self, sign: int) -> str:
+        """The quantity by which a row executes more (sign 1) or fewer (-1).
+
+        One of WEIGHED if its change is of the same order as that of the cost that changed most:
+        up to GROWTH, up to LITTLE, or more.
+        """
+        most, share = self.most(sign)
+        weighed = max(WEIGHED, key=lambda name: sign * self.share(name))
+        own = sign * self.share(weighed)
+        return weighed if own > 0 and _order(own) == _order(sign * share) else most
+
+    def suffices(self, limit: float) -> bool:
+        """Whether these counts alone show that the row has lost nothing.
+
+        That is so if no quantity has grown by more than the limit, a share, and no operation of
+        ORDERED was added.
+        """
+        grows = any(self.share(name) > limit for name in QUANTITIES)
+        return self.repeats and not grows and all(self.share(name) <= 0 for name in ORDERED)
 
     @property
     def less(self) -> bool:
         """Whether costs have shrunk, however little, and none has grown."""
         shares = [self.share(name) for name in COSTS]
         return min(shares) < 0 and max(shares) <= 0
+
+
+def _order(share: float) -> int:
+    """The order of magnitude of a change: 0 up to GROWTH, 1 up to LITTLE, 2 beyond."""
+    return (share > GROWTH) + (share > LITTLE)
 
 
 @dataclass(frozen=True)
@@ -105,6 +130,8 @@ class TimedChange:
     """For what is no effect, the bound on one: 1.02 is within 2 %."""
     smallest_effect: float | None
     """The smallest ratio above 1 that would have been found nine times of ten."""
+    control: bool | None = None
+    """Whether the positive control was found in this row; None if there was none."""
 
 
 @dataclass(frozen=True)
@@ -132,19 +159,48 @@ class Operation:
 
     @property
     def outcome(self) -> Outcome:
-        """What its time says or, where that decides nothing, what its counts say."""
+        """What its time says or, where that decides nothing, what its counts say.
+
+        A row is undecided if its counts say one thing and the interval of its time the opposite.
+        """
         effect = None if self.timed is None else self.timed.effect
         if (decided := BY_TIME.get(effect)) is not None and not self.hides_counts:
             return decided
+        found = self._by_counts
+        if self.timed is None or self.timed.low is None or self.timed.high is None:
+            return found
+        against = self.timed.low > 1 if found in GAINS else self.timed.high < 1
+        return "undecided" if against and found in (*GAINS, *LOSSES) else found
+
+    @property
+    def _by_counts(self) -> Outcome:
         if self.counted is None or not self.counted.repeats:
             return "undecided"
-        if not self.counted.differs:
-            return "same"
         if self.counted.grown:
             return "mixed" if self.counted.shrunk else "more"
         if self.counted.shrunk or self.counted.less:
             return "fewer"
-        return "alike" if self.counted.alike else "undecided"
+        return "same" if self.counted.margin <= GROWTH else "undecided"
+
+    @property
+    def decided_by(self) -> str | None:
+        """What decided its outcome: TIME, COUNTS or the name of a quantity; None if undecided."""
+        outcome = self.outcome
+        if outcome in BY_TIME.values():
+            return TIME
+        if outcome == "undecided" or self.counted is None:
+            return None
+        return COUNTS if outcome == "same" else self.counted.decider(-1 if outcome in GAINS else 1)
+
+    def is_shown(self, limit: float) -> bool:
+        """Whether the evidence suffices to say that it has lost nothing beyond a limit, a share.
+
+        Either its counts alone suffice, or its time found an effect or the positive control.
+        """
+        if self.counted is not None and self.counted.suffices(limit):
+            return True
+        its = self.timed
+        return its is not None and (its.effect in ("slower", "faster") or its.control is True)
 
     @property
     def hides_counts(self) -> bool:
@@ -243,6 +299,10 @@ class Judgement:
     to: str | None = None
     """Of an upgrade, the label of the kernel source that is judged."""
     command: str = ""
+    reproduce: str = ""
+    """The command line for others: without a path of this machine."""
+    strict: bool = False
+    """Whether a loss ends with 1 however small it is and whatever others gain."""
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""
@@ -265,19 +325,40 @@ class Judgement:
         return max((one.size for o in GAINS for one in self.having(o)), default=0.0)
 
     @property
-    def exit_code(self) -> int:
-        """0 no regression, 1 one, 3 cannot run, 4 undecided or nothing reached, 5 wrong.
+    def changes_nothing(self) -> bool:
+        """Whether each file that the series touches compiles to the same code and data with it."""
+        its = self.reach
+        return its.same and not its.reached and its.elsewhere == ()
 
-        One row is enough for 1, however small its loss and whatever others gain: the status is for
-        robots, and the sentence weighs.
+    @property
+    def is_little(self) -> bool:
+        """Whether there is a loss, of LITTLE at most, and a larger gain beside it."""
+        return 0 < self.loss <= LITTLE and self.gain > self.loss
+
+    @property
+    def unshown(self) -> tuple[Operation, ...]:
+        """Rows with an outcome whose evidence does not suffice to say that nothing was lost."""
+        limit = LITTLE if self.is_little and not self.strict else GROWTH
+        decided = (one for one in self.operations if one.outcome not in ("undecided", "mixed"))
+        return tuple(one for one in decided if not one.is_shown(limit))
+
+    @property
+    def exit_code(self) -> int:
+        """0 none or no change, 1 a regression, 3 cannot run, 4 undecided or not reached, 5 wrong.
+
+        One row is enough for 1, unless its loss is little beside a larger gain. 0 takes evidence
+        in each row: counts that suffice alone, or a time that finds effects as small as the
+        positive control.
         """
         if self.wrong is not None:
             return VerificationFailed.exit_code
         if self.unhosted and not self.operations:
             return CannotRunHere.exit_code
-        if any(map(self.having, LOSSES)):
+        if self.changes_nothing:
+            return 0
+        if self.loss and (self.strict or not self.is_little):
             return ClaimFails.exit_code
-        open_ = self.having("undecided") or self.having("mixed")
+        open_ = self.having("undecided") or self.having("mixed") or self.unshown
         return Inconclusive.exit_code if open_ or self.unhosted or not self.operations else 0
 
     def to_object(self) -> dict[str, Any]:
@@ -285,6 +366,6 @@ class Judgement:
         fields = asdict(replace(self, rows=(), listings=()))
         del fields["rows"], fields["listings"]  # of the page for a browser
         for its, one in zip(fields["operations"], self.operations, strict=True):
-            its["outcome"] = one.outcome
+            its["outcome"], its["decided_by"] = one.outcome, one.decided_by
             its["functions"] = dict(one.functions)
         return {"schema": SCHEMA, "exit": self.exit_code, **fields}

@@ -7,9 +7,10 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import EmailPolicy
 from email.utils import getaddresses
+from textwrap import fill
 
 from ream.errors import BadUsage
-from ream.judge import page
+from ream.judge import explain, page
 from ream.judge.judgement import Judgement
 from ream.kernel.mailbox import Mail
 from ream.kernel.series import Series
@@ -54,7 +55,10 @@ def answered(series: Series, inside: Sequence[Mail]) -> Mail:
     bodies = {patch.body for patch in series.patches}
     chosen = [one for one in inside if one.body in bodies and one.message_id]
     if not chosen:
-        raise BadUsage(f"{series.name}: none of its patches has a Message-ID, so there is no mail")
+        raise BadUsage(
+            f"{series.name}: none of its patches has a Message-ID, so there is no mail to answer;"
+            " give the mails as they were sent, or --html FILE for a page"
+        )
     covers = (
         one
         for one in inside
@@ -84,11 +88,28 @@ def _addresses(headers: Iterable[str]) -> list[Address]:
 
 
 def _body(its: Judgement, by: str | None) -> str:
+    its = explain.for_others(its)
     with as_wide_as(WIDTH):
         text = page.render(its)
     parts = [text]
-    if its.command:
-        parts.append(f"To reproduce, with ream:\n\n{pasteable(plain(its.command))}\n")
+    if names := [*explain.names(its, page.shown(its))]:
+        parts.append("\n".join(("Names above:", *map(_name, names))) + "\n")
+    parts.append(fill(explain.ABOUT, WIDTH) + "\n")
+    if its.reproduce:
+        parts.append(f"To reproduce, with ream:\n\n{pasteable(plain(its.reproduce))}\n")
     if by is not None:
         parts.append(f"Tested-by: {check_by(by)}\n")
     return "\n".join(parts)
+
+
+def _name(one: tuple[str, str]) -> str:
+    """A name that the table has, and what it is, as lines of the mail."""
+    name, what = map(plain, one)
+    return fill(
+        f"{name}: {what}",
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

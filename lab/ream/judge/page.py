@@ -7,9 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ream.counted import counted
+from ream.errors import Inconclusive
 from ream.experiment import named
 from ream.folders import names
-from ream.judge.judgement import BY_TIME, GROWTH, LITTLE, WEIGHED, Judgement, Operation, Outcome
+from ream.judge.judgement import (
+    BY_TIME,
+    COSTS,
+    LITTLE,
+    TIME,
+    WEIGHED,
+    Judgement,
+    Operation,
+    Outcome,
+)
 from ream.judge.reach import shortened
 from ream.judge.session import Question
 from ream.kernel.variant import try_to_apply
@@ -28,37 +38,42 @@ MOST_FUNCTIONS = 2
 LEAST_WHERE = 16
 """Columns that functions need in the table."""
 LABEL = 11
-NAME, TIME, SAYS, CHANGE, LOCKED = 20, 22, 12, 10, 7
+NAME, RATIO, SAYS, CHANGE, LOCKED = 20, 22, 12, 10, 7
 
 OF_OUTCOME: Mapping[Outcome, str] = {
     "slower": "slower",
     "more": "executes more",
     "mixed": "mixed counts",
     "undecided": "undecided",
-    "alike": "as many within 0.1 %",
-    "equal": "equal",
-    "same": "executes the same",
+    "equal": "equal time",
+    "same": "the same counts",
     "fewer": "executes fewer",
     "faster": "faster",
 }
 
 
 SAID: tuple[Outcome, ...] = (
-    *("slower", "more", "faster", "fewer", "equal", "same", "alike", "mixed", "undecided"),
+    *("slower", "more", "faster", "fewer", "equal", "same", "mixed", "undecided"),
 )
 """In the order of the sentence."""
-WITHOUT_SIZE = ("equal", "same", "alike", "undecided")
+WITHOUT_SIZE = ("equal", "same", "undecided")
 A_LITTLE: Mapping[Outcome, str] = {"slower": "a little slower", "more": "executes a little more"}
 """Where the largest loss is LITTLE."""
 
 SHORTEST: Mapping[Outcome, str] = {
-    "more": "more", "mixed": "mixed", "alike": "alike", "same": "same", "fewer": "fewer",
+    "more": "more", "mixed": "mixed", "same": "same", "fewer": "fewer",
 }  # fmt: skip
 """In a column of the table, where a heading says of what."""
 
+SHORT_COSTS: Mapping[str, str] = {
+    **{name: name for name in COSTS},
+    "instructions": "instr", "lines_read": "lines", "lines_written": "lines",
+}  # fmt: skip
+"""Quantities in a column of the table."""
+
 
 def sentence(its: Judgement) -> str:
-    """The judgement in words, never stronger than its evidence."""
+    """The judgement in words: what was found, in how many rows, and what decided them."""
     return " ".join(plain(part) for part in _sentences(its))
 
 
@@ -75,10 +90,7 @@ def _sentences(its: Judgement) -> Iterator[str]:
         yield "Nothing was measured."
         return
     if not its.reach.reached:
-        why = "no row executes anything that it changes"
-        if its.reach.same:
-            why = "every object has the same code and data with it"
-        yield f"{verdict(its)}: {why}, so nothing was measured."
+        yield f"{verdict(its)}: {_why_none(its)}, so nothing was measured."
         return
     if not its.operations:
         yield "Undecided: nothing that it reaches could be run."
@@ -87,21 +99,36 @@ def _sentences(its: Judgement) -> Iterator[str]:
     yield "Memory was verified after every sample."
     for number, subject, what in its.wrong_steps:
         yield f"Up to patch {number}, {subject!r}, it is WRONG alone: {what}."
+    if its.exit_code == Inconclusive.exit_code and its.unshown:
+        yield _unshown(its)
     if (sees := _sees(its)) is not None:
         yield sees
+
+
+def _why_none(its: Judgement) -> str:
+    """Why there is nothing to measure of a series that reaches nothing."""
+    if its.changes_nothing:
+        return "each file that it touches compiles to the same code and data with it"
+    if not its.reach.same:
+        return "no row executes anything that it changes"
+    if not its.reach.elsewhere:
+        return "every hosted object has the same code and data with it"
+    which = shortened(its.reach.elsewhere)
+    return f"no hosted object changes, and it changes code that is not hosted, in {which}"
 
 
 def verdict(its: Judgement) -> str:
     """The judgement in a few words, which weigh what is lost against what is gained."""
     if its.wrong is not None:
         return "wrong"
+    if its.is_little:
+        said = "Mostly faster" if its.having("faster") else "Mostly fewer are executed"
+        return f"{said}, but undecided" if its.exit_code == Inconclusive.exit_code else said
     if its.loss:
-        if its.loss <= LITTLE and its.gain > its.loss:
-            return "Mostly faster" if its.having("faster") else "Mostly fewer are executed"
         what = "A small regression" if its.loss <= LITTLE else "A regression"
         return what if its.having("slower") else f"{what} in what is executed"
-    if not its.reach.reached and its.reach.same:
-        return "Nothing that is hosted changes"
+    if its.changes_nothing:
+        return "Nothing changes"
     if its.exit_code:
         return "Undecided"
     return "No regression was found"
@@ -113,17 +140,65 @@ def _found(its: Judgement) -> Iterator[str]:
         if not (rows := its.having(outcome)):
             continue
         # Rows that times decide are told apart: the largest count may be one of theirs.
-        other = timed and outcome not in BY_TIME.values()
+        other = "other " if timed and outcome not in BY_TIME.values() else ""
         timed = timed or outcome in BY_TIME.values()
-        number = counted(len(rows), "other row" if other else "row")
         if outcome in WITHOUT_SIZE:
-            yield f"{OF_OUTCOME[outcome]} in {number}"
-        elif outcome in A_LITTLE and max(one.loss for one in rows) <= LITTLE:
-            most = "at most " if len(rows) > 1 else ""
-            yield f"{A_LITTLE[outcome]} in {number}, {most}{_size(rows[0])} ({rows[0].row})"
-        else:
-            how = "most in " if len(rows) > 1 else ""
-            yield f"{OF_OUTCOME[outcome]} in {number}, {how}{rows[0].row} ({_size(rows[0])})"
+            number = counted(len(rows), f"{other}row")
+            yield f"{OF_OUTCOME[outcome]}{_within(rows)} in {number}"
+            continue
+        by: dict[str | None, list[Operation]] = {}
+        for one in rows:
+            by.setdefault(one.decided_by, []).append(one)
+        for quantity, some in by.items():
+            yield _decided(outcome, quantity, some, other)
+
+
+def _decided(outcome: Outcome, by: str | None, rows: Sequence[Operation], other: str) -> str:
+    """Rows of one outcome that one quantity decided, or their time, and the largest of them."""
+    number = counted(len(rows), f"{other}row")
+    most = max(rows, key=lambda one: _share_of(one, by))
+    of = "" if by is None or by == TIME else f" {QUANTITIES[by]}"
+    if outcome == "mixed":
+        verb = f"executes more{of} and less of others"
+    elif outcome in A_LITTLE and max(one.loss for one in rows) <= LITTLE:
+        at_most = "at most " if len(rows) > 1 else ""
+        return f"{A_LITTLE[outcome]}{of} in {number}, {at_most}{_size(most)} ({most.row})"
+    else:
+        verb = f"{OF_OUTCOME[outcome]}{of}"
+    how = "most in " if len(rows) > 1 else ""
+    return f"{verb} in {number}, {how}{most.row} ({_size(most)})"
+
+
+def _share_of(one: Operation, by: str | None) -> float:
+    """How large the change is that decided a row."""
+    if by is None or by == TIME or one.counted is None:
+        return one.size
+    return abs(one.counted.share(by))
+
+
+def _within(rows: Sequence[Operation]) -> str:
+    """Within which bounds times are equal, or counts the same; nothing if they do not differ."""
+    bounds = [bound for one in rows if (bound := margin(one))]
+    if not bounds:
+        return ""
+    low, high = per_cent(min(bounds)), per_cent(max(bounds))
+    return f" within {high}" if low == high else f" within {low} to {high}"
+
+
+def margin(one: Operation) -> float | None:
+    """The bound, a share, within which a row is equal or the same; None of other outcomes."""
+    if one.outcome == "equal" and one.timed is not None and one.timed.within is not None:
+        return one.timed.within - 1
+    return one.counted.margin if one.outcome == "same" and one.counted is not None else None
+
+
+def decided(one: Operation) -> str:
+    """What decided a row, and by how much; empty if it is undecided."""
+    by = one.decided_by
+    if by in QUANTITIES and one.counted is not None:
+        return f"{_share(one.counted.share(by))} {QUANTITIES[by]}"
+    bound = "" if by == TIME else _within([one])
+    return "" if by is None else f"{by}{bound}"
 
 
 def _size(one: Operation) -> str:
@@ -132,14 +207,25 @@ def _size(one: Operation) -> str:
         return f"{fit(factor, 6, 3)}x"
     if one.counted is None:
         return "?"
-    said = [f"{change(one)} instructions, {locked(one)} locked"]
-    for sign, outcomes in ((1, ("more", "mixed")), (-1, ("fewer", "mixed"))):
-        name, share = one.counted.most(sign)
-        if one.outcome in outcomes and not any(
-            sign * one.counted.share(weighed) > GROWTH for weighed in WEIGHED
-        ):
-            said.append(f"{_share(share)} {QUANTITIES[name]}")
+    by = one.decided_by or WEIGHED[0]
+    said = [locked(one) if by == "locked" else _share(one.counted.share(by))]
+    said += [] if by == "instructions" else [f"{change(one)} instructions"]
+    said += [] if by == "locked" else [f"{locked(one)} locked"]
+    if one.outcome == "mixed":
+        name, share = one.counted.most(-1)
+        said += [f"{_share(share)} {QUANTITIES[name]}"] if name not in WEIGHED else []
     return ", ".join(said)
+
+
+def _unshown(its: Judgement) -> str:
+    """Why it is undecided though no row is."""
+    rows = its.unshown
+    which = shortened([one.row for one in rows])
+    number = counted(len(rows), "row")
+    return (
+        f"In {number} ({which}) counts alone do not show that nothing is lost, and the positive"
+        " control was not found there."
+    )
 
 
 def _sees(its: Judgement) -> str | None:
@@ -240,8 +326,8 @@ def _said(label: str, text: str) -> Iterator[str]:
 def _table(its: Judgement) -> Iterator[str]:
     shown, left = _shown([*its.ordered()])
     yield ""
-    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{TIME}} {'found':<{SAYS}}"
-    head = f"{head}{'instr':>{CHANGE}}{'locked':>{LOCKED}}"
+    head = f"{'operation':<{NAME}} {'time, ratio [95 %]':<{RATIO}} {'found':<{SAYS}}"
+    head = f"{head}{'counts':>{CHANGE}}{'locked':>{LOCKED}}"
     yield f"{head}  where" if width() - len(head) > LEAST_WHERE else head
     for one in shown:
         yield from _row(one)
@@ -258,16 +344,24 @@ def _legend(its: Judgement) -> str:
     """What the columns are, for who sees them for the first time."""
     pers = dict.fromkeys(one.counted.per for one in its.operations if one.counted is not None)
     times = (
-        "Time: with the series over that without it; above 1 is slower. Equal: not changed by more"
-        " than that. Undecided: not told from the noise of two copies of one kernel."
+        "Time: with the series over that without it; above 1 is slower. It decides where a row is"
+        " slower, equal (not changed by more than that) or faster. Undecided: not told from the"
+        " noise of two copies of one kernel, or the time is against the counts."
     )
     if not pers:
         return times
     counts = (
-        "Instr: change of the instructions executed. Locked, and the numbers in where: locked"
-        f" operations and instructions more for each {' or '.join(pers)}."
+        "Counts: change of the quantity that is named beside more, mixed (and less of others) or"
+        " fewer, and that decides there; else of the instructions executed. Same: no quantity"
+        " changes by more than 0.1 %. Locked, and the numbers in where: locked operations and"
+        f" instructions more for each {' or '.join(pers)}."
     )
     return f"{times} {counts}" if any(one.timed for one in its.operations) else counts
+
+
+def shown(its: Judgement) -> list[Operation]:
+    """The rows that the table has."""
+    return _shown([*its.ordered()])[0]
 
 
 def _shown(ordered: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
@@ -295,11 +389,9 @@ def _row(one: Operation) -> Iterator[str]:
         yield name
         name = ""
     time = "" if one.timed is None else interval(_ratio(one))
-    line = f"{name:<{NAME}} {time:<{TIME}} {_says(one):<{SAYS}}"
-    if one.counted is not None:
-        line += f"{change(one):>{CHANGE}}{locked(one):>{LOCKED}}"
-    else:
-        line += " " * (CHANGE + LOCKED)
+    line = f"{name:<{NAME}} {time:<{RATIO}} {_says(one):<{SAYS}}"
+    counts = ("", "") if one.counted is None else (_telling(one), locked(one))
+    line += f"{counts[0]:>{CHANGE}}{counts[1]:>{LOCKED}}"
     yield f"{line}  {_where(one, width() - len(line) - 2)}".rstrip()
 
 
@@ -309,11 +401,20 @@ def _ratio(one: Operation) -> Ratio:
 
 
 def _says(one: Operation) -> str:
-    """The outcome in a column: of what is equal, within which bound."""
+    """The outcome in a column, with the bound of an equal time or the quantity that decided."""
     timed = one.timed
     if timed is not None and one.outcome == "equal" and timed.within is not None:
         return f"equal {per_cent(timed.within - 1)}"
-    return SHORTEST.get(one.outcome, OF_OUTCOME[one.outcome])
+    said = SHORTEST.get(one.outcome, OF_OUTCOME[one.outcome])
+    by = one.decided_by
+    return said if by not in COSTS else f"{said} {SHORT_COSTS[by]}"
+
+
+def _telling(one: Operation) -> str:
+    """The change of the quantity that decided a row, or else of the instructions."""
+    assert one.counted is not None
+    by = one.decided_by
+    return _share(one.counted.share("instructions" if by not in COSTS else by))
 
 
 def change(one: Operation) -> str:
@@ -374,7 +475,7 @@ def _patches(its: Judgement) -> Iterator[str]:
                 own.append((size, f"{one.row} {_numbers(step.changes)}"))
     for number in sorted(steps):
         largest = [text for _, text in sorted(steps[number], reverse=True)]
-        said = shortened(largest[:MOST_FUNCTIONS]) or "all counts equal"
+        said = shortened(largest[:MOST_FUNCTIONS]) or "all counts are the same"
         rows = f" in {counted(len(largest), 'row')}, most in" if largest else ":"
         yield from _said(f"patch {number}", f"{subjects[number]}{rows} {said}")
 

@@ -15,7 +15,7 @@ from ream.folders import names
 from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, program_names
 from ream.judge.nearest import nearest
 from ream.kernel.objects import ObjectDifference
-from ream.kernel.series import Patch
+from ream.kernel.series import Patch, files
 from ream.kernel.size import compare
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch
@@ -78,6 +78,9 @@ class WholeReach:
     experiments: tuple[Reach, ...]
     nearest: str | None
     """Where nothing is reached, the experiment that comes nearest, and why it does."""
+    elsewhere: tuple[str, ...] | None = None
+    """Files that the series changes and that may be other code where they are not hosted; None of
+    an upgrade, as most of a kernel is not hosted."""
 
     @property
     def reached(self) -> tuple[Reach, ...]:
@@ -167,7 +170,16 @@ def find_reach(
         text_bytes=_text_bytes(codes),
         experiments=ordered,
         nearest=None if reached else nearest(patches, tree, experiments, codes, unexecuted),
+        elsewhere=None if to else _elsewhere(patches, codes),
     )
+
+
+def _elsewhere(patches: Sequence[Patch], codes: Sequence[HostedCode]) -> tuple[str, ...]:
+    """The files that no configuration shows to be the same, or to differ where they are hosted."""
+    names = {name for patch in patches for name in files(patch)}
+    differing = {f"{Path(name).with_suffix('')}.c" for code in codes for name in code.by_object}
+    unknown = [set(code.unknown(names - differing)) for code in codes]
+    return tuple(sorted(set.intersection(*unknown))) if unknown else ()
 
 
 def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:

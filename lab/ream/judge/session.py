@@ -104,6 +104,10 @@ class Question:
     """Whether the kernel's own tests are run in guests, too."""
     ids: frozenset[str] = frozenset()
     """Of the mails of the series' thread, as far as they are known."""
+    reproduce: str = ""
+    """The command line for others: without a path of this machine."""
+    strict: bool = False
+    """Whether a loss ends with exit status 1 however small it is and whatever others gain."""
 
     def timed(self, minutes: float, *, per_patch: bool, runs: Path) -> "Question":
         """The same question, to be answered in another time, with records elsewhere."""
@@ -202,6 +206,8 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         listings=tuple(judging.listings),
         records=tuple(judging.records),
         command=asked.command,
+        reproduce=asked.reproduce,
+        strict=asked.strict,
     )
 
 
@@ -476,7 +482,7 @@ def _again(
     rows = request.experiment.only(doubtful).resized(launches=FIRST_LAUNCHES)
     stable = Stable(WITHIN_PCT, MOST_LAUNCHES, minutes)
     another = replace(request, experiment=rows, seed=request.seed + 1, stable=stable)
-    outcome = run_session(another, reporter)
+    outcome = run_session(_slowed(another), reporter)
     _note_record(judging, outcome)
     return outcome.summary.rows
 
@@ -524,4 +530,5 @@ def _timed(row: RowResult, its: Result, ratio: float) -> TimedChange:
         effect=its.effect,
         within=its.within,
         smallest_effect=row.smallest_effect,
+        control=None if row.control is None else row.control.found,
     )

@@ -18,6 +18,7 @@ from ream.kernel.cache import appearing, disk_faults, locked, need_space, stamp_
 from ream.kernel.probes import SUFFIX, write_header
 from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import BUILDING, WHOLE, assemble, what
 from ream.paths import MARKS
 from ream.progress import Reporter
@@ -132,7 +133,8 @@ def _built_whole(entry: Path, patches: Sequence[Patch], reporter: Reporter) -> d
         usual = _usual_files(entry.parent, config, kind)
         reporter.step(f"building the kernel of {what(patches)}")
         (entry / BUILDING).touch()
-        nr_files = _make(plan_kernel(place), usual, f"building {what(patches)}", reporter)
+        with naming_the_patch(patches, place):
+            nr_files = _make(plan_kernel(place), usual, f"building {what(patches)}", reporter)
         marker = {
             "config": config,
             "kind": kind,

@@ -19,6 +19,7 @@ from ream.kernel.cache import Step
 from ream.kernel.objects import is_same_code, kernel_objects, plain
 from ream.kernel.series import Patch, files
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import assemble
 
 Kind = Literal["text", "rodata", "data"]
@@ -164,6 +165,7 @@ def _compiled(
     place = assemble(tree, patches, cache=cache, fragments=fragments, homes=(), step=step)
     # A folder that is new with the series is not there without it.
     there = [name for name in folders if (place / name / "Makefile").is_file()]
-    build_objects(place, there, step=step)
+    with naming_the_patch(patches, place):
+        build_objects(place, there, step=step)
     objects = kernel_objects(place / BUILD)
     return {name: path for name, path in objects.items() if name.startswith(tuple(there))}

@@ -40,7 +40,7 @@ from ream.session.failing import (
     otherwise_words,
     try_otherwise,
 )
-from ream.session.pointless import left_out, trees_of
+from ream.session.pointless import Untouched, left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.session.suited import by_config, suited_programs, suited_rows
 from ream.stage import native
@@ -257,7 +257,7 @@ def _first_line(text: str) -> str:
 def _untouched(request: Request, parts: Sequence[_Part], reporter: Reporter) -> dict[str, str]:
     """Given series that change nothing that any row executes, and why.
 
-    Raises BadUsage if there is no other.
+    Raises NothingChanges or Inconclusive if there is no other.
     """
     trees = trees_of(request)
     # What changes nothing that is executed counts equal.
@@ -265,7 +265,7 @@ def _untouched(request: Request, parts: Sequence[_Part], reporter: Reporter) -> 
         return {}
     reporter.step("comparing objects, and finding what each row executes")
     found = [_pointless(part, trees) for part in parts]
-    return left_out(found, trees, reporter)
+    return left_out(found, request, reporter)
 
 
 def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> int:
@@ -283,7 +283,7 @@ def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> i
     )
 
 
-def _pointless(part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
+def _pointless(part: _Part, trees: Mapping[str, str]) -> dict[str, Untouched]:
     its, plan, bench = part.its, part.plan, part.bench
     changed = {name: changes(bench, name, tree) for name, tree in trees.items()}
     rows: Entered = {}
@@ -291,8 +291,13 @@ def _pointless(part: _Part, trees: Mapping[str, str]) -> dict[str, str]:
         tree = next(iter(trees.values()))
         with its.plan_of(plan.rows, plan.threads, part.build, bench.work) as planned:
             rows = entered(bench, tree, planned, cpus=plan.cpus)
-    why = {name: one.pointless(rows, trees[name]) for name, one in changed.items()}
-    return {name: text for name, text in why.items() if text is not None}
+    found = {}
+    for name, one in changed.items():
+        if (why := one.pointless(rows, trees[name])) is not None:
+            same = None if any(one.by_object.values()) else frozenset(one.by_object)
+            sources = (bench.roots[kernel].parent for kernel in (trees[name], name))
+            found[name] = Untouched(why, same, *sources)
+    return found
 
 
 def _part(

@@ -205,7 +205,7 @@ def _untouched(request: Request, kernels: Kernels, reporter: Reporter) -> dict[s
         same_kernels({name: image for name, (image, _) in built.items()}, trees, reporter)
         for built in kernels.values()
     ]
-    return left_out(found, trees, reporter)
+    return left_out(found, request, reporter)
 
 
 def by_reason(skipped: Mapping[str, str]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
 from ream.kernel.probes import SUFFIX
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import HOME, assemble
 from ream.measure.plan import Launch
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
@@ -313,7 +314,9 @@ def _compile(  # noqa: PLR0917
         step=say,
     )
     own = (*_always(folder, arch), *held(objects(folder, arch), place, arch))
-    return place / BUILD, own, build_objects(place, [one.name for one in own], step=say)
+    with naming_the_patch(variant.patches, place):
+        made = build_objects(place, [one.name for one in own], step=say)
+    return place / BUILD, own, made
 
 
 def _sha256(file: Path) -> str:

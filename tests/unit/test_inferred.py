@@ -10,7 +10,7 @@ from ream.replicate import contract
 from ream.replicate.claims import claims
 from ream.replicate.outcome import Replication, replicate_all
 from ream.replicate.render import render
-from ream.report.contract import Comparison
+from ream.report.contract import Comparison, RowResult
 from ream.report.html.tables import _counterpart
 from ream.report.table import _several
 
@@ -56,5 +56,9 @@ def test_a_rows_tables_show_it() -> None:
     one = Comparison(
         id="log", ratio=0.1, verdict="not-run", threads=48, inferred=("threads",), differs=()
     )
-    assert "48 CPUs (inferred)" in _counterpart(one)[1]
-    assert any("threads there: inferred" in line for line in _several((one, one), ""))
+    row = RowResult(
+        row="boot", params={}, unit="ns", better="lower", floor=None, limit=None, variants={},
+        published_table=one, published_tables=(one, one),
+    )  # fmt: skip
+    assert "48 CPUs (inferred)" in _counterpart(one, row)[1]
+    assert any("threads there: inferred" in line for line in _several(row, ""))

@@ -8,6 +8,7 @@ import pytest
 
 from ream.experiment import Experiment, named
 from ream.folders import names
+from ream.measure.verdict import Verdict
 from ream.published import load_tables, lookup
 from ream.record.record import Record
 from ream.replicate.contract import to_object
@@ -155,6 +156,14 @@ def test_every_verdict_is_defended_in_one_sentence(replications) -> None:
         if one.word == "modelled":
             assert "the device is a model here (" in said
     assert "published for arm64" in defence(replications["mprotect-pte-batch-v5"])
+
+
+def test_a_table_of_controls_that_none_decides_is_defended_too(replications) -> None:
+    one = replications["unmap-pte-batch-v1"]
+    (control,) = one.controls
+    alone = replace(one, lines=(replace(control, verdict=Verdict("contradicts", "a sign")),))
+    assert alone.word == "inconclusive"
+    assert defence(alone) == "no word is for or against the table: a sign"
 
 
 # --- what is a bound, and what is not -------------------------------------------------------

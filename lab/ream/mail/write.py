@@ -18,7 +18,8 @@ HEAD = """\
 
 _FIELDS = (
     "id", "experiment", "title", "author", "date", "commit", "message_id", "machine", "base",
-    "cpus", "node_gib", "nr_huge", "unit", "better", "approximate", "claims", "method", "inferred",
+    "architecture", "cpus", "node_gib", "nr_huge", "unit", "better", "approximate", "claims",
+    "method", "inferred",
 )  # fmt: skip
 """The fields of a table, in the order that the existing files use."""
 _WORTH_ASKING = ("date", "message_id", "base")

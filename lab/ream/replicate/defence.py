@@ -4,13 +4,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ream.counted import counted
 from ream.measure.verdict import Word
 from ream.replicate.outcome import Line, Replication
 
 _MEANS: Mapping[Word, str] = {
     "agrees": (
-        "the interval contains the published effect within 15 % and excludes half of it, so the "
-        "effect is there on this CPU, too"
+        "within 15 % the interval contains the published effect, and it is narrow enough to tell "
+        "that from half of it, so the effect is there on this CPU, too"
     ),
     "stronger": (
         "the same direction was found by more than the author claims, so the claim holds on this "
@@ -45,21 +46,25 @@ def defence(replication: Replication) -> str:
         return f"no word is for or against the device: {_most(replication.deciding, word)}"
     if word == "inconclusive":
         return f"no word is for or against the table: {_most(replication.deciding, word)}"
+    tried = [line for line in replication.deciding if line.tried]
+    number = sum(line.judged.word == word for line in tried)
     kernels = ", ".join(dict.fromkeys(source.kernel for source in replication.sources))
     return (
         f"one kernel ({kernels or 'unknown'}) with and without the technique was measured on "
         f"{replication.machine.cpu or 'an unknown CPU'}, where the author had {table.machine}; "
+        f"of {number} of {counted(len(tried), 'claim')} that could be tried it is said that "
         f"{_MEANS[word]}"
     )
 
 
 def _most(lines: Iterable[Line], word: Word) -> str:
-    """The reason that most lines of this verdict have, without what is told of single rows."""
-    reasons = Counter(
-        line.verdict.reason
-        for line in lines
-        if line.verdict is not None and line.verdict.word == word
-    )
+    """The reason that most lines of this verdict have; if none has it, that most lines have.
+
+    A table of controls alone is inconclusive where none of them is.
+    """
+    judged = [line.verdict for line in lines if line.verdict is not None]
+    own = [one for one in judged if one.word == word]
+    reasons = Counter(one.reason for one in own or judged)
     (reason, number), *others = reasons.most_common()
     rest = f" ({number} of {sum(reasons.values())} lines; the others are above)"
     return f"{reason}{rest if others else ''}"

@@ -4,6 +4,7 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -193,3 +194,19 @@ def test_a_row_without_its_line_is_told_before_anything_is_measured(
     ]
     with pytest.raises(BadUsage, match=f"{row.name}: no published table no-such-table"):
         performing.perform(runs, seed=1, directory=tmp_path, reporter=Reporter())
+
+
+def test_a_run_that_cannot_be_here_does_not_end_the_plan_of_the_others(
+    experiments: list[Experiment], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_text(request: Any) -> str:
+        if request.stage == "vm":
+            raise CannotRunHere("48 threads on 2 CPUs")
+        return "time        about 1 s\n"
+
+    monkeypatch.setattr(performing, "plan_text", plan_text)
+    runs = planned(TABLES, experiments, kvm_fault=lambda: None).runs
+    assert {one.stage for one in runs} >= {"vm", "native"}
+    said = list(performing.plan_lines(runs, seed=1, directory=tmp_path))
+    assert "not run     48 threads on 2 CPUs" in said
+    assert "time        about 1 s" in said

@@ -64,7 +64,12 @@ def plan_lines(runs: Sequence[Planned], *, seed: int, directory: Path) -> Iterat
         yield f"run         {request.command}"
         yield from wrapped([f"tables      {', '.join(planned.tables)}"])
         told = False
-        for line in plan_text(request).splitlines():
+        try:
+            text = plan_text(request)
+        except CannotRunHere as cause:  # the others run all the same
+            yield f"not run     {cause}"
+            continue
+        for line in text.splitlines():
             told = line.startswith(_TOLD) or (told and line.startswith(" "))
             if told:
                 yield line

@@ -18,6 +18,7 @@ from ream.kernel.build import BUILD, compiler, make, options
 from ream.kernel.image import Image, build_image, plan_kernel, plan_module
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
+from ream.kernel.uncompiled import DoesNotCompile
 from ream.kernel.variant import BUILDING, WHOLE
 from ream.paths import KERNEL_CONFIG
 from ream.progress import Advance, Reporter
@@ -226,9 +227,10 @@ def test_a_patch_that_does_not_compile_is_told_by_its_error(workshop: Workshop) 
     (workshop.tree.path / "Makefile").write_text(
         KBUILD.replace("! grep broken $<", "! { grep broken $< && echo $<:7: error: no >&2; }")
     )
-    with pytest.raises(ReamError, match=r"exit 2: mm/mm_init.c:7: error: no") as caught:
+    with pytest.raises(DoesNotCompile) as caught:
         workshop.build(changed("broken"))
-    assert caught.value.exit_code == 6
+    assert str(caught.value) == "0001-x.patch does not compile: mm/mm_init.c:7: error: no"
+    assert caught.value.exit_code == 2
     assert workshop.build().bootable.exists()
 
 

@@ -33,6 +33,9 @@ NAME = re.compile(r"(?:\d{8}T\d{6}Z-|…)[a-z-]+-[0-9a-f]{4}\b")
 OTHERS = re.compile(r"\bother(?:s| programs)\b[^.]{0,60}?([\d.]+)(?: to ([\d.]+))? %")
 """The share that others took, or the lowest and the highest of several records."""
 
+ONE_RUN = "of one run"
+"""What a document says of numbers that are not pooled over runs."""
+
 MODIFIED = "of a modified tree"
 
 OF_MODIFIED_TREES = frozenset(
@@ -72,9 +75,13 @@ def is_modified(record: Record) -> bool:
     return bool(record.receipt["ream"]["dirty"])
 
 
+def is_timed(record: Record) -> bool:
+    return any(row["unit"] != "instructions" for row in record.run["rows"])
+
+
 def others_pct(record: Record) -> float:
     """The share of the CPU time that others took of a record with times; 0 without times."""
-    if all(row["unit"] == "instructions" for row in record.run["rows"]):
+    if not is_timed(record):
         return 0
     return record.receipt["conditions"].get("others_pct") or 0
 
@@ -127,6 +134,17 @@ def test_a_record_of_a_modified_tree_is_marked_where_it_is_quoted(document: Path
 def test_no_new_record_is_of_a_modified_tree() -> None:
     found = {path.name for path in SHIPPED if is_modified(Record.load(str(path), RECORDS))}
     assert found - OF_MODIFIED_TREES == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=str)
+def test_numbers_of_one_run_are_labelled_so(document: Path) -> None:
+    text = " ".join((CHECKOUT / document).read_text(encoding="utf-8").split())
+    timed = [
+        name
+        for name in NAME.findall(text)
+        if (record := record_of(name)) is not None and is_timed(record)
+    ]
+    assert not timed or ONE_RUN in text, f"{document} names {timed[0]}: say `{ONE_RUN}`"
 
 
 TAKEN = "20261125T163655Z-mremap-native-527f"

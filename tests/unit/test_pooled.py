@@ -14,6 +14,7 @@ from ream.history.pooled import (
     RunRatio,
     between_runs,
     coverage,
+    how_to_read,
     lines,
     pooled,
     ratios_in,
@@ -54,7 +55,7 @@ def test_the_interval_of_several_runs_is_over_runs() -> None:
 def test_a_single_run_keeps_its_interval_and_is_labelled_as_one() -> None:
     found = pooled([run(1, 0.75, cpu=XEON), run(2, 0.9), run(3, 0.95)])
     said = [line for line in lines(found) if XEON in line]
-    assert re.search(r"0\.750 \[0\.74. \.\. 0\.75.\]  1 run, its own interval$", said[0])
+    assert re.search(r"0\.750 \[0\.74. \.\. 0\.75.\]  1 run, over launches$", said[0])
     assert [line.strip().split("]  ")[1] for line in lines(found) if ZEN in line] == ["2 runs"]
 
 
@@ -63,7 +64,9 @@ def test_runs_of_other_kernels_are_no_replicates() -> None:
     assert found[PLACE][ZEN].runs == ("run-02", "run-03")
     older = pooled([run(1, 0.5, kernels="6.12 a:old", cpu=XEON), run(2, 0.9)])
     assert (older[PLACE][XEON].earlier, older[PLACE][ZEN].earlier) == (True, False)
-    assert "an earlier form of the series" in "".join(lines(older))
+    assert [line.endswith(" *") for line in lines(older)] == [False, False, True]
+    assert "newer kernels" in how_to_read(older)
+    assert "newer kernels" not in how_to_read(found)
 
 
 def test_intervals_over_runs_cover_where_those_of_one_run_do_not() -> None:

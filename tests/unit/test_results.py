@@ -17,7 +17,8 @@ from shipped import RECORDS
 RECORD = re.compile(r"`(?:docs/records/)?(\d{8}T\d{6}Z-[a-z0-9-]+)`")
 TABLE = re.compile(r"^  ([a-z]\S+)", re.MULTILINE)
 
-_, COMMAND, _, *RESULTS = (CHECKOUT / "docs/results.md").read_text().split("```\n")
+_, PART = (CHECKOUT / "docs/results.md").read_text().split("## Every published table\n")
+_, COMMAND, _, *RESULTS = PART.split("```\n")
 QUOTED = list(zip(RESULTS[::2], RESULTS[1::2], strict=True))
 """Each result, and the text below it."""
 

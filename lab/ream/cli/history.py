@@ -145,7 +145,9 @@ def _print_pooled(
         sys.stdout.write(json.dumps(pooled.to_object(found), indent=2) + "\n")
         return
     sys.stdout.write("".join(f"{line}\n" for line in pooled.lines(found)))
-    if not found:
+    if found:
+        note(pooled.how_to_read(found))
+    else:
         note(f"no timed native run in {runs} has such a ratio")
 
 

@@ -29,6 +29,8 @@ still measured remain evidence."""
 LEAST_RUNS = 2
 """The smallest number of runs that has an interval of its own."""
 ID_DIGITS = 8
+EARLIER = "*"
+"""Marks kernels of which newer ones with the same name were measured elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -216,11 +218,18 @@ def lines(found: Mapping[Place, ByCpu]) -> Iterator[str]:
         width = max(map(len, by_cpu))
         for cpu, its in by_cpu.items():
             runs = counted(len(its.runs), "run")
-            only = ", its own interval" if len(its.runs) < LEAST_RUNS else ""
-            earlier = ", an earlier form of the series" if its.earlier else ""
+            only = ", over launches" if len(its.runs) < LEAST_RUNS else ""
+            earlier = f" {EARLIER}" if its.earlier else ""
             ratio = ratio_of(its.estimate)
             assert ratio is not None
             yield f"  {cpu:<{width}}  {interval(ratio)}  {runs}{only}{earlier}"
+
+
+def how_to_read(found: Mapping[Place, ByCpu]) -> str:
+    """What the lines mean, with the mark of earlier kernels only if any line has it."""
+    marked = any(its.earlier for by_cpu in found.values() for its in by_cpu.values())
+    more = f"; {EARLIER} newer kernels of this name were measured on another CPU" if marked else ""
+    return f"ratio to {BEFORE} with its 95 % interval over runs, lower is faster{more}"
 
 
 def to_object(found: Mapping[Place, ByCpu]) -> list[dict[str, Any]]:

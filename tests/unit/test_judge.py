@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
-from ream.experiment import Experiment, named
+from ream.experiment import PATCHED, Experiment, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
 from ream.judge.judgement import CountedChange, Judgement, Operation, PatchStep, TimedChange, Wrong
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach, WholeReach
-from ream.judge.session import PATCHED, Question
+from ream.judge.session import Question
 from ream.judge.urgency import FIRST_LAUNCHES, expected_s, rows_in_time, rows_to_try
 from ream.kernel.series import Patch, Series
 from ream.measure.statistics import LEAST_LAUNCHES

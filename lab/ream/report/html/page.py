@@ -18,6 +18,8 @@ from ream.record.record import Record
 from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, curves, findings, noise, points, tables
 from ream.report.html.charts import Chart
+from ream.report.html.curves import kernel_before
+from ream.report.html.looks import Look, looks_of
 from ream.report.html.tables import HtmlTable
 from ream.report.not_run import folded
 from ream.report.table import (
@@ -83,7 +85,7 @@ def render(record: Record) -> str:
     verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
     overview = list(points.overviews(summary.rows, names))
-    pictures = list(curves.curves(summary.rows))
+    pictures = list(curves.curves(summary.rows, kernel_before(record.receipt)))
     found, faulty = _moments(record.path / NOISE)
     noisy = [
         Noisy(chart=chart, table=table, long=len(table.lines) > LONG_LINES)
@@ -110,6 +112,11 @@ def render(record: Record) -> str:
             verdicts=verdicts,
             overview=overview,
             pictures=pictures,
+            unnamed=[
+                words
+                for name, words in curves.UNNAMED.items()
+                if any(name in one.data for one in pictures)
+            ],
             folded=list(map(str, folded(summary.rows))),
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,
@@ -170,7 +177,16 @@ def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
     used = {chart.kind for chart in plots}
     return {
         "kinds": {name: spec for name, spec in charts.kinds().items() if name in used},
-        "plots": {chart.id: {"kind": chart.kind, "data": _data(chart)} for chart in plots},
+        "plots": {
+            chart.id: {
+                "kind": chart.kind,
+                "data": _data(chart),
+                "scales": {
+                    name: [visible(one) for one in its] for name, its in chart.scales.items()
+                },
+            }
+            for chart in plots
+        },
     }
 
 
@@ -202,7 +218,7 @@ def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
 
 
 def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
-    names = findings.main_variants(summary.rows)
+    names, look = findings.main_variants(summary.rows), looks_of(summary.rows)
     return [
         RowPart(
             row=row,
@@ -211,15 +227,17 @@ def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPa
             beside=tuple(beside_words(row)),
             table=tables.of_row(row) if row.variants else None,
             published=tables.published(row),
-            charts=tuple(points.of_row(row, f"row-{number}")) if row.variants else (),
-            samples=_samples(row, taken.get(row.row, ()), f"row-{number}"),
+            charts=tuple(points.of_row(row, f"row-{number}", look)) if row.variants else (),
+            samples=_samples(row, taken.get(row.row, ()), f"row-{number}", look),
         )
         for number, row in enumerate(summary.rows, start=1)
     ]
 
 
-def _samples(row: RowResult, taken: Sequence[Sample], ident: str) -> Samples | None:
-    plots, table, every = points.drift(row, taken, ident)
+def _samples(
+    row: RowResult, taken: Sequence[Sample], ident: str, look: Mapping[str, Look]
+) -> Samples | None:
+    plots, table, every = points.drift(row, taken, ident, look)
     if table is None:
         return None
     long = len(table.lines) > LONG_LINES

@@ -49,9 +49,9 @@ def test_history_names_every_run_with_what_it_found(said: Ream) -> None:
     assert (found.code, found.err) == (0, "")
     assert found.out.splitlines() == [
         name(2),
-        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+        "    2 rows  published 0.600, ream 0.400  agrees 2",
         name(1),
-        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+        "    2 rows  published 0.600, ream 0.400  agrees 2",
     ]
 
 

@@ -49,9 +49,9 @@ def test_history_names_every_run_with_what_it_found(said: Ream) -> None:
     assert (found.code, found.err) == (0, "")
     assert found.out.splitlines() == [
         name(2),
-        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+        "    2 rows  published 0.600, ream 0.400  agrees 2",
         name(1),
-        "    2 rows  published 0.600, ream 0.400  agrees 2  2 doubts",
+        "    2 rows  published 0.600, ream 0.400  agrees 2",
     ]
 
 
@@ -153,7 +153,7 @@ def test_compare_pools_and_says_whether_runs_differ(said: Ream) -> None:
     found = said("compare", "last", "last-1")
     assert (found.code, found.err) == (0, "")
     assert "   pooled 0.398 [" in found.out
-    assert "in none of 6 lines do the runs differ" in found.out
+    assert "6 of 6 lines were tested. In none of them do the runs differ" in found.out
     value = json.loads(said("compare", "last", "last-1", "--json").out)
     assert value["runs"] == [name(2), name(1)]
 

@@ -143,8 +143,8 @@ def test_rounds_that_would_not_be_like_are_refused(
     said = ream("run", "--resume", "last", "--quiet")
     assert (said.code, said.out) == (USAGE, "")
     assert said.err == (
-        "ream: the run cannot go on, begin a new one: benchmark: another when it began,"
-        f" {plan['benchmark']} now\n"
+        "ream: the run cannot go on, begin a new one: benchmark: ream's own code that measures"
+        f" has changed (ids: another when it began, {plan['benchmark']} now)\n"
     )
     assert partial.exists()
 

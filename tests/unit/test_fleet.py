@@ -115,7 +115,10 @@ def test_another_checkout_is_refused_with_everything_that_differs(
     lines = [line.removeprefix(head) for line in str(refused.value).splitlines()]
     assert lines[:2] == [
         f"version of ream: 9.9 in the plan, {__version__} here",
-        f"benchmark: {'0' * 12} in the plan, {cell.benchmark} here",
+        (
+            "benchmark: ream's own code that measures has changed"
+            f" (ids: {'0' * 12} in the plan, {cell.benchmark} here)"
+        ),
     ]
     ours = cell.variants["published"][0].id[:12]
     assert lines[2] == f"series of published: ffffffffffff in the plan, {ours} here"

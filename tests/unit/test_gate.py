@@ -173,8 +173,13 @@ def test_unlike_runs_are_judged_only_by_force(tmp_path: Path) -> None:
     now = written(tmp_path, 2, receipt=other)
     with pytest.raises(BadUsage, match="(?s)benchmark: .*--force judges them all the same"):
         gate(now, base, LIMIT)
+    with pytest.raises(BadUsage, match="A benchmark id is a digest of ream's files"):
+        gate(now, base, LIMIT)
     text = words.text(gate(now, base, LIMIT, force=True))
-    assert "UNLIKE    benchmark: 0123456789ab in the baseline, ffff now" in text
+    ids = "(ids: 0123456789ab in the baseline, ffff now)"
+    flat = " ".join(text.split())
+    assert f"UNLIKE benchmark: ream's own code that measures has changed {ids}" in flat
+    assert "To rule that out, measure both again with one version of ream." in flat
     assert "differs   compiler: gcc 12 in the baseline, gcc 14 now" in text
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from history_world import kernel, machine, written
+from history_world import kernel, machine, series, written
 from ream.errors import BadUsage, ReamError
 from ream.history import comparison
 from ream.history.compare import compare
@@ -100,7 +100,7 @@ def test_launches_of_runs_on_a_machine_are_pooled(tmp_path: Path) -> None:
     assert ream.pooled.ratio == pytest.approx(0.4, rel=0.03)
     assert all(one.differ is False for one in found.lines)
     text = comparison.text(found)
-    assert "in none of 6 lines do the runs differ more than their launches explain" in text
+    assert "6 of 6 lines were tested. In none of them do the runs differ more than" in text
     assert max(map(len, text.splitlines())) <= WIDEST
 
 
@@ -143,18 +143,64 @@ def test_a_comparison_is_plain_text_whatever_a_record_says(tmp_path: Path) -> No
 def test_unlike_runs_are_compared_only_by_force_and_other_code_is_not_pooled(
     tmp_path: Path,
 ) -> None:
-    other = {"benchmark": "ffff", "kernel": kernel(tree_key="ef" * 32)}
-    runs = [written(tmp_path, 1), written(tmp_path, 2, receipt=other)]
-    with pytest.raises(BadUsage, match="(?s)benchmark: .*--force compares them all the same"):
+    other = {"kernel": kernel(tree_key="ef" * 32)}
+    runs = [written(tmp_path, 1), written(tmp_path, 2, receipt=other, run={"stage": "vm"})]
+    with pytest.raises(BadUsage, match="(?s)stage: .*--force compares them all the same"):
         compare(runs)
     found = compare(runs, force=True)
     text = comparison.text(found)
-    assert "UNLIKE    benchmark: 0123456789ab in [1], ffff in [2]" in text
+    assert "UNLIKE    stage: native in [1], vm in [2]" in text
     assert "differs   tree: " in text
     assert {line.pooled for line in found.lines} == {None}
-    assert "not pooled: tree: linux-source-6.12 6.12.117-1 (abababababab) in one, " in text
+    assert text.count("not pooled") == text.count("not pooled\n") == len(found.lines)
+    not_pooled = comparison.to_object(found)["lines"][0]["not_pooled"]
+    assert "tree: linux-source-6.12 6.12.117-1 (abababababab) in one, " in not_pooled
     said = comparison.to_object(found)["unlike"][0]
-    assert (said["what"], said["first"], said["gravity"]) == ("benchmark", "0123456789ab", "refuse")
+    assert (said["what"], said["first"], said["gravity"]) == ("stage", "native", "refuse")
+
+
+def test_every_variant_of_both_records_is_tested_whatever_its_patches_are(tmp_path: Path) -> None:
+    other = {
+        "benchmark": "ffff",
+        "kernel": kernel(variants={"before": [], "published": series("a"), "ream": series("c")}),
+    }
+    runs = [
+        written(tmp_path, 1, sd=0.01),
+        written(tmp_path, 2, sd=0.01, receipt=other, truth={"published": 0.6, "ream": 0.8}),
+    ]
+    found = compare(runs)
+    assert {line.untested for line in found.lines} == {None}
+    assert {line.variant: line.differ for line in found.lines} == {
+        "before-again": False,
+        "published": False,
+        "ream": True,
+    }
+    assert {line.pooled for line in found.lines} == {line.over_runs for line in found.lines}
+    assert {line.pooled for line in found.lines} == {None}
+    text = comparison.text(found)
+    assert "benchmark: ream's own code that measures has changed (ids: 0123456789ab in [1]," in text
+    assert "A benchmark id is a digest of" in text
+    assert "not pooled: series of ream: its one patch differs\n" in text
+    assert "bbbbbbbbbbbb" not in text
+    words = " ".join(text[text.index("in short") :].split())
+    assert "6 of 6 lines were tested. In 2 of them the runs differ" in words
+    assert "In all of these, what was measured differs, too: benchmark, series" in words
+
+
+def test_a_line_that_is_not_tested_says_why(tmp_path: Path) -> None:
+    runs = [written(tmp_path, 1), written(tmp_path, 2, launches=1, rows=("fsdax",))]
+    text = comparison.text(compare(runs))
+    assert text.count("not tested: of one launch in a run") == 3
+    assert text.count("not tested: in one run alone") == 3
+    words = " ".join(text[text.index("in short") :].split())
+    assert "0 of 6 lines were tested; 6 not: 3 of one launch in a run, 3 in one run alone." in words
+    counts = written(tmp_path, 3, unit="instructions")
+    with pytest.raises(BadUsage, match="unit of fsdax: ns in one, instructions in the other"):
+        compare([runs[0], counts])
+    forced = compare([runs[0], counts], force=True)
+    assert {line.untested for line in forced.lines} == {
+        "of times in one run and of counts in another"
+    }
 
 
 def test_where_it_may_be_one_machine_or_two_nothing_is_pooled(tmp_path: Path) -> None:
@@ -196,4 +242,5 @@ def test_the_object_of_a_comparison_has_what_the_text_has(tmp_path: Path) -> Non
     assert line["differ"] is None
     assert line["pooled"]["replicates"] == 9
     assert comparison.text(found).count("[one launch]") == 6
-    assert "no line has what it takes" in comparison.text(found)
+    assert "0 of 6 lines were tested; 6 not: 6 of one launch in a run" in comparison.text(found)
+    assert line["not_tested"] == "of one launch in a run"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ream.errors import UnhostedVariant, WrongVariant
-from ream.experiment import named
+from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge.first_wrong import first_wrong
-from ream.judge.session import PATCHED, Question
+from ream.judge.session import Question
 from ream.kernel.series import Patch, Series
 from ream.progress import Reporter
 from ream.session.request import Request

@@ -11,14 +11,14 @@ import pytest
 
 from judge_world import FORK, SERIES, counted, operation, reach
 from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
-from ream.experiment import named
+from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
 from ream.judge.judgement import CountedChange, Wrong
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach
-from ream.judge.session import PATCHED, Question
+from ream.judge.session import Question
 from ream.kernel.series import Series
 from ream.progress import Reporter
 from ream.session.request import Request

@@ -12,7 +12,7 @@ from ream.paths import CHECKOUT
 from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.report.html import picture
-from ream.report.html.curves import curves
+from ream.report.html.curves import curves, kernel_before
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +22,59 @@ def record() -> Record:
     return Record.load(str(path), path.parent)
 
 
+def axes(svg: str) -> list[list[str]]:
+    """The numbers that can be read on the vertical axis of each plot."""
+    found = []
+    for one in ET.fromstring(svg).iter():  # noqa: S314, our own
+        if "role-axis-label" in (one.get("class") or ""):
+            labels = [its for its in one if its.get("text-anchor") == "end"]  # left of the axis
+            found.append([str(its.text) for its in labels if its.get("opacity") != "0"])
+    return list(filter(None, found))
+
+
 def texts(svg: str) -> set[str]:
     return {one.text or "" for one in ET.fromstring(svg).iter() if one.text}  # noqa: S314, our own
+
+
+def test_each_plot_of_an_upgrade_is_of_ratios_to_the_first_kernel_with_numbers_to_read(
+    record: Record,
+) -> None:
+    rows = Summary.from_object(record.run, source="record").rows
+    its = list(curves(rows, kernel_before(record.receipt)))
+    for one in its:
+        assert one.kind == "sweep"
+        assert {point["name"] for point in one.data["points"]} == {"6.12", "7.2", "7.3"}
+        assert {point["y"] for point in one.data["points"] if point["name"] == "6.12"} == {1}
+        assert "before" not in one.title
+    svg = picture.render(record)
+    assert "before" not in texts(svg)
+    for axis in axes(svg):
+        assert len(axis) >= 3
+        assert "1" in axis
+    assert len(axes(svg)) == len(its)
+
+
+@pytest.mark.parametrize(
+    ("name", "run"),
+    [
+        ("upgrades-fork.svg", "20261124T133525Z-fork-native-9549"),
+        ("upgrades-migrate.svg", "20261124T133342Z-migrate-native-a28b"),
+    ],
+)
+def test_the_pictures_of_the_documents_are_of_their_records(name: str, run: str) -> None:
+    docs = CHECKOUT / "docs"
+    its = Record.load(str(docs / "records" / run), docs / "records")
+    assert texts((docs / name).read_text()) == texts(picture.render(its))
+
+
+def test_a_record_of_one_kernel_has_times_and_calls_it_before() -> None:
+    path = CHECKOUT / "docs" / "records" / "20261127T152939Z-migrate-native-3e05"
+    record = Record.load(str(path), path.parent)
+    assert kernel_before(record.receipt) is None
+    svg = picture.render(record)
+    assert "before" in texts(svg)
+    assert all(len(axis) >= 3 for axis in axes(svg))
+    assert "dashes: the hardware's limit" in texts(svg)
 
 
 def test_every_curve_of_a_page_is_in_the_picture_with_its_title_and_variants(
@@ -31,7 +82,7 @@ def test_every_curve_of_a_page_is_in_the_picture_with_its_title_and_variants(
 ) -> None:
     drawn = texts(picture.render(record))
     rows = Summary.from_object(record.run, source="record").rows
-    its = list(curves(rows))
+    its = list(curves(rows, kernel_before(record.receipt)))
     assert len(its) >= 3
     assert {one.title for one in its} <= drawn
     assert {str(point["name"]) for one in its for point in one.data["points"]} <= drawn
@@ -50,7 +101,7 @@ def test_the_colours_are_those_of_a_page_in_daylight() -> None:
 
 
 def test_a_record_without_curves_is_named(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "curves", lambda _: iter(()))
+    monkeypatch.setattr(picture, "curves", lambda *_: iter(()))
     with pytest.raises(BadUsage, match=f"{record.path.name}: no rows that differ in one number"):
         picture.render(record)
 

@@ -105,6 +105,13 @@ def test_a_curve_has_its_band_the_limit_and_the_published_ratio() -> None:
     assert "ream 4k 5" in picture.alt
 
 
+def test_a_technique_that_was_not_compared_is_no_point_of_a_curve() -> None:
+    table = {"id": "there", "ratio": 0.7, "verdict": "not-run"}
+    rows = [row(f"fork-{n}k", {"kib": n}, published_table=table) for n in (4, 16, 64)]
+    (picture,) = curves(rows)
+    assert (picture.kind, set(picture.data)) == ("sweep-limit", {"points", "limit"})
+
+
 def test_what_nothing_is_known_of_is_no_layer_of_a_curve() -> None:
     unlimited = {"before": result(1), "ream": result(0.5, low=0.4, high=0.6, effect="faster")}
     rows = [row(f"fork-{n}k", {"kib": n}, variants=unlimited) for n in (4, 16, 64)]

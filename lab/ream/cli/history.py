@@ -224,9 +224,11 @@ def compare(
 ) -> None:
     """Compare runs side by side, and pool their ratios, but never their times.
 
-    The command refuses runs that differ in experiment, stage, unit, row parameters or benchmark. A
-    different machine, tree, series, compiler or configuration is reported and allowed. The output
-    marks runs that differ by more than their launches explain.
+    The command refuses runs that differ in experiment, stage, unit or row parameters. A different
+    machine, tree, series, compiler, configuration or benchmark (the part of ream that becomes part
+    of what is run) is reported and allowed, but ratios of different code are not pooled. Every row
+    and variant of two runs is tested: the output marks those that differ by more than their
+    launches explain, and says how many lines were not tested, and why.
 
     Exit status: 0; 2 if runs are not alike, have no ratio, or cannot be read; 6 if samples of one
     are damaged.

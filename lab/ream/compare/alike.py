@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finds the differences between two sides, and whether the rules refuse a comparison for them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from ream.compare.rules import OF_RECORDS, RULES, Gravity, Question
+from ream.compare.rules import HOW, OF_RECORDS, REMEDY, RULES, Gravity, Question
 from ream.counted import counted
 from ream.errors import BadUsage
 
@@ -14,6 +14,9 @@ SHORT = 12
 
 MOST_SAID = 8
 """The most differences that a refusal lists: each pair of ten runs may have its own."""
+
+MOST_PATCHES = 4
+"""The most patches of a series that are named by their numbers."""
 
 
 @dataclass(frozen=True, order=True)
@@ -58,11 +61,31 @@ class SeriesIds:
 
     ids: tuple[tuple[str, str | None], ...]
     """The digest of diffs is None in records from before it was introduced."""
+    patches: tuple[tuple[str, str | None], ...] = field(default=(), compare=False)
+    """The same digests of every patch of all series, in order; empty if they are not known."""
 
     def same_as(self, other: "SeriesIds") -> bool:
         """Whether both are the same code, judged by diffs if both have them, else by mails."""
-        at = int(all(diff is not None for _, diff in (*self.ids, *other.ids)))
-        return [one[at] for one in self.ids] == [one[at] for one in other.ids]
+        return [*_same_kind(self.ids, other.ids)] == [*_same_kind(other.ids, self.ids)]
+
+    def patches_that_differ(self, other: "SeriesIds") -> str:
+        """How the patches differ, in words; empty if the patches of one side are not known."""
+        ours, theirs = (
+            [*_same_kind(one, another)]
+            for one, another in ((self.patches, other.patches), (other.patches, self.patches))
+        )
+        if not ours or not theirs:
+            return ""
+        if len(ours) != len(theirs):
+            return f"{len(set(ours) & set(theirs))} of {len(ours)} and {len(theirs)} patches agree"
+        pairs = enumerate(zip(ours, theirs, strict=True), start=1)
+        changed = [str(number) for number, (one, another) in pairs if one != another]
+        if len(ours) == 1:
+            return "its one patch differs"
+        if len(changed) == 1:
+            return f"patch {changed[0]} of {len(ours)} differs"
+        which = f"patches {', '.join(changed)}" if len(changed) <= MOST_PATCHES else len(changed)
+        return f"{which} of {len(ours)} differ"
 
     def __str__(self) -> str:
         return " + ".join(one[:SHORT] for one, _ in self.ids) or "no series"
@@ -76,6 +99,8 @@ class Difference:
     a: str
     b: str
     gravity: Gravity
+    how: str = ""
+    """What differs, in words; empty if the two values say it."""
 
     @property
     def what(self) -> str:
@@ -91,7 +116,10 @@ class Difference:
         """The difference in words; where_a, where_b: phrases for the two sides."""
         if self.a == self.b:
             return f"{self.what}: {self.a} in either"
-        return f"{self.what}: {self.a} {where_a}, {self.b} {where_b}"
+        if self.how and self.thing.rule == "series":
+            return f"{self.what}: {self.how}"
+        values = f"{self.a} {where_a}, {self.b} {where_b}"
+        return f"{self.what}: {self.how} (ids: {values})" if self.how else f"{self.what}: {values}"
 
 
 def differences(question: Question, a: Facts, b: Facts) -> tuple[Difference, ...]:
@@ -108,19 +136,26 @@ def check(question: Question, a: Facts, b: Facts, *, sides: tuple[str, str], hea
 def check_all(question: Question, sides: Sequence[tuple[str, Facts]], way_out: str) -> None:
     """Raise BadUsage if any two of the named sides must not be compared.
 
-    The message lists the differences and ends with `way_out`. Of equal sides only the first is
-    named.
+    The message lists the differences, explains them, and ends with `way_out`. Of equal sides only
+    the first is named.
     """
-    said = dict.fromkeys(
-        f"{name} and {other} are not alike: {one.said()}"
+    said = {
+        f"{name} and {other} are not alike: {one.said()}": one
         for (name, a), (other, b) in combinations(told_apart(question, sides), 2)
         for one in differences(question, a, b)
         if one.refuses
-    )
+    }
     if said:
         more = len(said) - MOST_SAID
         rest = [f"and {counted(more, 'more difference')} of this kind"] if more > 0 else []
+        rest += remedies(said.values())
         raise BadUsage("\n".join((*list(said)[:MOST_SAID], *rest, way_out)))
+
+
+def remedies(found: Iterable[Difference]) -> Iterator[str]:
+    """What each kind of difference does to ratios and how to rule it out, in whole sentences."""
+    rules = dict.fromkeys(one.thing.rule for one in found)
+    return (REMEDY[rule] for rule in rules if rule in REMEDY)
 
 
 def told_apart(
@@ -152,7 +187,23 @@ def _differences(question: Question, a: Facts, b: Facts) -> Iterator[Difference]
             gravity = "flag" if rule.unsaid in ("flag", "doubt") else gravity
             doubt = rule.unsaid == "doubt"
         if doubt or not _same(a.get(thing), b.get(thing)):
-            yield Difference(thing, _said(a.get(thing)), _said(b.get(thing)), gravity)
+            one, other = a.get(thing), b.get(thing)
+            how = _how(thing, one, other)
+            yield Difference(thing, _said(one), _said(other), gravity, how)
+
+
+def _how(thing: Thing, one: object, other: object) -> str:
+    if isinstance(one, SeriesIds) and isinstance(other, SeriesIds):
+        return one.patches_that_differ(other)
+    return "" if one is None or other is None else HOW.get(thing.rule, "")
+
+
+def _same_kind(
+    ours: Sequence[tuple[str, str | None]], theirs: Sequence[tuple[str, str | None]]
+) -> Iterator[str | None]:
+    """The digests of diffs if both sides have all of them, else those of mails; of our side."""
+    at = int(all(diff is not None for _, diff in (*ours, *theirs)))
+    return (one[at] for one in ours)
 
 
 def _same(one: object, other: object) -> bool:

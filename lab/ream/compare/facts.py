@@ -92,13 +92,21 @@ def series(variant: str, given: Iterable[Series]) -> Facts:
 
 def series_ids(entries: object) -> SeriesIds:
     """The series of a variant in a receipt, in order."""
-    ids = ((_text(one.get("id")), one.get("diff_id")) for one in _objects(entries))
-    return SeriesIds(tuple((own, None if diff is None else str(diff)) for own, diff in ids))
+    found = tuple(_objects(entries))
+    patches = (patch for one in found for patch in _objects(one.get("patches")))
+    return SeriesIds(
+        tuple(_digests(one, "id", "diff_id") for one in found),
+        tuple(_digests(one, "sha256", "diff_sha256") for one in patches),
+    )
 
 
 def tree(name: object, key: object) -> Named:
     """A kernel source, which is compared by its content and printed with its name."""
     return Named(key, f"{name} ({_text(key)[:SHORT]})")
+
+
+def _digests(one: Mapping[str, Any], whole: str, diff: str) -> tuple[str, str | None]:
+    return _text(one.get(whole)), None if one.get(diff) is None else str(one[diff])
 
 
 def _objects(entries: object) -> Iterator[Mapping[str, Any]]:

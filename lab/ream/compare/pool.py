@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ream.compare.alike import check_all, differences, told_apart
+from ream.compare.alike import Difference, check_all, differences, told_apart
 from ream.compare.facts import of_record
-from ream.compare.rules import RULES
-from ream.experiment import BEFORE
+from ream.compare.rules import Question
 from ream.measure import across
 from ream.measure.statistics import Estimate
 from ream.record.parts import machine_id, machine_key, machine_line, run_id
@@ -37,12 +36,12 @@ def pooled(having: Iterable[tuple[str, Estimate]]) -> Pooled:
     return Pooled(by_machine, across.over_machines(by_machine))
 
 
-def refuse_unlike(records: Sequence[Record], way_out: str) -> None:
+def refuse_unlike(question: Question, records: Sequence[Record], way_out: str) -> None:
     """Raise BadUsage with all differences if the runs do not measure the same thing.
 
     way_out: the last line of the message.
     """
-    check_all("compare", [(run_id(one), of_record(one)) for one in records], way_out)
+    check_all(question, [(run_id(one), of_record(one)) for one in records], way_out)
 
 
 def check_poolable(records: Sequence[Record], row: str, way_out: str) -> tuple[str, ...]:
@@ -59,17 +58,22 @@ def check_poolable(records: Sequence[Record], row: str, way_out: str) -> tuple[s
     return (*noted, *filter(None, (unknown_machine(records),)))
 
 
-def why_not_pooled(records: Sequence[Record], variant: str) -> str | None:
-    """The first reason why two runs' ratios of a variant are of different code; None without one.
+def why_not_pooled(
+    records: Sequence[Record], row: str, variants: Iterable[str]
+) -> tuple[Difference, ...]:
+    """Differences for which two runs' ratios of a row are not of one thing; empty without any.
 
-    It ignores differences that refuse the comparison as a whole, which `--force` overrides.
+    variants: the names of those whose code is in the ratio.
     """
-    its = [(run_id(one), of_record(one, variants=(BEFORE, variant))) for one in records]
-    for (_, a), (_, b) in combinations(told_apart("pool", its), 2):
-        for one in differences("pool", a, b):
-            if one.refuses and RULES[one.thing.rule].compare != "refuse":
-                return one.said()
-    return None
+    names = tuple(variants)
+    its = [(run_id(one), of_record(one, row=row, variants=names)) for one in records]
+    found = (
+        one
+        for (_, a), (_, b) in combinations(told_apart("pool", its), 2)
+        for one in differences("pool", a, b)
+        if one.refuses
+    )
+    return tuple({one.what: one for one in found}.values())
 
 
 def unknown_machine(records: Sequence[Record]) -> str | None:

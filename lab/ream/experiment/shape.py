@@ -45,6 +45,8 @@ BASE = "base"
 """The base as it is, where `published` is without what the base has gained since."""
 RUNNING = "running"
 """The only variant of the live stage: the kernel that this machine runs."""
+PATCHED = "patched"
+"""The variant of a judgement with the whole series; a name that no given series can clash with."""
 CONTROL = "control"
 """`before` linked once more and slowed by a known share: what a run has to find."""
 IMPLIED = (BEFORE, BEFORE_AGAIN)

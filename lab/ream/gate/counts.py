@@ -39,7 +39,7 @@ def gate_counts(
     refuse_itself(now, baseline)
     ours, theirs = _rows(now), _rows(baseline)
     if not force:
-        refuse_unlike((now, baseline), "--force judges them all the same")
+        refuse_unlike("check", (now, baseline), "--force judges them all the same")
     places = [
         (row, variant)
         for row in dict.fromkeys((*theirs, *ours))
@@ -58,7 +58,7 @@ def gate_counts(
             for row, variant in places
             if (variant in variants if variants else not is_copy(variant))
         ),
-        unlike=differences("compare", of_record(baseline), of_record(now)),
+        unlike=differences("check", of_record(baseline), of_record(now)),
         counts=True,
     )
 

@@ -135,7 +135,7 @@ def gate(
     """
     refuse_itself(now, baseline)
     if not force:
-        refuse_unlike((now, baseline), "--force judges them all the same")
+        refuse_unlike("check", (now, baseline), "--force judges them all the same")
     ours, theirs = ratios_of(now), ratios_of(baseline)
     for record, ratios in ((now, ours), (baseline, theirs)):
         if not ratios:
@@ -164,7 +164,7 @@ def gate(
             ),
             *_rows_without(now, baseline, {row for row, _ in (*ours, *theirs)}),
         ),
-        unlike=differences("compare", of_record(baseline), of_record(now)),
+        unlike=differences("check", of_record(baseline), of_record(now)),
     )
 
 

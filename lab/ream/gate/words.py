@@ -2,9 +2,11 @@
 """The outcome of a check as text, as an object, and as cases for KTAP and JUnit."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ream.compare.alike import remedies
 from ream.gate.gate import Gate, JudgedRow, Word, percent
 from ream.history.comparison import estimate_object, rounded
 from ream.record.record import SCHEMA
@@ -47,6 +49,10 @@ def _lines(gate: Gate) -> Iterator[str]:
         yield from textwrap.wrap(
             f"  {word:10}{unlike.said(*SIDES)}", width(), subsequent_indent=" " * 12
         )
+    for remedy in remedies(gate.unlike):
+        yield from textwrap.wrap(
+            remedy, width(), initial_indent=" " * 12, subsequent_indent=" " * 12
+        )
     yield ""
     for one in gate.cases:
         yield from textwrap.wrap(
@@ -71,6 +77,9 @@ def in_short(gate: Gate) -> str:
     """The number of cases with each outcome, and the number expected to fail by chance."""
     said = GREW if gate.counts else SAID
     parts = [f"{number} {text}" for word, text in said.items() if (number := gate.number(word))]
+    skipped = Counter(one.reason for one in gate.cases if one.word == "skip")
+    if skipped:
+        parts[-1] += f" ({', '.join(f'{number} {why}' for why, number in skipped.items())})"
     if gate.counts:
         return ", ".join(parts)
     if all(one.change is None for one in gate.cases):

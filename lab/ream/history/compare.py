@@ -13,7 +13,7 @@ from ream.compare import pool
 from ream.compare.alike import Difference, differences
 from ream.compare.facts import of_record
 from ream.errors import BadUsage
-from ream.history.ratios import Place, ratios_of, units
+from ream.history.ratios import Place, ratios_of, reference_of, units
 from ream.measure.across import chance_of_alike
 from ream.measure.statistics import Estimate, outstanding, over_launches
 from ream.record.parts import machine_key, machine_line, rows_of, run_id
@@ -44,10 +44,16 @@ class ComparedLine:
     pooled, for the reason in why_not."""
     nr_machines: int
     chance: float | None
-    """The p-value of the hypothesis that all runs have the same ratio; None if it is unknown."""
+    """The p-value of the hypothesis that all runs have the same ratio; None if it is not tested."""
     over_runs: Estimate | None
-    """The estimate with runs, instead of launches, as the replicates; None for a single run."""
+    """The estimate with runs, instead of launches, as the replicates; None for a single run, and
+    for ratios that are not of one thing."""
+    other: tuple[Difference, ...] = ()
+    """Differences for which the ratios are not of one thing, such as other patches of one name."""
     why_not: str | None = None
+    """Why the line is not pooled."""
+    untested: str | None = None
+    """Why the line is not tested."""
     differ: bool | None = None
     """Whether runs differ more than their launches explain, corrected for the number of lines."""
 
@@ -87,7 +93,7 @@ def compare(records: Sequence[Record], *, force: bool = False) -> Compared:
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise BadUsage(f"{twice[0]} is named twice: a run agrees with itself")
     if not force:
-        pool.refuse_unlike(records, "--force compares them all the same")
+        pool.refuse_unlike("compare", records, "--force compares them all the same")
     ratios = [ratios_of(record) for record in records]
     if not any(ratios):
         raise BadUsage(f"none of {', '.join(names)} has a ratio to before: nothing to compare")
@@ -128,9 +134,12 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
     runs = tuple(
         OfRun(run_id(record), machine_key(record), estimate) for record, estimate in having
     )
-    other_code = pool.why_not_pooled(records, variant)
-    why_not = other_code or pool.unknown_machine(records)
-    several = not other_code and len(estimates) >= LEAST
+    to = sorted({reference_of(record, row, variant) for record in records})
+    other = pool.why_not_pooled(records, row, (*to, variant))
+    untested = _why_untested(row, to, having)
+    other_ratio = f"ratios to {' and to '.join(to)}" if len(to) > 1 else None
+    why_not = "; ".join(one.said() for one in other) or other_ratio or pool.unknown_machine(records)
+    several = not (other or other_ratio) and len(estimates) >= LEAST
     return ComparedLine(
         row=row,
         variant=variant,
@@ -138,10 +147,27 @@ def _line(place: Place, unit: str, having: Sequence[tuple[Record, Estimate]]) ->
         runs=runs,
         pooled=None if why_not else pool.pooled((one.machine, one.estimate) for one in runs).whole,
         nr_machines=len({one.machine for one in runs}),
-        chance=None if other_code else chance_of_alike(estimates),
+        chance=None if untested else chance_of_alike(estimates),
         over_runs=over_launches([math.log(one.ratio) for one in estimates]) if several else None,
+        other=other,
         why_not=why_not,
+        untested=untested,
     )
+
+
+def _why_untested(
+    row: str, to: Sequence[str], having: Sequence[tuple[Record, Estimate]]
+) -> str | None:
+    """The reason why a line is not tested; None if it is."""
+    if len(having) < LEAST:
+        return "in one run alone"
+    if len({units(record).get(row) for record, _ in having}) > 1:
+        return "of times in one run and of counts in another"
+    if len(to) > 1:
+        return "to another variant in each run"
+    if chance_of_alike(estimate for _, estimate in having) is None:
+        return "of one launch in a run"
+    return None
 
 
 def _judged(lines: Iterable[ComparedLine]) -> Iterator[ComparedLine]:

@@ -2,9 +2,11 @@
 """A comparison of runs as text and as an object."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ream.compare.alike import remedies
 from ream.counted import counted
 from ream.history.compare import Compared, ComparedLine
 from ream.measure.statistics import Estimate
@@ -34,6 +36,8 @@ def text(compared: Compared) -> str:
         for one in unlike.differences:
             word = "UNLIKE" if one.refuses else "differs"
             lines += _wrapped(word, one.said("in [1]", f"in [{number}]"))
+    for remedy in remedies(one for unlike in compared.unlike for one in unlike.differences):
+        lines += _wrapped("", remedy)
     for run, rows in compared.missing.items():
         number = compared.runs.index(run) + 1
         lines += _wrapped("not in", f"[{number}]: {', '.join(rows)}")
@@ -43,22 +47,40 @@ def text(compared: Compared) -> str:
             shown = line.row
             lines += ["", f"{line.row}" + (f" ({line.unit})" if line.unit != "ns" else "")]
         lines += _line(line, compared)
-    differing = sum(line.differ is True for line in compared.lines)
-    lines += ["", *_wrapped("in short", _in_short(compared, differing))]
+    lines += ["", *_wrapped("in short", in_short(compared))]
     return "".join(f"{plain(line)}\n" for line in lines)
 
 
-def _in_short(compared: Compared, differing: int) -> str:
-    known = sum(line.differ is not None for line in compared.lines)
-    if not known:
-        return "no line has what it takes to say whether the runs differ: two launches in each"
-    lines = counted(known, "line")
-    if not differing:
-        return f"in none of {lines} do the runs differ more than their launches explain"
-    return (
-        f"in {differing} of {lines} the runs differ more than their launches explain: there "
-        "the pooled interval is too narrow, and the one over runs is to be believed"
-    )
+def in_short(compared: Compared) -> str:
+    """How many lines were tested, in how many the runs differ, and why others were not tested."""
+    untested = Counter(line.untested for line in compared.lines if line.untested is not None)
+    nr_tested = len(compared.lines) - untested.total()
+    said = [f"{nr_tested} of {counted(len(compared.lines), 'line')} were tested"]
+    if untested:
+        reasons = ", ".join(f"{number} {why}" for why, number in untested.items())
+        said.append(f"{untested.total()} not: {reasons}")
+    return "; ".join(said) + "".join(f". {one}" for one in _found(compared, nr_tested))
+
+
+def _found(compared: Compared, nr_tested: int) -> Iterator[str]:
+    """Sentences on the tested lines, without their full stops."""
+    differing = [line for line in compared.lines if line.differ]
+    if not nr_tested:
+        yield "A test takes the same row and variant in two runs, with two launches in each"
+    elif not differing:
+        yield "In none of them do the runs differ more than their launches explain"
+    else:
+        yield f"In {len(differing)} of them the runs differ more than their launches explain"
+    of_one_thing = [line for line in differing if not line.other]
+    if of_one_thing:
+        yield (
+            f"In {len(of_one_thing)} of these the pooled interval is too narrow, and the one over"
+            " runs is to be believed"
+        )
+    if nr_others := len(differing) - len(of_one_thing):
+        rules = dict.fromkeys(one.thing.rule for line in differing for one in line.other)
+        which = "all" if nr_others == len(differing) else nr_others
+        yield f"In {which} of these, what was measured differs, too: {', '.join(rules)}"
 
 
 def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
@@ -67,10 +89,16 @@ def _line(line: ComparedLine, compared: Compared) -> Iterator[str]:
     if line.pooled is not None and len(line.runs) > 1:
         over = f" of {line.nr_machines} machines" if line.nr_machines > 1 else ""
         each.append(f"pooled{over} {_interval(line.pooled)}")
+    if line.differ:
+        over_runs = line.over_runs
+        each.append("RUNS DIFFER" + (f": over runs {_interval(over_runs)}" if over_runs else ""))
     if line.why_not is not None:
-        each.append(f"not pooled: {line.why_not}")
-    if line.differ and line.over_runs is not None:
-        each.append(f"RUNS DIFFER: over runs {_interval(line.over_runs)}")
+        # What differs in all lines is said once, above them.
+        own = "; ".join(one.said() for one in line.other if one.thing.of)
+        why_not = own if line.other else line.why_not
+        each.append(f"not pooled: {why_not}" if why_not else "not pooled")
+    if line.untested is not None:
+        each.append(f"not tested: {line.untested}")
     yield from _packed(f"  {line.variant:{NAME}}", each)
 
 
@@ -131,6 +159,7 @@ def _line_object(line: ComparedLine) -> dict[str, Any]:
         ],
         "pooled": None if line.pooled is None else estimate_object(line.pooled),
         "not_pooled": line.why_not,
+        "not_tested": line.untested,
         "nr_machines": line.nr_machines,
         "over_runs": None if line.over_runs is None else estimate_object(line.over_runs),
         "chance": rounded(line.chance),

@@ -72,7 +72,7 @@ class HistoryEntry(Value):
     skipped: Texts
     """Rows that did not run."""
     nr_doubts: int
-    """The number of warnings in the receipt and of notes on rows."""
+    """The number of doubts about the run; see Summary.doubts."""
     fault: str | None = None
     """The damage to the record, if the other fields could still be read."""
 
@@ -202,7 +202,7 @@ def _entry(record: Record) -> HistoryEntry:
         benchmark=_text(record.receipt.get("benchmark")),
         rows={row.row: _row(row) for row in summary.rows},
         skipped=tuple(row.row for row in summary.rows if row.skipped),
-        nr_doubts=len(summary.receipt.warnings) + sum(len(row.notes) for row in summary.rows),
+        nr_doubts=len(summary.doubts),
         fault=_cut(record.path / SAMPLES),
     )
 

@@ -17,7 +17,7 @@ from ream.errors import BadUsage
 from ream.history.entry import Damaged, HistoryEntry, Listed, Stamp, read, stamps, started
 from ream.paths import cache_dir
 
-VERSION = 1
+VERSION = 2
 """Version of the index's format. A newer index is not used, an older one is rebuilt."""
 BUSY_S = 10.0
 """Seconds to wait for another process that writes the index; on a busy machine 1 was too few."""

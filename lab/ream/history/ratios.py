@@ -109,7 +109,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
             counted = unit.get(row) == COUNTED
-            to = _compared_with(record, row, name)
+            to = reference_of(record, row, name)
             estimate = statistics.paired_ratio(samples, name, to=to, counted=counted)
             if estimate is not None:
                 found[row, name] = estimate
@@ -122,7 +122,7 @@ def _on_its_clock(record: Record, row: str, samples: Sequence[Sample]) -> Sequen
     return by_cpu_time(samples) if clock.get("used") == "CPU" else samples
 
 
-def _compared_with(record: Record, row: str, name: str) -> str:
+def reference_of(record: Record, row: str, name: str) -> str:
     """The variant that this variant's ratio refers to in the record."""
     if is_copy(name):
         return name.removesuffix(AGAIN)

@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from ream.errors import BadUsage
-from ream.experiment import named
+from ream.experiment import PATCHED, named
 from ream.judge.judgement import Judgement, Operation
-from ream.judge.session import PATCHED
 from ream.paths import CHECKOUT, cache_dir
 
 ABOUT = (

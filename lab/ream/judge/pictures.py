@@ -10,9 +10,11 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from ream.experiment import PATCHED
 from ream.judge.judgement import Judgement, Operation
 from ream.report.html.charts import BAR, INK, MUTED, Chart, Point, chart, finished, kinds
 from ream.report.html.curves import curves
+from ream.report.html.looks import BY_NAME
 from ream.report.html.picture import filled_plot
 
 MOST_ROWS = 24
@@ -56,7 +58,7 @@ def _times(its: Judgement) -> Iterator[Chart]:
     said = (f"{point['name']} {point['ratio']:.3f}" for point in points)
     yield chart(
         "times",
-        "ratio",
+        "effect",
         title="Time with the series over that without it",
         alt=f"Ratios of times: {', '.join(said)}.",
         points=points,
@@ -90,7 +92,8 @@ def _counts(its: Judgement) -> Iterator[Chart]:
         "value",
         title="Instructions that the series adds, in per cent",
         alt=f"Instructions added: {', '.join(f'{row} {share:+.1f} %' for row, share in shown)}.",
-        points=[{"name": row, "value": share, "kind": "variant"} for row, share in shown],
+        points=[{"name": row, "value": share} for row, share in shown],
+        looks=dict.fromkeys(shares, BY_NAME[PATCHED]),
     )
 
 

@@ -17,7 +17,7 @@ from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
-from ream.experiment import BEFORE, CONTROL, IMPLIED, Experiment, named
+from ream.experiment import BEFORE, CONTROL, IMPLIED, PATCHED, Experiment, named
 from ream.judge.first_wrong import first_wrong, of_series
 from ream.judge.guest import run_guests
 from ream.judge.judgement import (
@@ -56,9 +56,6 @@ from ream.session.request import CountOptions, Request
 from ream.session.run import Outcome, run_session
 from ream.stage.qemu import QEMU
 from ream.variants import Variant
-
-PATCHED = "patched"
-"""The variant with the whole series; a name that no series of anybody's can clash with."""
 
 MOST_LAUNCHES = 64
 TIMED_SHARE = 0.3

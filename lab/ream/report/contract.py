@@ -396,6 +396,14 @@ class Summary(_Part):
     tables: Tuple[PrintedTable] = ()
     batches: Tuple[Batch] = ()
 
+    @property
+    def doubts(self) -> Texts:
+        """What may bias the run as a whole, in sentences.
+
+        A note on a row, such as how small an effect it can see, is no doubt.
+        """
+        return self.receipt.warnings
+
     def to_object(self) -> dict[str, Any]:
         """The object that `--json` prints and run.json contains."""
         return self.model_dump(mode="json", by_alias=True)

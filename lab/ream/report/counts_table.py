@@ -76,7 +76,7 @@ def render(summary: Summary, head: Iterable[str]) -> str:
     blocks: list[Iterable[str]] = [head, *map(_row, rows)]
     blocks.append(_all("not run", map(str, folded(summary.rows))))
     blocks.append(_in_short(rows))
-    blocks.append(_all("doubt", summary.receipt.warnings))
+    blocks.append(_all("doubt", summary.doubts))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
 

@@ -62,8 +62,8 @@ def _block(summary: Summary) -> str:
         blocks.append(_wrapped("".join(f"{text[0].upper()}{text[1:]}. " for text in sees).rstrip()))
     if summary.wrong:
         blocks.append(_wrapped(f"Wrong, and not measured: {'; '.join(summary.wrong_words())}."))
-    if receipt.warnings:
-        blocks.append(_wrapped(f"Doubts: {'; '.join(receipt.warnings)}."))
+    if summary.doubts:
+        blocks.append(_wrapped(f"Doubts: {'; '.join(summary.doubts)}."))
     command = receipt.command or f"./ream run {summary.experiment}"
     blocks.append(f"To reproduce:\n\n{pasteable(command)}\n\nRecord: {summary.run}")
     return "\n\n".join(blocks) + "\n"

@@ -72,7 +72,7 @@ def render(summary: Summary) -> str:
     blocks.append(_all("not run", map(str, folded(plain.rows)), indent=0))
     blocks += [in_short(plain), *map(_grid, plain.grids)]
     blocks += columns_table.blocks(plain)
-    blocks.append(_all("doubt", plain.receipt.warnings, indent=0))
+    blocks.append(_all("doubt", plain.doubts, indent=0))
     return "\n\n".join(text for block in blocks if (text := "\n".join(block))) + "\n"
 
 

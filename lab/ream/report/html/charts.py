@@ -5,22 +5,28 @@ Colours are named in the style sheet, so that plots follow the page's dark and p
 or words repeat what colours show.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import altair as alt
 import vl_convert
 
+from ream.report.html.looks import Look
 from ream.values import Scalar, Sealed, Tuple, Value
 
 INK, MUTED, LINE = "var(--ink)", "var(--muted)", "var(--line)"
 BAND, BAR = "var(--band)", "var(--bar)"
-SERIES = tuple(f"var(--series-{number})" for number in range(6))
-SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "triangle-down")
+NAMES, COLOURS, MARKS, TICKS = "@names", "@colours", "@marks", "@ticks"
+"""What stands in a kind's scales, each alone in a list, for values of each plot: the names of its
+variants, their colours, their marks, and the numbers of its vertical axis."""
 EFFECTS = ("better", "worse", "equal", "undecided")
 """The kinds of effects of a ratio."""
+MOST_IN_PLOT = 6
+"""The most variants of one plot of curves or samples."""
 STEP = 26
 """Height of a variant's line in pixels."""
 LABEL = 170
@@ -42,18 +48,37 @@ class Chart(Value):
     title: str
     alt: str
     data: Sealed[str, Tuple[Sealed[str, Scalar | None]]]
+    scales: Sealed[str, Tuple[str | float]]
+    """The values of NAMES, COLOURS, MARKS and TICKS."""
 
 
 def chart(
-    ident: str, kind: str, *, title: str, alt: str, **data: Sequence[Point]
-) -> Chart:  # fmt: skip
-    """A chart with the given data sets, by name."""
+    ident: str,
+    kind: str,
+    *,
+    title: str,
+    alt: str,
+    looks: Mapping[str, Look] = MappingProxyType({}),
+    ticks: Sequence[float] = (),
+    **data: Sequence[Point],
+) -> Chart:
+    """A chart with the given data sets, by name; looks: of the names of its points; ticks: of its
+    vertical axis.
+    """
+    names = dict.fromkeys(str(point.get("name")) for point in data.get("points", ()))
+    known = {name: looks[name] for name in names if name in looks}
     return Chart(
         id=ident,
         kind=kind,
         title=title,
         alt=alt,
         data={name: tuple(points) for name, points in data.items()},
+        scales={
+            NAMES: tuple(known),
+            COLOURS: tuple(look.colour for look in known.values()),
+            MARKS: tuple(look.shape for look in known.values()),
+            TICKS: tuple(ticks),
+        },
     )
 
 
@@ -67,9 +92,10 @@ def library() -> str:
 def kinds() -> Mapping[str, Mapping[str, Any]]:
     """The Vega-Lite specification of each kind of plot, by name, without points and width."""
     made = {
-        "ratio": _ratio(),
+        "ratio": _ratio(_marked(legend=False)),
+        "effect": _ratio(_effects()),
         "overview": _overview(),
-        "value": _bars("value", "kind:N"),
+        "value": _bars("value"),
         "share": _share(),
         "drift": _drift(),
         **{
@@ -140,6 +166,36 @@ def _log_ticks(scale: str) -> dict[str, Any]:
     return {**_TICKS, "labelExpr": f"{named} ? format(datum.value, '~g') : ''"}
 
 
+_DIGITS = ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7))
+"""The digits of an axis's numbers in every power of ten, from few to many."""
+_STEPS = (5, 2, 1, 0.5, 0.2)
+"""The distances of an axis's numbers, in powers of ten, where digits alone are too few."""
+LEAST_TICKS = 4
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """At least LEAST_TICKS round numbers from low to high, and not many more.
+
+    1 is one of them if it is in between. Raises ValueError unless 0 < low < high.
+    """
+    if not 0 < low < high:
+        raise ValueError(f"no axis from {low} to {high}")
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    size = math.floor(math.log10(high - low))
+    steps = (step * 10.0**size for step in _STEPS)
+    of_steps = (
+        [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        for step in steps
+    )
+    of_digits = ([digit * 10.0**ten for ten in tens for digit in its] for its in _DIGITS)
+    found: list[float] = []
+    for numbers in (*of_digits, *of_steps):
+        found = [float(f"{one:.10g}") for one in numbers if low <= one <= high]
+        if len(found) >= LEAST_TICKS:
+            break
+    return found
+
+
 def _log(field: str, title: str) -> alt.X:
     return alt.X(
         f"{field}:Q",
@@ -159,41 +215,40 @@ def _at_one() -> alt.Chart:
     return rule.encode(x=alt.X("one:Q"))
 
 
-def _marked(
-    field: str,
-    colours: Sequence[str] = SERIES,
-    shapes: Sequence[str] = SHAPES,
-    values: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """A colour and a shape for each value of a field, in order of appearance."""
-    domain = alt.Undefined if values is None else list(values)
-    key = alt.Legend(title=None)
+def _scale(range_: str) -> alt.Scale:
+    return alt.Scale(domain=[NAMES], range=[range_])
+
+
+def _key() -> alt.Legend:
+    """A legend whose marks are as strong as the points, also beside a pale band."""
+    return alt.Legend(title=None, symbolOpacity=1)
+
+
+def _marked(*, legend: bool = True) -> dict[str, Any]:
+    """The colour and the mark of each name; legend: unless names stand on an axis."""
+    key = _key() if legend else None
     return {
-        "color": alt.Color(
-            f"{field}:N", sort=None, legend=key, scale=alt.Scale(domain=domain, range=colours)
-        ),
-        "shape": alt.Shape(
-            f"{field}:N", sort=None, legend=key, scale=alt.Scale(domain=domain, range=shapes)
-        ),
+        "color": alt.Color("name:N", sort=None, legend=key, scale=_scale(COLOURS)),
+        "shape": alt.Shape("name:N", sort=None, legend=key, scale=_scale(MARKS)),
     }
 
 
 def _effects() -> dict[str, Any]:
-    colours = [SERIES[number] for number in (4, 2, 0, 1)]
-    shapes = ("triangle-down", "triangle-up", "circle", "square")
-    return _marked("effect", colours, shapes, EFFECTS)
-
-
-def _others() -> dict[str, Any]:
-    """Marks by variant name, without the colours and shapes of `before` and its second copy."""
-    return _marked("name", SERIES[2:], SHAPES[2:])
+    """A colour and a shape for each kind of effect, of names that are no variants."""
+    colours = [f"var(--series-{number})" for number in (4, 2, 0, 1)]
+    shapes = ["triangle-down", "triangle-up", "circle", "square"]
+    key, domain = _key(), list(EFFECTS)
+    return {
+        "color": alt.Color("effect:N", legend=key, scale=alt.Scale(domain=domain, range=colours)),
+        "shape": alt.Shape("effect:N", legend=key, scale=alt.Scale(domain=domain, range=shapes)),
+    }
 
 
 # --- Kinds -------------------------------------------------------------------------------
 
 
-def _ratio() -> _Layers:
-    """A line for each variant with its ratio and interval, in front of the noise floor."""
+def _ratio(marks: Mapping[str, Any]) -> _Layers:
+    """A line for each name with its ratio and interval, in front of the noise floor."""
     floor = (
         alt.Chart(alt.NamedData(name="floor"))
         .mark_rect(fill=BAND)
@@ -208,8 +263,8 @@ def _ratio() -> _Layers:
     points = base.mark_point(size=90, filled=True, opacity=1).encode(
         x=_log("ratio", RATIO),
         y=_names(),
-        tooltip=["name:N", "ratio:Q", "low:Q", "high:Q"],
-        **_effects(),
+        tooltip=["name:N", "ratio:Q", "low:Q", "high:Q", "effect:N"],
+        **marks,
     )
     return alt.layer(floor, _at_one(), interval, points).properties(height=alt.Step(STEP))
 
@@ -233,24 +288,20 @@ def _overview() -> _Layers:
         y=_names("row"),
         yOffset=offset,
         tooltip=["row:N", "name:N", "ratio:Q", "low:Q", "high:Q"],
-        **_others(),
+        **_marked(),
     )
     return alt.layer(floor, _at_one(), interval, points).properties(
         height=alt.Step(STEP, **{"for": "position"})
     )
 
 
-def _bars(field: str, colour: str | None = None) -> _Layers:
+def _bars(field: str) -> _Layers:
     """A bar from 0 for each variant and each limit."""
     bars = alt.Chart(_POINTS).mark_bar(height=14).encode(
         x=alt.X(f"{field}:Q", title=None, axis=alt.Axis(**_TICKS), scale=alt.Scale(zero=True)),
         y=_names(),
         tooltip=["name:N", f"{field}:Q"],
-        color=alt.Color(
-            colour or "kind:N",
-            legend=None,
-            scale=alt.Scale(domain=["variant", "limit"], range=[BAR, MUTED]),
-        ),
+        color=alt.Color("name:N", sort=None, legend=None, scale=_scale(COLOURS)),
     )  # fmt: skip
     return alt.layer(bars).properties(height=alt.Step(STEP))
 
@@ -258,7 +309,8 @@ def _bars(field: str, colour: str | None = None) -> _Layers:
 def _share() -> _Layers:
     """The share of the limit that each variant reaches; 1 is the limit."""
     base = alt.Chart(_POINTS)
-    bars = base.mark_bar(height=14, color=BAR).encode(
+    bars = base.mark_bar(height=14).encode(
+        color=alt.Color("name:N", sort=None, legend=None, scale=_scale(COLOURS)),
         x=alt.X(
             "share:Q",
             title="time of what it is compared with / variant's",
@@ -297,7 +349,7 @@ def _drift() -> _Layers:
             axis=alt.Axis(**_log_ticks("y")),
         ),
         tooltip=["name:N", "value:Q", "launch:Q", "round:Q"],
-        **_marked("name"),
+        **_marked(),
     )  # fmt: skip
     return alt.layer(starts, points).properties(height=200)
 
@@ -314,11 +366,11 @@ def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
         "y:Q",
         title=None,
         scale=alt.Scale(type="log", nice=False, padding=10),
-        axis=alt.Axis(**_log_ticks("y")),
+        axis=alt.Axis(values=[TICKS], labelExpr="format(datum.value, '~g')"),
     )
-    # What is first, `before`, has no interval.
-    fill = alt.Fill("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES[1:]))
-    stroke = alt.Stroke("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES))
+    # Vega makes one legend of all channels with the same names: none of them may be without.
+    fill = alt.Fill("name:N", sort=None, legend=_key(), scale=_scale(COLOURS))
+    stroke = alt.Stroke("name:N", sort=None, legend=_key(), scale=_scale(COLOURS))
     base = alt.Chart(_POINTS)
     band = (
         base.transform_filter("isValid(datum.low) && isValid(datum.high)")
@@ -330,7 +382,7 @@ def _sweep(*, has_limit: bool, has_published: bool) -> _Layers:
         x=across,
         y=up,
         tooltip=["name:N", "x:O", "y:Q", "low:Q", "high:Q"],
-        **_marked("name"),
+        **_marked(),
     )
     limit = (
         alt.Chart(alt.NamedData(name="limit"))
@@ -352,8 +404,7 @@ def _noise() -> _Layers:
         y=alt.Y("value:Q", title=None, axis=alt.Axis(**_TICKS), scale=alt.Scale(zero=True)),
     )
     dash = alt.StrokeDash("name:N", sort=None, legend=None)
-    # With the points' own channel, the names would stand there twice.
-    colour = alt.Stroke("name:N", sort=None, legend=None, scale=alt.Scale(range=SERIES[2:]))
+    colour = alt.Stroke("name:N", sort=None, legend=_key(), scale=_scale(COLOURS))
     lines = base.mark_line(strokeWidth=1.5).encode(stroke=colour, strokeDash=dash)
-    points = base.mark_point(size=20, filled=True).encode(**_others())
+    points = base.mark_point(size=20, filled=True).encode(**_marked())
     return alt.layer(lines, points).properties(height=140)

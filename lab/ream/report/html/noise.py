@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ream.report.html.charts import Chart, Point, chart
+from ream.report.html.looks import looks
 from ream.report.html.points import MOST_SAMPLES
 from ream.report.html.tables import NONE, HtmlTable, number
 from ream.report.numbers import fit
@@ -78,7 +79,7 @@ def plots(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Chart, HtmlTable
             said.append(f"{name} from {fit(min(values), 9)} to {fit(max(values), 9)}")
         made = chart(
             f"noise-{ident}", "noise", title=title, alt=f"{title}: {', '.join(said)}.",
-            points=points,
+            points=points, looks=looks(names),
         )  # fmt: skip
         lines = tuple(
             (number(t_s, 1), *(cells.get(name, NONE) for name in names))

@@ -16,7 +16,10 @@ function draw(host) {
   const plot = plots[host.id];
   const kind = kinds[plot.kind];
   const datasets = { ...kind.datasets, ...plot.data };
-  const spec = { ...kind, datasets, width: widthOf(host) };
+  // A list of one name of a scale stands for the plot's own values of it.
+  const filled = JSON.parse(JSON.stringify(kind), (_, value) =>
+    (Array.isArray(value) && plot.scales[value[0]]) || value);
+  const spec = { ...filled, datasets, width: widthOf(host) };
   // Expressions are interpreted, not compiled: the page's policy forbids to make code of text.
   const options = {
     actions: false,

@@ -18,6 +18,8 @@ from ream.record.record import Record
 from ream.report.contract import Result, RowResult, Summary
 from ream.report.html import charts, curves, findings, noise, points, tables
 from ream.report.html.charts import Chart
+from ream.report.html.curves import kernel_before
+from ream.report.html.looks import Look, looks_of
 from ream.report.html.tables import HtmlTable
 from ream.report.limit import is_bound, limit_word, limit_words
 from ream.report.not_run import folded
@@ -84,7 +86,7 @@ def render(record: Record) -> str:
     verdicts = list(findings.verdicts(summary, names, taken))
     parts = _rows(summary, taken)
     overview = list(points.overviews(summary.rows, names))
-    pictures = list(curves.curves(summary.rows))
+    pictures = list(curves.curves(summary.rows, kernel_before(record.receipt)))
     found, faulty = _moments(record.path / NOISE)
     noisy = [
         Noisy(chart=chart, table=table, long=len(table.lines) > LONG_LINES)
@@ -111,6 +113,7 @@ def render(record: Record) -> str:
             verdicts=verdicts,
             overview=overview,
             pictures=pictures,
+            unnamed=curves.unnamed(pictures, summary),
             folded=list(map(str, folded(summary.rows))),
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,
@@ -173,7 +176,16 @@ def _plots(plots: Sequence[Chart]) -> Mapping[str, Any]:
     used = {chart.kind for chart in plots}
     return {
         "kinds": {name: spec for name, spec in charts.kinds().items() if name in used},
-        "plots": {chart.id: {"kind": chart.kind, "data": _data(chart)} for chart in plots},
+        "plots": {
+            chart.id: {
+                "kind": chart.kind,
+                "data": _data(chart),
+                "scales": {
+                    name: [visible(one) for one in its] for name, its in chart.scales.items()
+                },
+            }
+            for chart in plots
+        },
     }
 
 
@@ -205,7 +217,7 @@ def _taken(record: Record) -> Mapping[str, Sequence[Sample]]:
 
 
 def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPart]:
-    names = findings.main_variants(summary.rows)
+    names, look = findings.main_variants(summary.rows), looks_of(summary.rows)
     return [
         RowPart(
             row=row,
@@ -214,17 +226,19 @@ def _rows(summary: Summary, taken: Mapping[str, Sequence[Sample]]) -> list[RowPa
             beside=tuple(beside_words(row)),
             table=tables.of_row(row, limit_word(summary)) if row.variants else None,
             published=tables.published(row),
-            charts=tuple(points.of_row(row, f"row-{number}", limit_word(summary)))
+            charts=tuple(points.of_row(row, f"row-{number}", look, limit_word(summary)))
             if row.variants
             else (),
-            samples=_samples(row, taken.get(row.row, ()), f"row-{number}"),
+            samples=_samples(row, taken.get(row.row, ()), f"row-{number}", look),
         )
         for number, row in enumerate(summary.rows, start=1)
     ]
 
 
-def _samples(row: RowResult, taken: Sequence[Sample], ident: str) -> Samples | None:
-    plots, table, every = points.drift(row, taken, ident)
+def _samples(
+    row: RowResult, taken: Sequence[Sample], ident: str, look: Mapping[str, Look]
+) -> Samples | None:
+    plots, table, every = points.drift(row, taken, ident, look)
     if table is None:
         return None
     long = len(table.lines) > LONG_LINES

@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ream.errors import BadUsage
 from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.report.html.charts import Chart, kinds
-from ream.report.html.curves import curves
+from ream.report.html.curves import curves, kernel_before, unnamed
 
 STYLE = Path(__file__).parent / "style.css"
 COLUMNS = 2
@@ -28,7 +28,7 @@ _WHOLE = ("$schema", "config", "datasets", "padding", "background")
 def render(record: Record) -> str:
     """The picture as SVG. Raises BadUsage if the record has no rows that form a curve."""
     summary = Summary.from_object(record.run, source=str(record.path))
-    found = list(curves(summary.rows))
+    found = list(curves(summary.rows, kernel_before(record.receipt)))
     if not found:
         raise BadUsage(f"{record.path.name}: no rows that differ in one number; there is no curve")
     first = kinds()[found[0].kind]
@@ -37,14 +37,15 @@ def render(record: Record) -> str:
         "config": first["config"],
         "background": "white",
         "columns": COLUMNS,
-        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
-        "concat": [_part(one) for one in found],
+        "resolve": {"scale": dict.fromkeys(("color", "fill", "shape", "stroke"), "independent")},
+        "concat": [_part(one, summary) for one in found],
     }
     return str(vl_convert.vegalite_to_svg(_coloured(whole)))
 
 
-def _part(one: Chart) -> Mapping[str, Any]:
-    title = {"text": one.title, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
+def _part(one: Chart, summary: Summary) -> Mapping[str, Any]:
+    lines = [one.title, *unnamed([one], summary)]
+    title = {"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     its = filled_plot(one, kinds()[one.kind])
     return {name: value for name, value in its.items() if name not in _WHOLE} | {"title": title}
 
@@ -52,19 +53,22 @@ def _part(one: Chart) -> Mapping[str, Any]:
 def filled_plot(one: Chart, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The specification of a plot with its own points, in the colours of the page's style."""
     data = {name: [dict(point) for point in points] for name, points in one.data.items()}
-    return {**_filled(spec, data), "width": WIDTH}
+    return {**_filled(spec, data, one.scales), "width": WIDTH}
 
 
-def _filled(part: Any, data: Mapping[str, Any]) -> Any:
-    """A plot in which the names of data sets are replaced by their values."""
+def _filled(part: Any, data: Mapping[str, Any], scales: Mapping[str, Sequence[object]]) -> Any:
+    """A plot in which the names of data sets and of scales' values are replaced by these."""
     if isinstance(part, Mapping):
         return {
             name: {"values": data[value["name"]]}
             if name == "data" and isinstance(value, Mapping) and value.get("name") in data
-            else _filled(value, data)
+            else _filled(value, data, scales)
             for name, value in part.items()
         }
-    return [_filled(one, data) for one in part] if isinstance(part, list) else part
+    if not isinstance(part, list):
+        return part
+    own = scales.get(part[0]) if len(part) == 1 and isinstance(part[0], str) else None
+    return [_filled(one, data, scales) for one in part] if own is None else list(own)
 
 
 @cache

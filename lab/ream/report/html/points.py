@@ -2,12 +2,13 @@
 """Computes the points of a page's plots, from the object of `--json` and from samples."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ream.experiment import BEFORE, RUNNING
 from ream.measure.sample import Sample
 from ream.report.contract import Ratio, RowResult
-from ream.report.html.charts import SHAPES, Chart, Point, chart
+from ream.report.html.charts import MOST_IN_PLOT, Chart, Point, chart
+from ream.report.html.looks import LIMIT, Look, looks_of
 from ream.report.html.tables import NONE, HtmlTable, number, unit_of
 from ream.report.limit import LIMIT_WORDS
 from ream.report.numbers import fit, interval
@@ -48,10 +49,10 @@ def band_of(row: RowResult) -> tuple[float, float] | None:
 # --- A row's ratio, value and share --------------------------------------------------------
 
 
-def of_row(row: RowResult, ident: str, word: str) -> Iterator[Chart]:
+def of_row(row: RowResult, ident: str, look: Mapping[str, Look], word: str) -> Iterator[Chart]:
     """The plots of one row for which there is data.
 
-    word: for the limit, see report.limit.limit_word().
+    look: of all variants of the record. word: for the limit, see report.limit.limit_word().
     """
     its = LIMIT_WORDS[word]
     scale, unit = unit_of(row)
@@ -70,6 +71,7 @@ def of_row(row: RowResult, ident: str, word: str) -> Iterator[Chart]:
             alt=f"Ratios of {row.row}: {said}{band}.",
             points=ratios,
             floor=floor,
+            looks=look,
         )
     if values := value_points(row, scale, word):
         said = ", ".join(f"{point['name']} {fit(_float(point['value']), 9)}" for point in values)
@@ -80,6 +82,7 @@ def of_row(row: RowResult, ident: str, word: str) -> Iterator[Chart]:
             + (f"; {word}s with their CPUs" if any(p["kind"] == "limit" for p in values) else ""),
             alt=f"Medians of {row.row} in {unit}: {said}.",
             points=values,
+            looks={str(p["name"]): LIMIT for p in values if p["kind"] == "limit"} | {**look},
         )
     if shares := share_points(row):
         said = ", ".join(f"{point['name']} {fit(_float(point['share']), 5)}" for point in shares)
@@ -89,6 +92,7 @@ def of_row(row: RowResult, ident: str, word: str) -> Iterator[Chart]:
             title=f"Share of {its}; longer is better",
             alt=f"Shares of {its} of {row.row}: {said}; 1 is the {word}.",
             points=shares,
+            looks=look,
         )
 
 
@@ -189,6 +193,7 @@ def overviews(rows: Sequence[RowResult], names: Sequence[str]) -> Iterator[Chart
             + ("; the band is each row's noise floor" if bounds else ""),
             alt=f"Ratios to before{which}: {said}. The table above has the same with intervals.",
             points=points,
+            looks=looks_of(rows),
             floor=[{"row": name, "low": low, "high": high} for name, (low, high) in bounds],
         )
 
@@ -206,9 +211,12 @@ def thinned(samples: Sequence[Sample]) -> tuple[list[tuple[int, Sample]], int]:
 
 
 def drift(
-    row: RowResult, samples: Sequence[Sample], ident: str
+    row: RowResult, samples: Sequence[Sample], ident: str, look: Mapping[str, Look]
 ) -> tuple[list[Chart], HtmlTable | None, int]:
-    """Plots of every sample in order, some variants each; a table; and the n of thinned()."""
+    """Plots of every sample in order, some variants each; a table; and the n of thinned().
+
+    look: of all variants of the record.
+    """
     if not samples or not row.variants:
         return [], None, 1
     scale, unit = unit_of(row)
@@ -220,8 +228,8 @@ def drift(
     seen = {one.subject for _, one in kept}
     names = [name for name in row.variants if name in seen]
     charts = []
-    for start in range(0, len(names), len(SHAPES)):
-        some = names[start : start + len(SHAPES)]
+    for start in range(0, len(names), MOST_IN_PLOT):
+        some = names[start : start + MOST_IN_PLOT]
         points: list[Point] = [
             {
                 "n": n,
@@ -236,17 +244,18 @@ def drift(
         ]
         charts.append(
             chart(
-                f"{ident}-drift-{start // len(SHAPES) + 1}",
+                f"{ident}-drift-{start // MOST_IN_PLOT + 1}",
                 "drift",
                 title=f"Samples in the order taken, {unit}, log scale; a line where a launch begins"
                 + (
                     ""
-                    if len(names) <= len(SHAPES)
+                    if len(names) <= MOST_IN_PLOT
                     else f" ({' to '.join((some[0], *some[1:][-1:]))})"
                 ),
                 alt=_drift_words(row, some, kept),
                 points=points,
                 launches=launches,
+                looks=look,
             )
         )
     return charts, _drift_table(row, kept, names), every

@@ -32,10 +32,10 @@ def said(ream: Ream, tmp_path: Path) -> Ream:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Two records where `ream run` keeps them."""
+    """Two records where `ream run` keeps them, whose numbers are those of their samples."""
     place = tmp_path / "data/ream/runs"
     for number in (1, 2):
-        written(place, number)
+        written(place, number, sd=0)
     return place
 
 
@@ -152,7 +152,7 @@ def test_a_damaged_record_is_one_line_and_exit_2(
 def test_compare_pools_and_says_whether_runs_differ(said: Ream) -> None:
     found = said("compare", "last", "last-1")
     assert (found.code, found.err) == (0, "")
-    assert "   pooled 0.398 [" in found.out
+    assert "   pooled 0.400 [" in found.out
     assert "6 of 6 lines were tested. In none of them do the runs differ" in found.out
     value = json.loads(said("compare", "last", "last-1", "--json").out)
     assert value["runs"] == [name(2), name(1)]
@@ -211,7 +211,7 @@ def test_export_of_nothing_is_no_empty_file(said: Ream, tmp_path: Path) -> None:
 
 
 def test_reindex_names_every_fault_and_touches_no_record(said: Ream, runs: Path) -> None:
-    written(runs, 3)
+    written(runs, 3, sd=0)
     cut = runs / name(1) / "samples.jsonl"
     cut.write_bytes(cut.read_bytes()[:-7])
     (runs / name(2) / "run.json").write_text('{"schema": 99}')
@@ -285,20 +285,36 @@ def test_a_changed_digit_is_named_by_history_and_by_reindex(said: Ream, tmp_path
     assert found.out.splitlines() == [
         f"{records[0].path.name}: {CHANGED}",
         f"{records[1].path.name}: run.json: {place} is {value + 1}, its samples give {value}",
+        (
+            f"{records[1].path.name}: its numbers do not follow from its samples, although its"
+            " checksums are right: one of the two was changed after the run"
+        ),
     ]
 
 
 def test_what_another_version_computed_is_told_apart(said: Ream, tmp_path: Path) -> None:
     record = made(tmp_path / "data/ream/runs", 1, made_by="0123456789ab")
+    run = json.loads((record.path / "run.json").read_text())
+    run["rows"][0]["smallest_effect"] = 9.5
+    (record.path / "run.json").write_text(json.dumps(run))
+    sums_made_again(record.path)
+    found = said("reindex")
+    assert (found.code, found.out) == (0, "")
+    said_of_it = f"ream: {record.path.name}: made by another version of ream: run.json: rows["
+    assert said_of_it in found.err
+    assert ".smallest_effect is 9.5, its samples give" in found.err
+
+
+def test_an_edited_record_is_damaged_whatever_version_made_it(said: Ream, tmp_path: Path) -> None:
+    record = made(tmp_path / "data/ream/runs", 1, made_by="0123456789ab")
     place, value = first_median(record)
     digit_changed(record.path, "run.json", f'"median": {value}', f'"median": {value + 1}')
     sums_made_again(record.path)
     found = said("reindex")
-    assert (found.code, found.out) == (0, "")
-    assert (
-        f"ream: {record.path.name}: made by another version of ream: run.json: {place} is"
-        f" {value + 1}, its samples give {value}\n"
-    ) in found.err
+    assert found.code == 6
+    assert f"{place} is {value + 1}, its samples give {value}" in found.out
+    assert "its numbers do not follow from its samples, although its checksums" in found.out
+    assert "another version" not in found.err
 
 
 @pytest.mark.usefixtures("runs")

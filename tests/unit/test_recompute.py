@@ -73,11 +73,27 @@ def test_a_changed_sample_is_seen_in_the_numbers(tmp_path: Path) -> None:
 def test_what_another_version_made_is_no_fault_but_named(tmp_path: Path) -> None:
     record = made(tmp_path, made_by="0123456789ab")
     assert recompute(record).other_version is None  # nothing differs: nothing to say
-    place, value = first_median(record)
-    digit_changed(record.path, RUN, f'"median": {value}', f'"median": {value + 1}')
+    run = json.loads((record.path / RUN).read_text())
+    run["rows"][0]["smallest_effect"] *= 2
+    (record.path / RUN).write_text(json.dumps(run))
     found = recompute(again(record))
     assert found.faults == ()
-    assert found.other_version == f"{RUN}: {place} is {value + 1}, its samples give {value}"
+    assert str(found.other_version).startswith(f"{RUN}: rows[")
+    assert ".smallest_effect is " in str(found.other_version)
+
+
+@pytest.mark.parametrize("field", ["median", "ratio", "launches", "nr_bytes"])
+def test_a_number_that_samples_alone_decide_is_a_fault_whatever_version_made_it(
+    field: str, tmp_path: Path
+) -> None:
+    record = made(tmp_path, made_by="0123456789ab")
+    run = json.loads((record.path / RUN).read_text())
+    run["rows"][0]["variants"]["ream"][field] *= 2
+    (record.path / RUN).write_text(json.dumps(run))
+    found = recompute(again(record))
+    (fault,) = found.faults
+    assert f".variants.ream.{field} is " in fault
+    assert found.other_version is None
 
 
 def test_a_null_that_an_older_version_had_no_field_for_is_nothing_to_name(tmp_path: Path) -> None:

@@ -257,8 +257,9 @@ def reindex(
 
     The index only makes lists fast. Every file is checked against its checksum, and every number of
     run.json is computed again from the samples. A difference is reported with both values, and the
-    record is left unchanged. Numbers that another version of ream computed may
-    differ for that reason, so those are named apart and are no damage.
+    record is left unchanged. Medians, numbers of samples and ratios follow from samples alone. Of
+    the other fields, those that another version of ream computed may differ for that reason, so
+    they are named apart and are no damage.
 
     Exit status: 0 all are whole, 6 some are damaged, 2 the index cannot be written.
     """
@@ -286,6 +287,9 @@ def reindex(
 
 DAMAGED = "damaged"
 OLD = "without checksums, of an older ream: a change of their files cannot be seen"
+EDITED = "its numbers do not follow from its samples"
+UNSEEN = ", although its checksums are right"
+CHANGED = "one of the two was changed after the run"
 OTHER = "with other numbers than this version computes: another made them, which may be why"
 
 
@@ -307,6 +311,8 @@ def _checked(path: Path) -> Iterator[str]:
             its = (str(cause).splitlines()[0],)
     for fault in (*its, *again.faults):
         print(f"{path.name}: {fault}")
+    if again.faults:
+        print(f"{path.name}: {EDITED}{UNSEEN if has_sums(path) else ''}: {CHANGED}")
     if its or again.faults:
         yield DAMAGED
     elif not has_sums(path):

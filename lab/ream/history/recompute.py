@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Computes run.json again from a record's samples, and finds fields that differ.
 
-If the same sources computed it (receipt.json has their digest), every field must be equal. A record
-of another version may differ because that version computed otherwise. Such differences cannot be
+If the same sources computed it (receipt.json has their digest), every field must be equal. In a
+record of another version, the numbers that samples alone decide must be equal: medians, numbers of
+samples, ratios. Other fields may differ because that version computed otherwise. Those cannot be
 told from a change by hand, so they are reported separately and are no fault.
 """
 
@@ -75,9 +76,9 @@ class Recomputed:
     """The result of computing a record's numbers again."""
 
     faults: tuple[str, ...] = ()
-    """Differences in a record that was made by the same sources."""
+    """Numbers that do not follow from the samples, in sentences."""
     other_version: str | None = None
-    """The differences in a record of another version, in one sentence."""
+    """Other differences in a record of another version, in one sentence."""
 
 
 def recompute(record: Record) -> Recomputed:
@@ -91,19 +92,23 @@ def recompute(record: Record) -> Recomputed:
         said = f"{RUN} cannot be made again from the samples: {str(cause).splitlines()[0]}"
         return Recomputed((said,)) if made_here else Recomputed(other_version=said)
     if made_here:
-        more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
-        named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
-        return Recomputed((*named, *(more if len(found) > MOST_NAMED else ())))
-    found = tuple(one for one in found if not one.is_of_a_version)
-    if not found:
-        return Recomputed()
+        return Recomputed(_named(found))
+    edited = tuple(_of_parts(record, taken))
+    paths = {one.path for one in edited}
+    found = tuple(one for one in found if not one.is_of_a_version and one.path not in paths)
     rest = f", and {len(found) - 1} fields more" if len(found) > 1 else ""
-    return Recomputed(other_version=f"{RUN}: {found[0]}{rest}")
+    return Recomputed(_named(edited), f"{RUN}: {found[0]}{rest}" if found else None)
+
+
+def _named(found: Sequence[FieldDifference]) -> tuple[str, ...]:
+    more = [f"{RUN}: and {len(found) - MOST_NAMED} fields more"]
+    named = [f"{RUN}: {one}" for one in found[:MOST_NAMED]]
+    return (*named, *(more if len(found) > MOST_NAMED else ()))
 
 
 def _differences(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldDifference]:
     if SUMMED not in record.receipt:  # of a ream that did not keep what it was made of
-        return _of_parts(record, taken)
+        return iter(())
     made = json.loads(json.dumps(_summary(record, taken).to_object()))
     words = {name: made[name] for name in _WORDS if name not in record.run}
     return compared({**anonymous(record.run), **words}, anonymous(made))

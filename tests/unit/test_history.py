@@ -466,8 +466,20 @@ def test_a_run_is_named_by_what_no_other_begins_or_ends_with(runs: Path) -> None
         find_record("last-3", runs)
     with pytest.raises(BadUsage, match="is 3 records: .*; give more of its name"):
         find_record("2026", runs)
-    with pytest.raises(BadUsage, match="no record 'last-x'"):
+    with pytest.raises(BadUsage, match="no record 'last-x': neither a run in .*docs/records, nor"):
         find_record("last-x", runs)
+
+
+def test_a_record_that_documents_quote_is_found_after_those_of_the_user(tmp_path: Path) -> None:
+    quoted = CHECKOUT / "docs" / "records" / "20261122T181226Z-zone-device-native-007a"
+    for asked in ("007a", quoted.name, "20261122T181226Z"):
+        assert find_record(asked, tmp_path) == quoted
+    own = tmp_path / "20261128T000000Z-fork-native-007a"
+    written(tmp_path).path.rename(own)
+    assert find_record("007a", tmp_path) == own
+    assert find_record("last", tmp_path) == own
+    with pytest.raises(BadUsage, match="no record in .* yet"):
+        find_record("last", tmp_path / "none")
 
 
 def test_a_name_that_many_fit_is_answered_with_a_few(tmp_path: Path) -> None:

@@ -373,6 +373,15 @@ def test_html_takes_a_file_only_if_the_next_word_is_one(
     assert list(html_joined(words)) == joined
 
 
+@pytest.mark.parametrize("words", [("--html", "out.txt", SMALL), (SMALL, "--html", "out.txt")])
+def test_a_file_that_is_no_page_is_named_with_what_it_must_end_in(
+    ream, words: tuple[str, ...]
+) -> None:
+    said = ream("report", *words)
+    assert (said.code, said.out) == (2, "")
+    assert "--html out.txt: FILE must end in .html; --html=out.txt writes any name" in said.err
+
+
 def test_a_page_is_named_after_its_run_and_replaced_only_by_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

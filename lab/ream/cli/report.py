@@ -4,6 +4,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +28,14 @@ class _Report(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, list(html_joined(args)))
+        ctx.allow_extra_args = True  # they are refused below, with the cause
+        left = super().parse_args(ctx, list(html_joined(args)))
+        if ctx.args and not ctx.resilient_parsing:
+            word = dict(pairwise(args)).get(HTML, STDOUT)
+            if word.startswith("-") or _is_page(word):
+                raise BadUsage(f"{ctx.args[0]!r}: one RUN too many; a report is of one record")
+            raise BadUsage(f"{HTML} {word}: FILE must end in .html; {HTML}={word} writes any name")
+        return left
 
 
 def html_joined(args: Sequence[str]) -> Iterator[str]:
@@ -59,7 +67,8 @@ def report(
         str,
         typer.Argument(
             metavar="RUN",
-            help="A run id, its beginning or end, a record's directory, `last`, `last-1`.",
+            help="A run id, its beginning or end, a record's directory, `last`, `last-1`. Ids in"
+            " the checkout's docs/records are found, too.",
             autocompletion=complete.runs,
         ),
     ] = "last",

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Self
 
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.measure.sample import NO_EXTRA, Sample
-from ream.paths import data_dir
+from ream.paths import QUOTED, data_dir
 from ream.record.journal import JOURNAL, Journal, holds_a_round, told
 from ream.record.packed import SUFFIX, content_of, lines_of, place_of
 from ream.record.sums import SUMS, differing, has_sums, sums_of
@@ -384,7 +384,8 @@ def find_record(asked: str, runs: Path) -> Path:
     """The directory of a record; raises BadUsage, saying where it looked.
 
     asked: a run id, an unambiguous beginning or end of one, the path of a directory, "last", or
-    "last-1" for the record before it.
+    "last-1" for the record before it. Ids that `runs` does not have are looked for among the
+    records that the checkout's documents quote.
     """
     if back := _LAST.fullmatch(asked):
         # Run ids begin with their time, so the last by name is the last by time.
@@ -398,19 +399,22 @@ def find_record(asked: str, runs: Path) -> Path:
         if not is_record(path):
             raise BadUsage(f"{path}: no {RUN}; the record is damaged, name another")
         return path
-    candidates = (runs / asked, Path(asked)) if "/" not in asked else (Path(asked),)
+    by_name = (runs / asked, Path(asked), QUOTED / asked)
+    candidates = by_name if "/" not in asked else (Path(asked),)
     for path in candidates:
         with suppress(OSError, ValueError):  # a name too long, or with a zero byte in it
             if is_record(path):
                 return path
-    alike = _alike(asked, runs)
+    alike = _alike(asked, runs) or _alike(asked, QUOTED)
     if len(alike) > 1:
         names = ", ".join(path.name for path in alike[:MOST_NAMED])
         more = f" and {len(alike) - MOST_NAMED} more" if len(alike) > MOST_NAMED else ""
         raise BadUsage(f"{asked!r} is {len(alike)} records: {names}{more}; give more of its name")
     if alike:
         return alike[0]
-    raise BadUsage(f"no record {asked!r}: neither a run in {runs} nor a directory with {RUN}")
+    raise BadUsage(
+        f"no record {asked!r}: neither a run in {runs} or in {QUOTED}, nor a directory with {RUN}"
+    )
 
 
 def _alike(asked: str, runs: Path) -> list[Path]:

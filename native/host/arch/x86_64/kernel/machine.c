@@ -33,14 +33,16 @@ pteval_t __default_kernel_pte_mask __weak = ~0;
 /* Filled by host_boot_machine() from CPUID. arch/x86/kernel/setup.c */
 struct cpuinfo_x86 boot_cpu_data;
 
-/* Reached through the GS base of a thread. */
+/*
+ * Reached through the GS base of a thread. The preemption count is that of a
+ * booted CPU that may be preempted: zero would ask it to reschedule.
+ */
 DEFINE_PER_CPU_READ_MOSTLY(unsigned long, this_cpu_off);
 #ifdef HAVE_PCPU_HOT
-DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot);
+DEFINE_PER_CPU_ALIGNED(struct pcpu_hot, pcpu_hot) = { .preempt_count = PREEMPT_ENABLED };
 #else
 DEFINE_PER_CPU_CACHE_HOT(int, cpu_number);
 DEFINE_PER_CPU_CACHE_HOT(struct task_struct *, current_task);
-/* As a booted CPU's, which may be preempted: zero would ask it to reschedule. */
 #ifdef HAVE_PREEMPT_COUNT_LONG
 DEFINE_PER_CPU_CACHE_HOT(unsigned long, __preempt_count) = PREEMPT_ENABLED;
 #else

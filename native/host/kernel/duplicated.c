@@ -5,6 +5,8 @@
  */
 #include <linux/nodemask.h>
 #include <linux/numa.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/topology.h>
 #include "kernel.h"
 
@@ -18,3 +20,27 @@ int __weak numa_nearest_node(int node, unsigned int state)
 		return node;
 	return first_node(node_states[state]);
 }
+
+#ifdef CONFIG_PREEMPT_RCU
+/*
+ * kernel/rcu/tree_plugin.h: the task counts how deep it is. No grace period
+ * waits for a hosted task, so nothing special is left to do at the outermost
+ * unlock; the kernel looks for that in one more load.
+ */
+void __rcu_read_lock(void)
+{
+	HOST_STUB("duplicated");
+	WRITE_ONCE(current->rcu_read_lock_nesting, current->rcu_read_lock_nesting + 1);
+	barrier();
+}
+
+void __rcu_read_unlock(void)
+{
+	HOST_STUB("duplicated");
+	barrier();
+	WRITE_ONCE(current->rcu_read_lock_nesting, current->rcu_read_lock_nesting - 1);
+	barrier();
+	WARN_ON_ONCE(!current->rcu_read_lock_nesting &&
+		     READ_ONCE(current->rcu_read_unlock_special.s));
+}
+#endif

@@ -11,3 +11,8 @@ int __cond_resched(void)
 	HOST_STUB("stubbed");
 	return 0;
 }
+
+#ifdef CONFIG_HAVE_PREEMPT_DYNAMIC_CALL
+/* Boot patches each call of the trampoline into one of the function, unless told preempt=full. */
+asm(".globl __SCT__cond_resched\n.set __SCT__cond_resched, __cond_resched");
+#endif

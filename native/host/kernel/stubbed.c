@@ -16,3 +16,12 @@ int __cond_resched(void)
 /* Boot patches each call of the trampoline into one of the function, unless told preempt=full. */
 asm(".globl __SCT__cond_resched\n.set __SCT__cond_resched, __cond_resched");
 #endif
+
+#ifdef CONFIG_PREEMPT_DYNAMIC
+/* Of a kernel that is booted with preempt=voluntary. kernel/sched/core.c */
+bool preempt_model_full(void)
+{
+	HOST_STUB("stubbed");
+	return false;
+}
+#endif

@@ -23,7 +23,9 @@ QUOTED = list(zip(RESULTS[::2], RESULTS[1::2], strict=True))
 """Each result, and the text below it."""
 
 
-@pytest.mark.parametrize(("result", "below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"])
+@pytest.mark.parametrize(
+    ("result", "below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"]
+)
 def test_a_quoted_result_is_that_of_its_records(result: str, below: str) -> None:
     records = [
         JudgedRecord.of(Record.load(str(RECORDS / name), RECORDS)) for name in RECORD.findall(below)
@@ -41,7 +43,9 @@ def test_a_quoted_result_is_that_of_its_records(result: str, below: str) -> None
     assert result in said
 
 
-@pytest.mark.parametrize(("result", "_below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"])
+@pytest.mark.parametrize(
+    ("result", "_below"), QUOTED, ids=["all", "zen-3", "intel-207", "intel-167"]
+)
 def test_nothing_of_another_architecture_or_of_a_model_is_contradicted(
     result: str, _below: str
 ) -> None:

@@ -18,6 +18,12 @@ UNNAMED = {
 """What the data sets of a curve are that its legend does not have."""
 
 
+def unnamed(plots: Iterable[Chart]) -> list[str]:
+    """What is in these plots that no legend has, in words."""
+    there = {name for plot in plots for name in plot.data}
+    return [words for name, words in UNNAMED.items() if name in there]
+
+
 def kernel_before(receipt: Mapping[str, Any]) -> str | None:
     """The version of `before`, as 6.12, if the run compares kernels of other sources with it."""
     kernel = receipt.get("kernel") or {}

@@ -112,11 +112,7 @@ def render(record: Record) -> str:
             verdicts=verdicts,
             overview=overview,
             pictures=pictures,
-            unnamed=[
-                words
-                for name, words in curves.UNNAMED.items()
-                if any(name in one.data for one in pictures)
-            ],
+            unnamed=curves.unnamed(pictures),
             folded=list(map(str, folded(summary.rows))),
             parts=parts,
             open_rows=len(parts) <= MOST_OPEN,

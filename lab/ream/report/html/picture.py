@@ -14,7 +14,7 @@ from ream.errors import BadUsage
 from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.report.html.charts import Chart, kinds
-from ream.report.html.curves import UNNAMED, curves, kernel_before
+from ream.report.html.curves import curves, kernel_before, unnamed
 
 STYLE = Path(__file__).parent / "style.css"
 COLUMNS = 2
@@ -44,7 +44,7 @@ def render(record: Record) -> str:
 
 
 def _part(one: Chart) -> Mapping[str, Any]:
-    lines = [one.title, *(words for name, words in UNNAMED.items() if name in one.data)]
+    lines = [one.title, *unnamed([one])]
     title = {"text": lines, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     its = filled_plot(one, kinds()[one.kind])
     return {name: value for name, value in its.items() if name not in _WHOLE} | {"title": title}

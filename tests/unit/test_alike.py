@@ -186,7 +186,7 @@ def test_the_patches_in_which_two_series_differ_are_named_by_number() -> None:
         ("abcd", "abxd", "patch 3 of 4 differs"),
         ("abcd", "axcy", "patches 2, 4 of 4 differ"),
         ("abcdefgh", "ABCDEFgh", "6 of 8 differ"),
-        ("abcd", "abd", "3 of 4 and 3 patches agree"),
+        ("abcd", "abd", "3 patches of 4 and 3 the same"),
         ("abcd", "", ""),
     ):
         assert ids(one).patches_that_differ(ids(other)) == said

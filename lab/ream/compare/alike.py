@@ -77,7 +77,8 @@ class SeriesIds:
         if not ours or not theirs:
             return ""
         if len(ours) != len(theirs):
-            return f"{len(set(ours) & set(theirs))} of {len(ours)} and {len(theirs)} patches agree"
+            same = len(set(ours) & set(theirs))
+            return f"{counted(same, 'patch', 'patches')} of {len(ours)} and {len(theirs)} the same"
         pairs = enumerate(zip(ours, theirs, strict=True), start=1)
         changed = [str(number) for number, (one, another) in pairs if one != another]
         if len(ours) == 1:

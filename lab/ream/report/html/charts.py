@@ -313,7 +313,7 @@ def _share() -> _Layers:
         color=alt.Color("name:N", sort=None, legend=None, scale=_scale(COLOURS)),
         x=alt.X(
             "share:Q",
-            title="time of what it is compared with / variant's",
+            title="reference time / variant's",
             axis=alt.Axis(**_TICKS),
             scale=alt.Scale(zero=True),
         ),

@@ -105,7 +105,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
     unit, columns = units(record), columns_of(record.run.get("experiment"), folder_of(record))
     found: dict[Place, Estimate] = {}
     for row in sorted(by_row, key=list(unit).index if by_row.keys() <= unit.keys() else None):
-        samples = columns.alike(_on_its_clock(record, row, by_row[row]))
+        samples = columns.alike(on_its_clock(record, row, by_row[row]))
         names = {sample.subject for sample in samples if sample.role == "variant"}
         for name in sorted(names - {BEFORE}, key=_by_place(record, row)):
             counted = unit.get(row) == COUNTED
@@ -116,7 +116,7 @@ def ratios_of(record: Record) -> Mapping[Place, Estimate]:
     return found
 
 
-def _on_its_clock(record: Record, row: str, samples: Sequence[Sample]) -> Sequence[Sample]:
+def on_its_clock(record: Record, row: str, samples: Sequence[Sample]) -> Sequence[Sample]:
     """The samples by the clock that run.json names for the row; without one it is wall time."""
     clock = part(rows_of(record).get(row, {}), "clock")
     return by_cpu_time(samples) if clock.get("used") == "CPU" else samples

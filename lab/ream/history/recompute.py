@@ -16,7 +16,7 @@ from typing import Any
 from ream.errors import ReamError
 from ream.experiment.registry import revived
 from ream.folders import TABLES
-from ream.history.ratios import SampleLine, folder_of, lines, ratios_of
+from ream.history.ratios import SampleLine, folder_of, lines, on_its_clock, ratios_of
 from ream.measure import statistics
 from ream.published import load_tables
 from ream.record.parts import part, rows_of
@@ -164,7 +164,9 @@ def _of_parts(record: Record, taken: Sequence[SampleLine]) -> Iterator[FieldDiff
     """Differences in values that depend on samples alone: medians, numbers and ratios."""
     ratios = ratios_of(record)
     for row, its in rows_of(record).items():
-        samples = [line.sample for line in taken if line.sample.row == row]
+        samples = on_its_clock(
+            record, row, [line.sample for line in taken if line.sample.row == row]
+        )
         for name, stored in part(its, "variants").items():
             level = statistics.level(samples, name)
             if level is None or not isinstance(stored, Mapping):

@@ -22,8 +22,8 @@ _MEANS: Mapping[Word, str] = {
         "over to this CPU and not that the author's numbers are wrong"
     ),
     "contradicts": (
-        "noise of the size of the published effect is excluded, so the effect does not carry over "
-        "to this CPU, which does not say that the author's numbers are wrong"
+        "the interval has no room for what is published, so that does not carry over to this CPU, "
+        "which does not say that the author's numbers are wrong"
     ),
 }
 

@@ -257,6 +257,13 @@ def test_a_time_against_its_counts_is_no_gain() -> None:
     assert "undecided in 1 row" in page.sentence(its)
 
 
+def test_a_loss_of_time_where_counts_are_the_same_is_undecided() -> None:
+    loss = TimedChange(1.1, 1.05, 1.15, "undecided", None, 1.15)
+    its = operation("2m-serial", counted=counted(), timed=loss)
+    assert its.outcome == "undecided"
+    assert judgement(its).exit_code == 4
+
+
 def test_regressions_come_first_and_the_smallest_effect_is_told() -> None:
     its = judgement(FASTER, SAME, SLOWER, OPEN)
     assert [one.row for one in its.ordered()] == ["fork-64k", "fork-1m", "fork-2m", "fork-4k"]

@@ -22,7 +22,7 @@ from ream.history.pooled import (
     write_removed,
 )
 from ream.measure.power import smallest_effect
-from ream.measure.statistics import over_launches
+from ream.measure.statistics import over_launches, t_quantile
 from ream.paths import CHECKOUT, RECORDS
 
 PLACE = ("fork", "fork-64k", "published")
@@ -86,6 +86,22 @@ def test_intervals_over_runs_cover_where_those_of_one_run_do_not() -> None:
     held, of = coverage(single)
     assert of == 5 * tried
     assert held / of < 0.3
+
+
+def test_what_launches_show_is_no_difference_between_runs() -> None:
+    draw, true = np.random.default_rng(2), 0.05
+    error = math.log(1.01 / 0.99) / 2 / t_quantile(7)
+    found = []
+    for number in range(400):
+        place = ("fork", f"row-{number}", "published")
+        logs = draw.normal(0, math.hypot(true, error), 5)
+        its = pooled(run(one, math.exp(log), place=place) for one, log in enumerate(logs))
+        between = its[place][ZEN].between
+        assert between is not None
+        found.append(between**2)
+    assert math.sqrt(sum(found) / len(found)) == pytest.approx(true, rel=0.1)
+    same = pooled(run(number, 0.9) for number in range(3))[PLACE][ZEN]
+    assert same.between == 0
 
 
 def test_the_smallest_effect_includes_what_differs_between_runs() -> None:

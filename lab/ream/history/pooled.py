@@ -18,7 +18,7 @@ from typing import Any
 from ream.counted import counted
 from ream.errors import BadUsage
 from ream.experiment import BEFORE, CONTROL, is_copy
-from ream.measure.statistics import Estimate, over_launches
+from ream.measure.statistics import Estimate, over_launches, t_quantile
 from ream.record.parts import part, rows_of, run_id
 from ream.record.record import Record, is_record
 from ream.report.numbers import interval, ratio_of
@@ -60,12 +60,19 @@ class OverRuns:
     runs: tuple[str, ...]
     earlier: bool = False
     """Whether newer kernels of this name were measured, on another type of CPU."""
+    error: float = 0.0
+    """The standard error of one run's log ratio that its own launches show, a root mean square."""
 
     @property
     def between(self) -> float | None:
-        """The standard deviation of the log ratio between runs; None for a single run."""
+        """The standard deviation of the log ratio between runs; None for a single run.
+
+        Runs also differ by the error of each, which their launches show: its variance is taken off.
+        """
+        if len(self.runs) < LEAST_RUNS:
+            return None
         logs = [math.log(one) for one in self.estimate.per_launch]
-        return statistics.stdev(logs) if len(self.runs) >= LEAST_RUNS else None
+        return math.sqrt(max(0.0, statistics.variance(logs) - self.error**2))
 
 
 Place = tuple[str, str, str]
@@ -97,7 +104,13 @@ def _over_runs(ratios: Sequence[RunRatio], newest: str) -> OverRuns:
         return OverRuns(Estimate(only.ratio, only.low, only.high, (only.ratio,)), runs, earlier)
     estimate = over_launches([math.log(one.ratio) for one in alike])
     assert estimate is not None
-    return OverRuns(estimate, runs, earlier)
+    errors = [
+        math.log(one.high / one.low) / 2 / t_quantile(one.launches - 1)
+        for one in alike
+        if one.launches > 1
+    ]
+    error = math.sqrt(statistics.fmean(one**2 for one in errors)) if errors else 0.0
+    return OverRuns(estimate, runs, earlier, error)
 
 
 def between_runs(runs: Path, experiment: str, cpu: str) -> dict[str, float]:

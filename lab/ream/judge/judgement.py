@@ -161,7 +161,8 @@ class Operation:
     def outcome(self) -> Outcome:
         """What its time says or, where that decides nothing, what its counts say.
 
-        A row is undecided if its counts say one thing and the interval of its time the opposite.
+        A row is undecided if its counts say one thing and the interval of its time the opposite, or
+        if its counts are the same and the whole interval of its time is a loss.
         """
         effect = None if self.timed is None else self.timed.effect
         if (decided := BY_TIME.get(effect)) is not None and not self.hides_counts:
@@ -169,8 +170,8 @@ class Operation:
         found = self._by_counts
         if self.timed is None or self.timed.low is None or self.timed.high is None:
             return found
-        against = self.timed.low > 1 if found in GAINS else self.timed.high < 1
-        return "undecided" if against and found in (*GAINS, *LOSSES) else found
+        against = self.timed.high < 1 if found in LOSSES else self.timed.low > 1
+        return "undecided" if against and found in (*GAINS, *LOSSES, "same") else found
 
     @property
     def _by_counts(self) -> Outcome:

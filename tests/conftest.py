@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command as users start it: a process, its two channels and its exit code."""
+"""The command: in this process, or as users start it."""
 
 import os
 import re
@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from in_process import Said, answer
 from ream.paths import CHECKOUT
 
 # A shell starts what it does not wait for with SIGINT ignored, and our children inherit that:
@@ -24,19 +25,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "test_smoke" not in item.nodeid)
 
 
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-
 WAITS = re.compile(r"ream: waiting for another run that makes ").match
 
 Ream = Callable[..., Said]
 
-
-MAIN = "from ream.cli.main import main; main()"
+MAIN = "from ream.cli import main; raise SystemExit(main())"
 
 
 def _argv(words: Iterable[str], changes: str = "") -> list[str]:
@@ -54,9 +47,26 @@ def _environment(home: Path, more: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def _without_waiting(said: Said) -> Said:
+    """Tests that run side by side share a cache: that one waits for another is not its own word."""
+    lines = said.err.splitlines(keepends=True)
+    return replace(said, err="".join(line for line in lines if not WAITS(line)))
+
+
 @pytest.fixture
 def ream(tmp_path: Path) -> Ream:
-    """Run ream to its end; records go to a directory of the test's, kernels to the user's cache.
+    """Call ream in this process; records go to a directory of the test's, kernels to the cache."""
+
+    def run(*words: str, fed: str = "", **environment: str) -> Said:
+        variables = _environment(tmp_path, environment)
+        return _without_waiting(answer(words, here=tmp_path, environment=variables, fed=fed))
+
+    return run
+
+
+@pytest.fixture
+def ream_process(tmp_path: Path) -> Ream:
+    """Run ream as users start it, to its end: for what only a process of its own shows.
 
     changes: Python that is run before it, to put something else in the place of a part.
     """
@@ -74,9 +84,7 @@ def ream(tmp_path: Path) -> Ream:
             timeout=deadline_s,
             check=False,
         )
-        # Tests that run side by side share a cache: that one waits for another is not its own word.
-        err = "".join(line for line in process.stderr.splitlines(keepends=True) if not WAITS(line))
-        return Said(process.returncode, process.stdout, err)
+        return _without_waiting(Said(process.returncode, process.stdout, process.stderr))
 
     return run
 

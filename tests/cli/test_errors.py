@@ -89,8 +89,7 @@ def test_bad_words_are_refused_in_one_line(ream, words: list[str], said: str) ->
     assert len(answer.err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", ["completion bash", "list", "--version", "run --help"])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("words", "unbuffered"), [("completion bash", ""), ("list", "1")])
 def test_a_full_disk_behind_standard_output_is_told_in_one_line(
     tmp_path: Path, words: str, unbuffered: str
 ) -> None:
@@ -99,8 +98,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line(
     assert answer.stderr == "ream: cannot write: No space left on device\n"
 
 
-@pytest.mark.parametrize("words", ["completion bash", "list", "--version"])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("words", "unbuffered"), [("run --help", ""), ("list", "1")])
 def test_a_pipe_that_nobody_reads_is_exit_141_and_no_word(
     tmp_path: Path, words: str, unbuffered: str
 ) -> None:
@@ -109,19 +107,15 @@ def test_a_pipe_that_nobody_reads_is_exit_141_and_no_word(
     assert (answer.returncode, answer.stderr) == (BROKEN_PIPE, "")
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_what_went_wrong_has_its_code_where_nobody_can_be_told(
-    tmp_path: Path, unbuffered: str
-) -> None:
-    assert _shell(tmp_path, "report nothing 2>/dev/full", unbuffered).returncode == USAGE
-    assert _shell(tmp_path, "report nothing 2>&-", unbuffered).returncode == USAGE
-    both = _shell(tmp_path, "report nothing >/dev/full", unbuffered)
+def test_what_went_wrong_has_its_code_where_nobody_can_be_told(tmp_path: Path) -> None:
+    assert _shell(tmp_path, "report nothing 2>/dev/full", "").returncode == USAGE
+    assert _shell(tmp_path, "report nothing 2>&-", "1").returncode == USAGE
+    both = _shell(tmp_path, "report nothing >/dev/full", "")
     assert both.returncode == USAGE
     assert "no record 'nothing'" in both.stderr
 
 
-@pytest.mark.parametrize("words", ["man", "list", "--version", "run --help", "completion bash"])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("words", "unbuffered"), [("man", ""), ("--version", "1")])
 def test_what_a_closed_standard_output_loses_is_told_in_one_line(
     tmp_path: Path, words: str, unbuffered: str
 ) -> None:

@@ -108,11 +108,13 @@ def test_show_prints_the_table_its_files_and_what_is_like_it(said: Ream, runs: P
 
 
 def test_show_speaks_of_records_elsewhere_and_to_any_terminal(
-    ream: Ream, runs: Path, tmp_path: Path
+    ream_process: Ream, runs: Path, tmp_path: Path
 ) -> None:
     place = tmp_path / "\u00b5 there"
     runs.rename(place)
-    found = ream("show", "-o", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path))
+    found = ream_process(
+        "show", "-o", place.name, PYTHONIOENCODING="ascii", XDG_CACHE_HOME=str(tmp_path)
+    )
     assert found.code == 0
     (line,) = found.err.splitlines()
     assert line.startswith("ream: \\xb5 there/")

@@ -104,7 +104,7 @@ def test_the_commit_that_made_fork_slower_is_found_among_20(
     ends = ("--tree", str(repository.place), "--good", good, "--bad", bad)
     where = ("--output", str(tmp_path / "runs"), "--seed", str(seed))
     how = ("--count",) if by == "count" else ()
-    ran = ream("bisect", "fork", "--row", ROW, *ends, *where, *how, "--json", deadline_s=1500)
+    ran = ream("bisect", "fork", "--row", ROW, *ends, *where, *how, "--json")
     assert ran.code == 0, ran.err
     said = json.loads(ran.out)
     assert said["commits"] == [history.commits[history.culprit]], ran.err

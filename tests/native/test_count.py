@@ -154,11 +154,11 @@ LaunchCounter.completed = gives_up
 
 @pytest.mark.parametrize(("nr_times", "nr_starts", "code"), [(1, 4, 0), (2, 6, 0), (3, 3, 6)])
 def test_a_launch_is_begun_again_when_its_emulator_gives_up(
-    ream, tmp_path, nr_times, nr_starts, code
+    ream_process, tmp_path, nr_times, nr_starts, code
 ) -> None:
     """Each of two launches, three times at most."""
     words = ("run", "null", "--count", "--row", "bits-65536", "--json")
-    said = ream(*words, changes=GIVES_UP.format(nr_times=nr_times))
+    said = ream_process(*words, changes=GIVES_UP.format(nr_times=nr_times))
     assert said.code == code, said.err
     starts = (tmp_path / "starts").read_text().split()
     if code:
@@ -166,7 +166,7 @@ def test_a_launch_is_begun_again_when_its_emulator_gives_up(
         assert "the emulator gave up" in said.err
         return
     assert len(starts) == nr_starts
-    first, second = (json.loads(one.out)["rows"] for one in (said, ream(*words)))
+    first, second = (json.loads(one.out)["rows"] for one in (said, ream_process(*words)))
     assert [row["counted"] for row in first] == [row["counted"] for row in second]
 
 

@@ -46,7 +46,7 @@ def test_options_of_distributions_are_hosted_beside_ours(ream) -> None:
 )
 def test_options_of_distributions_are_hosted_in_every_experiment(ream, experiment, row) -> None:
     words = ("--stage", "native", "--row", row, "--only", "before", "--config", "distro", "--json")
-    said = ream("run", experiment, "--launches", "1", "--rounds", "1", *words, deadline_s=1200)
+    said = ream("run", experiment, "--launches", "1", "--rounds", "1", *words)
     assert said.code == 0, said.err
     (measured,) = json.loads(said.out)["rows"]
     assert measured["variants"]["before"]["verified"]

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("guests")]
 
 
 def counted(ream, *words: str) -> list[Any]:
-    ran = ream("run", *words, "--count", "--json", deadline_s=3000)
+    ran = ream("run", *words, "--count", "--json")
     assert ran.code == 0, ran.err
     return [row["counted"] for row in json.loads(ran.out)["rows"]]
 

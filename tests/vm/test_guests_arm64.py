@@ -31,7 +31,7 @@ KERNEL = ("--arch", "arm64", "--stage", "vm")
 
 
 def ran(ream, *words: str) -> list[Mapping[str, Any]]:
-    found = ream("run", *words, *KERNEL, "--json", deadline_s=7200)
+    found = ream("run", *words, *KERNEL, "--json")
     assert found.code == 0, found.err
     document = json.loads(found.out)
     assert document["receipt"]["tree"].endswith("for arm64")

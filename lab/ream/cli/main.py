@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ream.cli.app import app
@@ -81,14 +82,17 @@ def _send_soon(number: int) -> None:
     timer.start()
 
 
-def main() -> None:
-    """Usage errors are typer's (2), failures we foresaw carry their code, a bug is 70.
+def main(words: Sequence[str] | None = None) -> int:
+    """Do what a command line says; the code to exit with.
 
-    A bare traceback would leave Python with 1, which our users read as "a claim fails".
+    words: without the program's name; None: the process's own. A usage error is typer's (2),
+    foreseen failures carry their code, a bug is 70. A bare traceback would leave Python with 1,
+    which users read as "a claim fails".
     """
     _open_channels()
-    sys.argv[1:] = with_defaults(sys.argv[1:])
-    sys.exit(_written(_run()))
+    # A record names the command line that repeats it.
+    sys.argv[1:] = with_defaults(sys.argv[1:] if words is None else words)
+    return _written(_run())
 
 
 def _take_signals(unwind: _Unwind) -> None:

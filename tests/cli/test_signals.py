@@ -17,9 +17,13 @@ WAITS = ("-P", "-m", "ream", "run", "--cell", "-")
 """A command that reads standard input, and so goes on until that ends."""
 
 
+AS_A_SHELL = ("env", "--default-signal=HUP")
+"""Starts a program that a hangup ends, though nohup may have the tests ignore it."""
+
+
 def started(words: tuple[str, ...], home: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        words,
+        (*AS_A_SHELL, *words),
         env={
             **os.environ,
             "PYTHONPATH": str(CHECKOUT / "lab"),

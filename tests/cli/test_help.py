@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a newcomer reads first."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from help_texts import FOLDER, help_texts
 from ream import __version__
 from ream.cli import app
 from ream.manual.tree import pages
@@ -38,6 +43,19 @@ def test_the_help_of_a_large_command_is_one_screen_and_another_has_all(ream, com
     common = [word.names[-1] for word in page.words if word.names and word.section is None]
     assert common
     assert all(any(name in line for line in screen) for name in common)
+
+
+def test_a_new_clone_shows_the_help_before_anything_is_installed(tmp_path: Path) -> None:
+    texts = help_texts()
+    kept = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.txt")}
+    assert kept == texts, "make golden writes these files again; look at what `git diff` shows"
+    shutil.copy(CHECKOUT / "ream", tmp_path)
+    (tmp_path / "lab").mkdir()
+    shutil.copytree(FOLDER, tmp_path / "lab" / "help")
+    for words, name in (("--help", "ream"), ("run --help", "run")):
+        argv = (str(tmp_path / "ream"), *words.split())
+        said = subprocess.run(argv, capture_output=True, text=True, check=True)
+        assert (said.stdout, said.stderr) == (texts[name], "")
 
 
 def test_list_names_experiments_rows_and_published_tables(ream) -> None:

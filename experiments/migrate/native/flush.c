@@ -36,7 +36,7 @@ struct flush_job {
  */
 static void time_flushes(struct flush_job *job)
 {
-	uint64_t end_ns = now_ns() + PATIENCE_NS, start_ns;
+	uint64_t end_ns = now_ns() + PATIENCE_NS, start_ns;	/* after the last one counted */
 
 	job->nr = 0;
 	for (unsigned int i = 0; job->nr < NR_FLUSHES; i++) {
@@ -47,11 +47,13 @@ static void time_flushes(struct flush_job *job)
 		if (mprotect(job->page, 4096, PROT_READ))
 			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
 		job->ns[job->nr] = now_ns() - start_ns;
-		if (!job->turns || __atomic_load_n(job->turns, __ATOMIC_ACQUIRE) != turns)
+		if (!job->turns || __atomic_load_n(job->turns, __ATOMIC_ACQUIRE) != turns) {
 			job->nr++;
-		else if (start_ns > end_ns)
+			end_ns = start_ns + PATIENCE_NS;
+		} else if (start_ns > end_ns) {
 			die(RUNNER_NO_RESOURCE,
 			    "two CPUs do not run at once here: no flush can be timed");
+		}
 		if (mprotect(job->page, 4096, PROT_READ | PROT_WRITE))
 			die(RUNNER_NO_RESOURCE, "cannot change the protection of a page");
 	}

@@ -19,7 +19,7 @@ from ream.stage.link import ARCH_SIDE, COMPILER_FLAGS, host_headers, is_kernel_s
 
 LONGEST_FILE = 600
 
-PYTHON = ("lab", "experiments", "tests")
+PYTHON = ("lab", "experiments", "tests", "conftest.py")
 
 SPDX = "SPDX-License-Identifier: GPL-2.0-only"
 

@@ -8,25 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from experiments.zone_device.plan import START_PFN, NativeRow
 from ream.command import Command, finished
 from ream.errors import WrongVariant
-from ream.experiment.section import PAGES_PER_SECTION
+from ream.experiment import named
+from ream.experiment.section import SECTION_BYTES
 from ream.kernel import confine
 from ream.kernel.build import BUILD, make
 from ream.kernel.confine import building
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
-from ream.oracle.memmap import DeviceRange
 from ream.stage import fault
 from ream.stage.bench import NATIVE_CONFIG
 from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("faults")
 
-ROW = NativeRow(
-    "device", DeviceRange(START_PFN, PAGES_PER_SECTION, 0, 0, "FS_DAX"), "evicted", 1, 1
+ROW = type(named("zone-device").rows[0])(
+    name="device", rounds=1, threads=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
 )
 PATCHES = Path(__file__).parent / "patches"
 SIGSYS_CODES = (-31, 128 + 31)

@@ -17,6 +17,7 @@ import pytest
 from ream.command import Command, run
 from ream.count.counter import OF_MEMORY, QUANTITIES, LaunchCounter
 from ream.count.emulator import build_plugin, plugin_to_count
+from ream.experiment import named
 from ream.kernel.arch import X86_64
 from ream.paths import NATIVE
 from ream.stage.native import launch_once
@@ -281,9 +282,9 @@ def test_counts_for_each_page_do_not_depend_on_how_many_there_are(ream) -> None:
 def test_an_exit_executes_less_than_kernels_that_were_faster_at_it(ream) -> None:
     """Where others map the pages, too: a mapping and its reference are dropped at once."""
     rows = ("exit-4k", "exit-16k")
-    named = [word for row in rows for word in ("--row", row)]
+    chosen = [word for row in rows for word in ("--row", row)]
     asked = ("run", "fork", "--count", "--only", "before,published,ream", "--json")
-    counted = ream(*asked, *named)
+    counted = ream(*asked, *chosen)
     assert counted.code == 0, counted.err
     for row in json.loads(counted.out)["rows"]:
         its = row["counted"]["variants"]
@@ -348,13 +349,10 @@ def _masks(pid: int) -> Iterator[frozenset[int]]:
 
 @LONG
 def test_callgrind_counts_the_same(cache: Path, shipped_rig, tmp_path: Path) -> None:
-    from experiments.zone_device.plan import native_row, predicted_plan  # noqa: PLC0415
-    from ream.experiment import named  # noqa: PLC0415
-
     rig = shipped_rig.only("before")
     row = named("zone-device").row("small-256MB").model_copy(update={"rounds": 1})
     counter = LaunchCounter(build_plugin(cache, print), rig.program)
-    with predicted_plan([native_row(row)], rig.build, rig.bench.work) as (plan, descriptors):
+    with rig.planned([row]) as (plan, descriptors):
         said = launch_once(rig.program, rig.launch, plan, descriptors, cpus=2, counter=counter)
         (sample, *_) = said
         out = tmp_path / "callgrind.out"

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.fork.plan import plan_of
-from experiments.fork.rows import PMD_BYTES, ForkRow
-from experiments.zone_device.plan import START_PFN, NativeRow, predicted_plan
 from ream.errors import EmulatorGaveUp, ReamError, VerificationFailed, WrongVariant
-from ream.experiment.section import PAGES_PER_SECTION
-from ream.oracle.memmap import DeviceRange
+from ream.experiment import named
+from ream.experiment.section import SECTION_BYTES
 from ream.paths import NATIVE
 from ream.stage import native
 from ream.stage.link import COMPILER_FLAGS, host_headers
@@ -29,28 +26,25 @@ pytestmark = pytest.mark.xdist_group("faults")
 HOST = NATIVE / "host"
 NS_PER_S = 10**9
 
-FORK = ForkRow(
+FORK = type(named("fork").rows[0])(
     name="forks",
     folio_bytes=64 << 10,
-    mapping_bytes=4 * PMD_BYTES,
+    mapping_bytes=8 << 20,
     operation="fork",
     pre_state="warm",
     mm_users=1,
     rounds=1,
 )
-DEVICE = NativeRow(
-    "device", DeviceRange(START_PFN, PAGES_PER_SECTION, 0, 0, "FS_DAX"), "evicted", 1, 1
+DEVICE = type(named("zone-device").rows[0])(
+    name="device", rounds=1, threads=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
 )
 
 REGISTERS = ("rip", "rsp", "rax", "rdi", "r15")
 
 
 def fork_said(rig) -> str:
-    with (
-        plan_of((FORK,), None, rig.build, rig.bench.work) as (plan, descriptors),
-        pytest.raises(VerificationFailed) as told,
-    ):
-        rig.run_plan(plan, descriptors)
+    with pytest.raises(VerificationFailed) as told:
+        rig.run([FORK])
     return str(told.value)
 
 
@@ -135,7 +129,7 @@ def test_no_round_is_whole_in_which_the_kernel_warned(patched: Callable) -> None
     rig = patched("warns")
     heard: list[str] = []
     with (
-        predicted_plan([DEVICE], rig.build, rig.bench.work) as (plan, descriptors),
+        rig.planned([DEVICE]) as (plan, descriptors),
         pytest.raises(WrongVariant) as told,
     ):
         list(launch_once(rig.program, rig.launch, plan, descriptors, heard=heard.append))
@@ -156,7 +150,7 @@ class GivesUp:
 def test_an_emulator_that_gives_up_is_named(patched: Callable) -> None:
     rig = patched("warns")
     with (
-        predicted_plan([DEVICE], rig.build, rig.bench.work) as (plan, descriptors),
+        rig.planned([DEVICE]) as (plan, descriptors),
         pytest.raises(
             EmulatorGaveUp, match="^launch 0: the emulator gave up: ERROR: a plugin: should"
         ),

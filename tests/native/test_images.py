@@ -3,7 +3,7 @@
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +12,9 @@ import pytest
 from experiments.zone_device.plan import START_PFN, NativeRow, altmap_pages, predicted_plan
 from ream.errors import ReamError, VerificationFailed
 from ream.experiment.section import PAGES_PER_SECTION
+from ream.measure.sample import Sample
 from ream.oracle.memmap import DeviceRange
+from ream.stage.native import End
 
 ORDERS = (0, 1, 2, 4, 9, 15, 16, 18)
 TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
@@ -37,6 +39,12 @@ def row(  # noqa: PLR0917  (a picture of a range, in the order one would say it)
     return NativeRow("row", device, pre_state, 1, threads, chunk_pages, also)
 
 
+def run(rig, rows: Sequence[NativeRow], *, cpus: int = 0) -> tuple[list[Sample], End]:
+    """One launch; every sample has been compared with the oracle."""
+    with predicted_plan(rows, rig.build, rig.bench.work) as (plan, descriptors):
+        return rig.run_plan(plan, descriptors, cpus=cpus)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_all_variants_make_the_same_map_for_every_type_with_and_without_altmap(
     shipped_rig, order: int
@@ -46,7 +54,7 @@ def test_all_variants_make_the_same_map_for_every_type_with_and_without_altmap(
         row(nr_pages, order, memory_type, altmap_pages(nr_pages, order) if altmap else 0, early)
         for memory_type, altmap, early in product(TYPES, (False, True), (False, True))
     ]
-    samples, end = shipped_rig.run(rows)
+    samples, end = run(shipped_rig, rows)
     variants = [sample for sample in samples if sample.role == "variant"]
     assert len(variants) == len(rows) * 4
     assert all(sample.verified for sample in variants)
@@ -70,7 +78,7 @@ def test_lengths_that_are_no_whole_number_of_sections_or_compounds(
     shipped_rig, nr_pages: int, order: int
 ) -> None:
     rows = [row(nr_pages, order, early=early) for early in (False, True)]
-    shipped_rig.run(rows)
+    run(shipped_rig, rows)
 
 
 def test_a_range_that_begins_inside_a_section(shipped_rig) -> None:
@@ -78,22 +86,22 @@ def test_a_range_that_begins_inside_a_section(shipped_rig) -> None:
         row(5 * PAGES_PER_SECTION, order, start_pfn=START_PFN + offset)
         for order, offset in ((0, 512), (0, PAGES_PER_SECTION - 512), (9, 2048), (9, 100))
     ]
-    shipped_rig.run(rows)
+    run(shipped_rig, rows)
 
 
 def test_an_altmap_that_takes_the_whole_range_leaves_nothing_to_do(shipped_rig) -> None:
     pages = 2 * PAGES_PER_SECTION
-    shipped_rig.run([row(pages, 0, skip_pages=pages), row(pages, 9, skip_pages=pages)])
+    run(shipped_rig, [row(pages, 0, skip_pages=pages), row(pages, 9, skip_pages=pages)])
 
 
 def test_a_node_without_cpus_is_initialised_by_those_of_another(shipped_rig) -> None:
     rows = [row(16 * PAGES_PER_SECTION, order, nid=1) for order in (0, 9)]
-    shipped_rig.run(rows)
+    run(shipped_rig, rows)
 
 
 @pytest.mark.parametrize("pre_state", ["evicted", "dirty", "untouched"])
 def test_what_memory_held_before_does_not_matter(shipped_rig, pre_state: str) -> None:
-    shipped_rig.run([row(2 * PAGES_PER_SECTION, order, pre_state=pre_state) for order in (0, 9)])
+    run(shipped_rig, [row(2 * PAGES_PER_SECTION, order, pre_state=pre_state) for order in (0, 9)])
 
 
 def test_what_callers_do_around_the_call_leaves_the_map_as_it_is(shipped_rig) -> None:
@@ -103,12 +111,12 @@ def test_what_callers_do_around_the_call_leaves_the_map_as_it_is(shipped_rig) ->
         for chunk_pages in (0, PAGES_PER_SECTION, 2 * PAGES_PER_SECTION)
         for also in ((), ("zero",), ("poison",), ("list",), ("zero", "poison", "list"))
     ]
-    samples, _ = shipped_rig.run(rows)
+    samples, _ = run(shipped_rig, rows)
     assert len([sample for sample in samples if sample.role == "variant"]) == len(rows) * 4
 
 
 def test_one_cpu_is_enough(shipped_rig) -> None:
-    samples, _ = shipped_rig.run([row(16 * PAGES_PER_SECTION, 0)], cpus=1)
+    samples, _ = run(shipped_rig, [row(16 * PAGES_PER_SECTION, 0)], cpus=1)
     assert {sample.threads for sample in samples} == {1}
 
 
@@ -116,8 +124,8 @@ def test_one_cpu_is_enough(shipped_rig) -> None:
 def test_only_ream_uses_more_than_one_cpu_and_no_more_than_it_may(shipped_rig) -> None:
     large = row(64 * PAGES_PER_SECTION, 0)
     capped = row(64 * PAGES_PER_SECTION, 0, threads=1)
-    both = {sample.subject: sample.threads for sample in shipped_rig.run([large])[0]}
-    one = {sample.subject: sample.threads for sample in shipped_rig.run([capped])[0]}
+    both = {sample.subject: sample.threads for sample in run(shipped_rig, [large])[0]}
+    one = {sample.subject: sample.threads for sample in run(shipped_rig, [capped])[0]}
     assert (both["before"], both["published"], both["ream"]) == (1, 1, 2)
     assert one["ream"] == 1
 
@@ -154,7 +162,7 @@ def test_one_wrong_field_in_a_million_pages_stops_the_run(
     patched: Callable, patch: str, said: str
 ) -> None:
     with pytest.raises(VerificationFailed, match=said):
-        patched(patch).run([row(1 << 20, 0)])
+        run(patched(patch), [row(1 << 20, 0)])
 
 
 @pytest.mark.parametrize(
@@ -170,4 +178,4 @@ def test_what_a_kernel_must_not_do_is_said_by_name(
     patched: Callable, patch: str, said: str
 ) -> None:
     with pytest.raises(ReamError, match=said):
-        patched(patch).run([row(PAGES_PER_SECTION, 0)])
+        run(patched(patch), [row(PAGES_PER_SECTION, 0)])

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The command: in this process, or as users start it."""
+"""What all tests share, the engine's and the experiments': plugins, markers, and the command.
+
+The command is called in this process, or runs as users start it.
+"""
 
 import os
 import re
@@ -15,14 +18,28 @@ import pytest
 from in_process import Said, answer
 from ream.paths import CHECKOUT
 
+pytest_plugins = [f"fixtures.{name}" for name in ("guests", "hosted", "made_up", "settings")]
+"""Modules of tests/fixtures: none knows an experiment."""
+
+MARKED_BY_FOLDER = ("native", "vm")
+FIRST = "test_smoke"
+"""Boots a whole kernel, and runs in `make test`."""
+
 # A shell starts what it does not wait for with SIGINT ignored, and our children inherit that:
 # tests that send one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What waits for a whole kernel comes first: the rest is done meanwhile."""
-    items.sort(key=lambda item: "test_smoke" not in item.nodeid)
+    """A test in a folder `native` or `vm` has its name as a marker, except the smoke tests.
+
+    Those come first, since they wait for a whole kernel: the rest is done meanwhile.
+    """
+    for item in items:
+        folder = item.path.parent.name
+        if folder in MARKED_BY_FOLDER and item.path.stem != FIRST:
+            item.add_marker(folder)
+    items.sort(key=lambda item: item.path.stem != FIRST)
 
 
 WAITS = re.compile(r"ream: waiting for another run that makes ").match

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ream.experiment import named
 from ream.paths import CHECKOUT
 from ream.session.restore import restore_settings
+from ream.stage.hosted import programs_of
+from ream.stage.workload import build_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -53,6 +56,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal lies: not the user's own, who may need it."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path / "state/ream"
+
+
+@pytest.fixture(scope="module")
+def fork_folios(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The workload of fork."""
+    (program,) = programs_of(named("fork"))[0].programs
+    return build_workload(program, tmp_path_factory.mktemp("workload"))
 
 
 @pytest.fixture

@@ -32,22 +32,6 @@ def patched(patched_rig: Callable[..., Rig]) -> Callable[[str], Rig]:
 
 
 @pytest.fixture(scope="session")
-def fork_rig(rig_of: Callable[[str], Rig]) -> Rig:
-    """The fork experiment's before, before-again, published and ream."""
-    return rig_of("fork")
-
-
-@pytest.fixture(scope="session")
-def wrong_fork(patched_rig: Callable[..., Rig]) -> Callable[..., Rig]:
-    """A function that links one variant of fork: series of ours, and a patch beside this file."""
-
-    def make(name: str, series: Sequence[str] = ()) -> Rig:
-        return patched_rig("fork", PATCHES / f"{name}.patch", series)
-
-    return make
-
-
-@pytest.fixture(scope="session")
 def migrate_rig(rig_of: Callable[[str], Rig]) -> Rig:
     """The migrate experiment's before, before-again, published and ream."""
     return rig_of("migrate")

@@ -202,7 +202,7 @@ WRONG = {
     PATCHES / "arm64-unfold-loses-dirty.patch": "fork",
     PATCHES / "arm64-block-of-unaligned-pages.patch": "fork",
     PATCHES / "arm64-reads-ttbr0.patch": "zone-device",
-    PATCHES / "fork-child-young.patch": "fork",
+    named("fork").folder / "tests/native/patches/fork-child-young.patch": "fork",
     OF_FORK / "33-gather-range-first-page.patch": "fork",
     OF_DEFERRED_INIT / "07-order-left-in-the-buddy.patch": "deferred-init",
     OF_DEFERRED_INIT / "12-grown-without-the-lock.patch": "deferred-init",

@@ -24,6 +24,7 @@ from ream.stage.native import launch_once
 pytestmark = pytest.mark.xdist_group("faults")
 
 HOST = NATIVE / "host"
+PATCHES = Path(__file__).parent / "patches"
 NS_PER_S = 10**9
 
 FORK = type(named("fork").rows[0])(
@@ -40,6 +41,12 @@ DEVICE = type(named("zone-device").rows[0])(
 )
 
 REGISTERS = ("rip", "rsp", "rax", "rdi", "r15")
+
+
+@pytest.fixture
+def wrong_fork(patched_rig: Callable) -> Callable:
+    """A function that links the base of fork with one of the patches beside this file."""
+    return lambda name: patched_rig("fork", PATCHES / f"{name}.patch")
 
 
 def fork_said(rig) -> str:

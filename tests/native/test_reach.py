@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ream.paths import EXPERIMENTS
+
 PATCHES = Path(__file__).parent / "patches"
 COMMENT, ELSEWHERE = PATCHES / "no-change.patch", PATCHES / "not-executed.patch"
 BROKEN = PATCHES / "does-not-compile.patch"
+OF_FORK = EXPERIMENTS / "fork/tests/native/patches"
 
 pytestmark = pytest.mark.xdist_group("reach")
 
@@ -75,7 +78,7 @@ def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:
 
 @LONG
 def test_which_says_what_a_patch_reaches(ream) -> None:
-    ran = ream("which", str(PATCHES / "fork-child-young.patch"), "--json")
+    ran = ream("which", str(OF_FORK / "fork-child-young.patch"), "--json")
     assert ran.code == 0, ran.err
     found = {one["experiment"]: one for one in json.loads(ran.out)}
     assert found["zone-device"]["why_not"] == "the same object code as the base in all 9 objects"

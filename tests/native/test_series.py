@@ -134,9 +134,14 @@ def _applies(stack: Sequence[str], patch: Path, kernel: Tree, cache: Path) -> bo
     return True
 
 
-@pytest.mark.parametrize(
-    "patch", sorted((CHECKOUT / "tests").glob("*/patches/*.patch")), ids=lambda it: it.stem
-)
+OF_TESTS = [
+    patch
+    for tests in (CHECKOUT / "tests", *sorted(EXPERIMENTS.glob("*/tests")))
+    for patch in sorted(tests.glob("*/patches/*.patch"))
+]
+
+
+@pytest.mark.parametrize("patch", OF_TESTS, ids=lambda it: it.stem)
 def test_a_change_for_tests_applies_to_what_we_ship(patch: Path, kernel: Tree, cache: Path) -> None:
     """It is told otherwise when it is built, and most are seldom."""
     stacks = ((), ("all",), *STACKED, ("migrate-offload",))

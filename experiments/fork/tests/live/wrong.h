@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-#include "../../workloads/folios.h"
+#include "../../../../workloads/folios.h"
 
 pid_t __real_fork(void);
 int __real_munmap(void *at, size_t nr_bytes);

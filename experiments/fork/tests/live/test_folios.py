@@ -17,7 +17,7 @@ from ream.command import run
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.settings import Door, Setting
 from ream.stage.live import FOLIO_KIB, THP, Visits, nr_redone, plan_settings, visit_order, why_not
-from ream.stage.workload import HEADERS, compile_command, run_workload
+from ream.stage.workload import HEADERS, build_workload, compile_command, run_workload
 
 pytestmark = pytest.mark.xdist_group("settings")
 
@@ -27,13 +27,18 @@ DEADLINE_S = 120.0
 HERE = Path(__file__).parent
 
 
+@pytest.fixture(scope="module")
+def fork_folios(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_workload(FORK_FOLIOS, tmp_path_factory.mktemp("workload"))
+
+
 def words(program: Path, kib: int, ops: Sequence[str] = ALL_OPS, *more: str) -> tuple[str, ...]:
     argv = (str(program), "--folio-kib", str(kib), "--bytes", str(TEST_BYTES))
     return (*argv, "--ops", ",".join(ops), "--check-contents", *more)
 
 
 def wrong(wrapped: str, work: Path) -> Path:
-    """The workload, with one function of tests/live/wrong.c in place of the true one."""
+    """The workload, with one function of wrong.c in place of the true one."""
     out = work / f"wrong-{wrapped}"
     sources = (*FORK_FOLIOS.sources, HERE / "wrong.c")
     # All of wrong.c is linked, so what it calls has to be there for each.

@@ -44,7 +44,7 @@ test-distros: setup-test ## the first command on minimal Debian systems, as root
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
-	@PYTHONPATH=lab:. $(PYTHON) tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
+	@PYTHONPATH=lab:. $(PYTHON) experiments/zone_device/tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

@@ -7,21 +7,9 @@ from pathlib import Path
 import pytest
 
 from fixtures.hosted import Rig
-from ream.experiment import named
-from ream.variants import Variant, choose_variants
+from ream.variants import Variant
 
 PATCHES = Path(__file__).parent / "patches"
-
-
-@pytest.fixture(scope="session")
-def shipped() -> tuple[Variant, ...]:
-    """before, before-again, published and ream."""
-    return choose_variants(named("zone-device"))
-
-
-@pytest.fixture(scope="session")
-def shipped_rig(rig_of: Callable[[str], Rig]) -> Rig:
-    return rig_of("zone-device")
 
 
 @pytest.fixture(scope="session")

@@ -348,8 +348,8 @@ def _masks(pid: int) -> Iterator[frozenset[int]]:
 
 
 @LONG
-def test_callgrind_counts_the_same(cache: Path, shipped_rig, tmp_path: Path) -> None:
-    rig = shipped_rig.only("before")
+def test_callgrind_counts_the_same(cache: Path, rig_of, tmp_path: Path) -> None:
+    rig = rig_of("zone-device").only("before")
     row = named("zone-device").row("small-256MB").model_copy(update={"rounds": 1})
     counter = LaunchCounter(build_plugin(cache, print), rig.program)
     with rig.planned([row]) as (plan, descriptors):

@@ -10,16 +10,28 @@ from pathlib import Path
 import pytest
 
 from experiments.zone_device.boot import Device, plan_boot, run_boot
+from experiments.zone_device.guests import MODULES, initramfs_of
+from fixtures.guests import Builder
 from ream.errors import BadUsage, CannotRunHere, ReamError
+from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage import vm
 from ream.stage.guest import boot
-from ream.stage.initramfs import build_initramfs
+from ream.stage.initramfs import build_init, build_initramfs
 from ream.stage.qemu import GuestMachine
 from ream.stage.vm import BootableKernel, Start
 
 GIB = 1 << 30
 DEVICE = Device(2 * GIB, 9, "GENERIC", altmap=True, in_namespace=True)
 MACHINE = GuestMachine("tcg", icount=True, memory_bytes=DEVICE.least_bytes)
+
+
+@pytest.fixture(scope="module")
+def bootable(image: Builder, tmp_path_factory: pytest.TempPathFactory) -> BootableKernel:
+    """The base, whose guests make devices."""
+    work = tmp_path_factory.mktemp("kernel")
+    init = build_init(work, *EXPERIMENTS.glob("*"))
+    built = image(modules=[KERNEL_MODULES / name for name in MODULES])
+    return BootableKernel(built.bootable, initramfs_of(built, init=init, work=work))
 
 
 def bind(kernel: BootableKernel, machine: GuestMachine, log: Path, device: Device = DEVICE) -> None:
@@ -42,8 +54,8 @@ def qemus_of(parent: int) -> set[int]:
     return {pid for pid in map(int, listing.stdout.split()) if is_qemu(pid)}
 
 
-def test_a_killed_qemu_is_named(kernel_of, tmp_path: Path) -> None:
-    argv = plan_boot(MACHINE, kernel_of(()), DEVICE, 2, append=(), work=tmp_path)
+def test_a_killed_qemu_is_named(bootable, tmp_path: Path) -> None:
+    argv = plan_boot(MACHINE, bootable, DEVICE, 2, append=(), work=tmp_path)
     log, port, qmp = (tmp_path / name for name in ("console.log", "port", "qmp"))
     with boot(argv, log=log, port=port, qmp=qmp, deadline_s=300, silence_s=100) as guest:
         messages = guest.messages()
@@ -54,7 +66,7 @@ def test_a_killed_qemu_is_named(kernel_of, tmp_path: Path) -> None:
 
 
 def test_an_init_that_hangs_is_killed_in_time_and_its_last_lines_are_shown(
-    image, kernel_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    image, bootable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = Path(__file__).with_name("hang.c")
     hang = tmp_path / "hang"
@@ -70,14 +82,14 @@ def test_an_init_that_hangs_is_killed_in_time_and_its_last_lines_are_shown(
     monkeypatch.setattr(vm, "SILENCE_S", 15.0)
     began = time.monotonic()
     with pytest.raises(ReamError, match=r"(?s)said nothing for 15 s.*Run /init as init process"):
-        bind(BootableKernel(kernel_of(()).image, initramfs), MACHINE, tmp_path / "console.log")
+        bind(BootableKernel(bootable.image, initramfs), MACHINE, tmp_path / "console.log")
     assert time.monotonic() - began < 120
 
 
 def test_a_kernel_cut_short_does_not_boot_and_says_so(
-    kernel_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bootable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = kernel_of(())
+    whole = bootable
     short = tmp_path / "bzImage"
     content = whole.image.read_bytes()
     short.write_bytes(content[: len(content) // 2])
@@ -87,14 +99,14 @@ def test_a_kernel_cut_short_does_not_boot_and_says_so(
 
 
 def test_a_guest_with_too_little_memory_for_itself_says_what_it_died_of(
-    kernel_of, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bootable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The map of 64 GiB takes a GiB of a guest that has half of one; the kernel warns of that."""
     device = Device(64 * GIB, 0, "PRIVATE", altmap=False, in_namespace=False)
     machine = GuestMachine("tcg", icount=True, memory_bytes=GIB // 2)
     monkeypatch.setattr(vm, "SILENCE_S", 100.0)
     with pytest.raises(ReamError, match=r"(?s)alloc.*failure.*order:9.*memremap_pages"):
-        bind(kernel_of(()), machine, tmp_path / "console.log", device)
+        bind(bootable, machine, tmp_path / "console.log", device)
 
 
 def test_memory_that_the_host_does_not_have_is_refused(ream, tmp_path: Path) -> None:
@@ -112,9 +124,9 @@ def test_a_missing_qemu_is_named(ream, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_interrupting_a_run_leaves_no_qemu(
-    kernel_of, ream_started, number: signal.Signals, code: int, tmp_path: Path
+    bootable, ream_started, number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    kernel_of(())
+    assert bootable.image.is_file()
     process = ream_started(
         *(
             "run",

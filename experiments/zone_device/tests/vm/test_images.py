@@ -8,6 +8,7 @@ import pytest
 
 from experiments.zone_device.boot import Device, plan_boot
 from ream.experiment import parse_size
+from ream.paths import CHECKOUT
 from ream.stage.guest import boot
 from ream.stage.qemu import GuestMachine, GuestNode
 
@@ -99,7 +100,7 @@ def test_memory_read_in_place_is_what_qemu_saves(kernel_of, tmp_path: Path) -> N
 
 
 def test_a_wrong_field_is_found_at_its_byte(ream, tmp_path: Path) -> None:
-    patch = Path(__file__).parents[1] / "native" / "patches" / "wrong-field.patch"
+    patch = CHECKOUT / "tests/native/patches/wrong-field.patch"
     words = (
         "--stage",
         "vm",

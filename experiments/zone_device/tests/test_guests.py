@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from device_rows import make_row
 from experiments.zone_device import guests as vm
 from experiments.zone_device.boot import Bind, Call, Checked, Device
+from experiments.zone_device.tests.world import make_row
 from ream.errors import BadUsage, ReamError, VerificationFailed
 from ream.experiment import Row, named
 from ream.measure.plan import plan_launches

@@ -99,6 +99,6 @@ def test_the_kernels_own_tests_give_the_same_results(
 def test_series_give_the_same_results_without_the_others(
     config: str, name: str, on_base: Callable[..., Results], image: Builder, tmp_path: Path
 ) -> None:
-    """With vm.config test_selftests.py and test_mprotect_selftests.py boot what is missing here."""
+    """With vm.config test_selftests.py and that of mprotect boot what is missing here."""
     expected = on_base(config, name)
     assert _differs(image(*ALONE[name], config=config), name, expected, tmp_path) == ()

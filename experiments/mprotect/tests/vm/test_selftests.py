@@ -21,7 +21,7 @@ CONFIG = "vm-pkeys"
 DEBUG_S = 5400.0
 """A debug kernel, emulated, takes a quarter of an hour of a CPU's time."""
 
-WRONG = Path(__file__).parents[2] / "experiments/mprotect/wrong"
+WRONG = Path(__file__).parents[2] / "wrong"
 
 VARIANTS = {
     "published": ("mprotect-batch", "mremap-batch"),

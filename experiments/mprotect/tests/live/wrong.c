@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* mprotect() that does other than it should, as WRONG says: the workload has to notice. */
-#include "wrong_mprotect.h"
+#include "wrong.h"
 
 #define PAGE_BYTES 4096
 

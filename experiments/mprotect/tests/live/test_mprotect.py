@@ -78,7 +78,7 @@ def test_protection_is_changed_and_restored(
 )
 def test_a_change_that_is_wrong_is_noticed(tmp_path: Path, wrong: int, complaint: str) -> None:
     program = tmp_path / "wrong"
-    sources = (*MPROTECT_FOLIOS.sources, HERE / "wrong_mprotect.c")
+    sources = (*MPROTECT_FOLIOS.sources, HERE / "wrong.c")
     options = (*HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mprotect")
     run(compile_command(program, *options, work=tmp_path, arch=None))
     with pytest.raises(VerificationFailed, match=complaint):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* mremap() that does other than it should, as WRONG says: the workload has to notice. */
-#include "wrong_mremap.h"
+#include "wrong.h"
 #include <stdarg.h>
 
 #define PAGE_BYTES 4096

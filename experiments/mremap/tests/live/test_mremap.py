@@ -75,7 +75,7 @@ def test_memory_is_moved_there_and_back(
 )
 def test_a_move_that_is_wrong_is_noticed(tmp_path: Path, wrong: int, complaint: str) -> None:
     program = tmp_path / "wrong"
-    sources = (*MREMAP_FOLIOS.sources, HERE / "wrong_mremap.c")
+    sources = (*MREMAP_FOLIOS.sources, HERE / "wrong.c")
     options = (*HEADERS, *map(str, sources), f"-DWRONG={wrong}", "-Wl,--wrap=mremap")
     run(compile_command(program, *options, work=tmp_path, arch=None))
     with pytest.raises(VerificationFailed, match=complaint):

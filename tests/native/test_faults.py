@@ -91,7 +91,7 @@ def test_a_crash_of_one_of_several_kernels_is_its_own(patched: Callable) -> None
     assert re.search(rf"in memmap_init_zone_device\(\) \(mm/mm_init\.c:({line}|{line + 1})\)", head)
 
 
-@pytest.mark.vm  # test_images.py has one of another experiment
+@pytest.mark.vm  # test_stops.py has one of another experiment
 def test_a_bug_is_told_with_row_variant_and_registers(wrong_fork: Callable) -> None:
     rig = wrong_fork("fork-stops")
     line = line_of(rig, "fork-stops", "mm/memory.c", "BUG_ON(nr > 1)")

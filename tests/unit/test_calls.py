@@ -6,9 +6,10 @@ from types import MappingProxyType
 
 import pytest
 
-from experiments.migrate.cases import GIVEN_AWAY
 from ream.errors import WrongVariant
+from ream.experiment import named
 from ream.stage.calls import Calls
+from ream.stage.hosted import programs_of
 from ream.stage.native import Round
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -42,7 +43,7 @@ def a_round(
 
 
 def heard(*rounds: Round) -> Calls:
-    calls = Calls({"mine": "base"}, GIVEN_AWAY)
+    calls = Calls({"mine": "base"}, programs_of(named("migrate"))[0].elsewhere)
     assert list(calls.counted(rounds, ("base", "mine"))) == list(rounds)
     return calls
 

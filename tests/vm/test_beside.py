@@ -171,7 +171,7 @@ def test_free_pages_that_compaction_keeps_are_seen(image: Builder, tmp_path: Pat
 
 
 WATCHED = "vm-debug+vm-dma+vm-tiers"
-"""With DEBUG_PAGE_REF, as vm-trace; test_migrate_soak.py has this kernel built anyway."""
+"""With DEBUG_PAGE_REF, as vm-trace; the soak of migrate has this kernel built anyway."""
 
 TWO_NODES = GuestMachine(
     "tcg", cpus=2, memory_bytes=2 * GIB, nodes=(GuestNode(GIB, "0"), GuestNode(GIB, "1"))

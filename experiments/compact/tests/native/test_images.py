@@ -106,7 +106,7 @@ def test_what_is_spread_and_dealt_out_to_calls_moves_whatever_its_size(migrate_r
         for number, kind in enumerate(kinds)
         for engine, channels in (("serial", 0), ("threads", 2), ("dma", 1))
     ]
-    # The kernels that count their own way are in test_migrate_images.py.
+    # The kernels that count their own way are in the tests of migrate.
     with timed_plan(buffers, migrate_rig.build, migrate_rig.bench.work) as (plan, descriptors):
         samples, _ = migrate_rig.run_plan(plan, descriptors, cpus=CPUS)
     assert all(sample.verified for sample in samples)

@@ -90,7 +90,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The hog, and the workload, whose machine is wrong where REAM_WRONG says so: their folder."""
     work = tmp_path_factory.mktemp("wrong")
-    sources = (*COMPACT_THP.sources, HERE / "wrong_compact.c")
+    sources = (*COMPACT_THP.sources, HERE / "wrong.c")
     wraps = (f"-Wl,--wrap={name}" for name in WRAPPED)
     out = work / COMPACT_THP.name
     run(compile_command(out, *HEADERS, *map(str, sources), *wraps, work=work, arch=None))

@@ -4,9 +4,9 @@
 #define REAM_WRONG_COMPACT_H
 
 #include <sys/types.h>
-#include "../../workloads/counters.h"
-#include "../../experiments/compact/workloads/faults.h"
-#include "../../experiments/compact/workloads/holes.h"
+#include "../../../../workloads/counters.h"
+#include "../../workloads/faults.h"
+#include "../../workloads/holes.h"
 
 struct fault __real_fault_block(char *block);
 struct holes_finding __real_holes_verify(const struct holes *holes);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "wrong_compact.h"
+#include "wrong.h"
 
 static bool is_wrong(const char *what)
 {

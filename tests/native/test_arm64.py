@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from el1 import EMULATOR, build_at_el1, counted_at_el1
-from experiments.deferred_init.rows import DeferredInitRow
-from experiments.fork.rows import ForkRow, Operation
-from experiments.mprotect.rows import MprotectRow
-from experiments.mremap.rows import MremapRow
-from experiments.zone_device.rows import ZoneDeviceRow
+from named_rows import row_of
 from ream.command import Command, run
 from ream.count.counter import LaunchCounter
 from ream.count.emulator import build_plugin
@@ -42,10 +38,11 @@ LONG = pytest.mark.vm
 """Compiles kernel objects, or runs for minutes: for `make test-vm`."""
 
 ROWS: dict[str, Row] = {
-    "zone-device": ZoneDeviceRow(
-        name="small", rounds=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
+    "zone-device": row_of(
+        "zone-device", name="small", rounds=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
     ),
-    "fork": ForkRow(
+    "fork": row_of(
+        "fork",
         name="small",
         rounds=1,
         arch="arm64",
@@ -53,10 +50,16 @@ ROWS: dict[str, Row] = {
         folio_bytes=64 << 10,
         mapping_bytes=2 << 20,
     ),
-    "deferred-init": DeferredInitRow(
-        name="small", rounds=1, memory_bytes=2 * SECTION_BYTES, layout="holes", threads=1
+    "deferred-init": row_of(
+        "deferred-init",
+        name="small",
+        rounds=1,
+        memory_bytes=2 * SECTION_BYTES,
+        layout="holes",
+        threads=1,
     ),
-    "mprotect": MprotectRow(
+    "mprotect": row_of(
+        "mprotect",
         name="small",
         rounds=1,
         arch="arm64",
@@ -65,7 +68,8 @@ ROWS: dict[str, Row] = {
         call_bytes=1 << 20,
         operation="rw-to-r",
     ),
-    "mremap": MremapRow(
+    "mremap": row_of(
+        "mremap",
         name="small",
         rounds=1,
         arch="arm64",
@@ -347,7 +351,7 @@ def test_a_kernel_at_el1_with_its_own_headers_executes_the_same(
     assert more <= MOST_OF_CONSTANTS * whole, (more, whole)
 
 
-MOST_OF_BASE: dict[Operation, float] = {"fork": 1.0, "refork": 1.0, "munmap": 1.02}
+MOST_OF_BASE = {"fork": 1.0, "refork": 1.0, "munmap": 1.02}
 """By operation: what the series may execute for blocks, as a multiple of what the base executes.
 
 For 16 MiB it is 0.912 of a fork and 1.011 of munmap: record 20261126T205945Z-fork-native-4bdd.
@@ -357,7 +361,7 @@ READS_AHEAD = PATCHES / "arm64-fork-blocks-read-ahead.patch"
 
 @LONG
 @pytest.mark.parametrize("operation", MOST_OF_BASE)
-def test_fork_reads_no_block_ahead(benched: Benched, cache: Path, operation: Operation) -> None:
+def test_fork_reads_no_block_ahead(benched: Benched, cache: Path, operation: str) -> None:
     """To read an entry of a block is to read all of it, and all its pages are of one folio."""
     row = ROWS["fork"].model_copy(update={"operation": operation})
 

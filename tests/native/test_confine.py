@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from named_rows import row_of
 from ream.command import Command, finished
 from ream.errors import WrongVariant
-from ream.experiment import named
 from ream.experiment.section import SECTION_BYTES
 from ream.kernel import confine
 from ream.kernel.build import BUILD, make
@@ -24,8 +24,14 @@ from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("faults")
 
-ROW = type(named("zone-device").rows[0])(
-    name="device", rounds=1, threads=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
+ROW = row_of(
+    "zone-device",
+    name="device",
+    rounds=1,
+    threads=1,
+    device_bytes=SECTION_BYTES,
+    order=0,
+    type="FS_DAX",
 )
 PATCHES = Path(__file__).parent / "patches"
 SIGSYS_CODES = (-31, 128 + 31)

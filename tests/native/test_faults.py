@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from named_rows import row_of
 from ream.errors import EmulatorGaveUp, ReamError, VerificationFailed, WrongVariant
-from ream.experiment import named
 from ream.experiment.section import SECTION_BYTES
 from ream.paths import NATIVE
 from ream.stage import native
@@ -27,7 +27,8 @@ HOST = NATIVE / "host"
 PATCHES = Path(__file__).parent / "patches"
 NS_PER_S = 10**9
 
-FORK = type(named("fork").rows[0])(
+FORK = row_of(
+    "fork",
     name="forks",
     folio_bytes=64 << 10,
     mapping_bytes=8 << 20,
@@ -36,8 +37,14 @@ FORK = type(named("fork").rows[0])(
     mm_users=1,
     rounds=1,
 )
-DEVICE = type(named("zone-device").rows[0])(
-    name="device", rounds=1, threads=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
+DEVICE = row_of(
+    "zone-device",
+    name="device",
+    rounds=1,
+    threads=1,
+    device_bytes=SECTION_BYTES,
+    order=0,
+    type="FS_DAX",
 )
 
 REGISTERS = ("rip", "rsp", "rax", "rdi", "r15")

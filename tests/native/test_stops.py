@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
+from named_rows import row_of
 from ream.errors import ReamError
-from ream.experiment import named
 from ream.experiment.section import SECTION_BYTES
 
-ROW = type(named("zone-device").rows[0])(
-    name="row", rounds=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
+ROW = row_of(
+    "zone-device", name="row", rounds=1, device_bytes=SECTION_BYTES, order=0, type="FS_DAX"
 )
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.deferred_init.rows import DeferredInit, DeferredInitRow
 from ream.errors import BadUsage
-from ream.experiment import load
+from ream.experiment import Experiment, load
 from ream.measure.sample import Sample
 from ream.published import check_references, load_tables
 from ream.record.receipt import GuestFacts, Receipt
@@ -73,11 +72,10 @@ FILLS = {("movnti-8", 1): 2.7}
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> DeferredInit:
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     path = tmp_path_factory.mktemp("experiment") / "deferred-init.toml"
     path.write_text(FILE)
     found = load(path)
-    assert isinstance(found, DeferredInit)
     check_references(found.rows, TABLES)
     return found
 
@@ -88,7 +86,7 @@ def times(before: float, published: float) -> Mapping[str, float]:
 
 
 def summary_of(
-    experiment: DeferredInit, samples: list[Sample], receipt: Receipt, **options: Any
+    experiment: Experiment, samples: list[Sample], receipt: Receipt, **options: Any
 ) -> Summary:
     kernel = receipt.kernel.model_copy(update={"variants": {"before": (), "published": ()}})
     return summarise(
@@ -104,7 +102,7 @@ def summary_of(
 
 
 @pytest.fixture(scope="module")
-def summary(experiment: DeferredInit, simulated: Simulated, receipt: Receipt) -> Summary:
+def summary(experiment: Experiment, simulated: Simulated, receipt: Receipt) -> Summary:
     samples = [
         one
         for seed, row in enumerate(experiment.rows)
@@ -201,7 +199,7 @@ def test_a_summary_in_short_counts_the_verdicts(summary: Summary) -> None:
 
 
 def test_fewer_cpus_than_asked_for_count_as_what_they_were(
-    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+    experiment: Experiment, simulated: Simulated, receipt: Receipt
 ) -> None:
     rows = experiment.rows[:1]
     samples = simulated(rows[0], times(6.0, 5.8), FILLS)
@@ -211,7 +209,7 @@ def test_fewer_cpus_than_asked_for_count_as_what_they_were(
 
 
 def test_a_row_that_did_not_run_says_so_of_every_machine(
-    experiment: DeferredInit, receipt: Receipt
+    experiment: Experiment, receipt: Receipt
 ) -> None:
     found = summary_of(experiment, [], receipt, skipped={"two": "it needs 1 GiB"})
     assert {one.reason for one in found.rows[0].published_tables} == {"it needs 1 GiB"}
@@ -220,9 +218,9 @@ def test_a_row_that_did_not_run_says_so_of_every_machine(
 
 
 def test_no_rate_is_made_of_a_time_that_is_not_the_maps(
-    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+    experiment: Experiment, simulated: Simulated, receipt: Receipt
 ) -> None:
-    class Boot(DeferredInitRow):
+    class Boot(type(experiment.rows[1])):
         @property
         def times_the_map(self) -> bool:
             return False
@@ -235,7 +233,7 @@ def test_no_rate_is_made_of_a_time_that_is_not_the_maps(
 
 
 def test_an_emulated_guest_is_given_neither_verdict_nor_rate(
-    experiment: DeferredInit, simulated: Simulated, receipt: Receipt
+    experiment: Experiment, simulated: Simulated, receipt: Receipt
 ) -> None:
     guest = GuestFacts(
         qemu="QEMU", accel="tcg", accel_reason="no KVM", icount=False, cpus=1,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ream.experiment import named
+from named_rows import row_of
 from ream.measure.plan import estimated_seconds, plan_launches, plan_programs
 from ream.measure.sample import Sample
 from ream.measure.statistics import paired_ratio
@@ -67,9 +67,7 @@ def test_every_offset_and_every_order_has_its_chance() -> None:
 
 
 def test_the_estimate_grows_with_the_work() -> None:
-    row = type(named("zone-device").rows[0])(
-        name="r", device_bytes=1 << 36, order=0, type="FS_DAX", rounds=2
-    )
+    row = row_of("zone-device", name="r", device_bytes=1 << 36, order=0, type="FS_DAX", rounds=2)
     once = estimated_seconds([row], nr_variants=4, launches=8)
     assert once > estimated_seconds([row], nr_variants=3, launches=8)
     assert estimated_seconds([row, row], nr_variants=4, launches=16) > 2 * once

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from named_rows import row_of
 from ream.errors import BadUsage
 from ream.experiment import Row, named
 from ream.measure.sample import Sample
@@ -309,8 +310,8 @@ def test_a_users_own_variants_come_in_the_order_given(
 
 
 def test_a_custom_row_has_no_published_table(simulated: Simulated, receipt: Receipt) -> None:
-    custom = type(named("zone-device").rows[0])(
-        name="custom", device_bytes=1 << 30, order=4, type="COHERENT", rounds=3
+    custom = row_of(
+        "zone-device", name="custom", device_bytes=1 << 30, order=4, type="COHERENT", rounds=3
     )
     samples = simulated(custom, times(6.7, 3.0, 1.5), FILLS)
     (found,) = summary_of([custom], samples, receipt).rows

@@ -23,7 +23,10 @@ from experiments.compact.boot import (
     run_compact_boot,
     wrong_counters,
 )
+from experiments.compact.columns import CpuTimes
+from experiments.compact.guests import CompactBoot
 from experiments.compact.programs import FRAGMENT, HOG
+from fake_boots import assert_says_again
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage import vm
@@ -371,3 +374,25 @@ def test_a_hog_says_what_it_needs(
         check=False,
     )
     assert (done.returncode, complaint in done.stderr) == (2, True), done.stderr
+
+
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path) -> None:
+    event = CompactSample(
+        mode="dma",
+        asked=2,
+        allocated=1,
+        ballast=0,
+        time_ns=9,
+        page_copy_ns=1,
+        longest_ns=2,
+        resident_pages=3,
+        wrong_words=0,
+        user_ns=0,
+        system_ns=1,
+        idle_ns=2,
+        machine=CpuTimes(user_ns=1, system_ns=2, idle_ns=3, steal_ns=4),
+        hog_iterations=None,
+        counters={"compact_stall": 1},
+        verified=True,
+    )
+    assert_says_again(CompactBoot, event, tmp_path)

@@ -20,6 +20,7 @@ from experiments.deferred_init.buddy import DeferredNode
 from experiments.deferred_init.rows import DeferredInitRow
 from experiments.deferred_init.state import State
 from experiments.deferred_init.zones import Layout
+from fake_boots import assert_says_again
 from ream.errors import BadUsage, ReamError
 from ream.experiment import named
 from ream.measure.plan import plan_launches
@@ -319,3 +320,9 @@ def test_the_experiments_rows_can_be_booted() -> None:
     assert all(
         session.why_not(shape, TCG) is None or shape.cpus > 1 for shape in session.shapes(its, TCG)
     )
+
+
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path) -> None:
+    node = DeferredNode(0, 1, 99, 9, ((10, 20), (20, 30)))
+    event = Booted(Times(1, 2, 3), (State(node, "digest", 20, (11, 12)),))
+    assert_says_again(session.DeferredBoot, event, tmp_path)

@@ -11,7 +11,9 @@ import pytest
 
 from experiments.fork import boot as vm_fork
 from experiments.fork.boot import ForkPlan, ForkSample, run_fork_boot
+from experiments.fork.guests import ForkBoot
 from experiments.fork.programs import FORK_FOLIOS
+from fake_boots import assert_says_again
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.stage import vm
@@ -117,3 +119,10 @@ def test_what_is_no_sample_is_refused(run: Run) -> None:
 def test_the_plans_operations_are_the_workloads() -> None:
     source = (FORK_FOLIOS.sources[0]).read_text()
     assert all(f'] = "{op}",' in source for op in vm_fork.ALL_OPS)
+
+
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path) -> None:
+    event = ForkSample(
+        folio_kib=4, round=1, op="fork", time_ns=3, nr_ptes=9, verified=True, digest="ab"
+    )
+    assert_says_again(ForkBoot, event, tmp_path)

@@ -18,9 +18,10 @@ from experiments.migrate.boot import (
     run_soak_boot,
     two_nodes,
 )
-from experiments.migrate.guests import copied, machine_of, plan_of, step_of
+from experiments.migrate.guests import MigrateBoot, copied, machine_of, plan_of, step_of
 from experiments.migrate.programs import MOVE_FOLIOS
 from experiments.migrate.rows import MigrateRow
+from fake_boots import assert_says_again
 from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.paths import CHECKOUT
 from ream.session.guests import GuestSetting, shown_boot
@@ -263,3 +264,21 @@ def test_the_paths_and_counters_are_the_workloads() -> None:
     assert all(f'{{ "{path}", ' in source for path in paths)
     counters = (workloads / "counters.c").read_text()
     assert all(f"PARAMETER({name}, folios_migrated)" in counters for name in ("dcbm", "mtcopy"))
+
+
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path) -> None:
+    sample = MigrateSample(
+        op="move",
+        folio_kib=4,
+        round=1,
+        source=0,
+        target=1,
+        time_ns=5,
+        nr_bytes=4096,
+        nr_folios=1,
+        nr_arrived=1,
+        counters={"pgmigrate_success": 1},
+        verified=True,
+    )
+    event = (3, sample)
+    assert_says_again(MigrateBoot, event, tmp_path)

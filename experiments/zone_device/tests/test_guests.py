@@ -11,6 +11,7 @@ import pytest
 from experiments.zone_device import guests as vm
 from experiments.zone_device.boot import Bind, Call, Checked, Device
 from experiments.zone_device.tests.world import make_row
+from fake_boots import assert_says_again
 from ream.errors import BadUsage, ReamError, VerificationFailed
 from ream.experiment import Row, named
 from ream.measure.plan import plan_launches
@@ -439,3 +440,9 @@ def test_two_boots_that_do_not_count_the_same_are_doubted_whatever_is_booted() -
     assert list(guests.doubts(samples, lambda _row: "ns")) == []
     same = list(samples_of(rebind(), shift=1000))
     assert list(guests.doubts(same, unit)) == []
+
+
+def test_a_boot_that_is_done_says_again_what_it_said(tmp_path: Path) -> None:
+    bind = Bind(number=1, calls=(CALL,), message=None, bind_ns=5, unbind_ns=None)
+    event = Checked(bind, 64)
+    assert_says_again(vm.DeviceBoot, event, tmp_path)

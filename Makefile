@@ -26,7 +26,7 @@ setup-test:
 	@$(SETUP) native vm count arm64 arch test $(if $(CI),sshd)
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
-# others spread. xdist would begin with the largest group: tests/conftest.py knows the longest.
+# others spread. xdist would begin with the largest group: conftest.py knows the longest.
 # None takes a third of the timeout, in seconds; one that waits for ever fails and is named.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
@@ -44,7 +44,9 @@ test-distros: setup-test ## the first command on minimal Debian systems, as root
 
 .PHONY: soak
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
-	@PYTHONPATH=lab:. $(PYTHON) experiments/zone_device/tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
+	@for soak in experiments/*/tests/vm/soak.py; do \
+		PYTHONPATH=lab:. $(PYTHON) $$soak --hours $(HOURS) --record $(SOAK_RECORD) || exit; \
+	done
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

@@ -14,7 +14,7 @@ from ream.errors import CannotRunHere
 from ream.folders import names
 from ream.kernel.arch import ARCHES, X86_64, Arch
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, GUEST, NATIVE, WORKLOADS, cache_dir
+from ream.paths import CHECKOUT, EXPERIMENTS, GUEST, NATIVE, WORKLOADS, cache_dir
 from ream.stage.link import ARCH_SIDE, COMPILER_FLAGS, host_headers, is_kernel_side
 
 LONGEST_FILE = 600
@@ -67,6 +67,7 @@ def user_side_c() -> list[Path]:
     by_kbuild = (
         *("kernel/modules/", "kernel/reach/", "native/host/kernel/", "native/host/optional/"),
         *("tests/native/", "tests/vm/broken/", "tests/vm/hurried/"),
+        *(f"{named(one)}/" for one in EXPERIMENTS.glob("*/tests/native")),
         *(f"native/host/arch/{name}/kernel/" for name in ARCHES),
     )
     return [

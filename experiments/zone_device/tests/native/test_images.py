@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,22 +24,22 @@ TYPES = ("PRIVATE", "COHERENT", "FS_DAX", "GENERIC", "PCI_P2PDMA")
 COMPOUND = 1 << 9
 
 
-def row(  # noqa: PLR0917  (a picture of a range, in the order one would say it)
+def row(
     nr_pages: int,
     order: int,
     memory_type: str = "FS_DAX",
     skip_pages: int = 0,
+    *,
     early: bool = False,
     nid: int = 0,
-    pre_state: str = "evicted",
     start_pfn: int = START_PFN,
-    threads: int = 0,
-    chunk_pages: int = 0,
-    also: tuple[str, ...] = (),
+    **given: Any,
 ) -> NativeRow:
+    """A range in one launch of one round; given: other fields of the row."""
     early_pages = nr_pages if early else 0
     device = DeviceRange(start_pfn, nr_pages, skip_pages, order, memory_type, early_pages, nid)
-    return NativeRow("row", device, pre_state, 1, threads, chunk_pages, also)
+    fields = {"pre_state": "evicted", "rounds": 1, "threads": 0, **given}
+    return NativeRow("row", device, **fields)
 
 
 def run(rig, rows: Sequence[NativeRow], *, cpus: int = 0) -> tuple[list[Sample], End]:
@@ -53,7 +54,13 @@ def test_all_variants_make_the_same_map_for_every_type_with_and_without_altmap(
 ) -> None:
     nr_pages = max(4 * PAGES_PER_SECTION, 2 << order)
     rows = [
-        row(nr_pages, order, memory_type, altmap_pages(nr_pages, order) if altmap else 0, early)
+        row(
+            nr_pages,
+            order,
+            memory_type,
+            altmap_pages(nr_pages, order) if altmap else 0,
+            early=early,
+        )
         for memory_type, altmap, early in product(TYPES, (False, True), (False, True))
     ]
     samples, end = run(shipped_rig, rows)

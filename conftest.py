@@ -21,6 +21,9 @@ from ream.paths import CHECKOUT
 pytest_plugins = [f"fixtures.{name}" for name in ("guests", "hosted", "made_up", "settings")]
 """Modules of tests/fixtures: none knows an experiment."""
 
+pytest.register_assert_rewrite("fake_boots", "promela")
+"""Modules of tests that assert for others, and show what they compared."""
+
 MARKED_BY_FOLDER = ("native", "vm")
 FIRST = "test_smoke"
 """Boots a whole kernel, and runs in `make test`."""

@@ -2,18 +2,18 @@
 """All of ream on one base, where it shares a machine with what else the kernel does."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from fixtures.guests import Builder
 from races import RACE, races_of
 from ream.kernel.image import Image
 from ream.paths import KERNEL_MODULES
 from ream.stage.qemu import GuestMachine, GuestNode
 from ream.stage.selftests import SELFTESTS, Selftests, read_selftests, run_selftests
 
-Builder = Callable[..., Image]
 Numbers = Mapping[str, int]
 
 ALL = "all"

@@ -3,21 +3,18 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from fixtures.guests import Builder
 from ream.kernel.build import build_objects
-from ream.kernel.image import Image
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.kernel.variant import assemble
 from ream.paths import CHECKOUT, KERNEL_CONFIG, SERIES, cache_dir
 from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import Selftests, run_selftests
-
-Builder = Callable[..., Image]
 
 OBSERVERS = [CHECKOUT / "kernel" / "modules" / name for name in ("memmap", "memremap")]
 

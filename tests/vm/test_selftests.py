@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernel's own tests give the same results with each shipped series as without."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ream.kernel.image import Image
+from fixtures.guests import Builder
 from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
-
-Builder = Callable[..., Image]
 
 MACHINE = GuestMachine("tcg", memory_bytes=6 << 30)
 

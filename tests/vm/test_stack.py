@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from fixtures.guests import Builder
 from ream.kernel.image import Image
 from ream.paths import KERNEL_MODULES
 from ream.stage.qemu import GuestMachine, GuestNode
@@ -23,8 +24,6 @@ from ream.stage.selftests import (
     run_selftests,
 )
 from without_keys import without_keys
-
-Builder = Callable[..., Image]
 
 CONFIGS = ("vm", "vm-distro")
 ALL = "all"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from promela import SAFETY, assert_error, assert_no_error, pan
 from ream.paths import CHECKOUT
-from tests.unit.test_model import SAFETY, assert_error, assert_no_error, pan
 
 MODEL = CHECKOUT / "kernel/model/mprotect-pte.pml"
 

@@ -15,16 +15,15 @@ from experiments.compact.boot import (
     compact_nodes,
     run_compact_boot,
 )
+from fixtures.guests import Builder
 from ream.errors import CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import named
-from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.guest import Guest
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Boot = Callable[..., CompactSample]
 
 BASE: tuple[str, ...] = ()

@@ -33,6 +33,7 @@ from experiments.deferred_init.boot import (
 from experiments.deferred_init.guests import MODULES
 from experiments.deferred_init.state import State, States, check
 from experiments.deferred_init.zones import Layout, Node, Zones
+from fixtures.guests import Builder
 from ream.errors import ReamError, VerificationFailed
 from ream.kernel.build import BUILD
 from ream.kernel.image import Image
@@ -43,7 +44,6 @@ from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import Selftests, run_selftests
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Look = Callable[[Zones, Node, State], None]
 
 REAM = ("zone-device", "deferred-init")

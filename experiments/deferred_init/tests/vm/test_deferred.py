@@ -17,13 +17,12 @@ from experiments.deferred_init.buddy import DeferredNode
 from experiments.deferred_init.guests import MODULES
 from experiments.deferred_init.state import States
 from experiments.deferred_init.zones import Layout
+from fixtures.guests import Builder
 from ream.errors import VerificationFailed
-from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Boots = Callable[..., Booted]
 
 BEFORE = ("before/deferred-init",)

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from experiments.fork.boot import ForkPlan, ForkSample, fork_initramfs, run_fork_boot
+from fixtures.guests import Builder
 from races import RACE, races_of
 from ream.errors import ReamError, VerificationFailed
-from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Boots = Callable[..., list[ForkSample]]
 
 PUBLISHED = ("before/large-mapcount",)

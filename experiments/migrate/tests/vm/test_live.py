@@ -4,18 +4,15 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from experiments.migrate.programs import MOVE_FOLIOS
-from ream.kernel.image import Image
+from fixtures.guests import Builder
 from ream.paths import CHECKOUT, EXPERIMENTS
 from ream.stage.initramfs import build_init, build_initramfs, shell_programs
 from ream.stage.qemu import GuestMachine, GuestNode
 from ream.stage.vm import BootableKernel, Start
 from ream.stage.workload import build_workload
-
-Builder = Callable[..., Image]
 
 SCRIPT = Path(__file__).with_name("live_moves.py")
 LAB = CHECKOUT / "lab"

@@ -17,9 +17,9 @@ from experiments.migrate.boot import (
     run_migrate_boot,
     two_nodes,
 )
+from fixtures.guests import Builder
 from ream.errors import CannotRunHere, VerificationFailed
 from ream.experiment import named
-from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.pmem import pmem_word
@@ -27,7 +27,6 @@ from ream.stage.qemu import GuestMachine, GuestNode
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Boots = Callable[..., list[tuple[Step, MigrateSample]]]
 
 BASE: tuple[str, ...] = ()

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from experiments.migrate.boot import ENGINE, MODULES, migrate_initramfs, run_soak_boot
+from fixtures.guests import Builder
 from races import RACE, races_of
 from ream.errors import VerificationFailed
 from ream.experiment import named
-from ream.kernel.image import Image
 from ream.paths import EXPERIMENTS, KERNEL_MODULES
 from ream.stage.initramfs import build_init
 from ream.stage.qemu import GuestMachine, GuestNode
 from ream.stage.vm import BootableKernel, Start
 
-Builder = Callable[..., Image]
 Soak = Callable[..., dict[str, int]]
 
 SHIPPED = named("migrate").variants

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The kernel's own tests say the same of mprotect() and mremap() whichever series changes PTEs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ream.kernel.image import Image
+from fixtures.guests import Builder
 from ream.stage.qemu import GuestMachine
 from ream.stage.selftests import SELFTESTS, differences, read_selftests, run_selftests
 from without_keys import OF_KEYS, without_keys
-
-Builder = Callable[..., Image]
 
 MACHINE = GuestMachine("tcg", cpus=2, memory_bytes=4 << 30, cpu="max")
 LIST = read_selftests(SELFTESTS / "mprotect.list")

@@ -19,11 +19,11 @@ help: ## say what can be made
 
 .PHONY: setup
 setup: ## install what the stages need; nothing to install is quick
-	@$(SETUP) native vm count arm64
+	@$(SETUP) native vm count arm64 quick
 
 .PHONY: setup-test
 setup-test:
-	@$(SETUP) native vm count arm64 arch test $(if $(CI),sshd)
+	@$(SETUP) native vm count arm64 quick arch test $(if $(CI),sshd)
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
 # others spread. xdist would begin with the largest group: conftest.py knows the longest.

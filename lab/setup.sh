@@ -10,6 +10,7 @@
 #   vm      what boots a whole kernel and divides its memory; native builds that kernel
 #   count   what runs a native program that is counted
 #   arm64   what compiles kernels of arm64 and runs the programs that they become
+#   quick   what makes building many variants quick: a store of compiled objects
 #   arch    what compiles headers of other architectures and runs the result: 240 MB to load
 #   test    what `make test` and `make lint` judge patches, scripts, reports and plans with
 #   sshd    what tests/machines makes its hosts of: for CI, since it starts a server
@@ -38,7 +39,7 @@ die() {
 }
 
 usage() {
-	echo "usage: lab/setup.sh [--no-install] python|native|vm|count|arm64|arch|test|sshd|distros ..." >&2
+	echo "usage: lab/setup.sh [--no-install] python|native|vm|count|arm64|quick|arch|test|sshd|distros ..." >&2
 	exit 2
 }
 
@@ -213,7 +214,7 @@ stages=
 for word in "$@"; do
 	case $word in
 	--no-install) may_install=no ;;
-	python | native | vm | count | arm64 | arch | test | sshd | distros) stages="$stages $word" ;;
+	python | native | vm | count | arm64 | quick | arch | test | sshd | distros) stages="$stages $word" ;;
 	*) usage ;;
 	esac
 done

@@ -48,7 +48,7 @@ def test_the_help_of_a_large_command_is_one_screen_and_another_has_all(ream, com
 def test_a_new_clone_shows_the_help_before_anything_is_installed(tmp_path: Path) -> None:
     texts = help_texts()
     kept = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.txt")}
-    assert kept == texts, "make golden writes these files again; look at what `git diff` shows"
+    assert kept == texts, "`make golden` writes these files again; look at what `git diff` shows"
     shutil.copy(CHECKOUT / "ream", tmp_path)
     (tmp_path / "lab").mkdir()
     shutil.copytree(FOLDER, tmp_path / "lab" / "help")

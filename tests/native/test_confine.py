@@ -12,7 +12,7 @@ from named_rows import row_of
 from ream.command import Command, finished
 from ream.errors import WrongVariant
 from ream.experiment.section import SECTION_BYTES
-from ream.kernel import confine
+from ream.kernel import confine, store
 from ream.kernel.build import BUILD, make
 from ream.kernel.confine import building
 from ream.kernel.series import load_series
@@ -204,23 +204,22 @@ def test_kbuild_writes_where_it_builds_and_has_no_network(
     assert elsewhere.exists()
 
 
-def test_ccache_writes_where_it_would_also_if_nothing_is_there_yet(
+def test_ccache_writes_into_the_store_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
-    (tools / "ccache").write_text('#!/bin/sh\necho >"$HOME/.cache/ccache/entry" && exec "$@"\n')
+    (tools / "ccache").write_text('#!/bin/sh\necho >"$CCACHE_DIR/entry" && exec "$@"\n')
     (tools / "ccache").chmod(0o755)
     (tmp_path / "one.c").write_text("int one = 1;\n")
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    monkeypatch.delenv("CCACHE_DIR", raising=False)
     # What confines is in the user's cache, which is another's from here on.
     with building(confined=True):
         confine.words()
-        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         argv = (*confine.words(tmp_path), "ccache", "gcc", "-c", "one.c", "-o", "one.o")
-    code, _, err = finished(Command(argv, tmp_path, 60))
+    code, _, err = finished(Command(argv, tmp_path, 60, store.environment()))
     assert code == 0, err
     assert (tmp_path / "one.o").exists()
-    assert (tmp_path / ".cache/ccache/entry").exists()
+    assert (tmp_path / "cache/ream/objects/entry").exists()

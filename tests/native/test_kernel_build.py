@@ -173,3 +173,28 @@ def test_a_patch_that_does_not_compile_shows_the_compilers_first_error(
     with pytest.raises(ReamError, match=r"mm/mm_init.c:3:\d+: error: .nothing. undeclared") as no:
         build_objects(broken, [OBJECT], step=print)
     assert no.value.exit_code == 6
+
+
+def test_a_base_that_begins_with_another_is_the_same_as_one_that_does_not(
+    kernel: Tree, tmp_path: Path
+) -> None:
+    """Only kbuild's own programs are taken over: all that depends on options is made again."""
+    other = [FRAGMENT, KERNEL_CONFIG / "debug-vm.config"]
+    made = []
+    for name, wanted in (("alone", [other]), ("after", [[FRAGMENT], other])):
+        cache = tmp_path / name
+        for fragments in wanted:
+            place = assemble(
+                kernel, [], cache=cache, fragments=fragments, homes=(), step=lambda _: None
+            )
+        objects = build_objects(place, [OBJECT], step=lambda _: None)
+        made.append((objects[OBJECT].read_bytes(), generated(place / BUILD)))
+    assert made[0] == made[1]
+
+
+def generated(build: Path) -> dict[str, bytes]:
+    """What a configuration makes, by file."""
+    folders = (build / "include" / "config", build / "include" / "generated")
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    texts = {str(path.relative_to(build)): path.read_bytes() for path in files}
+    return texts | {".config": (build / ".config").read_bytes()}

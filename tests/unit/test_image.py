@@ -171,12 +171,12 @@ def test_progress_counts_the_files_that_kbuild_makes(workshop: Workshop) -> None
 
 
 def test_the_next_build_expects_as_many_files_as_the_last(workshop: Workshop) -> None:
+    (workshop.tree.path / "mm" / "page.h").write_text("old\n")
     workshop.build()
     workshop.build(changed("new"))
     workshop.build(changed("newer"))
     assert workshop.reporter.totals == [image.COLD_FILES, image.GROWN_FILES, 2]
     header = Patch("0001-x.patch", "x", changed("new").body.replace(b"mm_init.c", b"page.h"))
-    (workshop.tree.path / "mm" / "page.h").write_text("old\n")
     workshop.build(debug=True)
     workshop.build(header, debug=True)
     assert workshop.reporter.totals[3:] == [image.COLD_FILES, image.COLD_FILES]

@@ -291,7 +291,10 @@ def test_a_debian_with_another_manager_installed_is_a_debian(machine: Machine) -
     assert any("install --no-install-recommends flex" in call for call in machine.calls())
 
 
-STAGES = {"python", "native", "count", "vm", "arm64", "arch", "test", "sshd", "distros", "optional"}
+STAGES = {
+    *("python", "native", "count", "vm", "arm64", "quick", "arch", "test", "sshd", "distros"),
+    "optional",
+}
 
 
 def test_every_line_of_the_table_is_of_a_stage_and_has_a_package_for_each_manager() -> None:

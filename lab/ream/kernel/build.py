@@ -12,7 +12,7 @@ from pathlib import Path
 from ream.command import Command, perform, require, run
 from ream.counted import counted
 from ream.errors import CannotRunHere, ReamError
-from ream.kernel import confine
+from ream.kernel import confine, store
 from ream.kernel.arch import X86_64, Arch, Target, arch_of
 from ream.kernel.cache import Step, disk_faults, locked
 
@@ -93,13 +93,13 @@ def make(
     argv = (*confined, "make", *quiet, f"-j{nr_jobs}", f"O={out}", *fixed, *cross, *targets)
     # What a compiler writes meanwhile lies where it may.
     own = {"TMPDIR": str(tree / out)} if confined else {}
-    return Command(argv, tree, deadline_s, {**_OURS, **own})
+    return Command(argv, tree, deadline_s, {**_OURS, **store.environment(), **own})
 
 
 def compiler(target: Target = X86_64.target, cc: str = GCC) -> str:
     """What kbuild is to compile with, through ccache where that is installed."""
     named = f"{target.cross}{cc}"
-    return named if shutil.which("ccache") is None else f"ccache {named}"
+    return f"{store.PROGRAM} {named}" if store.is_there() else named
 
 
 def _chosen(build: Path) -> str:

@@ -9,13 +9,13 @@ is in Linux 5.13 and later, it may write what its user may, too.
 import functools
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
 from ream.command import Command, run
+from ream.kernel import store
 from ream.paths import NATIVE, cache_dir
 
 SOURCE = NATIVE / "confine" / "confine.c"
@@ -45,7 +45,7 @@ def words(*writes: Path) -> tuple[str, ...]:
     """The words before make, which then writes below these folders alone; none if unconfined."""
     if not _CONFINED.get():
         return ()
-    places = [*writes, *_compiler_cache()]
+    places = [*writes, *([store.place()] if store.is_there() else [])]
     said = [str(_program()), "--builds", "yes", "--read", "/"]
     said += [word for path in places for word in ("--make", str(path))]
     said += [*limited_memory(), "--seconds", str(MOST_CPU_S)]
@@ -74,13 +74,3 @@ def _program() -> Path:
         made = compiled(place / f".{program.name}.{os.getpid()}")
         made.replace(program)
     return program
-
-
-def _compiler_cache() -> Iterator[Path]:
-    """Where ccache writes, if it is installed. It is there then: ccache may not make it."""
-    if shutil.which("ccache") is None:
-        return
-    older, usual = Path.home() / ".ccache", Path.home() / ".cache" / "ccache"
-    place = Path(os.environ.get("CCACHE_DIR") or (older if older.is_dir() else usual))
-    place.mkdir(parents=True, exist_ok=True)
-    yield place

@@ -39,6 +39,7 @@ from ream.kernel.build import (
 )
 from ream.kernel.cache import (
     LAYOUT,
+    STAMP,
     Step,
     appearing,
     disk_faults,
@@ -148,13 +149,18 @@ def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
 
 
 def _base_key(tree: Tree, fragment: str) -> str:
+    return _digest([*_tools(tree), fragment])
+
+
+def _tools(tree: Tree) -> list[str | int]:
+    """What a base is made of besides its configuration."""
     # ccache is in every command that kbuild records; without it nothing is.
     through = compiler().split()[:-1]
     arch = tree.setup.target
     version = compiler_version(tree.setup.cc, arch)
     hosting = [patch.diff_sha256 for patch in _hosting(arch)]
     other = () if arch == X86_64 else (arch.name, *hosting)
-    return _digest([LAYOUT, tree.key, fragment, version, *through, *other])
+    return [LAYOUT, tree.key, version, *through, *other]
 
 
 def _make_room(variants: Path, room_bytes: int, step: Step) -> None:
@@ -311,12 +317,14 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
             return entry / "linux"
         sweep(entry.parent, step)
         need_space(entry.parent, VARIANT_BYTES, "a configured copy of the kernel source")
-        with appearing(entry, lambda: {"tree": tree.label}) as partial:
+        tools = _digest(_tools(tree))
+        with appearing(entry, lambda: {"tree": tree.label, "tools": tools}) as partial:
             base = partial / "linux"
             step(f"configuring {tree.label}")
-            run(Command(("cp", "-al", str(tree.path), str(base)), partial, CLONE_S))
-            apply(_hosting(tree.setup.target), base)
-            (base / BUILD).mkdir()
+            if not _begin_base(tools, base, entry, step):
+                run(Command(("cp", "-al", str(tree.path), str(base)), partial, CLONE_S))
+                apply(_hosting(tree.setup.target), base)
+                (base / BUILD).mkdir()
             (base / BUILD / FRAGMENT).write_text(fragment, encoding="utf-8")
             if tree.setup.target != X86_64:
                 (base / BUILD / ARCH).write_text(tree.setup.arch, encoding="utf-8")
@@ -329,6 +337,23 @@ def _prepared(tree: Tree, fragment: str, entry: Path, step: Step) -> Path:
             run(make(base, ["prepare"], deadline_s=PREPARE_S))
             _relocate(base / BUILD, base, entry / "linux")
     return entry / "linux"
+
+
+def _begin_base(tools: str, base: Path, entry: Path, step: Step) -> bool:
+    """Clone a base with another configuration; whether there is one that is made of the same.
+
+    kbuild's own programs take most of the time that a base takes, and are the same in each. kbuild
+    makes again what depends on the configuration. This never waits for a base that is being made.
+    """
+    for stamp in sorted(entry.parent.glob(f"*/{STAMP}")):
+        its = stamp_of(stamp.parent)
+        if its is None or its.get("tools") != tools or stamp.parent == entry:
+            continue
+        with locked(stamp.parent, step):
+            if _is_whole(stamp.parent):
+                _clone(stamp.parent / "linux", base)
+                return True
+    return False
 
 
 def hosting_files(arch: Arch) -> list[Path]:

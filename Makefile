@@ -46,6 +46,10 @@ test-distros: setup-test ## the first command on minimal Debian systems, as root
 soak: setup-test ## random devices in random kernels for HOURS, a line each in SOAK_RECORD
 	@PYTHONPATH=lab:. $(PYTHON) tests/vm/soak.py --hours $(HOURS) --record $(SOAK_RECORD)
 
+.PHONY: golden
+golden: setup-test ## write again what the commands print about kept records, in tests/golden
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/golden.py
+
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches
 	@$(PYTHON) -m pytest -q -n 2 tests/lint

@@ -38,6 +38,7 @@ REPORTED = {
     "compact-live-old": "20261121T195445Z-compact-live-0d61",
     "compact-vm-old": "20261121T192328Z-compact-vm-54e8",
     "deferred-init-old": "20261121T134006Z-deferred-init-native-c451",
+    "deferred-init-skipped": "20261121T134155Z-deferred-init-vm-843b",
     "deferred-init-count": "20261127T063944Z-deferred-init-native-660e",
     "fork-control": "20261122T201604Z-fork-native-4fed",
     "fork-count-vm-arm64": "20261126T094925Z-fork-vm-effa",
@@ -57,6 +58,7 @@ REPORTED = {
 PAGES = (
     "compact-live-old",
     "deferred-init-old",
+    "fork-control",
     "fork-count-vm-arm64",
     "migrate-grid",
     "zone-contiguous",
@@ -64,9 +66,11 @@ PAGES = (
 """Those of which the words and the data of the page are kept, too."""
 
 MORE = (
+    "20261121T100752Z-fork-native-fd90",
     "20261122T201633Z-deferred-init-native-cf3c",
     "20261125T163655Z-mremap-native-527f",
     "20261126T101319Z-mprotect-vm-0b81",
+    "20261127T113149Z-compact-native-3655",
     "20261127T131042Z-fork-native-6e40",
     "20261128T113315Z-fork-native-351b",
     "20261128T142505Z-compact-native-2674",
@@ -93,9 +97,10 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "compare-kernels": ("compare", "37ce", "5845", "--force"),
     "compare-machines": ("compare", "e57f", "351b"),
     "compare-machines-json": ("compare", "e57f", "351b", "--json"),
+    "compare-steps": ("compare", "fd90", "e57f"),
     "export-csv": ("export", "-f", "csv", "0d61", "4fed", "149a"),
     "export-jsonl": ("export", "-f", "jsonl", "0d61"),
-    "export-kcidb": ("export", "-f", "kcidb", "0d61"),
+    "export-kcidb": ("export", "-f", "kcidb", "0d61", "--origin", "my_ci"),
     "export-samples": ("export", "-f", "csv", "--samples", "0d61"),
     "history": ("history",),
     "history-fork": ("history", "-e", "fork", "--variant", "ream"),

@@ -17,6 +17,7 @@ from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from in_process import Said, answer
 from ream.history.ratios import lines
@@ -83,6 +84,9 @@ MORE = (
 )
 """Records that are compared, judged and summed up again."""
 
+LONG = ("20261128T232136Z-fork-native-011d", "20261128T233024Z-mprotect-native-5443")
+"""Those of so many rows that they are not summed up again."""
+
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check": ("check", "6c37", "--baseline", "a5d9"),
     "check-counts": ("check", "294e", "--baseline", "2674", "--counts"),
@@ -98,9 +102,13 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "compare-machines": ("compare", "e57f", "351b"),
     "compare-machines-json": ("compare", "e57f", "351b", "--json"),
     "compare-steps": ("compare", "fd90", "e57f"),
+    "export-chosen": ("export", "-f", "csv", "-e", "migrate", "--stage", "native",
+                      "--row", "4k-serial", "--variant", "ream"),
+    "export-chosen-samples": ("export", "-f", "jsonl", "--samples", "097b",
+                              "--row", "plug-256GiB", "--variant", "ream"),
     "export-csv": ("export", "-f", "csv", "0d61", "4fed", "149a"),
     "export-jsonl": ("export", "-f", "jsonl", "0d61"),
-    "export-kcidb": ("export", "-f", "kcidb", "0d61", "--origin", "my_ci"),
+    "export-kcidb": ("export", "-f", "kcidb", "0d61", "097b", "--origin", "my_ci"),
     "export-samples": ("export", "-f", "csv", "--samples", "0d61"),
     "history": ("history",),
     "history-fork": ("history", "-e", "fork", "--variant", "ream"),
@@ -148,9 +156,9 @@ def texts() -> Mapping[str, Callable[[Path], str]]:
     return made
 
 
-def call(place: Path, words: tuple[str, ...]) -> Said:
-    """The command line in this process, which knows nothing of this machine's user."""
-    environment = {
+def _environment(place: Path) -> Mapping[str, str]:
+    """Nothing of this machine's user, but where programs are."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(place),
         "XDG_CACHE_HOME": str(place / "cache"),
@@ -160,8 +168,12 @@ def call(place: Path, words: tuple[str, ...]) -> Said:
         "NO_COLOR": "1",
         "TZ": "UTC",
     }
+
+
+def call(place: Path, words: tuple[str, ...]) -> Said:
+    """The command line in this process."""
     where = "--runs" if words[0] == "export" else "-o"
-    return answer((*words, where, PLACE), here=place, environment=environment, fed="")
+    return answer((*words, where, PLACE), here=place, environment=_environment(place), fed="")
 
 
 def _said(words: tuple[str, ...], place: Path) -> str:
@@ -277,12 +289,13 @@ def _trimmed(value: Any) -> Any:
 
 def _computed(place: Path) -> str:
     """How table and letter would be, computed from the samples, where that is not as stored."""
-    return "".join(
-        line
-        for path in sorted((place / PLACE).iterdir())
-        if place_of(path / PLAN).exists()
-        for line in (f"record {path.name}\n", *_changes(Record.load(str(path), path.parent)))
-    )
+    with mock.patch.dict(os.environ, _environment(place), clear=True):
+        return "".join(
+            line
+            for path in sorted((place / PLACE).iterdir())
+            if path.name not in LONG and place_of(path / PLAN).exists()
+            for line in (f"record {path.name}\n", *_changes(Record.load(str(path), path.parent)))
+        )
 
 
 def _changes(record: Record) -> Iterator[str]:

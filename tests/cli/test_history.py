@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from history_world import RUN_ID, machine, written
 from ream.paths import CHECKOUT
 from record_world import RUN_ID as RECORD_ID
 from record_world import digit_changed, first_median, made, sums_made_again
+from shipped import RECORDS
 
 Ream = Callable[..., Any]
 
@@ -291,3 +293,11 @@ def ream_started_saying(tmp_path: Path) -> Ream:
         )
 
     return start
+
+
+def test_all_records_of_the_documents_are_listed(said: Ream) -> None:
+    found = said("history", "-o", str(RECORDS))
+    assert found.code == 0
+    # On a busy machine it takes the two seconds after which progress is said.
+    assert all(re.match(r"ream: read \d+ of \d+", line) for line in found.err.splitlines())
+    assert found.out.count("zone-device-native-007a") == 1

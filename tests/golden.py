@@ -311,8 +311,8 @@ def _changes(record: Record) -> Iterator[str]:
         diff = difflib.unified_diff(old, new, n=0)
         yield from (line for line in diff if line[:3] not in ("---", "+++"))
     made = anonymous(json.loads(json.dumps(computed.to_object())))
-    fields = (one for one in compared(anonymous(record.run), made) if not one.is_of_a_version)
-    for name, number in sorted(Counter(_OF.sub("", one.path) for one in fields).items()):
+    fields = (_OF.sub("", one.path) for one in compared(anonymous(record.run), made))
+    for name, number in sorted(Counter(fields).items()):
         yield f"{number} {name}\n"
 
 

@@ -148,15 +148,6 @@ def test_fewer_cpus_than_asked_for_count_as_what_they_were(
     assert [one.reason for one in found][2] == "4 threads there, 1 here"
 
 
-def test_a_row_that_did_not_run_says_so_of_every_machine(
-    experiment: DeferredInit, receipt: Receipt
-) -> None:
-    found = summary_of(experiment, [], receipt, skipped={"two": "it needs 1 GiB"})
-    assert {one.reason for one in found.rows[0].published_tables} == {"it needs 1 GiB"}
-    words = " ".join(table.render(found).split())
-    assert "verdict NOT-RUN (skylake, zen-guest-4cpu, haswell-guest-4cpu): it needs 1 GiB" in words
-
-
 def test_no_rate_is_made_of_a_time_that_is_not_the_maps(
     experiment: DeferredInit, simulated: Simulated, receipt: Receipt
 ) -> None:

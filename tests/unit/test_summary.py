@@ -216,17 +216,6 @@ def test_a_smaller_device_than_asked_for_is_told(simulated: Simulated, receipt: 
     assert "100 GiB, FS_DAX" in found.published_table.differs[-1]
 
 
-def test_a_row_that_did_not_run_gives_its_reason(receipt: Receipt) -> None:
-    first = row("fsdax-100GB")
-    skipped = {"fsdax-100GB": "1.7 GB of memory needed, 0.6 GB free"}
-    (found,) = summary_of([first], [], receipt, skipped=skipped).rows
-    assert (found.skipped, dict(found.variants)) == (skipped["fsdax-100GB"], {})
-    assert (found.floor, found.limit) == (None, None)
-    assert found.published_table is not None
-    assert found.published_table.verdict == "not-run"
-    assert found.published_table.reason == skipped["fsdax-100GB"]
-
-
 def test_a_before_at_its_limit_leaves_nothing_to_gain(
     simulated: Simulated, receipt: Receipt
 ) -> None:

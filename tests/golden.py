@@ -123,6 +123,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
                       "--record", "c451", "--record", "54e8"),
     "report-json": ("report", "097b", "--json"),
     "show": ("show", "294e"),
+    "show-old": ("show", "0d61"),
     "show-json": ("show", "097b", "--json"),
 }  # fmt: skip
 """Commands over these records, by what their files are called."""

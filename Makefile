@@ -48,6 +48,10 @@ soak: setup-test ## random devices in random kernels for HOURS, a line each in S
 		PYTHONPATH=lab:. $(PYTHON) $$soak --hours $(HOURS) --record $(SOAK_RECORD) || exit; \
 	done
 
+.PHONY: golden
+golden: setup-test ## write again what the commands print about kept records, in tests/golden
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/golden.py
+
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches
 	@$(PYTHON) -m pytest -q -n 2 tests/lint

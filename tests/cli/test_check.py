@@ -40,14 +40,6 @@ def test_the_exit_status_says_what_became_of_it(ream: Ream, runs: Path) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-def test_how_many_would_fail_by_chance_is_said(ream: Ream) -> None:
-    found = ream("check", name(2), "--baseline", name(1))
-    assert "of 4 timed, " in found.out
-    said = " ".join(found.out.split())
-    assert "less than 0.01 would fail by chance were nothing changed, 0.1 were each" in said
-
-
-@pytest.mark.usefixtures("runs")
 def test_formats_for_ci_are_written_beside_the_answer(ream: Ream, tmp_path: Path) -> None:
     for _ in range(2):  # the second time in place of the first's
         found = ream("check", name(3), "--baseline", name(1), "--ktap=a.ktap", "--junit=b.xml")

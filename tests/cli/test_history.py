@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`ream history`, `show`, `compare`, `export` and `reindex`, as users type them."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kcidb_io.schema import LATEST
 
 from history_world import RUN_ID, machine, written
 from ream.paths import CHECKOUT
@@ -41,18 +38,6 @@ def runs(tmp_path: Path) -> Path:
 
 def name(number: int) -> str:
     return RUN_ID.format(number=number)
-
-
-@pytest.mark.usefixtures("runs")
-def test_history_names_every_run_with_what_it_found(said: Ream) -> None:
-    found = said("history")
-    assert (found.code, found.err) == (0, "")
-    assert found.out.splitlines() == [
-        name(2),
-        "    2 rows  published 0.600, ream 0.400  agrees 2",
-        name(1),
-        "    2 rows  published 0.600, ream 0.400  agrees 2",
-    ]
 
 
 def test_history_without_a_record_says_how_to_make_one(said: Ream) -> None:
@@ -93,18 +78,6 @@ def test_history_names_the_row_that_may_have_been_meant(said: Ream) -> None:
     found = said("history", "--row", "fsdx")
     assert (found.code, found.out) == (0, "")
     assert "fits (did you mean fsdax?)" in found.err
-
-
-def test_show_prints_the_table_its_files_and_what_is_like_it(said: Ream, runs: Path) -> None:
-    found = said("show", "native-0002")
-    assert found.code == 0
-    assert "record    " + name(2) in found.out
-    assert f"files in {runs / name(2)}\n    run.json, receipt.json, samples.jsonl" in found.out
-    assert "like it: 1 of the same experiment, stage and machine" in found.out
-    value = json.loads(said("show", name(2), "--json").out)
-    assert value["summary"]["run"] == name(2)
-    assert [one["run"] for one in value["alike"]] == [name(1)]
-    assert value["files"]["run.json"] == str(runs / name(2) / "run.json")
 
 
 def test_show_speaks_of_records_elsewhere_and_to_any_terminal(
@@ -148,33 +121,6 @@ def test_a_damaged_record_is_one_line_and_exit_2(
     found = said(*command, name(2))
     assert (found.code, found.out) == (2, "")
     assert found.err.strip().endswith("receipt.json: not JSON; the record is damaged")
-
-
-@pytest.mark.usefixtures("runs")
-def test_compare_pools_and_says_whether_runs_differ(said: Ream) -> None:
-    found = said("compare", "last", "last-1")
-    assert (found.code, found.err) == (0, "")
-    assert "   pooled 0.400 [" in found.out
-    assert "6 of 6 lines were tested. In none of them do the runs differ" in found.out
-    value = json.loads(said("compare", "last", "last-1", "--json").out)
-    assert value["runs"] == [name(2), name(1)]
-
-
-@pytest.mark.usefixtures("runs")
-def test_export_writes_lines_for_others(said: Ream) -> None:
-    found = said("export", "--format", "csv")
-    lines = list(csv.DictReader(io.StringIO(found.out)))
-    assert [(line["run"], line["variant"]) for line in lines[:2]] == [
-        (name(1), "before"),
-        (name(1), "before-again"),
-    ]
-    assert len(lines) == 2 * 2 * 4
-    assert len(said("export", "-f", "jsonl", "--samples", "last").out.splitlines()) == 2 * 8 * 3 * 4
-    chosen = said("export", "-f", "csv", "--variant", "ream", "--row", "fsdax").out
-    assert len(chosen.splitlines()) == 1 + 2
-    report = json.loads(said("export", "-f", "kcidb", "--origin", "my_ci").out)
-    LATEST.validate(report)
-    assert report["tests"][0]["origin"] == "my_ci"
 
 
 @pytest.mark.usefixtures("runs")
@@ -349,14 +295,9 @@ def ream_started_saying(tmp_path: Path) -> Ream:
     return start
 
 
-def test_the_records_of_the_documents_are_listed_compared_and_exported(said: Ream) -> None:
+def test_all_records_of_the_documents_are_listed(said: Ream) -> None:
     found = said("history", "-o", str(RECORDS))
     assert found.code == 0
     # On a busy machine it takes the two seconds after which progress is said.
     assert all(re.match(r"ream: read \d+ of \d+", line) for line in found.err.splitlines())
     assert found.out.count("zone-device-native-007a") == 1
-    found = said("compare", "-o", str(RECORDS), "fd90", "6e45")
-    assert found.code == 0
-    assert "fork-16k" in found.out
-    found = said("export", "--runs", str(RECORDS), "-f", "kcidb")
-    LATEST.validate(json.loads(found.out))

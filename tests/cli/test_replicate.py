@@ -2,15 +2,13 @@
 """`ream replicate` as people start it: records that exist, mails, one quick run."""
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from mail_texts import FOLLOW_UP, UNKNOWN
 from ream.folders import mails
-from ream.record.record import Record
-from shipped import RECORDS, SHIPPED
+from shipped import RECORDS
 
 MAILS = {path.stem: path for path in mails()}
 
@@ -18,23 +16,6 @@ MAILS = {path.stem: path for path in mails()}
 def record_of(name: str) -> str:
     """The oldest of its kind: later ones may be of single rows."""
     return str(min(RECORDS.glob(f"*-{name}-*")))
-
-
-def test_every_table_has_a_verdict_from_records_alone(ream) -> None:
-    # Those of several machines are refused together: of the one that most are of.
-    machines = [(path, Record.load(str(path), RECORDS).receipt["machine"]) for path in SHIPPED]
-    every = [(path, (machine["cpu"], machine["nr_cpus"])) for path, machine in machines]
-    ((most, _),) = Counter(machine for _, machine in every).most_common(1)
-    words = [word for path, machine in every if machine == most
-             for word in ("--record", str(path))]  # fmt: skip
-    once = ream("replicate", "--all", *words)
-    assert once.code in (0, 1, 4)
-    assert once.err == ""
-    assert all(len(line) < 100 for line in once.out.splitlines())
-    told = json.loads(ream("replicate", "--all", *words, "--json").out)
-    assert told["schema"] == 1
-    assert all(f"\n  {table['id']}" in once.out for table in told["tables"])
-    assert len(told["tables"]) == 33
 
 
 @pytest.mark.parametrize(

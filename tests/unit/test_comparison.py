@@ -15,7 +15,7 @@ from ream.experiment import Experiment, load
 from ream.measure.sample import Sample
 from ream.published import check_references, load_tables
 from ream.record.receipt import GuestFacts, Receipt
-from ream.report import letter, table
+from ream.report import table
 from ream.report.contract import Comparison, Summary
 from summary_world import summarise
 
@@ -111,35 +111,6 @@ def summary(experiment: Experiment, simulated: Simulated, receipt: Receipt) -> S
     return summary_of(experiment, samples, receipt)
 
 
-def test_equal_numbers_of_threads_get_a_verdict_and_others_none(summary: Summary) -> None:
-    skylake, zen, haswell = summary.rows[0].published_tables
-    assert (skylake.threads, zen.threads, haswell.threads) == (1, 2, 4)
-    assert (zen.before, zen.published, zen.unit, zen.value) == (49.7, 28.3, "ms", "init_ms")
-    assert (zen.before_sd, zen.published_sd, zen.ratio) == (0.6, 0.6, 0.56942)
-    assert zen.verdict == "agrees"
-    assert (skylake.verdict, skylake.reason) == ("not-run", "1 thread there, 2 here")
-    assert (haswell.verdict, haswell.reason) == ("not-run", "4 threads there, 2 here")
-    assert (skylake.ratio, haswell.ratio) == (0.96192, 0.43581)
-
-
-def test_what_differs_of_the_machines_is_said_in_numbers(summary: Summary) -> None:
-    skylake, zen, _ = summary.rows[0].published_tables
-    common = (
-        "their patches there, 6.12.117 with and without the technique here",
-        "a clock around the call here, the kernel's own there",
-    )
-    rate = summary.rows[0].variants["published"].gb_per_s
-    assert skylake.differs == (
-        *common,
-        "1 thread there, 2 here",
-        "104 CPUs there, 2 here",
-        "384 GiB a node there, 4 here",
-        f"about 3.75 GB/s there, {rate:.3g} here",
-    )
-    assert zen.differs[2:4] == ("4 CPUs there, 2 here", "16 GiB a node there, 4 here")
-    assert zen.gb_per_s == pytest.approx((16 << 30) / 64 / 28.3e6, rel=1e-4)
-
-
 def test_one_counterpart_of_a_row_is_as_it_always_was(summary: Summary) -> None:
     _, all_cpus, alone = json.loads(json.dumps(summary.to_object()))["rows"]
     assert all_cpus["published_tables"] == alone["published_tables"] == []
@@ -147,39 +118,6 @@ def test_one_counterpart_of_a_row_is_as_it_always_was(summary: Summary) -> None:
     assert all_cpus["published_table"]["params"] == {"node_pct": 50, "threads": 2}
     assert not any("GiB" in text for text in all_cpus["published_table"]["differs"])
     assert [len(row.comparisons) for row in summary.rows] == [3, 1, 0]
-
-
-def test_the_first_of_several_is_where_it_always_was(summary: Summary) -> None:
-    first = summary.to_object()["rows"][0]
-    assert first["published_table"] == first["published_tables"][0]
-    assert Summary.from_object(summary.to_object(), source="run.json") == summary
-
-
-ROW = """\
-  published          CPUs  before -> published (sd)          ratio  verdict
-  skylake               1  1785.7 (7.6) -> 1717.7 (11.8) ms  0.962  NOT-RUN
-            104 CPUs there, 2 here; 384 GiB a node there, 4 here; about 3.75 GB/s there, 19.4 here
-  zen-guest-4cpu        2  49.7 (0.6) -> 28.3 (0.6) ms       0.569  AGREES
-            4 CPUs there, 2 here; 16 GiB a node there, 4 here; about 9.49 GB/s there, 19.4 here
-  haswell-guest-4cpu    4  122.3 (0.6) -> 53.3 (1.5) ms      0.436  NOT-RUN
-            4 CPUs there, 2 here; 14 GiB a node there, 4 here; about 4.41 GB/s there, 19.4 here
-  source    Daniel Jordan, 2020-06-03
-  verdict   NOT-RUN (skylake): 1 thread there, 2 here
-  verdict   AGREES (zen-guest-4cpu): the published ratio is within the interval widened by 15 %
-  verdict   NOT-RUN (haswell-guest-4cpu): 4 threads there, 2 here
-  differs   their patches there, 6.12.117 with and without the technique here; a clock around the
-            call here, the kernel's own there
-"""
-
-
-def test_each_published_machine_has_its_line_in_the_table(summary: Summary) -> None:
-    text = table.render(summary)
-    assert ROW in text
-    assert max(map(len, text.splitlines())) <= 100
-    words = " ".join(text.split())  # of the row that has one counterpart
-    assert "(Daniel Jordan, 2020-06-03): 49.7 (0.6) -> 28.3 (0.6) ms, ratio 0.569; AMD" in words
-    assert "two                 1.82x faster          agrees 1 of 3\n" in text
-    assert letter.render(summary).isascii()
 
 
 def test_a_summary_in_short_counts_the_verdicts(summary: Summary) -> None:
@@ -206,15 +144,6 @@ def test_fewer_cpus_than_asked_for_count_as_what_they_were(
     found = summary_of(experiment, samples, receipt, rows=rows).rows[0].published_tables
     assert [one.threads for one in found] == [1, 1, 4]
     assert [one.reason for one in found][2] == "4 threads there, 1 here"
-
-
-def test_a_row_that_did_not_run_says_so_of_every_machine(
-    experiment: Experiment, receipt: Receipt
-) -> None:
-    found = summary_of(experiment, [], receipt, skipped={"two": "it needs 1 GiB"})
-    assert {one.reason for one in found.rows[0].published_tables} == {"it needs 1 GiB"}
-    words = " ".join(table.render(found).split())
-    assert "verdict NOT-RUN (skylake, zen-guest-4cpu, haswell-guest-4cpu): it needs 1 GiB" in words
 
 
 def test_no_rate_is_made_of_a_time_that_is_not_the_maps(

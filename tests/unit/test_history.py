@@ -19,13 +19,9 @@ from history_world import RUN_ID, machine, written
 from ream.errors import BadUsage, CannotRunHere
 from ream.history import choose, entry, index, listing
 from ream.history.choose import Choice, chosen, parse_machine, parse_since
-from ream.history.entry import read
 from ream.history.index import look, rebuild
 from ream.paths import CHECKOUT
-from ream.record.record import Record, find_record
-from ream.report.contract import Summary
-from ream.report.html import page
-from ream.report.table import render
+from ream.record.record import find_record
 
 NONE_READ: Callable[[int, int], None] = lambda _done, _of: None  # noqa: E731
 
@@ -59,43 +55,6 @@ def name(number: int) -> str:
 
 
 NEWEST_FIRST = [name(3), name(2), name(1)]
-
-
-def test_every_record_is_listed_newest_first_with_what_it_found(runs: Path, db: Path) -> None:
-    notes = Notes()
-    found = look(runs, notes, index=db)
-    assert names(found) == NEWEST_FIRST
-    first = found.entries[0]
-    assert (first.experiment, first.stage, first.machine) == (
-        "zone-device",
-        "native",
-        "feedc0ffee00",
-    )
-    assert {one.variant: one.ratio for one in first.headlines()} == pytest.approx(
-        {"published": 0.6, "ream": 0.4}
-    )
-    assert dict(first.verdicts()) == {"agrees": 2}
-    assert first.nr_doubts == 0  # both rows have a note, which is no doubt about the run
-    assert notes == []
-
-
-@pytest.mark.parametrize("warnings", [[], ["others used the CPU"], ["one", "two"]])
-def test_the_history_counts_the_doubts_that_table_page_and_letter_have(
-    tmp_path: Path, warnings: list[str]
-) -> None:
-    path = written(tmp_path).path
-    run = json.loads((path / "run.json").read_text())
-    run["receipt"]["warnings"] = warnings
-    (path / "run.json").write_text(json.dumps(run))
-    record = Record.load(str(path), tmp_path)
-    summary = Summary.from_object(record.run, source="record")
-    listed = read(path)
-    assert listed is not None
-    assert listed.entry is not None
-    assert listed.entry.nr_doubts == len(warnings) == len(summary.doubts)
-    said = {0: "No doubts about this run", 1: "1 doubt<", 2: "2 doubts<"}[len(warnings)]
-    assert said in page.render(record)
-    assert all(one in render(summary) for one in warnings)
 
 
 def test_a_headline_is_the_geometric_mean_of_rows_of_one_unit(tmp_path: Path) -> None:
@@ -487,12 +446,3 @@ def test_a_name_that_many_fit_is_answered_with_a_few(tmp_path: Path) -> None:
         written(tmp_path, number, launches=2, rounds=1, rows=("fsdax",))
     with pytest.raises(BadUsage, match="is 7 records: .* and 3 more"):
         find_record("2026", tmp_path)
-
-
-def test_runs_like_one_are_of_its_experiment_stage_and_machine(runs: Path, db: Path) -> None:
-    written(runs, 4, launches=2, receipt={"machine": machine(id="0ther")})
-    entries = look(runs, Notes(), index=db).entries
-    newest = entries[0]
-    assert listing.alike(entries, newest) == []
-    assert [one.run for one in listing.alike(entries, entries[1])] == [name(2), name(1)]
-    assert Record.load(newest.run, runs).path.name == newest.run

@@ -226,12 +226,6 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         compare([Record.load(str(live[0]), tmp_path), Record.load(str(copy), tmp_path)])
 
 
-def test_rows_of_some_runs_alone_are_named(tmp_path: Path) -> None:
-    found = compare([written(tmp_path, 1), written(tmp_path, 2, rows=("fsdax",))])
-    assert dict(found.missing) == {found.runs[1]: ("devdax",)}
-    assert "not in    [2]: devdax" in comparison.text(found)
-
-
 def test_the_object_of_a_comparison_has_what_the_text_has(tmp_path: Path) -> None:
     found = compare([written(tmp_path, 1), written(tmp_path, 2, launches=1)])
     value = comparison.to_object(found)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What others get of our records: CSV, Parquet, JSON lines, KCIDB."""
 
-import csv
 import io
 import json
 from contextlib import suppress
@@ -35,23 +34,6 @@ def of(record: Record) -> Summary:
     return Summary.from_object(record.run, source=str(record.path))
 
 
-def test_there_is_a_line_for_every_run_row_and_variant() -> None:
-    wanted = [
-        (record.run["run"], row.row, name)
-        for record in LOADED
-        for row in of(record).rows
-        for name in row.variants
-    ]
-    assert [(line["run"], line["row"], line["variant"]) for line in RESULTS] == wanted
-
-
-def test_a_line_has_every_column_and_nothing_else() -> None:
-    assert {tuple(line) for line in RESULTS} == {tuple(flat.RESULTS)}
-    samples = [line for record in LOADED[:3] for line in flat.samples(record)]
-    assert {tuple(line) for line in samples} == {tuple(flat.SAMPLES)}
-    assert len(samples) == sum(len(list(record.samples())) for record in LOADED[:3])
-
-
 def test_every_flat_field_of_the_contract_is_in_a_column() -> None:
     elsewhere = {
         "median": "median_ns",
@@ -67,26 +49,6 @@ def test_every_flat_field_of_the_contract_is_in_a_column() -> None:
         assert elsewhere.get(name, name) in flat.RESULTS
 
 
-def test_times_and_counts_are_never_in_one_column() -> None:
-    units = {line["unit"] for line in RESULTS}
-    assert units == {"ns", "instructions"}
-    for line in RESULTS:
-        counted = line["unit"] == "instructions"
-        assert (line["median_ns"] is None) == counted
-        assert (line["median_instructions"] is None) != counted
-        assert line["ns_per_page"] is None or not counted
-
-
-def test_csv_reads_back_as_it_was() -> None:
-    text = export.to_csv(RESULTS, flat.RESULTS).decode()
-    rows = list(csv.DictReader(io.StringIO(text)))
-    assert len(rows) == len(RESULTS)
-    for row, line in zip(rows, RESULTS, strict=True):
-        assert row["ratio"] == ("" if line["ratio"] is None else repr(line["ratio"]))
-        assert row["verified"] == "true"
-        assert json.loads(row["params"]) == json.loads(str(line["params"]))
-
-
 def test_half_a_character_hinders_no_export() -> None:
     line = {name: "\ud800" if kind == "text" else None for name, kind in flat.SAMPLES.items()}
     assert b"\\ud800" in export.to_csv([line], flat.SAMPLES)
@@ -100,11 +62,6 @@ def test_a_seed_that_no_column_of_parquet_holds_is_null_there() -> None:
     table = pyarrow.parquet.read_table(io.BytesIO(export.to_parquet([line], flat.RESULTS)))
     assert (table["seed"].to_pylist(), table["launches"].to_pylist()) == ([None], [8])
     assert str(1 << 64).encode() in export.to_csv([line], flat.RESULTS)
-
-
-def test_json_lines_have_every_column_and_null_for_what_is_unknown() -> None:
-    lines = export.to_jsonl(RESULTS, flat.RESULTS).decode().splitlines()
-    assert [json.loads(line) for line in lines] == [{"schema": 1, **line} for line in RESULTS]
 
 
 def test_parquet_has_a_type_for_each_column_even_an_empty_one() -> None:
@@ -153,15 +110,6 @@ def test_nothing_in_a_report_is_null() -> None:
     assert "null" not in to_kcidb(LOADED, "ream").decode()
 
 
-def test_a_test_says_how_long_it_took_and_that_it_was_verified(tmp_path: Path) -> None:
-    value = report(written(tmp_path, rows=("fsdax-100GB",)))
-    tests = {one["path"]: one for one in value["tests"]}
-    ream = tests["ream.zone-device.fsdax-100GB.ream"]
-    assert ream["status"] == "PASS"
-    assert ream["number"] == {"value": 0.004, "unit": "s", "prefix": "metric"}
-    assert ream["misc"]["ratio_to_before"] == 0.4
-
-
 def test_counts_keep_their_unit_and_names_become_paths(tmp_path: Path) -> None:
     value = report(written(tmp_path, rows=("a.b+c",), unit="instructions"))
     test = value["tests"][0]
@@ -190,11 +138,6 @@ def test_a_patchset_hash_is_the_id_of_the_series(tmp_path: Path) -> None:
     hashes = {one["comment"][-9:]: one["patchset_hash"] for one in value["checkouts"]}
     assert hashes["0 patches"] == ""
     assert hashes["2 patches"] == patchset_hash(["a" * 64, "b" * 64])
-
-
-def test_a_running_kernel_has_no_patchset() -> None:
-    live = [record for record in LOADED if record.run["stage"] == "live"]
-    assert all("patchset_hash" not in one for one in report(*live)["checkouts"])
 
 
 def test_an_origin_that_kcidb_refuses_is_refused() -> None:

@@ -77,17 +77,6 @@ def test_a_record_of_one_kernel_has_times_and_calls_it_before() -> None:
     assert "dashes: the hardware's limit" in texts(svg)
 
 
-def test_every_curve_of_a_page_is_in_the_picture_with_its_title_and_variants(
-    record: Record,
-) -> None:
-    drawn = texts(picture.render(record))
-    rows = Summary.from_object(record.run, source="record").rows
-    its = list(curves(rows, kernel_before(record.receipt)))
-    assert len(its) >= 3
-    assert {one.title for one in its} <= drawn
-    assert {str(point["name"]) for one in its for point in one.data["points"]} <= drawn
-
-
 def test_a_picture_needs_no_style_sheet(record: Record) -> None:
     svg = picture.render(record)
     assert "var(--" not in svg

@@ -101,11 +101,6 @@ def test_every_line_stands_in_the_text_and_in_the_object(table: Table, replicati
     assert sum(told["counts"].values()) == sum(v is not None for v in verdicts(one))
 
 
-def test_every_published_table_gets_one_word(replications) -> None:
-    assert len(replications) == len(TABLES)
-    assert {one.word for one in replications.values()} <= set(WORDS)
-
-
 def test_the_same_records_give_the_same_bytes_in_any_order(experiments, sources) -> None:
     one = replicated(TABLES, sources, experiments)
     other = replicated(TABLES, sources[::-1], experiments)
@@ -202,16 +197,6 @@ def test_the_verdict_on_one_ratio_is_not_taken_for_that_on_another(experiments, 
 
     assert verdict(1.03).word == "contradicts"  # and not `agrees`, as that record is made to say
     assert verdict(0.2).word == "weaker"
-
-
-def test_rows_of_a_part_have_verdicts_of_the_whole_and_say_its_share(replications) -> None:
-    fork = replications["fork-pte-batch-v3"]
-    assert "not-run" not in verdicts(fork)
-    for line in fork.lines:
-        assert line.row is not None
-        assert line.row.whole is not None
-        assert line.ratio == line.row.whole.ratio
-    assert "% of fork() here" in " ".join(render([fork]).split())
 
 
 def test_times_of_an_emulated_cpu_are_not_shown_beside_published_ones(experiments, sources) -> None:
@@ -357,16 +342,6 @@ def test_a_cpu_thread_is_never_said_to_contradict_a_device(experiments, sources)
 
 
 # --- why ------------------------------------------------------------------------------------
-
-
-def test_what_differs_names_machine_caches_base_and_clock(replications) -> None:
-    said = {one.what: one for one in differences(replications["zone-device-v4"])}
-    assert {"machine", "host", "caches", "base", "timer", "method"} <= said.keys()
-    assert said["base"].there == "v7.1-rc6"
-    assert said["timer"].there == "jiffies"
-    assert said["caches"].there == NOT_SAID
-    v3 = {one.what: one for one in differences(replications["zone-device-v3"])}
-    assert v3["base"].there == "v7.1-rc3"
 
 
 def test_a_published_gain_above_what_the_limit_allows_is_said(replications) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from named_rows import row_of
 from ream.errors import BadUsage
 from ream.experiment import Row, named
 from ream.measure.sample import Sample
@@ -48,42 +47,6 @@ def summary_of(rows: list[Row], samples: list[Sample], receipt: Receipt, **optio
         stage="native",
         **options,
     )
-
-
-def test_the_object_is_the_one_of_the_contract(simulated: Simulated, receipt: Receipt) -> None:
-    fsdax = row("fsdax-100GB")
-    samples = simulated(fsdax, times(6.7, 3.0, 1.5), FILLS, threads=CPUS)
-    value = json.loads(json.dumps(summary_of([fsdax], samples, receipt).to_object()))
-    assert {key: value[key] for key in ("schema", "experiment", "stage", "run")} == {
-        "schema": 1,
-        "experiment": "zone-device",
-        "stage": "native",
-        "run": "20261121T021500Z-zone-device-native-ab12",
-    }
-    (only,) = value["rows"]
-    assert only["row"] == "fsdax-100GB"
-    assert only["params"] == {
-        "order": 0,
-        "type": "FS_DAX",
-        "nr_pages": 26214400,
-        "altmap": False,
-        "pre_state": "evicted",
-        "first_touch": False,
-        "threads": None,
-    }
-    assert (only["unit"], only["better"]) == ("ns", "lower")
-    assert {"ratio", "low", "high"} <= only["floor"].keys()
-    assert only["limit"].keys() >= {"value", "threads", "how"}
-    assert (only["limit"]["threads"], only["limit"]["how"]) == (1, "movnti-8")
-    assert list(only["variants"]) == ["before", "before-again", "published", "ream"]
-    for result in only["variants"].values():
-        assert {"median", "rounds", "ratio", "of_limit", "verified"} <= result.keys()
-        assert (result["rounds"], result["verified"]) == (16, True)
-        assert isinstance(result["median"], int)
-    assert only["variants"]["before"]["ratio"] == 1.0
-    assert {"id", "ratio", "verdict"} <= only["published_table"].keys()
-    assert {"machine", "tree", "patches", "compiler", "ream"} <= value["receipt"].keys()
-    assert all(isinstance(value["receipt"][key], str) for key in ("machine", "tree", "patches"))
 
 
 def test_the_numbers_are_those_of_the_samples(simulated: Simulated, receipt: Receipt) -> None:
@@ -253,40 +216,6 @@ def test_a_smaller_device_than_asked_for_is_told(simulated: Simulated, receipt: 
     assert "100 GiB, FS_DAX" in found.published_table.differs[-1]
 
 
-def test_a_row_that_did_not_run_gives_its_reason(receipt: Receipt) -> None:
-    first = row("fsdax-100GB")
-    skipped = {"fsdax-100GB": "1.7 GB of memory needed, 0.6 GB free"}
-    (found,) = summary_of([first], [], receipt, skipped=skipped).rows
-    assert (found.skipped, dict(found.variants)) == (skipped["fsdax-100GB"], {})
-    assert (found.floor, found.limit) == (None, None)
-    assert found.published_table is not None
-    assert found.published_table.verdict == "not-run"
-    assert found.published_table.reason == skipped["fsdax-100GB"]
-
-
-def test_the_private_row_is_explained_from_measured_parts(
-    simulated: Simulated, receipt: Receipt
-) -> None:
-    private = row("private-64GB")
-    still = {"launch_sd": 0.0, "round_sd": 0.0}
-    samples = simulated(private, times(6.0, 3.0, 1.5), FILLS, threads=CPUS, **still)
-    (found,) = summary_of([private], samples, receipt).rows
-    assert found.published_table is not None
-    assert found.published_table.verdict == "not-run"
-    assert "memremap_pages()" in (found.published_table.reason or "")
-    text = found.explanation or ""
-    for part in (
-        "writes 1.07 GB of map (819 times the L2 of 1280 KiB and 21.3 times the L3 of 48 MiB",
-        "pre-state: evicted",
-        "before takes 6 ns per struct page, published 3 ns",
-        "(movnti-8, 1 CPU) takes 2.7 ns",
-        "before is at 0.45 of the limit",
-        "brings it to 0.500",
-        "it cannot make 1.03 out of the 0.500 measured here",
-    ):
-        assert part in text
-
-
 def test_a_before_at_its_limit_leaves_nothing_to_gain(
     simulated: Simulated, receipt: Receipt
 ) -> None:
@@ -307,15 +236,6 @@ def test_a_users_own_variants_come_in_the_order_given(
     names = ("before", "before-again", "mine", "published")
     (found,) = summary_of([fsdax], samples, receipt, variants=names).rows
     assert tuple(found.variants) == names
-
-
-def test_a_custom_row_has_no_published_table(simulated: Simulated, receipt: Receipt) -> None:
-    custom = row_of(
-        "zone-device", name="custom", device_bytes=1 << 30, order=4, type="COHERENT", rounds=3
-    )
-    samples = simulated(custom, times(6.7, 3.0, 1.5), FILLS)
-    (found,) = summary_of([custom], samples, receipt).rows
-    assert (found.published_table, found.asked_params) == (None, None)
 
 
 def test_an_unverified_sample_is_not_hidden(simulated: Simulated, receipt: Receipt) -> None:

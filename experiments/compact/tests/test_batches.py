@@ -94,39 +94,6 @@ def test_what_was_not_measured_is_not_known(simulated: Simulated, receipt: Recei
     assert found.batches[1].rest_ns == pytest.approx(1000, rel=1e-3)
 
 
-BATCHES = """\
-where the time of a page goes, in ns, by pages of a call: whole with
-flushes where these are measured; copying; flushing; the rest; whole by
-DMA without flushes. Of a call: how long its first page cannot be used at
-most
-                   a page     copy    flush     rest   by DMA  a call, us
-before
-  32               1500.0    399.9    100.1   1000.0        -        48.0
-  64               1450.0    400.0     50.0   1000.0        -        92.8
-  128              1425.2    400.0     25.3    999.9        -       182.4
-  256              1412.6    399.8     12.7   1000.1        -       361.6
-  512              1406.3    400.1      6.2   1000.0        -       720.0
-published
-  32               1500.1    399.8    100.3   1000.0   1900.0        48.0
-  64               1450.0    399.9     50.1   1000.0   1900.1        92.8
-  128              1425.1    400.0     25.2    999.9   1900.1       182.4
-  256              1412.6    399.7     12.8   1000.1   1900.0       361.6
-  512              1406.3    400.0      6.3   1000.0   1900.0       720.0
-ream
-  32               1300.0    399.8    100.1    800.1   1400.0        41.6
-  64               1250.0    399.8     50.1    800.1   1400.1        80.0
-  128              1225.2    399.8     25.4    800.0   1400.1       156.8
-  256              1212.6    399.9     12.7    800.0   1399.9       310.4
-  512              1206.3    400.1      6.2    800.0   1399.9       617.6
-"""
-
-
-def test_the_batches_are_in_table_and_letter(native: Summary) -> None:
-    for text in (table.render(native), letter.render(native)):
-        assert BATCHES in text
-    assert max(map(len, letter.render(native).splitlines())) < 75
-
-
 def test_the_limit_of_a_batch_is_a_copy_of_its_bytes(native: Summary) -> None:
     text = " ".join(table.render(native).split())
     assert "of limit = the fastest plain copy of the same bytes / variant" in text

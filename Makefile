@@ -14,7 +14,7 @@ SOAK_RECORD ?= soak
 
 .PHONY: help
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo 'NO_INSTALL=1 forbids installing Debian packages; TESTS="tests/unit" chooses tests.'
 
 .PHONY: setup
@@ -24,6 +24,16 @@ setup: ## install what the stages need; nothing to install is quick
 .PHONY: setup-test
 setup-test:
 	@$(SETUP) native vm count arm64 quick arch test $(if $(CI),sshd)
+
+# What needs no kernel, and takes little each: tests/slow.txt names what does not.
+QUICK := not native and not vm and not live and not distros and not slow
+CHECKED := $(if $(filter command line,$(origin TESTS)),$(TESTS),\
+	tests/unit tests/lint tests/cli/test_cached_row.py experiments)
+
+.PHONY: check
+check: ## in a minute, without compiler, network or root: linters and quick tests
+	@lab/setup.sh --no-install python
+	@$(PYTHON) -m pytest -q -n 2 --dist loadgroup -m "$(QUICK)" $(CHECKED)
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
 # others spread. xdist would begin with the largest group: conftest.py knows the longest.

@@ -24,9 +24,9 @@ pytest_plugins = [f"fixtures.{name}" for name in ("guests", "hosted", "made_up",
 pytest.register_assert_rewrite("fake_boots", "promela")
 """Modules of tests that assert for others, and show what they compared."""
 
-MARKED_BY_FOLDER = ("native", "vm")
-FIRST = "test_smoke"
-"""Boots a whole kernel, and runs in `make test`."""
+MARKED_BY_FOLDER = ("native", "vm", "live")
+SLOW = frozenset((CHECKOUT / "tests" / "slow.txt").read_text(encoding="utf-8").split())
+"""Test functions that `make check` leaves out; tests/slow.py says how they were found."""
 
 # A shell starts what it does not wait for with SIGINT ignored, and our children inherit that:
 # tests that send one would wait for ever.
@@ -34,15 +34,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test in a folder `native` or `vm` has its name as a marker, except the smoke tests.
-
-    Those come first, since they wait for a whole kernel: the rest is done meanwhile.
-    """
+    """A test in a folder `native`, `vm` or `live` has its name as a marker; those of SLOW, slow."""
     for item in items:
         folder = item.path.parent.name
-        if folder in MARKED_BY_FOLDER and item.path.stem != FIRST:
+        if folder in MARKED_BY_FOLDER:
             item.add_marker(folder)
-    items.sort(key=lambda item: item.path.stem != FIRST)
+        if item.nodeid.partition("[")[0].partition("@")[0] in SLOW:
+            item.add_marker("slow")
 
 
 WAITS = re.compile(r"ream: waiting for another run that makes ").match

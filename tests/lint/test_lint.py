@@ -176,6 +176,7 @@ def test_shell_scripts_obey_shellcheck() -> None:
     judge("shellcheck", *map(str, scripts()))
 
 
+@pytest.mark.native
 def test_c_compiles_without_a_warning() -> None:
     for arch in ARCHES.values():
         need(arch.tool("gcc"))
@@ -190,6 +191,7 @@ def test_c_compiles_without_a_warning() -> None:
         judge(arch.tool("gcc"), *flags, str(path))
 
 
+@pytest.mark.native
 def test_c_obeys_checkpatch() -> None:
     need("perl")
     paths = c_files()

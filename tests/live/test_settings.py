@@ -118,6 +118,7 @@ def _runs(entry: Path, program: Path) -> bool:
         return False
 
 
+@pytest.mark.vm
 def test_a_hundred_interrupted_runs_leave_all_settings_as_they_were(
     settings_kept: dict[str, str],
     settings_now: Callable[[], dict[str, str]],

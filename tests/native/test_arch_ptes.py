@@ -19,7 +19,7 @@ from ream.oracle.pte import LAYOUTS, NIOS2, PteLayout
 Judge = Callable[[Subject], int]
 
 
-QUICK = ("x86_64", "arm64")
+QUICK = ("x86_64",)
 """Those that experiments run on; each of the others has a configuration of its own to compile."""
 
 # A machine's programs are built together: one test for all that they have to say.

@@ -167,7 +167,7 @@ def verify_all(its: Hosted[Row], bench: Bench, names: Sequence[str], work: Path)
 
 @pytest.mark.parametrize(
     "experiment",
-    [pytest.param(one, marks=() if one in ("zone-device", "fork") else LONG) for one in ROWS],
+    [pytest.param(one, marks=() if one == "fork" else LONG) for one in ROWS],
 )
 def test_a_row_is_verified_and_counts_the_same_wherever_it_is_linked(
     benched: Benched, cache: Path, experiment: str

@@ -51,6 +51,7 @@ PORTS = {
 }
 
 
+@pytest.mark.vm
 @pytest.mark.parametrize("experiment", one_of(PORTS, "zone-device"))
 def test_ports_of_ours_run_verified_on_their_base(ream, tmp_path, experiment: str) -> None:
     """Every kernel passes the edges and mixtures of its oracle first, or the run ends with 5."""

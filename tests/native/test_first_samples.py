@@ -28,6 +28,7 @@ ROWS = (
 )
 
 
+@pytest.mark.vm
 @pytest.mark.parametrize(("experiment", "row"), ROWS)
 def test_first_samples_are_like_the_others(ream, tmp_path, experiment: str, row: str) -> None:
     # Another program may have the CPUs just then; what is not warm is so every time.

@@ -54,6 +54,7 @@ def test_there_are_ten_of_each_and_every_experiment_has_wrong_ones() -> None:
     assert {name for name, _ in WRONG} <= {*names()}
 
 
+@pytest.mark.vm
 def test_a_wrong_patch_is_named_where_one_experiment_is_all_there_is(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,6 +175,7 @@ def test_a_patch_that_does_not_compile_shows_the_compilers_first_error(
     assert no.value.exit_code == 6
 
 
+@pytest.mark.vm
 def test_a_base_that_begins_with_another_is_the_same_as_one_that_does_not(
     kernel: Tree, tmp_path: Path
 ) -> None:

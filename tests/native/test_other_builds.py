@@ -10,7 +10,7 @@ TINY = ("run", "zone-device", "--row", "small-256MB", "--launches", "1", "--roun
 USAGE = 2
 CANNOT = 3
 
-pytestmark = pytest.mark.native
+pytestmark = [pytest.mark.vm, pytest.mark.native]
 
 
 def test_objects_of_clang_are_hosted_and_said_to_be_its(ream) -> None:

@@ -85,6 +85,7 @@ def test_a_report_made_twice_is_the_same(here: list[str]) -> None:
     assert here[-1].startswith("anew ")
 
 
+@pytest.mark.vm
 @pytest.mark.parametrize("place", PLACES[1:])
 def test_a_report_is_the_same_in_another_process_place_and_time_zone(
     here: list[str], place: dict[str, str], tmp_path: Path

@@ -115,6 +115,7 @@ def gone_wrong(programs: Path, monkeypatch: pytest.MonkeyPatch, what: str, *more
     return run_workload(words(programs / COMPACT_THP.name, *more), programs, DEADLINE_S)
 
 
+@pytest.mark.vm
 @pytest.mark.usefixtures("settings_kept")
 def test_huge_pages_are_had_by_compaction_or_the_reason_is_said(tmp_path: Path) -> None:
     """All that is free in huge pages is taken for it: on a machine in need that is refused."""

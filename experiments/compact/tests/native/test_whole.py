@@ -18,7 +18,7 @@ from ream.paths import EXPERIMENTS
 from ream.stage.native import End
 from ream.variants import Variant, choose_variants
 
-pytestmark = pytest.mark.xdist_group("compact-whole")
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("compact-whole")]
 
 WRONG = EXPERIMENTS / "compact" / "wrong"
 PATCHES = Path(__file__).parent / "patches"

@@ -8,7 +8,7 @@ from experiments.fork.rows import ForkRow
 from ream.experiment import named
 from ream.variants import choose_variants
 
-pytestmark = pytest.mark.xdist_group("fork-freeing")
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("fork-freeing")]
 
 NAMES = ("ream",)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("count")
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("count")]
 
 PAGES = ("fork-4k", "fork-64k", "fork-32k-cold")
 """Rows in which each page's descriptor is asked for: by address, by entry, or within a batch that

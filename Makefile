@@ -10,6 +10,9 @@ TESTS ?= tests experiments --ignore=tests/lint -m "not vm and not distros"
 HOURS ?= 3
 SOAK_RECORD ?= soak
 
+# To compile all tests again takes longer than to run the quick ones.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help

@@ -353,6 +353,15 @@ def test_a_place_that_cannot_be_written_is_named(root: Path) -> None:
         pass
 
 
+@pytest.fixture
+def a_hangup_ends() -> Iterator[None]:
+    """As in a shell, though nohup may have the tests ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("a_hangup_ends")
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_amid_writing_waits_until_all_is_written(
     root: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
@@ -406,6 +415,7 @@ class _Dying:
         signal.raise_signal(self._number)
 
 
+@pytest.mark.usefixtures("a_hangup_ends")
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_as_an_object_goes_is_not_lost(root: Path, number: signal.Signals) -> None:
     hook = sys.unraisablehook

@@ -8,12 +8,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ream.paths import CHECKOUT
 from ream.record.record import RUN, is_record
 from ream.record.sums import SUMS
 
 RECORDS = CHECKOUT / "docs" / "records"
 SHIPPED = sorted(path for path in RECORDS.iterdir() if is_record(path))
+
+
+def _kind(record: Path) -> str:
+    """What lies between the time and the id: the experiment and its stage."""
+    return record.name.partition("-")[2].rpartition("-")[0]
+
+
+OF_EACH_KIND = frozenset({_kind(path): path for path in SHIPPED}.values())
+"""One record of each experiment and stage, the last one that was kept."""
+
+EACH = [
+    pytest.param(path, id=path.name, marks=() if path in OF_EACH_KIND else pytest.mark.vm)
+    for path in SHIPPED
+]
+"""Cases of a test that takes a while for each record: `make test-vm` runs most of them."""
 
 
 def unpacked(record: Path, to: Path, change: Callable[[Any], None] = lambda _: None) -> Path:

@@ -141,8 +141,17 @@ def coverage(
     return ratio, floor, share
 
 
-@pytest.mark.parametrize("drift", [linear, walk, step])
-@pytest.mark.parametrize(("launches", "rounds"), [(4, 3), (8, 3), (16, 2)])
+# One of each kind is in `make test`: simulating takes a second or more.
+LONG = pytest.mark.vm
+
+
+@pytest.mark.parametrize(
+    "drift", [linear, pytest.param(walk, marks=LONG), pytest.param(step, marks=LONG)]
+)
+@pytest.mark.parametrize(
+    ("launches", "rounds"),
+    [(4, 3), pytest.param(8, 3, marks=LONG), pytest.param(16, 2, marks=LONG)],
+)
 def test_intervals_cover_the_truth_19_times_of_20_whatever_drifts(
     launches: int, rounds: int, drift: Drift
 ) -> None:
@@ -150,6 +159,7 @@ def test_intervals_cover_the_truth_19_times_of_20_whatever_drifts(
         assert COVERED[0] <= share <= COVERED[1]
 
 
+@LONG
 @pytest.mark.parametrize("layouts", [two_valued, rare])
 def test_layouts_need_not_be_normal(layouts: Layouts) -> None:
     for share in coverage(8, 2, walk, layouts=layouts):
@@ -205,6 +215,7 @@ def said_of_a_run(
     return effects(found)
 
 
+@LONG
 def test_a_run_of_identical_variants_says_an_effect_in_at_most_one_of_twenty() -> None:
     draw = np.random.default_rng(SEED)
     nr_runs = 120
@@ -225,6 +236,7 @@ def test_of_the_effects_that_are_said_at_most_one_of_twenty_is_false() -> None:
     assert seen >= 0.7 * nr_runs * len(real)
 
 
+@LONG
 def test_the_correction_alone_holds_where_the_floor_does_not_help() -> None:
     # Both variants of a row share its `before`, so that their tests err together.
     draw = np.random.default_rng(SEED)
@@ -261,12 +273,14 @@ def test_second_copies_of_before_in_the_kept_records_differ_by_chance_only() -> 
     ("launches", "sds", "nr_rows", "nr_real", "least"),
     [
         (8, 2.5, 1, 1, 0.85),
-        (8, 2.5, 40, 20, 0.85),  # where many are real, the correction takes next to nothing
-        (8, 4.0, 40, 1, 0.85),  # a single real one among many has to be greater
-        (4, 5.0, 40, 20, 0.85),
-        (4, 12.0, 40, 1, 0.80),
-        (16, 1.6, 40, 20, 0.85),
-        (16, 2.2, 40, 1, 0.85),
+        # Where many are real, the correction takes next to nothing.
+        pytest.param(8, 2.5, 40, 20, 0.85, marks=LONG),
+        # A single real one among many has to be greater.
+        pytest.param(8, 4.0, 40, 1, 0.85, marks=LONG),
+        pytest.param(4, 5.0, 40, 20, 0.85, marks=LONG),
+        pytest.param(4, 12.0, 40, 1, 0.80, marks=LONG),
+        pytest.param(16, 1.6, 40, 20, 0.85, marks=LONG),
+        pytest.param(16, 2.2, 40, 1, 0.85, marks=LONG),
     ],
 )
 def test_launches_see_an_effect_of_some_spreads_of_their_layouts(

@@ -15,10 +15,10 @@ from ream.history.ratios import ratios_of
 from ream.record.record import Record
 from ream.report.contract import Summary
 from ream.width import WIDEST
-from shipped import RECORDS, SHIPPED, unpacked
+from shipped import EACH, RECORDS, unpacked
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.name))
+@pytest.mark.parametrize("path", EACH)
 def test_the_ratios_of_a_record_are_those_that_it_printed(path: Path) -> None:
     record = Record.load(str(path), RECORDS)
     found = ratios_of(record)

@@ -20,11 +20,10 @@ from ream.record.record import Record
 from ream.report.contract import Ratio, RowResult, Summary
 from ream.report.html import noise, page, points
 from ream.report.html.page import HERE, render
-from shipped import RECORDS, SHIPPED, unpacked
+from shipped import EACH, RECORDS, unpacked
 
 Ream = Callable[..., Any]
 
-ALL = [path.name for path in SHIPPED]
 SMALL = "20261121T195445Z-compact-live-0d61"
 HOSTILE = "</script><script>alert(1)</script><!-- <img src=x onerror='alert(2)'> {{ 7*7 }} \" '"
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -73,9 +72,9 @@ def copied(tmp_path: Path) -> Callable[..., Path]:
 # --- Every record --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_every_record_has_a_page_that_is_whole_and_needs_no_network(name: str) -> None:
-    text = render(load(name))
+@pytest.mark.parametrize("path", EACH)
+def test_every_record_has_a_page_that_is_whole_and_needs_no_network(path: Path) -> None:
+    text = render(load(path))
     outline = Outline(text)
     assert outline.faults == []
     tags = [tag for tag, _ in outline.tags]
@@ -113,9 +112,9 @@ def test_a_band_is_as_wide_to_both_sides_as_what_effects_are_judged_by(
     assert points.band_of(row) is None
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_no_effect_of_a_record_lies_inside_of_its_band(name: str) -> None:
-    for row in rows_of(name):
+@pytest.mark.parametrize("path", EACH)
+def test_no_effect_of_a_record_lies_inside_of_its_band(path: Path) -> None:
+    for row in rows_of(path.name):
         band = points.band_of(row)
         for point in points.ratio_points(row):
             if band is not None and point["effect"] in ("better", "worse"):

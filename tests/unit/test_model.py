@@ -16,12 +16,17 @@ DEFERRED = MODELS / "deferred-init.pml"
 OFFLOAD = MODELS / "migrate-offload.pml"
 DMA = MODELS / "migrate-dma.pml"
 
+LONG = pytest.mark.vm
+"""Of all but one small model: each test compiles one, and the models rarely change."""
 
+
+@LONG
 def test_no_order_of_events_breaks_the_parallel_memory_map(tmp_path: Path) -> None:
     said = pan(PARALLEL, tmp_path, flags=SAFETY)
     assert_no_error(said, endless=("write_combining_buffer",))
 
 
+@LONG
 def test_every_order_of_events_comes_to_an_end(tmp_path: Path) -> None:
     said = pan(PARALLEL, tmp_path, "-l", flags=CYCLES)
     assert nr_errors(said) == 0, said
@@ -29,6 +34,7 @@ def test_every_order_of_events_comes_to_an_end(tmp_path: Path) -> None:
     assert re.search(r"non-progress cycles\s+\+", said)
 
 
+@LONG
 @pytest.mark.parametrize(
     ("mutation", "error"),
     [
@@ -50,11 +56,11 @@ def test_the_model_of_the_memory_map_tells_when(mutation: str, error: str, tmp_p
     assert_error(pan(PARALLEL, tmp_path, defines=(mutation,), flags=SAFETY), error)
 
 
+@LONG
 @pytest.mark.parametrize(
     ("part", "endless"),
     [
         pytest.param("ENTRY", ("walker",), id="a page table entry"),
-        pytest.param("FLAGS", (), id="the flags of a page"),
         pytest.param("MAPCOUNT", (), id="the mapcount of a page"),
     ],
 )
@@ -62,6 +68,10 @@ def test_no_order_of_events_makes_fork_lose(
     part: str, endless: tuple[str, ...], tmp_path: Path
 ) -> None:
     assert_no_error(pan(FORK, tmp_path, defines=(part,), flags=SAFETY), endless=endless)
+
+
+def test_no_order_of_events_makes_fork_lose_a_flag(tmp_path: Path) -> None:
+    assert_no_error(pan(FORK, tmp_path, defines=("FLAGS",), flags=SAFETY))
 
 
 DIRTY = r"must_be_dirty"
@@ -73,6 +83,7 @@ MAPCOUNT = r"mapcount=="
 REFERENCES = r"nr_refs>=tails"
 
 
+@LONG
 @pytest.mark.parametrize(
     ("part", "mutation", "error"),
     [
@@ -82,8 +93,6 @@ REFERENCES = r"nr_refs>=tails"
         pytest.param("ENTRY", "NO_SAVED_DIRTY", DIRTY, id="Dirty is cleared and not saved"),
         pytest.param("ENTRY", "KEEP_DIRTY", SHADOW_STACK, id="Dirty outlives Write"),
         pytest.param("ENTRY", "NO_FLUSH", WRITABLE, id="translations outlive the fork"),
-        pytest.param("FLAGS", "WHOLE_WORD", FLAGS, id="all flags are stored"),
-        pytest.param("FLAGS", "SECOND_PAGE", FLAGS, id="the second page is taken for any tail"),
         pytest.param("MAPCOUNT", "DO_NOT_ASK", MAPCOUNT, id="shared pages are counted plainly"),
         pytest.param("MAPCOUNT", "STAY_EXCLUSIVE", MAPCOUNT, id="a shared page is exclusive"),
         pytest.param("MAPCOUNT", "REUSE_SHARED", MAPCOUNT, id="a shared page becomes exclusive"),
@@ -98,11 +107,24 @@ def test_the_model_of_fork_tells_when(part: str, mutation: str, error: str, tmp_
     assert_error(pan(FORK, tmp_path, defines=(part, mutation), flags=SAFETY), error)
 
 
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        pytest.param("WHOLE_WORD", id="all flags are stored"),
+        pytest.param("SECOND_PAGE", id="the second page is taken for any tail"),
+    ],
+)
+def test_the_model_of_fork_tells_when_a_flag_is_lost(mutation: str, tmp_path: Path) -> None:
+    assert_error(pan(FORK, tmp_path, defines=("FLAGS", mutation), flags=SAFETY), FLAGS)
+
+
+@LONG
 def test_no_order_of_events_loses_a_deferred_page(tmp_path: Path) -> None:
     said = pan(DEFERRED, tmp_path, flags=SAFETY)
     assert_no_error(said, endless=("write_combining_buffers",))
 
 
+@LONG
 @pytest.mark.parametrize(
     ("mutation", "error"),
     [
@@ -121,6 +143,7 @@ def test_the_model_of_deferred_pages_tells_when(mutation: str, error: str, tmp_p
     assert_error(pan(DEFERRED, tmp_path, defines=(mutation,), flags=SAFETY), error)
 
 
+@LONG
 @pytest.mark.parametrize(
     ("defines", "endless"),
     [
@@ -134,6 +157,7 @@ def test_no_order_of_events_spoils_a_copy_made_ahead(
     assert_no_error(pan(OFFLOAD, tmp_path, defines=defines, flags=SAFETY), endless=endless)
 
 
+@LONG
 def test_nothing_rests_on_the_static_branch(tmp_path: Path) -> None:
     assert_no_error(pan(OFFLOAD, tmp_path, defines=("REGISTRATION", "NO_KEY"), flags=SAFETY))
 
@@ -143,6 +167,7 @@ STALE = r"copied_data==data"
 OLD = r"!\(found\)"
 
 
+@LONG
 @pytest.mark.parametrize(
     ("part", "mutation", "error"),
     [
@@ -173,6 +198,7 @@ def test_the_model_of_copies_ahead_tells_when(
     assert_error(pan(OFFLOAD, tmp_path, defines=(part, mutation), flags=SAFETY), error)
 
 
+@LONG
 def test_no_order_of_events_has_an_engine_write_too_late(tmp_path: Path) -> None:
     assert_no_error(pan(DMA, tmp_path, flags=SAFETY), endless=("engine",))
 
@@ -182,6 +208,7 @@ HANDED_BACK = r"!\(handed_back\["
 SETTLED = r"\(descriptor\[0\]=="
 
 
+@LONG
 @pytest.mark.parametrize(
     ("mutation", "error"),
     [

@@ -13,10 +13,7 @@ from ream.paths import CHECKOUT
 from ream.record.record import PLAN, RUN, SAMPLES, Record
 from ream.report import ran
 from record_world import digit_changed, first_median, made, sums_made_again
-from shipped import SHIPPED
-
-EVERY = 8
-"""Of the kept records `make test` takes each so-manieth, and `make test-vm` the others."""
+from shipped import EACH
 
 
 def again(record: Record) -> Record:
@@ -117,13 +114,7 @@ def test_a_plan_that_has_lost_what_came_of_it_is_a_fault(tmp_path: Path) -> None
     )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.name, marks=() if number % EVERY == 0 else pytest.mark.vm)
-        for number, path in enumerate(SHIPPED)
-    ],
-)
+@pytest.mark.parametrize("path", EACH)
 def test_medians_of_the_records_that_documents_quote_are_their_samples(path: Path) -> None:
     found = recompute(Record.load(str(path), path.parent))
     assert (found.faults, found.other_version) == ((), None)

@@ -58,7 +58,13 @@ def run_until_stable(
 # with smaller ones the planned launches are enough, with greater ones the most are made anyway.
 @pytest.mark.parametrize(
     ("planned", "spread", "stated_pct"),
-    [(16, 0.14, 93.5), (8, 0.06, 92.0), (8, 0.1, 92.0), (3, 0.08, 90.0), (2, 0.06, 89.0)],
+    [
+        pytest.param(16, 0.14, 93.5, marks=pytest.mark.vm),
+        pytest.param(8, 0.06, 92.0, marks=pytest.mark.vm),
+        pytest.param(8, 0.1, 92.0, marks=pytest.mark.vm),
+        pytest.param(3, 0.08, 90.0, marks=pytest.mark.vm),
+        (2, 0.06, 89.0),
+    ],
 )
 def test_stopping_at_a_narrow_interval_costs_no_more_coverage_than_is_stated(
     planned: int, spread: float, stated_pct: float

@@ -11,10 +11,14 @@ from ream.record.record import Record
 from ream.report import letter, table
 from ream.report.contract import Summary
 from ream.width import NARROWEST, WIDEST, as_wide_as, table_line, terminal_columns, width
-from shipped import RECORDS, SHIPPED
+from shipped import EACH, RECORDS
 
-ALL = [path.name for path in SHIPPED]
-COLUMNS = (NARROWEST, 72, 80, 99)
+COLUMNS = (
+    NARROWEST,
+    pytest.param(72, marks=pytest.mark.vm),
+    80,
+    pytest.param(99, marks=pytest.mark.vm),
+)
 
 
 @cache
@@ -29,22 +33,22 @@ def whole_table(name: str) -> str:
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
-@pytest.mark.parametrize("name", ALL)
-def test_a_table_is_no_wider_than_its_terminal_and_says_the_same(name: str, columns: int) -> None:
-    whole = whole_table(name)
+@pytest.mark.parametrize("path", EACH)
+def test_a_table_is_no_wider_than_its_terminal_and_says_the_same(path: Path, columns: int) -> None:
+    whole = whole_table(path.name)
     with as_wide_as(columns):
-        narrow = table.render(summary(name))
+        narrow = table.render(summary(path.name))
     assert max(map(len, narrow.splitlines())) <= columns
     # A cell that was cut in the middle would be two words; verdicts in short have a word for many.
     above = [text.partition("in short: ")[0].split() for text in (narrow, whole)]
     assert sorted(above[0]) == sorted(above[1])
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_a_letter_is_as_wide_from_any_terminal(name: str) -> None:
+@pytest.mark.parametrize("path", EACH)
+def test_a_letter_is_as_wide_from_any_terminal(path: Path) -> None:
     with as_wide_as(NARROWEST):
-        narrow = letter.render(summary(name))
-    assert narrow == letter.render(summary(name))
+        narrow = letter.render(summary(path.name))
+    assert narrow == letter.render(summary(path.name))
 
 
 def test_a_width_has_bounds_and_ends_with_its_block() -> None:

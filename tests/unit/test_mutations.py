@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from mutate import Mutation, choose, listed
+from mutate import MOVED, PLACES, Mutation, choose, listed
 from ream.paths import CHECKOUT
 
 
-@pytest.mark.parametrize("one", listed(), ids=lambda one: one.file)
+@pytest.mark.parametrize(
+    "one", [one for name in PLACES for one in listed(name)], ids=lambda one: one.file
+)
 def test_a_listed_line_is_there_once_and_becomes_the_wrong_one(
     one: Mutation, tmp_path: Path
 ) -> None:
@@ -36,6 +38,14 @@ def test_the_rule_takes_every_nth_comparison_and_changes_its_operator(tmp_path: 
         "d = 1 is None",
     ]
     assert [one.wrong for one in choose(tmp_path, 2)] == ["b = 1 != 2", "d = 1 is None"]
+
+
+def test_in_c_the_first_comparison_of_a_line_of_code_is_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "experiments" / "compact" / "native"
+    folder.mkdir(parents=True)
+    lines = ["#if A < B", "/* a < b", " * a == b */", "if (a < b && c == d)", "\ta = b;", "x != y;"]
+    (folder / "one.c").write_text("\n".join(lines))
+    assert [one.wrong for one in choose(tmp_path, 2, MOVED)] == ["if (a <= b && c == d)", "x == y;"]
 
 
 def test_a_line_that_is_not_there_once_is_refused(tmp_path: Path) -> None:

@@ -157,6 +157,9 @@ def run(argv: Sequence[str], name: str = FIRST) -> int:
             copy = Path(scratch) / "copy"
             subprocess.run(("git", "clone", "-q", str(CHECKOUT), str(copy)), check=True)
             one.apply(copy)
+            (copy / ".venv").symlink_to(CHECKOUT / ".venv")
+            # This one compares every line with the list.
+            (copy / "tests" / "unit" / "test_mutations.py").unlink()
             started = time.monotonic()
             said = subprocess.run(argv, cwd=copy, capture_output=True, text=True, check=False)
             missed += said.returncode == 0

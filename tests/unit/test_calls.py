@@ -106,3 +106,11 @@ def test_a_series_owes_nothing_where_it_is_not_linked() -> None:
     list(calls.counted([a_round("row", base=4, mine=4)], ("base", "mine")))
     list(calls.counted([a_round("row", base=4)], ("base",)))  # a program of others
     calls.check()
+
+
+def test_a_series_in_another_program_is_held_against_the_launch_of_its_tree() -> None:
+    calls = Calls({"mine": "base"})
+    list(calls.counted([a_round("row", mine=3)], ("mine",)))
+    list(calls.counted([a_round("row", base=4)], ("base",)))
+    with pytest.raises(WrongVariant, match="is called 3 times, by base 4 times"):
+        calls.check()

@@ -117,6 +117,17 @@ def test_equal_counts_pass_and_less_of_something_does(tmp_path: Path) -> None:
     assert gate_counts(counted(tmp_path, 3, less), base, 0.1).word == "pass"
 
 
+def test_a_variant_that_this_run_did_not_count_is_told_from_a_row_that_it_has_not(
+    tmp_path: Path,
+) -> None:
+    found = gate_counts(counted(tmp_path, 2, {"before": SLOW}), counted(tmp_path, 1, BOTH), 0.1)
+    words = {case.variant: (case.word, case.reason) for case in found.cases}
+    assert words == {
+        "before": ("pass", "counts equal"),
+        "published": ("inconclusive", "not counted in this run: it has no such variant"),
+    }
+
+
 def test_growth_beyond_the_limit_fails_with_its_quantity_and_function(tmp_path: Path) -> None:
     base = counted(tmp_path, 1, BOTH)
     more = {"before": SLOW, "published": {**FAST, "copy": {"instructions": 2003, "loads": 1000}}}

@@ -39,7 +39,7 @@ check: ## in a minute, without compiler, network or root: linters and quick test
 	@$(PYTHON) -m pytest -q -n 2 --dist loadgroup -m "$(QUICK)" $(CHECKED)
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
-# others spread. xdist would begin with the largest group: conftest.py knows the longest.
+# others spread.
 # None takes a third of the timeout, in seconds; one that waits for ever fails and is named.
 .PHONY: test
 test: setup-test ## run the tests; the first time they fetch and build kernel source
@@ -62,8 +62,9 @@ soak: setup-test ## random devices in random kernels for HOURS, a line each in S
 	done
 
 .PHONY: golden
-golden: setup-test ## write again what the commands print about kept records, in tests/golden
+golden: setup-test ## write again what commands print: on kept records, and as help
 	@PYTHONPATH=lab:tests:. $(PYTHON) tests/golden.py
+	@PYTHONPATH=lab:tests:. $(PYTHON) tests/help_texts.py
 
 .PHONY: lint
 lint: setup-test ## judge Python, shell, C and patches

@@ -64,7 +64,7 @@ PAGES = (
     "migrate-grid",
     "zone-contiguous",
 )
-"""Those of which the words and the data of the page are kept, too."""
+"""Records whose page is kept, too: its words and its data."""
 
 MORE = (
     "20261121T100752Z-fork-native-fd90",
@@ -85,7 +85,7 @@ MORE = (
 """Records that are compared, judged and summed up again."""
 
 LONG = ("20261128T232136Z-fork-native-011d", "20261128T233024Z-mprotect-native-5443")
-"""Those of so many rows that they are not summed up again."""
+"""Records with so many rows that to sum them up again would take too long."""
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check": ("check", "6c37", "--baseline", "a5d9"),

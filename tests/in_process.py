@@ -79,7 +79,7 @@ def _signals() -> Iterator[None]:
 
 @contextmanager
 def _logging() -> Iterator[None]:
-    """Of the command alone: pytest listens, too, and main() adds its handler only where none is."""
+    """Let main() add its own handler, which it does only where pytest has added none."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers[:] = []

@@ -53,7 +53,7 @@ PLACES = {
         "experiments/fork/freeing",
     ),
 }
-"""Of each list: folders and files."""
+"""The folders and files that each list is chosen from."""
 
 OTHER: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Lt: ("<", "<="),

@@ -17,7 +17,7 @@ OFFLOAD = MODELS / "migrate-offload.pml"
 DMA = MODELS / "migrate-dma.pml"
 
 LONG = pytest.mark.vm
-"""Of all but one small model: each test compiles one, and the models rarely change."""
+"""The marker of all models but a small one: each test compiles one, and models rarely change."""
 
 
 @LONG

@@ -345,15 +345,12 @@ def _begin_base(tools: str, base: Path, entry: Path, step: Step) -> bool:
     kbuild's own programs take most of the time that a base takes, and are the same in each. kbuild
     makes again what depends on the configuration. This never waits for a base that is being made.
     """
-    for stamp in sorted(entry.parent.glob(f"*/{STAMP}")):
-        its = stamp_of(stamp.parent)
-        if its is None or its.get("tools") != tools or stamp.parent == entry:
-            continue
-        with locked(stamp.parent, step):
-            if _is_whole(stamp.parent):
-                _clone(stamp.parent / "linux", base)
-                return True
-    return False
+    others = (stamp.parent for stamp in sorted(entry.parent.glob(f"*/{STAMP}")))
+    return any(
+        _clone_built(other, base, STAMP, step)
+        for other in others
+        if other != entry and (stamp_of(other) or {}).get("tools") == tools
+    )
 
 
 def hosting_files(arch: Arch) -> list[Path]:

@@ -481,8 +481,11 @@ def test_the_launcher_can_be_forbidden_to_install(machine: Machine) -> None:
 def test_a_set_up_that_was_done_costs_next_to_nothing() -> None:
     if not (CHECKOUT / ".venv" / "ream-stamp").exists():
         pytest.skip("not run from a checkout that was set up")
+    # An environment that is not of this checkout is a failure, and stays: the tests run in it.
+    settings = {**os.environ, "REAM_PYTHON": "/nonexistent/python"}
+    words = (CHECKOUT / "lab" / "setup.sh", "--no-install", "python")
     before = os.times()
-    subprocess.run([CHECKOUT / "lab" / "setup.sh", "--no-install", "python"], check=True)
+    subprocess.run(words, env=settings, check=True)
     after = os.times()
     cpu_s = after.children_user + after.children_system
     assert cpu_s - before.children_user - before.children_system < 0.3

@@ -21,6 +21,7 @@ from ream.judge.reach import Reach
 from ream.judge.session import Question
 from ream.kernel.series import Series
 from ream.progress import Reporter
+from ream.report.contract import Counted
 from ream.session.request import Request
 
 
@@ -155,6 +156,23 @@ def test_what_cannot_be_timed_keeps_its_counts(
     its = session.judge(question(tmp_path, minutes=10.0), Reporter(quiet=True))
     assert its.notes == ("fork: not timed: runner was ended by SIGKILL",)
     assert [one.row for one in its.operations] == ["fork-4k"]
+
+
+@pytest.mark.parametrize("missing", [None, "before", PATCHED])
+def test_a_row_has_counts_if_both_kernels_were_counted(missing: str | None) -> None:
+    totals = {"before": {"instructions": 10}, PATCHED: {"instructions": 14}}
+    totals.pop(missing, None)
+    nothing: dict[str, Any] = {name: {} for name in totals}
+    its = Counted(
+        per="page", number=2, repeats=True, variants=totals, stand_ins=nothing, functions=nothing
+    )
+    row: Any = SimpleNamespace(row="fork-4k", title="a title", counted=its)
+    made = session._counted_row(SERIES, FORK, row, per_patch=False)
+    assert (made.experiment, made.row, made.title) == ("fork", "fork-4k", "a title")
+    assert (made.counted is None) == (missing is not None)
+    if made.counted is not None:
+        assert made.counted.before["instructions"] == 5
+        assert made.counted.after["instructions"] == 7
 
 
 def test_a_step_over_a_beginning_that_is_wrong_is_of_both_patches() -> None:

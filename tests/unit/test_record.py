@@ -12,13 +12,13 @@ import pytest
 
 from ream.errors import BadUsage, CannotRunHere, ReamError
 from ream.measure.sample import Sample
-from ream.paths import CHECKOUT
 from ream.record.journal import Journal
 from ream.record.packed import content_of
 from ream.record.record import Record, RecordWriter, find_record, new_run_id, open_record
 from ream.record.sums import SUMS
 from ream.report import table
 from ream.report.contract import Summary
+from shipped import EACH
 
 SAMPLE = Sample("row", 0, 0, "variant", "before", 1, 100, 64, verified=True)
 RUN = {"schema": 1, "rows": []}
@@ -234,11 +234,7 @@ def test_a_broken_line_of_a_record_is_named(tmp_path: Path) -> None:
         list(Record.load(ID, tmp_path).samples())
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(path.parent for path in (CHECKOUT / "docs/records").glob("*/run.json*")),
-    ids=lambda p: p.name,
-)
+@pytest.mark.parametrize("path", EACH)
 def test_a_record_that_the_documents_quote_prints_what_it_printed_then(path: Path) -> None:
     record = Record.load(str(path), path.parent)
     summary = Summary.from_object(record.run, source=str(path))

@@ -236,7 +236,7 @@ def test_interrupting_leaves_nothing_behind(
         partial = _wait_for_samples(process, tmp_path / "data/ream/runs")
         runners = _children(process.pid)
         process.send_signal(number)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == code
     assert out == ""
     assert said in err
@@ -248,13 +248,13 @@ def test_interrupting_leaves_nothing_behind(
 
 
 def _wait_for_samples(process: "subprocess.Popen[str]", runs: Path) -> Path:
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + 1200  # its kernels may have to be compiled, beside others
     while time.monotonic() < deadline and process.poll() is None:
         for samples in runs.glob(".*.partial/samples.jsonl"):
             if samples.stat().st_size:
                 return samples.parent
         time.sleep(0.05)
-    raise AssertionError("it ended, or had no sample in five minutes")
+    raise AssertionError("it ended, or had no sample in twenty minutes")
 
 
 def _children(pid: int) -> list[int]:

@@ -21,11 +21,13 @@ from ream.paths import CHECKOUT
 @pytest.mark.parametrize("way", [run, lambda command: list(stream(command))], ids=["run", "stream"])
 def test_ctrl_c_stays_ctrl_c_where_the_program_ends_by_itself(way, tmp_path: Path) -> None:
     # Popen waits a quarter of a second for it then: it is reaped before it can be killed.
-    command = Command(("sh", "-c", "exec >&- 2>&-; sleep 0.4"), tmp_path, 60.0)
+    waits = "exec >&- 2>&-; while [ ! -e interrupted ]; do sleep 0.02; done"
+    command = Command(("sh", "-c", waits), tmp_path, 60.0)
 
     def interrupt() -> None:
         time.sleep(0.3)
         os.kill(os.getpid(), signal.SIGINT)
+        (tmp_path / "interrupted").touch()
 
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -101,7 +103,7 @@ def test_a_program_that_is_tied_to_us_ends_with_us_or_never_starts(
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
-    for _ in range(200):
+    for _ in range(1000):
         if happened():
             return
         time.sleep(0.05)
@@ -110,7 +112,7 @@ def wait_for(happened: Callable[[], bool]) -> None:
 
 def gone(pid: int) -> bool:
     """Whether a process ends within a moment; nobody may have reaped it yet."""
-    for _ in range(100):
+    for _ in range(1000):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except OSError:

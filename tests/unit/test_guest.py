@@ -24,7 +24,7 @@ HELLO = '{"hello": {"version": 1, "release": "6.12.117-ream"}}'
 BIND = '{"bind": {"number": 0, "calls": [], "message": "", "bind_ns": 1, "unbind_ns": null}}'
 END = '{"end": {"ok": true}}'
 
-SOON_S = 20.0
+SOON_S = 50.0
 """Long enough on a busy machine; nothing here takes it if it works."""
 
 Play = Callable[..., AbstractContextManager[Guest]]

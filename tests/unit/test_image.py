@@ -345,7 +345,7 @@ def test_ctrl_c_takes_the_compilers_along(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     (pid,) = pids
-    ends_at = time.monotonic() + 10
+    ends_at = time.monotonic() + 50
     while _lives(pid) and time.monotonic() < ends_at:
         time.sleep(0.01)
     assert not _lives(pid)
@@ -377,7 +377,7 @@ def test_a_build_killed_in_the_middle_is_made_again(workshop: Workshop, tmp_path
         f" fragments=[Path({str(workshop.fragments[0])!r})], reporter=Reporter())\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL) as victim:
-        ends_at = time.monotonic() + 20
+        ends_at = time.monotonic() + 60
         while not list(workshop.cache.glob(f"variant/*/{BUILDING}")):
             assert time.monotonic() < ends_at
             time.sleep(0.01)

@@ -154,8 +154,7 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("shell", SAYS)
-@pytest.mark.parametrize(("line", "offered"), [
+LINES = (
     ("ream ru", "run"),
     ("ream run zone", "zone-device"),
     ("ream run --stage v", "vm"),
@@ -164,6 +163,17 @@ SAYS = {
     ("ream export --row munmap-2", "munmap-2m"),
     ("ream man rein", "reindex"),
     ("ream check las", "last"),
+)
+"""What is typed, and what is offered."""
+
+
+# What is offered comes from ream: one shell has all lines in `make test`, the others one line.
+@pytest.mark.parametrize(("shell", "line", "offered"), [
+    pytest.param(
+        shell, line, offered, marks=() if shell == "bash" or not number else pytest.mark.vm
+    )
+    for shell in SAYS
+    for number, (line, offered) in enumerate(LINES)
 ])  # fmt: skip
 def test_a_shell_completes(shell: str, line: str, offered: str, tmp_path: Path) -> None:
     needs(shell)

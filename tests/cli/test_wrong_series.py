@@ -116,6 +116,7 @@ def test_a_run_that_is_resumed_has_the_same_variants(
     check(json.loads(ran.out), records / run)
 
 
+@pytest.mark.vm
 def test_one_that_warns_and_one_that_cannot_be_hosted_are_left_out(
     ream, words: tuple[str, ...]
 ) -> None:

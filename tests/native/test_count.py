@@ -153,7 +153,9 @@ LaunchCounter.completed = gives_up
 """Stops an emulator in the middle of a launch, as one that finds itself at fault."""
 
 
-@pytest.mark.parametrize(("nr_times", "nr_starts", "code"), [(1, 4, 0), (2, 6, 0), (3, 3, 6)])
+@pytest.mark.parametrize(
+    ("nr_times", "nr_starts", "code"), [(1, 4, 0), pytest.param(2, 6, 0, marks=LONG), (3, 3, 6)]
+)
 def test_a_launch_is_begun_again_when_its_emulator_gives_up(
     ream_process, tmp_path, nr_times, nr_starts, code
 ) -> None:

@@ -30,13 +30,14 @@ setup-test:
 
 # What needs no kernel, and takes little each: tests/slow.txt names what does not.
 QUICK := not native and not vm and not live and not distros and not slow
+UNREAD := $(patsubst %,--ignore-glob='*/tests/%/*',native vm live)
 CHECKED := $(if $(filter command line,$(origin TESTS)),$(TESTS),\
 	tests/unit tests/lint tests/cli/test_cached_row.py experiments)
 
 .PHONY: check
 check: ## in a minute, without compiler, network or root: linters and quick tests
 	@lab/setup.sh --no-install python
-	@$(PYTHON) -m pytest -q -n 2 --dist loadgroup -m "$(QUICK)" $(CHECKED)
+	@$(PYTHON) -m pytest -q -n 2 --dist loadgroup -m "$(QUICK)" $(UNREAD) $(CHECKED)
 
 # Tests that share a machine-wide resource, such as its clock, or a long build name a group; the
 # others spread.

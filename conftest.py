@@ -4,6 +4,7 @@
 The command is called in this process, or runs as users start it.
 """
 
+import gc
 import os
 import re
 import signal
@@ -27,6 +28,9 @@ pytest.register_assert_rewrite("fake_boots", "promela")
 MARKED_BY_FOLDER = ("native", "vm", "live")
 SLOW = frozenset((CHECKOUT / "tests" / "slow.txt").read_text(encoding="utf-8").split())
 """Test functions that `make check` leaves out; tests/slow.py says how they were found."""
+
+# Thousands of tests are objects that stay: to look for cycles among them takes seconds.
+gc.set_threshold(100_000, 50, 50)
 
 # A shell starts what it does not wait for with SIGINT ignored, and our children inherit that:
 # tests that send one would wait for ever.

@@ -83,6 +83,7 @@ def test_the_receipt_shows_where_every_timed_function_came_from(ream, records: P
     assert str(Path.home()) not in text
 
 
+@pytest.mark.vm
 def test_a_wrong_series_ends_with_exit_5_and_no_record(ream, records: Path) -> None:
     wrong = str(PATCHES / "wrong-field.patch")
     ran = ream(

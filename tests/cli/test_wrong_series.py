@@ -105,6 +105,7 @@ def test_the_others_keep_their_samples_and_are_measured_on(ream, words, records:
     assert "zone-null: WRONG: " in " ".join(ream("report", "--letter").out.split())
 
 
+@pytest.mark.vm
 def test_a_run_that_is_resumed_has_the_same_variants(
     ream, ream_started: Started, words, records: Path
 ) -> None:

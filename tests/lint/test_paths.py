@@ -6,6 +6,7 @@ kernel's begins with a folder of the kernel's tree and exists in the default bas
 """
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -13,10 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from checkout import absent, files, named, none_of
 from ream.errors import CannotRunHere
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, KERNEL_HOSTED, SERIES, cache_dir
+
+pytestmark = pytest.mark.xdist_group("paths")
 
 SUFFIXES = "py|c|h|S|md|toml|sh|def|patch|config|probes|lds|pml|list|j2"
 
@@ -171,9 +176,10 @@ def dead(found: Iterable[Mention], known: frozenset[str]) -> Iterator[Mention]:
             yield one
 
 
-def all_mentions() -> Iterator[Mention]:
-    for path in filter(is_read, files()):
-        yield from mentions(path, texts(path))
+@functools.cache
+def all_mentions() -> tuple[Mention, ...]:
+    """What all files name; read once for the tests that ask."""
+    return tuple(one for path in filter(is_read, files()) for one in mentions(path, texts(path)))
 
 
 def test_paths_that_are_named_exist() -> None:

@@ -33,6 +33,7 @@ mapping_bytes = "64MiB"
 TEXT = SMALL + ROW % (ROWS[0], "4KiB") + ROW % (ROWS[1], "64KiB")
 
 
+@pytest.mark.vm
 def test_visits_that_were_made_are_not_made_again(
     ream, ream_started, settings_now: Callable[[], dict[str, str]], tmp_path: Path
 ) -> None:

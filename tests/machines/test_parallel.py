@@ -84,6 +84,7 @@ def test_only_the_cell_that_failed_is_done_again(ream, network, carry_out: Run, 
     assert [row["row"] for row in merge["rows"]] == ["small-256MB"]
 
 
+@pytest.mark.vm
 def test_a_host_that_dies_is_caught_up_with_alone(ream, network, carry_out: Run, tmp_path) -> None:
     directory = tmp_path / "plan"
     words = ("--emit", "parallel", "--hosts", "alpha,beta", "--each-host", "--ream", network.ream)

@@ -27,6 +27,7 @@ def tmt() -> str:
     return str(program)
 
 
+@pytest.mark.vm
 def test_tmt_does_a_cell_on_a_host_and_merge_reads_its_record(
     ream, network, tmt: str, tmp_path: Path
 ) -> None:

@@ -30,12 +30,9 @@ def _with_those_below(series: Path) -> tuple[str, ...]:
 OWN = sorted(EXPERIMENTS.glob("*/series/*"))
 """Series in an experiment's own folder; a folder that is named after a base holds ports."""
 
-QUICK = ("before/deferred-init",)
 MIGRATE = ("migrate-offload", "migrate-beyond", "rmap-exclusive", "migrate-faster")
 STACKED = (
-    QUICK,
-    # Of these there are more, or what they change is included everywhere: minutes for each, so for
-    # `make test-vm`.
+    ("before/deferred-init",),
     ("zone-device", "zone-device-parallel"),
     ("before/large-mapcount", "before/fork"),
     ("rmap-exclusive", "pte-hw-done", "fork"),
@@ -58,10 +55,7 @@ def _named(stack: Sequence[str]) -> str:
     return "+".join(Path(one).name if Path(one).is_absolute() else one for one in stack)
 
 
-STACKS = tuple(
-    pytest.param(stack, marks=() if stack is QUICK else pytest.mark.vm, id=_named(stack))
-    for stack in STACKED
-)
+STACKS = tuple(pytest.param(stack, id=_named(stack)) for stack in STACKED)
 
 
 BASES = tuple(base for base in base_names() if (SERIES / base).is_dir())
@@ -196,6 +190,8 @@ def test_all_of_ream_is_one_variant(ream, experiment: str, row: str) -> None:
     assert json.loads(ran.out)["rows"][0]["variants"]["all"]["verified"]
 
 
+# It takes half a minute to several minutes for each.
+@pytest.mark.vm
 @pytest.mark.parametrize("stack", STACKS)
 def test_each_patch_builds_and_adds_no_warning(stack: Sequence[str], kernel: Tree) -> None:
     """In one of the script's configurations; all of them take five minutes and more."""

@@ -238,6 +238,7 @@ def test_json_has_what_the_table_has_and_unknown_is_null(tmp_path: Path) -> None
     assert "cannot be said" in render(merge, again="")
 
 
+@pytest.mark.vm
 def test_the_shipped_records_can_be_merged() -> None:
     # Each by itself: a series that was mended between two of them forbids more.
     merges = [merge_records(read_records([path])) for path in SHIPPED]

@@ -80,6 +80,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return digests(PLACES[0], tmp_path_factory.mktemp("here"))
 
 
+@pytest.mark.vm
 def test_a_report_made_twice_is_the_same(here: list[str]) -> None:
     assert here[-1] == here[-2]
     assert here[-1].startswith("anew ")

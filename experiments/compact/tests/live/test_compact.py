@@ -363,6 +363,7 @@ def runs(
         process.kill()
 
 
+@pytest.mark.vm
 @pytest.mark.usefixtures("_measurable")
 def test_runs_that_are_killed_at_random_moments_leave_nothing_behind(
     runs: "subprocess.Popen[str]",

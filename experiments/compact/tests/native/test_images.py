@@ -125,6 +125,7 @@ def dealt_out(seed: int) -> Migration:
     )
 
 
+@pytest.mark.vm
 def test_mixtures_that_are_dealt_out_to_calls_move(migrate_rig) -> None:
     facts, place = migrate_rig.build.facts, place_of(migrate_rig.build)
     for first in range(0, 60, 20):

@@ -177,6 +177,7 @@ def test_one_wrong_page_stops_the_run(rig: Callable, patch: str, said: str) -> N
         run(wrong_rig(rig, patch), [row()])
 
 
+@pytest.mark.vm
 @GROUP
 def test_another_cpu_that_does_not_come_back_is_told_with_its_function(
     rig: Callable, monkeypatch: pytest.MonkeyPatch

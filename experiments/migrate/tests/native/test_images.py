@@ -127,6 +127,7 @@ def test_functions_are_found_where_two_cpus_never_run_at_once(migrate_rig) -> No
     assert len(found) == len(suited.rows) == 1
 
 
+@pytest.mark.vm
 def test_the_cpu_time_of_a_sample_is_that_of_all_threads(migrate_rig) -> None:
     rig = migrate_rig.only("before")
     rows = suit([row(PMD_BYTES, buffer_bytes=128 << 20, channels=2, rounds=5)], cpus=2).rows
@@ -178,7 +179,7 @@ def test_every_row_of_the_published_grid_moves_on_two_cpus(migrate_rig) -> None:
     assert {nr for _, nr in check_rows(migrate_rig, rows)} == {1}
 
 
-@pytest.mark.parametrize("channels", [0, 1, 2])
+@pytest.mark.parametrize("channels", [0, pytest.param(1, marks=pytest.mark.vm), 2])
 def test_every_single_thing_that_may_be_in_the_way(migrate_rig, channels: int) -> None:
     engine: Engine = "dma" if channels else "serial"
     cases = (
@@ -216,6 +217,7 @@ def test_mixtures_move_as_the_oracle_says(migrate_rig) -> None:
     check_told(ends)
 
 
+@pytest.mark.vm
 def test_nothing_is_reordered_where_nothing_is_tried_again(migrate_rig) -> None:
     moves = (move for move in map(mixture, range(100, 200)) if move.mode == "async")
     cases = (

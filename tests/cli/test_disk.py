@@ -56,6 +56,7 @@ def test_no_room_for_the_kernel_source_leaves_an_empty_cache(ream, small_disk) -
     assert not kept
 
 
+@pytest.mark.vm
 def test_a_disk_that_fills_up_in_a_run_keeps_its_rounds_to_go_on_with(
     ream, ream_started, small_disk
 ) -> None:

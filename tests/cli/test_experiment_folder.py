@@ -62,6 +62,7 @@ def test_natively_it_is_run_reported_exported_and_held_against_a_baseline(
     assert ream("reindex").code == 0
 
 
+@pytest.mark.vm
 def test_a_run_of_it_that_was_killed_goes_on(
     ream, ream_started: Started, mine: Path, records: Path
 ) -> None:

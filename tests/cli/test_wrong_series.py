@@ -89,6 +89,7 @@ def run_said(out: str) -> str:
     return str(json.loads(out)["wrong"]["zone-null"][0])
 
 
+@pytest.mark.vm
 def test_the_others_keep_their_samples_and_are_measured_on(ream, words, records: Path) -> None:
     ran = ream(*words, "--json")
     assert ran.code == 5, ran.err

@@ -53,6 +53,7 @@ def merged(ream, directory: Path) -> Mapping[str, Any]:
     return json.loads(said.out)
 
 
+@pytest.mark.vm
 def test_only_the_cell_that_failed_is_done_again(ream, network, carry_out: Run, tmp_path) -> None:
     directory = tmp_path / "a plan"
     words = ("--emit", "parallel", "--hosts", "alpha,beta", "--ream", network.ream)

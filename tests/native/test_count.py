@@ -320,6 +320,7 @@ def test_a_small_map_is_streamed_unless_the_kernel_has_just_zeroed_it(ream) -> N
     }
 
 
+@pytest.mark.vm
 def test_counted_launches_can_run_side_by_side(ream_started) -> None:
     """Pinned to one CPU they would take as long as one after the other."""
     process = ream_started("run", "deferred-init", "--row", "1g-2-threads", "--count")

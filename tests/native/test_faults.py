@@ -116,6 +116,7 @@ def test_an_endless_loop_is_ended_and_told_with_its_function(
     assert "in copy_present_ptes() (mm/memory.c:" in head
 
 
+@pytest.mark.vm
 def test_an_endless_loop_that_calls_others_is_told_with_who_calls(
     patched: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

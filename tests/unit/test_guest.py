@@ -313,6 +313,7 @@ def test_a_guest_that_qemu_stops_has_failed(play: Play) -> None:
     assert "QEMU stopped the guest (internal-error): KVM internal error. Suberror: 1" in said
 
 
+@pytest.mark.vm
 def test_a_qemu_that_closes_its_console_and_stays_is_not_waited_for(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -375,6 +375,7 @@ def test_every_cpu_that_was_tried_is_named_with_its_fault(
     assert starts_of(counted) == len(KVM_CPUS)
 
 
+@pytest.mark.vm
 def test_a_guest_that_was_only_too_slow_is_tried_again(
     host: Callable[..., Path], tmp_path: Path
 ) -> None:

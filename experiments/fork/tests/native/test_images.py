@@ -136,6 +136,7 @@ def test_one_entry_at_a_time_does_what_the_oracle_says_at_every_edge(single_rig)
     assert nr == len(SINGLE) * sum(map(nr_acts, mappings.values()))
 
 
+@pytest.mark.vm
 def test_batches_do_what_the_oracle_says_of_mixtures(batched_rig) -> None:
     mixtures = ((f"mixture-{seed}", random_mapping(seed)) for seed in range(NR_MIXTURES))
     check_mappings(batched_rig, mixtures, batched=True)

@@ -179,7 +179,7 @@ def test_every_row_of_the_published_grid_moves_on_two_cpus(migrate_rig) -> None:
     assert {nr for _, nr in check_rows(migrate_rig, rows)} == {1}
 
 
-@pytest.mark.parametrize("channels", [0, pytest.param(1, marks=pytest.mark.vm), 2])
+@pytest.mark.parametrize("channels", [0, *(pytest.param(n, marks=pytest.mark.vm) for n in (1, 2))])
 def test_every_single_thing_that_may_be_in_the_way(migrate_rig, channels: int) -> None:
     engine: Engine = "dma" if channels else "serial"
     cases = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The two instructions that a program may not execute: cli and sti, which become no-operations."""
+"""Instructions that become others: cli and sti, which a program may not execute, and rdtsc."""
 
 import re
 from collections.abc import Iterator
@@ -12,10 +12,12 @@ from ream.errors import ReamError
 
 CLI, STI = 0xFA, 0xFB
 NOP = 0x90
+RDTSC = bytes((0x0F, 0x31))
+XOR_EAX_EAX = bytes((0x31, 0xC0))
 DEADLINE_S = 120.0
 
 _SECTION = re.compile(r"^Disassembly of section (\S+):$")
-_PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(?:cli|sti)\s*$")
+_PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(cli|sti|rdtsc)\s*$")
 
 
 def without_interrupt_flag(path: Path, out: Path) -> int:
@@ -26,7 +28,7 @@ def without_interrupt_flag(path: Path, out: Path) -> int:
     if the disassembly and the file disagree about one.
     """
     code = bytearray(path.read_bytes())
-    places = [*_places(path)]
+    places = [(name, at) for name, at, word in _places(path) if word != "rdtsc"]
     for name, at in places:
         if code[at] not in (CLI, STI):
             raise ReamError(f"{path.name}: no cli or sti at byte {at:#x}, in {name}")
@@ -35,8 +37,24 @@ def without_interrupt_flag(path: Path, out: Path) -> int:
     return len(places)
 
 
-def _places(path: Path) -> Iterator[tuple[str, int]]:
-    """The section and the offset in the file of each cli and sti."""
+def without_time_stamp_counter(path: Path) -> int:
+    """Have a kernel object read 0 for the time-stamp counter; return how often it does.
+
+    The upper half of the number, in another register, is what that holds: no time, but the same in
+    each run. Raises ReamError if the disassembly and the file disagree about a place.
+    """
+    code = bytearray(path.read_bytes())
+    places = [(name, at) for name, at, word in _places(path) if word == "rdtsc"]
+    for name, at in places:
+        if code[at : at + len(RDTSC)] != RDTSC:
+            raise ReamError(f"{path.name}: no rdtsc at byte {at:#x}, in {name}")
+        code[at : at + len(RDTSC)] = XOR_EAX_EAX
+    path.write_bytes(code)
+    return len(places)
+
+
+def _places(path: Path) -> Iterator[tuple[str, int, str]]:
+    """The section and the offset in the file of each of these instructions, and its name."""
     with path.open("rb") as file:
         offset_of = {one.name: one["sh_offset"] for one in ELFFile(file).iter_sections()}
     argv = ("objdump", "-d", "--no-show-raw-insn", str(path))
@@ -45,4 +63,4 @@ def _places(path: Path) -> Iterator[tuple[str, int]]:
         if found := _SECTION.match(line):
             section = found[1]
         elif found := _PLACE.match(line):
-            yield section, offset_of[section] + int(found[1], 16)
+            yield section, offset_of[section] + int(found[1], 16), found[2]

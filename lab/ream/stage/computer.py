@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A computer in a process: the objects of whole folders of a kernel, one program a variant.
+
+A folder of ours describes it. `objects` lists what is linked, `kernel` and `check` hold what kbuild
+compiles beside the kernel, and `host` is the program around. An ordinary native program holds
+several kernels and hosts some functions of each (ream.stage.link); this one boots one kernel.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ream.command import Command, finished, run
+from ream.errors import ReamError
+from ream.kernel.arch import X86_64
+from ream.kernel.build import BUILD, build_objects
+from ream.kernel.cache import Step
+from ream.kernel.probes import SUFFIX
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
+from ream.kernel.uncompiled import naming_the_patch
+from ream.kernel.variant import HOME, assemble
+from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
+from ream.stage.confine import Confinement
+from ream.stage.interrupts import without_interrupt_flag, without_time_stamp_counter
+from ream.stage.link import (
+    ARCH_SIDE,
+    COMPILER_FLAGS,
+    DEADLINE_S,
+    FORBIDDEN_BYTES,
+    HOST_HEADERS,
+    LINK_FLAGS,
+    map_of,
+)
+
+ARCH = X86_64.name
+"""The only architecture whose MMU is modelled."""
+
+KERNEL_SIDE = ("kernel", "check")
+"""Folders of what kbuild compiles."""
+
+SHARED_KERNEL_SIDE = (
+    *(NATIVE / "host" / name for name in ("host.h", "plan.def")),
+    NATIVE / "host" / "kernel" / "kernel.h",
+    ARCH_SIDE / ARCH / "kernel",
+)
+"""What all hosted kernels get of us."""
+
+SHARED_HOST_SIDE = (
+    NATIVE / "host" / "fault.c",
+    ARCH_SIDE / ARCH / "alternatives.c",
+    ARCH_SIDE / ARCH / "machine.c",
+)
+"""Parts of the program around other hosted kernels that this one has, too."""
+
+PROBES = (NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}")
+
+OF_THE_PROGRAM = "host_"
+"""Begins the name of what the kernel leaves to the program around it."""
+
+RUN_S = 300.0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What a file `objects` says.
+
+    folders: every object that kbuild makes there, but those of `excepted`. exposed: static symbols
+    that are made global, by object. as_needed: folders of which the linker takes what is called.
+    """
+
+    folders: tuple[str, ...]
+    excepted: frozenset[str]
+    objects: tuple[str, ...]
+    exposed: dict[str, tuple[str, ...]]
+    as_needed: tuple[str, ...]
+
+
+def listed(folder: Path) -> Listed:
+    """Read a file `objects`; raises ReamError for a line that means nothing."""
+    folders, objects, as_needed = list[str](), list[str](), list[str]()
+    excepted, exposed = set[str](), dict[str, tuple[str, ...]]()
+    for line in (folder / "objects").read_text(encoding="ascii").splitlines():
+        match line.partition("#")[0].split():
+            case []:
+                pass
+            case ["except", *names]:
+                excepted.update(names)
+            case ["expose", name, *symbols]:
+                exposed[name] = tuple(symbols)
+            case ["as", "needed", name]:
+                as_needed.append(name)
+            case [name] if name.endswith("/"):
+                folders.append(name)
+            case [name] if name.endswith(".o"):
+                objects.append(name)
+            case _:
+                raise ReamError(f"{folder / 'objects'}: not understood: {line}")
+    its = tuple(folders), frozenset(excepted), tuple(objects)
+    return Listed(*its, exposed, tuple(as_needed))
+
+
+@dataclass(frozen=True)
+class Computer:
+    """A variant's computer, linked: the program, and what its undefined symbols are called."""
+
+    program: Path
+    forbidden: Path
+    undefined: tuple[str, ...]
+    confinement: Confinement | None = None
+
+    def report(
+        self, lines: str, *, checks: bool = True, deadline_s: float = RUN_S
+    ) -> tuple[int, list[dict[str, Any]]]:
+        """Run a program, given as lines for the computer: its exit code, and what it reports.
+
+        Raises ReamError if a line of the report is none, or it does not end in time.
+        """
+        with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
+            file.write(lines)
+            file.flush()
+            words = [*self._confined(), str(self.program), "--forbidden", str(self.forbidden)]
+            words += ["--program", file.name, "--checks", f"{int(checks)}"]
+            code, said, wrong = finished(Command(tuple(words), self.program.parent, deadline_s))
+        try:
+            return code, [json.loads(line) for line in said.splitlines()]
+        except ValueError as cause:
+            raise ReamError(f"the computer ended with {code}: {said[-200:]} {wrong}") from cause
+
+    def _confined(self) -> tuple[str, ...]:
+        return () if self.confinement is None else self.confinement.words(self.program.parent)
+
+
+def build_computer(
+    tree: Tree,
+    patches: Sequence[Patch],
+    folder: Path,
+    *,
+    cache: Path,
+    work: Path,
+    step: Step,
+    fragments: Sequence[Path] = (),
+    confinement: Confinement | None = None,
+) -> Computer:
+    """Build a variant's objects, those of a variant with fewer of its patches again, and link them.
+
+    folder: the computer's. work: a directory of this computer alone. fragments: over the
+    configuration of the folder. Raises what assemble() and build_objects() raise.
+    """
+    place = assemble(
+        tree,
+        patches,
+        cache=cache,
+        fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config")), *fragments],
+        homes=_homes(folder),
+        probes=PROBES,
+        step=step,
+    )
+    its = listed(folder)
+    wanted = [*its.folders, *its.objects, *its.as_needed, f"{HOME}/"]
+    with naming_the_patch(patches, place):
+        build_objects(place, wanted, step=step)
+    step("linking")
+    return _link(place / BUILD, its, folder, work, confinement)
+
+
+def _homes(folder: Path) -> tuple[Path, ...]:
+    own = (folder / name for name in KERNEL_SIDE)
+    shared = (*sorted(folder.glob("*.h")), *sorted(folder.glob("*.def")))
+    return (*own, *shared, *SHARED_KERNEL_SIDE)
+
+
+# --- Linking -------------------------------------------------------------------------------
+
+
+def _link(
+    build: Path, its: Listed, folder: Path, work: Path, confinement: Confinement | None
+) -> Computer:
+    work.mkdir(parents=True, exist_ok=True)
+    whole = [name for one in its.folders for name in _made_in(build, one)]
+    ours = [f"{HOME}/{path.name}" for path in sorted((build / HOME).glob("*.o"))]
+    names = (*ours, *(name for name in whole if name not in its.excepted), *its.objects)
+    objects = [_exposed(build, name, its.exposed.get(name, ()), work) for name in names]
+    archive = work / "as-needed.a"
+    needed = sorted({name for one in its.as_needed for name in _made_in(build, one)})
+    _tool(["ar", "cDrs", str(archive), *needed], build)
+    joined, kernel = work / "joined.o", work / "kernel.o"
+    argv = ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", "--defsym=ream_pad=0"]
+    argv += ["-T", str(folder / f"{folder.name}.lds"), f"-Map={map_of(joined)}"]
+    argv += ["-o", str(joined), *objects, "--start-group", str(archive), "--end-group"]
+    _tool(argv, build)
+    undefined = tuple(name for name in _undefined(joined) if not name.startswith(OF_THE_PROGRAM))
+    _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
+    without_interrupt_flag(kernel, kernel)
+    without_time_stamp_counter(kernel)
+    return _program(kernel, undefined, folder, work, confinement)
+
+
+def _program(
+    kernel: Path,
+    undefined: tuple[str, ...],
+    folder: Path,
+    work: Path,
+    confinement: Confinement | None,
+) -> Computer:
+    """Link the kernel with the program around it; each undefined symbol gets a place of its own."""
+    places = {
+        name: X86_64.forbidden_base + at * FORBIDDEN_BYTES for at, name in enumerate(undefined)
+    }
+    defines = work / "undefined.args"
+    defines.write_text("".join(f"--defsym={name}={at:#x}\n" for name, at in places.items()))
+    forbidden = work / "forbidden.txt"
+    forbidden.write_text("".join(f"{at:x} {work.name} {name}\n" for name, at in places.items()))
+    program = work / "computer"
+    argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}", f"-Wl,-Map={map_of(program)}"]
+    argv += ["-o", str(program), *map(str, _host(folder, work)), str(kernel)]
+    _tool(argv, work)
+    return Computer(program, forbidden, undefined, confinement)
+
+
+def _host(folder: Path, work: Path) -> list[Path]:
+    """Compile the program around the kernel."""
+    headers = (folder, *HOST_HEADERS, ARCH_SIDE / ARCH)
+    words = ["gcc", *COMPILER_FLAGS, *(f"-I{one}" for one in headers)]
+    sources = (*sorted((folder / "host").glob("*.c")), *SHARED_HOST_SIDE)
+
+    def compiled(source: Path) -> Path:
+        out = work / f"{source.parent.name}-{source.stem}.o"
+        _tool([*words, "-c", str(source), "-o", str(out)], work)
+        return out
+
+    with ThreadPoolExecutor() as at_once:
+        return list(at_once.map(compiled, sources))
+
+
+def _made_in(build: Path, folder: str) -> Iterator[str]:
+    """The objects that kbuild made in a folder and below, as its archives name them."""
+    archives = sorted({*(build / folder).rglob("built-in.a"), *(build / folder).rglob("lib.a")})
+    found = set[str]()
+    for archive in (one.relative_to(build) for one in archives):
+        # A thin archive names what is in another folder from here, others from their own.
+        for name in _tool(["ar", "t", str(archive)], build).splitlines():
+            found.add(name if (build / name).is_file() else str(archive.parent / name))
+    yield from sorted(name for name in found if (build / name).is_file())
+
+
+def _exposed(build: Path, name: str, symbols: Sequence[str], work: Path) -> str:
+    """The object, or a copy in which static symbols are global."""
+    if not symbols:
+        return name
+    copy = work / name.replace("/", "-")
+    changes = [f"--globalize-symbol={symbol}" for symbol in symbols]
+    _tool(["objcopy", *changes, str(build / name), str(copy)], work)
+    return str(copy)
+
+
+def _undefined(joined: Path) -> list[str]:
+    said = _tool(["nm", "-u", str(joined)], joined.parent)
+    return sorted({line.split()[-1] for line in said.splitlines() if line.strip()})
+
+
+def _tool(argv: Sequence[str], cwd: Path) -> str:
+    return run(Command(tuple(argv), cwd, DEADLINE_S))

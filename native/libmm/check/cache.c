@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Pages of files: the cache of each file has them where they say, with the right marks. */
+#include <linux/backing-dev.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/shmem_fs.h>
+#include <linux/swapops.h>
+#include "census.h"
+#include "hosted.h"
+#include "steps.h"
+
+static unsigned long count_slots(void *value, unsigned int order)
+{
+	swp_entry_t entry = radix_to_swp_entry(value);
+	unsigned long i;
+
+	for (i = 0; i < 1UL << order; i++)
+		if (swp_offset(entry) + i < MOST_SWAP_SLOTS)
+			census.slot_entries[swp_offset(entry) + i]++;
+	return 1UL << order;
+}
+
+static void check_marks(struct xa_state *xas, struct folio *folio, unsigned int number)
+{
+	bool is_dirty = xas_get_mark(xas, PAGECACHE_TAG_DIRTY);
+
+	if (xas_get_mark(xas, PAGECACHE_TAG_WRITEBACK) != folio_test_writeback(folio))
+		wrong("file %u, page %#lx: its mark of writeback is not as the folio's flag",
+		      number, xas->xa_index);
+	/* A dirty folio is marked; a mark may stay on one that was cleaned meanwhile. */
+	if (mapping_can_writeback(folio->mapping) && folio_test_dirty(folio) && !is_dirty)
+		wrong("file %u, page %#lx is dirty, and not marked: it would never be written",
+		      number, xas->xa_index);
+}
+
+static void check_mapping(struct address_space *mapping, unsigned int number)
+{
+	unsigned long nr_pages = 0, nr_swapped = 0;
+	XA_STATE(xas, &mapping->i_pages, 0);
+	struct folio *folio;
+
+	xas_for_each(&xas, folio, ULONG_MAX) {
+		if (xa_is_value(folio)) {
+			if (shmem_mapping(mapping))
+				nr_swapped += count_slots(folio, xas_get_order(&xas));
+			continue;
+		}
+		nr_pages += folio_nr_pages(folio);
+		if (folio->mapping != mapping || folio->index != xas.xa_index)
+			wrong("file %u has a folio at page %#lx that says it is page %#lx",
+			      number, xas.xa_index, folio->index);
+		else
+			check_marks(&xas, folio, number);
+	}
+	if (mapping->nrpages != nr_pages)
+		wrong("file %u: nrpages is %lu, and its cache has %lu",
+		      number, mapping->nrpages, nr_pages);
+	if (shmem_mapping(mapping) && SHMEM_I(mapping->host)->swapped != nr_swapped)
+		wrong("file %u: %lu pages are counted as swapped, and %lu are",
+		      number, SHMEM_I(mapping->host)->swapped, nr_swapped);
+}
+
+/* How many VMAs of all processes are of a file. */
+static long nr_vmas(struct process *process, const struct file *file)
+{
+	VMA_ITERATOR(vmi, mm_of(process), 0);
+	struct vm_area_struct *vma;
+	long nr = 0;
+
+	for_each_vma(vmi, vma)
+		nr += vma->vm_file == file;
+	return nr;
+}
+
+/* Descriptors have one reference to a file, and each VMA one. */
+static void check_references(struct user_file *file, unsigned int number)
+{
+	long nr = 2, other;	/* the descriptor, and ours */
+
+	for (other = 0; other < MOST_PROCESSES; other++)
+		if (process_of(other) && mm_of(process_of(other)))
+			nr += nr_vmas(process_of(other), file->file);
+	if (file_count(file->file) != nr)
+		wrong("file %u has %ld references, and %ld VMAs and descriptors", number,
+		      (long)file_count(file->file), nr);
+}
+
+/* --- memory that processes share without a file of the program: it has one of the kernel's */
+
+static struct address_space *seen[MOST_FILES];
+static int nr_seen;
+
+static bool is_known(struct address_space *mapping)
+{
+	int i;
+
+	for (i = 0; i < MOST_FILES; i++)
+		if (file_of(i) && file_of(i)->file && file_of(i)->file->f_mapping == mapping)
+			return true;
+	for (i = 0; i < nr_seen; i++)
+		if (seen[i] == mapping)
+			return true;
+	return nr_seen == MOST_FILES;
+}
+
+static void check_unnamed(struct process *process)
+{
+	VMA_ITERATOR(vmi, mm_of(process), 0);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma) {
+		if (!vma->vm_file || is_known(vma->vm_file->f_mapping))
+			continue;
+		seen[nr_seen++] = vma->vm_file->f_mapping;
+		check_mapping(vma->vm_file->f_mapping, MOST_FILES);
+	}
+}
+
+void check_caches(void)
+{
+	unsigned int number;
+
+	for (number = 0; number < MOST_FILES; number++) {
+		struct user_file *file = file_of(number);
+
+		if (!file || !file->file)
+			continue;
+		check_mapping(file->file->f_mapping, number);
+		check_references(file, number);
+	}
+	nr_seen = 0;
+	for (number = 0; number < MOST_PROCESSES; number++)
+		if (process_of(number) && mm_of(process_of(number)))
+			check_unnamed(process_of(number));
+}

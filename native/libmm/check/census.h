@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A count of all memory: who says that which frame is what, and how often. It
+ * is made anew between two steps, and then compared with the kernel's counters.
+ */
+#ifndef REAM_CENSUS_H
+#define REAM_CENSUS_H
+
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include "hosted.h"
+
+enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
+
+#define MOST_SWAP_SLOTS (1UL << 18)
+
+/**
+ * struct census - what was found this time, by frame, swap slot and node
+ * @use: What lists and tables say that a frame is.
+ * @references: To a folio, by its first frame.
+ * @mappings: Entries of one page that map a frame.
+ * @huge_mappings: Entries of tables above that map a folio, by its first frame.
+ * @slot_entries: Entries that name a swap slot.
+ * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
+ * @node: What the counters of a node must be.
+ * @zone_mlock: What NR_MLOCK of a node's zone must be.
+ * @charged: Pages that users have, by number of the group.
+ */
+struct census {
+	u8 *use;
+	u32 *references;
+	u32 *mappings;
+	u32 *huge_mappings;
+	u16 *slot_entries;
+	u8 *is_slot_cached;
+	long node[MOST_NODES][NR_VM_NODE_STAT_ITEMS];
+	long zone_mlock[MOST_NODES];
+	long charged[8];
+};
+
+extern struct census census;
+
+static inline unsigned long frame_of(const struct page *page)
+{
+	return page_to_pfn(page) - LIBMM_FIRST_PFN;
+}
+
+void begin_census(void);
+
+/* A folio is referred to so often more. */
+static inline void refer(const struct folio *folio, long nr)
+{
+	census.references[frame_of(&folio->page)] += nr;
+}
+
+/* Every part compares what it knows; in this order, since the later ones use the earlier ones. */
+void check_address_spaces(void);	/* tables.c: entries, rss, sizes, tables */
+void check_free_memory(void);		/* free.c: buddy, per-CPU lists */
+void check_caches(void);		/* cache.c: pages of files */
+void check_frames(void);		/* frames.c: every folio's references and mappings */
+void check_swap(void);			/* swap.c: slots */
+void check_lists(void);			/* lists.c: LRU, split queues */
+void check_counters(void);		/* counters.c: nodes, zones, groups */
+
+#endif

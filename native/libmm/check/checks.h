@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What must hold of all memory between two steps, whatever they were. */
+#ifndef REAM_CHECKS_H
+#define REAM_CHECKS_H
+
+#include <linux/types.h>
+
+void check_everything(void);
+
+/* A number of all that users can see, and of all counters: equal in equal runs. */
+u64 digest(void);
+
+#endif

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Counters of nodes, zones and groups: each is what was counted. */
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/page_counter.h>
+#include <linux/vmstat.h>
+#include "census.h"
+#include "checks.h"
+#include "groups.h"
+#include "hosted.h"
+#include "steps.h"
+
+#define MOST_KERNEL_PAGES 8192	/* of a group: objects and tables, and what CPUs have taken ahead */
+
+static const struct {
+	enum node_stat_item item;
+	const char *name;
+} items[] = {
+#define ITEM(name) { name, #name }
+	ITEM(NR_INACTIVE_ANON), ITEM(NR_ACTIVE_ANON), ITEM(NR_INACTIVE_FILE),
+	ITEM(NR_ACTIVE_FILE), ITEM(NR_UNEVICTABLE), ITEM(NR_ISOLATED_ANON),
+	ITEM(NR_ISOLATED_FILE), ITEM(NR_ANON_MAPPED), ITEM(NR_FILE_MAPPED),
+	ITEM(NR_FILE_PAGES), ITEM(NR_FILE_DIRTY), ITEM(NR_WRITEBACK), ITEM(NR_SHMEM),
+	ITEM(NR_SHMEM_THPS), ITEM(NR_SHMEM_PMDMAPPED), ITEM(NR_FILE_THPS),
+	ITEM(NR_FILE_PMDMAPPED), ITEM(NR_ANON_THPS), ITEM(NR_PAGETABLE), ITEM(NR_SWAPCACHE),
+};
+
+static long node_counter(int node, enum node_stat_item item)
+{
+	struct pglist_data *pgdat = NODE_DATA(node);
+	long value = atomic_long_read(&pgdat->vm_stat[item]);
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		value += per_cpu_ptr(pgdat->per_cpu_nodestats, cpu)->vm_node_stat_diff[item];
+	return value;
+}
+
+static void check_node(int node)
+{
+	long slab = node_counter(node, NR_SLAB_RECLAIMABLE_B) +
+		    node_counter(node, NR_SLAB_UNRECLAIMABLE_B);
+	struct zone *zone = &NODE_DATA(node)->node_zones[ZONE_NORMAL];
+	long mlock = zone_page_state_snapshot(zone, NR_MLOCK);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(items); i++) {
+		long is = node_counter(node, items[i].item);
+
+		if (is != census.node[node][items[i].item])
+			wrong("%s of node %d is %ld, and %ld pages are counted",
+			      items[i].name, node, is, census.node[node][items[i].item]);
+	}
+	/* Large objects of kmalloc() are counted with it, and cannot be told from other pages. */
+	if (slab << PAGE_SHIFT < census.node[node][NR_SLAB_RECLAIMABLE_B])
+		wrong("slab memory of node %d is %ld pages, and %ld are counted",
+		      node, slab, census.node[node][NR_SLAB_RECLAIMABLE_B] >> PAGE_SHIFT);
+	if (mlock != census.zone_mlock[node])
+		wrong("NR_MLOCK of node %d is %ld, and %ld pages are counted",
+		      node, mlock, census.zone_mlock[node]);
+}
+
+static void check_group(int group)
+{
+	struct mem_cgroup *memcg = memory_of_group(group);
+	long charged, rest;
+
+	if (!memcg)
+		return;
+	charged = page_counter_read(&memcg->memory);
+	rest = charged - census.charged[group];
+	if (rest < 0 || rest > MOST_KERNEL_PAGES)
+		wrong("group %d is charged for %ld pages, and its users have %ld",
+		      group, charged, census.charged[group]);
+}
+
+void check_counters(void)
+{
+	int node, group;
+
+	for_each_online_node(node)
+		check_node(node);
+	for (group = 1; group < MOST_GROUPS; group++)
+		check_group(group);
+}
+
+/* --- one number of a run ----------------------------------------------- */
+
+static u64 mixed(u64 digest, u64 value)
+{
+	digest = (digest ^ value) * 0x100000001b3ULL;	/* FNV-1a, by words */
+	return digest ^ digest >> 29;
+}
+
+u64 digest(void)
+{
+	u64 all = 0xcbf29ce484222325ULL;
+	unsigned int i;
+	int node;
+
+	for_each_online_node(node)
+		for (i = 0; i < NR_VM_NODE_STAT_ITEMS; i++)
+			all = mixed(all, node_counter(node, i));
+	for (i = 0; i < NR_VM_ZONE_STAT_ITEMS; i++)
+		all = mixed(all, global_zone_page_state(i));
+	return mixed(all, jiffies_64);
+}

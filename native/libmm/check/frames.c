@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Frames: each is free, a table, slab memory, a user's folio, or the kernel's; and counted so. */
+#include <linux/backing-dev.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/pagemap.h>
+#include <linux/rmap.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include "internal.h"
+#include "slab.h"
+#include "census.h"
+#include "groups.h"
+#include "hosted.h"
+#include "steps.h"
+
+#define RMAP_EVERY 16	/* of so many checks one asks rmap for all mappings */
+
+static unsigned long nr_checks;
+
+/* --- one folio of users ------------------------------------------------ */
+
+static unsigned long check_mapcounts(struct folio *folio, unsigned long nr)
+{
+	unsigned long first = frame_of(&folio->page), huge = census.huge_mappings[first];
+	unsigned long all = huge, mapped = 0, i;
+
+	for (i = 0; i < nr; i++) {
+		struct page *page = folio_page(folio, i);
+		long counted = census.mappings[first + i];
+		long is = atomic_read(&page->_mapcount) + 1;
+
+		all += counted;
+		mapped += counted > 0;
+		if (is != counted)
+			wrong("frame %#lx: _mapcount is %ld, and %ld entries map it",
+			      page_to_pfn(page), is, counted);
+		if (folio_test_anon(folio) && PageAnonExclusive(page) && counted + huge > 1)
+			wrong("frame %#lx is exclusive to a process, and %ld entries map it",
+			      page_to_pfn(page), counted + huge);
+	}
+	if (nr > 1) {
+		if (folio_mapcount(folio) != all)
+			wrong("folio %#lx: its mapcount is %d, and %lu entries map it",
+			      folio_pfn(folio), folio_mapcount(folio), all);
+		if (atomic_read(&folio->_entire_mapcount) + 1 != huge)
+			wrong("folio %#lx: _entire_mapcount is %d, and %lu huge entries map it",
+			      folio_pfn(folio), atomic_read(&folio->_entire_mapcount) + 1, huge);
+		if (atomic_read(&folio->_nr_pages_mapped) != mapped + (huge ? ENTIRELY_MAPPED : 0))
+			wrong("folio %#lx: _nr_pages_mapped is %#x, and %lu pages are mapped",
+			      folio_pfn(folio), atomic_read(&folio->_nr_pages_mapped), mapped);
+	}
+	return huge ? nr : mapped;
+}
+
+static void check_references(struct folio *folio, unsigned long nr)
+{
+	long counted = census.references[frame_of(&folio->page)];
+
+	if (folio_test_swapcache(folio) || (folio->mapping && !folio_test_anon(folio)))
+		counted += nr;
+	if (folio_ref_count(folio) != counted)
+		wrong("folio %#lx of order %u: _refcount is %d, and %ld references are known%s%s",
+		      folio_pfn(folio), folio_order(folio), folio_ref_count(folio), counted,
+		      folio_test_anon(folio) ? ", anonymous" : "",
+		      folio_test_swapcache(folio) ? ", in the swap cache" : "");
+}
+
+static bool count_mapping(struct folio *folio, struct vm_area_struct *vma, unsigned long address,
+			  void *to)
+{
+	DEFINE_FOLIO_VMA_WALK(walk, folio, vma, address, 0);
+
+	while (page_vma_mapped_walk(&walk))
+		++*(long *)to;
+	return true;
+}
+
+static void check_rmap(struct folio *folio)
+{
+	long found = 0, mapped = folio_mapcount(folio);
+	struct rmap_walk_control control = { .rmap_one = count_mapping, .arg = &found };
+
+	if (!mapped || folio_test_ksm(folio) || !folio_trylock(folio))
+		return;
+	rmap_walk(folio, &control);
+	folio_unlock(folio);
+	if (found != mapped)
+		wrong("folio %#lx: rmap finds %ld of %ld mappings",
+		      folio_pfn(folio), found, mapped);
+}
+
+/* What counters of a node must say of a folio. */
+static void count_folio(struct folio *folio, unsigned long nr, unsigned long mapped)
+{
+	long *node = census.node[folio_nid(folio)];
+	unsigned long first = frame_of(&folio->page);
+	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
+	bool is_huge = census.huge_mappings[first];
+
+	if (folio_test_lru(folio))
+		node[NR_LRU_BASE + folio_lru_list(folio)] += nr;
+	node[is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED] += mapped;
+	if (is_anon && is_huge)
+		node[NR_ANON_THPS] += nr;
+	if (is_cached)
+		node[NR_SWAPCACHE] += nr;
+	if (is_cached || (folio->mapping && !is_anon))
+		node[NR_FILE_PAGES] += nr;
+	if (folio_test_writeback(folio))
+		node[NR_WRITEBACK] += nr;
+	if (!is_anon && folio->mapping && folio_test_dirty(folio) &&
+	    mapping_can_writeback(folio->mapping))
+		node[NR_FILE_DIRTY] += nr;
+	if (!is_anon && folio->mapping && folio_test_swapbacked(folio)) {
+		node[NR_SHMEM] += nr;
+		if (folio_test_pmd_mappable(folio))
+			node[NR_SHMEM_THPS] += nr;
+		if (is_huge)
+			node[NR_SHMEM_PMDMAPPED] += nr;
+	} else if (!is_anon && folio->mapping && folio_test_pmd_mappable(folio)) {
+		node[NR_FILE_THPS] += nr;
+		if (is_huge)
+			node[NR_FILE_PMDMAPPED] += nr;
+	}
+	if (folio_test_mlocked(folio))
+		census.zone_mlock[folio_nid(folio)] += nr;
+}
+
+static void count_charge(struct folio *folio, unsigned long nr)
+{
+	struct mem_cgroup *memcg = folio_memcg(folio);
+	int group;
+
+	for (group = 1; group < MOST_GROUPS; group++)
+		if (memcg && memory_of_group(group) == memcg)
+			census.charged[group] += nr;
+}
+
+static void count_cached_slots(struct folio *folio, unsigned long nr)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr && swp_offset(folio->swap) + i < MOST_SWAP_SLOTS; i++)
+		census.is_slot_cached[swp_offset(folio->swap) + i] = true;
+}
+
+static void check_folio(struct folio *folio, unsigned long nr)
+{
+	unsigned long mapped = check_mapcounts(folio, nr);
+
+	check_references(folio, nr);
+	if (folio_test_locked(folio))
+		wrong("folio %#lx is locked, and no step is under way", folio_pfn(folio));
+	if (!folio_test_lru(folio))
+		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
+		      folio_pfn(folio));
+	count_folio(folio, nr, mapped);
+	count_charge(folio, nr);
+	if (folio_test_swapcache(folio))
+		count_cached_slots(folio, nr);
+	if (nr_checks % RMAP_EVERY == 0)
+		check_rmap(folio);
+}
+
+/* --- every frame ------------------------------------------------------- */
+
+static void check_free_frame(struct page *page, bool is_in_pcp)
+{
+	unsigned long frame = frame_of(page);
+
+	if (page_ref_count(page))
+		wrong("frame %#lx is free, and has %d references",
+		      page_to_pfn(page), page_ref_count(page));
+	if (page->flags & PAGE_FLAGS_CHECK_AT_FREE)
+		wrong("frame %#lx is free, and has flags %#lx", page_to_pfn(page), page->flags);
+	if (is_in_pcp && page->mapping)
+		wrong("frame %#lx is free, and belongs to mapping %#lx",
+		      page_to_pfn(page), (unsigned long)page->mapping);
+	if (census.references[frame] || census.mappings[frame])
+		wrong("frame %#lx is free, and entries map it", page_to_pfn(page));
+}
+
+static void check_table_frame(struct page *page)
+{
+	if (page_ref_count(page) != 1)
+		wrong("frame %#lx is a page table, and has %d references",
+		      page_to_pfn(page), page_ref_count(page));
+	census.node[page_to_nid(page)][NR_PAGETABLE]++;
+}
+
+static bool is_of_users(struct folio *folio)
+{
+	return !is_huge_zero_folio(folio) && !folio_test_hugetlb(folio) &&
+	       (folio_test_lru(folio) || folio_test_swapbacked(folio) ||
+		census.references[frame_of(&folio->page)]);
+}
+
+/* How many frames this one and those behind it are, of one kind. */
+static unsigned long check_frame(struct page *page)
+{
+	u8 use = census.use[frame_of(page)];
+	unsigned long nr;
+
+	if (use == IN_BUDDY || use == IN_PCP) {
+		check_free_frame(page, use == IN_PCP);
+		return 1;
+	}
+	if (PageReserved(page))
+		return 1;
+	if (PageTail(page)) {
+		wrong("frame %#lx is the tail of no page", page_to_pfn(page));
+		return 1;
+	}
+	nr = compound_nr(page);
+	if (PageSlab(page))
+		census.node[page_to_nid(page)][NR_SLAB_RECLAIMABLE_B] += nr << PAGE_SHIFT;
+	else if (PageTable(page))
+		check_table_frame(page);
+	else if (is_of_users(page_folio(page)))
+		check_folio(page_folio(page), nr);
+	else if (!page_ref_count(page))
+		wrong("frame %#lx is not free, and nobody has it: it is lost", page_to_pfn(page));
+	return nr;
+}
+
+static void count_pins(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_most_pins(); i++) {
+		struct page *page = pinned_page(i);
+
+		if (page && !is_zero_page(page))
+			refer(page_folio(page), PageCompound(page) ? 1 : GUP_PIN_COUNTING_BIAS);
+	}
+}
+
+void check_frames(void)
+{
+	unsigned long frame = 0;
+
+	nr_checks++;
+	count_pins();
+	while (frame < computer.nr_frames)
+		frame += check_frame(pfn_to_page(LIBMM_FIRST_PFN + frame));
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Lists of folios: those of LRU, and those of folios that are to be split. */
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/mm_inline.h>
+#include <linux/mmzone.h>
+#include "internal.h"
+#include "census.h"
+#include "hosted.h"
+
+static void check_list(struct lruvec *lruvec, int node, enum lru_list list, long *nr_all)
+{
+	struct folio *folio;
+	long nr = 0;
+
+	list_for_each_entry(folio, &lruvec->lists[list], lru) {
+		nr += folio_nr_pages(folio);
+		if (!folio_test_lru(folio) || folio_lru_list(folio) != list ||
+		    folio_nid(folio) != node)
+			wrong("folio %#lx is in list %d of node %d, and its flags say otherwise",
+			      folio_pfn(folio), list, node);
+	}
+	if (mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL) != nr)
+		wrong("list %d of a group is counted as %lu pages, and has %ld",
+		      list, mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL), nr);
+	*nr_all += nr;
+}
+
+static void check_lists_of(int node)
+{
+	long nr[NR_LRU_LISTS] = { };
+	struct mem_cgroup *memcg;
+	enum lru_list list;
+
+	for (memcg = mem_cgroup_iter(NULL, NULL, NULL); memcg;
+	     memcg = mem_cgroup_iter(NULL, memcg, NULL))
+		for_each_evictable_lru(list)
+			check_list(mem_cgroup_lruvec(memcg, NODE_DATA(node)), node, list,
+				   &nr[list]);
+	for_each_evictable_lru(list)
+		if (nr[list] != census.node[node][NR_LRU_BASE + list])
+			wrong("list %d of node %d has %ld pages, and %ld say that they are in it",
+			      list, node, nr[list], census.node[node][NR_LRU_BASE + list]);
+}
+
+static void check_split_queue(struct deferred_split *queue, const char *whose, int number)
+{
+	struct folio *folio;
+	unsigned long nr = 0;
+
+	list_for_each_entry(folio, &queue->split_queue, _deferred_list) {
+		nr++;
+		if (!folio_test_large(folio) || !folio_test_anon(folio) || !folio_ref_count(folio))
+			wrong("folio %#lx is to be split, and is no large anonymous folio",
+			      folio_pfn(folio));
+	}
+	if (queue->split_queue_len != nr)
+		wrong("%s %d: %lu folios are counted as to be split, and %lu are",
+		      whose, number, queue->split_queue_len, nr);
+}
+
+void check_lists(void)
+{
+	struct mem_cgroup *memcg;
+	int node, group = 0;
+
+	for_each_online_node(node) {
+		check_lists_of(node);
+		check_split_queue(&NODE_DATA(node)->deferred_split_queue, "node", node);
+	}
+	for (memcg = mem_cgroup_iter(NULL, NULL, NULL); memcg;
+	     memcg = mem_cgroup_iter(NULL, memcg, NULL))
+		check_split_queue(&memcg->deferred_split_queue, "group", group++);
+}

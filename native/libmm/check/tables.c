@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Page tables: what each entry maps and may allow, rss, and the tables themselves. */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/pgtable.h>
+#include <linux/rmap.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include <linux/userfaultfd_k.h>
+#include "internal.h"
+#include "census.h"
+#include "hosted.h"
+#include "steps.h"
+
+/**
+ * struct space - what was found in an address space
+ * @process: Whose.
+ * @rss: By kind, as mm_counter() has them.
+ * @nr_entries: That are not empty, of all tables.
+ * @nr_inside: Of these, in VMAs.
+ * @table_bytes: Of tables of all levels, with those that are put aside.
+ */
+struct space {
+	struct process *process;
+	long rss[NR_MM_COUNTERS];
+	long nr_entries;
+	long nr_inside;
+	long table_bytes;
+};
+
+static int kind_of(const struct folio *folio)
+{
+	if (folio_test_anon(folio))
+		return MM_ANONPAGES;
+	return folio_test_swapbacked(folio) ? MM_SHMEMPAGES : MM_FILEPAGES;
+}
+
+/* --- what an entry may be ---------------------------------------------- */
+
+static void check_anonymous(struct vm_area_struct *vma, unsigned long address, struct page *page,
+			    bool is_writable)
+{
+	struct folio *folio = page_folio(page);
+	pgoff_t index = folio_pgoff(folio) + folio_page_idx(folio, page);
+
+	if (is_writable && !PageAnonExclusive(page))
+		wrong("%#lx is writable, but its page is not exclusive to the process", address);
+	if (folio_test_ksm(folio))
+		return;
+	if (index != linear_page_index(vma, address))
+		wrong("%#lx maps a page of index %#lx, where %#lx is right",
+		      address, index, linear_page_index(vma, address));
+	if (!vma->anon_vma)
+		wrong("%#lx maps an anonymous page, and its VMA has no anon_vma", address);
+	else if (folio_anon_vma(folio)->root != vma->anon_vma->root)
+		wrong("%#lx maps a page whose anon_vma is of another family than the VMA's",
+		      address);
+}
+
+static void check_page_of_file(struct vm_area_struct *vma, unsigned long address,
+			       struct page *page, bool is_writable)
+{
+	struct folio *folio = page_folio(page);
+
+	if (is_writable && !(vma->vm_flags & VM_SHARED))
+		wrong("%#lx is a page of a file, and writable in a private mapping", address);
+	if (!vma->vm_file || folio->mapping != vma->vm_file->f_mapping)
+		wrong("%#lx maps a page of another file than its VMA", address);
+	else if (folio->index + folio_page_idx(folio, page) != linear_page_index(vma, address))
+		wrong("%#lx maps page %#lx of its file, where %#lx is right",
+		      address, folio->index + folio_page_idx(folio, page),
+		      linear_page_index(vma, address));
+}
+
+static void check_flags(struct vm_area_struct *vma, unsigned long address, unsigned long entry,
+			bool is_protected)
+{
+	if (entry & _PAGE_RW && !(vma->vm_flags & VM_WRITE))
+		wrong("%#lx is writable in a VMA that is not: %#lx", address, entry);
+	if (is_protected && !(vma->vm_flags & VM_UFFD_WP))
+		wrong("%#lx is protected for userfaultfd in a VMA that it does not watch",
+		      address);
+	if (is_protected && entry & _PAGE_RW)
+		wrong("%#lx is write-protected for userfaultfd and writable: %#lx",
+		      address, entry);
+	if (entry & _PAGE_DIRTY && !(entry & _PAGE_RW) && !(entry & _PAGE_SAVED_DIRTY) &&
+	    boot_cpu_has(X86_FEATURE_USER_SHSTK))
+		wrong("%#lx is a page of a shadow stack by its bits: %#lx", address, entry);
+}
+
+/* A frame that entries map, of @nr pages; what is not counted returns false. */
+static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsigned long pfn,
+			 bool is_writable)
+{
+	struct page *page;
+
+	if (is_zero_pfn(pfn)) {
+		if (is_writable)
+			wrong("%#lx maps the zero page, and is writable", address);
+		return false;
+	}
+	if (!is_ram(pfn)) {
+		wrong("%#lx maps frame %#lx, which is no RAM", address, pfn);
+		return false;
+	}
+	page = pfn_to_page(pfn);
+	if (is_huge_zero_folio(page_folio(page))) {
+		if (is_writable)
+			wrong("%#lx maps the huge zero page, and is writable", address);
+		return false;
+	}
+	if (folio_test_anon(page_folio(page)))
+		check_anonymous(vma, address, page, is_writable);
+	else
+		check_page_of_file(vma, address, page, is_writable);
+	return true;
+}
+
+/* --- entries ----------------------------------------------------------- */
+
+static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned long address,
+		       pte_t pte)
+{
+	swp_entry_t entry = pte_to_swp_entry(pte);
+
+	if (is_pte_marker_entry(entry)) {
+		if (pte_marker_uffd_wp(pte) && !(vma->vm_flags & VM_UFFD_WP))
+			wrong("%#lx has a marker of userfaultfd in a VMA that it does not watch",
+			      address);
+		return;
+	}
+	if (non_swap_entry(entry)) {
+		wrong("%#lx still has %#lx, which a step must not leave", address, pte_val(pte));
+		return;
+	}
+	if (pte_swp_uffd_wp(pte) && !(vma->vm_flags & VM_UFFD_WP))
+		wrong("%#lx is in swap, protected for userfaultfd in a VMA that it does not watch",
+		      address);
+	space->rss[MM_SWAPENTS]++;
+	if (swp_offset(entry) >= MOST_SWAP_SLOTS) {
+		wrong("%#lx names swap slot %#lx, which is none", address, swp_offset(entry));
+		return;
+	}
+	census.slot_entries[swp_offset(entry)]++;
+	if (pte_swp_exclusive(pte) && census.slot_entries[swp_offset(entry)] > 1)
+		wrong("%#lx is in swap and exclusive, but another entry names the same slot",
+		      address);
+}
+
+static void count_pte(struct space *space, struct vm_area_struct *vma, unsigned long address,
+		      pte_t pte)
+{
+	struct folio *folio;
+
+	space->nr_inside++;
+	if (!pte_present(pte)) {
+		count_swap(space, vma, address, pte);
+		return;
+	}
+	check_flags(vma, address, pte_val(pte), pte_uffd_wp(pte));
+	if (!check_mapped(vma, address, pte_pfn(pte), pte_write(pte)))
+		return;
+	folio = page_folio(pte_page(pte));
+	census.mappings[frame_of(pte_page(pte))]++;
+	refer(folio, 1);
+	space->rss[kind_of(folio)]++;
+}
+
+static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned long address,
+		       pmd_t pmd)
+{
+	struct folio *folio;
+	bool is_counted;
+
+	space->nr_inside++;
+	if (!pmd_present(pmd)) {
+		wrong("%#lx still has the huge entry %#lx, which a step must not leave",
+		      address, pmd_val(pmd));
+		return;
+	}
+	if (vma_is_anonymous(vma))
+		space->table_bytes += PTRS_PER_PTE * sizeof(pte_t);	/* put aside for a split */
+	check_flags(vma, address, pmd_val(pmd), pmd_uffd_wp(pmd));
+	is_counted = check_mapped(vma, address, pmd_pfn(pmd), pmd_write(pmd));
+	if (!is_counted)
+		return;
+	folio = page_folio(pmd_page(pmd));
+	census.huge_mappings[frame_of(&folio->page)]++;
+	refer(folio, 1);
+	space->rss[kind_of(folio)] += HPAGE_PMD_NR;
+}
+
+static pmd_t *pmd_at(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d = p4d_offset(pgd, address);
+	pud_t *pud;
+
+	if (pgd_none(*pgd) || p4d_none(*p4d))
+		return NULL;
+	pud = pud_offset(p4d, address);
+	return pud_none(*pud) || pud_leaf(*pud) ? NULL : pmd_offset(pud, address);
+}
+
+static void walk_vma(struct space *space, struct vm_area_struct *vma)
+{
+	unsigned long address = vma->vm_start, next;
+
+	for (; address < vma->vm_end; address = next) {
+		pmd_t *pmd = pmd_at(vma->vm_mm, address);
+		pte_t *pte;
+
+		next = min((address & PMD_MASK) + PMD_SIZE, vma->vm_end);
+		if (!pmd || pmd_none(*pmd))
+			continue;
+		if (!(pmd_val(*pmd) & _PAGE_PRESENT) || pmd_leaf(*pmd)) {
+			count_huge(space, vma, address, *pmd);
+			continue;
+		}
+		pte = pte_offset_kernel(pmd, address);
+		for (; address < next; address += PAGE_SIZE, pte++)
+			if (!pte_none(*pte))
+				count_pte(space, vma, address, *pte);
+	}
+}
+
+/* --- tables ------------------------------------------------------------ */
+
+static void count_table(struct space *space, unsigned long pfn)
+{
+	space->table_bytes += PAGE_SIZE;
+	if (!is_ram(pfn) || census.use[pfn - LIBMM_FIRST_PFN] != UNKNOWN) {
+		wrong("frame %#lx is a page table of process %d, and something else, too",
+		      pfn, space->process->number);
+		return;
+	}
+	census.use[pfn - LIBMM_FIRST_PFN] = IS_TABLE;
+}
+
+static void walk_ptes(struct space *space, pmd_t pmd)
+{
+	pte_t *pte = (pte_t *)pmd_page_vaddr(pmd);
+	int i;
+
+	count_table(space, pmd_pfn(pmd));
+	for (i = 0; i < PTRS_PER_PTE; i++)
+		space->nr_entries += !pte_none(pte[i]);
+}
+
+static void walk_pmds(struct space *space, pud_t pud)
+{
+	pmd_t *pmd = pud_pgtable(pud);
+	int i;
+
+	count_table(space, __pa(pmd) >> PAGE_SHIFT);
+	for (i = 0; i < PTRS_PER_PMD; i++) {
+		if (pmd_none(pmd[i]))
+			continue;
+		if (!(pmd_val(pmd[i]) & _PAGE_PRESENT) || pmd_leaf(pmd[i]))
+			space->nr_entries++;
+		else
+			walk_ptes(space, pmd[i]);
+	}
+}
+
+/* The upper half, and what is the kernel's in the lower one, is not the process'. */
+static void walk_tables(struct space *space, struct mm_struct *mm)
+{
+	int i, j;
+
+	census.use[(__pa(mm->pgd) >> PAGE_SHIFT) - LIBMM_FIRST_PFN] = IS_TABLE;
+	for (i = 0; i < PTRS_PER_PGD / 2; i++) {
+		p4d_t *p4d = p4d_offset(&mm->pgd[i], 0);
+		pud_t *pud;
+
+		if (pgd_none(mm->pgd[i]) || p4d_none(*p4d) ||
+		    pgd_val(mm->pgd[i]) == pgd_val(init_mm.pgd[i]))
+			continue;
+		pud = p4d_pgtable(*p4d);
+		count_table(space, __pa(pud) >> PAGE_SHIFT);
+		for (j = 0; j < PTRS_PER_PUD; j++)
+			if (!pud_none(pud[j]))
+				walk_pmds(space, pud[j]);
+	}
+}
+
+/* --- all of an address space ------------------------------------------- */
+
+static const char *const kinds[NR_MM_COUNTERS] = {
+	[MM_FILEPAGES] = "MM_FILEPAGES", [MM_ANONPAGES] = "MM_ANONPAGES",
+	[MM_SWAPENTS] = "MM_SWAPENTS", [MM_SHMEMPAGES] = "MM_SHMEMPAGES",
+};
+
+static void check_sizes(struct space *space, struct mm_struct *mm, long nr, long pages, long locked)
+{
+	int i;
+
+	for (i = 0; i < NR_MM_COUNTERS; i++)
+		if (percpu_counter_sum(&mm->rss_stat[i]) != space->rss[i])
+			wrong("process %d: %s is %lld, and %ld entries are of that kind",
+			      space->process->number, kinds[i],
+			      percpu_counter_sum(&mm->rss_stat[i]), space->rss[i]);
+	if (mm->map_count != nr)
+		wrong("process %d: map_count is %d, and there are %ld VMAs",
+		      space->process->number, mm->map_count, nr);
+	if (mm->total_vm != pages)
+		wrong("process %d: total_vm is %lu, and VMAs have %ld pages",
+		      space->process->number, mm->total_vm, pages);
+	if (mm->locked_vm != locked)
+		wrong("process %d: locked_vm is %lu, and locked VMAs have %ld pages",
+		      space->process->number, mm->locked_vm, locked);
+	if (space->nr_entries != space->nr_inside)
+		wrong("process %d: its tables have %ld entries, %ld of them in VMAs",
+		      space->process->number, space->nr_entries, space->nr_inside);
+	if (mm_pgtables_bytes(mm) != space->table_bytes)
+		wrong("process %d: its tables are counted as %lu bytes, and have %ld",
+		      space->process->number, mm_pgtables_bytes(mm), space->table_bytes);
+}
+
+static void check_space(struct process *process)
+{
+	struct mm_struct *mm = mm_of(process);
+	struct space space = { .process = process };
+	long nr = 0, pages = 0, locked = 0;
+	struct vm_area_struct *vma;
+
+	VMA_ITERATOR(vmi, mm, 0);
+
+	for_each_vma(vmi, vma) {
+		nr++;
+		pages += vma_pages(vma);
+		locked += vma->vm_flags & VM_LOCKED ? vma_pages(vma) : 0;
+		walk_vma(&space, vma);
+	}
+	walk_tables(&space, mm);
+	check_sizes(&space, mm, nr, pages, locked);
+}
+
+void check_address_spaces(void)
+{
+	long number;
+
+	for (number = 0; number < MOST_PROCESSES; number++)
+		if (process_of(number) && mm_of(process_of(number)))
+			check_space(process_of(number));
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The memory of a computer in a process: RAM, descriptors, and what the kernel maps. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "computer.h"
+
+#define PAGE_BYTES (1UL << LIBMM_PAGE_SHIFT)
+#define DESCRIPTOR_BYTES 64UL	/* of struct page */
+#define DESCRIPTOR_PAGES_BEHIND 32768UL	/* descriptors of the end of a last section */
+
+static int ram_fd;
+static unsigned long heap_next = LIBMM_HEAP_ADDRESS;
+
+void memory_map(unsigned long address, unsigned long bytes, int protection, int flags, int fd,
+		unsigned long offset)
+{
+	if (mmap((void *)address, bytes, protection, flags | MAP_FIXED, fd, (off_t)offset) ==
+	    MAP_FAILED)
+		die(RUNNER_NO_RESOURCE, "%lu bytes at %#lx cannot be mapped: %s", bytes, address,
+		    strerror(errno));
+}
+
+/* The heap is one mapping, so that each program meets the same addresses. */
+FROM_KERNEL void *host_alloc(unsigned long bytes)
+{
+	unsigned long at = heap_next;
+
+	heap_next += (bytes + 63) & ~63UL;
+	if (heap_next > LIBMM_HEAP_ADDRESS + LIBMM_MOST_HEAP_BYTES)
+		die(RUNNER_NO_RESOURCE, "the oracles want more than %lu bytes of memory",
+		    LIBMM_MOST_HEAP_BYTES);
+	return (void *)at;
+}
+
+FROM_KERNEL void host_set_ram(unsigned long nr_frames)
+{
+	if (ftruncate(ram_fd, (off_t)(nr_frames << LIBMM_PAGE_SHIFT)))
+		die(RUNNER_NO_RESOURCE, "%lu frames of memory: %s", nr_frames, strerror(errno));
+	host_map(LIBMM_RAM_ADDRESS, LIBMM_FIRST_PFN, nr_frames);
+	/* The image's own pages lie in the direct map, so they have descriptors, too. */
+	memory_map(LIBMM_MAP_ADDRESS,
+		   (LIBMM_FIRST_PFN + nr_frames + DESCRIPTOR_PAGES_BEHIND) * DESCRIPTOR_BYTES,
+		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+FROM_KERNEL void host_map(unsigned long address, unsigned long pfn, unsigned long nr_frames)
+{
+	memory_map(address, nr_frames << LIBMM_PAGE_SHIFT, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   ram_fd, (pfn - LIBMM_FIRST_PFN) << LIBMM_PAGE_SHIFT);
+}
+
+FROM_KERNEL void host_unmap(unsigned long address, unsigned long bytes)
+{
+	memory_map(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void memory_prepare(void)
+{
+	ram_fd = memfd_create("ram", MFD_CLOEXEC);
+	if (ram_fd < 0)
+		die(RUNNER_NO_RESOURCE, "memory for the computer: %s", strerror(errno));
+	/* Shared, so that it is not data of the program's, which are limited. */
+	memory_map(LIBMM_HEAP_ADDRESS, LIBMM_MOST_HEAP_BYTES, PROT_READ | PROT_WRITE,
+		   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+void memory_open_text(void)
+{
+	unsigned long start = (unsigned long)__executable_start & ~(PAGE_BYTES - 1);
+
+	if (mprotect((void *)start, (unsigned long)etext - start,
+		     PROT_READ | PROT_WRITE | PROT_EXEC))
+		die(RUNNER_NO_RESOURCE, "kernel text cannot be made writable: %s",
+		    strerror(errno));
+}

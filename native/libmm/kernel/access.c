@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What an instruction of a process does to memory: the CPU's part is here, the
+ * kernel's is arch/x86/mm/fault.c, whose handler of user faults is static.
+ */
+#include "../arch/x86/mm/fault.c"
+#include "hosted.h"
+#include "mmu.h"
+
+#define MOST_TRIES 50	/* of one access; a fault that does not help is repeated for ever */
+
+static int signal_sent;
+
+static void send(int number)
+{
+	signal_sent = number;
+}
+
+int force_sig_fault(int number, int code, void __user *address)
+{
+	HOST_STUB("custom");
+	send(number);
+	return 0;
+}
+
+int force_sig_mceerr(int code, void __user *address, short lsb)
+{
+	HOST_STUB("custom");
+	send(SIGBUS);
+	return 0;
+}
+
+int send_sig_mceerr(int code, void __user *address, short lsb, struct task_struct *task)
+{
+	HOST_STUB("custom");
+	send(SIGBUS);
+	return 0;
+}
+
+int force_sig_pkuerr(void __user *address, u32 key)
+{
+	HOST_STUB("custom");
+	send(SIGSEGV);
+	return 0;
+}
+
+void force_sig(int number)
+{
+	HOST_STUB("custom");
+	send(number);
+}
+
+/* The signal that the current process got since this was last asked; 0: none. */
+int take_signal(void)
+{
+	int number = signal_sent;
+
+	signal_sent = 0;
+	return number;
+}
+
+static void load_or_store(unsigned long entry, unsigned long address, bool writes,
+			  unsigned long *word)
+{
+	unsigned long *at = __va((entry & PTE_PFN_MASK) | (address & ~PAGE_MASK));
+
+	if (writes)
+		*at = *word;
+	else
+		*word = *at;
+}
+
+static bool allows(unsigned long entry, bool writes)
+{
+	return entry & _PAGE_PRESENT && entry & _PAGE_USER && (!writes || entry & _PAGE_RW);
+}
+
+/* Walk the tables as the CPU does, which sets bits in the entry; whether that helped. */
+static bool fill_tlb(struct tlb_entry *slot, unsigned long address, bool writes)
+{
+	struct translation found = translate(current->mm, address);
+
+	if (!allows(found.entry, writes))
+		return false;
+	*found.at |= _PAGE_ACCESSED | (writes ? _PAGE_DIRTY : 0);
+	slot->mm = current->mm;
+	slot->page = address >> PAGE_SHIFT;
+	slot->entry = translate(current->mm, address).entry;
+	return true;
+}
+
+static unsigned long error_code(unsigned long address, bool writes)
+{
+	unsigned long entry = translate(current->mm, address).entry;
+
+	return X86_PF_USER | (writes ? X86_PF_WRITE : 0) |
+	       (entry & _PAGE_PRESENT ? X86_PF_PROT : 0);
+}
+
+int access_word(unsigned long address, bool writes, unsigned long *word)
+{
+	struct pt_regs regs = {
+		.cs = __USER_CS, .ss = __USER_DS, .flags = X86_EFLAGS_IF, .sp = address,
+	};
+	int tries;
+
+	for (tries = 0; tries < MOST_TRIES; tries++) {
+		struct tlb_entry *slot = tlb_slot(current->mm, address >> PAGE_SHIFT,
+						  smp_processor_id());
+		int number;
+
+		/* A store needs a translation that is dirty already, or the tables. */
+		if ((slot->mm == current->mm && slot->page == address >> PAGE_SHIFT &&
+		     allows(slot->entry, writes) && (!writes || slot->entry & _PAGE_DIRTY)) ||
+		    fill_tlb(slot, address, writes)) {
+			load_or_store(slot->entry, address, writes, word);
+			return 0;
+		}
+		/* A CPU forgets a translation by which it faults. */
+		if (slot->mm == current->mm && slot->page == address >> PAGE_SHIFT)
+			slot->mm = NULL;
+		signal_sent = 0;
+		do_user_addr_fault(&regs, error_code(address, writes), address);
+		number = take_signal();
+		if (number)
+			return number;
+		if (fatal_signal_pending(current))
+			return SIGKILL;
+	}
+	return -EAGAIN;
+}

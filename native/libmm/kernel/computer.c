@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Boots a computer: nodes of memory and CPUs are declared, and from there on
+ * the kernel's own code does everything, in the order of start_kernel().
+ */
+#include <linux/bug.h>
+#include <linux/cpu.h>
+#include <linux/cred.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/jump_label.h>
+#include <linux/maple_tree.h>
+#include <linux/memblock.h>
+#include <linux/mempolicy.h>
+#include <linux/mm.h>
+#include <linux/node.h>
+#include <linux/padata.h>
+#include <linux/pagemap.h>
+#include <linux/percpu.h>
+#include <linux/radix-tree.h>
+#include <linux/rmap.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/start_kernel.h>
+#include <linux/user_namespace.h>
+#include <linux/vmalloc.h>
+#include <linux/vmstat.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
+#include <asm/mmu_context.h>
+#include "internal.h"
+#include "slab.h"
+#include "hosted.h"
+#include "devices.h"
+#include "groups.h"
+#include "steps.h"
+#include "traps.h"
+
+#define DYNAMIC_BYTES (2UL << 20)	/* of each CPU's area, for alloc_percpu() */
+#define MOST_USERS_OBJECTS 100000	/* of each kind that a user may have */
+
+struct computer computer = {
+	.nr_cpus = 2,
+	.nr_nodes = 2,
+	.node_frames = { 512UL << (20 - PAGE_SHIFT), 256UL << (20 - PAGE_SHIFT) },
+};
+
+/* At the page-aligned beginning of CPU 0's area: see libmm.lds. */
+static const char first_per_cpu[0] __used __aligned(PAGE_SIZE) __section(".data..percpu..first");
+
+static struct pglist_data nodes[MOST_NODES];
+
+enum system_states system_state;
+unsigned long physmem_end;
+unsigned long max_pfn_mapped;
+
+/* --- steps that declare: they are read before boot, and do nothing where they stand --- */
+
+#define MOST_NODE_FRAMES (LIBMM_MOST_RAM_BYTES >> PAGE_SHIFT)
+
+long step_memory(long node0, long node1, long node2, long node3)
+{
+	const long frames[MOST_NODES] = { node0, node1, node2, node3 };
+	unsigned int node;
+
+	if (system_state == SYSTEM_RUNNING)
+		return 0;
+	computer.nr_nodes = 0;
+	for (node = 0; node < MOST_NODES && frames[node]; node++) {
+		if (frames[node] < 0 || frames[node] > MOST_NODE_FRAMES / MOST_NODES ||
+		    frames[node] % PAGES_PER_SECTION)
+			refuse("memory", "a node has whole 128 MiB, and at most 16 GiB");
+		computer.node_frames[computer.nr_nodes++] = frames[node];
+	}
+	if (!computer.nr_nodes)
+		refuse("memory", "no node has any");
+	return 0;
+}
+
+long step_cpus(long nr)
+{
+	if (system_state == SYSTEM_RUNNING)
+		return 0;
+	if (nr < 1 || nr > MOST_CPUS)
+		refuse("cpus", "there are 1 to 4 of them");
+	computer.nr_cpus = nr;
+	return 0;
+}
+
+/* --- CPUs -------------------------------------------------------------- */
+
+static void declare_cpus(void)
+{
+	unsigned int cpu;
+
+	for (cpu = 0; cpu < computer.nr_cpus; cpu++) {
+		cpumask_set_cpu(cpu, &__cpu_possible_mask);
+		cpumask_set_cpu(cpu, &__cpu_present_mask);
+		cpumask_set_cpu(cpu, &__cpu_online_mask);
+		cpumask_set_cpu(cpu, &__cpu_active_mask);
+		cpumask_set_cpu(cpu, node_to_cpumask_map[0]);
+	}
+	nr_cpu_ids = computer.nr_cpus;
+	atomic_set(&__num_online_cpus, computer.nr_cpus);
+#ifdef HAVE_NUM_POSSIBLE_CPUS
+	__num_possible_cpus = computer.nr_cpus;
+#endif
+}
+
+/* The areas lie behind one another, from the linker's section on. */
+static void __init place_per_cpu_areas(void)
+{
+	size_t held = __per_cpu_end - __per_cpu_start;
+	size_t unit = PAGE_ALIGN(held + DYNAMIC_BYTES);
+	struct pcpu_alloc_info *info = pcpu_alloc_alloc_info(1, computer.nr_cpus);
+	unsigned int cpu;
+
+	info->static_size = held;
+	info->reserved_size = 0;
+	info->dyn_size = unit - held;
+	info->unit_size = unit;
+	info->atom_size = PAGE_SIZE;
+	info->alloc_size = unit * computer.nr_cpus;
+	info->groups[0].nr_units = computer.nr_cpus;
+	info->groups[0].base_offset = 0;
+	for (cpu = 0; cpu < computer.nr_cpus; cpu++) {
+		info->groups[0].cpu_map[cpu] = cpu;
+		__per_cpu_offset[cpu] = cpu * unit;
+	}
+	/* CPU 0 has changed its own area by now, and all that it has holds for the others. */
+	for (cpu = 1; cpu < computer.nr_cpus; cpu++) {
+		memcpy(__per_cpu_start + cpu * unit, __per_cpu_start, held);
+		host_set_per_cpu(cpu * unit);
+		host_enter_cpu(cpu, cpu * unit, &init_task);
+	}
+	host_set_per_cpu(0);
+	pcpu_setup_first_chunk(info, __per_cpu_start);
+}
+
+/* --- memory ------------------------------------------------------------ */
+
+static void __init declare_memory(void)
+{
+	unsigned long pfn = LIBMM_FIRST_PFN;
+	unsigned int node;
+
+	for (node = 0; node < computer.nr_nodes; node++) {
+		computer.nr_frames += computer.node_frames[node];
+		memblock_add_node(PFN_PHYS(pfn), PFN_PHYS(computer.node_frames[node]), node, 0);
+		node_set(node, node_possible_map);
+		node_set_online(node);
+		node_data[node] = &nodes[node];
+		pfn += computer.node_frames[node];
+	}
+	node_set_state(0, N_CPU);
+	host_set_ram(computer.nr_frames);
+	max_pfn = pfn;
+	max_low_pfn = pfn;
+	max_pfn_mapped = pfn;
+	physmem_end = PFN_PHYS(pfn);
+	high_memory = __va(PFN_PHYS(pfn) - 1) + 1;
+	memblock_set_current_limit(PFN_PHYS(pfn));
+}
+
+void __init mem_init(void)
+{
+	HOST_STUB("duplicated");
+	memblock_free_all();
+}
+
+/* The descriptors have their place already: host_set_ram(). */
+int __meminit vmemmap_populate(unsigned long start, unsigned long end, int node,
+			       struct vmem_altmap *altmap)
+{
+	HOST_STUB("custom");
+	memset((void *)start, 0, end - start);
+	return 0;
+}
+
+unsigned long memory_block_size_bytes(void)
+{
+	HOST_STUB("custom");
+	return 1UL << SECTION_SIZE_BITS;
+}
+
+static void __init init_zero_page(void)
+{
+	struct page *zero = virt_to_page(empty_zero_page);
+
+	init_page_count(zero);
+	atomic_set(&zero->_mapcount, -1);
+	__SetPageReserved(zero);
+}
+
+/* --- boot -------------------------------------------------------------- */
+
+static void __init run_initcalls(void)
+{
+	initcall_entry_t *entry;
+
+	for (entry = __initcall_start; entry < __initcall_end; entry++) {
+		initcall_t call = initcall_from_entry(entry);
+		int error = call();
+
+		if (error < 0)
+			report("{\"kernel\": \"initcall %pS: %d\", \"line\": 0}", call, error);
+	}
+}
+
+static void __init let_users_have_all(void)
+{
+	int i;
+
+	for (i = 0; i < UCOUNT_COUNTS; i++)
+		init_user_ns.ucount_max[i] = MOST_USERS_OBJECTS;
+	for (i = 0; i < UCOUNT_RLIMIT_COUNTS; i++)
+		init_user_ns.rlimit_max[i] = LONG_MAX;
+}
+
+/* SLUB asks the time-stamp counter whether to look at other nodes: always, then. */
+static void __init forget_cycles(void)
+{
+	struct kmem_cache *cache;
+
+	list_for_each_entry(cache, &slab_caches, list)
+		cache->remote_node_defrag_ratio = 1024;
+}
+
+/* init/main.c: start_kernel(), as far as it is of memory. */
+void __init boot_computer(void)
+{
+	unsigned long most[MAX_NR_ZONES] = { };
+
+	runtime_const_fixup(__runtime_fixup_ptr, TASK_SIZE_MAX, __start_runtime_ptr_USER_PTR_MAX,
+			    __stop_runtime_ptr_USER_PTR_MAX);
+	/* Physical addresses are virtual ones, and frame 0 has the first descriptor. */
+	host_place_contents(0, NULL);
+	host_place_map(0, (void *)LIBMM_MAP_ADDRESS);
+	jump_label_init();
+	declare_memory();
+	sparse_init();
+	most[ZONE_NORMAL] = max_pfn;
+	free_area_init(most);
+	place_per_cpu_areas();
+	vfs_caches_init_early();
+	mm_core_init();
+	wait_bit_init();
+	radix_tree_init();
+	maple_tree_init();
+	kmem_cache_init_late();
+	start_workers();
+	setup_per_cpu_pageset();
+	numa_policy_init();
+	anon_vma_init();
+	proc_caches_init();
+	cred_init();
+	let_users_have_all();
+	vfs_caches_init();
+	start_groups();
+	pagecache_init();
+	system_state = SYSTEM_SCHEDULING;
+	/* From here on an allocation may sleep: kernel_init_freeable(). */
+	gfp_allowed_mask = __GFP_BITS_MASK;
+	padata_init();
+	init_mm_internals();
+	page_alloc_init_late();
+	system_state = SYSTEM_RUNNING;
+	init_zero_page();
+	start_nodes();
+	run_initcalls();
+	start_disk();
+	forget_cycles();
+	/* Else the first task that ends frees the policy of all. */
+	numa_default_policy();
+	settle();
+}
+
+/* --- the entries of the program around us ------------------------------ */
+
+static void run(const struct libmm_task *task)
+{
+	u64 began_ns = host_now_ns();
+
+	read_declarations(task->program);
+	start_scheduler();
+	declare_cpus();
+	boot_computer();
+	report("{\"booted\": true, \"boot_ns\": %llu, \"frames\": %lu}",
+	       host_now_ns() - began_ns, computer.nr_frames);
+	run_program(task);
+	host_exit(nr_alarms ? LIBMM_ALARM : LIBMM_OK);
+}
+
+static int is_expected(const char *file, unsigned int line)
+{
+	return 0;
+}
+
+static const struct libmm_kernel entries = {
+	.run = run,
+	.resolve_fault = resolve_fault,
+	.find_fixup = find_fixup,
+	.is_expected = is_expected,
+};
+
+static const unsigned int *describe(const struct host_machine *machine)
+{
+	host_enter_cpu(0, 0, &init_task);
+	return host_boot_machine(machine);
+}
+
+static struct host_kernel kernel = {
+	.boot = describe,
+	.ops = &entries,
+	.stubs = host_stubs,
+	.bugs = {
+		.first = host_bug_table,
+		.end = host_bug_table_end,
+		.entry_bytes = sizeof(struct bug_entry),
+		.file_at = offsetof(struct bug_entry, file_disp),
+		.line_at = offsetof(struct bug_entry, line),
+		.flags_at = offsetof(struct bug_entry, flags),
+	},
+	HOST_KERNEL_OF_MACHINE
+};
+
+static struct host_kernel *const entry __used __section("ream_kernels") = &kernel;

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A disk in memory that is swapped to, and what is known of nodes as devices. */
+#include <linux/backing-dev.h>
+#include <linux/bio.h>
+#include <linux/blkdev.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/init_syscalls.h>
+#include <linux/mount.h>
+#include <linux/namei.h>
+#include <linux/node.h>
+#include <linux/pagemap.h>
+#include <linux/ramfs.h>
+#include <linux/swap.h>
+#include <linux/writeback.h>
+#include <asm/ptrace.h>
+#include "../fs/internal.h"
+#include "swap.h"
+#include "devices.h"
+#include "hosted.h"
+#include "steps.h"
+
+static struct node device_nodes[MOST_NODES];
+struct node *node_devices[MAX_NUMNODES] = {
+	&device_nodes[0], &device_nodes[1], &device_nodes[2], &device_nodes[3],
+};
+
+static const struct kobj_type plain;	/* a device without a release */
+
+void start_nodes(void)
+{
+	unsigned int node;
+
+	for (node = 0; node < MOST_NODES; node++)
+		kobject_init(&device_nodes[node].dev.kobj, &plain);
+}
+
+/* A device is its name and its counter of references. */
+struct device *device_create(const struct class *class, struct device *parent, dev_t number,
+			     void *data, const char *format, ...)
+{
+	struct device *device = kzalloc(sizeof(*device), GFP_KERNEL);
+	va_list arguments;
+
+	HOST_STUB("custom");
+	if (!device)
+		return ERR_PTR(-ENOMEM);
+	kobject_init(&device->kobj, &plain);
+	dev_set_drvdata(device, data);
+	va_start(arguments, format);
+	kobject_set_name_vargs(&device->kobj, format, arguments);
+	va_end(arguments);
+	return device;
+}
+
+void device_unregister(struct device *device)
+{
+	HOST_STUB("custom");
+	kfree_const(device->kobj.name);
+	kfree(device);
+}
+
+struct device *get_device(struct device *device)
+{
+	HOST_STUB("stubbed");
+	return device;
+}
+
+/* --- the disk ---------------------------------------------------------- */
+
+static char *disk;
+static unsigned long disk_pages;
+static struct request_queue queue;
+static struct gendisk gendisk = { .queue = &queue };
+static struct block_device disk_device = { .bd_disk = &gendisk, .bd_queue = &queue };
+
+/* A request is done at once; who waits for it finds it done. */
+void submit_bio(struct bio *bio)
+{
+	char *at = disk + (bio->bi_iter.bi_sector << SECTOR_SHIFT);
+	struct bvec_iter iter;
+	struct bio_vec vec;
+
+	HOST_STUB("custom");
+	bio_for_each_segment(vec, bio, iter) {
+		void *memory = page_address(vec.bv_page) + vec.bv_offset;
+
+		if (op_is_write(bio_op(bio)))
+			memcpy(at, memory, vec.bv_len);
+		else
+			memcpy(memory, at, vec.bv_len);
+		at += vec.bv_len;
+	}
+	bio->bi_status = BLK_STS_OK;
+	bio_endio(bio);
+}
+
+int blk_status_to_errno(blk_status_t status)
+{
+	HOST_STUB("custom");
+	return status ? -EIO : 0;
+}
+
+/* --- files on it: those of ramfs, whose contents are written to the disk --- */
+
+#define DISK_PAGES (1UL << 18)		/* of all files together */
+
+static unsigned long nr_used_pages;
+
+/* Where a file's pages lie on the disk: behind one another. */
+static sector_t sector_of(const struct inode *inode, pgoff_t index)
+{
+	return ((unsigned long)inode->i_private + index) << (PAGE_SHIFT - SECTOR_SHIFT);
+}
+
+static void ended(struct bio *bio)
+{
+	struct folio_iter iter;
+
+	bio_for_each_folio_all(iter, bio)
+		if (op_is_write(bio_op(bio)))
+			folio_end_writeback(iter.folio);
+		else
+			folio_end_read(iter.folio, true);
+	bio_put(bio);
+}
+
+static void submit(struct folio *folio, blk_opf_t operation)
+{
+	struct bio *bio = bio_alloc(&disk_device, 1, operation, GFP_NOIO);
+
+	bio->bi_iter.bi_sector = sector_of(folio->mapping->host, folio->index);
+	bio_add_folio_nofail(bio, folio, folio_size(folio), 0);
+	bio->bi_end_io = ended;
+	submit_bio(bio);
+}
+
+static int read_folio(struct file *file, struct folio *folio)
+{
+	submit(folio, REQ_OP_READ);
+	return 0;
+}
+
+static void read_ahead(struct readahead_control *control)
+{
+	struct folio *folio;
+
+	while ((folio = readahead_folio(control)))
+		submit(folio, REQ_OP_READ);
+}
+
+static int write_folio(struct folio *folio, struct writeback_control *control, void *unused)
+{
+	folio_start_writeback(folio);
+	folio_unlock(folio);
+	submit(folio, REQ_OP_WRITE);
+	return 0;
+}
+
+static int write_pages(struct address_space *mapping, struct writeback_control *control)
+{
+	return write_cache_pages(mapping, control, write_folio, NULL);
+}
+
+static int begin_write(struct file *file, struct address_space *mapping, loff_t at,
+		       unsigned int bytes, struct folio **result, void **data)
+{
+	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, FGP_WRITEBEGIN,
+						  mapping_gfp_mask(mapping));
+
+	if (IS_ERR(folio))
+		return PTR_ERR(folio);
+	*result = folio;
+	if (folio_test_uptodate(folio) || bytes == folio_size(folio))
+		return 0;
+	submit(folio, REQ_OP_READ);
+	folio_lock(folio);
+	return 0;
+}
+
+static int end_write(struct file *file, struct address_space *mapping, loff_t at,
+		     unsigned int bytes, unsigned int copied, struct folio *folio, void *data)
+{
+	struct inode *inode = mapping->host;
+
+	folio_mark_uptodate(folio);
+	if (at + copied > inode->i_size)
+		i_size_write(inode, at + copied);
+	folio_mark_dirty(folio);
+	folio_unlock(folio);
+	folio_put(folio);
+	return copied;
+}
+
+/* A swap file's first page is its header; its pages are those of the disk. */
+static int activate(struct swap_info_struct *swap, struct file *file, sector_t *span)
+{
+	unsigned long nr_pages = i_size_read(file_inode(file)) >> PAGE_SHIFT;
+
+	*span = nr_pages;
+	return add_swap_extent(swap, 0, nr_pages,
+			       sector_of(file_inode(file), 0) >> (PAGE_SHIFT - SECTOR_SHIFT));
+}
+
+static const struct address_space_operations disk_operations = {
+	.read_folio = read_folio,
+	.readahead = read_ahead,
+	.writepages = write_pages,
+	.dirty_folio = filemap_dirty_folio,
+	.write_begin = begin_write,
+	.write_end = end_write,
+	.migrate_folio = filemap_migrate_folio,
+	.swap_activate = activate,
+};
+
+static int begin_mount(struct fs_context *context)
+{
+	return ramfs_init_fs_context(context);
+}
+
+static struct file_system_type disk_file_system = {
+	.name = "disk",
+	.init_fs_context = begin_mount,
+	.kill_sb = kill_litter_super,
+};
+
+/* A file of ramfs becomes one whose pages are written to the disk and may be taken away. */
+int put_on_disk(struct file *file, unsigned long nr_pages)
+{
+	struct inode *inode = file_inode(file);
+
+	if (nr_used_pages + nr_pages > DISK_PAGES)
+		return -ENOSPC;
+	inode->i_private = (void *)nr_used_pages;
+	nr_used_pages += nr_pages;
+	inode->i_mapping->a_ops = &disk_operations;
+	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
+	mapping_set_gfp_mask(inode->i_mapping, GFP_HIGHUSER_MOVABLE);
+	mapping_set_large_folios(inode->i_mapping);
+	i_size_write(inode, nr_pages << PAGE_SHIFT);
+	return 0;
+}
+
+void start_disk(void)
+{
+	struct super_block *super;
+	struct path path;
+
+	disk = host_alloc(DISK_PAGES << PAGE_SHIFT);
+	disk_device.bd_nr_sectors = DISK_PAGES << (PAGE_SHIFT - SECTOR_SHIFT);
+	if (register_filesystem(&disk_file_system) || init_mkdir(DISK_FOLDER, 0700) ||
+	    kern_path(DISK_FOLDER, 0, &path) || path_mount("disk", &path, "disk", 0, NULL))
+		give_up("the disk cannot be mounted");
+	path_put(&path);
+	if (kern_path(DISK_FOLDER, 0, &path))
+		give_up("the disk is not where it was mounted");
+	super = path.mnt->mnt_sb;
+	super->s_bdev = &disk_device;
+	if (super_setup_bdi(super))
+		give_up("the disk has no writeback");
+	path_put(&path);
+}
+
+/* --- swapping to a file of it ------------------------------------------ */
+
+SYSTEM_CALL(swapon);
+SYSTEM_CALL(swapoff);
+
+#define SWAP_FILE DISK_FOLDER "/swap"
+
+static const char swap_file[] = SWAP_FILE;
+
+/* As mkswap(8) does. */
+static int make_swap_file(unsigned long nr_pages)
+{
+	struct file *file = filp_open(SWAP_FILE, O_RDWR | O_CREAT, 0600);
+	static union swap_header header;
+	loff_t at = 0;
+	ssize_t written;
+	int error;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	error = put_on_disk(file, nr_pages);
+	header.info.version = 1;
+	header.info.last_page = nr_pages - 1;
+	memcpy(header.magic.magic, "SWAPSPACE2", 10);
+	written = error ?: kernel_write(file, &header, sizeof(header), &at);
+	fput(file);
+	return written == sizeof(header) ? 0 : written < 0 ? written : -EIO;
+}
+
+long turn_swap_on(unsigned long nr_pages, bool is_synchronous)
+{
+	const struct pt_regs regs = { .di = (unsigned long)swap_file };
+	int error = nr_pages ? make_swap_file(nr_pages) : 0;
+
+	if (nr_pages)
+		queue.limits.features = is_synchronous ? BLK_FEAT_SYNCHRONOUS : 0;
+	return error ?: __x64_sys_swapon(&regs);
+}
+
+long turn_swap_off(void)
+{
+	const struct pt_regs regs = { .di = (unsigned long)swap_file };
+	long error;
+
+	/* Whoever calls it has an address space, of which nothing is looked at. */
+	current->mm = &init_mm;
+	error = __x64_sys_swapoff(&regs);
+	current->mm = NULL;
+	return error;
+}

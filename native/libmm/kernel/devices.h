@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The computer's devices: a disk in memory, and the nodes as devices. */
+#ifndef REAM_DEVICES_H
+#define REAM_DEVICES_H
+
+#define DISK_FOLDER "/disk"	/* where it is mounted */
+
+void start_nodes(void);	/* before initcalls */
+void start_disk(void);	/* behind them */
+
+struct file;
+
+/* Have a file of that folder, just made and empty, on the disk; with so many pages. */
+int put_on_disk(struct file *file, unsigned long nr_pages);
+
+/* Swap to a file on the disk. @nr_pages: it is made with so many; 0: it is there already. */
+long turn_swap_on(unsigned long nr_pages, bool is_synchronous);
+long turn_swap_off(void);
+
+#endif

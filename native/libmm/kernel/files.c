@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The files of a program, and its steps that read, write and cut them. */
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/fadvise.h>
+#include <linux/falloc.h>
+#include <linux/memfd.h>
+#include <linux/mm.h>
+#include <linux/shmem_fs.h>
+#include <asm/ptrace.h>
+#include "devices.h"
+#include "hosted.h"
+#include "steps.h"
+
+SYSTEM_CALL(memfd_create);
+SYSTEM_CALL(openat);
+SYSTEM_CALL(ftruncate);
+SYSTEM_CALL(fallocate);
+SYSTEM_CALL(pread64);
+SYSTEM_CALL(pwrite64);
+SYSTEM_CALL(fadvise64);
+SYSTEM_CALL(fsync);
+
+#define AT_ONCE 16	/* pages of one call; as many as the buffer has */
+#define WORDS (PAGE_SIZE / sizeof(u64))
+
+enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE };
+
+static struct user_file files[MOST_FILES];
+static u64 buffer[AT_ONCE * WORDS] __aligned(PAGE_SIZE);
+static u64 nr_written;
+
+struct user_file *file_of(long number)
+{
+	if (number < 0 || number >= MOST_FILES || !files[number].values)
+		return NULL;
+	return &files[number];
+}
+
+static struct user_file *new_file(long number, unsigned long nr_pages)
+{
+	if (number < 0 || number >= MOST_FILES || files[number].values ||
+	    nr_pages > MOST_FILE_PAGES)
+		return NULL;
+	files[number].values = host_alloc(MOST_FILE_PAGES * sizeof(u64));
+	files[number].nr_pages = nr_pages;
+	return &files[number];
+}
+
+int new_shared_memory(unsigned long nr_pages)
+{
+	int number;
+
+	for (number = MOST_FILES - 1; number >= MOST_FILES / 2; number--)
+		if (new_file(number, nr_pages))
+			return number;
+	return -ENFILE;
+}
+
+static long open_on_disk(long number, long nr_pages)
+{
+	char name[32];
+	long fd, error;
+	struct file *file;
+
+	snprintf(name, sizeof(name), DISK_FOLDER "/%ld", number);
+	fd = call(__x64_sys_openat, AT_FDCWD, (long)name, O_RDWR | O_CREAT, 0600, 0, 0);
+	if (fd < 0)
+		return fd;
+	file = fget(fd);
+	error = put_on_disk(file, nr_pages);
+	fput(file);
+	return error ?: fd;
+}
+
+static void make_huge(struct file *file)
+{
+	struct shmem_sb_info *info = file_inode(file)->i_sb->s_fs_info;
+
+	info->huge = 1;	/* SHMEM_HUGE_ALWAYS of mm/shmem.c */
+}
+
+long step_open(long number, long kind, long nr_pages)
+{
+	struct user_file *file;
+	long fd;
+
+	if (kind == ON_DISK)
+		fd = open_on_disk(number, nr_pages);
+	else if (kind == SHMEM || kind == SHMEM_HUGE)
+		fd = call(__x64_sys_memfd_create, (long)"file", 0, 0, 0, 0, 0);
+	else
+		fd = -ENOSYS;
+	if (fd < 0)
+		return fd;
+	file = new_file(number, nr_pages);
+	if (!file)
+		return -ENFILE;
+	file->fd = fd;
+	file->file = fget(fd);
+	if (kind == SHMEM_HUGE)
+		make_huge(file->file);
+	if (kind == ON_DISK)
+		return 0;
+	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
+}
+
+long step_truncate(long number, long nr_pages)
+{
+	struct user_file *file = file_of(number);
+	long error;
+
+	if (!file || nr_pages < 0 || nr_pages > MOST_FILE_PAGES)
+		return -EINVAL;
+	error = call(__x64_sys_ftruncate, file->fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
+	if (!error)
+		see_truncation(number, nr_pages);
+	return error;
+}
+
+static bool is_within(const struct user_file *file, long page, long nr)
+{
+	return file && file->file && page >= 0 && nr > 0 && page + nr <= MOST_FILE_PAGES;
+}
+
+long step_fallocate(long number, long mode, long page, long nr)
+{
+	struct user_file *file = file_of(number);
+	long error;
+
+	if (!is_within(file, page, nr))
+		return -EINVAL;
+	error = call(__x64_sys_fallocate, file->fd, mode, page << PAGE_SHIFT, nr << PAGE_SHIFT,
+		     0, 0);
+	if (!error && mode & FALLOC_FL_PUNCH_HOLE)
+		memset64(file->values + page, 0, nr);
+	else if (!error && !(mode & FALLOC_FL_KEEP_SIZE))
+		file->nr_pages = max_t(unsigned long, file->nr_pages, page + nr);
+	return error;
+}
+
+long step_pwrite(long number, long page, long nr)
+{
+	struct user_file *file = file_of(number);
+	long done, i;
+
+	if (!is_within(file, page, nr))
+		return -EINVAL;
+	for (done = 0; done < nr; done += i) {
+		long most = min(nr - done, (long)AT_ONCE), bytes;
+
+		for (i = 0; i < most; i++) {
+			buffer[i * WORDS] = ++nr_written << 32 | (page + done + i);
+			buffer[i * WORDS + WORDS - 1] = buffer[i * WORDS];
+		}
+		bytes = call(__x64_sys_pwrite64, file->fd, (long)buffer, most << PAGE_SHIFT,
+			     (page + done) << PAGE_SHIFT, 0, 0);
+		if (bytes <= 0)
+			return bytes;
+		most = bytes >> PAGE_SHIFT;
+		for (i = 0; i < most; i++)
+			file->values[page + done + i] = buffer[i * WORDS];
+		file->nr_pages = max_t(unsigned long, file->nr_pages, page + done + most);
+		if (!most)
+			break;
+	}
+	return done;
+}
+
+long step_pread(long number, long page, long nr)
+{
+	struct user_file *file = file_of(number);
+	long done, i;
+
+	if (!is_within(file, page, nr))
+		return -EINVAL;
+	for (done = 0; done < nr; done += i) {
+		long bytes = call(__x64_sys_pread64, file->fd, (long)buffer,
+				  min(nr - done, (long)AT_ONCE) << PAGE_SHIFT,
+				  (page + done) << PAGE_SHIFT, 0, 0);
+
+		if (bytes <= 0)
+			return bytes ?: done;
+		for (i = 0; i < bytes >> PAGE_SHIFT; i++)
+			if (buffer[i * WORDS] != file->values[page + done + i] ||
+			    buffer[i * WORDS + WORDS - 1] != file->values[page + done + i])
+				wrong("file %ld holds %#llx in page %ld, where %#llx was written",
+				      number, buffer[i * WORDS], page + done + i,
+				      file->values[page + done + i]);
+		if (!i)
+			break;
+	}
+	return done;
+}
+
+long step_fadvise(long number, long page, long nr, long advice)
+{
+	struct user_file *file = file_of(number);
+
+	if (!is_within(file, page, nr))
+		return -EINVAL;
+	return call(__x64_sys_fadvise64, file->fd, page << PAGE_SHIFT, nr << PAGE_SHIFT, advice,
+		    0, 0);
+}
+
+long step_fsync(long number)
+{
+	struct user_file *file = file_of(number);
+
+	return file && file->file ? call(__x64_sys_fsync, file->fd, 0, 0, 0, 0, 0) : -EINVAL;
+}

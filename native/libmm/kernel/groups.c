@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cgroups without a file system: the memory controller's own functions make
+ * each of them, in the order in which kernel/cgroup/cgroup.c calls them.
+ */
+#include <linux/cgroup.h>
+#include <linux/memcontrol.h>
+#include <linux/page_counter.h>
+#include <linux/percpu-refcount.h>
+#include <linux/sched.h>
+#include "groups.h"
+#include "hosted.h"
+
+extern struct cgroup_subsys memory_cgrp_subsys;
+
+struct css_set init_css_set;
+struct cgroup_root cgrp_dfl_root;
+struct static_key_true memory_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;
+struct static_key_true memory_cgrp_subsys_on_dfl_key = STATIC_KEY_TRUE_INIT;
+
+static struct group {
+	struct cgroup cgroup;
+	struct css_set set;
+	struct cgroup_subsys_state *css;
+} groups[MOST_GROUPS];
+static int nr_groups;
+
+static void released(struct percpu_ref *ref)
+{
+}
+
+static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_state *parent,
+			int number)
+{
+	int error;
+
+	css->ss = &memory_cgrp_subsys;
+	css->parent = parent;
+	css->id = number + 1;
+	css->serial_nr = number + 1;
+	css->flags |= CSS_VISIBLE;
+	INIT_LIST_HEAD(&css->sibling);
+	INIT_LIST_HEAD(&css->children);
+	if (parent)
+		list_add_tail_rcu(&css->sibling, &parent->children);
+	error = memory_cgrp_subsys.css_online(css);
+	if (!error)
+		css->flags |= CSS_ONLINE;
+	return error;
+}
+
+void start_groups(void)
+{
+	struct cgroup_subsys_state *css = memory_cgrp_subsys.css_alloc(NULL);
+
+	css->flags = CSS_NO_REF;
+	css->cgroup = &cgrp_dfl_root.cgrp;
+	cgrp_dfl_root.cgrp.root = &cgrp_dfl_root;
+	init_css_set.subsys[memory_cgrp_id] = css;
+	init_css_set.dfl_cgrp = &cgrp_dfl_root.cgrp;
+	init_task.cgroups = &init_css_set;
+	groups[0].css = css;
+	if (bring_online(css, NULL, nr_groups++))
+		give_up("the root cgroup does not come up");
+}
+
+int make_group(void)
+{
+	struct group *group = &groups[nr_groups];
+	struct cgroup_subsys_state *css;
+	int error;
+
+	if (nr_groups == MOST_GROUPS)
+		return -ENOSPC;
+	css = memory_cgrp_subsys.css_alloc(groups[0].css);
+	if (IS_ERR(css))
+		return PTR_ERR(css);
+	css->cgroup = &group->cgroup;
+	group->cgroup.root = &cgrp_dfl_root;
+	group->cgroup.level = 1;
+	group->set.subsys[memory_cgrp_id] = css;
+	group->set.dfl_cgrp = &group->cgroup;
+	group->css = css;
+	error = percpu_ref_init(&css->refcnt, released, 0, GFP_KERNEL) ?:
+		bring_online(css, groups[0].css, nr_groups);
+	return error ?: nr_groups++;
+}
+
+struct css_set *set_of_group(int number)
+{
+	if (number < 0 || number >= nr_groups)
+		return NULL;
+	return number ? &groups[number].set : &init_css_set;
+}
+
+struct mem_cgroup *memory_of_group(int number)
+{
+	if (number < 0 || number >= nr_groups)
+		return NULL;
+	return mem_cgroup_from_css(groups[number].css);
+}
+
+int set_group_limit(int number, unsigned long nr_pages)
+{
+	return page_counter_set_max(&memory_of_group(number)->memory, nr_pages);
+}
+
+/* The tree has two levels, in the order of their numbers. */
+struct cgroup_subsys_state *css_next_descendant_pre(struct cgroup_subsys_state *at,
+						    struct cgroup_subsys_state *root)
+{
+	HOST_STUB("duplicated");
+	if (!at)
+		return root;
+	if (root != groups[0].css || at->id == nr_groups)
+		return NULL;
+	return groups[at->id].css;
+}
+
+/* Counters of groups are summed up when they are read, as on one CPU. */
+void cgroup_rstat_flush(struct cgroup *cgroup)
+{
+	int cpu;
+
+	HOST_STUB("custom");
+	for (int i = nr_groups - 1; i >= 0; i--)
+		for_each_possible_cpu(cpu)
+			memory_cgrp_subsys.css_rstat_flush(groups[i].css, cpu);
+}
+
+void cgroup_rstat_updated(struct cgroup *cgroup, int cpu)
+{
+	HOST_STUB("custom");
+}
+
+void __cgroup_rstat_updated(struct cgroup *cgroup, int cpu)
+{
+	HOST_STUB("custom");
+}
+

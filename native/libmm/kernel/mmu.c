@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Translations: the page tables, and a TLB for each CPU that forgets nothing
+ * until it is told to. So a flush that is missing shows as a translation that
+ * the tables no longer allow.
+ */
+#include <linux/mm.h>
+#include <linux/pgtable.h>
+#include <linux/vmalloc.h>
+#include <asm/tlbflush.h>
+#include <asm/mmu_context.h>
+#include "hosted.h"
+#include "mmu.h"
+
+#define TLB_ENTRIES 65536
+#define LARGEST_BY_PAGE 4096	/* pages; of more, all entries are looked at */
+
+static struct tlb_entry *tlb[MOST_CPUS];
+
+static struct tlb_entry *tlb_of(int cpu)
+{
+	if (!tlb[cpu])
+		tlb[cpu] = host_alloc(TLB_ENTRIES * sizeof(*tlb[cpu]));
+	return tlb[cpu];
+}
+
+/* By the number of the address space, so that places do not depend on pointers. */
+struct tlb_entry *tlb_slot(struct mm_struct *mm, unsigned long page, int cpu)
+{
+	unsigned long hash = page ^ page >> 16 ^ mm->context.ctx_id * 2654435761UL;
+
+	return &tlb_of(cpu)[hash % TLB_ENTRIES];
+}
+
+static void drop_range(int cpu, struct mm_struct *mm, unsigned long first, unsigned long end)
+{
+	unsigned long page, i;
+
+	if (mm && end - first <= LARGEST_BY_PAGE) {
+		for (page = first; page < end; page++) {
+			struct tlb_entry *entry = tlb_slot(mm, page, cpu);
+
+			if (entry->mm == mm && entry->page == page)
+				entry->mm = NULL;
+		}
+		return;
+	}
+	for (i = 0; i < TLB_ENTRIES; i++) {
+		struct tlb_entry *entry = &tlb_of(cpu)[i];
+
+		if (!mm || (entry->mm == mm && entry->page >= first && entry->page < end))
+			entry->mm = NULL;
+	}
+}
+
+/* As arch/x86/mm/tlb.c, to the CPUs on which the address space has been. */
+void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start, unsigned long end,
+			unsigned int stride_shift, bool freed_tables)
+{
+	unsigned long last = end == TLB_FLUSH_ALL ? TASK_SIZE_MAX : end;
+	int cpu;
+
+	HOST_STUB("custom");
+	for_each_cpu(cpu, mm_cpumask(mm))
+		drop_range(cpu, mm, start >> PAGE_SHIFT, PAGE_ALIGN(last) >> PAGE_SHIFT);
+	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, last);
+}
+
+void arch_tlbbatch_flush(struct arch_tlbflush_unmap_batch *batch)
+{
+	int cpu;
+
+	HOST_STUB("custom");
+	for_each_cpu(cpu, &batch->cpumask)
+		drop_range(cpu, NULL, 0, 0);
+	cpumask_clear(&batch->cpumask);
+}
+
+void flush_tlb_all(void)
+{
+	int cpu;
+
+	HOST_STUB("custom");
+	for_each_online_cpu(cpu)
+		drop_range(cpu, NULL, 0, 0);
+}
+
+static struct mm_struct *loaded[MOST_CPUS];
+
+/* A CPU that changes address spaces does not use the old one's translations any more. */
+void load_address_space(struct mm_struct *mm, int cpu)
+{
+	struct mm_struct *old = loaded[cpu];
+
+	if (old == mm)
+		return;
+	if (old) {
+		drop_range(cpu, old, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
+		cpumask_clear_cpu(cpu, mm_cpumask(old));
+	}
+	loaded[cpu] = mm;
+	if (mm)
+		cpumask_set_cpu(cpu, mm_cpumask(mm));
+}
+
+void unload_address_space(struct mm_struct *mm)
+{
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		if (loaded[cpu] == mm)
+			load_address_space(NULL, cpu);
+}
+
+/* --- the tables -------------------------------------------------------- */
+
+static struct translation of_pmd(pmd_t *pmd, unsigned long address)
+{
+	struct translation found = { .at = (unsigned long *)pmd };
+	unsigned long frames = PMD_MASK & PTE_PFN_MASK;
+
+	if (pmd_val(*pmd) & _PAGE_PRESENT)
+		found.entry = (pmd_val(*pmd) & ~(PTE_PFN_MASK & ~frames) & ~_PAGE_PSE) |
+			      (address & ~PMD_MASK & PAGE_MASK);
+	return found;
+}
+
+struct translation translate(struct mm_struct *mm, unsigned long address)
+{
+	const struct translation none = { };
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+	pmd_t *pmd;
+	pte_t *pte;
+
+	if (pgd_none(*pgd))
+		return none;
+	p4d = p4d_offset(pgd, address);
+	if (p4d_none(*p4d))
+		return none;
+	pud = pud_offset(p4d, address);
+	if (pud_none(*pud) || !pud_present(*pud) || pud_leaf(*pud))
+		return none;
+	pmd = pmd_offset(pud, address);
+	if (pmd_none(*pmd))
+		return none;
+	if (!(pmd_val(*pmd) & _PAGE_PRESENT) || pmd_leaf(*pmd))
+		return of_pmd(pmd, address);
+	pte = pte_offset_kernel(pmd, address);
+	return (struct translation){
+		.entry = pte_val(*pte), .at = (unsigned long *)pte,
+	};
+}
+
+static void check_entry(struct tlb_entry *entry, int cpu)
+{
+	unsigned long address = entry->page << PAGE_SHIFT;
+	unsigned long is = translate(entry->mm, address).entry;
+
+	if (is & _PAGE_PRESENT && !((is ^ entry->entry) & PTE_PFN_MASK) &&
+	    !(entry->entry & ~is & _PAGE_RW))
+		return;
+	wrong("CPU %d still translates %#lx by %#lx, the entry is %#lx: a flush is missing",
+	      cpu, address, entry->entry, is);
+	entry->mm = NULL;
+}
+
+/* What a translation in a TLB allows, the tables must allow still. */
+void check_tlb(void)
+{
+	unsigned long i;
+	int cpu;
+
+	for_each_online_cpu(cpu)
+		for (i = 0; i < TLB_ENTRIES; i++)
+			if (tlb_of(cpu)[i].mm)
+				check_entry(&tlb_of(cpu)[i], cpu);
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* kernel/fork.c, whose copy of an address space is static. */
+#include "../kernel/fork.c"
+#include "hosted.h"
+
+int process_copy_mm(struct task_struct *child)
+{
+	return copy_mm(0, child);
+}

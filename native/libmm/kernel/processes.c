@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The processes of a program: each is a task that waits for its next step. */
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/oom.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <asm/mmu_context.h>
+#include "groups.h"
+#include "hosted.h"
+#include "steps.h"
+
+#define FIRST_PID 100
+#define LONGEST_STEP_S 120	/* of virtual time; who sleeps longer waits for another step */
+#define STACK_LIMIT_BYTES (8UL << 20)
+
+static struct process processes[MOST_PROCESSES];
+
+struct process *process_of(long number)
+{
+	if (number < 0 || number >= MOST_PROCESSES || !processes[number].context)
+		return NULL;
+	return &processes[number];
+}
+
+struct process *current_process(void)
+{
+	struct process *process = context_of(current)->arg;
+
+	return process >= processes && process < processes + MOST_PROCESSES ? process : NULL;
+}
+
+struct mm_struct *mm_of(const struct process *process)
+{
+	return process->context ? process->context->task->mm : NULL;
+}
+
+/* --- one's life -------------------------------------------------------- */
+
+/* kernel/exit.c: exit_mm(). */
+static void leave_memory(void)
+{
+	struct mm_struct *mm = current->mm;
+
+	if (!mm)
+		return;
+	mmgrab(mm);
+	current->active_mm = mm;
+	current->mm = NULL;
+	mmput(mm);
+	unload_address_space(mm);
+	current->active_mm = &init_mm;
+	mmdrop(mm);
+	if (test_thread_flag(TIF_MEMDIE))
+		exit_oom_victim();
+}
+
+static void end_process(struct process *process)
+{
+	see_end(process);
+	close_uffd(process);
+	leave_memory();
+	list_del_rcu(&current->tasks);
+	list_del_rcu(&current->thread_node);
+	process->context = NULL;
+}
+
+static int live(void *arg)
+{
+	struct process *process = arg;
+
+	while (process->context) {
+		const long *argument = process->arguments;
+
+		if (!process->step) {
+			set_current_state(TASK_UNINTERRUPTIBLE);
+			schedule();
+			continue;
+		}
+		process->result = process->step->run(argument[0], argument[1], argument[2],
+						     argument[3], argument[4], argument[5],
+						     argument[6], argument[7]);
+		if (fatal_signal_pending(current)) {
+			process->is_killed = true;
+			report("{\"line\": %u, \"killed\": %d}", line_under_way(),
+			       process->number);
+			end_process(process);
+		}
+		process->step = NULL;
+		wake_up_process(&init_task);
+	}
+	return 0;
+}
+
+/* A task like the first one, with an address space and signals of its own. */
+static struct context *new_process_task(struct process *process)
+{
+	struct context *context = new_task(live, process, "process", 0);
+	struct task_struct *task = context->task;
+	struct signal_struct *signal = host_alloc(sizeof(*signal));
+
+	memcpy(signal, init_task.signal, sizeof(*signal));
+	signal->oom_mm = NULL;
+	signal->rlim[RLIMIT_MEMLOCK] = (struct rlimit){ RLIM_INFINITY, RLIM_INFINITY };
+	INIT_LIST_HEAD(&signal->thread_head);
+	task->signal = signal;
+	task->group_leader = task;
+	task->pid = FIRST_PID + process->number;
+	task->tgid = task->pid;
+	sigemptyset(&task->pending.signal);
+	list_add_tail_rcu(&task->thread_node, &signal->thread_head);
+	list_add_tail_rcu(&task->tasks, &init_task.tasks);
+	snprintf(task->comm, sizeof(task->comm), "p%d", process->number);
+	context->signal = signal;
+	process->context = context;
+	process->is_killed = false;
+	process->step = NULL;
+	process->uffd = -1;
+	return context;
+}
+
+static int begin_first(struct process *process)
+{
+	struct rlimit stack = { STACK_LIMIT_BYTES, RLIM_INFINITY };
+	struct task_struct *task = new_process_task(process)->task;
+	struct mm_struct *mm = mm_alloc();
+
+	if (!mm)
+		return -ENOMEM;
+	arch_pick_mmap_layout(mm, &stack);
+	mm->task_size = TASK_SIZE;
+	rcu_assign_pointer(mm->owner, task);
+	task->mm = mm;
+	task->active_mm = mm;
+	return 0;
+}
+
+void start_processes(void)
+{
+	int number;
+
+	for (number = 0; number < MOST_PROCESSES; number++) {
+		processes[number].number = number;
+		processes[number].pages = host_alloc(MOST_USER_PAGES *
+						     sizeof(*processes[number].pages));
+	}
+	if (begin_first(&processes[0]))
+		give_up("there is no memory for the first process");
+	settle();
+}
+
+/* --- steps of processes ------------------------------------------------ */
+
+bool run_in_process(struct process *process, const struct step *step, const long *arguments)
+{
+	if (process->step)
+		return false;
+	memcpy(process->arguments, arguments, sizeof(process->arguments));
+	process->step = step;
+	wake_up_process(process->context->task);
+	while (process->step && wait_for_others(LONGEST_STEP_S * HZ))
+		;
+	return !process->step;
+}
+
+long step_fork(long parent, long number)
+{
+	struct process *child;
+	struct context *context;
+	int error;
+
+	if (number < 0 || number >= MOST_PROCESSES || processes[number].context)
+		return -EEXIST;
+	child = &processes[number];
+	context = new_process_task(child);
+	context->task->cgroups = current->cgroups;
+	context->task->mempolicy = NULL;
+	error = process_copy_mm(context->task);
+	if (error) {
+		child->context = NULL;
+		list_del_rcu(&context->task->tasks);
+		free_task_context(context);
+		return error;
+	}
+	see_fork(current_process(), child);
+	return 0;
+}
+
+long step_exit(long number)
+{
+	end_process(process_of(number));
+	return 0;
+}
+
+long step_join(long number, long group)
+{
+	struct css_set *set = set_of_group(group);
+
+	if (!set)
+		return -ENOENT;
+	current->cgroups = set;
+	return 0;
+}
+
+long step_group(long group, long nr_pages)
+{
+	int number = make_group();
+
+	if (number < 0)
+		return number;
+	if (nr_pages)
+		set_group_limit(number, nr_pages);
+	return number == group ? 0 : -EINVAL;
+}
+
+long step_run_on(long number, long cpu)
+{
+	if (cpu < 0 || cpu >= computer.nr_cpus)
+		return -EINVAL;
+	go_to_cpu(cpu);
+	return 0;
+}
+
+void end_processes(void)
+{
+	static const struct step last = { .name = "exit", .run = (void *)step_exit };
+	int number;
+
+	release_pins();
+	for (number = MOST_PROCESSES - 1; number >= 0; number--) {
+		const long arguments[MOST_ARGUMENTS] = { number };
+
+		if (process_of(number) && !run_in_process(process_of(number), &last, arguments))
+			wrong("process %d still waits for something when all has ended", number);
+	}
+}
+
+/* The kernel kills whom it takes memory from: mm/oom_kill.c. */
+int do_send_sig_info(int number, struct kernel_siginfo *info, struct task_struct *task,
+		     enum pid_type type)
+{
+	HOST_STUB("custom");
+	sigaddset(&task->pending.signal, number);
+	set_tsk_thread_flag(task, TIF_SIGPENDING);
+	wake_up_state(task, TASK_INTERRUPTIBLE | TASK_WAKEKILL);
+	return 0;
+}

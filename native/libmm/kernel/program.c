@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Runs the lines of a program one after another, and has memory checked after each. */
+#include <linux/args.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+#include "checks.h"
+#include "hosted.h"
+#include "steps.h"
+
+/* Each has as many arguments as its line; those behind them are passed to it in vain. */
+#define STEP(name_, ...) long step_##name_(void);
+#include "steps.def"
+#undef STEP
+
+#define STEP(name_, ...)							\
+	{ #name_, #__VA_ARGS__, COUNT_ARGS(__VA_ARGS__), (void *)step_##name_ },
+static const struct step steps[] = {
+#include "steps.def"
+};
+
+/**
+ * struct line - one line of a program
+ * @number: Of the text that people wrote.
+ * @step: What it is.
+ * @arguments: As many as that has.
+ */
+struct line {
+	unsigned int number;
+	const struct step *step;
+	long arguments[MOST_ARGUMENTS];
+};
+
+static struct line now = { .step = steps };
+static bool is_measured;	/* the next step is */
+static unsigned int nr_rounds;
+
+unsigned int line_under_way(void)
+{
+	return now.number;
+}
+
+void refuse(const char *text, const char *why)
+{
+	report("{\"refused\": \"%.*s\", \"why\": \"%s\"}", (int)strcspn(text, "\n\"\\"), text, why);
+	host_exit(LIBMM_USAGE);
+}
+
+static const struct step *find_step(const char *name, size_t bytes)
+{
+	const struct step *step;
+
+	for (step = steps; step < steps + ARRAY_SIZE(steps); step++)
+		if (strlen(step->name) == bytes && !memcmp(step->name, name, bytes))
+			return step;
+	return NULL;
+}
+
+static const char *read_number(const char *at, long *to)
+{
+	char digits[24];
+	size_t bytes;
+
+	at += strspn(at, " ");
+	bytes = strcspn(at, "\n ");
+	if (!bytes || bytes >= sizeof(digits))
+		return NULL;
+	strscpy(digits, at, bytes + 1);
+	return kstrtol(digits, 0, to) ? NULL : at + bytes;
+}
+
+/* What is behind the line; NULL at the end of the text. */
+static const char *read_line(const char *text, struct line *line)
+{
+	const char *at = text;
+	unsigned int i;
+	size_t bytes;
+	long number;
+
+	if (!*text)
+		return NULL;
+	at = read_number(at, &number);
+	if (!at)
+		refuse(text, "it does not begin with the number of a line");
+	line->number = number;
+	at += strspn(at, " ");
+	bytes = strcspn(at, "\n ");
+	line->step = find_step(at, bytes);
+	if (!line->step)
+		refuse(text, "there is no such step");
+	at += bytes;
+	for (i = 0; i < line->step->nr_arguments; i++) {
+		at = read_number(at, &line->arguments[i]);
+		if (!at)
+			refuse(text, "an argument is missing, or is no number");
+	}
+	at += strspn(at, " ");
+	if (*at && *at != '\n')
+		refuse(text, "it has more arguments than the step");
+	return *at ? at + 1 : at;
+}
+
+static long run_step(const struct step *step, const long *arg)
+{
+	return step->run(arg[0], arg[1], arg[2], arg[3], arg[4], arg[5], arg[6], arg[7]);
+}
+
+void read_declarations(const char *text)
+{
+	struct line line = { };
+
+	while ((text = read_line(text, &line)))
+		if ((void *)line.step->run == (void *)step_memory ||
+		    (void *)line.step->run == (void *)step_cpus)
+			run_step(line.step, line.arguments);
+}
+
+static bool is_of_process(const struct step *step)
+{
+	return !strncmp(step->arguments, "process", strlen("process"));
+}
+
+#define STEP_BEGINS "{\"line\": %u, \"step\": \"%s\""
+
+static void run_line(bool is_checked)
+{
+	u64 began_ns = host_now_ns();
+	bool is_done = true;
+	long result;
+
+	host_now_at(now.number, now.step->name);
+	if (is_of_process(now.step)) {
+		struct process *process = process_of(now.arguments[0]);
+
+		if (!process) {
+			report("{\"line\": %u, \"skipped\": \"there is no such process\"}",
+			       now.number);
+			return;
+		}
+		is_done = run_in_process(process, now.step, now.arguments);
+		result = process->result;
+	} else {
+		result = run_step(now.step, now.arguments);
+	}
+	settle();
+	if (is_done)
+		report(STEP_BEGINS ", \"returned\": %ld, \"ns\": %llu, \"state\": \"%016llx\"}",
+		       now.number, now.step->name, result, host_now_ns() - began_ns, digest());
+	else
+		report(STEP_BEGINS ", \"waits\": true}", now.number, now.step->name);
+	if (is_checked)
+		check_everything();
+}
+
+void run_program(const struct libmm_task *task)
+{
+	const char *text = task->program;
+
+	nr_rounds = task->nr_rounds;
+	start_processes();
+	if (task->checks)
+		check_everything();
+	while ((text = read_line(text, &now)) && !nr_alarms)
+		run_line(task->checks);
+	end_processes();
+	settle();
+	if (task->checks && !nr_alarms)
+		check_everything();
+	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, digest());
+}
+
+long step_measure(void)
+{
+	is_measured = true;
+	return 0;
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Grace periods end when no task can run: then none is in a reader, since a
+ * reader does not sleep.
+ */
+#include <linux/rcupdate.h>
+#include <linux/rcu_sync.h>
+#include <linux/rcuwait.h>
+#include <linux/slab.h>
+#include <linux/srcu.h>
+#include <linux/vmalloc.h>
+#include "hosted.h"
+
+#define LARGEST_OFFSET 4096UL	/* of a head in what kfree_rcu() frees */
+
+static struct rcu_head *waiting, **waiting_end = &waiting;
+static unsigned long nr_srcu_readers;
+
+static void add(struct rcu_head *head)
+{
+	head->next = NULL;
+	*waiting_end = head;
+	waiting_end = &head->next;
+}
+
+void call_rcu(struct rcu_head *head, rcu_callback_t function)
+{
+	HOST_STUB("custom");
+	head->func = function;
+	add(head);
+}
+
+static void call_back(struct rcu_head *head)
+{
+	unsigned long function = (unsigned long)head->func;
+
+	/* As kvfree_call_rcu() leaves it: how far the head is in what is freed. */
+	if (function < LARGEST_OFFSET)
+		kvfree((void *)head - function);
+	else
+		head->func(head);
+}
+
+bool end_grace_period(void)
+{
+	struct rcu_head *head = waiting, *next;
+
+	if (!head)
+		return false;
+	waiting = NULL;
+	waiting_end = &waiting;
+	for (; head; head = next) {
+		next = head->next;
+		call_back(head);
+	}
+	return true;
+}
+
+void kvfree_call_rcu(struct rcu_head *head, void *object)
+{
+	HOST_STUB("custom");
+	if (!head) {
+		kvfree(object);
+		return;
+	}
+	call_rcu(head, (rcu_callback_t)((void *)head - object));
+}
+
+/* The caller is in no reader, and no other task is in one while this one runs. */
+void synchronize_rcu(void)
+{
+	HOST_STUB("custom");
+}
+
+void synchronize_rcu_expedited(void)
+{
+	HOST_STUB("custom");
+}
+
+void rcu_barrier(void)
+{
+	HOST_STUB("custom");
+	while (end_grace_period())
+		;
+}
+
+void kvfree_rcu_barrier(void)
+{
+	HOST_STUB("custom");
+	rcu_barrier();
+}
+
+unsigned long get_state_synchronize_rcu(void)
+{
+	HOST_STUB("custom");
+	return 0;
+}
+
+unsigned long start_poll_synchronize_rcu(void)
+{
+	HOST_STUB("custom");
+	return 0;
+}
+
+bool poll_state_synchronize_rcu(unsigned long state)
+{
+	HOST_STUB("custom");
+	return true;
+}
+
+void cond_synchronize_rcu(unsigned long state)
+{
+	HOST_STUB("custom");
+}
+
+/* --- readers that may sleep -------------------------------------------- */
+
+int init_srcu_struct(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+	return 0;
+}
+
+void cleanup_srcu_struct(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+}
+
+int __srcu_read_lock(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+	nr_srcu_readers++;
+	return 0;
+}
+
+void __srcu_read_unlock(struct srcu_struct *srcu, int index)
+{
+	HOST_STUB("custom");
+	nr_srcu_readers--;
+}
+
+void synchronize_srcu(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+	while (nr_srcu_readers)
+		schedule();
+}
+
+void synchronize_srcu_expedited(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+	synchronize_srcu(srcu);
+}
+
+void call_srcu(struct srcu_struct *srcu, struct rcu_head *head, rcu_callback_t function)
+{
+	HOST_STUB("custom");
+	call_rcu(head, function);
+}
+
+void srcu_barrier(struct srcu_struct *srcu)
+{
+	HOST_STUB("custom");
+	rcu_barrier();
+}
+
+/* --- others ------------------------------------------------------------ */
+
+int rcuwait_wake_up(struct rcuwait *wait)
+{
+	struct task_struct *task = rcu_dereference_protected(wait->task, true);
+
+	HOST_STUB("duplicated");
+	return task ? wake_up_process(task) : 0;
+}
+
+void finish_rcuwait(struct rcuwait *wait)
+{
+	HOST_STUB("duplicated");
+	rcu_assign_pointer(wait->task, NULL);
+	__set_current_state(TASK_RUNNING);
+}
+
+void rcu_sync_init(struct rcu_sync *sync)
+{
+	HOST_STUB("duplicated");
+	memset(sync, 0, sizeof(*sync));
+	init_waitqueue_head(&sync->gp_wait);
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What users see: for each page of each process, and of each file, the word
+ * that must be at its beginning and its end. Source: mmap(2), madvise(2),
+ * fork(2) and mremap(2), and no code of the kernel.
+ */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/vmstat.h>
+#include "hosted.h"
+#include "steps.h"
+
+#define LAST_WORD (PAGE_SIZE - sizeof(u64))
+
+static struct user_page *page_of(struct process *process, unsigned long page)
+{
+	return &process->pages[page];
+}
+
+/* Where the value is that a page must hold; NULL: it is behind the end of its file. */
+static u64 *value_of(struct user_page *page)
+{
+	static u64 zero;
+	struct user_file *file;
+
+	if (page->kind == ANONYMOUS || page->is_own)
+		return &page->value;
+	if (page->kind == NO_MEMORY)
+		return &zero;
+	file = file_of(page->file);
+	return page->index < file->nr_pages ? &file->values[page->index] : NULL;
+}
+
+/* --- what calls change ------------------------------------------------- */
+
+void see_mapping(struct process *process, unsigned long page, unsigned long nr,
+		 struct user_page first)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr; i++, first.index++)
+		*page_of(process, page + i) = first;
+}
+
+void see_unmapping(struct process *process, unsigned long page, unsigned long nr)
+{
+	memset(page_of(process, page), 0, nr * sizeof(struct user_page));
+}
+
+void see_protection(struct process *process, unsigned long page, unsigned long nr, int protection)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr; i++)
+		page_of(process, page + i)->protection = protection;
+}
+
+void see_move(struct process *process, unsigned long from, unsigned long to, unsigned long nr,
+	      bool leaves_mapping)
+{
+	unsigned long i;
+
+	memcpy(page_of(process, to), page_of(process, from), nr * sizeof(struct user_page));
+	if (!leaves_mapping) {
+		see_unmapping(process, from, nr);
+		return;
+	}
+	/* MREMAP_DONTUNMAP: what is left has never been written. */
+	for (i = 0; i < nr; i++) {
+		struct user_page *page = page_of(process, from + i);
+
+		page->value = 0;
+		page->is_own = false;
+		page->nr_pins = 0;
+		page->may_be_gone = false;
+	}
+}
+
+void see_discard(struct process *process, unsigned long first, unsigned long nr, bool is_sure)
+{
+	unsigned long i;
+
+	for (i = 0; i < nr; i++) {
+		struct user_page *page = page_of(process, first + i);
+
+		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own))
+			continue;
+		page->may_be_gone = true;
+		if (!is_sure)
+			continue;
+		page->value = 0;
+		page->is_own = false;
+		page->nr_pins = 0;
+		page->may_be_gone = false;
+	}
+}
+
+void see_fork(struct process *parent, struct process *child)
+{
+	VMA_ITERATOR(vmi, mm_of(child), 0);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma) {
+		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, i;
+
+		if (page >= MOST_USER_PAGES)
+			continue;
+		memcpy(page_of(child, page), page_of(parent, page),
+		       vma_pages(vma) * sizeof(struct user_page));
+		/* A pinned page stays the parent's. */
+		for (i = 0; i < vma_pages(vma); i++)
+			page_of(child, page + i)->nr_pins = 0;
+	}
+}
+
+void see_truncation(unsigned int number, unsigned long nr_pages)
+{
+	struct user_file *file = file_of(number);
+	unsigned long i;
+	long other;
+
+	for (i = nr_pages; i < file->nr_pages; i++)
+		file->values[i] = 0;
+	file->nr_pages = nr_pages;
+	/* Copies of pages that are cut off go with them. */
+	for (other = 0; other < MOST_PROCESSES; other++)
+		for (i = 0; process_of(other) && i < MOST_USER_PAGES; i++) {
+			struct user_page *page = page_of(process_of(other), i);
+
+			if (page->kind == PRIVATE_FILE && page->file == number &&
+			    page->index >= nr_pages) {
+				page->is_own = false;
+				page->nr_pins = 0;
+			}
+		}
+}
+
+void see_end(struct process *process)
+{
+	VMA_ITERATOR(vmi, mm_of(process), 0);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma) {
+		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
+
+		if (page < MOST_USER_PAGES)
+			see_unmapping(process, page, vma_pages(vma));
+	}
+}
+
+static int protection_of(const struct vm_area_struct *vma)
+{
+	return (vma->vm_flags & VM_READ ? PROT_READ : 0) |
+	       (vma->vm_flags & VM_WRITE ? PROT_WRITE : 0) |
+	       (vma->vm_flags & VM_EXEC ? PROT_EXEC : 0);
+}
+
+void see_what_is_mapped(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long i;
+
+	for (i = page; i < page + nr && i < MOST_USER_PAGES; i++) {
+		struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(i));
+
+		if (!vma)
+			see_unmapping(process, i, 1);
+		else
+			page_of(process, i)->protection = protection_of(vma);
+	}
+}
+
+/* --- what accesses find ------------------------------------------------ */
+
+/*
+ * Whether a private page follows its file until it is written is not specified:
+ * mlock(), populating and pins copy it before. Whether it is such a copy.
+ */
+static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned long address,
+			  u64 value)
+{
+	unsigned long entry = translate(mm, address).entry;
+	unsigned long pfn = (entry & PTE_PFN_MASK) >> PAGE_SHIFT;
+
+	if (page->kind != PRIVATE_FILE || page->is_own || !(entry & _PAGE_PRESENT) ||
+	    !is_ram(pfn) || !folio_test_anon(page_folio(pfn_to_page(pfn))))
+		return false;
+	page->is_own = true;
+	page->value = value;
+	return true;
+}
+
+static void compare(struct process *process, unsigned long number, u64 first, u64 last)
+{
+	struct user_page *page = page_of(process, number);
+	unsigned long address = address_of_page(number);
+	u64 *value = value_of(page);
+
+	if (page->may_be_gone && first == last) {
+		struct user_page without = *page;
+		u64 *other;
+
+		without.is_own = false;
+		without.value = 0;
+		other = value_of(&without);
+		if (other && first == *other)
+			return;
+	}
+	if (value && first == *value && last == *value)
+		return;
+	if (first == last && is_early_copy(page, mm_of(process), address, first))
+		return;
+	wrong("process %d reads %#llx and %#llx in page %#lx, where %#llx was written",
+	      process->number, first, last, number, value ? *value : -1);
+}
+
+static int signal_expected(struct user_page *page, int protection)
+{
+	if (!page->kind || !(page->protection & protection))
+		return SIGSEGV;
+	return value_of(page) ? 0 : SIGBUS;
+}
+
+#define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
+
+/* What an access got that it should not have got. */
+static bool may_go_on(struct process *process, unsigned long number, const char *what, int is,
+		      int expected)
+{
+	if (is == expected)
+		return !is;
+	if (is == SIGKILL)
+		return false;
+	if (is == -EAGAIN &&
+	    global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE)
+		return false;
+	wrong("process %d %s page %#lx and gets signal %d, where %d is right",
+	      process->number, what, number, is, expected);
+	return false;
+}
+
+bool load_page(struct process *process, unsigned long number)
+{
+	unsigned long address = address_of_page(number), first = 0, last = 0;
+	int expected = signal_expected(page_of(process, number), PROT_READ | PROT_WRITE);
+	int is = access_word(address, false, &first);
+
+	if (!is)
+		is = access_word(address + LAST_WORD, false, &last);
+	if (!may_go_on(process, number, "reads", is, expected))
+		return false;
+	compare(process, number, first, last);
+	return true;
+}
+
+bool store_page(struct process *process, unsigned long number, u64 value)
+{
+	struct user_page *page = page_of(process, number);
+	unsigned long address = address_of_page(number), word = value;
+	int expected = signal_expected(page, PROT_WRITE);
+	int is = access_word(address, true, &word);
+
+	if (!is)
+		is = access_word(address + LAST_WORD, true, &word);
+	if (!may_go_on(process, number, "writes", is, expected))
+		return false;
+	if (page->kind == PRIVATE_FILE)
+		page->is_own = true;
+	page->may_be_gone = false;
+	*value_of(page) = value;
+	return true;
+}
+
+/* --- what is mapped ---------------------------------------------------- */
+
+static void check_page(struct process *process, unsigned long number)
+{
+	unsigned long entry = translate(mm_of(process), address_of_page(number)).entry;
+	struct user_page *page = page_of(process, number);
+	u64 *words;
+
+	if (!(entry & _PAGE_PRESENT))
+		return;
+	if (!page->kind) {
+		wrong("process %d has %#lx at page %#lx, where it has mapped nothing",
+		      process->number, entry, number);
+		return;
+	}
+	words = __va(entry & PTE_PFN_MASK);
+	compare(process, number, words[0], words[LAST_WORD / sizeof(u64)]);
+}
+
+static void check_process(struct process *process)
+{
+	VMA_ITERATOR(vmi, mm_of(process), 0);
+	struct vm_area_struct *vma;
+
+	for_each_vma(vmi, vma) {
+		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
+		unsigned long end = page + vma_pages(vma);
+
+		for (; page < end && end <= MOST_USER_PAGES; page++)
+			check_page(process, page);
+	}
+}
+
+void check_contents(void)
+{
+	long number;
+
+	for (number = 0; number < MOST_PROCESSES; number++)
+		if (process_of(number) && mm_of(process_of(number)))
+			check_process(process_of(number));
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The program that runs: its steps, its processes, its files, and what users see of them. */
+#ifndef REAM_STEPS_H
+#define REAM_STEPS_H
+
+#include "hosted.h"
+
+#define MOST_PROCESSES 16
+#define MOST_FILES 64		/* those of the program, and behind them memory shared by fork */
+#define MOST_USER_PAGES (1UL << 20)	/* of a process, from LIBMM_USER_ADDRESS on */
+#define MOST_FILE_PAGES (1UL << 16)
+#define MOST_ARGUMENTS 8
+
+/* --- program.c --------------------------------------------------------- */
+
+/**
+ * struct step - one kind of step
+ * @name: As in a program's lines.
+ * @arguments: Their names, as steps.def has them.
+ * @nr_arguments: How many.
+ * @run: Does it, with these; a system call's result, or what it says itself.
+ */
+struct step {
+	const char *name;
+	const char *arguments;
+	unsigned int nr_arguments;
+	long (*run)(long a, long b, long c, long d, long e, long f, long g, long h);
+};
+
+/* The line of the step under way, as the text of the program counts them. */
+unsigned int line_under_way(void);
+
+/* Bad input: a line of the program, and why it cannot be run. */
+void __noreturn refuse(const char *text, const char *why);
+
+/* Read the first lines, which say what there is. Before the kernel boots. */
+void read_declarations(const char *text);
+
+/* Run all steps. */
+void run_program(const struct libmm_task *task);
+
+/* --- processes.c ------------------------------------------------------- */
+
+/**
+ * struct process - a process of the program
+ * @number: As the program has it.
+ * @context: Its task; NULL: there is none now.
+ * @pages: What it sees of each page: see shadow.c.
+ * @step: What it does now; NULL: it waits for a step.
+ * @arguments: Of that.
+ * @result: Of its last step.
+ * @is_killed: A signal has ended it.
+ * @uffd: Its userfaultfd; negative: none yet.
+ */
+struct process {
+	int number;
+	struct context *context;
+	struct user_page *pages;
+	const struct step *step;
+	long arguments[MOST_ARGUMENTS];
+	long result;
+	bool is_killed;
+	int uffd;
+};
+
+/* Process @number, which exists; NULL: it does not. */
+struct process *process_of(long number);
+
+/* That of which the current task is. */
+struct process *current_process(void);
+
+struct mm_struct *mm_of(const struct process *process);
+
+/* Begin with process 0, and end all that are left. */
+void start_processes(void);
+void end_processes(void);
+
+/* Whether it was done; a process may wait for another one's step instead. */
+bool run_in_process(struct process *process, const struct step *step, const long *arguments);
+
+/* --- files.c ----------------------------------------------------------- */
+
+/**
+ * struct user_file - a file, and what it holds
+ * @file: The kernel's; NULL: none. Memory that forks share has none here.
+ * @fd: Its number in the one table of all processes.
+ * @values: By page, what is at its beginning and end.
+ * @nr_pages: Its size.
+ */
+struct user_file {
+	struct file *file;
+	int fd;
+	u64 *values;
+	unsigned long nr_pages;
+};
+
+struct user_file *file_of(long number);	/* NULL: there is none */
+int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
+
+/* --- shadow.c: what users see ------------------------------------------ */
+
+enum page_kind { NO_MEMORY, ANONYMOUS, PRIVATE_FILE, SHARED_FILE };
+
+/**
+ * struct user_page - what a process may expect at a page
+ * @value: Of its own copy.
+ * @index: In its file.
+ * @kind: What it is.
+ * @file: Whose page it is, if it is a file's.
+ * @protection: PROT_READ and so on.
+ * @is_own: It was written, and is not the file's any more.
+ * @may_be_gone: It may hold what it would if it had never been written.
+ * @nr_pins: Devices that use the process' own copy.
+ */
+struct user_page {
+	u64 value;
+	u32 index;
+	u8 kind;
+	u8 file;
+	u8 protection;
+	u8 is_own : 1;
+	u8 may_be_gone : 1;
+	u8 nr_pins : 6;
+};
+
+void see_mapping(struct process *process, unsigned long page, unsigned long nr,
+		 struct user_page first);
+void see_unmapping(struct process *process, unsigned long page, unsigned long nr);
+void see_protection(struct process *process, unsigned long page, unsigned long nr, int protection);
+void see_move(struct process *process, unsigned long from, unsigned long to, unsigned long nr,
+	      bool leaves_mapping);
+void see_discard(struct process *process, unsigned long page, unsigned long nr, bool is_sure);
+void see_fork(struct process *parent, struct process *child);
+void see_truncation(unsigned int file, unsigned long nr_pages);
+void see_end(struct process *process);
+
+/* A call failed half way: believe what is mapped, and how. */
+void see_what_is_mapped(struct process *process, unsigned long page, unsigned long nr);
+
+/* Load from or store into a page as the process does; whether it may go on. */
+bool load_page(struct process *process, unsigned long page);
+bool store_page(struct process *process, unsigned long page, u64 value);
+
+/* Whatever is mapped now, without a fault, must hold what was written. */
+void check_contents(void);
+
+static inline unsigned long address_of_page(unsigned long page)
+{
+	return LIBMM_USER_ADDRESS + (page << PAGE_SHIFT);
+}
+
+/* --- steps_place.c, steps_uffd.c: what else keeps pages ---------------- */
+
+unsigned int nr_most_pins(void);
+struct page *pinned_page(unsigned int number);	/* NULL: that pin is free */
+void release_pins(void);
+void close_uffd(struct process *process);
+
+/* --- calls ------------------------------------------------------------- */
+
+typedef long (*system_call_t)(const struct pt_regs *regs);
+
+static inline long call(system_call_t function, long a, long b, long c, long d, long e, long f)
+{
+	const struct pt_regs regs = { .di = a, .si = b, .dx = c, .r10 = d, .r8 = e, .r9 = f };
+
+	return function(&regs);
+}
+
+#define SYSTEM_CALL(name) extern long __x64_sys_##name(const struct pt_regs *regs)
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Steps that the kernel takes by itself: reclaim, compaction, time, and memory of its own. */
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/compaction.h>
+#include <linux/swap.h>
+#include <linux/vmalloc.h>
+#include <linux/vmstat.h>
+#include "internal.h"
+#include "devices.h"
+#include "hosted.h"
+#include "steps.h"
+
+#define MOST_HOGGED (1UL << 24)
+#define NR_BLOCKS 8	/* of huge pages' size that are wanted where memory is compacted */
+
+long step_swapon(long nr_pages, long is_synchronous)
+{
+	return turn_swap_on(nr_pages, is_synchronous);
+}
+
+long step_swapoff(void)
+{
+	return turn_swap_off();
+}
+
+/* As a task that finds no memory does: 32 pages at a time. */
+long step_reclaim(long nr)
+{
+	long done = 0, tried;
+
+	for (tried = 0; tried < nr; tried += SWAP_CLUSTER_MAX)
+		done += try_to_free_pages(node_zonelist(0, GFP_KERNEL), 0, GFP_HIGHUSER_MOVABLE,
+					  NULL);
+	return done;
+}
+
+long step_compact(void)
+{
+	struct page *blocks[NR_BLOCKS];
+	int i, nr = 0;
+
+	for (i = 0; i < NR_BLOCKS; i++) {
+		blocks[i] = alloc_pages_noprof(GFP_TRANSHUGE | __GFP_NORETRY, HPAGE_PMD_ORDER);
+		nr += !!blocks[i];
+	}
+	for (i = 0; i < NR_BLOCKS; i++)
+		if (blocks[i])
+			__free_pages(blocks[i], HPAGE_PMD_ORDER);
+	wakeup_kcompactd(NODE_DATA(0), HPAGE_PMD_ORDER, ZONE_NORMAL);
+	return nr;
+}
+
+long step_wait(long ms)
+{
+	if (ms < 0)
+		return -EINVAL;
+	pass_time(msecs_to_jiffies(ms));
+	return 0;
+}
+
+/* --- memory that the kernel takes -------------------------------------- */
+
+static struct page **hogged;
+static unsigned long nr_hogged;
+
+long step_hog(long nr_free, long every)
+{
+	unsigned long i, left = 0;
+
+	if (nr_free < 0 || every < 0)
+		return -EINVAL;
+	if (!hogged)
+		hogged = host_alloc(MOST_HOGGED * sizeof(*hogged));
+	while (nr_hogged < MOST_HOGGED && global_zone_page_state(NR_FREE_PAGES) > nr_free) {
+		const gfp_t gfp = (GFP_KERNEL & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY |
+				  __GFP_NOWARN;
+		struct page *page = alloc_pages_noprof(gfp, 0);
+
+		if (!page)
+			break;
+		hogged[nr_hogged++] = page;
+	}
+	for (i = 0; every && i < nr_hogged; i++) {
+		if (i % every)
+			hogged[left++] = hogged[i];
+		else
+			__free_page(hogged[i]);
+	}
+	nr_hogged = every ? left : nr_hogged;
+	return nr_hogged;
+}
+
+long step_release(void)
+{
+	while (nr_hogged)
+		__free_page(hogged[--nr_hogged]);
+	return 0;
+}
+
+long step_vmalloc(long nr)
+{
+	u64 *area;
+	long i;
+
+	if (nr <= 0)
+		return -EINVAL;
+	area = vmalloc(nr << PAGE_SHIFT);
+	if (!area)
+		return -ENOMEM;
+	for (i = 0; i < nr; i++)
+		area[i * (PAGE_SIZE / sizeof(u64))] = i;
+	for (i = 0; i < nr; i++)
+		if (area[i * (PAGE_SIZE / sizeof(u64))] != i)
+			wrong("page %ld of memory from vmalloc() holds another's word", i);
+	vfree(area);
+	return 0;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Steps about nodes, and about pages that devices use. */
+#include <linux/mempolicy.h>
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include "hosted.h"
+#include "steps.h"
+
+SYSTEM_CALL(move_pages);
+SYSTEM_CALL(mbind);
+SYSTEM_CALL(set_mempolicy);
+SYSTEM_CALL(migrate_pages);
+
+#define AT_ONCE 512
+#define NODE_BITS (MOST_NODES + 1)	/* the last bit is not looked at */
+#define MOST_PINS 64
+
+long step_move_pages(long number, long page, long nr, long node)
+{
+	static void *addresses[AT_ONCE];
+	static int nodes[AT_ONCE], status[AT_ONCE];
+	long done, i, moved = 0;
+
+	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
+		return -EINVAL;
+	for (done = 0; done < nr; done += AT_ONCE) {
+		long most = min(nr - done, (long)AT_ONCE), result;
+
+		for (i = 0; i < most; i++) {
+			addresses[i] = (void *)address_of_page(page + done + i);
+			nodes[i] = node;
+		}
+		result = call(__x64_sys_move_pages, 0, most, (long)addresses, (long)nodes,
+			      (long)status, MPOL_MF_MOVE);
+		if (result < 0)
+			return result;
+		for (i = 0; i < most; i++)
+			moved += status[i] == node;
+	}
+	return moved;
+}
+
+long step_mbind(long number, long page, long nr, long mode, long nodes, long flags)
+{
+	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
+		return -EINVAL;
+	return call(__x64_sys_mbind, address_of_page(page), nr << PAGE_SHIFT, mode,
+		    nodes ? (long)&nodes : 0, nodes ? NODE_BITS : 0, flags);
+}
+
+long step_set_mempolicy(long number, long mode, long nodes)
+{
+	return call(__x64_sys_set_mempolicy, mode, nodes ? (long)&nodes : 0,
+		    nodes ? NODE_BITS : 0, 0, 0, 0);
+}
+
+long step_migrate_pages(long number, long from, long to)
+{
+	unsigned long old = 1UL << from, new = 1UL << to;
+
+	if (from < 0 || from >= MOST_NODES || to < 0 || to >= MOST_NODES)
+		return -EINVAL;
+	return call(__x64_sys_migrate_pages, 0, NODE_BITS, (long)&old, (long)&new, 0, 0);
+}
+
+/* --- pins -------------------------------------------------------------- */
+
+static struct pin {
+	struct page *page;
+	struct process *process;
+	unsigned long number;
+} pins[MOST_PINS];
+
+struct page *pinned_page(unsigned int number)
+{
+	return number < MOST_PINS ? pins[number].page : NULL;
+}
+
+unsigned int nr_most_pins(void)
+{
+	return MOST_PINS;
+}
+
+long step_pin(long number, long page, long nr, long flags)
+{
+	struct process *process = current_process();
+	long done;
+
+	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
+		return -EINVAL;
+	for (done = 0; done < nr; done++) {
+		struct user_page *user = &process->pages[page + done];
+		struct pin *pin = pins;
+		int result;
+
+		while (pin < pins + MOST_PINS && pin->page)
+			pin++;
+		if (pin == pins + MOST_PINS)
+			break;
+		result = pin_user_pages_fast(address_of_page(page + done), 1, flags, &pin->page);
+		if (result != 1) {
+			pin->page = NULL;
+			return done ?: result;
+		}
+		pin->process = process;
+		pin->number = page + done;
+		user->nr_pins++;
+		/* It was written to, as far as the kernel knows. */
+		if (flags & FOLL_WRITE && user->kind == PRIVATE_FILE && !user->is_own) {
+			user->value = *(u64 *)page_address(pin->page);
+			user->is_own = true;
+		}
+	}
+	return done;
+}
+
+long step_unpin(long number, long page, long nr)
+{
+	struct process *process = current_process();
+	long released = 0;
+	struct pin *pin;
+
+	for (pin = pins; pin < pins + MOST_PINS; pin++) {
+		if (!pin->page || pin->process != process || pin->number < page ||
+		    pin->number >= page + nr)
+			continue;
+		unpin_user_page(pin->page);
+		pin->page = NULL;
+		if (process->pages[pin->number].nr_pins)
+			process->pages[pin->number].nr_pins--;
+		released++;
+	}
+	return released;
+}
+
+void release_pins(void)
+{
+	struct pin *pin;
+
+	for (pin = pins; pin < pins + MOST_PINS; pin++)
+		if (pin->page) {
+			unpin_user_page(pin->page);
+			pin->page = NULL;
+		}
+}

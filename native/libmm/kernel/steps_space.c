@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Steps that change an address space, by the system calls of the same names. */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include "hosted.h"
+#include "steps.h"
+
+SYSTEM_CALL(mmap);
+SYSTEM_CALL(munmap);
+SYSTEM_CALL(mprotect);
+SYSTEM_CALL(mremap);
+SYSTEM_CALL(madvise);
+SYSTEM_CALL(mlock2);
+SYSTEM_CALL(munlock);
+SYSTEM_CALL(mlockall);
+SYSTEM_CALL(munlockall);
+SYSTEM_CALL(msync);
+SYSTEM_CALL(mincore);
+
+static bool is_within(long page, long nr)
+{
+	return page >= 0 && nr > 0 && page < MOST_USER_PAGES && nr <= MOST_USER_PAGES - page;
+}
+
+static long file_kind(long flags, long file, long nr, struct user_page *page)
+{
+	page->kind = ANONYMOUS;
+	if (file >= 0) {
+		page->kind = flags & MAP_SHARED ? SHARED_FILE : PRIVATE_FILE;
+		page->file = file;
+	} else if (flags & MAP_SHARED) {
+		/* All children see the same pages, as if they were a file's. */
+		int number = new_shared_memory(nr);
+
+		if (number < 0)
+			return number;
+		page->kind = SHARED_FILE;
+		page->file = number;
+	}
+	return 0;
+}
+
+long step_mmap(long number, long page, long nr, long protection, long flags, long file, long offset)
+{
+	struct user_page first = { .protection = protection, .index = offset };
+	struct process *process = current_process();
+	long error, result;
+
+	if (!is_within(page, nr) || (file >= 0 && (!file_of(file) || !file_of(file)->file)))
+		return -EINVAL;
+	result = call(__x64_sys_mmap, address_of_page(page), nr << PAGE_SHIFT, protection,
+		      flags | MAP_FIXED, file >= 0 ? file_of(file)->fd : -1, offset << PAGE_SHIFT);
+	if (result != address_of_page(page)) {
+		see_what_is_mapped(process, page, nr);
+		return result;
+	}
+	error = file_kind(flags, file, nr, &first);
+	see_mapping(process, page, nr, first);
+	return error;
+}
+
+long step_munmap(long number, long page, long nr)
+{
+	long error;
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	error = call(__x64_sys_munmap, address_of_page(page), nr << PAGE_SHIFT, 0, 0, 0, 0);
+	if (error)
+		see_what_is_mapped(current_process(), page, nr);
+	else
+		see_unmapping(current_process(), page, nr);
+	return error;
+}
+
+long step_mprotect(long number, long page, long nr, long protection)
+{
+	long error;
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	error = call(__x64_sys_mprotect, address_of_page(page), nr << PAGE_SHIFT, protection,
+		     0, 0, 0);
+	if (error)
+		see_what_is_mapped(current_process(), page, nr);
+	else
+		see_protection(current_process(), page, nr, protection);
+	return error;
+}
+
+long step_mremap(long number, long page, long nr, long new_nr, long flags, long new_page)
+{
+	struct process *process = current_process();
+	unsigned long to = address_of_page(new_page);
+	bool moves = flags & MREMAP_FIXED;
+	struct user_page grown;
+	long result;
+
+	if (!is_within(page, nr) || !is_within(page, new_nr) || !is_within(new_page, new_nr) ||
+	    (!moves && flags & MREMAP_MAYMOVE))
+		return -EINVAL;
+	result = call(__x64_sys_mremap, address_of_page(page), nr << PAGE_SHIFT,
+		      new_nr << PAGE_SHIFT, flags, to, 0);
+	if (result < 0) {
+		see_what_is_mapped(process, page, max(nr, new_nr));
+		if (moves)
+			see_what_is_mapped(process, new_page, new_nr);
+		return result;
+	}
+	if (!moves)
+		to = address_of_page(page);
+	if (result != to)
+		wrong("mremap() returned %#lx, where %#lx is right", result, to);
+	if (moves)
+		see_move(process, page, new_page, min(nr, new_nr), flags & MREMAP_DONTUNMAP);
+	if (moves && nr > new_nr)
+		see_unmapping(process, page + new_nr, nr - new_nr);
+	page = moves ? new_page : page;
+	if (new_nr < nr && !moves)
+		see_unmapping(process, page + new_nr, nr - new_nr);
+	if (new_nr > nr) {
+		grown = process->pages[page];
+		grown.index += nr;
+		grown.value = 0;
+		grown.is_own = false;
+		grown.nr_pins = 0;
+		grown.may_be_gone = false;
+		see_mapping(process, page + nr, new_nr - nr, grown);
+	}
+	return 0;
+}
+
+long step_madvise(long number, long page, long nr, long advice)
+{
+	struct process *process = current_process();
+	long error;
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	/* What fails may have been done in part. */
+	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE)
+		see_discard(process, page, nr, false);
+	error = call(__x64_sys_madvise, address_of_page(page), nr << PAGE_SHIFT, advice, 0, 0, 0);
+	if (!error && (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED))
+		see_discard(process, page, nr, true);
+	return error;
+}
+
+long step_mlock(long number, long page, long nr, long flags)
+{
+	if (!is_within(page, nr))
+		return -EINVAL;
+	return call(__x64_sys_mlock2, address_of_page(page), nr << PAGE_SHIFT, flags, 0, 0, 0);
+}
+
+long step_munlock(long number, long page, long nr)
+{
+	if (!is_within(page, nr))
+		return -EINVAL;
+	return call(__x64_sys_munlock, address_of_page(page), nr << PAGE_SHIFT, 0, 0, 0, 0);
+}
+
+long step_mlockall(long number, long flags)
+{
+	return call(__x64_sys_mlockall, flags, 0, 0, 0, 0, 0);
+}
+
+long step_munlockall(long number)
+{
+	return call(__x64_sys_munlockall, 0, 0, 0, 0, 0, 0);
+}
+
+long step_msync(long number, long page, long nr, long flags)
+{
+	if (!is_within(page, nr))
+		return -EINVAL;
+	return call(__x64_sys_msync, address_of_page(page), nr << PAGE_SHIFT, flags, 0, 0, 0);
+}
+
+long step_mincore(long number, long page, long nr)
+{
+	static unsigned char residency[MOST_USER_PAGES];
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	return call(__x64_sys_mincore, address_of_page(page), nr << PAGE_SHIFT, (long)residency,
+		    0, 0, 0);
+}
+
+/* --- accesses ---------------------------------------------------------- */
+
+long step_write(long number, long page, long nr, long value)
+{
+	static u64 nr_stores;
+	long i;
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	for (i = 0; i < nr; i++)
+		if (!store_page(current_process(), page + i,
+				value ?: ++nr_stores * 0x9e3779b97f4a7c15ULL))
+			break;
+	return i;
+}
+
+long step_read(long number, long page, long nr)
+{
+	long i;
+
+	if (!is_within(page, nr))
+		return -EINVAL;
+	for (i = 0; i < nr; i++)
+		if (!load_page(current_process(), page + i))
+			break;
+	return i;
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Time that passes only when no task can run, and what is due then. */
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/timekeeping.h>
+#include <linux/timer.h>
+#include "hosted.h"
+
+#define READING_NS 1000	/* that much passes with each reading of a clock */
+
+u64 jiffies_64 __cacheline_aligned_in_smp = INITIAL_JIFFIES;
+asm(".globl jiffies\n.set jiffies, jiffies_64");
+
+unsigned long loops_per_jiffy = 1;
+int timekeeping_suspended;
+static u64 read_ns;	/* by all readings so far */
+
+ktime_t ktime_get(void)
+{
+	u64 ticks = jiffies_64;
+
+	HOST_STUB("custom");
+	ticks -= INITIAL_JIFFIES;
+	read_ns += READING_NS;
+	return ticks * TICK_NSEC + read_ns;
+}
+
+ktime_t ktime_get_with_offset(enum tk_offsets offset)
+{
+	HOST_STUB("custom");
+	return ktime_get();
+}
+
+u64 ktime_get_mono_fast_ns(void)
+{
+	HOST_STUB("custom");
+	return ktime_get();
+}
+
+void ktime_get_coarse_real_ts64(struct timespec64 *to)
+{
+	HOST_STUB("custom");
+	*to = ns_to_timespec64(ktime_get());
+}
+
+void ktime_get_real_ts64(struct timespec64 *to)
+{
+	HOST_STUB("custom");
+	*to = ns_to_timespec64(ktime_get());
+}
+
+time64_t ktime_get_real_seconds(void)
+{
+	HOST_STUB("custom");
+	return div_u64(ktime_get(), NSEC_PER_SEC);
+}
+
+time64_t ktime_get_seconds(void)
+{
+	HOST_STUB("custom");
+	return div_u64(ktime_get(), NSEC_PER_SEC);
+}
+
+unsigned long round_jiffies_relative(unsigned long ticks)
+{
+	HOST_STUB("stubbed");
+	return ticks;
+}
+
+/* --- timers, by their end ---------------------------------------------- */
+
+static HLIST_HEAD(timers);
+
+void init_timer_key(struct timer_list *timer, void (*function)(struct timer_list *),
+		    unsigned int flags, const char *name, struct lock_class_key *key)
+{
+	HOST_STUB("duplicated");
+	timer->entry.pprev = NULL;
+	timer->function = function;
+	timer->flags = flags;
+}
+
+void add_timer(struct timer_list *timer)
+{
+	struct hlist_node *last = NULL;
+	struct timer_list *one;
+
+	HOST_STUB("custom");
+	hlist_for_each_entry(one, &timers, entry) {
+		if (time_after(one->expires, timer->expires))
+			break;
+		last = &one->entry;
+	}
+	if (last)
+		hlist_add_behind(&timer->entry, last);
+	else
+		hlist_add_head(&timer->entry, &timers);
+}
+
+int timer_delete(struct timer_list *timer)
+{
+	HOST_STUB("custom");
+	if (!timer_pending(timer))
+		return 0;
+	hlist_del_init(&timer->entry);
+	return 1;
+}
+
+/* Timers run in the only thread, so none is running while another task asks. */
+int timer_delete_sync(struct timer_list *timer)
+{
+	HOST_STUB("custom");
+	return timer_delete(timer);
+}
+
+int mod_timer(struct timer_list *timer, unsigned long expires)
+{
+	int was_pending = timer_delete(timer);
+
+	HOST_STUB("custom");
+	timer->expires = expires;
+	add_timer(timer);
+	return was_pending;
+}
+
+u64 next_timer(void)
+{
+	struct timer_list *timer = hlist_entry_safe(timers.first, struct timer_list, entry);
+
+	if (!timer)
+		return U64_MAX;
+	return time_after(timer->expires, jiffies) ? jiffies_64 + (timer->expires - jiffies) :
+						     jiffies_64;
+}
+
+void run_timers(void)
+{
+	struct timer_list *timer;
+
+	while ((timer = hlist_entry_safe(timers.first, struct timer_list, entry)) &&
+	       time_after_eq(jiffies, timer->expires)) {
+		hlist_del_init(&timer->entry);
+		timer->function(timer);
+	}
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""All of mm/ boots in a process and runs programs, and its checks find nothing in the base."""
+
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.source import Tree
+from ream.paths import NATIVE
+from ream.stage.computer import Computer, build_computer
+from ream.stage.confine import build_confinement
+
+pytestmark = pytest.mark.xdist_group("computer")
+
+FOLDER = NATIVE / "libmm"
+
+OK, USAGE, ALARM = 0, 2, 5
+
+PROGRAM = """\
+0 memory 131072 65536 0 0
+0 cpus 2
+1 swapon 49152 0
+2 mmap 0 0 512 3 34 -1 0
+3 write 0 0 512 0
+4 fork 0 1
+5 munmap 1 0 100
+6 write 1 100 100 0
+7 read 0 0 512
+8 open 0 0 64
+9 mmap 0 1024 64 3 1 0 0
+10 write 0 1024 64 0
+11 open 1 1 64
+12 pwrite 1 0 64
+13 mmap 0 2048 64 3 1 1 0
+14 write 0 2048 32 0
+15 fsync 1
+16 reclaim 600
+17 read 0 0 512
+18 mremap 0 0 512 512 3 4096
+19 read 0 4096 512
+20 madvise 0 4096 256 4
+21 read 0 4096 512
+22 pread 1 0 64
+23 wait 11000
+24 exit 1
+25 compact
+26 vmalloc 40
+27 move_pages 0 4352 256 1
+28 swapoff
+"""
+"""Anonymous memory, files in memory and on the disk, a fork, swap, and the kernel's own threads."""
+
+
+@pytest.fixture(scope="module")
+def computer(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Computer:
+    work = tmp_path_factory.mktemp("computer")
+    confinement = build_confinement(work, [work])
+    return build_computer(
+        kernel, [], FOLDER, cache=cache, work=work, step=print, confinement=confinement
+    )
+
+
+def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
+    code, said = computer.report(PROGRAM)
+    steps = {one["line"]: one["returned"] for one in said if "returned" in one}
+    assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
+    assert [steps[line] for line in (2, 4, 5, 18, 20, 28)] == [0] * 6
+    assert [steps[line] for line in (3, 7, 19, 21)] == [512] * 4
+    assert (steps[6], steps[12], steps[22], steps[27]) == (100, 64, 64, 256)
+    assert steps[16] >= 600
+
+
+def test_two_runs_of_a_program_end_in_the_same_state(computer: Computer) -> None:
+    digests = {computer.report(PROGRAM)[1][-1]["digest"] for _ in range(3)}
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("frob 1", "no such step"),
+        ("munmap 0 0", "missing"),
+        ("munmap 0 0 many", "no number"),
+        ("munmap 0 0 1 2", "more arguments"),
+    ],
+)
+def test_a_line_that_is_no_step_is_refused(computer: Computer, line: str, why: str) -> None:
+    code, said = computer.report(f"1 {line}\n")
+    assert code == USAGE
+    assert why in said[-1]["why"]
+
+
+def test_steps_that_mean_nothing_end_in_order(computer: Computer) -> None:
+    lines = ("munmap 0 -1 1", "write 3 0 1 0", "mremap 0 5 1 1 3 5", "truncate 7 1", "unpin 0 0 9")
+    code, said = computer.report("".join(f"{at} {line}\n" for at, line in enumerate(lines, 1)))
+    assert code == OK
+    assert said[-1]["alarms"] == 0

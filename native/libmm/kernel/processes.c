@@ -195,7 +195,7 @@ long step_exit(long number)
 
 long step_join(long number, long group)
 {
-	struct css_set *set = set_of_group(group);
+	struct css_set *set = set_of_group(group + 1);	/* behind the root */
 
 	if (!set)
 		return -ENOENT;
@@ -211,7 +211,7 @@ long step_group(long group, long nr_pages)
 		return number;
 	if (nr_pages)
 		set_group_limit(number, nr_pages);
-	return number == group ? 0 : -EINVAL;
+	return number == group + 1 ? 0 : -EINVAL;
 }
 
 long step_run_on(long number, long cpu)

@@ -243,8 +243,8 @@ class Scene:
     def _mmap(self, step: Step) -> tuple[Call, ...]:
         name, nr, source = step.word("name"), step.number("nr"), step.get("source")
         space = self._space(step)
-        if name in space.areas:
-            raise Misplaced(f'there is an area "{name}" already; choose another name for this one')
+        if name in space.areas and step.get("at") is None and step.get("after") is None:
+            raise Misplaced(f'there is an area "{name}" already; `at={name}` maps over it')
         flags = grammar.MAP_FIXED | grammar.SHARINGS[step.word("sharing")]
         flags |= _or(step.form.flags[flag] for flag in step.flags)
         file, offset = -1, 0

@@ -284,7 +284,7 @@ class _Drawn:
             return  # one lies over the other
         filled, source = map(Range, names)
         self.add("madvise", process, area=filled, advice="dontneed")
-        self.add("uffd_register", process, area=filled, mode=("missing",))
+        self.add("uffd_register", process, area=filled, mode=("missing", "wp"))
         match self.dice.randrange(3):
             case 0:
                 self.add("uffd_copy", process, *self.maybe("wp", of=4), area=filled)

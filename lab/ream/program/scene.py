@@ -118,8 +118,9 @@ class Scene:
             raise Misplaced(f"there is no process p{step.process} here; fork it first")
         if step.measured and (form.declares or "measure" in self.seen):
             raise Misplaced("a program measures at most one step, and no declaration")
-        found = _SPECIAL.get(step.verb, Scene._plain)(self, step)
-        if not form.declares:
+        do: Callable[[Step], tuple[Call, ...]] = getattr(self, f"_do_{step.verb}", self._plain)
+        found = do(step)
+        if not form.declares and step.verb != "swap":  # which may stand anywhere
             self.seen.add("step")
         if step.measured:
             self.seen.add("measure")
@@ -204,31 +205,31 @@ class Scene:
             raise Misplaced(f'"{verb}" is declared twice; leave one of the lines')
         self.seen.add(verb)
 
-    def _memory(self, step: Step) -> tuple[Call, ...]:
+    def _do_memory(self, step: Step) -> tuple[Call, ...]:
         self._once(step.verb)
         sizes = [step.number(name) // PAGE_BYTES for name, _ in step.values]
         self.nodes = len(sizes)
         return (_memory_call(step.line, sizes),)
 
-    def _cpus(self, step: Step) -> tuple[Call, ...]:
+    def _do_cpus(self, step: Step) -> tuple[Call, ...]:
         self._once(step.verb)
         self.cpus = step.number("nr")
         return self._plain(step)
 
-    def _declare_group(self, step: Step) -> tuple[Call, ...]:
+    def _do_group(self, step: Step) -> tuple[Call, ...]:
         name, size = step.word("group"), step.get("size")
         number = _declare(self.groups, "group", name)
         nr = size // PAGE_BYTES if isinstance(size, int) else 0
         return (Call(step.line, "group", {"group": number, "nr": nr}),)
 
-    def _declare_file(self, step: Step) -> tuple[Call, ...]:
+    def _do_file(self, step: Step) -> tuple[Call, ...]:
         name, nr = step.word("file"), step.number("size") // PAGE_BYTES
         kind = grammar.FILE_KINDS[step.word("kind")]
         number = _declare(self.files, "file", name)
         self.file_pages[name] = nr
         return (Call(step.line, "open", {"file": number, "kind": kind, "nr": nr}),)
 
-    def _swap(self, step: Step) -> tuple[Call, ...]:
+    def _do_swap(self, step: Step) -> tuple[Call, ...]:
         size = step.get("size")
         if isinstance(size, str) and "swap" not in self.seen:
             raise Misplaced("there is no swap yet; write its size first, as in `swap 192M`")
@@ -240,7 +241,7 @@ class Scene:
         synchronous = 1 if step.flags else 0
         return (Call(step.line, "swapon", {"nr": nr, "synchronous": synchronous}),)
 
-    def _mmap(self, step: Step) -> tuple[Call, ...]:
+    def _do_mmap(self, step: Step) -> tuple[Call, ...]:
         name, nr, source = step.word("name"), step.number("nr"), step.get("source")
         space = self._space(step)
         if name in space.areas and step.get("at") is None and step.get("after") is None:
@@ -263,7 +264,7 @@ class Scene:
         advice = grammar.THP_ADVICE[step.word("thp")]
         return call, Call(step.line, "madvise", {**where, "advice": advice})
 
-    def _mremap(self, step: Step) -> tuple[Call, ...]:
+    def _do_mremap(self, step: Step) -> tuple[Call, ...]:
         space, target, new_nr = self._space(step), step.place("target"), step.number("new_nr")
         source = step.range()
         old, begin = space.pages(source), source.begin or 0
@@ -285,50 +286,34 @@ class Scene:
             where = _place(step, "at"), _place(step, "after")
             new_page = space.add(target.name, new_nr, *where).page
         numbers |= {"flags": flags, "new_page": 0 if stays else new_page}
-        return (Call(step.line, "mremap", numbers),)
+        return (Call(step.line, step.verb, numbers),)
 
-    def _fork(self, step: Step) -> tuple[Call, ...]:
+    def _do_fork(self, step: Step) -> tuple[Call, ...]:
         child = step.number("child")
         if child in self.spaces:
             raise Misplaced(f"p{child} exists already; fork another, up to p{MOST_PROCESSES - 1}")
         self.spaces[child] = copy.deepcopy(self._space(step))
         return self._plain(step)
 
-    def _exit(self, step: Step) -> tuple[Call, ...]:
+    def _do_exit(self, step: Step) -> tuple[Call, ...]:
         assert step.process is not None
         del self.spaces[step.process]
         return self._plain(step)
 
-    def _uffd_move(self, step: Step) -> tuple[Call, ...]:
+    def _do_uffd_move(self, step: Step) -> tuple[Call, ...]:
         from_page = self._space(step).page(step.place("from"))
         return (Call(step.line, "uffd_move", {**self._arguments(step), "from_page": from_page}),)
 
-    def _truncate(self, step: Step) -> tuple[Call, ...]:
+    def _do_truncate(self, step: Step) -> tuple[Call, ...]:
         calls = self._plain(step)
         self.file_pages[step.word("file")] = step.number("nr")
         return calls
 
-    def _extend(self, step: Step) -> tuple[Call, ...]:
+    def _do_pwrite(self, step: Step) -> tuple[Call, ...]:
         calls = self._plain(step)
         name, numbers = step.range("pages").name, calls[0].arguments
         self.file_pages[name] = max(self.file_pages[name], numbers["page"] + numbers["nr"])
         return calls
-
-
-_SPECIAL: Mapping[str, Callable[[Scene, Step], tuple[Call, ...]]] = {
-    "memory": Scene._memory,
-    "cpus": Scene._cpus,
-    "group": Scene._declare_group,
-    "file": Scene._declare_file,
-    "swap": Scene._swap,
-    "mmap": Scene._mmap,
-    "mremap": Scene._mremap,
-    "fork": Scene._fork,
-    "exit": Scene._exit,
-    "uffd_move": Scene._uffd_move,
-    "truncate": Scene._truncate,
-    "pwrite": Scene._extend,
-}
 
 
 def _or(numbers: Iterable[int]) -> int:

@@ -124,6 +124,6 @@ def _halved(step: Step) -> Step:
         if isinstance(value, Range) and value.begin is not None and value.end is not None:
             begin = value.begin // 2
             step = _with(step, name, Range(value.name, begin, max(begin + 1, value.end // 2)))
-        elif step.verb in {"mmap", "mremap"} and name in {"nr", "new_nr"}:
+        elif name == "new_nr" or (step.verb, name) == ("mmap", "nr"):
             step = _with(step, name, max(1, step.number(name) // 2))
     return step

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Random programs from a seed.
+
+Most ranges begin where something is mapped, and many are whole huge pages, since defects show
+where steps meet. A light model of what is mapped keeps most steps valid.
+"""
+
+import random
+from collections.abc import Callable, Mapping
+
+from ream.program.kinds import Place, Range, Value
+from ream.program.scene import HUGE_PAGES, Area, Scene
+from ream.program.step import Program, Step, new_step
+
+MOST_AREAS = 24
+"""Areas of a process. Once it has so many, new mappings replace parts of old ones."""
+NR_PROCESSES = 4
+NR_CPUS = 2
+FILE_PAGES = 1536
+MOST_PINS = 12
+NR_TRIES = 20
+
+ANON, PRIVATE_FILE, SHARED = 1, 2, 3
+"""What a page is mapped as; 0: not at all."""
+_KIND, _WRITABLE = 3, 4
+_MEGABYTE = 1 << 20
+
+
+def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None) -> Program:
+    """Draw a program of so many steps behind its declarations; the same seed gives the same one.
+
+    weights: how often each of WEIGHTS is drawn; those that are left out are never drawn.
+    """
+    drawn = _Drawn(random.Random(seed))  # noqa: S311
+    drawn.declare()
+    nr_declared = len(drawn.steps)
+    chosen = WEIGHTS if weights is None else weights
+    mixtures = [_MIXTURES[name] for name in chosen]
+    while len(drawn.steps) < nr_declared + nr_steps:
+        process = drawn.dice.choice(sorted(drawn.scene.spaces))
+        drawn.dice.choices(mixtures, list(chosen.values()))[0](drawn, process)
+    return Program(tuple(drawn.steps[: nr_declared + nr_steps]))
+
+
+class _Drawn:
+    """The steps so far, and what is mapped after them."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.dice = dice
+        self.steps: list[Step] = []
+        self.scene = Scene()
+        self.mapped: dict[int, bytearray] = {0: bytearray()}
+        self.pinned: list[tuple[int, Range]] = []
+        self.nr_names = 0
+        self.is_hogged = False
+
+    def add(
+        self, verb: str, process: int | None = None, *flags: str, **values: Value | None
+    ) -> None:
+        step = new_step(verb, process, *flags, **values)
+        self.scene.calls(step)
+        self.steps.append(step)
+
+    def maybe(self, *flags: str, of: int = 2) -> tuple[str, ...]:
+        """Each flag with a chance of one in `of`."""
+        return tuple(flag for flag in flags if self.dice.randrange(of) == 0)
+
+    def declare(self) -> None:
+        dice = self.dice
+        self.add("memory", node0=512 * _MEGABYTE, node1=256 * _MEGABYTE)
+        self.add("cpus", nr=NR_CPUS)
+        self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
+        for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk")):
+            self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
+        self.add("swap", None, *self.maybe("synchronous"), size=192 * _MEGABYTE)
+        if dice.randrange(2):
+            self.add("join", 0, group="g")
+
+    # Where something is.
+
+    def size(self) -> tuple[int, bool]:
+        """How many pages, and whether they begin at a huge page."""
+        dice = self.dice
+        match dice.randrange(10):
+            case 0 | 1 | 2 | 3:
+                return 1 + dice.randrange(16), False
+            case 4 | 5:
+                return 1 + dice.randrange(200), False
+            case 6:
+                return HUGE_PAGES + dice.randrange(1024), False
+            case _:
+                return HUGE_PAGES << dice.randrange(2), True
+
+    def states(self, process: int, area: Area) -> bytearray:
+        """What the pages of an area are mapped as."""
+        mapped = self.mapped[process]
+        mapped.extend(bytes(max(0, area.page + area.nr - len(mapped))))
+        return mapped[area.page : area.page + area.nr]
+
+    def put(self, process: int, area: Area, state: int | bytes) -> None:
+        """Note what the pages of an area are mapped as from now on."""
+        self.states(process, area)
+        its = bytes([state]) * area.nr if isinstance(state, int) else state
+        self.mapped[process][area.page : area.page + area.nr] = its
+
+    def range(self, process: int, *, huge: bool = False) -> Range:
+        """Pages of some area, rather where something is mapped; those before a hole.
+
+        huge: one whole huge page, if the area has one.
+        """
+        areas = self.scene.spaces[process].areas
+        if not areas:
+            self.map_anon(process)
+        chosen, states = Range(""), bytearray()
+        for _ in range(NR_TRIES):
+            name = self.dice.choice(list(areas))
+            area = areas[name]
+            nr, aligned = (HUGE_PAGES, True) if huge else self.size()
+            begin = self.dice.randrange(area.nr)
+            if aligned:
+                begin = max(0, begin - (area.page + begin) % HUGE_PAGES)
+            nr = min(nr, area.nr - begin)
+            states = self.states(process, Area(area.page + begin, nr))
+            chosen = Range(name, begin, begin + nr)
+            if states[0]:
+                break
+        assert chosen.begin is not None
+        run = states.find(0)
+        return Range(chosen.name, chosen.begin, chosen.begin + run) if run > 0 else chosen
+
+    def where(self, process: int) -> dict[str, Value | None]:
+        """A place for a new mapping: behind all areas, next to one, or over a part of one."""
+        areas = self.scene.spaces[process].areas
+        if not areas or (len(areas) < MOST_AREAS and self.dice.randrange(2)):
+            return {}
+        name = self.dice.choice(list(areas))
+        if len(areas) < MOST_AREAS and self.dice.randrange(2):
+            return {"after": Place(name)}
+        offset = self.dice.randrange(areas[name].nr)
+        if self.dice.randrange(2):
+            offset -= offset % HUGE_PAGES
+        return {"at": Place(name, offset)}
+
+    def protection(self) -> str:
+        return self.dice.choice(("rw", "rw", "rw", "r", "none"))
+
+    def name(self, process: int) -> str:
+        """A new name, or one that a new mapping takes over."""
+        areas = self.scene.spaces[process].areas
+        if len(areas) >= MOST_AREAS:
+            return self.dice.choice(list(areas))
+        self.nr_names += 1
+        return f"a{self.nr_names}"
+
+    # Mixtures: each adds one step or a few.
+
+    def map(self, process: int, nr: int, source: Value, sharing: str, *flags: str) -> None:
+        protection = "rw" if flags else self.protection()
+        name = self.name(process)
+        self.add(
+            "mmap", process, *flags,
+            name=name, nr=nr, source=source, sharing=sharing, protection=protection,
+            thp=self.dice.choice((None, None, None, "always", "never")), **self.where(process),
+        )  # fmt: skip
+        kind = PRIVATE_FILE if isinstance(source, Place) else ANON
+        state = SHARED if sharing == "shared" else kind
+        area = self.scene.spaces[process].areas[name]
+        self.put(process, area, state | (_WRITABLE if protection == "rw" else 0))
+
+    def map_anon(self, process: int, *flags: str) -> None:
+        sharing = "private" if self.dice.randrange(8) else "shared"
+        self.map(process, self.size()[0], "anon", sharing, *flags)
+
+    def map_file(self, process: int, sharing: str) -> None:
+        nr = min(self.size()[0], FILE_PAGES)
+        offset = self.dice.randrange(FILE_PAGES - nr + 1)
+        if self.dice.randrange(2):
+            offset -= offset % HUGE_PAGES
+        self.map(process, nr, Place(self.file(), offset), sharing)
+
+    def file(self) -> str:
+        return self.dice.choice(list(self.scene.files))
+
+    def file_range(self, most: int) -> Range:
+        nr = 1 + self.dice.randrange(most)
+        begin = self.dice.randrange(FILE_PAGES - nr)
+        return Range(self.file(), begin, begin + nr)
+
+    def munmap(self, process: int) -> None:
+        chosen = self.range(process)
+        self.add("munmap", process, area=chosen)
+        self.put(process, self.scene.spaces[process].pages(chosen), 0)
+
+    def access(self, process: int, verb: str, *, single: bool = False, same: bool = False) -> None:
+        chosen = self.range(process)
+        if single and chosen.begin is not None:
+            chosen = Range(chosen.name, chosen.begin, chosen.begin + 1)
+        value = 0x5000 + self.dice.randrange(3) if same else None
+        self.add(verb, process, area=chosen, **({"same": value} if same else {}))
+
+    def mprotect(self, process: int) -> None:
+        chosen, protection = self.range(process), self.protection()
+        self.add("mprotect", process, area=chosen, protection=protection)
+        area = self.scene.spaces[process].pages(chosen)
+        writable = _WRITABLE if protection == "rw" else 0
+        kinds = bytes((one & _KIND) | writable if one else 0 for one in self.states(process, area))
+        self.put(process, area, kinds)
+
+    def mremap(self, process: int) -> None:
+        chosen, space = self.range(process), self.scene.spaces[process]
+        old = space.pages(chosen)
+        flags = self.maybe("dontunmap", of=8)
+        nr = old.nr if flags or self.dice.randrange(3) else 1 + self.dice.randrange(2 * old.nr)
+        if nr != old.nr and self.dice.randrange(2):
+            target = Place(chosen.name, chosen.begin or 0)
+            self.add("mremap", process, "stay", area=chosen, target=target, new_nr=nr)
+            moved = old.page
+        else:
+            where = self.where(process)
+            target = Place(self.name(process))
+            if "at" in where and isinstance(where["at"], Place):
+                target, where = where["at"], {}
+            self.add("mremap", process, *flags, area=chosen, target=target, new_nr=nr, **where)
+            moved = space.page(target)
+        states = self.states(process, old)
+        if not flags:
+            self.put(process, old, 0)
+        self.put(process, Area(moved, nr), bytes(states[:1]) * nr)
+
+    def madvise(self, process: int, advice: str) -> None:
+        chosen = self.range(process, huge=advice == "collapse")
+        self.add("madvise", process, area=chosen, advice=advice)
+        if advice == "mergeable" and self.dice.randrange(3) == 0:
+            self.add("madvise", process, area=chosen, advice="unmergeable")
+
+    def fork(self, process: int) -> None:
+        free = [one for one in range(NR_PROCESSES) if one not in self.scene.spaces]
+        if not free:
+            return self.exit(process)
+        self.add("fork", process, child=free[0])
+        self.mapped[free[0]] = bytearray(self.mapped[process])
+        return None
+
+    def exit(self, process: int) -> None:
+        if len(self.scene.spaces) == 1:
+            return self.fork(process)
+        self.add("exit", process)
+        self.pinned = [pin for pin in self.pinned if pin[0] != process]
+        return None
+
+    def on_range(self, process: int, verb: str, *flags: str, **values: Value | None) -> None:
+        self.add(verb, process, *flags, area=self.range(process), **values)
+
+    def pin(self, process: int) -> None:
+        chosen = self.range(process)
+        first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
+        area = self.scene.spaces[process].pages(first)
+        if self.states(process, area)[0] & _WRITABLE and len(self.pinned) < MOST_PINS:
+            self.add("pin", process, "write", *self.maybe("longterm"), area=first)
+            self.pinned.append((process, first))
+        elif self.pinned:
+            process, first = self.pinned.pop(self.dice.randrange(len(self.pinned)))
+            self.add("unpin", process, area=first)
+        else:
+            self.access(process, "write")
+
+    def uffd_wp(self, process: int) -> None:
+        chosen = self.range(process)
+        if self.dice.randrange(8) == 0:
+            self.add("uffd_unregister", process, area=chosen)
+            return
+        self.add("uffd_register", process, area=chosen, mode=("wp",))
+        protects = "on" if self.dice.randrange(3) else "off"
+        self.add("uffd_wp", process, area=chosen, protects=protects)
+
+    def uffd_fill(self, process: int) -> None:
+        """Pages that the program itself provides, and none of which is touched before."""
+        nr = 1 + self.dice.randrange(64)
+        for _ in range(2):
+            self.map(process, nr, "anon", "private", "populate")
+        areas = self.scene.spaces[process].areas
+        names = [step.word("name") for step in self.steps[-2:]]
+        if areas[names[0]].page + nr > areas[names[1]].page > areas[names[0]].page - nr:
+            return  # one lies over the other
+        filled, source = map(Range, names)
+        self.add("madvise", process, area=filled, advice="dontneed")
+        self.add("uffd_register", process, area=filled, mode=("missing", "wp"))
+        match self.dice.randrange(3):
+            case 0:
+                self.add("uffd_copy", process, *self.maybe("wp", of=4), area=filled)
+            case 1:
+                self.add("uffd_zero", process, area=filled)
+            case _:
+                self.add("write", process, area=source)
+                self.add("uffd_move", process, area=filled, from_=Place(source.name))
+        self.add("uffd_unregister", process, area=filled)
+
+    def hog(self) -> None:
+        if self.is_hogged and self.dice.randrange(3):
+            self.add("release")
+            self.is_hogged = False
+            return
+        every = self.dice.choice((None, 1, 2, 3))
+        self.add("hog", nr=6000 + self.dice.randrange(20000), every=every)
+        self.is_hogged = True
+
+    def swap(self) -> None:
+        self.add("swap", size="off")
+        self.add("swap", size="on")
+
+    def place(self, process: int) -> None:
+        """Something that decides on which node or CPU pages are, or whose they are."""
+        nodes = self.dice.choice(((0,), (1,), (0, 1)))
+        mode = self.dice.choice(("preferred", "interleave", "default"))
+        policy: dict[str, Value | None] = {"mode": mode}
+        policy["nodes"] = None if mode == "default" else nodes
+        match self.dice.randrange(8):
+            case 0 | 1:
+                self.on_range(process, "mbind", *self.maybe("move"), **policy)
+            case 2:
+                self.add("set_mempolicy", process, **policy)
+            case 3:
+                first = self.dice.randrange(2)
+                self.add("migrate_pages", process, from_=(first,), to=(1 - first,))
+            case 4:
+                self.add("run_on", process, cpu=self.dice.randrange(NR_CPUS))
+            case _:
+                self.on_range(process, "move_pages", node=self.dice.randrange(2))
+
+    def change_file(self) -> None:
+        dice = self.dice
+        match dice.randrange(8):
+            case 0 | 1:
+                self.add("truncate", file=self.file(), nr=dice.randrange(FILE_PAGES + 1))
+            case 2 | 3:
+                self.add("fallocate", None, "punch", pages=self.file_range(600))
+            case 4:
+                self.add("fallocate", None, *self.maybe("keep"), pages=self.file_range(64))
+            case 5:
+                self.add("fsync", file=self.file())
+            case _:
+                self.add("pwrite", pages=self.file_range(16))
+
+    def look(self, process: int) -> None:
+        """Something after which memory holds what it held."""
+        advice = self.dice.choice(("normal", "random", "sequential", "willneed", "dontneed"))
+        match self.dice.randrange(6):
+            case 0:
+                self.on_range(process, "msync", self.dice.choice(("sync", "async")))
+            case 1:
+                self.add("fadvise", pages=self.file_range(600), advice=advice)
+            case 2:
+                self.add("pread", pages=self.file_range(8))
+            case 3:
+                self.add("munlockall", process)
+            case 4:
+                self.on_range(process, "mincore")
+            case _:
+                neutral = ("populate-read", "random", "sequential", "normal", "willneed")
+                self.madvise(process, self.dice.choice(neutral))
+
+
+_Mixture = Callable[[_Drawn, int], None]
+
+
+def _advice(advice: str) -> _Mixture:
+    return lambda drawn, process: drawn.madvise(process, advice)
+
+
+_WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
+    "map-anon": (6, _Drawn.map_anon),
+    "map-populated": (3, lambda drawn, process: drawn.map_anon(process, "populate")),
+    "map-shared": (4, lambda drawn, process: drawn.map_file(process, "shared")),
+    "map-private": (3, lambda drawn, process: drawn.map_file(process, "private")),
+    "munmap": (6, _Drawn.munmap),
+    "write-one": (10, lambda drawn, process: drawn.access(process, "write", single=True)),
+    "write": (12, lambda drawn, process: drawn.access(process, "write")),
+    "write-same": (4, lambda drawn, process: drawn.access(process, "write", same=True)),
+    "read-one": (8, lambda drawn, process: drawn.access(process, "read", single=True)),
+    "read": (8, lambda drawn, process: drawn.access(process, "read")),
+    "mprotect": (8, _Drawn.mprotect),
+    "mremap": (8, _Drawn.mremap),
+    "dontneed": (5, _advice("dontneed")),
+    "free": (3, _advice("free")),
+    "cold": (2, _advice("cold")),
+    "pageout": (5, _advice("pageout")),
+    "collapse": (3, _advice("collapse")),
+    "hugepage": (3, _advice("hugepage")),
+    "nohugepage": (1, _advice("nohugepage")),
+    "mergeable": (3, _advice("mergeable")),
+    "willneed": (2, _advice("willneed")),
+    "fork": (3, _Drawn.fork),
+    "exit": (3, _Drawn.exit),
+    "mlock": (3, lambda drawn, process: drawn.on_range(process, "mlock", *drawn.maybe("onfault"))),
+    "munlock": (3, lambda drawn, process: drawn.on_range(process, "munlock")),
+    "place": (8, _Drawn.place),
+    "pin": (4, _Drawn.pin),
+    "uffd-wp": (4, _Drawn.uffd_wp),
+    "uffd-fill": (2, _Drawn.uffd_fill),
+    "file": (7, lambda drawn, _: drawn.change_file()),
+    "look": (4, _Drawn.look),
+    "compact": (1, lambda drawn, _: drawn.add("compact")),
+    "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
+    "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
+    "hog": (2, lambda drawn, _: drawn.hog()),
+    "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
+    "swap": (1, lambda drawn, _: drawn.swap()),
+}
+_MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
+WEIGHTS: Mapping[str, int] = {name: weight for name, (weight, _) in _WEIGHTED.items()}
+"""How often each mixture is drawn, relative to the others."""

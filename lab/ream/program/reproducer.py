@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes a program as one file of C, which performs the same steps by system calls.
+
+`reproducer_calls.h` has the functions that perform calls. What it has no function for, user space
+cannot perform; such steps are skipped and named. Functions that no step needs are left out.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ream.program.contents import Expected, Prediction, predict
+from ream.program.scene import Call, resolve
+from ream.program.step import Program
+from ream.program.text import parse
+
+_HOME = Path(__file__).parent
+_CALLS, _MAIN = _HOME / "reproducer_calls.h", _HOME / "reproducer_main.h"
+_TABLE, _CASES = "/* TABLE */\n", "/* CASES */\n"
+_FUNCTION = re.compile(r"static (?:\w+ )+\*?(\w+)\(([^)]*)\)\n\{")
+_VARIABLE = re.compile(r"^static (?:\w+ )+\*?(\w+)(?:\[\w+\])*(?: = [^;]*)?;", re.MULTILINE)
+_FIRST_LINES = "// SPDX-License-Identifier: GPL-2.0-only\n#define _GNU_SOURCE\n"
+
+
+def reproducer(program: Program) -> str:
+    """Write the C program. Raises ProgramError for steps that do not fit those before them.
+
+    The lines that it prints are those of the program, or of its canonical text if it has none.
+    """
+    if not all(step.line for step in program):
+        program = parse(str(program))
+    before, after = _body(_CALLS), _body(_MAIN)
+    functions = {name[3:]: names for name, names in _functions(before) if name.startswith("do_")}
+    calls = resolve(program)
+    predicted = dict(zip(map(id, calls), predict(calls), strict=True))
+    cases, table = [], []
+    for step in program:
+        its = [call for call in calls if call.line == step.line]
+        process = "NO_PROCESS" if step.process is None else step.process
+        skipped = "NULL" if its[0].name in functions else f'"{its[0].name}"'
+        table.append(f"\t{{ {step.line}, {process}, {skipped} }},\t/* {step} */\n")
+        if its[0].name in functions:
+            cases.append(f"\tcase {step.line}:\t/* {step} */\n")
+            cases += [f"\t\t{word};\n" for word in _statements(its, predicted, functions)]
+    made = after.replace(_TABLE, "".join(table)).replace(_CASES, "".join(cases))
+    return _FIRST_LINES + _needed(before, made) + made
+
+
+def _body(path: Path) -> str:
+    """A file without its first line, which is that of the licence."""
+    return path.read_text(encoding="utf-8").partition("\n")[2]
+
+
+def _functions(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names of the functions of a text, each with the names of its parameters."""
+    for match in _FUNCTION.finditer(text):
+        parameters = (one.split()[-1] for one in match[2].split(","))
+        yield match[1], tuple(one.lstrip("*") for one in parameters if one != "void")
+
+
+def _needed(text: str, by: str) -> str:
+    """Parts of a text that `by` needs; each stands behind what it needs itself."""
+    kept = by
+    for part in reversed(re.split(r"\n\n(?=\S)", text.rstrip())):
+        names = [name for name, _ in _functions(part)] or _VARIABLE.findall(part)
+        if not names or any(re.search(rf"\b{name}\b", kept) for name in names):
+            kept = f"{part}\n\n{kept}"
+    return kept.removesuffix(by)
+
+
+def _statements(
+    calls: Iterable[Call],
+    predicted: Mapping[int, Prediction],
+    functions: Mapping[str, tuple[str, ...]],
+) -> Iterator[str]:
+    """What the pages of a step must hold, and its calls, of which the first gives the result."""
+    result = "returned = "
+    for call in calls:
+        prediction = predicted[id(call)]
+        yield from map(_expectation, prediction.expected)
+        numbers = ", ".join(str(call.arguments[name]) for name in functions[call.name])
+        words = f"do_{call.name}({numbers})"
+        if prediction.returned is not None:
+            words = f"assume({prediction.returned}, {words})"
+        yield result + words
+        result = ""
+    yield "break"
+
+
+def _expectation(its: Expected) -> str:
+    content = its.content
+    if not content.line:
+        return f"expect_same({its.page}, {its.nr}, {content.value})"
+    return f"expect({its.page}, {its.nr}, {content.line}, {content.index})"

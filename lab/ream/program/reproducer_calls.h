@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Performs the steps of a program by system calls, each in its process and in
+ * the order of the text. Prints a line of JSON after each step: the line of the
+ * text, and what the step returned.
+ *
+ *   returned   what the system call did, or -errno; 0 where it is an address
+ *              or a process; for accesses the pages before the first signal
+ *   skipped    user space cannot perform the step
+ *   wrong_page the first page that did not hold what it must hold
+ *
+ * Exit status: 0; 1 = a process died or a step hangs; 3 = the program's files
+ * cannot be made here; 5 = a page held something wrong.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096L
+#define USER_ADDRESS 0x100000000000L	/* page 0 of the program's addresses */
+#define NR_PROCESSES 16
+#define MOST_FILES 64
+#define NO_PROCESS (-1)			/* a step of the program as a whole */
+#define HANGS_AFTER_S 120
+
+struct step {
+	int line, process;
+	const char *skipped;
+};
+
+/* What all processes see. */
+static struct shared {
+	pid_t pids[NR_PROCESSES];
+	long returned;
+	int is_over;	/* whether the last step ended its process */
+	int is_sure;	/* whether all steps did so far what was predicted */
+	long wrong_page;
+	uint64_t found, expected;
+} *shared;
+
+static int commands[NR_PROCESSES][2], replies[2];
+static int line;	/* of the step that is performed */
+
+static int files[MOST_FILES];
+
+static sigjmp_buf before_access;
+
+static long nr_accessed;	/* pages of the step */
+
+static void serve(int me);
+
+static char *at(long page)
+{
+	return (char *)USER_ADDRESS + page * PAGE_BYTES;
+}
+
+static long result(long returned)
+{
+	return returned < 0 ? -errno : returned;
+}
+
+/* The value that a step writes into the first and the last word of a page. */
+static uint64_t value_of(int of_line, long index)
+{
+	return (uint64_t)of_line << 32 | (uint64_t)(index + 1);
+}
+
+static void fill(char *page, uint64_t word)
+{
+	memcpy(page, &word, sizeof(word));
+	memcpy(page + PAGE_BYTES - sizeof(word), &word, sizeof(word));
+}
+
+/* Later contents were predicted for a step that returns this. */
+static long assume(long expected, long returned)
+{
+	if (expected != returned)
+		shared->is_sure = 0;
+	return returned;
+}
+
+static void on_fault(int signal)
+{
+	(void)signal;
+	siglongjmp(before_access, 1);
+}
+
+typedef void (*access_t)(long page, long i, uint64_t word);
+
+static void access_pages(access_t access, long page, long nr, uint64_t word)
+{
+	for (long i = 0; i < nr; i++) {
+		access(page + i, i, word);
+		__atomic_store_n(&nr_accessed, i + 1, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* How many pages were accessed before the first signal. */
+static long accessed(access_t access, long page, long nr, uint64_t word)
+{
+	nr_accessed = 0;
+	if (!sigsetjmp(before_access, 1))
+		access_pages(access, page, nr, word);
+	return nr_accessed;
+}
+
+static void write_same(long page, long i, uint64_t word)
+{
+	(void)i;
+	fill(at(page), word);
+}
+
+static void write_next(long page, long i, uint64_t word)
+{
+	fill(at(page), word + i);
+}
+
+static long do_write(long page, long nr, long value)
+{
+	if (value)
+		return accessed(write_same, page, nr, value);
+	return accessed(write_next, page, nr, value_of(line, 0));
+}
+
+static void read_word(long page, long i, uint64_t word)
+{
+	(void)i;
+	(void)word;
+	__atomic_load_n(at(page), __ATOMIC_SEQ_CST);
+}
+
+static long do_read(long page, long nr)
+{
+	return accessed(read_word, page, nr, 0);
+}
+
+static void check(long page, long i, uint64_t expected)
+{
+	char *words = at(page);
+	uint64_t first, last;
+
+	(void)i;
+	memcpy(&first, words, sizeof(first));
+	memcpy(&last, words + PAGE_BYTES - sizeof(last), sizeof(last));
+	if ((first == expected && last == expected) || shared->wrong_page >= 0)
+		return;
+	shared->wrong_page = page;
+	shared->found = first == expected ? last : first;
+	shared->expected = expected;
+}
+
+static void check_next(long page, long i, uint64_t expected)
+{
+	check(page, i, expected + i);
+}
+
+/* Page i holds what a step wrote as its page index + i. */
+static void expect(long page, long nr, int of_line, long index)
+{
+	if (shared->is_sure)
+		accessed(check_next, page, nr, value_of(of_line, index));
+}
+
+/* All pages hold the same; 0 = zeroes. */
+static void expect_same(long page, long nr, uint64_t word)
+{
+	if (shared->is_sure)
+		accessed(check, page, nr, word);
+}
+
+static long do_open(long file, long kind, long nr)
+{
+	static const unsigned int memfd_flags[] = { 0, 0, MFD_HUGETLB, 0 };
+
+	if (file >= MOST_FILES)
+		return -EMFILE;
+	if (kind == 1)
+		files[file] = open(".", O_TMPFILE | O_RDWR, 0600);
+	else
+		files[file] = memfd_create("program", memfd_flags[kind]);
+	if (files[file] < 0)
+		return -errno;
+	return result(ftruncate(files[file], nr * PAGE_BYTES));
+}
+
+static long do_mmap(long page, long nr, long protection, long flags, long file,
+		    long offset)
+{
+	void *mapped = mmap(at(page), nr * PAGE_BYTES, protection, flags,
+			    file < 0 ? -1 : files[file], offset * PAGE_BYTES);
+
+	return mapped == MAP_FAILED ? -errno : 0;
+}
+
+static long do_munmap(long page, long nr)
+{
+	return result(munmap(at(page), nr * PAGE_BYTES));
+}
+
+static long do_mprotect(long page, long nr, long protection)
+{
+	return result(mprotect(at(page), nr * PAGE_BYTES, protection));
+}
+
+static long do_mremap(long page, long nr, long new_nr, long flags,
+		      long new_page)
+{
+	void *moved = mremap(at(page), nr * PAGE_BYTES, new_nr * PAGE_BYTES,
+			     flags, at(new_page));
+
+	return moved == MAP_FAILED ? -errno : 0;
+}
+
+static long do_madvise(long page, long nr, long advice)
+{
+	return result(madvise(at(page), nr * PAGE_BYTES, advice));
+}
+
+static long do_mlock(long page, long nr, long flags)
+{
+	return result(mlock2(at(page), nr * PAGE_BYTES, flags));
+}
+
+static long do_munlock(long page, long nr)
+{
+	return result(munlock(at(page), nr * PAGE_BYTES));
+}
+
+static long do_mlockall(long flags)
+{
+	return result(mlockall(flags));
+}
+
+static long do_munlockall(void)
+{
+	return result(munlockall());
+}
+
+static long do_msync(long page, long nr, long flags)
+{
+	return result(msync(at(page), nr * PAGE_BYTES, flags));
+}
+
+static long do_mincore(long page, long nr)
+{
+	unsigned char *resident = malloc(nr);
+	long returned = result(mincore(at(page), nr * PAGE_BYTES, resident));
+
+	free(resident);
+	return returned;
+}
+
+static long do_fork(long child)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (!pid)
+		serve(child);
+	shared->pids[child] = pid;
+	return 0;
+}
+
+static long do_exit(void)
+{
+	shared->is_over = 1;	/* serve() ends the process after its reply */
+	return 0;
+}
+
+static long do_move_pages(long page, long nr, long node)
+{
+	void **pages = malloc(nr * sizeof(*pages));
+	int *nodes = malloc(2 * nr * sizeof(*nodes));
+	long returned;
+
+	for (long i = 0; i < nr; i++) {
+		pages[i] = at(page + i);
+		nodes[i] = node;
+	}
+	returned = result(syscall(SYS_move_pages, 0, nr, pages, nodes,
+				  nodes + nr, 2 /* MPOL_MF_MOVE */));
+	free(pages);
+	free(nodes);
+	return returned;
+}
+
+static long do_mbind(long page, long nr, long mode, unsigned long nodes,
+		     long flags)
+{
+	return result(syscall(SYS_mbind, at(page), nr * PAGE_BYTES, mode,
+			      nodes ? &nodes : NULL, nodes ? 64 : 0, flags));
+}
+
+static long do_set_mempolicy(long mode, unsigned long nodes)
+{
+	return result(syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL,
+			      nodes ? 64 : 0));
+}
+
+static long do_migrate_pages(unsigned long from, unsigned long to)
+{
+	return result(syscall(SYS_migrate_pages, 0, 64, &from, &to));
+}
+
+static long do_run_on(long cpu)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	CPU_SET(cpu, &cpus);
+	return result(sched_setaffinity(0, sizeof(cpus), &cpus));
+}
+
+/* Newer than the headers of some distributions: include/uapi/linux/userfaultfd.h. */
+#define USERFAULT_SIGBUS (1UL << 7)
+#define USERFAULT_WP_ASYNC (1UL << 15)
+#define USERFAULT_MOVE _IOWR(UFFDIO, 0x05, struct userfault_move)
+
+struct userfault_move {
+	uint64_t dst, src, len, mode;
+	int64_t moved;
+};
+
+static int userfaults = -1;
+static pid_t userfaults_of;
+
+/* This process's descriptor; faults that nothing resolves end in SIGBUS. */
+static int userfault_fd(void)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API,
+		.features = USERFAULT_SIGBUS | USERFAULT_WP_ASYNC,
+	};
+
+	if (userfaults_of == getpid())
+		return userfaults;
+	for (int tries = 0; tries < 2; tries++) {
+		userfaults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK |
+				     UFFD_USER_MODE_ONLY);
+		if (userfaults < 0 || !ioctl(userfaults, UFFDIO_API, &api))
+			break;
+		close(userfaults);
+		userfaults = -1;
+		api.api = UFFD_API;
+		api.features = USERFAULT_SIGBUS;
+	}
+	userfaults_of = getpid();
+	return userfaults;
+}
+
+static struct uffdio_range userfault_range(long page, long nr)
+{
+	return (struct uffdio_range){ (uintptr_t)at(page), nr * PAGE_BYTES };
+}
+
+static long do_uffd_register(long page, long nr, long mode)
+{
+	struct uffdio_register its = { .range = userfault_range(page, nr),
+				       .mode = mode };
+
+	return result(ioctl(userfault_fd(), UFFDIO_REGISTER, &its));
+}
+
+static long do_uffd_unregister(long page, long nr)
+{
+	struct uffdio_range its = userfault_range(page, nr);
+
+	return result(ioctl(userfault_fd(), UFFDIO_UNREGISTER, &its));
+}
+
+static long do_uffd_wp(long page, long nr, long protects)
+{
+	struct uffdio_writeprotect its = {
+		.range = userfault_range(page, nr),
+		.mode = protects ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
+	};
+
+	return result(ioctl(userfault_fd(), UFFDIO_WRITEPROTECT, &its));
+}
+
+static long do_uffd_copy(long page, long nr, long flags)
+{
+	char *from = calloc(nr, PAGE_BYTES);
+	struct uffdio_copy its = { .dst = (uintptr_t)at(page),
+				   .src = (uintptr_t)from,
+				   .len = nr * PAGE_BYTES,
+				   .mode = flags };
+	long returned;
+
+	for (long i = 0; i < nr; i++)
+		fill(from + i * PAGE_BYTES, value_of(line, i));
+	returned = result(ioctl(userfault_fd(), UFFDIO_COPY, &its));
+	free(from);
+	return returned;
+}
+
+static long do_uffd_zero(long page, long nr)
+{
+	struct uffdio_zeropage its = { .range = userfault_range(page, nr) };
+
+	return result(ioctl(userfault_fd(), UFFDIO_ZEROPAGE, &its));
+}
+
+static long do_uffd_move(long page, long nr, long from_page)
+{
+	struct userfault_move its = { .dst = (uintptr_t)at(page),
+				      .src = (uintptr_t)at(from_page),
+				      .len = nr * PAGE_BYTES };
+
+	return result(ioctl(userfault_fd(), USERFAULT_MOVE, &its));
+}
+
+static long do_truncate(long file, long nr)
+{
+	return result(ftruncate(files[file], nr * PAGE_BYTES));
+}
+
+static long do_fallocate(long file, long mode, long page, long nr)
+{
+	return result(fallocate(files[file], mode, page * PAGE_BYTES,
+				nr * PAGE_BYTES));
+}
+
+static long do_pwrite(long file, long page, long nr)
+{
+	char *from = calloc(nr, PAGE_BYTES);
+	long returned;
+
+	for (long i = 0; i < nr; i++)
+		fill(from + i * PAGE_BYTES, value_of(line, i));
+	returned = result(pwrite(files[file], from, nr * PAGE_BYTES,
+				 page * PAGE_BYTES));
+	free(from);
+	return returned;
+}
+
+static long do_pread(long file, long page, long nr)
+{
+	char *to = malloc(nr * PAGE_BYTES);
+	long returned = result(pread(files[file], to, nr * PAGE_BYTES,
+				     page * PAGE_BYTES));
+
+	free(to);
+	return returned;
+}
+
+static long do_fadvise(long file, long page, long nr, long advice)
+{
+	return -posix_fadvise(files[file], page * PAGE_BYTES, nr * PAGE_BYTES,
+			      advice);
+}
+
+static long do_fsync(long file)
+{
+	return result(fsync(files[file]));
+}
+
+static long do_compact(void)
+{
+	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY);
+	long returned;
+
+	if (fd < 0)
+		return -errno;
+	returned = result(write(fd, "1", 1));
+	close(fd);
+	return returned < 0 ? returned : 0;
+}
+
+static long do_wait(long ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	return result(nanosleep(&time, NULL));
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Random programs from a seed."""
+
+from collections import Counter
+
+import pytest
+
+from ream.program.generate import WEIGHTS, generate
+from ream.program.grammar import FORMS
+from ream.program.scene import resolve
+from ream.program.text import parse
+
+
+def test_a_seed_decides_the_program() -> None:
+    assert generate(7, 100) == generate(7, 100)
+    assert generate(7, 100) != generate(8, 100)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_generated_program_is_a_text_that_can_be_read(seed: int) -> None:
+    program = generate(seed, 300)
+    assert parse(str(program)) == program
+
+
+def test_a_program_has_as_many_steps_as_were_asked_for() -> None:
+    program = generate(1, 50)
+    nr_declared = sum(step.form.declares for step in program)
+    first = [step.verb for step in program.steps[nr_declared:]][:2]
+    assert first[0] == "swap"
+    assert len(program) == nr_declared + 1 + (first[1] == "join") + 50
+
+
+def test_every_mixture_is_drawn_and_most_steps_are_known() -> None:
+    seen = Counter(step.verb for seed in range(10) for step in generate(seed, 400))
+    assert set(FORMS) - set(seen) == {"mlockall"}
+    assert seen["write"] > seen["exit"] > 10
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_a_mixture_can_be_drawn_alone(name: str) -> None:
+    program = generate(3, 60, {name: 1})
+    assert parse(str(program)) == program
+
+
+def test_most_ranges_begin_where_something_is_mapped_and_many_are_huge_pages() -> None:
+    calls = [call for seed in range(5) for call in resolve(generate(seed, 400))]
+    ranges = [call.arguments for call in calls if call.name in {"write", "read", "madvise"}]
+    huge = [one for one in ranges if one["page"] % 512 == 0 and one["nr"] >= 512]
+    assert len(huge) > len(ranges) / 20

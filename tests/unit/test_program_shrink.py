@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The shortest program that still fails."""
+
+from ream.program.generate import generate
+from ream.program.kinds import Range
+from ream.program.scene import resolve
+from ream.program.shrink import shrink
+from ream.program.step import Program
+from ream.program.text import parse
+
+
+def has(program: Program, *verbs: str) -> bool:
+    """Whether these steps are there in this order."""
+    left = iter(step.verb for step in program)
+    return all(verb in left for verb in verbs)
+
+
+def test_only_the_steps_on_which_a_failure_depends_are_left() -> None:
+    program = generate(5, 300)
+    assert has(program, "fork", "mremap", "reclaim")
+    tried = 0
+
+    def fails(program: Program) -> bool:
+        nonlocal tried
+        tried += 1
+        return has(program, "fork", "mremap", "reclaim")
+
+    found = shrink(program, fails, within_s=60)
+    assert tried < 200
+    assert [step.verb for step in found] == ["mmap", "fork", "mremap", "reclaim"]
+
+
+def test_every_program_that_is_tried_is_a_valid_one() -> None:
+    def fails(program: Program) -> bool:
+        resolve(program)
+        assert parse(str(program)) == program
+        return has(program, "uffd_move")
+
+    found = shrink(generate(2, 200, {"uffd-fill": 1, "mremap": 1}), fails, within_s=60)
+    assert [step.verb for step in found][-1] == "uffd_move"
+    assert len(found) <= 4
+
+
+def test_sizes_ranges_and_options_get_smaller() -> None:
+    text = """\
+p0 mmap a 1024 anon private rw populate thp=always
+p0 write a[100:612] same=9
+p0 mremap a b 1024 dontunmap
+"""
+
+    def fails(program: Program) -> bool:
+        calls = [one.arguments for one in resolve(program) if one.name == "write"]
+        return bool(calls) and calls[0]["nr"] >= 37
+
+    found = shrink(parse(text), fails, within_s=60)
+    assert [step.verb for step in found] == ["mmap", "write"]
+    assert found.steps[1].range() == Range("a", 0, 37)
+    assert not found.steps[1].get("same")
+    assert found.steps[0].number("nr") < 40
+
+
+def test_a_failure_of_the_whole_program_alone_leaves_it_as_it_is() -> None:
+    program = generate(1, 20)
+    assert shrink(program, lambda _: False, within_s=60) == program
+
+
+def test_what_fails_without_any_step_becomes_empty() -> None:
+    assert not len(shrink(generate(1, 20), lambda _: True, within_s=60))
+
+
+def test_no_program_is_tried_twice() -> None:
+    tried: list[Program] = []
+
+    def fails(program: Program) -> bool:
+        tried.append(program)
+        return has(program, "mprotect")
+
+    shrink(generate(4, 60), fails, within_s=60)
+    assert len(tried) == len(set(tried))
+
+
+def test_the_search_ends_in_time_with_the_shortest_so_far() -> None:
+    times = iter(range(10_000))
+    tried = 0
+
+    def fails(program: Program) -> bool:
+        nonlocal tried
+        tried += 1
+        return has(program, "mprotect")
+
+    program = generate(4, 200)
+    found = shrink(program, fails, within_s=5, now=lambda: float(next(times)))
+    assert tried <= 5
+    assert has(found, "mprotect")
+    assert len(found) < len(program)

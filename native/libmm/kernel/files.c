@@ -28,7 +28,6 @@ enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE };
 
 static struct user_file files[MOST_FILES];
 static u64 buffer[AT_ONCE * WORDS] __aligned(PAGE_SIZE);
-static u64 nr_written;
 
 struct user_file *file_of(long number)
 {
@@ -52,8 +51,10 @@ int new_shared_memory(unsigned long nr_pages)
 	int number;
 
 	for (number = MOST_FILES - 1; number >= MOST_FILES / 2; number--)
-		if (new_file(number, nr_pages))
+		if (new_file(number, nr_pages)) {
+			files[number].may_be_huge = true;
 			return number;
+		}
 	return -ENFILE;
 }
 
@@ -100,6 +101,7 @@ long step_open(long number, long kind, long nr_pages)
 	file->file = fget(fd);
 	if (kind == SHMEM_HUGE)
 		make_huge(file->file);
+	file->may_be_huge = kind != ON_DISK;	/* khugepaged makes huge pages of others, too */
 	if (kind == ON_DISK)
 		return 0;
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
@@ -150,7 +152,7 @@ long step_pwrite(long number, long page, long nr)
 		long most = min(nr - done, (long)AT_ONCE), bytes;
 
 		for (i = 0; i < most; i++) {
-			buffer[i * WORDS] = ++nr_written << 32 | (page + done + i);
+			buffer[i * WORDS] = (u64)line_under_way() << 32 | (done + i + 1);
 			buffer[i * WORDS + WORDS - 1] = buffer[i * WORDS];
 		}
 		bytes = call(__x64_sys_pwrite64, file->fd, (long)buffer, most << PAGE_SHIFT,

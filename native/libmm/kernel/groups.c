@@ -8,6 +8,7 @@
 #include <linux/page_counter.h>
 #include <linux/percpu-refcount.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include "groups.h"
 #include "hosted.h"
 
@@ -115,6 +116,30 @@ struct cgroup_subsys_state *css_next_descendant_pre(struct cgroup_subsys_state *
 	if (root != groups[0].css || at->id == nr_groups)
 		return NULL;
 	return groups[at->id].css;
+}
+
+/* The tasks of a group, one after another in the list of all. */
+void css_task_iter_start(struct cgroup_subsys_state *css, unsigned int flags,
+			 struct css_task_iter *iter)
+{
+	HOST_STUB("custom");
+	memset(iter, 0, sizeof(*iter));
+	iter->cur_task = &init_task;
+	iter->cur_cset = css == groups[0].css ? &init_css_set : &groups[css->id - 1].set;
+}
+
+struct task_struct *css_task_iter_next(struct css_task_iter *iter)
+{
+	HOST_STUB("custom");
+	do
+		iter->cur_task = next_task(iter->cur_task);
+	while (iter->cur_task != &init_task && iter->cur_task->cgroups != iter->cur_cset);
+	return iter->cur_task == &init_task ? NULL : iter->cur_task;
+}
+
+void css_task_iter_end(struct css_task_iter *iter)
+{
+	HOST_STUB("custom");
 }
 
 /* Counters of groups are summed up when they are read, as on one CPU. */

@@ -189,6 +189,12 @@ static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned
 	return true;
 }
 
+/* A huge page at the end of a file has zeros behind it, which an entry maps with the rest. */
+static bool is_behind_huge_end(struct user_page *page)
+{
+	return page->kind && !value_of(page) && file_of(page->file)->may_be_huge;
+}
+
 static void compare(struct process *process, unsigned long number, u64 first, u64 last)
 {
 	struct user_page *page = page_of(process, number);
@@ -205,7 +211,8 @@ static void compare(struct process *process, unsigned long number, u64 first, u6
 		if (other && first == *other)
 			return;
 	}
-	if (value && first == *value && last == *value)
+	if (value ? first == *value && last == *value :
+		    is_behind_huge_end(page) && !first && !last)
 		return;
 	if (first == last && is_early_copy(page, mm_of(process), address, first))
 		return;
@@ -246,6 +253,8 @@ bool load_page(struct process *process, unsigned long number)
 
 	if (!is)
 		is = access_word(address + LAST_WORD, false, &last);
+	if (!is && is_behind_huge_end(page_of(process, number)))
+		expected = 0;
 	if (!may_go_on(process, number, "reads", is, expected))
 		return false;
 	compare(process, number, first, last);
@@ -256,9 +265,12 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 {
 	struct user_page *page = page_of(process, number);
 	unsigned long address = address_of_page(number), word = value;
-	int expected = signal_expected(page, PROT_WRITE);
-	int is = access_word(address, true, &word);
+	int expected = signal_expected(page, PROT_WRITE), is;
 
+	/* Whether it is a fault, and what becomes of the word, is not specified. */
+	if (is_behind_huge_end(page))
+		return false;
+	is = access_word(address, true, &word);
 	if (!is)
 		is = access_word(address + LAST_WORD, true, &word);
 	if (!may_go_on(process, number, "writes", is, expected))

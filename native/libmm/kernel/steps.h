@@ -86,12 +86,14 @@ bool run_in_process(struct process *process, const struct step *step, const long
  * @fd: Its number in the one table of all processes.
  * @values: By page, what is at its beginning and end.
  * @nr_pages: Its size.
+ * @may_be_huge: Entries may map whole huge pages, and what they have behind its end.
  */
 struct user_file {
 	struct file *file;
 	int fd;
 	u64 *values;
 	unsigned long nr_pages;
+	bool may_be_huge;
 };
 
 struct user_file *file_of(long number);	/* NULL: there is none */

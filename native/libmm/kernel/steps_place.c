@@ -14,6 +14,8 @@ SYSTEM_CALL(migrate_pages);
 #define AT_ONCE 512
 #define NODE_BITS (MOST_NODES + 1)	/* the last bit is not looked at */
 #define MOST_PINS 64
+#define PIN_WRITES 1
+#define PIN_STAYS 2
 
 long step_move_pages(long number, long page, long nr, long node)
 {
@@ -56,11 +58,7 @@ long step_set_mempolicy(long number, long mode, long nodes)
 
 long step_migrate_pages(long number, long from, long to)
 {
-	unsigned long old = 1UL << from, new = 1UL << to;
-
-	if (from < 0 || from >= MOST_NODES || to < 0 || to >= MOST_NODES)
-		return -EINVAL;
-	return call(__x64_sys_migrate_pages, 0, NODE_BITS, (long)&old, (long)&new, 0, 0);
+	return call(__x64_sys_migrate_pages, 0, NODE_BITS, (long)&from, (long)&to, 0, 0);
 }
 
 /* --- pins -------------------------------------------------------------- */
@@ -83,6 +81,8 @@ unsigned int nr_most_pins(void)
 
 long step_pin(long number, long page, long nr, long flags)
 {
+	const int how = (flags & PIN_WRITES ? FOLL_WRITE : 0) |
+			(flags & PIN_STAYS ? FOLL_LONGTERM : 0);
 	struct process *process = current_process();
 	long done;
 
@@ -97,7 +97,7 @@ long step_pin(long number, long page, long nr, long flags)
 			pin++;
 		if (pin == pins + MOST_PINS)
 			break;
-		result = pin_user_pages_fast(address_of_page(page + done), 1, flags, &pin->page);
+		result = pin_user_pages_fast(address_of_page(page + done), 1, how, &pin->page);
 		if (result != 1) {
 			pin->page = NULL;
 			return done ?: result;
@@ -106,7 +106,7 @@ long step_pin(long number, long page, long nr, long flags)
 		pin->number = page + done;
 		user->nr_pins++;
 		/* It was written to, as far as the kernel knows. */
-		if (flags & FOLL_WRITE && user->kind == PRIVATE_FILE && !user->is_own) {
+		if (flags & PIN_WRITES && user->kind == PRIVATE_FILE && !user->is_own) {
 			user->value = *(u64 *)page_address(pin->page);
 			user->is_own = true;
 		}

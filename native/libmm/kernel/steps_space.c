@@ -191,14 +191,13 @@ long step_mincore(long number, long page, long nr)
 
 long step_write(long number, long page, long nr, long value)
 {
-	static u64 nr_stores;
 	long i;
 
 	if (!is_within(page, nr))
 		return -EINVAL;
 	for (i = 0; i < nr; i++)
 		if (!store_page(current_process(), page + i,
-				value ?: ++nr_stores * 0x9e3779b97f4a7c15ULL))
+				value ?: (long)line_under_way() << 32 | (i + 1)))
 			break;
 	return i;
 }

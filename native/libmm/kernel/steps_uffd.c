@@ -12,7 +12,7 @@ SYSTEM_CALL(close);
 
 #define FEATURES (UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |		\
 		  UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |	\
-		  UFFD_FEATURE_MOVE)
+		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS)
 
 static long control(struct process *process, unsigned int command, void *argument)
 {

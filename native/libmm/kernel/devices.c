@@ -304,11 +304,6 @@ long turn_swap_on(unsigned long nr_pages, bool is_synchronous)
 long turn_swap_off(void)
 {
 	const struct pt_regs regs = { .di = (unsigned long)swap_file };
-	long error;
 
-	/* Whoever calls it has an address space, of which nothing is looked at. */
-	current->mm = &init_mm;
-	error = __x64_sys_swapoff(&regs);
-	current->mm = NULL;
-	return error;
+	return __x64_sys_swapoff(&regs);
 }

@@ -15,7 +15,8 @@
 #define LONGEST_STEP_S 120	/* of virtual time; who sleeps longer waits for another step */
 #define STACK_LIMIT_BYTES (8UL << 20)
 
-static struct process processes[MOST_PROCESSES];
+static struct process processes[MOST_PROCESSES + 1];
+static struct process *const helper = &processes[MOST_PROCESSES];
 
 struct process *process_of(long number)
 {
@@ -28,7 +29,7 @@ struct process *current_process(void)
 {
 	struct process *process = context_of(current)->arg;
 
-	return process >= processes && process < processes + MOST_PROCESSES ? process : NULL;
+	return process >= processes && process <= helper ? process : NULL;
 }
 
 struct mm_struct *mm_of(const struct process *process)
@@ -64,6 +65,12 @@ static void end_process(struct process *process)
 	list_del_rcu(&current->tasks);
 	list_del_rcu(&current->thread_node);
 	process->context = NULL;
+}
+
+static long step_leave(void)
+{
+	end_process(current_process());
+	return 0;
 }
 
 static int live(void *arg)
@@ -140,7 +147,7 @@ void start_processes(void)
 {
 	int number;
 
-	for (number = 0; number < MOST_PROCESSES; number++) {
+	for (number = 0; number <= MOST_PROCESSES; number++) {
 		processes[number].number = number;
 		processes[number].pages = host_alloc(MOST_USER_PAGES *
 						     sizeof(*processes[number].pages));
@@ -162,6 +169,22 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	while (process->step && wait_for_others(LONGEST_STEP_S * HZ))
 		;
 	return !process->step;
+}
+
+long run_in_helper(const struct step *step)
+{
+	static const struct step last = { .name = "exit", .run = (void *)step_leave };
+	const long none[MOST_ARGUMENTS] = { };
+	long result;
+
+	if (begin_first(helper))
+		return -ENOMEM;
+	if (!run_in_process(helper, step, none))
+		give_up("%s sleeps for ever", step->name);
+	result = helper->result;
+	if (helper->context)
+		run_in_process(helper, &last, none);
+	return result;
 }
 
 long step_fork(long parent, long number)
@@ -189,8 +212,7 @@ long step_fork(long parent, long number)
 
 long step_exit(long number)
 {
-	end_process(process_of(number));
-	return 0;
+	return step_leave();
 }
 
 long step_join(long number, long group)

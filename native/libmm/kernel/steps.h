@@ -75,6 +75,9 @@ struct mm_struct *mm_of(const struct process *process);
 void start_processes(void);
 void end_processes(void);
 
+/* Have a process of its own do something, and end; its result. */
+long run_in_helper(const struct step *step);
+
 /* Whether it was done; a process may wait for another one's step instead. */
 bool run_in_process(struct process *process, const struct step *step, const long *arguments);
 

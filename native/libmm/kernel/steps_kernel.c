@@ -19,9 +19,12 @@ long step_swapon(long nr_pages, long is_synchronous)
 	return turn_swap_on(nr_pages, is_synchronous);
 }
 
+/* swapoff(8) is a process of its own, the first to be killed when memory is short. */
 long step_swapoff(void)
 {
-	return turn_swap_off();
+	static const struct step step = { .name = "swapoff", .run = (void *)turn_swap_off };
+
+	return run_in_helper(&step);
 }
 
 /* As a task that finds no memory does: 32 pages at a time. */

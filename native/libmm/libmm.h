@@ -35,16 +35,19 @@ enum libmm_exit {
 	LIBMM_CRASHED = 9,
 };
 
+/* When memory is checked: never, after each step, or when all steps are done. */
+enum libmm_checks { LIBMM_NEVER, LIBMM_EACH, LIBMM_LAST };
+
 /**
  * struct libmm_task - what a run is to do
  * @program: Steps, one a line, as ream writes them; ended by a zero byte.
- * @checks: Whether the oracles look at memory after each step.
+ * @checks: When memory is checked.
  * @nr_rounds: How often a step that is measured is to be timed; 0 = not.
  * @seed: Where tasks are preempted is drawn from it; 0 = nowhere.
  */
 struct libmm_task {
 	const char *program;
-	int checks;
+	enum libmm_checks checks;
 	unsigned int nr_rounds;
 	unsigned long seed;
 };

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,14 @@ def listed(folder: Path) -> Listed:
     return Listed(*its, exposed, tuple(as_needed))
 
 
+class Checks(Enum):
+    """When all of memory is checked: never, after each step, or when all steps are done."""
+
+    NEVER = 0
+    EACH = 1
+    LAST = 2
+
+
 @dataclass(frozen=True)
 class Computer:
     """A variant's computer, linked: the program, and what its undefined symbols are called."""
@@ -114,7 +123,7 @@ class Computer:
     confinement: Confinement | None = None
 
     def report(
-        self, lines: str, *, checks: bool = True, deadline_s: float = RUN_S
+        self, lines: str, *, checks: Checks = Checks.EACH, deadline_s: float = RUN_S
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
@@ -124,7 +133,7 @@ class Computer:
             file.write(lines)
             file.flush()
             words = [*self._confined(), str(self.program), "--forbidden", str(self.forbidden)]
-            words += ["--program", file.name, "--checks", f"{int(checks)}"]
+            words += ["--program", file.name, "--checks", f"{checks.value}"]
             code, said, wrong = finished(Command(tuple(words), self.program.parent, deadline_s))
         try:
             return code, [json.loads(line) for line in said.splitlines()]

@@ -123,7 +123,7 @@ static void read_words(int argc, char **argv, struct libmm_task *task)
 		else if (!strcmp(argv[i], "--forbidden"))
 			forbidden = argv[i + 1];
 		else if (!strcmp(argv[i], "--checks"))
-			task->checks = (int)number(argv[i + 1]);
+			task->checks = (enum libmm_checks)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--rounds"))
 			task->nr_rounds = (unsigned int)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--seed"))
@@ -133,7 +133,7 @@ static void read_words(int argc, char **argv, struct libmm_task *task)
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1] [--rounds N] [--seed N]");
+		    " [--checks 0|1|2] [--rounds N] [--seed N]");
 	traps_prepare(forbidden);
 	task->program = read_program(program);
 }
@@ -145,7 +145,7 @@ static void begin(void *task)
 
 int main(int argc, char **argv)
 {
-	struct libmm_task task = { .checks = 1 };
+	struct libmm_task task = { .checks = LIBMM_EACH };
 	struct host_machine machine = { .nr_cpus = 1 };
 	void *unused;
 

@@ -157,10 +157,12 @@ void run_program(const struct libmm_task *task)
 
 	nr_rounds = task->nr_rounds;
 	start_processes();
-	if (task->checks)
+	if (task->checks == LIBMM_EACH)
 		check_everything();
 	while ((text = read_line(text, &now)) && !nr_alarms)
-		run_line(task->checks);
+		run_line(task->checks == LIBMM_EACH);
+	if (task->checks == LIBMM_LAST && !nr_alarms)
+		check_everything();
 	end_processes();
 	settle();
 	if (task->checks && !nr_alarms)

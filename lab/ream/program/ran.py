@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs programs on a hosted computer, and says what happened in the words of the program."""
+
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ream.command import Command, run
+from ream.errors import CannotRunHere, ReamError
+from ream.paths import NATIVE
+from ream.program.lines import Definitions, lines, load_definitions
+from ream.program.scene import resolve
+from ream.program.shrink import shrink
+from ream.program.step import Program
+from ream.program.text import parse
+from ream.stage.computer import Checks, Computer
+
+DEFINITIONS = "steps.def"
+"""What a computer's folder has: the steps that it takes."""
+
+EXIT_DONE, EXIT_UNDEFINED, EXIT_CRASHED = 0, 7, 9
+EXIT_ALARM = 5
+NM_S = 60.0
+MOST_CALLS = 6
+SIGALRM = 14
+
+
+def computer_folder() -> Path:
+    """The folder of the computer that takes steps; raises CannotRunHere if there is none."""
+    found = sorted(NATIVE.glob(f"*/{DEFINITIONS}"))
+    if not found:
+        raise CannotRunHere(f"{NATIVE}: no folder has a file {DEFINITIONS}")
+    return found[0].parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program did on a computer.
+
+    alarms: what was found wrong, each with its line in the text. returned: by line, the result of
+    its last call. end: why it did not come to its end, or nothing.
+    """
+
+    alarms: tuple[tuple[int, str], ...] = ()
+    returned: Mapping[int, int] = field(default_factory=dict)
+    digest: str = ""
+    end: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something was found wrong."""
+        return bool(self.alarms)
+
+
+class Rig:
+    """A computer and the steps that it takes."""
+
+    def __init__(self, computer: Computer, folder: Path) -> None:
+        self.computer = computer
+        self._definitions: Definitions = load_definitions(folder / DEFINITIONS)
+        self._functions = _functions(computer.program)
+
+    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
+        """Run a program. Raises ReamError if it reaches what the computer lacks."""
+        numbered = _numbered(program)
+        code, said = self.computer.report(
+            lines(resolve(numbered), self._definitions), checks=checks
+        )
+        return self._ran(code, said)
+
+    def _ran(self, code: int, said: Sequence[Mapping[str, Any]]) -> Ran:
+        alarms = [(one["line"], _alarm(one)) for one in said if "alarm" in one or "warning" in one]
+        returned = {one["line"]: one["returned"] for one in said if "returned" in one}
+        last = said[-1] if said else {}
+        if "refused" in last:
+            raise ReamError(f"the computer refuses a line: {last['refused']}: {last['why']}")
+        if "fault" in last:
+            if code == EXIT_UNDEFINED:
+                raise ReamError(f"{last['symbol']}() is not hosted: {self._where(last)}")
+            return Ran((*alarms, (int(last["row"] or 0), self._crash(last))), returned)
+        if code not in {EXIT_DONE, EXIT_ALARM}:
+            words = str(last.get("end") or f"it ended with {code}")
+            return Ran((*alarms, (int(last.get("line", 0)), words)), returned)
+        return Ran(tuple(alarms), returned, str(last.get("digest", "")))
+
+    def _crash(self, last: Mapping[str, Any]) -> str:
+        if last["file"]:
+            return f"BUG at {last['file']}:{last['line']}, {self._where(last)}"
+        if last["fault"] == SIGALRM:
+            return f"it does not come back: {self._where(last)}"
+        return f"crash at address {last['address']:#x}, {self._where(last)}"
+
+    def _where(self, last: Mapping[str, Any]) -> str:
+        places = (last["registers"]["rip"], *last["calls"])
+        names = [name for place in places if (name := self._function_at(place))]
+        return "in " + " < ".join(f"{name}()" for name in names[:MOST_CALLS])
+
+    def _function_at(self, address: int) -> str:
+        addresses, names = self._functions
+        at = bisect.bisect_right(addresses, address) - 1
+        return names[at] if at >= 0 else ""
+
+
+def shortest(rig: Rig, program: Program, ran: Ran, *, within_s: float) -> Program:
+    """The shortest program found in which the same is wrong as when a program ran.
+
+    What comes behind the step that it was found after is left out first. If it is found, too, when
+    memory is checked only at the end, that is done: it takes a tenth of the time.
+    """
+    kind, last = _kind(ran), ran.alarms[0][0] if ran.alarms else 0
+    if last:
+        steps = tuple(step for step in _numbered(program) if step.line <= last)
+        program = Program(steps)
+    checks = Checks.LAST if _kind(rig.run(program, Checks.LAST)) == kind else Checks.EACH
+    found = shrink(program, lambda one: _kind(rig.run(one, checks)) == kind, within_s=within_s)
+    return parse(str(found))
+
+
+def _kind(ran: Ran) -> str:
+    """The words of the first alarm, without its numbers."""
+    if not ran.alarms:
+        return ""
+    return " ".join(word for word in ran.alarms[0][1].split() if not any(map(str.isdigit, word)))
+
+
+def _alarm(one: Mapping[str, Any]) -> str:
+    return str(one["alarm"]) if "alarm" in one else f"the kernel warns at {one['warning']}"
+
+
+def _numbered(program: Program) -> Program:
+    """The program with each step on a line of its own, counted from 1 where none has a number."""
+    if any(step.line for step in program):
+        return program
+    steps = (replace(step, line=at) for at, step in enumerate(program, 1))
+    return Program(tuple(steps))
+
+
+def _functions(program: Path) -> tuple[list[int], list[str]]:
+    said = run(Command(("nm", "-n", str(program)), program.parent, NM_S))
+    found = [line.split() for line in said.splitlines()]
+    code = [(int(words[0], 16), words[2]) for words in found if words[1:2] and words[1] in "tT"]
+    return [at for at, _ in code], [name for _, name in code]

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream program`: what is right, wrong or no step is told in the words of the program."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ream.paths import EXPERIMENTS
+
+pytestmark = [pytest.mark.native, pytest.mark.xdist_group("computer")]
+
+OK, USAGE, WRONG = 0, 2, 5
+
+PROGRAM = """\
+memory 512M 256M                  # two nodes
+swap 192M synchronous
+p0 mmap a 1024 anon private rw thp=always
+p0 write a
+p0 fork p1
+p1 munmap a[0:100]
+reclaim 300
+p0 read a
+p1 exit
+p0 mprotect a r
+"""
+
+ANOTHER_COUNT = EXPERIMENTS / "fork" / "wrong" / "48-references-of-a-batch-in-bytes.patch"
+"""With it fork() takes more references to a folio than it maps pages of it."""
+
+
+def test_a_program_in_which_nothing_is_wrong_is_told_in_a_line(ream, tmp_path: Path) -> None:
+    file = tmp_path / "a.program"
+    file.write_text(PROGRAM)
+    said = ream("program", str(file))
+    assert said.code == OK, said.err
+    assert said.out.startswith("10 steps, nothing is wrong; state ")
+    again = json.loads(ream("program", str(file), "--json").out)
+    assert (again["alarms"], again["returned"]["8"]) == ([], 1024)
+    assert again["digest"] in said.out
+
+
+def test_what_a_wrong_patch_does_is_shown_by_few_steps(ream) -> None:
+    words = ("--random", "3", "--steps", "120", "--shrink", "20")
+    said = ream("program", *words, "--series", str(ANOTHER_COUNT))
+    assert said.code == WRONG, said.out + said.err
+    *steps, alarm = (line for line in said.out.splitlines() if "frames" not in line)
+    assert "fork" in said.out
+    assert "_refcount" in said.out, alarm
+    assert len([step for step in steps if not step.startswith("WRONG")]) <= 15
+
+
+def test_a_line_that_is_no_step_is_named(ream) -> None:
+    said = ream("program", "-", fed="p0 mmap a 512 anon private rw\np0 wrote a\n")
+    assert said.code == USAGE
+    assert "standard input:2" in said.err
+
+
+def test_a_program_can_be_had_in_c(ream) -> None:
+    said = ream("program", "-", "--c", fed="p0 mmap a 4 anon private rw\np0 write a\n")
+    assert said.code == OK
+    assert "int main(" in said.out

@@ -114,8 +114,14 @@ def shortest(rig: Rig, program: Program, ran: Ran, *, within_s: float) -> Progra
         steps = tuple(step for step in _numbered(program) if step.line <= last)
         program = Program(steps)
     checks = Checks.LAST if _kind(rig.run(program, Checks.LAST)) == kind else Checks.EACH
-    found = shrink(program, lambda one: _kind(rig.run(one, checks)) == kind, within_s=within_s)
-    return parse(str(found))
+
+    def fails(shorter: Program) -> bool:
+        try:
+            return _kind(rig.run(shorter, checks)) == kind
+        except ReamError:  # such as a node that is smaller than nodes may be
+            return False
+
+    return parse(str(shrink(program, fails, within_s=within_s)))
 
 
 def _kind(ran: Ran) -> str:

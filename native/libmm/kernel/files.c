@@ -152,7 +152,7 @@ long step_pwrite(long number, long page, long nr)
 		long most = min(nr - done, (long)AT_ONCE), bytes;
 
 		for (i = 0; i < most; i++) {
-			buffer[i * WORDS] = (u64)line_under_way() << 32 | (done + i + 1);
+			buffer[i * WORDS] = value_of_step(done + i);
 			buffer[i * WORDS + WORDS - 1] = buffer[i * WORDS];
 		}
 		bytes = call(__x64_sys_pwrite64, file->fd, (long)buffer, most << PAGE_SHIFT,

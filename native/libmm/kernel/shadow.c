@@ -6,6 +6,7 @@
  */
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/userfaultfd_k.h>
 #include <linux/vmstat.h>
 #include "hosted.h"
 #include "steps.h"
@@ -148,6 +149,16 @@ void see_end(struct process *process)
 	}
 }
 
+void see_value(struct process *process, unsigned long number, u64 value)
+{
+	struct user_page *page = page_of(process, number);
+
+	page->is_own |= page->kind == PRIVATE_FILE;
+	page->may_be_gone = false;
+	if (value_of(page))
+		*value_of(page) = value;
+}
+
 static int protection_of(const struct vm_area_struct *vma)
 {
 	return (vma->vm_flags & VM_READ ? PROT_READ : 0) |
@@ -229,13 +240,21 @@ static int signal_expected(struct user_page *page, int protection)
 
 #define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
 
+/* Where the process has asked to be told of pages that are missing, it is by a signal. */
+static bool serves_own_faults(struct process *process, unsigned long number)
+{
+	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(number));
+
+	return vma && (userfaultfd_missing(vma) || userfaultfd_minor(vma));
+}
+
 /* What an access got that it should not have got. */
 static bool may_go_on(struct process *process, unsigned long number, const char *what, int is,
 		      int expected)
 {
 	if (is == expected)
 		return !is;
-	if (is == SIGKILL)
+	if (is == SIGKILL || (is == SIGBUS && serves_own_faults(process, number)))
 		return false;
 	if (is == -EAGAIN &&
 	    global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE)

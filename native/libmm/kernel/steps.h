@@ -139,6 +139,15 @@ void see_fork(struct process *parent, struct process *child);
 void see_truncation(unsigned int file, unsigned long nr_pages);
 void see_end(struct process *process);
 
+/* A page was given a value without a store. */
+void see_value(struct process *process, unsigned long page, u64 value);
+
+/* What the step under way writes into its @i-th page. */
+static inline u64 value_of_step(long i)
+{
+	return (u64)line_under_way() << 32 | (i + 1);
+}
+
 /* A call failed half way: believe what is mapped, and how. */
 void see_what_is_mapped(struct process *process, unsigned long page, unsigned long nr);
 

@@ -197,7 +197,7 @@ long step_write(long number, long page, long nr, long value)
 		return -EINVAL;
 	for (i = 0; i < nr; i++)
 		if (!store_page(current_process(), page + i,
-				value ?: (long)line_under_way() << 32 | (i + 1)))
+				value ?: value_of_step(i)))
 			break;
 	return i;
 }

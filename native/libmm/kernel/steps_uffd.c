@@ -14,6 +14,8 @@ SYSTEM_CALL(close);
 		  UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |	\
 		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS)
 
+#define MOST_COPIED 512L	/* pages at once */
+
 static long control(struct process *process, unsigned int command, void *argument)
 {
 	struct file *file = fget(process->uffd);
@@ -69,19 +71,59 @@ long step_uffd_wp(long number, long page, long nr, long protects)
 	return control(current_process(), UFFDIO_WRITEPROTECT, &its);
 }
 
+/* Pages that an ioctl() has put in place hold a value from now on. */
+static void see_pages(struct process *process, long page, long bytes, bool is_zero)
+{
+	long i;
+
+	for (i = 0; i < bytes >> PAGE_SHIFT; i++)
+		see_value(process, page + i, is_zero ? 0 : value_of_step(i));
+}
+
 long step_uffd_copy(long number, long page, long nr, long flags)
 {
-	return -EOPNOTSUPP;
+	static u64 pages[MOST_COPIED][PAGE_SIZE / sizeof(u64)] __aligned(PAGE_SIZE);
+	struct uffdio_copy its = {
+		.dst = address_of_page(page), .src = (unsigned long)pages,
+		.len = min(nr, MOST_COPIED) << PAGE_SHIFT,
+		.mode = flags ? UFFDIO_COPY_MODE_WP : 0,
+	};
+	long i, error;
+
+	if (nr <= 0)
+		return -EINVAL;
+	for (i = 0; i < MOST_COPIED; i++) {
+		pages[i][0] = value_of_step(i);
+		pages[i][ARRAY_SIZE(pages[i]) - 1] = value_of_step(i);
+	}
+	error = control(current_process(), UFFDIO_COPY, &its);
+	see_pages(current_process(), page, its.copy, false);
+	return error;
 }
 
 long step_uffd_zero(long number, long page, long nr)
 {
-	return -EOPNOTSUPP;
+	struct uffdio_zeropage its = { .range = range_of(page, nr) };
+	long error = control(current_process(), UFFDIO_ZEROPAGE, &its);
+
+	see_pages(current_process(), page, its.zeropage, true);
+	return error;
 }
 
 long step_uffd_move(long number, long page, long nr, long from_page)
 {
-	return -EOPNOTSUPP;
+	struct process *process = current_process();
+	struct uffdio_move its = {
+		.dst = address_of_page(page), .src = address_of_page(from_page),
+		.len = nr << PAGE_SHIFT,
+	};
+	long error = control(process, UFFDIO_MOVE, &its), i;
+
+	for (i = 0; i < its.move >> PAGE_SHIFT; i++) {
+		see_value(process, page + i, process->pages[from_page + i].value);
+		see_value(process, from_page + i, 0);
+	}
+	return error;
 }
 
 void close_uffd(struct process *process)

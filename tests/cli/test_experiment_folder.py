@@ -86,6 +86,7 @@ def test_a_plan_for_other_machines_has_none_that_they_have_not(ream, mine: Path)
     assert "a plan is for any checkout" in planned.err
 
 
+@pytest.mark.vm
 def test_its_runner_may_have_no_addresses(ream, mine: Path) -> None:
     runner, hosted = mine / "native/runner.c", mine / "hosted.py"
     text = re.sub(

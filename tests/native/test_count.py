@@ -154,7 +154,8 @@ LaunchCounter.completed = gives_up
 
 
 @pytest.mark.parametrize(
-    ("nr_times", "nr_starts", "code"), [(1, 4, 0), pytest.param(2, 6, 0, marks=LONG), (3, 3, 6)]
+    ("nr_times", "nr_starts", "code"),
+    [pytest.param(1, 4, 0, marks=LONG), pytest.param(2, 6, 0, marks=LONG), (3, 3, 6)],
 )
 def test_a_launch_is_begun_again_when_its_emulator_gives_up(
     ream_process, tmp_path, nr_times, nr_starts, code

@@ -64,6 +64,7 @@ def test_a_patch_that_does_not_compile_is_named_with_the_compilers_error(ream) -
     assert ran.err.splitlines()[-1].startswith(said)
 
 
+@pytest.mark.vm
 def test_one_series_of_two_is_left_out_and_the_other_measured(ream) -> None:
     # Applies to the base alone, and changes what the row executes.
     works = str(PATCHES.parents[2] / "kernel/series/rmap-exclusive")

@@ -140,6 +140,7 @@ def test_memory_that_qemu_cannot_save_is_named(play: Play, tmp_path: Path) -> No
             guest.save(0x1000, 8, tmp_path / "saved")
 
 
+@pytest.mark.vm
 def test_the_callers_own_time_is_not_the_guests(play: Play) -> None:
     steps = (("tell", HELLO), ("await", "next"), ("tell", END))
     with play(*steps, deadline_s=3.0, silence_s=2.0) as guest:

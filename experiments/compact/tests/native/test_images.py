@@ -89,6 +89,7 @@ def test_the_rows_of_the_experiment_are_those_of_the_programs_plan(migrate_rig) 
     assert {name for name, subject, _ in taken if subject == "ream"} == {one.name for one in small}
 
 
+@pytest.mark.vm
 def test_what_is_spread_and_dealt_out_to_calls_moves_whatever_its_size(migrate_rig) -> None:
     draw = random.Random(7)
     kinds = [

@@ -170,6 +170,7 @@ def test_a_model_of_an_engine_takes_its_time_and_no_cpu(migrate_rig) -> None:
         assert sample.cpu_ns < 0.7 * sample.time_ns + 10**7
 
 
+@pytest.mark.vm
 def test_every_row_of_the_published_grid_moves_on_two_cpus(migrate_rig) -> None:
     model = {"engine_model": "ptdma-v4-grid", "buffer_bytes": 64 << 20}
     sizes = [size for size in FOLIO_BYTES if size in {4 << 10, 64 << 10, PMD_BYTES}]

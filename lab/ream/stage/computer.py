@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ream.command import Command, finished, run
+from ream.command import Command, finished
 from ream.errors import ReamError
 from ream.kernel.arch import X86_64
 from ream.kernel.build import BUILD, build_objects
@@ -27,15 +27,18 @@ from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import HOME, assemble
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.confine import Confinement
-from ream.stage.interrupts import without_interrupt_flag, without_time_stamp_counter
+from ream.stage.interrupts import without_interrupt_flag
 from ream.stage.link import (
     ARCH_SIDE,
     COMPILER_FLAGS,
-    DEADLINE_S,
     FORBIDDEN_BYTES,
     HOST_HEADERS,
     LINK_FLAGS,
+    check_alternatives,
+    expose,
     map_of,
+    run_tool,
+    symbols_of,
 )
 
 ARCH = X86_64.name
@@ -47,6 +50,7 @@ KERNEL_SIDE = ("kernel", "check")
 SHARED_KERNEL_SIDE = (
     *(NATIVE / "host" / name for name in ("host.h", "plan.def")),
     NATIVE / "host" / "kernel" / "kernel.h",
+    NATIVE / "host" / "optional" / "memmove.c",
     ARCH_SIDE / ARCH / "kernel",
 )
 """What all hosted kernels get of us."""
@@ -193,19 +197,22 @@ def _link(
     whole = [name for one in its.folders for name in _made_in(build, one)]
     ours = [f"{HOME}/{path.name}" for path in sorted((build / HOME).glob("*.o"))]
     names = (*ours, *(name for name in whole if name not in its.excepted), *its.objects)
-    objects = [_exposed(build, name, its.exposed.get(name, ()), work) for name in names]
+    objects = [
+        expose(work.name, build / name, its.exposed.get(name, ()), work, X86_64) for name in names
+    ]
     archive = work / "as-needed.a"
     needed = sorted({name for one in its.as_needed for name in _made_in(build, one)})
-    _tool(["ar", "cDrs", str(archive), *needed], build)
+    run_tool(["ar", "cDrs", str(archive), *needed], build)
     joined, kernel = work / "joined.o", work / "kernel.o"
     argv = ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", "--defsym=ream_pad=0"]
     argv += ["-T", str(folder / f"{folder.name}.lds"), f"-Map={map_of(joined)}"]
-    argv += ["-o", str(joined), *objects, "--start-group", str(archive), "--end-group"]
-    _tool(argv, build)
-    undefined = tuple(name for name in _undefined(joined) if not name.startswith(OF_THE_PROGRAM))
-    _tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
-    without_interrupt_flag(kernel, kernel)
-    without_time_stamp_counter(kernel)
+    argv += ["-o", str(joined), *map(str, objects), "--start-group", str(archive), "--end-group"]
+    run_tool(argv, build)
+    check_alternatives(work.name, joined, work)
+    left = symbols_of(run_tool(["nm", "-u", str(joined)], work))
+    undefined = tuple(name for name in left if not name.startswith(OF_THE_PROGRAM))
+    run_tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
+    without_interrupt_flag(kernel, kernel, with_counter=False)
     return _program(kernel, undefined, folder, work, confinement)
 
 
@@ -227,7 +234,7 @@ def _program(
     program = work / "computer"
     argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}", f"-Wl,-Map={map_of(program)}"]
     argv += ["-o", str(program), *map(str, _host(folder, work)), str(kernel)]
-    _tool(argv, work)
+    run_tool(argv, work)
     return Computer(program, forbidden, undefined, confinement)
 
 
@@ -239,7 +246,7 @@ def _host(folder: Path, work: Path) -> list[Path]:
 
     def compiled(source: Path) -> Path:
         out = work / f"{source.parent.name}-{source.stem}.o"
-        _tool([*words, "-c", str(source), "-o", str(out)], work)
+        run_tool([*words, "-c", str(source), "-o", str(out)], work)
         return out
 
     with ThreadPoolExecutor() as at_once:
@@ -252,25 +259,6 @@ def _made_in(build: Path, folder: str) -> Iterator[str]:
     found = set[str]()
     for archive in (one.relative_to(build) for one in archives):
         # A thin archive names what is in another folder from here, others from their own.
-        for name in _tool(["ar", "t", str(archive)], build).splitlines():
+        for name in run_tool(["ar", "t", str(archive)], build).splitlines():
             found.add(name if (build / name).is_file() else str(archive.parent / name))
     yield from sorted(name for name in found if (build / name).is_file())
-
-
-def _exposed(build: Path, name: str, symbols: Sequence[str], work: Path) -> str:
-    """The object, or a copy in which static symbols are global."""
-    if not symbols:
-        return name
-    copy = work / name.replace("/", "-")
-    changes = [f"--globalize-symbol={symbol}" for symbol in symbols]
-    _tool(["objcopy", *changes, str(build / name), str(copy)], work)
-    return str(copy)
-
-
-def _undefined(joined: Path) -> list[str]:
-    said = _tool(["nm", "-u", str(joined)], joined.parent)
-    return sorted({line.split()[-1] for line in said.splitlines() if line.strip()})
-
-
-def _tool(argv: Sequence[str], cwd: Path) -> str:
-    return run(Command(tuple(argv), cwd, DEADLINE_S))

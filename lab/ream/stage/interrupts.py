@@ -20,37 +20,28 @@ _SECTION = re.compile(r"^Disassembly of section (\S+):$")
 _PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(cli|sti|rdtsc)\s*$")
 
 
-def without_interrupt_flag(path: Path, out: Path) -> int:
+def without_interrupt_flag(path: Path, out: Path, *, with_counter: bool = True) -> int:
     """Write a copy of a kernel object whose cli and sti do nothing; return how many it had.
 
     No interrupt handler runs on a program's threads, so there is nothing to keep away. Each of the
-    instructions is one byte long, and so is what replaces it: nothing else moves. Raises ReamError
-    if the disassembly and the file disagree about one.
+    instructions is one byte long, and so is what replaces it: nothing else moves. with_counter:
+    whether rdtsc stays as it is. Else it gives 0, and above that what a register holds: no time,
+    but the same in each run. Raises ReamError if the disassembly and the file disagree about one.
     """
     code = bytearray(path.read_bytes())
-    places = [(name, at) for name, at, word in _places(path) if word != "rdtsc"]
-    for name, at in places:
+    places = [*_places(path)]
+    flags = [(section, at) for section, at, name in places if name != "rdtsc"]
+    for name, at in flags:
         if code[at] not in (CLI, STI):
             raise ReamError(f"{path.name}: no cli or sti at byte {at:#x}, in {name}")
         code[at] = NOP
-    out.write_bytes(code)
-    return len(places)
-
-
-def without_time_stamp_counter(path: Path) -> int:
-    """Have a kernel object read 0 for the time-stamp counter; return how often it does.
-
-    The upper half of the number, in another register, is what that holds: no time, but the same in
-    each run. Raises ReamError if the disassembly and the file disagree about a place.
-    """
-    code = bytearray(path.read_bytes())
-    places = [(name, at) for name, at, word in _places(path) if word == "rdtsc"]
-    for name, at in places:
+    for name, at in ((section, at) for section, at, name in places if name == "rdtsc"):
         if code[at : at + len(RDTSC)] != RDTSC:
             raise ReamError(f"{path.name}: no rdtsc at byte {at:#x}, in {name}")
-        code[at : at + len(RDTSC)] = XOR_EAX_EAX
-    path.write_bytes(code)
-    return len(places)
+        if not with_counter:
+            code[at : at + len(RDTSC)] = XOR_EAX_EAX
+    out.write_bytes(code)
+    return len(flags)
 
 
 def _places(path: Path) -> Iterator[tuple[str, int, str]]:

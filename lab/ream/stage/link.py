@@ -91,7 +91,8 @@ def map_of(linked: Path) -> Path:
     return linked.with_name(f"{linked.name}.map")
 
 
-def _tool(argv: Sequence[str], cwd: Path) -> str:
+def run_tool(argv: Sequence[str], cwd: Path) -> str:
+    """Run one of the compiler's tools; its output. Raises what ream.command.run() does."""
     return run(Command(tuple(argv), cwd, DEADLINE_S))
 
 
@@ -116,7 +117,7 @@ def _relocatable(
         "".join(f"--wrap={name}\n" for name in wrapped)
         + "".join(f"--defsym={name}={address:#x}\n" for name, address in addresses.items())
     )
-    _tool(
+    run_tool(
         [arch.tool("ld"), "-r", "-z", "noexecstack", "--no-warn-execstack"]
         + [f"--defsym=ream_pad={pad_bytes}", f"-L{LINKER_SCRIPT.parent}"]
         + [
@@ -132,7 +133,8 @@ def _relocatable(
     )
 
 
-def _names(nm: str) -> tuple[str, ...]:
+def symbols_of(nm: str) -> tuple[str, ...]:
+    """The symbols that nm(1) lists, in order."""
     return tuple(sorted({line.split()[-1] for line in nm.splitlines() if line.strip()}))
 
 
@@ -153,26 +155,30 @@ def examine_kernel(
     replacement holds an operand relative to its own place that is not a plain call or jump: the
     patching program would get it wrong.
     """
-    linked = tuple(_expose(name, path, exposed.get(path, ()), work, arch) for path in objects)
+    linked = tuple(expose(name, path, exposed.get(path, ()), work, arch) for path in objects)
     if not interrupts and arch == X86_64:
         with ThreadPoolExecutor() as at_once:
             linked = tuple(at_once.map(lambda path: _without_interrupts(name, path, work), linked))
     probe = work / f"{name}.probe.o"
-    defined = _names(_tool([arch.tool("nm"), "-g", "--defined-only", *map(str, linked)], work))
+    defined = symbols_of(
+        run_tool([arch.tool("nm"), "-g", "--defined-only", *map(str, linked)], work)
+    )
     wrapped = tuple(n.removeprefix(WRAP) for n in defined if n.startswith(WRAP))
     _relocatable(linked, probe, arch=arch, wrapped=wrapped, pad_bytes=0, addresses={})
-    undefined = tuple(n for n in _names(_tool([arch.tool("nm"), "-u", str(probe)], work)) if n)
+    undefined = tuple(
+        n for n in symbols_of(run_tool([arch.tool("nm"), "-u", str(probe)], work)) if n
+    )
     if arch == X86_64:
-        _check_alternatives(name, probe, work)
+        check_alternatives(name, probe, work)
     undefined = tuple(n for n in undefined if n not in HOST_FUNCTIONS)
     return Kernel(name, tuple(objects), linked, undefined, wrapped, arch)
 
 
-def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path, arch: Arch) -> Path:
-    """A copy of an object with these symbols global; the object itself if there are none."""
+def expose(variant: str, path: Path, symbols: Sequence[str], work: Path, arch: Arch) -> Path:
+    """Return a copy of an object with these symbols global; the object itself if there are none."""
     if not symbols:
         return path
-    defined = set(_names(_tool([arch.tool("nm"), "--defined-only", str(path)], work)))
+    defined = set(symbols_of(run_tool([arch.tool("nm"), "--defined-only", str(path)], work)))
     names = [name.removesuffix("?") for name in symbols]
     for name in symbols:
         if name not in defined and not name.endswith("?"):
@@ -182,7 +188,7 @@ def _expose(variant: str, path: Path, symbols: Sequence[str], work: Path, arch: 
             )
     out = work / f"{variant}.{path.name}"
     changes = [f"--globalize-symbol={name}" for name in names if name in defined]
-    _tool([arch.tool("objcopy"), *changes, str(path), str(out)], work)
+    run_tool([arch.tool("objcopy"), *changes, str(path), str(out)], work)
     return out
 
 
@@ -192,13 +198,14 @@ def _without_interrupts(variant: str, path: Path, work: Path) -> Path:
     return copy if without_interrupt_flag(path, copy) else path
 
 
-def _check_alternatives(name: str, probe: Path, work: Path) -> None:
+def check_alternatives(name: str, probe: Path, work: Path) -> None:
+    """Raise ReamError for an alternative that native/host/arch/x86_64 cannot apply."""
     code = work / f"{name}.altinstr"
     section = ".altinstr_replacement"
-    _tool(["objcopy", "-O", "binary", f"--only-section={section}", str(probe), str(code)], work)
+    run_tool(["objcopy", "-O", "binary", f"--only-section={section}", str(probe), str(code)], work)
     replacement = code.read_bytes()
     in_section = False
-    for line in _tool(["readelf", "-rW", str(probe)], work).splitlines():
+    for line in run_tool(["readelf", "-rW", str(probe)], work).splitlines():
         if line.startswith("Relocation section"):
             in_section = f"'.rela{section}'" in line
         elif in_section and (found := re.match(r"([0-9a-f]{16})\s", line)):
@@ -253,7 +260,7 @@ def build_host(folder: Path, *, cache: Path, step: Step, arch: Arch = X86_64) ->
 
     def compiled(source: Path, place: Path) -> None:
         out = place / _object_of(source)
-        _tool([*words, "-c", str(source), "-o", str(out)], place)
+        run_tool([*words, "-c", str(source), "-o", str(out)], place)
 
     with disk_faults(cache, "compiling the program around the kernels"), locked(entry, step):
         if stamp_of(entry) is None:
@@ -283,11 +290,11 @@ def _isolate(kernel: Kernel, out: Path, *, pad_bytes: int, addresses: Mapping[st
     if late:
         renamed = out.with_suffix(".renamed")
         renamed.write_text("".join(f"{one} {_late_name(kernel, one)}\n" for one in addresses))
-        _tool([tool("objcopy"), f"--redefine-syms={renamed}", str(out)], out.parent)
+        run_tool([tool("objcopy"), f"--redefine-syms={renamed}", str(out)], out.parent)
     # Local symbols of several copies do not clash, and no libc function meets the kernel's.
-    _tool([tool("objcopy"), "--wildcard", "--localize-symbol=*", str(out)], out.parent)
-    exported = _names(_tool([tool("nm"), "-g", "--defined-only", str(out)], out.parent))
-    undefined = set(_names(_tool([tool("nm"), "-u", str(out)], out.parent)))
+    run_tool([tool("objcopy"), "--wildcard", "--localize-symbol=*", str(out)], out.parent)
+    exported = symbols_of(run_tool([tool("nm"), "-g", "--defined-only", str(out)], out.parent))
+    undefined = set(symbols_of(run_tool([tool("nm"), "-u", str(out)], out.parent)))
     missing = undefined - HOST_FUNCTIONS - left
     if exported or missing:  # objcopy says nothing when a pattern matches nothing
         raise ReamError(f"{kernel.name}: still global {exported}, undefined {sorted(missing)}")
@@ -334,7 +341,7 @@ def link_program(
         )
     )
     program = work / "runner"
-    _tool(
+    run_tool(
         [arch.tool("gcc"), *LINK_FLAGS, *arch.link_flags, f"-Wl,@{late}"]
         + [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         + [str(path) for path in (*host, *copies)],

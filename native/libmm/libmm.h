@@ -42,14 +42,10 @@ enum libmm_checks { LIBMM_NEVER, LIBMM_EACH, LIBMM_LAST };
  * struct libmm_task - what a run is to do
  * @program: Steps, one a line, as ream writes them; ended by a zero byte.
  * @checks: When memory is checked.
- * @nr_rounds: How often a step that is measured is to be timed; 0 = not.
- * @seed: Where tasks are preempted is drawn from it; 0 = nowhere.
  */
 struct libmm_task {
 	const char *program;
 	enum libmm_checks checks;
-	unsigned int nr_rounds;
-	unsigned long seed;
 };
 
 /**
@@ -59,14 +55,11 @@ struct libmm_task {
  *	tables have one; whether they have.
  * @find_fixup: Where the kernel goes on after a fault at @ip that it expects;
  *	0 = it expects none.
- * @is_expected: Whether a WARN() at this file and line is known to be wrong
- *	about a program, and not to be told.
  */
 struct libmm_kernel {
 	void (*run)(const struct libmm_task *task);
 	int (*resolve_fault)(unsigned long address);
 	unsigned long (*find_fixup)(unsigned long ip);
-	int (*is_expected)(const char *file, unsigned int line);
 };
 
 /* Put this many frames of RAM, from LIBMM_FIRST_PFN on, into the direct map. */

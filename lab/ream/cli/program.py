@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ream.cli.app import BaseOption, JsonOption, SeriesOption, TreeOption, app, wanted_tree
-from ream.errors import BadUsage
+from ream.errors import BadUsage, VerificationFailed
 
 if TYPE_CHECKING:
     from ream.program.ran import Ran, Rig
     from ream.program.step import Program
 
-EXIT_WRONG = 5
 RANDOM_STEPS = 300
 SHRINK_S = 30.0
 
@@ -81,7 +80,7 @@ def run_program(
             ran = rig.run(program)
     _print(program, ran, as_json=as_json)
     if ran.is_wrong:
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(VerificationFailed.exit_code)
 
 
 def _program(file: Path | None, random: int | None, steps: int) -> "Program":

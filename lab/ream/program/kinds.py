@@ -195,8 +195,21 @@ class Word(_Plain):
         return word
 
 
+class _Listed:
+    """Shows several values with commas between them, and makes them fewer."""
+
+    def show(self, value: Value) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(map(str, value))
+
+    def smaller(self, value: Value) -> Iterator[Value]:
+        assert isinstance(value, tuple)
+        if len(value) > 1:
+            yield from ((one,) for one in value)  # type: ignore[misc]  # all are of one type
+
+
 @dataclass(frozen=True)
-class Words:
+class Words(_Listed):
     """Several words of a list, with commas between them; their numbers are added."""
 
     what: str
@@ -208,18 +221,9 @@ class Words:
             Word(self.what, self.numbers).parse(one)
         return tuple(one for one in self.numbers if one in words)
 
-    def show(self, value: Value) -> str:
-        assert isinstance(value, tuple)
-        return ",".join(map(str, value))
-
-    def smaller(self, value: Value) -> Iterator[Value]:
-        assert isinstance(value, tuple)
-        if len(value) > 1:
-            yield from ((one,) for one in value)  # type: ignore[misc]  # all are strings
-
 
 @dataclass(frozen=True)
-class Nodes:
+class Nodes(_Listed):
     """Numbers of NUMA nodes, with commas between them."""
 
     what: str = "NODE,..."
@@ -227,15 +231,6 @@ class Nodes:
     def parse(self, word: str) -> tuple[int, ...]:
         kind = Number("a node", 0, MOST_NODES - 1)
         return tuple(sorted({kind.parse(one) for one in word.split(",")}))
-
-    def show(self, value: Value) -> str:
-        assert isinstance(value, tuple)
-        return ",".join(map(str, value))
-
-    def smaller(self, value: Value) -> Iterator[Value]:
-        assert isinstance(value, tuple)
-        if len(value) > 1:
-            yield from ((one,) for one in value)  # type: ignore[misc]  # all are numbers
 
 
 @dataclass(frozen=True)

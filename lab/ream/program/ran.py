@@ -16,12 +16,11 @@ from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import parse
 from ream.stage.computer import Checks, Computer
+from ream.stage.native import EXIT_NOT_VERIFIED, EXIT_UNDEFINED_SYMBOL
 
 DEFINITIONS = "steps.def"
 """What a computer's folder has: the steps that it takes."""
 
-EXIT_DONE, EXIT_UNDEFINED, EXIT_CRASHED = 0, 7, 9
-EXIT_ALARM = 5
 NM_S = 60.0
 MOST_CALLS = 6
 SIGALRM = 14
@@ -77,10 +76,10 @@ class Rig:
         if "refused" in last:
             raise ReamError(f"the computer refuses a line: {last['refused']}: {last['why']}")
         if "fault" in last:
-            if code == EXIT_UNDEFINED:
+            if code == EXIT_UNDEFINED_SYMBOL:
                 raise ReamError(f"{last['symbol']}() is not hosted: {self._where(last)}")
             return Ran((*alarms, (int(last["row"] or 0), self._crash(last))), returned)
-        if code not in {EXIT_DONE, EXIT_ALARM}:
+        if code not in {0, EXIT_NOT_VERIFIED}:
             words = str(last.get("end") or f"it ended with {code}")
             return Ran((*alarms, (int(last.get("line", 0)), words)), returned)
         return Ran(tuple(alarms), returned, str(last.get("digest", "")))

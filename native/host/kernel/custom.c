@@ -130,14 +130,7 @@ static struct host_kernel kernel = {
 	.init_cpu = init_cpu,
 	.facts = host_experiment_facts,
 	.stubs = host_stubs,
-	.bugs = {
-		.first = host_bug_table,
-		.end = host_bug_table_end,
-		.entry_bytes = sizeof(struct bug_entry),
-		.file_at = offsetof(struct bug_entry, file_disp),
-		.line_at = offsetof(struct bug_entry, line),
-		.flags_at = offsetof(struct bug_entry, flags),
-	},
+	.bugs = HOST_BUGS,
 	HOST_KERNEL_OF_MACHINE
 };
 

@@ -44,6 +44,16 @@ extern struct host_stub *const host_stubs[];
 
 extern const struct bug_entry host_bug_table[], host_bug_table_end[];
 
+/* struct host_bugs of this kernel. */
+#define HOST_BUGS {							\
+	.first = host_bug_table,					\
+	.end = host_bug_table_end,					\
+	.entry_bytes = sizeof(struct bug_entry),			\
+	.file_at = offsetof(struct bug_entry, file_disp),		\
+	.line_at = offsetof(struct bug_entry, line),			\
+	.flags_at = offsetof(struct bug_entry, flags),			\
+}
+
 struct pglist_data *host_node(int nid);
 void host_set_node_cpus(int nid, unsigned int nr_cpus);
 void host_give_cpus(int nid, unsigned int first, unsigned int nr);

@@ -40,7 +40,7 @@ void begin_census(void)
 
 void check_everything(void)
 {
-	/* A folio on its way to a list is referred to by nobody who can be asked. */
+	/* A batch that is not drained has references to folios, and is static in mm/swap.c. */
 	lru_add_drain_all();
 	begin_census();
 	check_address_spaces();

@@ -221,7 +221,8 @@ static unsigned long check_frame(struct page *page)
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
 	else if (!page_ref_count(page))
-		wrong("frame %#lx is not free, and nobody has it: it is lost", page_to_pfn(page));
+		wrong("frame %#lx has no reference and is in no free list: it is lost",
+		      page_to_pfn(page));
 	return nr;
 }
 

@@ -124,16 +124,12 @@ static void read_words(int argc, char **argv, struct libmm_task *task)
 			forbidden = argv[i + 1];
 		else if (!strcmp(argv[i], "--checks"))
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
-		else if (!strcmp(argv[i], "--rounds"))
-			task->nr_rounds = (unsigned int)number(argv[i + 1]);
-		else if (!strcmp(argv[i], "--seed"))
-			task->seed = number(argv[i + 1]);
 		else
 			die(RUNNER_USAGE, "%s: no option", argv[i]);
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2] [--rounds N] [--seed N]");
+		    " [--checks 0|1|2]");
 	traps_prepare(forbidden);
 	task->program = read_program(program);
 }

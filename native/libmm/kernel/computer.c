@@ -291,16 +291,10 @@ static void run(const struct libmm_task *task)
 	host_exit(nr_alarms ? LIBMM_ALARM : LIBMM_OK);
 }
 
-static int is_expected(const char *file, unsigned int line)
-{
-	return 0;
-}
-
 static const struct libmm_kernel entries = {
 	.run = run,
 	.resolve_fault = resolve_fault,
 	.find_fixup = find_fixup,
-	.is_expected = is_expected,
 };
 
 static const unsigned int *describe(const struct host_machine *machine)
@@ -313,14 +307,7 @@ static struct host_kernel kernel = {
 	.boot = describe,
 	.ops = &entries,
 	.stubs = host_stubs,
-	.bugs = {
-		.first = host_bug_table,
-		.end = host_bug_table_end,
-		.entry_bytes = sizeof(struct bug_entry),
-		.file_at = offsetof(struct bug_entry, file_disp),
-		.line_at = offsetof(struct bug_entry, line),
-		.flags_at = offsetof(struct bug_entry, flags),
-	},
+	.bugs = HOST_BUGS,
 	HOST_KERNEL_OF_MACHINE
 };
 

@@ -137,11 +137,6 @@ struct task_struct *css_task_iter_next(struct css_task_iter *iter)
 	return iter->cur_task == &init_task ? NULL : iter->cur_task;
 }
 
-void css_task_iter_end(struct css_task_iter *iter)
-{
-	HOST_STUB("custom");
-}
-
 /* Counters of groups are summed up when they are read, as on one CPU. */
 void cgroup_rstat_flush(struct cgroup *cgroup)
 {
@@ -152,14 +147,3 @@ void cgroup_rstat_flush(struct cgroup *cgroup)
 		for_each_possible_cpu(cpu)
 			memory_cgrp_subsys.css_rstat_flush(groups[i].css, cpu);
 }
-
-void cgroup_rstat_updated(struct cgroup *cgroup, int cpu)
-{
-	HOST_STUB("custom");
-}
-
-void __cgroup_rstat_updated(struct cgroup *cgroup, int cpu)
-{
-	HOST_STUB("custom");
-}
-

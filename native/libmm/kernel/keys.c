@@ -18,11 +18,6 @@ bool arch_jump_label_transform_queue(struct jump_entry *entry, enum jump_label_t
 	return true;
 }
 
-void arch_jump_label_transform_apply(void)
-{
-	HOST_STUB("custom");
-}
-
 int arch_jump_entry_size(struct jump_entry *entry)
 {
 	u8 first = *(const u8 *)jump_entry_code(entry);

@@ -31,8 +31,6 @@ struct line {
 };
 
 static struct line now = { .step = steps };
-static bool is_measured;	/* the next step is */
-static unsigned int nr_rounds;
 
 unsigned int line_under_way(void)
 {
@@ -155,7 +153,6 @@ void run_program(const struct libmm_task *task)
 {
 	const char *text = task->program;
 
-	nr_rounds = task->nr_rounds;
 	start_processes();
 	if (task->checks == LIBMM_EACH)
 		check_everything();
@@ -170,8 +167,8 @@ void run_program(const struct libmm_task *task)
 	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, digest());
 }
 
+/* Nothing is timed yet: the step that it marks runs as any other. */
 long step_measure(void)
 {
-	is_measured = true;
 	return 0;
 }

@@ -66,17 +66,6 @@ void kvfree_call_rcu(struct rcu_head *head, void *object)
 	call_rcu(head, (rcu_callback_t)((void *)head - object));
 }
 
-/* The caller is in no reader, and no other task is in one while this one runs. */
-void synchronize_rcu(void)
-{
-	HOST_STUB("custom");
-}
-
-void synchronize_rcu_expedited(void)
-{
-	HOST_STUB("custom");
-}
-
 void rcu_barrier(void)
 {
 	HOST_STUB("custom");
@@ -90,41 +79,7 @@ void kvfree_rcu_barrier(void)
 	rcu_barrier();
 }
 
-unsigned long get_state_synchronize_rcu(void)
-{
-	HOST_STUB("custom");
-	return 0;
-}
-
-unsigned long start_poll_synchronize_rcu(void)
-{
-	HOST_STUB("custom");
-	return 0;
-}
-
-bool poll_state_synchronize_rcu(unsigned long state)
-{
-	HOST_STUB("custom");
-	return true;
-}
-
-void cond_synchronize_rcu(unsigned long state)
-{
-	HOST_STUB("custom");
-}
-
 /* --- readers that may sleep -------------------------------------------- */
-
-int init_srcu_struct(struct srcu_struct *srcu)
-{
-	HOST_STUB("custom");
-	return 0;
-}
-
-void cleanup_srcu_struct(struct srcu_struct *srcu)
-{
-	HOST_STUB("custom");
-}
 
 int __srcu_read_lock(struct srcu_struct *srcu)
 {

@@ -82,12 +82,6 @@ int _printk(const char *format, ...)
 	return 0;
 }
 
-int _printk_deferred(const char *format, ...)
-{
-	HOST_STUB("custom");
-	return 0;
-}
-
 void __warn_printk(const char *format, ...)
 {
 	va_list arguments;

@@ -270,11 +270,6 @@ void wake_q_add_safe(struct wake_q_head *head, struct task_struct *task)
 	put_task_struct(task);
 }
 
-void wake_up_q(struct wake_q_head *head)
-{
-	HOST_STUB("custom");
-}
-
 /* --- tasks ------------------------------------------------------------- */
 
 static void begin(void *arg)

@@ -143,11 +143,6 @@ bool queue_rcu_work(struct workqueue_struct *queue, struct rcu_work *its)
 
 /* --- with a delay ------------------------------------------------------ */
 
-void delayed_work_timer_fn(struct timer_list *timer)
-{
-	HOST_STUB("custom");
-}
-
 bool queue_delayed_work_on(int cpu, struct workqueue_struct *queue, struct delayed_work *delayed,
 			   unsigned long ticks)
 {

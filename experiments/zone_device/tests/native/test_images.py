@@ -133,9 +133,15 @@ def test_one_cpu_is_enough(shipped_rig) -> None:
 def test_only_ream_uses_more_than_one_cpu_and_no_more_than_it_may(shipped_rig) -> None:
     large = row(64 * PAGES_PER_SECTION, 0)
     capped = row(64 * PAGES_PER_SECTION, 0, threads=1)
-    both = {sample.subject: sample.threads for sample in run(shipped_rig, [large])[0]}
+    # Another CPU takes part if it wakes in time, which a busy one does not in every launch.
+    for _ in range(20):
+        free = {sample.subject: sample.threads for sample in run(shipped_rig, [large])[0]}
+        assert (free["before"], free["published"]) == (1, 1)
+        assert free["ream"] <= 2
+        if free["ream"] == 2:
+            break
+    assert free["ream"] == 2
     one = {sample.subject: sample.threads for sample in run(shipped_rig, [capped])[0]}
-    assert (both["before"], both["published"], both["ream"]) == (1, 1, 2)
     assert one["ream"] == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.source import Tree
+from ream.kernel.source import base_named, fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, NATIVE
 from ream.stage.computer import Computer, build_computer
 from ream.stage.confine import build_confinement
@@ -59,12 +59,15 @@ PROGRAM = """\
 """Anonymous memory, files in memory and on the disk, a fork, swap, and the kernel's own threads."""
 
 
-@pytest.fixture(scope="module")
-def computer(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Computer:
+@pytest.fixture(scope="module", params=["6.12", pytest.param("7.3", marks=pytest.mark.vm)])
+def computer(
+    request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Computer:
     work = tmp_path_factory.mktemp("computer")
+    tree = fetch_tree(base_named(request.param), cache=cache, step=print)
     confinement = build_confinement(work, [work])
     return build_computer(
-        kernel, [], FOLDER, cache=cache, work=work, step=print, confinement=confinement
+        tree, [], FOLDER, cache=cache, work=work, step=print, confinement=confinement
     )
 
 

@@ -64,8 +64,8 @@ SHARED_HOST_SIDE = (
 
 PROBES = (NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{SUFFIX}")
 
-OF_THE_PROGRAM = "host_"
-"""Begins the name of what the kernel leaves to the program around it."""
+OF_THE_LAST_LINK = ("host_", "__start_runtime_", "__stop_runtime_")
+"""Begin the names of what the program around the kernel has, and of places in its sections."""
 
 RUN_S = 300.0
 
@@ -85,8 +85,11 @@ class Listed:
     as_needed: tuple[str, ...]
 
 
-def listed(folder: Path) -> Listed:
-    """Read a file `objects`; raises ReamError for a line that means nothing."""
+def listed(folder: Path, tree: Path) -> Listed:
+    """Read a file `objects`, for a tree; raises ReamError for a line that means nothing.
+
+    An object that the file says is `perhaps` there is one if the tree has its source.
+    """
     folders, objects, as_needed = list[str](), list[str](), list[str]()
     excepted, exposed = set[str](), dict[str, tuple[str, ...]]()
     for line in (folder / "objects").read_text(encoding="ascii").splitlines():
@@ -99,6 +102,8 @@ def listed(folder: Path) -> Listed:
                 exposed[name] = tuple(symbols)
             case ["as", "needed", name]:
                 as_needed.append(name)
+            case ["perhaps", name]:
+                objects += [name] if (tree / name).with_suffix(".c").exists() else []
             case [name] if name.endswith("/"):
                 folders.append(name)
             case [name] if name.endswith(".o"):
@@ -170,10 +175,10 @@ def build_computer(
         cache=cache,
         fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config")), *fragments],
         homes=_homes(folder),
-        probes=PROBES,
+        probes=(*PROBES, *sorted(folder.glob(f"*{SUFFIX}"))),
         step=step,
     )
-    its = listed(folder)
+    its = listed(folder, place)
     wanted = [*its.folders, *its.objects, *its.as_needed, f"{HOME}/"]
     with naming_the_patch(patches, place):
         build_objects(place, wanted, step=step)
@@ -210,7 +215,7 @@ def _link(
     run_tool(argv, build)
     check_alternatives(work.name, joined, work)
     left = symbols_of(run_tool(["nm", "-u", str(joined)], work))
-    undefined = tuple(name for name in left if not name.startswith(OF_THE_PROGRAM))
+    undefined = tuple(name for name in left if not name.startswith(OF_THE_LAST_LINK))
     run_tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
     without_interrupt_flag(kernel, kernel, with_counter=False)
     return _program(kernel, undefined, folder, work, confinement)

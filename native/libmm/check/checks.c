@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Counts all memory and compares; then looks at what users see. */
-#include <linux/pagevec.h>
 #include <linux/swap.h>
 #include "census.h"
 #include "checks.h"

@@ -7,13 +7,12 @@
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
 #include <linux/swap.h>
-#include <linux/swapops.h>
-#include "internal.h"
 #include "slab.h"
 #include "census.h"
 #include "groups.h"
 #include "hosted.h"
 #include "steps.h"
+#include "trees.h"
 
 #define RMAP_EVERY 16	/* of so many checks one asks rmap for all mappings */
 
@@ -173,8 +172,9 @@ static void check_free_frame(struct page *page, bool is_in_pcp)
 	if (page_ref_count(page))
 		wrong("frame %#lx is free, and has %d references",
 		      page_to_pfn(page), page_ref_count(page));
-	if (page->flags & PAGE_FLAGS_CHECK_AT_FREE)
-		wrong("frame %#lx is free, and has flags %#lx", page_to_pfn(page), page->flags);
+	if (page_flags(page) & PAGE_FLAGS_CHECK_AT_FREE)
+		wrong("frame %#lx is free, and has flags %#lx", page_to_pfn(page),
+		      page_flags(page));
 	if (is_in_pcp && page->mapping)
 		wrong("frame %#lx is free, and belongs to mapping %#lx",
 		      page_to_pfn(page), (unsigned long)page->mapping);
@@ -220,7 +220,7 @@ static unsigned long check_frame(struct page *page)
 		check_table_frame(page);
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
-	else if (!page_ref_count(page))
+	else if (!page_ref_count(page) && !page_has_type(page))
 		wrong("frame %#lx has no reference and is in no free list: it is lost",
 		      page_to_pfn(page));
 	return nr;

@@ -3,9 +3,9 @@
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/page-isolation.h>
-#include "internal.h"
 #include "census.h"
 #include "hosted.h"
+#include "trees.h"
 
 static void take(unsigned long pfn, unsigned int order, enum frame_use use)
 {

@@ -4,9 +4,9 @@
 #include <linux/mm.h>
 #include <linux/mm_inline.h>
 #include <linux/mmzone.h>
-#include "internal.h"
 #include "census.h"
 #include "hosted.h"
+#include "trees.h"
 
 static void check_list(struct lruvec *lruvec, int node, enum lru_list list, long *nr_all)
 {
@@ -43,21 +43,59 @@ static void check_lists_of(int node)
 			      list, node, nr[list], census.node[node][NR_LRU_BASE + list]);
 }
 
-static void check_split_queue(struct deferred_split *queue, const char *whose, int number)
+static void check_split_list(struct list_head *list, unsigned long length, const char *whose,
+			     int number)
 {
 	struct folio *folio;
 	unsigned long nr = 0;
 
-	list_for_each_entry(folio, &queue->split_queue, _deferred_list) {
+	list_for_each_entry(folio, list, _deferred_list) {
 		nr++;
 		if (!folio_test_large(folio) || !folio_test_anon(folio) || !folio_ref_count(folio))
 			wrong("folio %#lx is to be split, and is no large anonymous folio",
 			      folio_pfn(folio));
 	}
-	if (queue->split_queue_len != nr)
+	if (length != nr)
 		wrong("%s %d: %lu folios are counted as to be split, and %lu are",
-		      whose, number, queue->split_queue_len, nr);
+		      whose, number, length, nr);
 }
+
+#ifdef HAVE_DEFERRED_SPLIT_QUEUE
+static void check_split_queue(struct deferred_split *queue, const char *whose, int number)
+{
+	check_split_list(&queue->split_queue, queue->split_queue_len, whose, number);
+}
+
+static void check_split_queues_of_node(int node)
+{
+	check_split_queue(&NODE_DATA(node)->deferred_split_queue, "node", node);
+}
+
+static void check_split_queues_of_group(struct mem_cgroup *memcg, int group)
+{
+	check_split_queue(&memcg->deferred_split_queue, "group", group);
+}
+#else
+extern struct list_lru deferred_split_lru;	/* mm/huge_memory.c */
+
+static void check_split_queues_of_node(int node)
+{
+	struct list_lru_one *one = &deferred_split_lru.node[node].lru;
+
+	check_split_list(&one->list, one->nr_items, "node", node);
+}
+
+static void check_split_queues_of_group(struct mem_cgroup *memcg, int group)
+{
+	struct list_lru_memcg *its = xa_load(&deferred_split_lru.xa, memcg_kmem_id(memcg));
+	int node;
+
+	for_each_online_node(node)
+		if (its && memcg_kmem_id(memcg) >= 0)
+			check_split_list(&its->node[node].list, its->node[node].nr_items, "group",
+					 group);
+}
+#endif
 
 void check_lists(void)
 {
@@ -66,9 +104,9 @@ void check_lists(void)
 
 	for_each_online_node(node) {
 		check_lists_of(node);
-		check_split_queue(&NODE_DATA(node)->deferred_split_queue, "node", node);
+		check_split_queues_of_node(node);
 	}
 	for (memcg = mem_cgroup_iter(NULL, NULL, NULL); memcg;
 	     memcg = mem_cgroup_iter(NULL, memcg, NULL))
-		check_split_queue(&memcg->deferred_split_queue, "group", group++);
+		check_split_queues_of_group(memcg, group++);
 }

@@ -5,12 +5,11 @@
 #include <linux/pgtable.h>
 #include <linux/rmap.h>
 #include <linux/swap.h>
-#include <linux/swapops.h>
 #include <linux/userfaultfd_k.h>
-#include "internal.h"
 #include "census.h"
 #include "hosted.h"
 #include "steps.h"
+#include "trees.h"
 
 /**
  * struct space - what was found in an address space
@@ -35,6 +34,8 @@ static int kind_of(const struct folio *folio)
 	return folio_test_swapbacked(folio) ? MM_SHMEMPAGES : MM_FILEPAGES;
 }
 
+#define WATCHED (VM_UFFD_WP | VM_UFFD_RWP)
+
 /* --- what an entry may be ---------------------------------------------- */
 
 static void check_anonymous(struct vm_area_struct *vma, unsigned long address, struct page *page,
@@ -47,9 +48,9 @@ static void check_anonymous(struct vm_area_struct *vma, unsigned long address, s
 		wrong("%#lx is writable, but its page is not exclusive to the process", address);
 	if (folio_test_ksm(folio))
 		return;
-	if (index != linear_page_index(vma, address))
+	if (index != linear_anon_page_index(vma, address))
 		wrong("%#lx maps a page of index %#lx, where %#lx is right",
-		      address, index, linear_page_index(vma, address));
+		      address, index, linear_anon_page_index(vma, address));
 	if (!vma->anon_vma)
 		wrong("%#lx maps an anonymous page, and its VMA has no anon_vma", address);
 	else if (folio_anon_vma(folio)->root != vma->anon_vma->root)
@@ -77,7 +78,7 @@ static void check_flags(struct vm_area_struct *vma, unsigned long address, unsig
 {
 	if (entry & _PAGE_RW && !(vma->vm_flags & VM_WRITE))
 		wrong("%#lx is writable in a VMA that is not: %#lx", address, entry);
-	if (is_protected && !(vma->vm_flags & VM_UFFD_WP))
+	if (is_protected && !(vma->vm_flags & WATCHED))
 		wrong("%#lx is protected for userfaultfd in a VMA that it does not watch",
 		      address);
 	if (is_protected && entry & _PAGE_RW)
@@ -121,19 +122,19 @@ static bool check_mapped(struct vm_area_struct *vma, unsigned long address, unsi
 static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned long address,
 		       pte_t pte)
 {
-	swp_entry_t entry = pte_to_swp_entry(pte);
+	softleaf_t entry = softleaf_from_pte(pte);
 
-	if (is_pte_marker_entry(entry)) {
-		if (pte_marker_uffd_wp(pte) && !(vma->vm_flags & VM_UFFD_WP))
+	if (softleaf_is_marker(entry)) {
+		if (pte_is_uffd_marker(pte) && !(vma->vm_flags & WATCHED))
 			wrong("%#lx has a marker of userfaultfd in a VMA that it does not watch",
 			      address);
 		return;
 	}
-	if (non_swap_entry(entry)) {
+	if (!softleaf_is_swap(entry)) {
 		wrong("%#lx still has %#lx, which a step must not leave", address, pte_val(pte));
 		return;
 	}
-	if (pte_swp_uffd_wp(pte) && !(vma->vm_flags & VM_UFFD_WP))
+	if (pte_swp_uffd(pte) && !(vma->vm_flags & WATCHED))
 		wrong("%#lx is in swap, protected for userfaultfd in a VMA that it does not watch",
 		      address);
 	space->rss[MM_SWAPENTS]++;
@@ -157,7 +158,7 @@ static void count_pte(struct space *space, struct vm_area_struct *vma, unsigned 
 		count_swap(space, vma, address, pte);
 		return;
 	}
-	check_flags(vma, address, pte_val(pte), pte_uffd_wp(pte));
+	check_flags(vma, address, pte_val(pte), pte_uffd(pte));
 	if (!check_mapped(vma, address, pte_pfn(pte), pte_write(pte)))
 		return;
 	folio = page_folio(pte_page(pte));
@@ -180,7 +181,7 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 	}
 	if (vma_is_anonymous(vma))
 		space->table_bytes += PTRS_PER_PTE * sizeof(pte_t);	/* put aside for a split */
-	check_flags(vma, address, pmd_val(pmd), pmd_uffd_wp(pmd));
+	check_flags(vma, address, pmd_val(pmd), pmd_uffd(pmd));
 	is_counted = check_mapped(vma, address, pmd_pfn(pmd), pmd_write(pmd));
 	if (!is_counted)
 		return;

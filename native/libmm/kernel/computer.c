@@ -7,6 +7,7 @@
 #include <linux/cpu.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
+#include <linux/fs_struct.h>
 #include <linux/init.h>
 #include <linux/jump_label.h>
 #include <linux/maple_tree.h>
@@ -30,6 +31,9 @@
 #include <asm/mmu_context.h>
 #include "internal.h"
 #include "slab.h"
+#ifdef HAVE_MM_CORE_INIT_EARLY
+#include "mm_init.h"
+#endif
 #include "hosted.h"
 #include "devices.h"
 #include "groups.h"
@@ -52,6 +56,7 @@ static struct pglist_data nodes[MOST_NODES];
 
 enum system_states system_state;
 unsigned long physmem_end;
+NEWER_NAME(direct_map_physmem_end, physmem_end);
 unsigned long max_pfn_mapped;
 
 /* --- steps that declare: they are read before boot, and do nothing where they stand --- */
@@ -162,11 +167,32 @@ static void __init declare_memory(void)
 	memblock_set_current_limit(PFN_PHYS(pfn));
 }
 
+#ifdef HAVE_MM_CORE_INIT_EARLY
+void __init arch_zone_limits_init(unsigned long *most)
+{
+	HOST_STUB("duplicated");
+	most[ZONE_NORMAL] = max_pfn;
+}
+
+static void __init describe_memory(void)
+{
+	mm_core_init_early();
+}
+#else
 void __init mem_init(void)
 {
 	HOST_STUB("duplicated");
 	memblock_free_all();
 }
+
+static void __init describe_memory(void)
+{
+	unsigned long most[MAX_NR_ZONES] = { [ZONE_NORMAL] = max_pfn };
+
+	sparse_init();
+	free_area_init(most);
+}
+#endif
 
 /* The descriptors have their place already: host_set_ram(). */
 int __meminit vmemmap_populate(unsigned long start, unsigned long end, int node,
@@ -229,8 +255,6 @@ static void __init forget_cycles(void)
 /* init/main.c: start_kernel(), as far as it is of memory. */
 void __init boot_computer(void)
 {
-	unsigned long most[MAX_NR_ZONES] = { };
-
 	runtime_const_fixup(__runtime_fixup_ptr, TASK_SIZE_MAX, __start_runtime_ptr_USER_PTR_MAX,
 			    __stop_runtime_ptr_USER_PTR_MAX);
 	/* Physical addresses are virtual ones, and frame 0 has the first descriptor. */
@@ -238,9 +262,7 @@ void __init boot_computer(void)
 	host_place_map(0, (void *)LIBMM_MAP_ADDRESS);
 	jump_label_init();
 	declare_memory();
-	sparse_init();
-	most[ZONE_NORMAL] = max_pfn;
-	free_area_init(most);
+	describe_memory();
 	place_per_cpu_areas();
 	vfs_caches_init_early();
 	mm_core_init();
@@ -249,6 +271,9 @@ void __init boot_computer(void)
 	maple_tree_init();
 	kmem_cache_init_late();
 	start_workers();
+#ifdef HAVE_KVFREE_RCU_HEAD
+	kvfree_rcu_init();
+#endif
 	setup_per_cpu_pageset();
 	numa_policy_init();
 	anon_vma_init();
@@ -256,6 +281,12 @@ void __init boot_computer(void)
 	cred_init();
 	let_users_have_all();
 	vfs_caches_init();
+#ifdef HAVE_INIT_USERSPACE_FS
+	init_userspace_fs();
+#endif
+#ifdef HAVE_MEM_CGROUP_INIT
+	mem_cgroup_init();
+#endif
 	start_groups();
 	pagecache_init();
 	system_state = SYSTEM_SCHEDULING;

@@ -17,6 +17,7 @@
 #include <asm/mmu_context.h>
 #include <asm/tlbflush.h>
 #include "hosted.h"
+#include "trees.h"
 
 /* --- places of the kernel's linker script ------------------------------ */
 
@@ -28,7 +29,9 @@ char __start___modver[1], __stop___modver[1];
 
 /* --- the architecture: arch/x86/kernel/head_64.S, arch/x86/mm/init.c --- */
 
+#ifndef HAVE_ZERO_PAGE_OF_MM
 unsigned long empty_zero_page[PAGE_SIZE / sizeof(unsigned long)] __aligned(PAGE_SIZE);
+#endif
 pgd_t init_top_pgt[PTRS_PER_PGD] __aligned(PAGE_SIZE);
 unsigned long init_stack[THREAD_SIZE / sizeof(unsigned long)] __aligned(PAGE_SIZE);
 atomic64_t last_mm_ctx_id = ATOMIC64_INIT(1);
@@ -57,7 +60,7 @@ struct file_system_type rootfs_fs_type = {
 
 bool static_key_initialized;
 int overflowuid = DEFAULT_OVERFLOWUID, overflowgid = DEFAULT_OVERFLOWGID;
-int sysctl_legacy_va_layout;
+int __weak sysctl_legacy_va_layout;	/* of mm in newer trees */
 struct kobject *kernel_kobj;
 struct static_key perf_swevent_enabled[PERF_COUNT_SW_MAX];
 const int sysctl_vals[] = { 0, 1, 2, 3, 4, 100, 200, 1000, 3000, INT_MAX, 65535, -1 };

@@ -20,6 +20,7 @@
 #include "devices.h"
 #include "hosted.h"
 #include "steps.h"
+#include "trees.h"
 
 static struct node device_nodes[MOST_NODES];
 struct node *node_devices[MAX_NUMNODES] = {
@@ -150,20 +151,20 @@ static void read_ahead(struct readahead_control *control)
 		submit(folio, REQ_OP_READ);
 }
 
-static int write_folio(struct folio *folio, struct writeback_control *control, void *unused)
-{
-	folio_start_writeback(folio);
-	folio_unlock(folio);
-	submit(folio, REQ_OP_WRITE);
-	return 0;
-}
-
 static int write_pages(struct address_space *mapping, struct writeback_control *control)
 {
-	return write_cache_pages(mapping, control, write_folio, NULL);
+	struct folio *folio = NULL;
+	int error = 0;
+
+	while ((folio = writeback_iter(mapping, control, folio, &error))) {
+		folio_start_writeback(folio);
+		folio_unlock(folio);
+		submit(folio, REQ_OP_WRITE);
+	}
+	return error;
 }
 
-static int begin_write(struct file *file, struct address_space *mapping, loff_t at,
+static int begin_write(writer_t writer, struct address_space *mapping, loff_t at,
 		       unsigned int bytes, struct folio **result, void **data)
 {
 	struct folio *folio = __filemap_get_folio(mapping, at >> PAGE_SHIFT, FGP_WRITEBEGIN,
@@ -179,7 +180,7 @@ static int begin_write(struct file *file, struct address_space *mapping, loff_t 
 	return 0;
 }
 
-static int end_write(struct file *file, struct address_space *mapping, loff_t at,
+static int end_write(writer_t writer, struct address_space *mapping, loff_t at,
 		     unsigned int bytes, unsigned int copied, struct folio *folio, void *data)
 {
 	struct inode *inode = mapping->host;

@@ -138,7 +138,11 @@ struct task_struct *css_task_iter_next(struct css_task_iter *iter)
 }
 
 /* Counters of groups are summed up when they are read, as on one CPU. */
-void cgroup_rstat_flush(struct cgroup *cgroup)
+#ifdef HAVE_CSS_RSTAT_FLUSH
+void css_rstat_flush(struct cgroup_subsys_state *of)
+#else
+void cgroup_rstat_flush(struct cgroup *of)
+#endif
 {
 	int cpu;
 

@@ -15,6 +15,9 @@
 #include "kernel.h"
 #include "libmm.h"
 
+/* What newer trees call something that an older one has, too. */
+#define NEWER_NAME(newer, name) asm(".globl " #newer "\n.set " #newer ", " #name)
+
 #define MOST_CPUS 4
 #define MOST_NODES 4
 

@@ -3,6 +3,7 @@
 #include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/oom.h>
+#include <linux/resume_user_mode.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -94,6 +95,7 @@ static int live(void *arg)
 			       process->number);
 			end_process(process);
 		}
+		resume_user_mode_work(NULL);
 		process->step = NULL;
 		wake_up_process(&init_task);
 	}

@@ -2,6 +2,7 @@
 /* Runs the lines of a program one after another, and has memory checked after each. */
 #include <linux/args.h>
 #include <linux/kernel.h>
+#include <linux/resume_user_mode.h>
 #include <linux/string.h>
 #include "checks.h"
 #include "hosted.h"
@@ -138,6 +139,7 @@ static void run_line(bool is_checked)
 		result = process->result;
 	} else {
 		result = run_step(now.step, now.arguments);
+		resume_user_mode_work(NULL);
 	}
 	settle();
 	if (is_done)

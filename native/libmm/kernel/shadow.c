@@ -61,7 +61,10 @@ void see_move(struct process *process, unsigned long from, unsigned long to, uns
 {
 	unsigned long i;
 
-	memcpy(page_of(process, to), page_of(process, from), nr * sizeof(struct user_page));
+	/* Where nothing was mapped, nothing moves, and what is there stays. */
+	for (i = 0; i < nr; i++)
+		if (page_of(process, from + i)->kind != NO_MEMORY)
+			*page_of(process, to + i) = *page_of(process, from + i);
 	if (!leaves_mapping) {
 		see_unmapping(process, from, nr);
 		return;

@@ -6,6 +6,7 @@
 #include <linux/smp.h>
 #include <linux/topology.h>
 #include "hosted.h"
+#include "trees.h"
 
 struct cpumask __cpu_possible_mask, __cpu_online_mask, __cpu_present_mask;
 struct cpumask __cpu_active_mask, __cpu_dying_mask;
@@ -37,7 +38,7 @@ void __local_bh_enable_ip(unsigned long ip, unsigned int count)
 
 /* --- calls to other CPUs ----------------------------------------------- */
 
-int smp_call_function_single(int cpu, smp_call_func_t function, void *info, int wait)
+int smp_call_function_single(int cpu, smp_call_func_t function, void *info, waits_t wait)
 {
 	int here = context_of(current)->cpu;
 
@@ -57,6 +58,12 @@ void smp_call_function_many(const struct cpumask *mask, smp_call_func_t function
 	for_each_cpu_and(cpu, mask, cpu_online_mask)
 		if (cpu != here)
 			smp_call_function_single(cpu, function, info, wait);
+}
+
+void smp_call_function(smp_call_func_t function, void *info, int wait)
+{
+	HOST_STUB("duplicated");
+	smp_call_function_many(cpu_online_mask, function, info, wait);
 }
 
 void on_each_cpu_cond_mask(smp_cond_func_t wanted, smp_call_func_t function, void *info,

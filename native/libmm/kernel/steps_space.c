@@ -88,20 +88,37 @@ long step_mprotect(long number, long page, long nr, long protection)
 	return error;
 }
 
+/* Of several VMAs that are moved by a call that fails, the first ones may have moved. */
+static void see_moved_page(struct process *process, long page, long to, bool leaves_mapping)
+{
+	struct mm_struct *mm = mm_of(process);
+	bool was_empty = process->pages[to].kind == NO_MEMORY;
+
+	if (!vma_lookup(mm, address_of_page(to)))
+		return;
+	if (leaves_mapping ? was_empty : !vma_lookup(mm, address_of_page(page)))
+		see_move(process, page, to, 1, leaves_mapping);
+}
+
 long step_mremap(long number, long page, long nr, long new_nr, long flags, long new_page)
 {
 	struct process *process = current_process();
 	unsigned long to = address_of_page(new_page);
-	bool moves = flags & MREMAP_FIXED;
+	bool moves = flags & MREMAP_FIXED, leaves_mapping = flags & MREMAP_DONTUNMAP;
 	struct user_page grown;
 	long result;
 
 	if (!is_within(page, nr) || !is_within(page, new_nr) || !is_within(new_page, new_nr) ||
 	    (!moves && flags & MREMAP_MAYMOVE))
 		return -EINVAL;
+	/* Else it could not be told afterwards how far a call came that failed. */
+	if (leaves_mapping && (new_page >= page + nr || page >= new_page + new_nr))
+		step_munmap(number, new_page, new_nr);
 	result = call(__x64_sys_mremap, address_of_page(page), nr << PAGE_SHIFT,
 		      new_nr << PAGE_SHIFT, flags, to, 0);
 	if (result < 0) {
+		for (long i = 0; moves && i < min(nr, new_nr); i++)
+			see_moved_page(process, page + i, new_page + i, leaves_mapping);
 		see_what_is_mapped(process, page, max(nr, new_nr));
 		if (moves)
 			see_what_is_mapped(process, new_page, new_nr);
@@ -112,7 +129,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	if (result != to)
 		wrong("mremap() returned %#lx, where %#lx is right", result, to);
 	if (moves)
-		see_move(process, page, new_page, min(nr, new_nr), flags & MREMAP_DONTUNMAP);
+		see_move(process, page, new_page, min(nr, new_nr), leaves_mapping);
 	if (moves && nr > new_nr)
 		see_unmapping(process, page + new_nr, nr - new_nr);
 	page = moves ? new_page : page;

@@ -353,6 +353,10 @@ struct work_struct *current_work(void)
 
 static struct workqueue_struct the_queue = { .name = "all" };
 
+#undef alloc_workqueue
+#ifndef HAVE_ALLOC_WORKQUEUE
+#define alloc_workqueue alloc_workqueue_noprof
+#endif
 struct workqueue_struct *alloc_workqueue(const char *format, unsigned int flags, int most, ...)
 {
 	HOST_STUB("custom");

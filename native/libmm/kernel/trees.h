@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What trees call differently, under the name that the newest has. */
+#ifndef REAM_TREES_H
+#define REAM_TREES_H
+
+#include <linux/fs.h>
+#include <linux/pagemap.h>
+#include <linux/swap.h>
+#include <linux/swapops.h>
+#include "internal.h"
+
+#ifdef HAVE_PAGE_ALLOC_HEADER
+#include "page_alloc.h"
+#endif
+
+#ifdef HAVE_MEMDESC_FLAGS
+#define page_flags(page) ((page)->flags.f)
+#else
+#define page_flags(page) ((page)->flags)
+#endif
+
+#ifndef HAVE_ANON_PAGE_INDEX
+#define linear_anon_page_index(vma, address) linear_page_index(vma, address)
+#endif
+
+#ifndef HAVE_KILL_LITTER_SUPER
+#define kill_litter_super kill_anon_super
+#endif
+
+#ifdef HAVE_LEAFOPS
+#include <linux/leafops.h>
+#else
+#define softleaf_t swp_entry_t
+#define softleaf_from_pte(pte) pte_to_swp_entry(pte)
+#define softleaf_is_marker(entry) is_pte_marker_entry(entry)
+#define softleaf_is_swap(entry) (!non_swap_entry(entry))
+#define pte_is_uffd_marker(pte) pte_marker_uffd_wp(pte)
+#define pte_uffd(pte) pte_uffd_wp(pte)
+#define pmd_uffd(pmd) pmd_uffd_wp(pmd)
+#define pte_swp_uffd(pte) pte_swp_uffd_wp(pte)
+#define VM_UFFD_RWP 0
+#endif
+
+#ifdef HAVE_WRITE_BEGIN_OF_KIOCB
+typedef const struct kiocb *writer_t;
+#else
+typedef struct file *writer_t;
+#endif
+
+#ifdef HAVE_BOOL_WAITS
+typedef bool waits_t;
+#else
+typedef int waits_t;
+#endif
+
+#endif

@@ -43,6 +43,7 @@ void ktime_get_coarse_real_ts64(struct timespec64 *to)
 	HOST_STUB("custom");
 	*to = ns_to_timespec64(ktime_get());
 }
+
 NEWER_NAME(ktime_get_coarse_real_ts64_mg, ktime_get_coarse_real_ts64);
 
 void ktime_get_real_ts64(struct timespec64 *to)
@@ -50,6 +51,7 @@ void ktime_get_real_ts64(struct timespec64 *to)
 	HOST_STUB("custom");
 	*to = ns_to_timespec64(ktime_get());
 }
+
 NEWER_NAME(ktime_get_real_ts64_mg, ktime_get_real_ts64);
 
 time64_t ktime_get_real_seconds(void)
@@ -82,6 +84,7 @@ void init_timer_key(struct timer_list *timer, void (*function)(struct timer_list
 	timer->function = function;
 	timer->flags = flags;
 }
+
 NEWER_NAME(timer_init_key, init_timer_key);
 
 void add_timer(struct timer_list *timer)

@@ -42,15 +42,15 @@
 #endif
 
 #ifdef HAVE_WRITE_BEGIN_OF_KIOCB
-typedef const struct kiocb *writer_t;
+#define writer_t const struct kiocb *
 #else
-typedef struct file *writer_t;
+#define writer_t struct file *
 #endif
 
 #ifdef HAVE_BOOL_WAITS
-typedef bool waits_t;
+#define waits_t bool
 #else
-typedef int waits_t;
+#define waits_t int
 #endif
 
 #endif

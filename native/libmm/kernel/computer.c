@@ -98,6 +98,7 @@ static void declare_cpus(void)
 {
 	unsigned int cpu;
 
+	nr_cpu_ids = computer.nr_cpus;
 	for (cpu = 0; cpu < computer.nr_cpus; cpu++) {
 		cpumask_set_cpu(cpu, &__cpu_possible_mask);
 		cpumask_set_cpu(cpu, &__cpu_present_mask);
@@ -105,7 +106,6 @@ static void declare_cpus(void)
 		cpumask_set_cpu(cpu, &__cpu_active_mask);
 		cpumask_set_cpu(cpu, node_to_cpumask_map[0]);
 	}
-	nr_cpu_ids = computer.nr_cpus;
 	atomic_set(&__num_online_cpus, computer.nr_cpus);
 #ifdef HAVE_NUM_POSSIBLE_CPUS
 	__num_possible_cpus = computer.nr_cpus;

@@ -69,6 +69,14 @@ void host_set_ram(unsigned long nr_frames);
 void host_map(unsigned long address, unsigned long pfn, unsigned long nr_frames);
 void host_unmap(unsigned long address, unsigned long bytes);
 
+/* What this thread has had of a CPU. */
+unsigned long host_cpu_ns(void);
+
+/* A step is timed: from now on no memory of the run may be waited for. */
+void host_expect_timing(void);
+/* Of memory that comes later, too; nothing where no step is timed. */
+void host_make_present(void *at, unsigned long bytes);
+
 /* This thread's per-CPU area is so far from the linker's. */
 void host_set_per_cpu(unsigned long offset);
 

@@ -2,13 +2,15 @@
 """All of mm/ boots in a process and runs programs, and its checks find nothing in the base."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
 from ream.kernel.source import base_named, fetch_tree
+from ream.measure.plan import drawn_order
 from ream.paths import CHECKOUT, EXPERIMENTS, NATIVE
-from ream.stage.computer import Computer, build_computer
+from ream.stage.computer import Checks, Computer, Parts, build_parts
 from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("computer")
@@ -60,15 +62,18 @@ PROGRAM = """\
 
 
 @pytest.fixture(scope="module", params=["6.12", pytest.param("7.3", marks=pytest.mark.vm)])
-def computer(
+def parts(
     request: pytest.FixtureRequest, cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Computer:
+) -> Parts:
     work = tmp_path_factory.mktemp("computer")
     tree = fetch_tree(base_named(request.param), cache=cache, step=print)
-    confinement = build_confinement(work, [work])
-    return build_computer(
-        tree, [], FOLDER, cache=cache, work=work, step=print, confinement=confinement
-    )
+    return build_parts(tree, [], FOLDER, cache=cache, work=work, step=print)
+
+
+@pytest.fixture(scope="module")
+def computer(parts: Parts, tmp_path_factory: pytest.TempPathFactory) -> Computer:
+    work = tmp_path_factory.mktemp("linked")
+    return parts.link(work, confinement=build_confinement(work, [work]))
 
 
 def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
@@ -84,6 +89,31 @@ def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
 def test_two_runs_of_a_program_end_in_the_same_state(computer: Computer) -> None:
     digests = {computer.report(PROGRAM)[1][-1]["digest"] for _ in range(3)}
     assert len(digests) == 1
+
+
+def test_the_state_depends_neither_on_the_layout_nor_on_what_ram_held(
+    computer: Computer, parts: Parts, tmp_path: Path
+) -> None:
+    order = drawn_order(range(len(parts.objects)), 1, "order")
+    other = parts.link(tmp_path, order=order, pad_bytes=1984)
+    ram = os.memfd_create("ram")
+    digests = {
+        one.report(PROGRAM, checks=Checks.LAST, ram=file)[1][-1]["digest"]
+        for one, file in ((computer, None), (other, ram), (computer, ram))
+    }
+    os.close(ram)
+    assert len(digests) == 1
+
+
+def test_only_the_step_behind_measure_is_timed_by_its_calls_into_the_kernel(
+    computer: Computer,
+) -> None:
+    lines = "1 mmap 0 0 64 3 34 -1 0\n2 measure\n2 write 0 0 64 0\n3 munmap 0 0 64\n"
+    code, said = computer.report(lines)
+    (timed,) = (one for one in said if "timed_ns" in one)
+    whole = next(one for one in said if one.get("step") == "write")
+    assert (code, timed["line"], timed["nr_timed"]) == (OK, 2, 64)
+    assert 0 < timed["timed_ns"] < whole["ns"]
 
 
 @pytest.mark.parametrize(

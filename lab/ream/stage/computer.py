@@ -6,6 +6,7 @@ compiles beside the kernel, and `host` is the program around. An ordinary native
 several kernels and hosts some functions of each (ream.stage.link); this one boots one kernel.
 """
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -66,6 +67,9 @@ PROBES = (NATIVE / "host" / f"host{SUFFIX}", KERNEL_MODULES / "memmap" / f"page{
 
 OF_THE_LAST_LINK = ("host_", "__start_runtime_", "__stop_runtime_")
 """Begin the names of what the program around the kernel has, and of places in its sections."""
+
+SOURCES = (".c", ".h", ".def", ".lds", ".config")
+"""What the names of a computer's own files end in, besides `objects`."""
 
 RUN_S = 300.0
 
@@ -132,18 +136,28 @@ class Computer:
     confinement: Confinement | None = None
 
     def report(
-        self, lines: str, *, checks: Checks = Checks.EACH, deadline_s: float = RUN_S
+        self,
+        lines: str,
+        *,
+        checks: Checks = Checks.EACH,
+        deadline_s: float = RUN_S,
+        ram: int | None = None,
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
-        Raises ReamError if a line of the report is none, or it does not end in time.
+        ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
+        pages the machine has to give the computer first. Raises ReamError if a line of the report
+        is none, or it does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
             file.write(lines)
             file.flush()
             words = [*self._confined(), str(self.program), "--forbidden", str(self.forbidden)]
             words += ["--program", file.name, "--checks", f"{checks.value}"]
-            code, said, wrong = finished(Command(tuple(words), self.program.parent, deadline_s))
+            words += [] if ram is None else ["--ram", f"{ram}"]
+            place, passed = self.program.parent, () if ram is None else (ram,)
+            command = Command(tuple(words), place, deadline_s, pass_fds=passed)
+            code, said, wrong = finished(command)
         try:
             return code, [json.loads(line) for line in said.splitlines()]
         except ValueError as cause:
@@ -151,6 +165,64 @@ class Computer:
 
     def _confined(self) -> tuple[str, ...]:
         return () if self.confinement is None else self.confinement.words(self.program.parent)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What computers of a variant are linked from, each in a layout of its own."""
+
+    name: str
+    objects: tuple[Path, ...]
+    archive: Path
+    """Objects of which the linker takes what is called."""
+    host: tuple[Path, ...]
+    """The program around the kernel."""
+    script: Path
+    config_sha256: str
+
+    def link(
+        self,
+        work: Path,
+        *,
+        order: Sequence[int] | None = None,
+        pad_bytes: int = 0,
+        confinement: Confinement | None = None,
+    ) -> Computer:
+        """Link a computer into a directory of its own.
+
+        order: of the objects; None: as they are listed. pad_bytes: how far into a page writable
+        data begin. Raises ReamError if an alternative cannot be applied.
+        """
+        work.mkdir(parents=True, exist_ok=True)
+        joined, kernel = work / "joined.o", work / "kernel.o"
+        ordered = [self.objects[at] for at in order] if order else self.objects
+        argv = ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack"]
+        argv += [f"--defsym=ream_pad={pad_bytes}", "-T", str(self.script)]
+        argv += [f"-Map={map_of(joined)}", "-o", str(joined), *map(str, ordered)]
+        run_tool([*argv, "--start-group", str(self.archive), "--end-group"], work)
+        check_alternatives(self.name, joined, work)
+        left = symbols_of(run_tool(["nm", "-u", str(joined)], work))
+        undefined = tuple(name for name in left if not name.startswith(OF_THE_LAST_LINK))
+        run_tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
+        without_interrupt_flag(kernel, kernel, with_counter=False)
+        return self._program(kernel, undefined, work, confinement)
+
+    def _program(
+        self, kernel: Path, undefined: tuple[str, ...], work: Path, confinement: Confinement | None
+    ) -> Computer:
+        """Link a kernel with the program; each undefined symbol gets a place of its own."""
+        places = {
+            name: X86_64.forbidden_base + at * FORBIDDEN_BYTES for at, name in enumerate(undefined)
+        }
+        defines = work / "undefined.args"
+        defines.write_text("".join(f"--defsym={name}={at:#x}\n" for name, at in places.items()))
+        forbidden = work / "forbidden.txt"
+        forbidden.write_text("".join(f"{at:x} {self.name} {it}\n" for it, at in places.items()))
+        program = work / "computer"
+        argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}"]
+        argv += [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
+        run_tool([*argv, *map(str, self.host), str(kernel)], work)
+        return Computer(program, forbidden, undefined, confinement)
 
 
 def build_computer(
@@ -169,6 +241,23 @@ def build_computer(
     folder: the computer's. work: a directory of this computer alone. fragments: over the
     configuration of the folder. Raises what assemble() and build_objects() raise.
     """
+    parts = build_parts(
+        tree, patches, folder, cache=cache, work=work, step=step, fragments=fragments
+    )
+    return parts.link(work, confinement=confinement)
+
+
+def build_parts(
+    tree: Tree,
+    patches: Sequence[Patch],
+    folder: Path,
+    *,
+    cache: Path,
+    work: Path,
+    step: Step,
+    fragments: Sequence[Path] = (),
+) -> Parts:
+    """Build all that computers of a variant are linked from, as build_computer() does."""
     place = assemble(
         tree,
         patches,
@@ -183,7 +272,15 @@ def build_computer(
     with naming_the_patch(patches, place):
         build_objects(place, wanted, step=step)
     step("linking")
-    return _link(place / BUILD, its, folder, work, confinement)
+    return _parts(place / BUILD, its, folder, work)
+
+
+def computer_files(folder: Path) -> Iterator[Path]:
+    """All files of ours that become part of a computer, or say how it is made."""
+    yield from (path for path in sorted(folder.rglob("*")) if path.suffix in SOURCES)
+    yield from (folder / "objects", KERNEL_CONFIG / "native.config", *SHARED_HOST_SIDE)
+    for home in (*SHARED_KERNEL_SIDE, *HOST_HEADERS, ARCH_SIDE / ARCH):
+        yield from [home] if home.is_file() else sorted(home.glob("*.[ch]"))
 
 
 def _homes(folder: Path) -> tuple[Path, ...]:
@@ -195,9 +292,7 @@ def _homes(folder: Path) -> tuple[Path, ...]:
 # --- Linking -------------------------------------------------------------------------------
 
 
-def _link(
-    build: Path, its: Listed, folder: Path, work: Path, confinement: Confinement | None
-) -> Computer:
+def _parts(build: Path, its: Listed, folder: Path, work: Path) -> Parts:
     work.mkdir(parents=True, exist_ok=True)
     whole = [name for one in its.folders for name in _made_in(build, one)]
     ours = [f"{HOME}/{path.name}" for path in sorted((build / HOME).glob("*.o"))]
@@ -208,39 +303,9 @@ def _link(
     archive = work / "as-needed.a"
     needed = sorted({name for one in its.as_needed for name in _made_in(build, one)})
     run_tool(["ar", "cDrs", str(archive), *needed], build)
-    joined, kernel = work / "joined.o", work / "kernel.o"
-    argv = ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack", "--defsym=ream_pad=0"]
-    argv += ["-T", str(folder / f"{folder.name}.lds"), f"-Map={map_of(joined)}"]
-    argv += ["-o", str(joined), *map(str, objects), "--start-group", str(archive), "--end-group"]
-    run_tool(argv, build)
-    check_alternatives(work.name, joined, work)
-    left = symbols_of(run_tool(["nm", "-u", str(joined)], work))
-    undefined = tuple(name for name in left if not name.startswith(OF_THE_LAST_LINK))
-    run_tool(["objcopy", "--wildcard", "--localize-symbol=*", str(joined), str(kernel)], work)
-    without_interrupt_flag(kernel, kernel, with_counter=False)
-    return _program(kernel, undefined, folder, work, confinement)
-
-
-def _program(
-    kernel: Path,
-    undefined: tuple[str, ...],
-    folder: Path,
-    work: Path,
-    confinement: Confinement | None,
-) -> Computer:
-    """Link the kernel with the program around it; each undefined symbol gets a place of its own."""
-    places = {
-        name: X86_64.forbidden_base + at * FORBIDDEN_BYTES for at, name in enumerate(undefined)
-    }
-    defines = work / "undefined.args"
-    defines.write_text("".join(f"--defsym={name}={at:#x}\n" for name, at in places.items()))
-    forbidden = work / "forbidden.txt"
-    forbidden.write_text("".join(f"{at:x} {work.name} {name}\n" for name, at in places.items()))
-    program = work / "computer"
-    argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}", f"-Wl,-Map={map_of(program)}"]
-    argv += ["-o", str(program), *map(str, _host(folder, work)), str(kernel)]
-    run_tool(argv, work)
-    return Computer(program, forbidden, undefined, confinement)
+    script = folder / f"{folder.name}.lds"
+    config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
+    return Parts(work.name, tuple(objects), archive, tuple(_host(folder, work)), script, config)
 
 
 def _host(folder: Path, work: Path) -> list[Path]:

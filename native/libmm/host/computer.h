@@ -6,8 +6,8 @@
 #include "libmm.h"
 #include "program.h"
 
-/* Of the linker: where code lies. */
-extern char __executable_start[], etext[];
+/* Of the linker: where code and data lie. */
+extern char __executable_start[], etext[], __data_start[], _end[];
 
 /* stacks.c: what a new stack returns to. */
 extern const char stack_begins[];
@@ -18,8 +18,8 @@ static inline const struct libmm_kernel *libmm_kernel(void)
 	return (*__start_ream_kernels)->ops;
 }
 
-/* memory.c: reserve what has a fixed place. */
-void memory_prepare(void);
+/* memory.c: reserve what has a fixed place; @fd: the file that is RAM; negative: a new one. */
+void memory_prepare(int fd);
 
 /* Static keys, calls and constants change the kernel's code at any time from now on. */
 void memory_open_text(void);

@@ -83,6 +83,14 @@ FROM_KERNEL unsigned long host_now_ns(void)
 	return now_ns();
 }
 
+FROM_KERNEL unsigned long host_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (unsigned long)now.tv_sec * 1000000000 + (unsigned long)now.tv_nsec;
+}
+
 static char *read_program(const char *path)
 {
 	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -113,7 +121,7 @@ static unsigned long number(const char *word)
 	return value;
 }
 
-static void read_words(int argc, char **argv, struct libmm_task *task)
+static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_fd)
 {
 	const char *forbidden = NULL, *program = NULL;
 
@@ -124,12 +132,14 @@ static void read_words(int argc, char **argv, struct libmm_task *task)
 			forbidden = argv[i + 1];
 		else if (!strcmp(argv[i], "--checks"))
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
+		else if (!strcmp(argv[i], "--ram"))
+			*ram_fd = (int)number(argv[i + 1]);
 		else
 			die(RUNNER_USAGE, "%s: no option", argv[i]);
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2]");
+		    " [--checks 0|1|2] [--ram FD]");
 	traps_prepare(forbidden);
 	task->program = read_program(program);
 }
@@ -143,10 +153,11 @@ int main(int argc, char **argv)
 {
 	struct libmm_task task = { .checks = LIBMM_EACH };
 	struct host_machine machine = { .nr_cpus = 1 };
+	int ram_fd = -1;
 	void *unused;
 
-	read_words(argc, argv, &task);
-	memory_prepare();
+	read_words(argc, argv, &task, &ram_fd);
+	memory_prepare(ram_fd);
 	arch_describe_cpu(&machine);
 	arch_enter_cpu(0);
 	alternatives_apply((*__start_ream_kernels)->boot(&machine));

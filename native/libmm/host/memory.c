@@ -12,6 +12,8 @@
 #define DESCRIPTOR_PAGES_BEHIND 32768UL	/* descriptors of the end of a last section */
 
 static int ram_fd;
+static unsigned long ram_bytes;
+static bool is_timed;
 static unsigned long heap_next = LIBMM_HEAP_ADDRESS;
 
 void memory_map(unsigned long address, unsigned long bytes, int protection, int flags, int fd,
@@ -39,6 +41,7 @@ FROM_KERNEL void host_set_ram(unsigned long nr_frames)
 {
 	if (ftruncate(ram_fd, (off_t)(nr_frames << LIBMM_PAGE_SHIFT)))
 		die(RUNNER_NO_RESOURCE, "%lu frames of memory: %s", nr_frames, strerror(errno));
+	ram_bytes = nr_frames << LIBMM_PAGE_SHIFT;
 	host_map(LIBMM_RAM_ADDRESS, LIBMM_FIRST_PFN, nr_frames);
 	/* The image's own pages lie in the direct map, so they have descriptors, too. */
 	memory_map(LIBMM_MAP_ADDRESS,
@@ -57,9 +60,9 @@ FROM_KERNEL void host_unmap(unsigned long address, unsigned long bytes)
 	memory_map(address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-void memory_prepare(void)
+void memory_prepare(int fd)
 {
-	ram_fd = memfd_create("ram", MFD_CLOEXEC);
+	ram_fd = fd >= 0 ? fd : memfd_create("ram", MFD_CLOEXEC);
 	if (ram_fd < 0)
 		die(RUNNER_NO_RESOURCE, "memory for the computer: %s", strerror(errno));
 	/* Shared, so that it is not data of the program's, which are limited. */
@@ -75,4 +78,21 @@ void memory_open_text(void)
 		     PROT_READ | PROT_WRITE | PROT_EXEC))
 		die(RUNNER_NO_RESOURCE, "kernel text cannot be made writable: %s",
 		    strerror(errno));
+}
+
+FROM_KERNEL void host_make_present(void *at, unsigned long bytes)
+{
+	unsigned long before = (unsigned long)at & (PAGE_BYTES - 1);
+
+	if (is_timed && madvise((char *)at - before, bytes + before, MADV_POPULATE_WRITE))
+		die(RUNNER_NO_RESOURCE, "%lu bytes at %p cannot be made present: %s", bytes, at,
+		    strerror(errno));
+}
+
+FROM_KERNEL void host_expect_timing(void)
+{
+	is_timed = true;
+	host_make_present((void *)LIBMM_RAM_ADDRESS, ram_bytes);
+	host_make_present(__executable_start, (unsigned long)(etext - __executable_start));
+	host_make_present(__data_start, (unsigned long)(_end - __data_start));
 }

@@ -107,6 +107,7 @@ int access_word(unsigned long address, bool writes, unsigned long *word)
 	for (tries = 0; tries < MOST_TRIES; tries++) {
 		struct tlb_entry *slot = tlb_slot(current->mm, address >> PAGE_SHIFT,
 						  smp_processor_id());
+		unsigned long code;
 		int number;
 
 		/* A store needs a translation that is dirty already, or the tables. */
@@ -120,7 +121,10 @@ int access_word(unsigned long address, bool writes, unsigned long *word)
 		if (slot->mm == current->mm && slot->page == address >> PAGE_SHIFT)
 			slot->mm = NULL;
 		signal_sent = 0;
-		do_user_addr_fault(&regs, error_code(address, writes), address);
+		code = error_code(address, writes);
+		enter_kernel();
+		do_user_addr_fault(&regs, code, address);
+		leave_kernel();
 		number = take_signal();
 		if (number)
 			return number;

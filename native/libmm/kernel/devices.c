@@ -234,6 +234,7 @@ int put_on_disk(struct file *file, unsigned long nr_pages)
 	if (nr_used_pages + nr_pages > DISK_PAGES)
 		return -ENOSPC;
 	inode->i_private = (void *)nr_used_pages;
+	host_make_present(disk + (nr_used_pages << PAGE_SHIFT), nr_pages << PAGE_SHIFT);
 	nr_used_pages += nr_pages;
 	inode->i_mapping->a_ops = &disk_operations;
 	clear_bit(AS_UNEVICTABLE, &inode->i_mapping->flags);
@@ -299,12 +300,12 @@ long turn_swap_on(unsigned long nr_pages, bool is_synchronous)
 
 	if (nr_pages)
 		queue.limits.features = is_synchronous ? BLK_FEAT_SYNCHRONOUS : 0;
-	return error ?: __x64_sys_swapon(&regs);
+	return error ?: TIMED(__x64_sys_swapon(&regs));
 }
 
 long turn_swap_off(void)
 {
 	const struct pt_regs regs = { .di = (unsigned long)swap_file };
 
-	return __x64_sys_swapoff(&regs);
+	return TIMED(__x64_sys_swapoff(&regs));
 }

@@ -143,6 +143,19 @@ int take_signal(void);
 
 int process_copy_mm(struct task_struct *child);
 
+/* --- program.c: the step that is timed ---------------------------------- */
+
+/* Around each call of a function of the kernel's that is part of a step. */
+void enter_kernel(void);
+void leave_kernel(void);
+
+#define TIMED(call_) ({				\
+	enter_kernel();				\
+	typeof(call_) result_ = (call_);	\
+	leave_kernel();				\
+	result_;				\
+})
+
 /* --- report.c ---------------------------------------------------------- */
 
 /* One line of the report. */

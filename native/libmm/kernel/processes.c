@@ -50,7 +50,9 @@ static void leave_memory(void)
 	mmgrab(mm);
 	current->active_mm = mm;
 	current->mm = NULL;
+	enter_kernel();
 	mmput(mm);
+	leave_kernel();
 	unload_address_space(mm);
 	current->active_mm = &init_mm;
 	mmdrop(mm);
@@ -201,7 +203,7 @@ long step_fork(long parent, long number)
 	context = new_process_task(child);
 	context->task->cgroups = current->cgroups;
 	context->task->mempolicy = NULL;
-	error = process_copy_mm(context->task);
+	error = TIMED(process_copy_mm(context->task));
 	if (error) {
 		child->context = NULL;
 		list_del_rcu(&context->task->tasks);

@@ -32,6 +32,15 @@ struct line {
 };
 
 static struct line now = { .step = steps };
+static bool measures_next;
+
+/* The step to measure: what the kernel's functions took in it, and how often one was entered. */
+static struct timed {
+	bool is_on;
+	unsigned long nr;
+	u64 began_ns, ns;
+	u64 began_cpu_ns, cpu_ns;
+} timed;
 
 unsigned int line_under_way(void)
 {
@@ -109,8 +118,52 @@ void read_declarations(const char *text)
 
 	while ((text = read_line(text, &line)))
 		if ((void *)line.step->run == (void *)step_memory ||
-		    (void *)line.step->run == (void *)step_cpus)
+		    (void *)line.step->run == (void *)step_cpus ||
+		    (void *)line.step->run == (void *)step_measure)
 			run_step(line.step, line.arguments);
+}
+
+void enter_kernel(void)
+{
+	if (!timed.is_on)
+		return;
+	timed.began_cpu_ns = host_cpu_ns();
+	timed.began_ns = host_now_ns();
+}
+
+void leave_kernel(void)
+{
+	if (!timed.is_on)
+		return;
+	timed.ns += host_now_ns() - timed.began_ns;
+	timed.cpu_ns += host_cpu_ns() - timed.began_cpu_ns;
+	timed.nr++;
+}
+
+#define NR_EMPTY 100
+
+/* Begin to time; what a call that does nothing takes at least, for the reading of clocks. */
+static struct timed begin_timed(bool is_on)
+{
+	struct timed least = { .ns = U64_MAX, .cpu_ns = U64_MAX };
+	int i;
+
+	for (i = 0; is_on && i < NR_EMPTY; i++) {
+		timed = (struct timed){ .is_on = true };
+		enter_kernel();
+		leave_kernel();
+		least.ns = min(least.ns, timed.ns);
+		least.cpu_ns = min(least.cpu_ns, timed.cpu_ns);
+	}
+	timed = (struct timed){ .is_on = is_on };
+	return least;
+}
+
+static void report_timed(const struct timed *least)
+{
+	report("{\"line\": %u, \"timed_ns\": %llu, \"cpu_ns\": %llu, \"nr_timed\": %lu}",
+	       now.number, timed.ns - min(timed.ns, timed.nr * least->ns),
+	       timed.cpu_ns - min(timed.cpu_ns, timed.nr * least->cpu_ns), timed.nr);
 }
 
 static bool is_of_process(const struct step *step)
@@ -122,11 +175,15 @@ static bool is_of_process(const struct step *step)
 
 static void run_line(bool is_checked)
 {
+	const bool is_measured = measures_next;
 	u64 began_ns = host_now_ns();
 	bool is_done = true;
+	struct timed least;
 	long result;
 
 	host_now_at(now.number, now.step->name);
+	measures_next = false;
+	least = begin_timed(is_measured);
 	if (is_of_process(now.step)) {
 		struct process *process = process_of(now.arguments[0]);
 
@@ -141,12 +198,15 @@ static void run_line(bool is_checked)
 		result = run_step(now.step, now.arguments);
 		resume_user_mode_work(NULL);
 	}
+	timed.is_on = false;
 	settle();
 	if (is_done)
 		report(STEP_BEGINS ", \"returned\": %ld, \"ns\": %llu, \"state\": \"%016llx\"}",
 		       now.number, now.step->name, result, host_now_ns() - began_ns, digest());
 	else
 		report(STEP_BEGINS ", \"waits\": true}", now.number, now.step->name);
+	if (is_measured && is_done)
+		report_timed(&least);
 	if (is_checked)
 		check_everything();
 }
@@ -156,6 +216,10 @@ void run_program(const struct libmm_task *task)
 	const char *text = task->program;
 
 	start_processes();
+	/* Declarations are all there is as yet, and whether any step is measured. */
+	if (measures_next)
+		host_expect_timing();
+	measures_next = false;
 	if (task->checks == LIBMM_EACH)
 		check_everything();
 	while ((text = read_line(text, &now)) && !nr_alarms)
@@ -169,8 +233,8 @@ void run_program(const struct libmm_task *task)
 	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, digest());
 }
 
-/* Nothing is timed yet: the step that it marks runs as any other. */
 long step_measure(void)
 {
+	measures_next = true;
 	return 0;
 }

@@ -178,7 +178,7 @@ static inline long call(system_call_t function, long a, long b, long c, long d, 
 {
 	const struct pt_regs regs = { .di = a, .si = b, .dx = c, .r10 = d, .r8 = e, .r9 = f };
 
-	return function(&regs);
+	return TIMED(function(&regs));
 }
 
 #define SYSTEM_CALL(name) extern long __x64_sys_##name(const struct pt_regs *regs)

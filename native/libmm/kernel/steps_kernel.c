@@ -33,8 +33,8 @@ long step_reclaim(long nr)
 	long done = 0, tried;
 
 	for (tried = 0; tried < nr; tried += SWAP_CLUSTER_MAX)
-		done += try_to_free_pages(node_zonelist(0, GFP_KERNEL), 0, GFP_HIGHUSER_MOVABLE,
-					  NULL);
+		done += TIMED(try_to_free_pages(node_zonelist(0, GFP_KERNEL), 0,
+						GFP_HIGHUSER_MOVABLE, NULL));
 	return done;
 }
 
@@ -44,7 +44,8 @@ long step_compact(void)
 	int i, nr = 0;
 
 	for (i = 0; i < NR_BLOCKS; i++) {
-		blocks[i] = alloc_pages_noprof(GFP_TRANSHUGE | __GFP_NORETRY, HPAGE_PMD_ORDER);
+		blocks[i] = TIMED(alloc_pages_noprof(GFP_TRANSHUGE | __GFP_NORETRY,
+						     HPAGE_PMD_ORDER));
 		nr += !!blocks[i];
 	}
 	for (i = 0; i < NR_BLOCKS; i++)
@@ -108,7 +109,7 @@ long step_vmalloc(long nr)
 
 	if (nr <= 0)
 		return -EINVAL;
-	area = vmalloc(nr << PAGE_SHIFT);
+	area = TIMED(vmalloc(nr << PAGE_SHIFT));
 	if (!area)
 		return -ENOMEM;
 	for (i = 0; i < nr; i++)
@@ -116,6 +117,8 @@ long step_vmalloc(long nr)
 	for (i = 0; i < nr; i++)
 		if (area[i * (PAGE_SIZE / sizeof(u64))] != i)
 			wrong("page %ld of memory from vmalloc() holds another's word", i);
+	enter_kernel();
 	vfree(area);
+	leave_kernel();
 	return 0;
 }

@@ -97,7 +97,8 @@ long step_pin(long number, long page, long nr, long flags)
 			pin++;
 		if (pin == pins + MOST_PINS)
 			break;
-		result = pin_user_pages_fast(address_of_page(page + done), 1, how, &pin->page);
+		result = TIMED(pin_user_pages_fast(address_of_page(page + done), 1, how,
+						   &pin->page));
 		if (result != 1) {
 			pin->page = NULL;
 			return done ?: result;
@@ -124,7 +125,9 @@ long step_unpin(long number, long page, long nr)
 		if (!pin->page || pin->process != process || pin->number < page ||
 		    pin->number >= page + nr)
 			continue;
+		enter_kernel();
 		unpin_user_page(pin->page);
+		leave_kernel();
 		pin->page = NULL;
 		if (process->pages[pin->number].nr_pins)
 			process->pages[pin->number].nr_pins--;

@@ -23,7 +23,7 @@ static long control(struct process *process, unsigned int command, void *argumen
 
 	if (!file)
 		return -EBADF;
-	result = file->f_op->unlocked_ioctl(file, command, (unsigned long)argument);
+	result = TIMED(file->f_op->unlocked_ioctl(file, command, (unsigned long)argument));
 	fput(file);
 	return result;
 }

@@ -56,6 +56,13 @@ def test_what_user_space_cannot_perform_is_named() -> None:
     assert "case 5:" not in written
 
 
+def test_the_measured_step_alone_has_a_time(tmp_path: Path) -> None:
+    ended, said = run(reproducer(parse(TEXT)), tmp_path)
+    assert ended == 0
+    assert [one["line"] for one in said if "timed_ns" in one] == [16]
+    assert "now_ns" not in reproducer(parse("p0 mmap a 4 anon private rw\n"))
+
+
 def test_a_step_is_a_call_with_what_it_is_to_return() -> None:
     written = reproducer(parse(TEXT))
     assert (

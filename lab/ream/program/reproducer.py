@@ -80,6 +80,8 @@ def _statements(
         yield from map(_expectation, prediction.expected)
         numbers = ", ".join(str(call.arguments[name]) for name in functions[call.name])
         words = f"do_{call.name}({numbers})"
+        if call.measured:
+            words = f"(begin_timed(), end_timed({words}))"
         if prediction.returned is not None:
             words = f"assume({prediction.returned}, {words})"
         yield result + words

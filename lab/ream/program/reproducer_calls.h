@@ -6,6 +6,7 @@
  *
  *   returned   what the system call did, or -errno; 0 where it is an address
  *              or a process; for accesses the pages before the first signal
+ *   timed_ns   of the measured step
  *   skipped    user space cannot perform the step
  *   wrong_page the first page that did not hold what it must hold
  *
@@ -48,6 +49,7 @@ static struct shared {
 	long returned;
 	int is_over;	/* whether the last step ended its process */
 	int is_sure;	/* whether all steps did so far what was predicted */
+	uint64_t began_ns, timed_ns;
 	long wrong_page;
 	uint64_t found, expected;
 } *shared;
@@ -71,6 +73,25 @@ static char *at(long page)
 static long result(long returned)
 {
 	return returned < 0 ? -errno : returned;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void begin_timed(void)
+{
+	shared->began_ns = now_ns();
+}
+
+static long end_timed(long returned)
+{
+	shared->timed_ns = now_ns() - shared->began_ns;
+	return returned;
 }
 
 /* The value that a step writes into the first and the last word of a page. */

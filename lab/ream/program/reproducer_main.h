@@ -95,6 +95,10 @@ static int report(const struct step *step)
 	was_sure = shared->is_sure;
 	printf("{\"line\": %d, \"returned\": %ld", step->line,
 	       shared->returned);
+	if (shared->timed_ns)
+		printf(", \"timed_ns\": %llu",
+		       (unsigned long long)shared->timed_ns);
+	shared->timed_ns = 0;
 	if (shared->wrong_page < 0)
 		return !printf("}\n");
 	printf(", \"wrong_page\": %ld, \"found\": %llu, \"expected\": %llu}\n",

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ream.counted import counted
 from ream.errors import Inconclusive
-from ream.experiment import named
-from ream.folders import names
 from ream.judge.judgement import (
     BY_TIME,
     COSTS,
@@ -28,6 +26,7 @@ from ream.report.contract import Ratio
 from ream.report.counts_table import QUANTITIES, SHORT
 from ream.report.numbers import fit, interval
 from ream.report.sensitivity import per_cent
+from ream.stage.hosted import hosting
 from ream.width import width
 
 MOST_ROWS = 14
@@ -255,7 +254,7 @@ def planned(asked: Question) -> Iterator[str]:
         yield from _said("" if number > 1 else "patches", f"{number}. {plain(patch.subject)}")
     if patches:
         yield from _said("applies", applies)
-    known = [one.name for one in map(named, names()) if one.has("native")]
+    known = [one.name for one in hosting()]
     yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
     yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")
     if asked.guests:

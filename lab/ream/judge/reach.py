@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.counted import counted
-from ream.experiment import BEFORE, Experiment, Row, named
+from ream.experiment import BEFORE, Experiment, Row
 from ream.files import write_whole
-from ream.folders import names
 from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, program_names
 from ream.judge.nearest import nearest
 from ream.kernel.objects import ObjectDifference
@@ -24,7 +23,7 @@ from ream.session.benchmark import benchmark_id
 from ream.session.counting import small
 from ream.session.suited import by_config
 from ream.stage.bench import Bench, build_bench, config_files
-from ream.stage.hosted import Hosted
+from ream.stage.hosted import Hosted, hosting
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.native import Suited, read_build
 from ream.stage.reach import COLD, NUMBER, Changes, Entered, entered
@@ -150,7 +149,7 @@ def find_reach(
     before, after = Kernel(tree), Kernel(to or tree, patches)
     found: dict[str, list[Reach]] = {}
     codes: list[HostedCode] = []
-    experiments = [one for one in map(named, names()) if one.has("native")]
+    experiments = hosting()
     for fragments, programs in groups(experiments).items():
         code = hosted_code(
             before, after, programs, fragments=fragments, cache=cache, step=reporter.step

@@ -35,17 +35,31 @@ def computer_folder() -> Path:
 
 
 @dataclass(frozen=True)
+class Timed:
+    """What the kernel's own functions took in the step that is measured.
+
+    nr: how often one of them was entered. cpu_ns: CPU time, which passes while they run only.
+    """
+
+    ns: int
+    cpu_ns: int
+    nr: int
+
+
+@dataclass(frozen=True)
 class Ran:
     """What a program did on a computer.
 
     alarms: what was found wrong, each with its line in the text. returned: by line, the result of
-    its last call. end: why it did not come to its end, or nothing.
+    its last call. digest: of the state at the end, when all processes have ended. state: that
+    behind the last step. timed: of the measured step, if there was one.
     """
 
     alarms: tuple[tuple[int, str], ...] = ()
     returned: Mapping[int, int] = field(default_factory=dict)
     digest: str = ""
-    end: str = ""
+    state: str = ""
+    timed: Timed | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -61,11 +75,14 @@ class Rig:
         self._definitions: Definitions = load_definitions(folder / DEFINITIONS)
         self._functions = _functions(computer.program)
 
-    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
-        """Run a program. Raises ReamError if it reaches what the computer lacks."""
+    def run(self, program: Program, checks: Checks = Checks.EACH, *, ram: int | None = None) -> Ran:
+        """Run a program. Raises ReamError if it reaches what the computer lacks.
+
+        ram: as Computer.report() has it.
+        """
         numbered = _numbered(program)
         code, said = self.computer.report(
-            lines(resolve(numbered), self._definitions), checks=checks
+            lines(resolve(numbered), self._definitions), checks=checks, ram=ram
         )
         return self._ran(code, said)
 
@@ -82,7 +99,14 @@ class Rig:
         if code not in {0, EXIT_NOT_VERIFIED}:
             words = str(last.get("end") or f"it ended with {code}")
             return Ran((*alarms, (int(last.get("line", 0)), words)), returned)
-        return Ran(tuple(alarms), returned, str(last.get("digest", "")))
+        states = [str(one["state"]) for one in said if "state" in one]
+        times = [
+            Timed(one["timed_ns"], one["cpu_ns"], one["nr_timed"])
+            for one in said
+            if "timed_ns" in one
+        ]
+        digest = str(last.get("digest", ""))
+        return Ran(tuple(alarms), returned, digest, "".join(states[-1:]), *times[-1:])
 
     def _crash(self, last: Mapping[str, Any]) -> str:
         if last["file"]:

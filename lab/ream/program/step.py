@@ -121,3 +121,13 @@ class ProgramError(BadUsage):
         if len(faults) > MOST_ERRORS:
             shown.append(f"{where}: {len(faults) - MOST_ERRORS} further lines are wrong")
         super().__init__("\n".join(shown))
+
+
+def measured_line(program: Program, where: str) -> int:
+    """The line of the step to time; raises ProgramError if there is none."""
+    for step in program:
+        if step.measured:
+            return step.line
+    last = max((step.line for step in program), default=1)
+    way_out = "write `measure` before the step to time, as in `measure p0 munmap a`"
+    raise ProgramError(where, [(last, f"no step up to here is measured: {way_out}")])

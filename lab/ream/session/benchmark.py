@@ -12,14 +12,17 @@ from ream.experiment import Experiment, Stage, load
 from ream.kernel.arch import X86_64, Arch
 from ream.kernel.variant import hosting_files
 from ream.paths import CHECKOUT, KERNEL_MODULES, MARKS
+from ream.program.ran import computer_folder
 from ream.record.identity import DIGITS
 from ream.session.guests import VM_CONFIG
 from ream.session.live import live_of
 from ream.session.vm import guests_of
 from ream.stage import initramfs, workload
 from ream.stage.bench import MEMMAP_FACTS, config_files, fragments_of, kernel_side
+from ream.stage.computer import computer_files
 from ream.stage.hosted import programs_of
 from ream.stage.link import COMPILER_FLAGS, LINK_FLAGS, host_headers, host_sources, linker_scripts
+from ream.stage.steps import steps_of
 from ream.stage.workload import Workload
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -50,6 +53,8 @@ def benchmark_files(experiment: Experiment, stage: Stage, arch: Arch = X86_64) -
     if stage == "native":
         folders = [one.folder for one in programs_of(experiment)]
         used = {path for folder in folders for path in _hosted_files(folder, sources, arch)}
+        if steps := steps_of(experiment):
+            used = {*steps.files, *computer_files(computer_folder())}
         scripts = (*linker_scripts(arch), *hosting_files(arch))
         return frozenset((*used, *scripts, *_fragments(experiment)))
     if stage == "live":

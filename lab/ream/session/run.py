@@ -4,6 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,6 +50,7 @@ from ream.report.contract import Summary
 from ream.report.ran import RAN, Ran, summary_id
 from ream.report.summary import summarise
 from ream.session.benchmark import benchmark_id
+from ream.session.computer import measure_programs
 from ream.session.edition import of_tree
 from ream.session.guests import doubts
 from ream.session.live import measure_live, running_kernel
@@ -58,6 +60,7 @@ from ream.session.request import Measured, Request
 from ream.session.until import NOT_STABLE, until_stable, worst
 from ream.session.vm import measure_vm
 from ream.stage.qemu import qemu_version
+from ream.stage.steps import steps_of
 from ream.width import WIDEST, as_wide_as
 
 MOST_FILLS = 6
@@ -287,6 +290,8 @@ class Run:
                 reporter=self.reporter,
             )
         measure: Measure = measure_vm if request.stage == "vm" else measure_native
+        if request.stage == "native" and (steps := steps_of(request.experiment)):
+            measure = partial(measure_programs, steps)
         return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
 
     def kernel(self, measured: Measured) -> BuiltKernel:

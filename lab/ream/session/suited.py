@@ -10,10 +10,13 @@ from ream.kernel.setup import refusals
 from ream.session.request import Request
 from ream.stage.hosted import Hosted, programs_of
 from ream.stage.native import Suited
+from ream.stage.steps import steps_of
 
 
 def suited_rows(request: Request) -> Suited:
     """The rows that this machine's CPUs can run; raises CannotRunHere if there is none."""
+    if steps_of(request.experiment):
+        return Suited(request.experiment.rows)
     found = [suited for _, suited in suited_programs(request)]
     as_run = {row.name: row for one in found for row in one.rows}
     whole = Suited(

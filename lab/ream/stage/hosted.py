@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from ream.errors import BadUsage
-from ream.experiment.registry import Experiment, part
+from ream.experiment.registry import Experiment, named, part
 from ream.experiment.shape import RowBase
+from ream.folders import names
 from ream.kernel.arch import X86_64
 from ream.measure.whole import LeftOut
 from ream.stage.calls import Calls
 from ream.stage.memory import Sized
 from ream.stage.native import Build, Facts, Suited
+from ream.stage.steps import steps_of
 from ream.stage.workload import Workload
 
 R = TypeVar("R", bound=RowBase)
@@ -129,11 +131,22 @@ class Hosted(Generic[R]):
 
 
 def programs_of(experiment: Experiment) -> tuple[Hosted[RowBase], ...]:
-    """The programs of an experiment's native stage; raises BadUsage if it has none."""
+    """The programs of an experiment's native stage, none if its rows are programs of steps.
+
+    Raises BadUsage if it has neither.
+    """
     found = part(type(experiment), "hosted", Hosted)
+    if found is None and steps_of(experiment):
+        return ()
     if found is None:
         raise BadUsage(f"{experiment.folder}: rows of the native stage, and no hosted.py")
     return (found, *found.beside)
+
+
+def hosting() -> list[Experiment]:
+    """The experiments that say which objects they host."""
+    native = (one for one in map(named, names()) if one.has("native"))
+    return [one for one in native if programs_of(one)]
 
 
 def calls_owed(its: Hosted[R], trees: Mapping[str, str]) -> Calls:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rows of mm: programs with one measured step, about so many pages."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from ream.experiment import PAGE_BYTES, BytesOf, Stage
+from ream.experiment.shape import ExperimentBase, RowBase
+from ream.values import Name, Scalar
+
+PROGRAMS = Path(__file__).parent / "timed"
+SUFFIX = ".program"
+
+
+class MmRow(RowBase):
+    """program: a file of the folder `timed`. pages: what its text has {pages} for."""
+
+    program: Name
+    pages: int = Field(ge=1, le=1 << 16)
+
+    configurable: ClassVar[tuple[Stage, ...]] = ()
+
+    @field_validator("program")
+    @classmethod
+    def _there_is_such_a_program(cls, program: str) -> str:
+        if not (PROGRAMS / f"{program}{SUFFIX}").is_file():
+            raise ValueError(f"there is no timed/{program}{SUFFIX}")
+        return program
+
+    @property
+    def text(self) -> str:
+        """The program: a line with {i} stands there once for each page, counted from 0."""
+        lines = (PROGRAMS / f"{self.program}{SUFFIX}").read_text(encoding="utf-8").splitlines()
+        repeated = (
+            line.replace("{i}", str(at))
+            for line in lines
+            for at in range(self.pages if "{i}" in line else 1)
+        )
+        return "".join(f"{line}\n" for line in repeated).replace("{pages}", str(self.pages))
+
+    @property
+    def written_bytes(self) -> int:
+        return self.pages * PAGE_BYTES
+
+    @property
+    def bytes_of(self) -> BytesOf:
+        return "memory"
+
+    @property
+    def times_the_map(self) -> bool:
+        return False
+
+    @property
+    def times_page_tables(self) -> bool:
+        return True
+
+    def params(self) -> dict[str, Scalar | None]:
+        return {"program": self.program, "pages": self.pages, "threads": 1}
+
+    def title(self) -> str:
+        """What the second line of its program says."""
+        return self.text.splitlines()[1].removeprefix("# ")
+
+
+class Mm(ExperimentBase[MmRow]):
+    """The experiment, as its file has it."""
+
+    name: Literal["mm"]
+
+
+EXPERIMENT = Mm

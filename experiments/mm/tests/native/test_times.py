@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`ream run mm`: what is timed is the measured step alone, and what is wrong is not timed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ream.paths import EXPERIMENTS
+
+pytestmark = [pytest.mark.native, pytest.mark.xdist_group("computer")]
+
+PATCHES = Path(__file__).parent / "patches"
+
+WRONG = EXPERIMENTS / "fork" / "wrong" / "48-references-of-a-batch-in-bytes.patch"
+
+SMALL = ("--launches", "4", "--rounds", "5", "--seed", "7", "--json")
+
+WIDER = 1.5
+"""By this factor an interval of 95 % may miss what it is of."""
+
+
+def test_a_step_that_does_its_work_twice_takes_about_twice_the_time(ream) -> None:
+    twice = PATCHES / "vmalloc-twice.patch"
+    said = ream("run", "mm", "--row", "vmalloc", "--series", str(twice), *SMALL)
+    assert said.code == 0, said.err
+    (row,) = json.loads(said.out)["rows"]
+    assert 1.25 < row["variants"]["vmalloc-twice"]["ratio"] < 3.2
+    assert row["floor"]["low"] / WIDER < 1 < row["floor"]["high"] * WIDER
+    assert row["variants"]["vmalloc-twice"]["verified"]
+
+
+def test_a_wrong_patch_ends_the_run_with_the_line_of_the_program(ream) -> None:
+    said = ream("run", "mm", "--row", "fork-large", "--series", str(WRONG), *SMALL)
+    assert said.code == 5, said.out + said.err
+    assert "after line 9" in said.err
+    assert "_refcount" in said.err

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A native run of rows that are programs: for each sample a computer boots and times one step.
+
+Variants are processes that take turns on one CPU. A launch is a layout: the computer of each
+variant is linked with its objects in an order of its own.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from shutil import rmtree
+
+from ream.errors import BadUsage, ReamError, VariantFails, WrongVariant
+from ream.experiment import CONTROL, Row
+from ream.kernel.source import Tree
+from ream.measure.plan import Launch, drawn_order, plan_launches, without
+from ream.measure.sample import Sample
+from ream.program.ran import Rig, computer_folder
+from ream.program.step import Program, measured_line
+from ream.program.text import parse
+from ream.progress import Reporter
+from ream.record.machine import conditions, take_snapshot
+from ream.record.record import RecordWriter
+from ream.session.failing import UNHOSTED, WRONG, failures, leave_out
+from ream.session.replay import Replayed
+from ream.session.request import Measured, Request
+from ream.stage.computer import Checks, Parts, build_parts
+from ream.stage.confine import build_confinement, say_unconfined
+from ream.stage.steps import Steps
+
+READINGS = 1000
+
+Link = Callable[[Launch], Mapping[str, Rig]]
+"""Links the computers of a launch, one for each of its variants."""
+
+
+def measure_programs(
+    steps: Steps[Row],
+    request: Request,
+    tree: Tree,
+    *,
+    work: Path,
+    record: RecordWriter,
+    reporter: Reporter,
+) -> Measured:
+    """Run the program of each row in each variant as often as asked.
+
+    A given series that is wrong is left out as long as another one is there. Raises BadUsage for a
+    program of which no step is measured, VerificationFailed where the base is wrong, and what
+    building raises.
+    """
+    _refuse(request)
+    experiment = request.experiment
+    programs = [(row, _program(steps, row)) for row in experiment.rows]
+    parts = _parts(request, tree, work=work, reporter=reporter)
+    start = take_snapshot()
+    while True:
+        failed = {**failures(record.journal, WRONG), **failures(record.journal, UNHOSTED)}
+        link = _linker(parts, request, work, reporter)
+        names = [variant.name for variant in request.variants]
+        planned = plan_launches(names, launches=experiment.launches, seed=request.seed)
+        launches = without(failed, planned)
+        try:
+            samples = tuple(_samples(programs, link, launches, record, reporter))
+        except VariantFails as error:
+            leave_out(error, request, record.journal, reporter)
+            record.begin()
+            continue
+        return Measured(
+            rows=experiment.rows,
+            samples=samples,
+            conditions=conditions(start, take_snapshot()),
+            launches=experiment.launches,
+            config_sha256=next(iter(parts.values())).config_sha256,
+            options={"operations_verified": len(programs) * len(launches[0].link_order)},
+            cpu_clock_step_ns=_cpu_clock_step_ns(),
+            wrong=failures(record.journal, WRONG),
+            untouched=failures(record.journal, UNHOSTED),
+        )
+
+
+def _refuse(request: Request) -> None:
+    name = request.experiment.name
+    if request.count is not None:
+        raise BadUsage(f"--count: the programs of {name} are timed only; leave it out")
+    if request.control is not None:
+        raise BadUsage(f"--{CONTROL}: no computer of {name} can be slowed; leave it out")
+
+
+def _program(steps: Steps[Row], row: Row) -> Program:
+    program = parse(steps.text_of(row), row.name)
+    measured_line(program, row.name)
+    return program
+
+
+# --- Computers -----------------------------------------------------------------------------
+
+
+def _parts(request: Request, tree: Tree, *, work: Path, reporter: Reporter) -> dict[str, Parts]:
+    """Build each distinct list of patches once; what begins another comes first."""
+    built: dict[object, Parts] = {}
+    found = {}
+    for variant in sorted(request.variants, key=lambda one: len(one.patches)):
+        source = request.trees.get(variant.name, tree)
+        content = variant.content, source.key
+        if content not in built:
+            built[content] = build_parts(
+                source,
+                variant.patches,
+                computer_folder(),
+                cache=request.cache,
+                work=work / variant.name,
+                step=partial(_say, reporter, variant.name),
+            )
+        found[variant.name] = built[content]
+    return found
+
+
+def _say(reporter: Reporter, name: str, text: str) -> None:
+    reporter.step(f"{name}: {text}")
+
+
+def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: Reporter) -> Link:
+    confinement = build_confinement(work, [work]) if request.confined else None
+    say_unconfined(confinement, reporter.step)
+
+    def link(launch: Launch) -> dict[str, Rig]:
+        def one(name: str) -> Rig:
+            its = parts[name]
+            order = drawn_order(range(len(its.objects)), launch.seed, name)
+            place = work / f"launch-{launch.number}-{name}"
+            computer = its.link(
+                place, order=order, pad_bytes=launch.data_offset, confinement=confinement
+            )
+            return Rig(computer, computer_folder())
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as at_once:
+            return dict(zip(launch.link_order, at_once.map(one, launch.link_order), strict=True))
+
+    return link
+
+
+# --- Samples -------------------------------------------------------------------------------
+
+
+def _samples(
+    programs: Sequence[tuple[Row, Program]],
+    link: Link,
+    launches: Sequence[Launch],
+    record: RecordWriter,
+    reporter: Reporter,
+) -> Iterator[Sample]:
+    """Take all samples; those that an earlier start of the run took come from the journal."""
+    memory = Replayed(record.journal)
+    total = float(sum(row.rounds for row, _ in programs) * len(launches))
+    with reporter.measuring(total) as advance:
+        for launch in launches:
+            rigs: dict[str, Rig] = {}
+
+            def take(
+                row: Row, program: Program, launch: Launch = launch, rigs: dict[str, Rig] = rigs
+            ) -> str:
+                if not rigs:
+                    rigs.update(link(launch))
+                return "\n".join(samples_of(row, program, rigs, launch))
+
+            for row, program in programs:
+                piece = f"launch {launch.number} {row.name}"
+                for line in memory.recall(piece, partial(take, row, program)).splitlines():
+                    sample = Sample.from_json(line, where=piece)
+                    # Of one that was left out later, the journal has what it did before.
+                    if sample.subject in launch.link_order:
+                        record.append(sample)
+                        yield sample
+                with reporter.again() if memory.recalled else nullcontext():
+                    where = f"launch {launch.number + 1} of {len(launches)}, {row.name}"
+                    advance(float(row.rounds), where)
+            for rig in rigs.values():
+                rmtree(rig.computer.program.parent, ignore_errors=True)
+
+
+def samples_of(
+    row: Row, program: Program, rigs: Mapping[str, Rig], launch: Launch
+) -> Iterator[str]:
+    """Samples of a row in a launch, as lines.
+
+    Each variant is checked first. A sample is verified if it leaves the same state.
+    """
+    with _on_one_cpu(), _kept_ram() as ram:
+        states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
+        for number in range(row.rounds):
+            for name in drawn_order(rigs, launch.seed, row.name, number):
+                ran = rigs[name].run(program, Checks.NEVER, ram=ram)
+                if ran.is_wrong or ran.timed is None or ran.state != states[name]:
+                    words = f"{row.name}: {name} ends in another state than when it was checked"
+                    raise WrongVariant(words, name)
+                sample = Sample(
+                    row=row.name,
+                    launch=launch.number,
+                    round=number,
+                    role="variant",
+                    subject=name,
+                    threads=1,
+                    time_ns=max(1, ran.timed.ns),
+                    nr_bytes=row.written_bytes,
+                    verified=True,
+                    cpu_ns=ran.timed.cpu_ns,
+                )
+                yield sample.to_json()
+
+
+def _checked(rig: Rig, program: Program, row: Row, name: str) -> str:
+    """The state that a variant leaves; raises WrongVariant if a check finds anything wrong.
+
+    Checks drain what the kernel batches, so those after each step see other states than samples.
+    """
+    each, ran = (rig.run(program, checks) for checks in (Checks.EACH, Checks.LAST))
+    for line, text in (*each.alarms, *ran.alarms):
+        raise WrongVariant(f"{row.name}: {name}: after line {line}: {text}", name)
+    line = measured_line(program, row.name)
+    if ran.timed is None or ran.returned[line] < 0:
+        raise ReamError(
+            f"{row.name}: {name}: line {line} was to be measured and returned"
+            f" {ran.returned.get(line, 'nothing')}: correct the steps before it"
+        )
+    return ran.state
+
+
+def _cpu_clock_step_ns() -> int:
+    """The step of the clock of CPU time, at most: some readings differ by it."""
+    readings = [time.thread_time_ns() for _ in range(READINGS)]
+    return min(after - before for before, after in pairwise(readings) if after > before)
+
+
+@contextmanager
+def _kept_ram() -> Iterator[int]:
+    """A file that is the RAM of one computer after another: only the first waits for its pages."""
+    ram = os.memfd_create("ram")
+    try:
+        yield ram
+    finally:
+        os.close(ram)
+
+
+@contextmanager
+def _on_one_cpu() -> Iterator[None]:
+    """Keep what is started meanwhile on the last CPU that this thread may run on."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cpus)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cpus)

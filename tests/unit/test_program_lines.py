@@ -39,7 +39,7 @@ def test_comments_declare_no_step(definitions) -> None:
 def test_a_line_has_the_arguments_in_the_order_of_the_definitions(definitions) -> None:
     text = "cpus 2\np0 mmap a 16 anon private rw\n\nmeasure p0 mprotect a[4:8] r\n"
     assert lines(resolve(parse(text)), definitions).splitlines() == [
-        "0 memory 131072 0 0 0",
+        "0 memory 163840 0 0 0",
         "1 cpus 2",
         "2 mmap 0 0 16 3 50 -1 0",
         "4 measure",

@@ -18,8 +18,10 @@ from ream.program.step import Program, ProgramError, Step
 HUGE_PAGES = 512
 MOST_USER_PAGES = 1 << 31
 """The address space that programs map: 8 TiB."""
-DEFAULT_NODE_PAGES = (512 << 20) // PAGE_BYTES
-"""Memory of a program that declares none. Below 512 MiB the kernel turns THP off."""
+DEFAULT_NODE_PAGES = (640 << 20) // PAGE_BYTES
+"""Memory of a program that declares none. The kernel turns THP off if less than 512 MiB of it are
+left when it has booted.
+"""
 
 
 class Misplaced(ValueError):

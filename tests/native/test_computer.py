@@ -138,6 +138,27 @@ def test_steps_that_mean_nothing_end_in_order(computer: Computer) -> None:
     assert said[-1]["alarms"] == 0
 
 
+ADVISED = """\
+1 mmap 0 0 8 3 34 -1 0
+2 write 0 0 8 0
+3 madvise 0 0 4 18
+4 mmap 0 512 8 3 33 -1 0
+5 write 0 512 8 0
+6 fork 0 1
+7 read 1 0 8
+8 madvise 0 512 4 9
+9 read 0 512 8
+10 read 1 512 8
+"""
+"""MADV_WIPEONFORK, and MADV_REMOVE of memory that a child shares."""
+
+
+def test_it_is_known_what_advice_does_to_contents(computer: Computer) -> None:
+    code, said = computer.report(ADVISED)
+    assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
+    assert [one["returned"] for one in said if one.get("line") in (7, 9, 10)] == [8, 8, 8]
+
+
 def test_every_wrong_patch_of_what_is_hosted_is_listed_in_its_half() -> None:
     named = ("compact", "fork", "migrate", "mprotect", "mremap")
     paths = [str(one.relative_to(CHECKOUT)) for name in named for one in _wrong(name)]

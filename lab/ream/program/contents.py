@@ -5,7 +5,7 @@ The prediction follows from the rules of the system calls alone. Where these lea
 MADV_FREE, or with a private mapping of a file that changes, nothing is predicted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ream.program.grammar import ADVICE, FILE_KINDS, MAP_ANONYMOUS, MREMAP_MAYMOVE, SHARINGS
@@ -18,7 +18,7 @@ _LOCKED, _HUGETLB = 0x2000, 0x40000
 _KEEP_SIZE, _PUNCH = 1, 3
 _UFFD_WP = 2
 _DROPS = {ADVICE["dontneed"], ADVICE["dontneed-locked"]}
-_SHIFTS = {ADVICE[name] for name in ("remove", "dontfork", "wipeonfork", "hwpoison",
+_SHIFTS = {ADVICE[name] for name in ("dontfork", "wipeonfork", "hwpoison",
                                      "guard-install", "guard-remove")}  # fmt: skip
 """Advice after which nothing is predicted for these pages."""
 
@@ -88,6 +88,12 @@ class _Object:
     changed: dict[int, int] = field(default_factory=dict)
     """Number of the call that changed a page last."""
 
+
+_LEAVES: Mapping[int, Callable[[_Page], bool]] = {
+    ADVICE["free"]: lambda page: page.obj is None,
+    ADVICE["remove"]: lambda page: page.shared,
+}
+"""Advice after which pages of a kind may hold something else."""
 
 Pages = dict[int, _Page]
 
@@ -211,10 +217,9 @@ class _Seen:
         advice, mapped = its["advice"], [page for page in _range(its) if page in pages]
         if advice in _SHIFTS:
             self._doubt(pages, mapped)
-        if advice == ADVICE["free"]:
-            for page in mapped:
-                if pages[page].obj is None:
-                    pages[page] = replace(pages[page], content=None)
+        if advice in _LEAVES:
+            for page in (page for page in mapped if _LEAVES[advice](pages[page])):
+                self._store(pages, page, None)
         if advice not in _DROPS:
             return Prediction()
         if any(pages[page].may_be_locked or not pages[page].is_sure for page in mapped):

@@ -34,6 +34,15 @@ static u64 *value_of(struct user_page *page)
 
 /* --- what calls change ------------------------------------------------- */
 
+/* What is left has never been written. */
+static void forget(struct user_page *page)
+{
+	page->value = 0;
+	page->is_own = false;
+	page->nr_pins = 0;
+	page->may_be_gone = false;
+}
+
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
 		 struct user_page first)
 {
@@ -69,15 +78,8 @@ void see_move(struct process *process, unsigned long from, unsigned long to, uns
 		see_unmapping(process, from, nr);
 		return;
 	}
-	/* MREMAP_DONTUNMAP: what is left has never been written. */
-	for (i = 0; i < nr; i++) {
-		struct user_page *page = page_of(process, from + i);
-
-		page->value = 0;
-		page->is_own = false;
-		page->nr_pins = 0;
-		page->may_be_gone = false;
-	}
+	for (i = 0; i < nr; i++)	/* MREMAP_DONTUNMAP */
+		forget(page_of(process, from + i));
 }
 
 void see_discard(struct process *process, unsigned long first, unsigned long nr, bool is_sure)
@@ -90,12 +92,8 @@ void see_discard(struct process *process, unsigned long first, unsigned long nr,
 		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own))
 			continue;
 		page->may_be_gone = true;
-		if (!is_sure)
-			continue;
-		page->value = 0;
-		page->is_own = false;
-		page->nr_pins = 0;
-		page->may_be_gone = false;
+		if (is_sure)
+			forget(page);
 	}
 }
 
@@ -111,9 +109,11 @@ void see_fork(struct process *parent, struct process *child)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),
 		       vma_pages(vma) * sizeof(struct user_page));
-		/* A pinned page stays the parent's. */
 		for (i = 0; i < vma_pages(vma); i++)
-			page_of(child, page + i)->nr_pins = 0;
+			if (vma->vm_flags & VM_WIPEONFORK)
+				forget(page_of(child, page + i));
+			else	/* a pinned page stays the parent's */
+				page_of(child, page + i)->nr_pins = 0;
 	}
 }
 

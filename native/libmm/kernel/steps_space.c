@@ -150,7 +150,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 long step_madvise(long number, long page, long nr, long advice)
 {
 	struct process *process = current_process();
-	long error;
+	long error, i;
 
 	if (!is_within(page, nr))
 		return -EINVAL;
@@ -160,6 +160,11 @@ long step_madvise(long number, long page, long nr, long advice)
 	error = call(__x64_sys_madvise, address_of_page(page), nr << PAGE_SHIFT, advice, 0, 0, 0);
 	if (!error && (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED))
 		see_discard(process, page, nr, true);
+	/* Holes between mappings do not keep it from removing pages behind them. */
+	if (advice == MADV_REMOVE && (!error || error == -ENOMEM))
+		for (i = page; i < page + nr; i++)
+			if (process->pages[i].kind == SHARED_FILE)
+				see_value(process, i, 0);
 	return error;
 }
 

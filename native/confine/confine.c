@@ -84,7 +84,7 @@ static const int never[] = {
 static const int to_others[] = {
 	SYS_kill, SYS_tkill, SYS_pidfd_open, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo,
 	SYS_rt_tgsigqueueinfo, SYS_setsid, SYS_setpgid,
-	SYS_move_pages, SYS_migrate_pages, SYS_setpriority, SYS_ioprio_set,
+	SYS_setpriority, SYS_ioprio_set,
 	SYS_sched_setscheduler, SYS_sched_setattr, SYS_sched_setparam,
 };
 
@@ -100,6 +100,9 @@ static const int builds_alone[] = {
 
 /* Their first argument is a process, which has to be the program itself. */
 static const int to_itself[] = { SYS_tgkill, SYS_process_vm_readv };
+
+/* Here it has to be 0, which is the caller. */
+static const int to_caller[] = { SYS_move_pages, SYS_migrate_pages };
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 _Static_assert(LENGTH(never) + LENGTH(to_others) + LENGTH(builds_alone) <= MOST_CALLS,
@@ -228,14 +231,15 @@ static size_t add_threads_alone(struct sock_filter *filter)
 	return LENGTH(its);
 }
 
-static size_t add_to_itself(struct sock_filter *filter, int call)
+/* A call that may be made for one process alone. */
+static size_t add_for(struct sock_filter *filter, int call, pid_t process, uint32_t how)
 {
 	const struct sock_filter its[] = {
 		IF_EQUAL((uint32_t)call, 4),
 		LOAD(args[0]),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)process, 0, 1),
 		END(SECCOMP_RET_ALLOW),
-		END(SECCOMP_RET_TRAP),
+		END(how),
 	};
 
 	memcpy(filter, its, sizeof(its));
@@ -260,6 +264,9 @@ static void confine_calls(bool builds)
 	size_t nr = begin_filter(filter);
 	struct sock_fprog program = { .filter = filter };
 
+	for (size_t i = 0; i < LENGTH(to_caller); i++)
+		nr += add_for(filter + nr, to_caller[i], 0,
+			      builds ? SECCOMP_RET_ERRNO | EPERM : SECCOMP_RET_TRAP);
 	if (builds) {
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_ERRNO | EPERM);
 		nr += add_refused(filter + nr, to_others, LENGTH(to_others),
@@ -270,7 +277,7 @@ static void confine_calls(bool builds)
 	} else {
 		nr += add_threads_alone(filter + nr);
 		for (size_t i = 0; i < LENGTH(to_itself); i++)
-			nr += add_to_itself(filter + nr, to_itself[i]);
+			nr += add_for(filter + nr, to_itself[i], getpid(), SECCOMP_RET_TRAP);
 		nr += add_refused(filter + nr, never, LENGTH(never), SECCOMP_RET_TRAP);
 		nr += add_refused(filter + nr, to_others, LENGTH(to_others), SECCOMP_RET_TRAP);
 		nr += add_refused(filter + nr, builds_alone, LENGTH(builds_alone),

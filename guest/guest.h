@@ -202,6 +202,9 @@ void copy_by(const char *name, const char *parts);
  */
 void model_engine(const char *model);
 
+/* selftests.c: swap to a block device, all of which is swap then; or give up */
+void use_swap(const char *device);
+
 /* pmem.c: make ready what binds region0, which nobody has bound then */
 void prepare_pmem(void);
 

@@ -35,7 +35,7 @@ static void report_test(unsigned long number, const char *name, int status)
  * As mkswap does it: no bad pages, no label. Layout: union swap_header in
  * include/linux/swap.h.
  */
-static void use_swap(const char *device)
+void use_swap(const char *device)
 {
 	static char page[SWAP_PAGE_BYTES];
 	struct {

@@ -151,6 +151,7 @@ NAMED_ALL_THE_SAME = {
     "lab/ream/mail/bars.py": "a word that mails have",
     "lab/ream/program/generate.py": "programs have system calls, by which experiments are named",
     "lab/ream/program/grammar.py": "programs have system calls, by which experiments are named",
+    "lab/ream/program/rules.py": "programs have system calls, by which experiments are named",
 }
 
 

@@ -76,7 +76,7 @@ def test_pages_of_the_same_value_are_one_range() -> None:
         (AREA + "p0 mlock a[0:4]\np0 mremap a b 16", None),  # two VMAs, if mlock succeeds
         (AREA + "p0 mmap b 4 anon private rw after=a\np0 mremap a a 20 stay", None),
         (FILE + "p0 mmap a 32 f shared rw\np0 write a", 16),
-        (FILE + "pwrite f[0:4]", 16384),
+        (FILE + "pwrite f[0:4]", 4),
     ],
 )
 def test_what_a_step_returns_is_predicted_where_contents_depend_on_it(

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ream.program.grammar import ADVICE, FILE_KINDS, MAP_ANONYMOUS, MREMAP_MAYMOVE, SHARINGS
-from ream.program.kinds import PAGE_BYTES
 from ream.program.scene import Call
 
 ENOMEM, EINVAL = -12, -22
@@ -314,7 +313,7 @@ class _Seen:
             self._change(its["file"], (page,), self._written(nr, 0))
         obj = self.objects[its["file"]]
         obj.nr = max(obj.nr, its["page"] + its["nr"])
-        return Prediction(its["nr"] * PAGE_BYTES)
+        return Prediction(its["nr"])
 
     def _written(self, nr: int, value: int) -> Content:
         return Content(0, 0, value) if value else Content(self.line, nr)

@@ -7,6 +7,8 @@ arguments as `STEP(name, argument, ...)`.
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from ream.errors import BadUsage
@@ -35,16 +37,20 @@ def load_definitions(path: Path) -> Definitions:
     return found
 
 
-def lines(calls: Iterable[Call], definitions: Definitions) -> str:
+def lines(calls: Iterable[Call], definitions: Definitions, *, shows: bool = False) -> str:
     """Write calls as lines: that of the text, the step's name, and its arguments in order.
 
-    Raises BadUsage if the definitions lack a step, or name other arguments than it has.
+    shows: VMAs and rss are reported after each line of the text. Raises BadUsage if the definitions
+    lack a step, or name other arguments than it has.
     """
     written = []
-    for call in calls:
-        if call.measured:
-            written.append(_line(call.line, "measure", {}, definitions))
-        written.append(_line(call.line, call.name, call.arguments, definitions))
+    for line, group in groupby(calls, key=attrgetter("line")):
+        for call in group:
+            if call.measured:
+                written.append(_line(line, "measure", {}, definitions))
+            written.append(_line(line, call.name, call.arguments, definitions))
+        if shows and line:
+            written.append(_line(line, "spaces", {}, definitions))
     return "".join(f"{line}\n" for line in written)
 
 

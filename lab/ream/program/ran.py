@@ -11,7 +11,7 @@ from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError
 from ream.paths import NATIVE
 from ream.program.lines import Definitions, lines, load_definitions
-from ream.program.scene import resolve
+from ream.program.scene import last_calls, resolve
 from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import parse
@@ -52,7 +52,7 @@ class Ran:
 
     alarms: what was found wrong, each with its line in the text. returned: by line, the result of
     its last call. digest: of the state at the end, when all processes have ended. state: that
-    behind the last step. timed: of the measured step, if there was one.
+    behind the last step. timed: of the measured step, if there was one. said: all that it reported.
     """
 
     alarms: tuple[tuple[int, str], ...] = ()
@@ -60,6 +60,7 @@ class Ran:
     digest: str = ""
     state: str = ""
     timed: Timed | None = None
+    said: Sequence[Mapping[str, Any]] = ()
 
     @property
     def is_wrong(self) -> bool:
@@ -75,20 +76,30 @@ class Rig:
         self._definitions: Definitions = load_definitions(folder / DEFINITIONS)
         self._functions = _functions(computer.program)
 
-    def run(self, program: Program, checks: Checks = Checks.EACH, *, ram: int | None = None) -> Ran:
+    def run(
+        self,
+        program: Program,
+        checks: Checks = Checks.EACH,
+        *,
+        shows: bool = False,
+        ram: int | None = None,
+    ) -> Ran:
         """Run a program. Raises ReamError if it reaches what the computer lacks.
 
-        ram: as Computer.report() has it.
+        shows: VMAs and rss are reported after each step, and all contents are read at the end. ram:
+        as Computer.report() has it.
         """
-        numbered = _numbered(program)
+        program = numbered(program)
+        calls = (*resolve(program), *(last_calls(program) if shows else ()))
         code, said = self.computer.report(
-            lines(resolve(numbered), self._definitions), checks=checks, ram=ram
+            lines(calls, self._definitions, shows=shows), checks=checks, ram=ram
         )
-        return self._ran(code, said)
+        return replace(self._ran(code, said), said=tuple(said))
 
     def _ran(self, code: int, said: Sequence[Mapping[str, Any]]) -> Ran:
         alarms = [(one["line"], _alarm(one)) for one in said if "alarm" in one or "warning" in one]
-        returned = {one["line"]: one["returned"] for one in said if "returned" in one}
+        steps = [one for one in said if "returned" in one and one["step"] != "spaces"]
+        returned = {one["line"]: one["returned"] for one in steps}
         last = said[-1] if said else {}
         if "refused" in last:
             raise ReamError(f"the computer refuses a line: {last['refused']}: {last['why']}")
@@ -134,7 +145,7 @@ def shortest(rig: Rig, program: Program, ran: Ran, *, within_s: float) -> Progra
     """
     kind, last = _kind(ran), ran.alarms[0][0] if ran.alarms else 0
     if last:
-        steps = tuple(step for step in _numbered(program) if step.line <= last)
+        steps = tuple(step for step in numbered(program) if step.line <= last)
         program = Program(steps)
     checks = Checks.LAST if _kind(rig.run(program, Checks.LAST)) == kind else Checks.EACH
 
@@ -158,7 +169,7 @@ def _alarm(one: Mapping[str, Any]) -> str:
     return str(one["alarm"]) if "alarm" in one else f"the kernel warns at {one['warning']}"
 
 
-def _numbered(program: Program) -> Program:
+def numbered(program: Program) -> Program:
     """The program with each step on a line of its own, counted from 1 where none has a number."""
     if any(step.line for step in program):
         return program

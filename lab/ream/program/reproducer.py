@@ -3,46 +3,53 @@
 
 `reproducer_calls.h` has the functions that perform calls. What it has no function for, user space
 cannot perform; such steps are skipped and named. Functions that no step needs are left out.
+`reproducer_show.h` is for comparisons.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from ream.program.contents import Expected, Prediction, predict
-from ream.program.scene import Call, resolve
+from ream.program.scene import Call, last_calls, resolve
 from ream.program.step import Program
 from ream.program.text import parse
 
 _HOME = Path(__file__).parent
-_CALLS, _MAIN = _HOME / "reproducer_calls.h", _HOME / "reproducer_main.h"
-_TABLE, _CASES = "/* TABLE */\n", "/* CASES */\n"
+_CALLS, _SHOWING, _MAIN = (_HOME / f"reproducer_{name}.h" for name in ("calls", "show", "main"))
+_TABLE, _CASES, _SHOW = "/* TABLE */\n", "/* CASES */\n", "/* SHOW */\n"
 _FUNCTION = re.compile(r"static (?:\w+ )+\*?(\w+)\(([^)]*)\)\n\{")
 _VARIABLE = re.compile(r"^static (?:\w+ )+\*?(\w+)(?:\[\w+\])*(?: = [^;]*)?;", re.MULTILINE)
 _FIRST_LINES = "// SPDX-License-Identifier: GPL-2.0-only\n#define _GNU_SOURCE\n"
 
 
-def reproducer(program: Program) -> str:
+def reproducer(program: Program, *, shows: bool = False) -> str:
     """Write the C program. Raises ProgramError for steps that do not fit those before them.
 
     The lines that it prints are those of the program, or of its canonical text if it has none.
+    shows: it prints VMAs and rss after each step, and reads all contents at the end.
     """
     if not all(step.line for step in program):
         program = parse(str(program))
-    before, after = _body(_CALLS), _body(_MAIN)
+    before, after = _body(_CALLS) + "\n" + (_body(_SHOWING) if shows else ""), _body(_MAIN)
     functions = {name[3:]: names for name, names in _functions(before) if name.startswith("do_")}
-    calls = resolve(program)
+    calls = (*resolve(program), *(last_calls(program) if shows else ()))
     predicted = dict(zip(map(id, calls), predict(calls), strict=True))
+    words = {step.line: str(step) for step in program}
     cases, table = [], []
-    for step in program:
-        its = [call for call in calls if call.line == step.line]
-        process = "NO_PROCESS" if step.process is None else step.process
+    for line, group in groupby((call for call in calls if call.line), key=attrgetter("line")):
+        its = list(group)
+        process = its[0].arguments.get("process", "NO_PROCESS")
+        comment = f"\t/* {words.get(line, its[0].name)} */\n"
         skipped = "NULL" if its[0].name in functions else f'"{its[0].name}"'
-        table.append(f"\t{{ {step.line}, {process}, {skipped} }},\t/* {step} */\n")
+        table.append(f"\t{{ {line}, {process}, {skipped} }},{comment}")
         if its[0].name in functions:
-            cases.append(f"\tcase {step.line}:\t/* {step} */\n")
+            cases.append(f"\tcase {line}:{comment}")
             cases += [f"\t\t{word};\n" for word in _statements(its, predicted, functions)]
     made = after.replace(_TABLE, "".join(table)).replace(_CASES, "".join(cases))
+    made = made.replace(_SHOW, "\t\tshow_spaces();\n" if shows else "")
     return _FIRST_LINES + _needed(before, made) + made
 
 

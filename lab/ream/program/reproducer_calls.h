@@ -5,7 +5,8 @@
  * text, and what the step returned.
  *
  *   returned   what the system call did, or -errno; 0 where it is an address
- *              or a process; for accesses the pages before the first signal
+ *              or a process; pages that were read, written, moved or resident;
+ *              for accesses the pages before the first signal
  *   timed_ns   of the measured step
  *   skipped    user space cannot perform the step
  *   wrong_page the first page that did not hold what it must hold
@@ -240,9 +241,14 @@ static long do_mprotect(long page, long nr, long protection)
 static long do_mremap(long page, long nr, long new_nr, long flags,
 		      long new_page)
 {
-	void *moved = mremap(at(page), nr * PAGE_BYTES, new_nr * PAGE_BYTES,
-			     flags, at(new_page));
+	void *moved;
 
+	/* The step unmaps what is there, even if the source is not mapped. */
+	if (flags & 4 /* MREMAP_DONTUNMAP */ &&
+	    (new_page >= page + nr || page >= new_page + new_nr))
+		munmap(at(new_page), new_nr * PAGE_BYTES);
+	moved = mremap(at(page), nr * PAGE_BYTES, new_nr * PAGE_BYTES, flags,
+		       at(new_page));
 	return moved == MAP_FAILED ? -errno : 0;
 }
 
@@ -280,9 +286,12 @@ static long do_mincore(long page, long nr)
 {
 	unsigned char *resident = malloc(nr);
 	long returned = result(mincore(at(page), nr * PAGE_BYTES, resident));
+	long nr_resident = 0;
 
+	for (long i = 0; !returned && i < nr; i++)
+		nr_resident += resident[i] & 1;
 	free(resident);
-	return returned;
+	return returned ? returned : nr_resident;
 }
 
 static long do_fork(long child)
@@ -307,7 +316,7 @@ static long do_move_pages(long page, long nr, long node)
 {
 	void **pages = malloc(nr * sizeof(*pages));
 	int *nodes = malloc(2 * nr * sizeof(*nodes));
-	long returned;
+	long returned, nr_moved = 0;
 
 	for (long i = 0; i < nr; i++) {
 		pages[i] = at(page + i);
@@ -315,9 +324,11 @@ static long do_move_pages(long page, long nr, long node)
 	}
 	returned = result(syscall(SYS_move_pages, 0, nr, pages, nodes,
 				  nodes + nr, 2 /* MPOL_MF_MOVE */));
+	for (long i = 0; returned >= 0 && i < nr; i++)
+		nr_moved += nodes[nr + i] == node;
 	free(pages);
 	free(nodes);
-	return returned;
+	return returned < 0 ? returned : nr_moved;
 }
 
 static long do_mbind(long page, long nr, long mode, unsigned long nodes,
@@ -457,6 +468,11 @@ static long do_fallocate(long file, long mode, long page, long nr)
 				nr * PAGE_BYTES));
 }
 
+static long in_pages(long bytes)
+{
+	return bytes < 0 ? -errno : bytes / PAGE_BYTES;
+}
+
 static long do_pwrite(long file, long page, long nr)
 {
 	char *from = calloc(nr, PAGE_BYTES);
@@ -464,8 +480,8 @@ static long do_pwrite(long file, long page, long nr)
 
 	for (long i = 0; i < nr; i++)
 		fill(from + i * PAGE_BYTES, value_of(line, i));
-	returned = result(pwrite(files[file], from, nr * PAGE_BYTES,
-				 page * PAGE_BYTES));
+	returned = in_pages(pwrite(files[file], from, nr * PAGE_BYTES,
+				   page * PAGE_BYTES));
 	free(from);
 	return returned;
 }
@@ -473,8 +489,8 @@ static long do_pwrite(long file, long page, long nr)
 static long do_pread(long file, long page, long nr)
 {
 	char *to = malloc(nr * PAGE_BYTES);
-	long returned = result(pread(files[file], to, nr * PAGE_BYTES,
-				     page * PAGE_BYTES));
+	long returned = in_pages(pread(files[file], to, nr * PAGE_BYTES,
+				       page * PAGE_BYTES));
 
 	free(to);
 	return returned;
@@ -508,4 +524,12 @@ static long do_wait(long ms)
 	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
 	return result(nanosleep(&time, NULL));
+}
+
+static int is_there(int process)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", shared->pids[process]);
+	return shared->pids[process] && !access(path, F_OK);
 }

@@ -368,6 +368,18 @@ def resolve(program: Program, where: str = "program") -> tuple[Call, ...]:
     return (*declared, *calls)
 
 
+def last_calls(program: Program) -> tuple[Call, ...]:
+    """Calls behind a program's end: each process that is left reads all that it can read."""
+    scene = Scene()
+    for step in program:
+        scene.calls(step)
+    behind = max((step.line for step in program), default=0) + 1
+    return tuple(
+        Call(behind + nr, "contents", {"process": process})
+        for nr, process in enumerate(sorted(scene.spaces))
+    )
+
+
 def without_misplaced(program: Program) -> Program:
     """Leave out the steps that do not fit those before them."""
     scene, left = Scene(), []

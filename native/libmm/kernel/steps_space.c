@@ -202,11 +202,15 @@ long step_msync(long number, long page, long nr, long flags)
 long step_mincore(long number, long page, long nr)
 {
 	static unsigned char residency[MOST_USER_PAGES];
+	long nr_resident = 0, result, i;
 
 	if (!is_within(page, nr))
 		return -EINVAL;
-	return call(__x64_sys_mincore, address_of_page(page), nr << PAGE_SHIFT, (long)residency,
-		    0, 0, 0);
+	result = call(__x64_sys_mincore, address_of_page(page), nr << PAGE_SHIFT, (long)residency,
+		      0, 0, 0);
+	for (i = 0; !result && i < nr; i++)
+		nr_resident += residency[i] & 1;
+	return result ?: nr_resident;
 }
 
 /* --- accesses ---------------------------------------------------------- */

@@ -56,6 +56,24 @@ def test_a_line_that_is_no_step_is_named(ream) -> None:
     assert "standard input:2" in said.err
 
 
+@pytest.mark.live
+def test_the_running_kernel_does_the_same(ream) -> None:
+    text = "p0 mmap a 64 anon private rw\np0 write a[0:9]\np0 fork p1\np1 munmap a[3:40]\n"
+    said = ream("program", "-", "--live", fed=text)
+    assert said.code == OK, said.out + said.err
+    assert said.out.endswith("\nthe running kernel: 0 differences\n")
+    again = json.loads(ream("program", "-", "--live", "--json", fed=text).out)
+    assert again["differences"] == {"the running kernel": []}
+
+
+@pytest.mark.vm
+def test_a_guest_of_the_same_kernel_does_the_same(ream) -> None:
+    text = "swap 64M\np0 mmap a 64 anon private rw\np0 write a[0:9]\np0 madvise a pageout\n"
+    said = ream("program", "-", "--guest", fed=text)
+    assert said.code == OK, said.out + said.err
+    assert said.out.endswith("\na guest: 0 differences\n")
+
+
 def test_a_program_can_be_had_in_c(ream) -> None:
     said = ream("program", "-", "--c", fed="p0 mmap a 4 anon private rw\np0 write a\n")
     assert said.code == OK

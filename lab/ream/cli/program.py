@@ -5,15 +5,22 @@ import json
 import secrets
 import sys
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
 from ream.cli.app import BaseOption, JsonOption, SeriesOption, TreeOption, app, wanted_tree
+from ream.counted import counted
 from ream.errors import BadUsage, VerificationFailed
+from ream.paths import cache_dir
+from ream.progress import Reporter
 
 if TYPE_CHECKING:
+    from ream.kernel.series import Patch
+    from ream.kernel.source import Tree
+    from ream.program.compare import Difference
     from ream.program.ran import Ran, Rig
     from ream.program.step import Program
 
@@ -45,6 +52,13 @@ def run_program(
             "--shrink", metavar="S", min=0, help="Seconds to look for a shorter wrong program."
         ),
     ] = SHRINK_S,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Compare with the running kernel, by the same system calls."),
+    ] = False,
+    guest: Annotated[
+        bool, typer.Option("--guest", help="Compare with a guest that boots the same kernel.")
+    ] = False,
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check all of memory after each step.")
     ] = True,
@@ -61,7 +75,12 @@ def run_program(
     and compared, and every page must hold what was written. A program in which something is found
     wrong is made as short as possible and printed.
 
-    Exit status: 0 nothing is wrong, 2 usage, or a line that is no step, 5 something is wrong.
+    With --live or --guest the program is performed by system calls, too, and results, VMAs,
+    resident pages and contents are compared after each step. Steps that user space cannot perform
+    are left out there. A difference is printed with the rule that explains it.
+
+    Exit status: 0 nothing is wrong, 2 usage, or a line that is no step, 3 it cannot be run there,
+    5 something is wrong, or different without a rule.
     """
     program = _program(file, random, steps)
     if as_c:
@@ -69,17 +88,20 @@ def run_program(
 
         print(reproducer(program), end="")
         return
-    from ream.program.ran import shortest  # noqa: PLC0415
+    from ream.program.ran import numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
-    with tempfile.TemporaryDirectory() as work:
-        rig = _rig(Path(work), series or [], base, tree)
-        ran = rig.run(program, Checks.EACH if checks else Checks.NEVER)
+    program = numbered(program)
+    with tempfile.TemporaryDirectory() as name:
+        source = _Source.of(series or [], base, tree, Path(name))
+        rig = _rig(source)
+        ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
         if ran.is_wrong and shrink_s:
             program = shortest(rig, program, ran, within_s=shrink_s)
             ran = rig.run(program)
-    _print(program, ran, as_json=as_json)
-    if ran.is_wrong:
+        found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
+    _print(program, ran, found, as_json=as_json)
+    if ran.is_wrong or any(not one.why for its in found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
 
 
@@ -100,34 +122,79 @@ def _program(file: Path | None, random: int | None, steps: int) -> "Program":
     return load_program(file)
 
 
-def _rig(work: Path, series: list[Path], base: str | None, tree: Path | None) -> "Rig":
-    from ream.kernel.series import load_series  # noqa: PLC0415
-    from ream.kernel.source import fetch_tree  # noqa: PLC0415
-    from ream.paths import cache_dir  # noqa: PLC0415
+@dataclass(frozen=True)
+class _Source:
+    """The kernel that is hosted, and that a guest boots."""
+
+    tree: "Tree"
+    patches: "list[Patch]"
+    work: Path
+
+    @classmethod
+    def of(cls, series: list[Path], base: str | None, tree: Path | None, work: Path) -> Self:
+        from ream.kernel.series import load_series  # noqa: PLC0415
+        from ream.kernel.source import fetch_tree  # noqa: PLC0415
+
+        patches = [patch for path in series for patch in load_series(path).patches]
+        wanted = wanted_tree(base, tree)
+        return cls(fetch_tree(wanted, cache=cache_dir(), step=Reporter().step), patches, work)
+
+
+def _rig(source: _Source) -> "Rig":
     from ream.program.ran import Rig, computer_folder  # noqa: PLC0415
-    from ream.progress import Reporter  # noqa: PLC0415
     from ream.stage.computer import build_computer  # noqa: PLC0415
     from ream.stage.confine import build_confinement, say_unconfined  # noqa: PLC0415
 
-    step, cache, folder = Reporter().step, cache_dir(), computer_folder()
-    patches = [patch for path in series for patch in load_series(path).patches]
-    source = fetch_tree(wanted_tree(base, tree), cache=cache, step=step)
+    work, step, folder = source.work, Reporter().step, computer_folder()
     confinement = build_confinement(work, [work])
     say_unconfined(confinement, step)
     computer = build_computer(
-        source, patches, folder, cache=cache, work=work, step=step, confinement=confinement
-    )
+        *(source.tree, source.patches, folder),
+        cache=cache_dir(), work=work, step=step, confinement=confinement,
+    )  # fmt: skip
     return Rig(computer, folder)
 
 
-def _print(program: "Program", ran: "Ran", *, as_json: bool) -> None:
+def _compared(
+    program: "Program", ran: "Ran", source: _Source, asked: tuple[bool, bool]
+) -> "dict[str, list[Difference]]":
+    """What the running kernel and a guest do in another way, as far as they are asked for."""
+    from ream.kernel.image import build_image  # noqa: PLC0415
+    from ream.program import elsewhere  # noqa: PLC0415
+    from ream.program.compare import differences  # noqa: PLC0415
+
+    found, (live, guest) = {}, asked
+    if live:
+        said = elsewhere.run_live(program, source.work)
+        kernel = elsewhere.running_kernel()
+        found["the running kernel"] = differences(program, ran.said, said, kernel)
+    if guest:
+        cache, log = cache_dir(), source.work / "console.log"
+        image = build_image(
+            *(source.tree, source.patches),
+            cache=cache, fragments=elsewhere.FRAGMENTS, modules=(), reporter=Reporter(),
+        )  # fmt: skip
+        (said,) = elsewhere.run_in_guest([program], image, cache=cache, work=source.work, log=log)
+        kernel = elsewhere.guest_kernel([program], source.tree.version)
+        found["a guest"] = differences(program, ran.said, said, kernel)
+    return found
+
+
+def _print(
+    program: "Program", ran: "Ran", found: "dict[str, list[Difference]]", *, as_json: bool
+) -> None:
     if as_json:
         alarms = [{"line": line, "text": text} for line, text in ran.alarms]
         its = {"schema": 1, "program": str(program), "alarms": alarms, "digest": ran.digest}
-        print(json.dumps({**its, "returned": {f"{at}": it for at, it in ran.returned.items()}}))
+        returned = {f"{at}": it for at, it in ran.returned.items()}
+        different = {where: [asdict(one) for one in them] for where, them in found.items()}
+        print(json.dumps({**its, "returned": returned, "differences": different}))
         return
     if not ran.is_wrong:
         print(f"{len(program)} steps, nothing is wrong; state {ran.digest}")
+        for where, them in found.items():
+            print(f"{where}: {counted(len(them), 'difference')}")
+            print("".join(f"  {one}\n" for one in them), end="")
         return
     print(program, end="")
     for line, text in ran.alarms:

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The programs of this experiment, and the hosted kernel that performs them."""
+
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.source import Tree
+from ream.paths import NATIVE
+from ream.program.ran import Rig, numbered
+from ream.program.step import Program
+from ream.program.text import load_program
+from ream.stage.computer import build_computer
+from ream.stage.confine import build_confinement
+
+PROGRAMS = sorted((Path(__file__).parents[1] / "programs").glob("*.program"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", PROGRAMS, ids=[path.stem for path in PROGRAMS])
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, Program]:
+    """Every program by its name."""
+    return {path.stem: numbered(load_program(path)) for path in PROGRAMS}
+
+
+@pytest.fixture(scope="session")
+def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    work, folder = tmp_path_factory.mktemp("computer"), NATIVE / "libmm"
+    confinement = build_confinement(work, [work])
+    computer = build_computer(
+        kernel, [], folder, cache=cache, work=work, step=print, confinement=confinement
+    )
+    return Rig(computer, folder)

@@ -159,6 +159,11 @@ def test_it_is_known_what_advice_does_to_contents(computer: Computer) -> None:
     assert [one["returned"] for one in said if one.get("line") in (7, 9, 10)] == [8, 8, 8]
 
 
+def test_any_step_of_userfaultfd_may_be_the_first(computer: Computer) -> None:
+    code, said = computer.report("1 mmap 0 0 8 3 34 -1 0\n2 uffd_unregister 0 0 8\n")
+    assert (code, said[-2]["returned"]) == (OK, 0), said
+
+
 def test_every_wrong_patch_of_what_is_hosted_is_listed_in_its_half() -> None:
     named = ("compact", "fork", "migrate", "mprotect", "mremap")
     paths = [str(one.relative_to(CHECKOUT)) for name in named for one in _wrong(name)]

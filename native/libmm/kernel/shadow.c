@@ -289,8 +289,9 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 	unsigned long address = address_of_page(number), word = value;
 	int expected = signal_expected(page, PROT_WRITE), is;
 
-	/* Whether it is a fault, and what becomes of the word, is not specified. */
-	if (is_behind_huge_end(page))
+	/* What becomes of the word is not specified, and without an entry it is a fault. */
+	if (is_behind_huge_end(page) &&
+	    translate(mm_of(process), address).entry & _PAGE_PRESENT)
 		return false;
 	is = access_word(address, true, &word);
 	if (!is)

@@ -16,9 +16,9 @@ SYSTEM_CALL(close);
 
 #define MOST_COPIED 512L	/* pages at once */
 
-static long control(struct process *process, unsigned int command, void *argument)
+static long control_fd(int fd, unsigned int command, void *argument)
 {
-	struct file *file = fget(process->uffd);
+	struct file *file = fget(fd);
 	long result;
 
 	if (!file)
@@ -28,18 +28,17 @@ static long control(struct process *process, unsigned int command, void *argumen
 	return result;
 }
 
-static long open_uffd(struct process *process)
+/* By the process' own userfaultfd, which it opens first. */
+static long control(struct process *process, unsigned int command, void *argument)
 {
 	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
-	long fd;
+	long error = 0;
 
-	if (process->uffd >= 0)
-		return 0;
-	fd = call(__x64_sys_userfaultfd, O_NONBLOCK, 0, 0, 0, 0, 0);
-	if (fd < 0)
-		return fd;
-	process->uffd = fd;
-	return control(process, UFFDIO_API, &api);
+	if (process->uffd < 0) {
+		process->uffd = call(__x64_sys_userfaultfd, O_NONBLOCK, 0, 0, 0, 0, 0);
+		error = control_fd(process->uffd, UFFDIO_API, &api);
+	}
+	return error ?: control_fd(process->uffd, command, argument);
 }
 
 static struct uffdio_range range_of(long page, long nr)
@@ -51,8 +50,7 @@ long step_uffd_register(long number, long page, long nr, long mode)
 {
 	struct uffdio_register its = { .range = range_of(page, nr), .mode = mode };
 
-	return open_uffd(current_process()) ?:
-	       control(current_process(), UFFDIO_REGISTER, &its);
+	return control(current_process(), UFFDIO_REGISTER, &its);
 }
 
 long step_uffd_unregister(long number, long page, long nr)

@@ -35,8 +35,8 @@ enum libmm_exit {
 	LIBMM_CRASHED = 9,
 };
 
-/* When memory is checked: never, after each step, or when all steps are done. */
-enum libmm_checks { LIBMM_NEVER, LIBMM_EACH, LIBMM_LAST };
+/* When memory is checked: never, after each step, when all are done, or after each eighth. */
+enum libmm_checks { LIBMM_NEVER, LIBMM_EACH, LIBMM_LAST, LIBMM_SOME };
 
 /**
  * struct libmm_task - what a run is to do

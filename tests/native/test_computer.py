@@ -55,7 +55,7 @@ PROGRAM = """\
 24 exit 1
 25 compact
 26 vmalloc 40
-27 move_pages 0 4352 256 1
+27 move_pages 0 4352 256 1 2
 28 swapoff
 """
 """Anonymous memory, files in memory and on the disk, a fork, swap, and the kernel's own threads."""

@@ -25,9 +25,10 @@ def test_a_generated_program_is_a_text_that_can_be_read(seed: int) -> None:
 def test_a_program_has_as_many_steps_as_were_asked_for() -> None:
     program = generate(1, 50)
     nr_declared = sum(step.form.declares for step in program)
-    first = [step.verb for step in program.steps[nr_declared:]][:2]
-    assert first[0] == "swap"
-    assert len(program) == nr_declared + 1 + (first[1] == "join") + 50
+    before = generate(1, 0).steps
+    assert program.steps[: len(before)] == before
+    assert before[nr_declared].verb == "swap"
+    assert len(program) == len(before) + 50
 
 
 def test_every_mixture_is_drawn_and_most_steps_are_known() -> None:

@@ -22,8 +22,8 @@ _SHIFTS = {ADVICE[name] for name in ("dontfork", "wipeonfork", "hwpoison",
 """Advice after which nothing is predicted for these pages."""
 
 
-_LEAVE_VMAS = {"read", "write", "mincore", "msync", "move_pages", "pin", "unpin", "uffd_copy",
-               "uffd_zero", "uffd_move", "uffd_wp"}  # fmt: skip
+_LEAVE_VMAS = {"read", "write", "mincore", "msync", "move_pages", "migrating", "pin", "unpin",
+               "uffd_copy", "uffd_zero", "uffd_move", "uffd_poison", "uffd_wp"}  # fmt: skip
 """Calls on pages that split no VMA."""
 
 

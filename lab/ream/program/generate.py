@@ -19,6 +19,12 @@ NR_CPUS = 2
 FILE_PAGES = 1536
 MOST_PINS = 12
 NR_TRIES = 20
+NR_RECENT = 6
+MOVABLE_PAGES = 1536
+"""So many pages are there from the beginning where little memory is free, to be moved and taken."""
+HOLES = (2, 3, 4, 8)
+"""One of so many pages is free where memory is in holes."""
+FOLIOS = ("16K", "32K", "64K", "128K", "256K", "512K", "1M", "2M")
 
 ANON, PRIVATE_FILE, SHARED = 1, 2, 3
 """What a page is mapped as; 0: not at all."""
@@ -36,8 +42,11 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
     nr_declared = len(drawn.steps)
     chosen = WEIGHTS if weights is None else weights
     mixtures = [_MIXTURES[name] for name in chosen]
+    process = 0
     while len(drawn.steps) < nr_declared + nr_steps:
-        process = drawn.dice.choice(sorted(drawn.scene.spaces))
+        # Several steps of one process behind one another: a CPU forgets what others leave alone.
+        if drawn.dice.randrange(4) == 0 or process not in drawn.scene.spaces:
+            process = drawn.dice.choice(sorted(drawn.scene.spaces))
         drawn.dice.choices(mixtures, list(chosen.values()))[0](drawn, process)
     return Program(tuple(drawn.steps[: nr_declared + nr_steps]))
 
@@ -53,6 +62,7 @@ class _Drawn:
         self.pinned: list[tuple[int, Range]] = []
         self.nr_names = 0
         self.is_hogged = False
+        self.recent: list[Range] = []
 
     def add(
         self, verb: str, process: int | None = None, *flags: str, **values: Value | None
@@ -75,6 +85,14 @@ class _Drawn:
         self.add("swap", None, *self.maybe("synchronous"), size=192 * _MEGABYTE)
         if dice.randrange(2):
             self.add("join", 0, group="g")
+        if dice.randrange(4):
+            self.mthp()
+        if dice.randrange(2):
+            self.add("hog", nr=12000 + dice.randrange(16000))
+            self.is_hogged = True
+            self.map(0, MOVABLE_PAGES, "anon", "private", "populate")
+        if dice.randrange(2):
+            self.add("device", 0)
 
     # Where something is.
 
@@ -106,8 +124,31 @@ class _Drawn:
     def range(self, process: int, *, huge: bool = False) -> Range:
         """Pages of some area, rather where something is mapped; those before a hole.
 
+        Many overlap pages of the last steps, of this process or of one that it has forked from.
         huge: one whole huge page, if the area has one.
         """
+        chosen = self.nearby(process) if not huge and self.dice.randrange(2) else None
+        chosen = chosen or self.anywhere(process, huge=huge)
+        self.recent = [*self.recent[1 - NR_RECENT :], chosen]
+        return chosen
+
+    def nearby(self, process: int) -> Range | None:
+        """Pages of the last steps, as they were or a part of them."""
+        areas = self.scene.spaces[process].areas
+        known = [one for one in self.recent if one.name in areas and one.begin is not None]
+        if not known:
+            return None
+        last = self.dice.choice(known)
+        begin, end = last.begin or 0, min(last.end or 1, areas[last.name].nr)
+        if begin >= end:
+            return None
+        if self.dice.randrange(3) == 0:
+            begin += self.dice.randrange(end - begin)
+            end = begin + 1 + self.dice.randrange(end - begin)
+        return Range(last.name, begin, end)
+
+    def anywhere(self, process: int, *, huge: bool) -> Range:
+        """Pages of an area that is drawn, rather where something is mapped."""
         areas = self.scene.spaces[process].areas
         if not areas:
             self.map_anon(process)
@@ -160,7 +201,7 @@ class _Drawn:
         self.add(
             "mmap", process, *flags,
             name=name, nr=nr, source=source, sharing=sharing, protection=protection,
-            thp=self.dice.choice((None, None, None, "always", "never")), **self.where(process),
+            thp=self.dice.choice((None, None, "always", "always", "never")), **self.where(process),
         )  # fmt: skip
         kind = PRIVATE_FILE if isinstance(source, Place) else ANON
         state = SHARED if sharing == "shared" else kind
@@ -176,7 +217,8 @@ class _Drawn:
         offset = self.dice.randrange(FILE_PAGES - nr + 1)
         if self.dice.randrange(2):
             offset -= offset % HUGE_PAGES
-        self.map(process, nr, Place(self.file(), offset), sharing)
+        place = Place(self.file(), offset)
+        self.map(process, nr, place, sharing, *self.maybe("populate", of=3))
 
     def file(self) -> str:
         return self.dice.choice(list(self.scene.files))
@@ -230,8 +272,11 @@ class _Drawn:
     def madvise(self, process: int, advice: str) -> None:
         chosen = self.range(process, huge=advice == "collapse")
         self.add("madvise", process, area=chosen, advice=advice)
-        if advice == "mergeable" and self.dice.randrange(3) == 0:
-            self.add("madvise", process, area=chosen, advice="unmergeable")
+        match self.dice.randrange(3) if advice == "mergeable" else None:
+            case 0:
+                self.add("madvise", process, area=chosen, advice="unmergeable")
+            case 1:
+                self.add("wait", ms=11000)
 
     def fork(self, process: int) -> None:
         free = [one for one in range(NR_PROCESSES) if one not in self.scene.spaces]
@@ -256,11 +301,16 @@ class _Drawn:
         first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
         area = self.scene.spaces[process].pages(first)
         if self.states(process, area)[0] & _WRITABLE and len(self.pinned) < MOST_PINS:
-            self.add("pin", process, "write", *self.maybe("longterm"), area=first)
+            how = self.maybe("longterm") if self.dice.randrange(3) else ("get",)
+            self.add("pin", process, "write", *how, area=first)
             self.pinned.append((process, first))
+            if self.dice.randrange(3) == 0:  # which what is pinned must not do
+                self.add("move_pages", process, area=chosen, node=self.dice.randrange(2))
         elif self.pinned:
             process, first = self.pinned.pop(self.dice.randrange(len(self.pinned)))
-            self.add("unpin", process, area=first)
+            # Another area may have taken the name over.
+            if (first.end or 0) <= self.scene.spaces[process].areas[first.name].nr:
+                self.add("unpin", process, area=first)
         else:
             self.access(process, "write")
 
@@ -285,24 +335,35 @@ class _Drawn:
         filled, source = map(Range, names)
         self.add("madvise", process, area=filled, advice="dontneed")
         self.add("uffd_register", process, area=filled, mode=("missing", "wp"))
-        match self.dice.randrange(3):
+        match self.dice.randrange(4):
             case 0:
                 self.add("uffd_copy", process, *self.maybe("wp", of=4), area=filled)
             case 1:
                 self.add("uffd_zero", process, area=filled)
+            case 2:
+                poisoned = Range(filled.name, 0, 1 + self.dice.randrange(nr))
+                self.add("uffd_poison", process, area=poisoned)
             case _:
                 self.add("write", process, area=source)
                 self.add("uffd_move", process, area=filled, from_=Place(source.name))
         self.add("uffd_unregister", process, area=filled)
 
     def hog(self) -> None:
-        if self.is_hogged and self.dice.randrange(3):
+        """Leave little memory, or memory of which no block is free, to users."""
+        if self.is_hogged and self.dice.randrange(3) == 0:
             self.add("release")
             self.is_hogged = False
             return
-        every = self.dice.choice((None, 1, 2, 3))
-        self.add("hog", nr=6000 + self.dice.randrange(20000), every=every)
+        if self.dice.randrange(2):
+            self.add("hog", nr=6000 + self.dice.randrange(20000))
+        else:
+            self.add("hog", nr=200 + self.dice.randrange(1000), every=self.dice.choice(HOLES))
+            self.add("compact")
         self.is_hogged = True
+
+    def mthp(self) -> None:
+        sizes = [one for one in FOLIOS if self.dice.randrange(3) == 0]
+        self.add("mthp", orders=tuple(sizes) or ("none",))
 
     def swap(self) -> None:
         self.add("swap", size="off")
@@ -325,7 +386,8 @@ class _Drawn:
             case 4:
                 self.add("run_on", process, cpu=self.dice.randrange(NR_CPUS))
             case _:
-                self.on_range(process, "move_pages", node=self.dice.randrange(2))
+                flags = self.maybe("all")
+                self.on_range(process, "move_pages", *flags, node=self.dice.randrange(2))
 
     def change_file(self) -> None:
         dice = self.dice
@@ -388,21 +450,26 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "hugepage": (3, _advice("hugepage")),
     "nohugepage": (1, _advice("nohugepage")),
     "mergeable": (3, _advice("mergeable")),
+    "dontfork": (2, _advice("dontfork")),
+    "dofork": (1, _advice("dofork")),
     "willneed": (2, _advice("willneed")),
-    "fork": (3, _Drawn.fork),
+    "fork": (4, _Drawn.fork),
     "exit": (3, _Drawn.exit),
     "mlock": (3, lambda drawn, process: drawn.on_range(process, "mlock", *drawn.maybe("onfault"))),
     "munlock": (3, lambda drawn, process: drawn.on_range(process, "munlock")),
     "place": (8, _Drawn.place),
     "pin": (4, _Drawn.pin),
+    "migrating": (3, lambda drawn, process: drawn.on_range(process, "migrating")),
+    "device": (1, lambda drawn, process: drawn.add("device", process)),
+    "mthp": (1, lambda drawn, _: drawn.mthp()),
     "uffd-wp": (4, _Drawn.uffd_wp),
     "uffd-fill": (2, _Drawn.uffd_fill),
     "file": (7, lambda drawn, _: drawn.change_file()),
     "look": (4, _Drawn.look),
-    "compact": (1, lambda drawn, _: drawn.add("compact")),
+    "compact": (3, lambda drawn, _: drawn.add("compact")),
     "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
     "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
-    "hog": (2, lambda drawn, _: drawn.hog()),
+    "hog": (3, lambda drawn, _: drawn.hog()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),
 }

@@ -128,6 +128,9 @@ _MASK = Option(Nodes(), default=0)
 _MODE: Mapping[str, Kind] = {"mode": Word("POLICY", POLICIES)}
 _WHERE = {"after": Option(PlaceOf("AREA")), "at": Option(PlaceOf("AREA"))}
 _MAP_FLAGS = {"populate": 0x8000, "hugetlb": 0x40000, "noreserve": 0x4000, "locked": 0x2000}
+_FOLIOS = {"none": 0, "16K": 4, "32K": 8, "64K": 16, "128K": 32, "256K": 64, "512K": 128,
+           "1M": 256, "2M": 512}  # fmt: skip
+"""A bit for each order."""
 _UFFD_MODES = {"missing": 1, "wp": 2, "minor": 4}
 
 _FORMS = (
@@ -163,22 +166,25 @@ _FORMS = (
     Form("write", operands=_AREA,
          options={"same": Option(Number("VALUE", 1, 10**12), default=0, argument="value")}),
     Form("read", operands=_AREA),
-    Form("move_pages", operands=_AREA,
+    Form("move_pages", operands=_AREA, flags={"all": 4}, flags_if_none=2,
          options={"node": Option(Number("NODE", 0, MOST_NODES - 1), required=True)}),
+    Form("migrating", operands=_AREA),
     Form("mbind", operands={**_AREA, **_MODE}, flags={"strict": 1, "move": 2},
          options={"nodes": _MASK}),
     Form("set_mempolicy", operands=_MODE, options={"nodes": _MASK}),
     Form("migrate_pages", options={"from": Option(Nodes(), required=True),
                                    "to": Option(Nodes(), required=True)}),
     Form("run_on", options={"cpu": Option(Number("CPU", 0, MOST_CPUS - 1), required=True)}),
-    Form("pin", operands=_AREA, flags={"write": 1, "longterm": 2}),
+    Form("pin", operands=_AREA, flags={"write": 1, "longterm": 2, "get": 4}),
     Form("unpin", operands=_AREA),
+    Form("device"),
     Form("uffd_register", operands={**_AREA, "mode": Words("MODE,...", _UFFD_MODES)}),
     Form("uffd_unregister", operands=_AREA),
     Form("uffd_wp", operands={**_AREA, "protects": Word("on|off", {"on": 1, "off": 0})}),
     Form("uffd_copy", operands=_AREA, flags={"wp": 2}),
     Form("uffd_zero", operands=_AREA),
     Form("uffd_move", operands=_AREA, options={"from": Option(PlaceOf("AREA"), required=True)}),
+    Form("uffd_poison", operands=_AREA),
     Form("truncate", process=False, operands={**_FILE, "nr": Number("PAGES", 0)}),
     Form("fallocate", process=False, operands=_FILE_PAGES, flags_argument="mode",
          flags={"keep": 1, "punch": 3, "collapse": 8, "zero": 16, "insert": 32}),
@@ -192,6 +198,7 @@ _FORMS = (
     Form("wait", process=False, operands={"ms": Time()}),
     Form("hog", process=False, operands={"nr": Number("PAGES", 0)},
          options={"every": Option(Number("NR"), default=0)}),
+    Form("mthp", process=False, operands={"orders": Words("SIZE,...|none", _FOLIOS)}),
     Form("release", process=False),
     Form("vmalloc", process=False, operands={"nr": _NR}),
 )  # fmt: skip

@@ -312,7 +312,7 @@ static long do_exit(void)
 	return 0;
 }
 
-static long do_move_pages(long page, long nr, long node)
+static long do_move_pages(long page, long nr, long node, long flags)
 {
 	void **pages = malloc(nr * sizeof(*pages));
 	int *nodes = malloc(2 * nr * sizeof(*nodes));
@@ -323,7 +323,7 @@ static long do_move_pages(long page, long nr, long node)
 		nodes[i] = node;
 	}
 	returned = result(syscall(SYS_move_pages, 0, nr, pages, nodes,
-				  nodes + nr, 2 /* MPOL_MF_MOVE */));
+				  nodes + nr, flags));
 	for (long i = 0; returned >= 0 && i < nr; i++)
 		nr_moved += nodes[nr + i] == node;
 	free(pages);

@@ -119,11 +119,12 @@ def listed(folder: Path, tree: Path) -> Listed:
 
 
 class Checks(Enum):
-    """When all of memory is checked: never, after each step, or when all steps are done."""
+    """When all of memory is checked: never, after each step, when all are done, or each eighth."""
 
     NEVER = 0
     EACH = 1
     LAST = 2
+    SOME = 3
 
 
 @dataclass(frozen=True)

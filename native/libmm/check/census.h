@@ -10,6 +10,15 @@
 #include <linux/mmzone.h>
 #include "hosted.h"
 
+/* What two kernels that do the same agree on, each as one number of all of it. */
+#define PARTS(PART)								\
+	PART(vmas) PART(rss) PART(contents) PART(entries) PART(counters) PART(events)	\
+	PART(reschedules)
+
+#define PART(name) PART_##name,
+enum part { PARTS(PART) NR_PARTS };
+#undef PART
+
 enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
 
 #define MOST_SWAP_SLOTS (1UL << 18)
@@ -20,22 +29,28 @@ enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
  * @references: To a folio, by its first frame.
  * @mappings: Entries of one page that map a frame.
  * @huge_mappings: Entries of tables above that map a folio, by its first frame.
+ * @is_dirty: Whether an entry that maps a frame is, or one above that maps its folio.
  * @slot_entries: Entries that name a swap slot.
  * @is_slot_cached: Whether folios of the swap cache, or lists of free slots, have it.
  * @node: What the counters of a node must be.
  * @zone_mlock: What NR_MLOCK of a node's zone must be.
+ * @anon_folios: Of each order, large ones.
  * @charged: Pages that users have, by number of the group.
+ * @parts: Numbers of all that was found.
  */
 struct census {
 	u8 *use;
 	u32 *references;
 	u32 *mappings;
 	u32 *huge_mappings;
+	u8 *is_dirty;
 	u16 *slot_entries;
 	u8 *is_slot_cached;
 	long node[MOST_NODES][NR_VM_NODE_STAT_ITEMS];
 	long zone_mlock[MOST_NODES];
 	long charged[8];
+	long anon_folios[NR_PAGE_ORDERS];
+	u64 parts[NR_PARTS];
 };
 
 extern struct census census;
@@ -46,6 +61,17 @@ static inline unsigned long frame_of(const struct page *page)
 }
 
 void begin_census(void);
+
+static inline u64 mixed(u64 digest, u64 value)
+{
+	digest = (digest ^ value) * 0x100000001b3ULL;	/* FNV-1a, by words */
+	return digest ^ digest >> 29;
+}
+
+static inline void note(enum part part, u64 value)
+{
+	census.parts[part] = mixed(census.parts[part], value);
+}
 
 /* A folio is referred to so often more. */
 static inline void refer(const struct folio *folio, long nr)
@@ -58,6 +84,7 @@ void check_address_spaces(void);	/* tables.c: entries, rss, sizes, tables */
 void check_free_memory(void);		/* free.c: buddy, per-CPU lists */
 void check_caches(void);		/* cache.c: pages of files */
 void check_frames(void);		/* frames.c: every folio's references and mappings */
+void check_clean(struct folio *folio, unsigned long nr);	/* dirty.c: what may be dropped */
 void check_swap(void);			/* swap.c: slots */
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */

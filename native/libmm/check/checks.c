@@ -16,6 +16,7 @@ static void make_room(void)
 	census.references = host_alloc(frames * sizeof(u32));
 	census.mappings = host_alloc(frames * sizeof(u32));
 	census.huge_mappings = host_alloc(frames * sizeof(u32));
+	census.is_dirty = host_alloc(frames);
 	census.slot_entries = host_alloc(MOST_SWAP_SLOTS * sizeof(u16));
 	census.is_slot_cached = host_alloc(MOST_SWAP_SLOTS);
 }
@@ -30,11 +31,29 @@ void begin_census(void)
 	memset(census.references, 0, frames * sizeof(u32));
 	memset(census.mappings, 0, frames * sizeof(u32));
 	memset(census.huge_mappings, 0, frames * sizeof(u32));
+	memset(census.is_dirty, 0, frames);
 	memset(census.slot_entries, 0, MOST_SWAP_SLOTS * sizeof(u16));
 	memset(census.is_slot_cached, 0, MOST_SWAP_SLOTS);
 	memset(census.node, 0, sizeof(census.node));
 	memset(census.zone_mlock, 0, sizeof(census.zone_mlock));
+	memset(census.anon_folios, 0, sizeof(census.anon_folios));
 	memset(census.charged, 0, sizeof(census.charged));
+	memset(census.parts, 0, sizeof(census.parts));
+}
+
+static void report_parts(void)
+{
+	static const char *const names[] = {
+#define PART(name) #name,
+		PARTS(PART)
+	};
+	char text[256];
+	int i, at = 0;
+
+	for (i = 0; i < NR_PARTS; i++)
+		at += scnprintf(text + at, sizeof(text) - at, "%s\"%s\": \"%llx\"",
+				i ? ", " : "", names[i], census.parts[i]);
+	report("{\"line\": %u, \"parts\": {%s}}", line_under_way(), text);
 }
 
 void check_everything(void)
@@ -51,4 +70,5 @@ void check_everything(void)
 	check_counters();
 	check_contents();
 	check_tlb();
+	report_parts();
 }

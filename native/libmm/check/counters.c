@@ -96,23 +96,44 @@ static void check_group(int group)
 		      group, charged, census.charged[group]);
 }
 
+static void check_large_folios(int order)
+{
+	long is = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		is += per_cpu(mthp_stats, cpu).stats[order][MTHP_STAT_NR_ANON];
+	if (is != census.anon_folios[order])
+		wrong("nr_anon of order %d is %ld, and %ld folios are counted",
+		      order, is, census.anon_folios[order]);
+}
+
+static void note_events(void)
+{
+	unsigned long events[NR_VM_EVENT_ITEMS];
+	int i;
+
+	all_vm_events(events);
+	for (i = 0; i < NR_VM_EVENT_ITEMS; i++)
+		note(PART_events, events[i]);
+	note(PART_reschedules, nr_rescheds);
+}
+
 void check_counters(void)
 {
-	int node, group;
+	int node, group, order;
 
 	for_each_online_node(node)
 		check_node(node);
 	for (group = 1; group < MOST_GROUPS; group++)
 		check_group(group);
+	for (order = 2; order <= HPAGE_PMD_ORDER; order++)
+		check_large_folios(order);
+	note(PART_counters, digest());
+	note_events();
 }
 
 /* --- one number of a run ----------------------------------------------- */
-
-static u64 mixed(u64 digest, u64 value)
-{
-	digest = (digest ^ value) * 0x100000001b3ULL;	/* FNV-1a, by words */
-	return digest ^ digest >> 29;
-}
 
 u64 digest(void)
 {

@@ -98,6 +98,8 @@ static void count_folio(struct folio *folio, unsigned long nr, unsigned long map
 	bool is_anon = folio_test_anon(folio), is_cached = folio_test_swapcache(folio);
 	bool is_huge = census.huge_mappings[first];
 
+	if (is_anon && nr > 1)
+		census.anon_folios[folio_order(folio)]++;
 	if (folio_test_lru(folio))
 		node[NR_LRU_BASE + folio_lru_list(folio)] += nr;
 	node[is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED] += mapped;
@@ -155,6 +157,7 @@ static void check_folio(struct folio *folio, unsigned long nr)
 	if (!folio_test_lru(folio))
 		wrong("folio %#lx is in no list of LRU, so it is never reclaimed",
 		      folio_pfn(folio));
+	check_clean(folio, nr);
 	count_folio(folio, nr, mapped);
 	count_charge(folio, nr);
 	if (folio_test_swapcache(folio))
@@ -231,10 +234,11 @@ static void count_pins(void)
 	unsigned int i;
 
 	for (i = 0; i < nr_most_pins(); i++) {
-		struct page *page = pinned_page(i);
+		long references;
+		struct page *page = pinned_page(i, &references);
 
 		if (page && !is_zero_page(page))
-			refer(page_folio(page), PageCompound(page) ? 1 : GUP_PIN_COUNTING_BIAS);
+			refer(page_folio(page), references);
 	}
 }
 

@@ -55,6 +55,7 @@ static void check_split_list(struct list_head *list, unsigned long length, const
 			wrong("folio %#lx is to be split, and is no large anonymous folio",
 			      folio_pfn(folio));
 	}
+	note(PART_counters, nr);
 	if (length != nr)
 		wrong("%s %d: %lu folios are counted as to be split, and %lu are",
 		      whose, number, length, nr);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Page tables: what each entry maps and may allow, rss, and the tables themselves. */
+#include <linux/ksm.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/pgtable.h>
@@ -17,6 +18,7 @@
  * @rss: By kind, as mm_counter() has them.
  * @nr_entries: That are not empty, of all tables.
  * @nr_inside: Of these, in VMAs.
+ * @ksm_zero_pages: Entries of the zero page that KSM made.
  * @table_bytes: Of tables of all levels, with those that are put aside.
  */
 struct space {
@@ -25,6 +27,7 @@ struct space {
 	long nr_entries;
 	long nr_inside;
 	long table_bytes;
+	long ksm_zero_pages;
 };
 
 static int kind_of(const struct folio *folio)
@@ -148,21 +151,30 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 		      address);
 }
 
+/* All but the frame or the slot; those of swap are in the lower bits. */
+static unsigned long flags_of(unsigned long entry)
+{
+	return entry & (entry & (_PAGE_PRESENT | _PAGE_PROTNONE) ? ~PTE_PFN_MASK : 0xff);
+}
+
 static void count_pte(struct space *space, struct vm_area_struct *vma, unsigned long address,
 		      pte_t pte)
 {
 	struct folio *folio;
 
 	space->nr_inside++;
+	note(PART_entries, address | flags_of(pte_val(pte)));
 	if (!pte_present(pte)) {
 		count_swap(space, vma, address, pte);
 		return;
 	}
 	check_flags(vma, address, pte_val(pte), pte_uffd(pte));
+	space->ksm_zero_pages += is_ksm_zero_pte(pte);
 	if (!check_mapped(vma, address, pte_pfn(pte), pte_write(pte)))
 		return;
 	folio = page_folio(pte_page(pte));
 	census.mappings[frame_of(pte_page(pte))]++;
+	census.is_dirty[frame_of(pte_page(pte))] |= pte_dirty(pte);
 	refer(folio, 1);
 	space->rss[kind_of(folio)]++;
 }
@@ -174,7 +186,8 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 	bool is_counted;
 
 	space->nr_inside++;
-	if (!pmd_present(pmd)) {
+	note(PART_entries, address | flags_of(pmd_val(pmd)));
+	if (!(pmd_val(pmd) & (_PAGE_PRESENT | _PAGE_PROTNONE))) {
 		wrong("%#lx still has the huge entry %#lx, which a step must not leave",
 		      address, pmd_val(pmd));
 		return;
@@ -187,6 +200,8 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 		return;
 	folio = page_folio(pmd_page(pmd));
 	census.huge_mappings[frame_of(&folio->page)]++;
+	if (pmd_dirty(pmd))
+		memset(&census.is_dirty[frame_of(&folio->page)], true, HPAGE_PMD_NR);
 	refer(folio, 1);
 	space->rss[kind_of(folio)] += HPAGE_PMD_NR;
 }
@@ -297,10 +312,19 @@ static void check_sizes(struct space *space, struct mm_struct *mm, long nr, long
 	int i;
 
 	for (i = 0; i < NR_MM_COUNTERS; i++)
+		note(PART_rss, space->rss[i]);
+	for (i = 0; i < NR_MM_COUNTERS; i++)
 		if (percpu_counter_sum(&mm->rss_stat[i]) != space->rss[i])
 			wrong("process %d: %s is %lld, and %ld entries are of that kind",
 			      space->process->number, kinds[i],
 			      percpu_counter_sum(&mm->rss_stat[i]), space->rss[i]);
+	if (mm->ksm_zero_pages.counter != space->ksm_zero_pages)
+		wrong("process %d: ksm_zero_pages is %ld, and %ld entries are such",
+		      space->process->number, (long)mm->ksm_zero_pages.counter,
+		      space->ksm_zero_pages);
+	if (space->rss[MM_SWAPENTS] && list_empty(&mm->mmlist))
+		wrong("process %d has pages in swap, and swapoff does not know of it",
+		      space->process->number);
 	if (mm->map_count != nr)
 		wrong("process %d: map_count is %d, and there are %ld VMAs",
 		      space->process->number, mm->map_count, nr);
@@ -329,6 +353,8 @@ static void check_space(struct process *process)
 
 	for_each_vma(vmi, vma) {
 		nr++;
+		note(PART_vmas, vma->vm_start ^ vma->vm_flags << 12);
+		note(PART_vmas, vma->vm_end ^ vma->vm_pgoff << 12);
 		pages += vma_pages(vma);
 		locked += vma->vm_flags & VM_LOCKED ? vma_pages(vma) : 0;
 		walk_vma(&space, vma);

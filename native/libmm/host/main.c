@@ -15,7 +15,7 @@
 #include "computer.h"
 #include "launch.h"
 
-#define SILENCE_S 60
+#define SILENCE_S 20		/* of a step; the longest takes a tenth of a second */
 #define MOST_PROGRAM_BYTES (1L << 20)
 
 /* Of it, only @reaches is read here: with it, code stays writable once it was changed. */
@@ -139,7 +139,7 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2] [--ram FD]");
+		    " [--checks 0|1|2|3] [--ram FD]");
 	traps_prepare(forbidden);
 	task->program = read_program(program);
 }

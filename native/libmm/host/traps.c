@@ -91,7 +91,8 @@ static void warn(const char *file, unsigned int line)
 
 	if (nr_warnings++ >= MOST_WARNINGS)
 		return;
-	snprintf(text, sizeof(text), "{\"warning\": \"%s\", \"line\": %u}\n", file, line);
+	snprintf(text, sizeof(text), "{\"warning\": \"%s:%u\", \"line\": %s}\n", file, line,
+		 watch_now()->row ? watch_now()->row : "0");
 	host_report(text);
 }
 

@@ -86,6 +86,7 @@ static bool fill_tlb(struct tlb_entry *slot, unsigned long address, bool writes)
 	slot->mm = current->mm;
 	slot->page = address >> PAGE_SHIFT;
 	slot->entry = translate(current->mm, address).entry;
+	remember_on_device(slot);
 	return true;
 }
 

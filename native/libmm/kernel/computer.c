@@ -220,6 +220,8 @@ static void __init init_zero_page(void)
 
 /* --- boot -------------------------------------------------------------- */
 
+extern bool ksm_use_zero_pages;	/* mm/ksm.c; a file of sysfs */
+
 static void __init run_initcalls(void)
 {
 	initcall_entry_t *entry;
@@ -300,6 +302,7 @@ void __init boot_computer(void)
 	start_nodes();
 	run_initcalls();
 	start_disk();
+	ksm_use_zero_pages = true;
 	forget_cycles();
 	/* Else the first task that ends frees the policy of all. */
 	numa_default_policy();

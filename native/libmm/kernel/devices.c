@@ -215,6 +215,13 @@ static const struct address_space_operations disk_operations = {
 	.swap_activate = activate,
 };
 
+const void *on_disk(const struct folio *folio, unsigned long page)
+{
+	if (!folio->mapping || folio->mapping->a_ops != &disk_operations)
+		return NULL;
+	return disk + (sector_of(folio->mapping->host, folio->index + page) << SECTOR_SHIFT);
+}
+
 static int begin_mount(struct fs_context *context)
 {
 	return ramfs_init_fs_context(context);

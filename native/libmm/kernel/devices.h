@@ -9,6 +9,10 @@ void start_nodes(void);	/* before initcalls */
 void start_disk(void);	/* behind them */
 
 struct file;
+struct folio;
+
+/* What the disk has of a page of a folio; NULL: it is of no file there. */
+const void *on_disk(const struct folio *folio, unsigned long page);
 
 /* Have a file of that folder, just made and empty, on the disk; with so many pages. */
 int put_on_disk(struct file *file, unsigned long nr_pages);

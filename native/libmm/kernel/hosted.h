@@ -9,6 +9,7 @@
 #define REAM_HOSTED_H
 
 #include <linux/list.h>
+#include <linux/mmu_notifier.h>
 #include <linux/mm_types.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -100,6 +101,9 @@ void pass_time(unsigned long ticks);
  */
 bool wait_for_others(unsigned long most_ticks);
 
+/* So often a task has offered to let others run. */
+extern unsigned long nr_rescheds;
+
 /* Run what follows on another CPU. */
 void go_to_cpu(int cpu);
 
@@ -126,6 +130,10 @@ struct translation {
 
 struct translation translate(struct mm_struct *mm, unsigned long address);
 void check_tlb(void);
+
+/* A device that uses an address space from now on, and no longer. */
+long attach_device(struct mmu_notifier *device, struct mm_struct *mm);
+void detach_device(struct mmu_notifier *device);
 
 /* The CPU runs a process with this address space from now on; and: no CPU does any more. */
 void load_address_space(struct mm_struct *mm, int cpu);

@@ -5,6 +5,7 @@
  * the tables no longer allow.
  */
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
 #include <linux/pgtable.h>
 #include <linux/vmalloc.h>
 #include <asm/tlbflush.h>
@@ -15,7 +16,7 @@
 #define TLB_ENTRIES 65536
 #define LARGEST_BY_PAGE 4096	/* pages; of more, all entries are looked at */
 
-static struct tlb_entry *tlb[MOST_CPUS];
+static struct tlb_entry *tlb[MOST_CPUS + 1];	/* the last is that of the device */
 
 static struct tlb_entry *tlb_of(int cpu)
 {
@@ -112,6 +113,41 @@ void unload_address_space(struct mm_struct *mm)
 			load_address_space(NULL, cpu);
 }
 
+/* --- a device that has translations of its own, as virtual machines have - */
+
+static int forget(struct mmu_notifier *device, const struct mmu_notifier_range *range)
+{
+	drop_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
+		   PAGE_ALIGN(range->end) >> PAGE_SHIFT);
+	return 0;
+}
+
+long attach_device(struct mmu_notifier *device, struct mm_struct *mm)
+{
+	static const struct mmu_notifier_ops operations = { .invalidate_range_start = forget };
+
+	if (device->mm)
+		return -EBUSY;
+	device->ops = &operations;
+	return mmu_notifier_register(device, mm);
+}
+
+void detach_device(struct mmu_notifier *device)
+{
+	if (!device->mm)
+		return;
+	drop_range(MOST_CPUS, device->mm, 0, TASK_SIZE_MAX >> PAGE_SHIFT);
+	mmu_notifier_unregister(device, device->mm);
+	device->mm = NULL;
+}
+
+/* It uses all that its process does, and keeps what it is not told to forget. */
+void remember_on_device(const struct tlb_entry *entry)
+{
+	if (mm_has_notifiers(entry->mm))
+		*tlb_slot(entry->mm, entry->page, MOST_CPUS) = *entry;
+}
+
 /* --- the tables -------------------------------------------------------- */
 
 static struct translation of_pmd(pmd_t *pmd, unsigned long address)
@@ -161,8 +197,12 @@ static void check_entry(struct tlb_entry *entry, int cpu)
 	if (is & _PAGE_PRESENT && !((is ^ entry->entry) & PTE_PFN_MASK) &&
 	    !(entry->entry & ~is & _PAGE_RW))
 		return;
-	wrong("CPU %d still translates %#lx by %#lx, the entry is %#lx: a flush is missing",
-	      cpu, address, entry->entry, is);
+	if (cpu == MOST_CPUS)
+		wrong("a device still translates %#lx by %#lx, the entry is %#lx: it was not told",
+		      address, entry->entry, is);
+	else
+		wrong("CPU %d still translates %#lx by %#lx, the entry is %#lx: a flush is missing",
+		      cpu, address, entry->entry, is);
 	entry->mm = NULL;
 }
 
@@ -172,8 +212,8 @@ void check_tlb(void)
 	unsigned long i;
 	int cpu;
 
-	for_each_online_cpu(cpu)
-		for (i = 0; i < TLB_ENTRIES; i++)
+	for (cpu = 0; cpu <= MOST_CPUS; cpu++)
+		for (i = 0; tlb[cpu] && i < TLB_ENTRIES; i++)
 			if (tlb_of(cpu)[i].mm)
 				check_entry(&tlb_of(cpu)[i], cpu);
 }

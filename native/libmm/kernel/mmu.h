@@ -17,6 +17,7 @@ struct tlb_entry {
 	unsigned long entry;
 };
 
+void remember_on_device(const struct tlb_entry *entry);
 struct tlb_entry *tlb_slot(struct mm_struct *mm, unsigned long page, int cpu);
 
 #endif

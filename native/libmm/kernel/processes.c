@@ -64,6 +64,7 @@ static void end_process(struct process *process)
 {
 	see_end(process);
 	close_uffd(process);
+	detach_device(&process->device);
 	leave_memory();
 	list_del_rcu(&current->tasks);
 	list_del_rcu(&current->thread_node);
@@ -170,7 +171,7 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	memcpy(process->arguments, arguments, sizeof(process->arguments));
 	process->step = step;
 	wake_up_process(process->context->task);
-	while (process->step && wait_for_others(LONGEST_STEP_S * HZ))
+	while (process->step && (wait_for_others(LONGEST_STEP_S * HZ) || end_migrations()))
 		;
 	return !process->step;
 }

@@ -199,6 +199,10 @@ static void run_line(bool is_checked)
 		resume_user_mode_work(NULL);
 	}
 	timed.is_on = false;
+	if (now.step->run == (void *)step_migrating)
+		is_checked = false;
+	else
+		end_migrations();
 	settle();
 	if (is_done)
 		report(STEP_BEGINS ", \"returned\": %ld, \"ns\": %llu, \"state\": \"%016llx\"}",
@@ -211,9 +215,12 @@ static void run_line(bool is_checked)
 		check_everything();
 }
 
+#define SOME_STEPS 8
+
 void run_program(const struct libmm_task *task)
 {
 	const char *text = task->program;
+	unsigned int nr_steps = 0;
 
 	start_processes();
 	/* Declarations are all there is as yet, and whether any step is measured. */
@@ -222,9 +229,11 @@ void run_program(const struct libmm_task *task)
 	measures_next = false;
 	if (task->checks == LIBMM_EACH)
 		check_everything();
-	while ((text = read_line(text, &now)) && !nr_alarms)
-		run_line(task->checks == LIBMM_EACH);
-	if (task->checks == LIBMM_LAST && !nr_alarms)
+	for (; (text = read_line(text, &now)) && !nr_alarms; nr_steps++)
+		run_line(task->checks == LIBMM_EACH ||
+			 (task->checks == LIBMM_SOME && nr_steps % SOME_STEPS == 0));
+	end_migrations();
+	if (task->checks >= LIBMM_LAST && !nr_alarms)
 		check_everything();
 	end_processes();
 	settle();

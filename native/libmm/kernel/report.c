@@ -79,6 +79,9 @@ int _printk(const char *format, ...)
 		return 0;
 	clean(text);
 	report("{\"kernel\": \"%s\", \"line\": %u}", words, line_under_way());
+	if (!strncmp(words, "BUG:", 4) && !nr_alarms++)
+		report("{\"alarm\": \"the kernel says: %s\", \"line\": %u}", words,
+		       line_under_way());
 	return 0;
 }
 

@@ -14,12 +14,17 @@
 #include <linux/wait.h>
 #include "hosted.h"
 
+#define MOST_SPINS 8192
+#define SPIN_TICKS (HZ / 4)
+
 static LIST_HEAD(all_contexts);
 static LIST_HEAD(run_queue);
 static struct context first;	/* that of init_task, which boots and reads the program */
 static struct context *ended;	/* its stack may be given back once another task runs */
 static u64 idle_limit = U64_MAX;	/* time does not pass beyond it */
 static bool is_picking;		/* the current task sleeps already, the next is not found yet */
+static unsigned int nr_since_switch;	/* calls of cond_resched() */
+static unsigned int nr_spinning;	/* tasks that call it until time has passed */
 static bool is_idle;		/* nothing can run, and no timer is due before the limit */
 
 static struct context *current_context(void)
@@ -48,6 +53,7 @@ void go_to_cpu(int cpu)
 
 static noinline void switch_to_context(struct context *from, struct context *to)
 {
+	nr_since_switch = 0;
 	if (from == to)
 		return;
 	/* A kernel thread borrows the address space of the process that it follows. */
@@ -134,6 +140,21 @@ void schedule(void)
 		enqueue(context);
 	}
 	switch_to_context(context, pick());
+}
+
+unsigned long nr_rescheds;
+
+int __cond_resched(void)
+{
+	HOST_STUB("custom");
+	nr_rescheds++;
+	/* It waits without sleeping, as kcompactd does until counters are right again. */
+	if (++nr_since_switch >= MOST_SPINS && system_state == SYSTEM_RUNNING) {
+		nr_spinning++;
+		schedule_timeout_uninterruptible(SPIN_TICKS);
+		nr_spinning--;
+	}
+	return 0;
 }
 
 void schedule_preempt_disabled(void)
@@ -340,8 +361,8 @@ bool wait_for_others(unsigned long most_ticks)
 
 void settle(void)
 {
-	/* Time does not pass, so this ends when nothing can run. */
-	while (wait_for_others(0))
+	/* Else time does not pass, so this ends when nothing can run. */
+	while (wait_for_others(nr_spinning ? 2 * SPIN_TICKS : 0) || nr_spinning)
 		;
 }
 

@@ -8,6 +8,7 @@
 #include <linux/mman.h>
 #include <linux/userfaultfd_k.h>
 #include <linux/vmstat.h>
+#include "census.h"
 #include "hosted.h"
 #include "steps.h"
 
@@ -33,15 +34,6 @@ static u64 *value_of(struct user_page *page)
 }
 
 /* --- what calls change ------------------------------------------------- */
-
-/* What is left has never been written. */
-static void forget(struct user_page *page)
-{
-	page->value = 0;
-	page->is_own = false;
-	page->nr_pins = 0;
-	page->may_be_gone = false;
-}
 
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
 		 struct user_page first)
@@ -79,7 +71,7 @@ void see_move(struct process *process, unsigned long from, unsigned long to, uns
 		return;
 	}
 	for (i = 0; i < nr; i++)	/* MREMAP_DONTUNMAP */
-		forget(page_of(process, from + i));
+		forget_page(page_of(process, from + i));
 }
 
 void see_discard(struct process *process, unsigned long first, unsigned long nr, bool is_sure)
@@ -93,7 +85,7 @@ void see_discard(struct process *process, unsigned long first, unsigned long nr,
 			continue;
 		page->may_be_gone = true;
 		if (is_sure)
-			forget(page);
+			forget_page(page);
 	}
 }
 
@@ -109,11 +101,8 @@ void see_fork(struct process *parent, struct process *child)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),
 		       vma_pages(vma) * sizeof(struct user_page));
-		for (i = 0; i < vma_pages(vma); i++)
-			if (vma->vm_flags & VM_WIPEONFORK)
-				forget(page_of(child, page + i));
-			else	/* a pinned page stays the parent's */
-				page_of(child, page + i)->nr_pins = 0;
+		for (i = 0; vma->vm_flags & VM_WIPEONFORK && i < vma_pages(vma); i++)
+			forget_page(page_of(child, page + i));
 	}
 }
 
@@ -132,10 +121,8 @@ void see_truncation(unsigned int number, unsigned long nr_pages)
 			struct user_page *page = page_of(process_of(other), i);
 
 			if (page->kind == PRIVATE_FILE && page->file == number &&
-			    page->index >= nr_pages) {
+			    page->index >= nr_pages)
 				page->is_own = false;
-				page->nr_pins = 0;
-			}
 		}
 }
 
@@ -238,7 +225,7 @@ static int signal_expected(struct user_page *page, int protection)
 {
 	if (!page->kind || !(page->protection & protection))
 		return SIGSEGV;
-	return value_of(page) ? 0 : SIGBUS;
+	return value_of(page) && !page->is_poisoned ? 0 : SIGBUS;
 }
 
 #define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
@@ -257,6 +244,10 @@ static bool may_go_on(struct process *process, unsigned long number, const char 
 {
 	if (is == expected)
 		return !is;
+	if (page_of(process, number)->is_poisoned && page_of(process, number)->may_be_gone && !is) {
+		page_of(process, number)->is_poisoned = false;
+		return true;
+	}
 	if (is == SIGKILL || (is == SIGBUS && serves_own_faults(process, number)))
 		return false;
 	if (is == -EAGAIN &&
@@ -311,6 +302,7 @@ static void check_page(struct process *process, unsigned long number)
 {
 	unsigned long entry = translate(mm_of(process), address_of_page(number)).entry;
 	struct user_page *page = page_of(process, number);
+	struct folio *folio;
 	u64 *words;
 
 	if (!(entry & _PAGE_PRESENT))
@@ -320,7 +312,15 @@ static void check_page(struct process *process, unsigned long number)
 		      process->number, entry, number);
 		return;
 	}
+	folio = page_folio(pfn_to_page((entry & PTE_PFN_MASK) >> PAGE_SHIFT));
 	words = __va(entry & PTE_PFN_MASK);
+	/* Unless it is written again, MADV_FREE lets reclaim drop it. */
+	if (folio_test_anon(folio) && !folio_test_swapbacked(folio) && !folio_test_dirty(folio) &&
+	    !census.is_dirty[frame_of(&folio->page) + folio_page_idx(folio, virt_to_page(words))] &&
+	    !page->may_be_gone)
+		wrong("process %d has written page %#lx, which reclaim may drop as it is clean",
+		      process->number, number);
+	note(PART_contents, words[0]);
 	compare(process, number, words[0], words[LAST_WORD / sizeof(u64)]);
 }
 

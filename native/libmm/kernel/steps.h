@@ -51,6 +51,7 @@ void run_program(const struct libmm_task *task);
  * @result: Of its last step.
  * @is_killed: A signal has ended it.
  * @uffd: Its userfaultfd; negative: none yet.
+ * @device: That uses its memory.
  */
 struct process {
 	int number;
@@ -61,6 +62,7 @@ struct process {
 	long result;
 	bool is_killed;
 	int uffd;
+	struct mmu_notifier device;
 };
 
 /* Process @number, which exists; NULL: it does not. */
@@ -115,7 +117,7 @@ enum page_kind { NO_MEMORY, ANONYMOUS, PRIVATE_FILE, SHARED_FILE };
  * @protection: PROT_READ and so on.
  * @is_own: It was written, and is not the file's any more.
  * @may_be_gone: It may hold what it would if it had never been written.
- * @nr_pins: Devices that use the process' own copy.
+ * @is_poisoned: An access is an error until it is discarded.
  */
 struct user_page {
 	u64 value;
@@ -125,8 +127,17 @@ struct user_page {
 	u8 protection;
 	u8 is_own : 1;
 	u8 may_be_gone : 1;
-	u8 nr_pins : 6;
+	u8 is_poisoned : 1;
 };
+
+/* A page that was never written, of the same mapping. */
+static inline void forget_page(struct user_page *page)
+{
+	page->value = 0;
+	page->is_own = false;
+	page->may_be_gone = false;
+	page->is_poisoned = false;
+}
 
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
 		 struct user_page first);
@@ -166,7 +177,11 @@ static inline unsigned long address_of_page(unsigned long page)
 /* --- steps_place.c, steps_uffd.c: what else keeps pages ---------------- */
 
 unsigned int nr_most_pins(void);
-struct page *pinned_page(unsigned int number);	/* NULL: that pin is free */
+/* NULL: that pin is free. And how many references it has. */
+struct page *pinned_page(unsigned int number, long *references);
+
+/* Let go of what `migrating` holds; whether it held anything. */
+bool end_migrations(void);
 void release_pins(void);
 void close_uffd(struct process *process);
 

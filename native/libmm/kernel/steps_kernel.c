@@ -3,6 +3,8 @@
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/compaction.h>
+#include <linux/notifier.h>
+#include <linux/oom.h>
 #include <linux/swap.h>
 #include <linux/vmalloc.h>
 #include <linux/vmstat.h>
@@ -38,6 +40,12 @@ long step_reclaim(long nr)
 	return done;
 }
 
+long step_mthp(long orders)
+{
+	huge_anon_orders_always = orders & THP_ORDERS_ALL_ANON;
+	return 0;
+}
+
 long step_compact(void)
 {
 	struct page *blocks[NR_BLOCKS];
@@ -68,17 +76,32 @@ long step_wait(long ms)
 static struct page **hogged;
 static unsigned long nr_hogged;
 
+/* As a balloon does: nobody is killed while there is some of it. */
+static int give_some_back(struct notifier_block *block, unsigned long unused, void *nr_freed)
+{
+	int i;
+
+	for (i = 0; nr_hogged && i < HPAGE_PMD_NR; i++)
+		__free_page(hogged[--nr_hogged]);
+	*(unsigned long *)nr_freed += i;
+	return NOTIFY_OK;
+}
+
 long step_hog(long nr_free, long every)
 {
+	static struct notifier_block block = { .notifier_call = give_some_back };
 	unsigned long i, left = 0;
 
 	if (nr_free < 0 || every < 0)
 		return -EINVAL;
-	if (!hogged)
+	if (!hogged) {
 		hogged = host_alloc(MOST_HOGGED * sizeof(*hogged));
+		register_oom_notifier(&block);
+	}
 	while (nr_hogged < MOST_HOGGED && global_zone_page_state(NR_FREE_PAGES) > nr_free) {
-		const gfp_t gfp = (GFP_KERNEL & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY |
-				  __GFP_NOWARN;
+		/* What is given back at once may be all that there is, so that no block is free. */
+		const gfp_t gfp = (GFP_HIGHUSER_MOVABLE & ~__GFP_DIRECT_RECLAIM) |
+				  __GFP_NORETRY | __GFP_NOWARN | (every ? __GFP_MEMALLOC : 0);
 		struct page *page = alloc_pages_noprof(gfp, 0);
 
 		if (!page)

@@ -3,6 +3,7 @@
 #include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
+#include <linux/rmap.h>
 #include "hosted.h"
 #include "steps.h"
 
@@ -16,8 +17,10 @@ SYSTEM_CALL(migrate_pages);
 #define MOST_PINS 64
 #define PIN_WRITES 1
 #define PIN_STAYS 2
+#define PIN_GETS 4
+#define MOST_MOVING 64
 
-long step_move_pages(long number, long page, long nr, long node)
+long step_move_pages(long number, long page, long nr, long node, long flags)
 {
 	static void *addresses[AT_ONCE];
 	static int nodes[AT_ONCE], status[AT_ONCE];
@@ -33,7 +36,7 @@ long step_move_pages(long number, long page, long nr, long node)
 			nodes[i] = node;
 		}
 		result = call(__x64_sys_move_pages, 0, most, (long)addresses, (long)nodes,
-			      (long)status, MPOL_MF_MOVE);
+			      (long)status, flags);
 		if (result < 0)
 			return result;
 		for (i = 0; i < most; i++)
@@ -61,17 +64,71 @@ long step_migrate_pages(long number, long from, long to)
 	return call(__x64_sys_migrate_pages, 0, NODE_BITS, (long)&from, (long)&to, 0, 0);
 }
 
+/* --- a migration that is under way ------------------------------------- */
+
+static struct folio *moving[MOST_MOVING];
+static unsigned int nr_moving;
+
+long step_migrating(long number, long page, long nr)
+{
+	struct page *one;
+	long i;
+
+	if (page < 0 || nr <= 0 || page + nr > MOST_USER_PAGES)
+		return -EINVAL;
+	for (i = 0; i < nr && nr_moving < MOST_MOVING; i++) {
+		if (get_user_pages_fast_only(address_of_page(page + i), 1, 0, &one) != 1)
+			continue;
+		if (is_zero_page(one) || is_huge_zero_folio(page_folio(one)) ||
+		    !folio_trylock(page_folio(one))) {
+			put_page(one);
+			continue;
+		}
+		moving[nr_moving] = page_folio(one);
+		try_to_migrate(moving[nr_moving++], 0);
+	}
+	return nr_moving;
+}
+
+bool end_migrations(void)
+{
+	bool were_any = nr_moving;
+
+	while (nr_moving) {
+		struct folio *folio = moving[--nr_moving];
+
+		remove_migration_ptes(folio, folio, 0);
+		folio_unlock(folio);
+		folio_put(folio);
+	}
+	return were_any;
+}
+
 /* --- pins -------------------------------------------------------------- */
 
 static struct pin {
 	struct page *page;
 	struct process *process;
 	unsigned long number;
+	bool is_get;
 } pins[MOST_PINS];
 
-struct page *pinned_page(unsigned int number)
+struct page *pinned_page(unsigned int number, long *references)
 {
-	return number < MOST_PINS ? pins[number].page : NULL;
+	struct page *page = pins[number].page;
+
+	*references = page && (PageCompound(page) || pins[number].is_get) ?
+		      1 : GUP_PIN_COUNTING_BIAS;
+	return page;
+}
+
+static void release(struct pin *pin)
+{
+	if (pin->is_get)
+		put_page(pin->page);
+	else
+		unpin_user_page(pin->page);
+	pin->page = NULL;
 }
 
 unsigned int nr_most_pins(void)
@@ -97,15 +154,15 @@ long step_pin(long number, long page, long nr, long flags)
 			pin++;
 		if (pin == pins + MOST_PINS)
 			break;
-		result = TIMED(pin_user_pages_fast(address_of_page(page + done), 1, how,
-						   &pin->page));
+		pin->is_get = flags & PIN_GETS;
+		result = TIMED((pin->is_get ? get_user_pages_fast : pin_user_pages_fast)
+			       (address_of_page(page + done), 1, how, &pin->page));
 		if (result != 1) {
 			pin->page = NULL;
 			return done ?: result;
 		}
 		pin->process = process;
 		pin->number = page + done;
-		user->nr_pins++;
 		/* It was written to, as far as the kernel knows. */
 		if (flags & PIN_WRITES && user->kind == PRIVATE_FILE && !user->is_own) {
 			user->value = *(u64 *)page_address(pin->page);
@@ -126,14 +183,16 @@ long step_unpin(long number, long page, long nr)
 		    pin->number >= page + nr)
 			continue;
 		enter_kernel();
-		unpin_user_page(pin->page);
+		release(pin);
 		leave_kernel();
-		pin->page = NULL;
-		if (process->pages[pin->number].nr_pins)
-			process->pages[pin->number].nr_pins--;
 		released++;
 	}
 	return released;
+}
+
+long step_device(long number)
+{
+	return attach_device(&current_process()->device, current->mm);
 }
 
 void release_pins(void)
@@ -141,8 +200,6 @@ void release_pins(void)
 	struct pin *pin;
 
 	for (pin = pins; pin < pins + MOST_PINS; pin++)
-		if (pin->page) {
-			unpin_user_page(pin->page);
-			pin->page = NULL;
-		}
+		if (pin->page)
+			release(pin);
 }

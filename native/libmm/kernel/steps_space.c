@@ -138,10 +138,7 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	if (new_nr > nr) {
 		grown = process->pages[page];
 		grown.index += nr;
-		grown.value = 0;
-		grown.is_own = false;
-		grown.nr_pins = 0;
-		grown.may_be_gone = false;
+		forget_page(&grown);
 		see_mapping(process, page + nr, new_nr - nr, grown);
 	}
 	return 0;

@@ -12,7 +12,7 @@ SYSTEM_CALL(close);
 
 #define FEATURES (UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |		\
 		  UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |	\
-		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS)
+		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS | UFFD_FEATURE_POISON)
 
 #define MOST_COPIED 512L	/* pages at once */
 
@@ -121,6 +121,16 @@ long step_uffd_move(long number, long page, long nr, long from_page)
 		see_value(process, page + i, process->pages[from_page + i].value);
 		see_value(process, from_page + i, 0);
 	}
+	return error;
+}
+
+long step_uffd_poison(long number, long page, long nr)
+{
+	struct uffdio_poison its = { .range = range_of(page, nr) };
+	long error = control(current_process(), UFFDIO_POISON, &its), i;
+
+	for (i = 0; i < its.updated >> PAGE_SHIFT; i++)
+		current_process()->pages[page + i].is_poisoned = true;
 	return error;
 }
 

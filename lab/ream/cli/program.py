@@ -5,7 +5,7 @@ import json
 import secrets
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -62,6 +62,12 @@ def run_program(
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check all of memory after each step.")
     ] = True,
+    against_base: Annotated[
+        bool,
+        typer.Option(
+            "--against-base", help="Run it without the series, too, and say where it differs."
+        ),
+    ] = False,
     series: SeriesOption = None,
     base: BaseOption = None,
     tree: TreeOption = None,
@@ -73,7 +79,9 @@ def run_program(
     and "reclaim 300". The kernel boots in a process within milliseconds and takes the steps by its
     own system calls. After each of them every frame, entry, reference and counter is counted again
     and compared, and every page must hold what was written. A program in which something is found
-    wrong is made as short as possible and printed.
+    wrong is made as short as possible and printed. With a series, --against-base names the first
+    step after which the base has returned something else, or memory is not as the base has it. Such
+    a difference is not wrong by itself.
 
     With --live or --guest the program is performed by system calls, too, and results, VMAs,
     resident pages and contents are compared after each step. Steps that user space cannot perform
@@ -88,19 +96,21 @@ def run_program(
 
         print(reproducer(program), end="")
         return
-    from ream.program.ran import numbered, shortest  # noqa: PLC0415
+    from ream.program.ran import difference, numbered, shortest  # noqa: PLC0415
     from ream.stage.computer import Checks  # noqa: PLC0415
 
-    program = numbered(program)
+    program, differs = numbered(program), None
     with tempfile.TemporaryDirectory() as name:
-        source = _Source.of(series or [], base, tree, Path(name))
-        rig = _rig(source)
+        source = Source.of(series or [], base, tree, Path(name))
+        rig = rig_of(source)
         ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
         if ran.is_wrong and shrink_s:
             program = shortest(rig, program, ran, within_s=shrink_s)
             ran = rig.run(program)
         found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
-    _print(program, ran, found, as_json=as_json)
+        if against_base:
+            differs = difference(rig_of(source.without_series()).run(program), ran)
+    _print(program, ran, found, differs, as_json=as_json)
     if ran.is_wrong or any(not one.why for its in found.values() for one in its):
         raise typer.Exit(VerificationFailed.exit_code)
 
@@ -123,7 +133,7 @@ def _program(file: Path | None, random: int | None, steps: int) -> "Program":
 
 
 @dataclass(frozen=True)
-class _Source:
+class Source:
     """The kernel that is hosted, and that a guest boots."""
 
     tree: "Tree"
@@ -139,13 +149,19 @@ class _Source:
         wanted = wanted_tree(base, tree)
         return cls(fetch_tree(wanted, cache=cache_dir(), step=Reporter().step), patches, work)
 
+    def without_series(self) -> Self:
+        """The base alone, in a directory of its own."""
+        return replace(self, patches=[], work=self.work / "base")
 
-def _rig(source: _Source) -> "Rig":
+
+def rig_of(source: Source) -> "Rig":
+    """A computer of a kernel, linked in a directory of its own."""
     from ream.program.ran import Rig, computer_folder  # noqa: PLC0415
     from ream.stage.computer import build_computer  # noqa: PLC0415
     from ream.stage.confine import build_confinement, say_unconfined  # noqa: PLC0415
 
     work, step, folder = source.work, Reporter().step, computer_folder()
+    work.mkdir(exist_ok=True)
     confinement = build_confinement(work, [work])
     say_unconfined(confinement, step)
     computer = build_computer(
@@ -156,7 +172,7 @@ def _rig(source: _Source) -> "Rig":
 
 
 def _compared(
-    program: "Program", ran: "Ran", source: _Source, asked: tuple[bool, bool]
+    program: "Program", ran: "Ran", source: Source, asked: tuple[bool, bool]
 ) -> "dict[str, list[Difference]]":
     """What the running kernel and a guest do in another way, as far as they are asked for."""
     from ream.kernel.image import build_image  # noqa: PLC0415
@@ -181,15 +197,25 @@ def _compared(
 
 
 def _print(
-    program: "Program", ran: "Ran", found: "dict[str, list[Difference]]", *, as_json: bool
+    program: "Program",
+    ran: "Ran",
+    found: "dict[str, list[Difference]]",
+    differs: tuple[int, str] | None,
+    *,
+    as_json: bool,
 ) -> None:
     if as_json:
         alarms = [{"line": line, "text": text} for line, text in ran.alarms]
-        its = {"schema": 1, "program": str(program), "alarms": alarms, "digest": ran.digest}
+        its: dict[str, object] = {"schema": 1, "program": str(program), "alarms": alarms}
         returned = {f"{at}": it for at, it in ran.returned.items()}
         different = {where: [asdict(one) for one in them] for where, them in found.items()}
-        print(json.dumps({**its, "returned": returned, "differences": different}))
+        its |= {"digest": ran.digest, "returned": returned, "differences": different}
+        if differs:
+            its["differs"] = {"line": differs[0], "part": differs[1]}
+        print(json.dumps(its))
         return
+    if differs:
+        print(f"the base differs after line {differs[0]}: {differs[1]}")
     if not ran.is_wrong:
         print(f"{len(program)} steps, nothing is wrong; state {ran.digest}")
         for where, them in found.items():

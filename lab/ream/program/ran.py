@@ -52,7 +52,8 @@ class Ran:
 
     alarms: what was found wrong, each with its line in the text. returned: by line, the result of
     its last call. digest: of the state at the end, when all processes have ended. state: that
-    behind the last step. timed: of the measured step, if there was one. said: all that it reported.
+    behind the last step. timed: of the measured step, if there was one. parts: by line, and by what
+    it is, a number of the state after it, if all of memory was checked. said: all that it reported.
     """
 
     alarms: tuple[tuple[int, str], ...] = ()
@@ -60,12 +61,19 @@ class Ran:
     digest: str = ""
     state: str = ""
     timed: Timed | None = None
+    parts: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     said: Sequence[Mapping[str, Any]] = ()
 
     @property
     def is_wrong(self) -> bool:
         """Whether something was found wrong."""
         return bool(self.alarms)
+
+    @property
+    def kind(self) -> str:
+        """The words of the first alarm, without its numbers; nothing if there is none."""
+        words = self.alarms[0][1].split() if self.alarms else ()
+        return " ".join(word for word in words if not any(map(str.isdigit, word)))
 
 
 class Rig:
@@ -100,6 +108,7 @@ class Rig:
         alarms = [(one["line"], _alarm(one)) for one in said if "alarm" in one or "warning" in one]
         steps = [one for one in said if "returned" in one and one["step"] != "spaces"]
         returned = {one["line"]: one["returned"] for one in steps}
+        parts = {one["line"]: one["parts"] for one in reversed(said) if "parts" in one}
         last = said[-1] if said else {}
         if "refused" in last:
             raise ReamError(f"the computer refuses a line: {last['refused']}: {last['why']}")
@@ -117,7 +126,8 @@ class Rig:
             if "timed_ns" in one
         ]
         digest = str(last.get("digest", ""))
-        return Ran(tuple(alarms), returned, digest, "".join(states[-1:]), *times[-1:])
+        ends = digest, "".join(states[-1:]), times[-1] if times else None, parts
+        return Ran(tuple(alarms), returned, *ends)
 
     def _crash(self, last: Mapping[str, Any]) -> str:
         if last["file"]:
@@ -143,26 +153,31 @@ def shortest(rig: Rig, program: Program, ran: Ran, *, within_s: float) -> Progra
     What comes behind the step that it was found after is left out first. If it is found, too, when
     memory is checked only at the end, that is done: it takes a tenth of the time.
     """
-    kind, last = _kind(ran), ran.alarms[0][0] if ran.alarms else 0
+    kind, last = ran.kind, ran.alarms[0][0] if ran.alarms else 0
     if last:
         steps = tuple(step for step in numbered(program) if step.line <= last)
         program = Program(steps)
-    checks = Checks.LAST if _kind(rig.run(program, Checks.LAST)) == kind else Checks.EACH
+    checks = Checks.LAST if rig.run(program, Checks.LAST).kind == kind else Checks.EACH
 
     def fails(shorter: Program) -> bool:
         try:
-            return _kind(rig.run(shorter, checks)) == kind
+            return rig.run(shorter, checks).kind == kind
         except ReamError:  # such as a node that is smaller than nodes may be
             return False
 
     return parse(str(shrink(program, fails, within_s=within_s)))
 
 
-def _kind(ran: Ran) -> str:
-    """The words of the first alarm, without its numbers."""
-    if not ran.alarms:
-        return ""
-    return " ".join(word for word in ran.alarms[0][1].split() if not any(map(str.isdigit, word)))
+def difference(base: Ran, series: Ran) -> tuple[int, str] | None:
+    """The first line after which two runs of a program differ, and in what; None if they agree."""
+    for line in sorted(series.parts.keys() & base.parts.keys()):
+        if base.returned.get(line) != series.returned.get(line):
+            return line, "returned"
+        theirs = base.parts[line]
+        for part, number in series.parts[line].items():
+            if theirs[part] != number:
+                return line, part
+    return None
 
 
 def _alarm(one: Mapping[str, Any]) -> str:

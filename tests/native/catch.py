@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs random programs on wrong patches until each is caught, and says how soon and how briefly.
+
+PYTHONPATH=lab .venv/bin/python tests/native/catch.py open
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import os
+import statistics
+import tempfile
+from pathlib import Path
+
+from ream.errors import ReamError
+from ream.kernel.series import Patch, load_series
+from ream.kernel.source import fetch_tree
+from ream.paths import CHECKOUT, cache_dir
+from ream.program.ran import Ran, Rig, computer_folder
+from ream.program.search import Found, search, shortened
+from ream.program.step import Program
+from ream.stage.computer import Checks, build_computer
+from ream.stage.confine import build_confinement
+
+WRONG = CHECKOUT / "tests" / "native" / "computer_wrong.txt"
+FIRST_SEED = 1000
+
+
+class Remembering(Rig):
+    """The base, which runs the programs of a seed once for all patches."""
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019  # there is one
+    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
+        return super().run(program, checks)
+
+
+def main() -> None:
+    """Print one line of JSON for each patch, and a summary behind them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("which", help="open, blind, or a part of paths")
+    parser.add_argument("--seconds", type=float, default=40.0, help="of programs, for each patch")
+    parser.add_argument("--shrink", type=float, default=30.0, help="seconds at most; 0: do not")
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=FIRST_SEED, help="the first one")
+    asked = parser.parse_args()
+    lines = (line.split() for line in WRONG.read_text().splitlines())
+    paths = [path for half, path in lines if half == asked.which or asked.which in path]
+    with tempfile.TemporaryDirectory() as work:
+        base = Remembering(*computer(Path(work) / "base", []))
+        rows = [row(base, Path(work) / f"{at}", path, asked) for at, path in enumerate(paths)]
+    for kind in ("alarm", "differs"):
+        its = [one for one in rows if kind in one]
+        print(f"{kind}: {len(its)} of {len(rows)}", end="")
+        if its:
+            times, lengths = ([one[name] for one in its] for name in ("after_s", "length"))
+            print(f", after {statistics.median(times)} s, {statistics.median(lengths)} steps"
+                  f" (medians), at most {max(lengths)} steps", end="")  # fmt: skip
+        print()
+
+
+def computer(work: Path, patches: list[Patch]) -> tuple[object, Path]:
+    work.mkdir()
+    cache, folder = cache_dir(), computer_folder()
+    tree = fetch_tree(None, cache=cache, step=lambda _: None)
+    confinement = build_confinement(work, [work])
+    how = {"cache": cache, "work": work, "step": lambda _: None, "confinement": confinement}
+    return build_computer(tree, patches, folder, **how), folder
+
+
+def cpu_s() -> float:
+    """Time that we and the computers have used: the host may have other work."""
+    return sum(os.times()[:4])
+
+
+def shown(found: Found) -> dict[str, object]:
+    if found.differs is None:
+        return dict(zip(("line", "alarm"), found.ran.alarms[0], strict=True))
+    return dict(zip(("line", "differs"), found.differs, strict=True))
+
+
+def row(base: Rig, work: Path, path: str, asked: argparse.Namespace) -> dict[str, object]:
+    its: dict[str, object] = {"patch": path}
+    try:
+        series = Rig(*computer(work, list(load_series(CHECKOUT / path).patches)))
+        seeds = itertools.count(asked.seed)
+        limits = {"steps": asked.steps, "within_s": asked.seconds, "now": cpu_s}
+        found = search(base, series, seeds, **limits)
+        if found is not None:
+            its |= {"seed": found.seed, "after_s": round(found.after_s, 2)}
+            its |= shown(found)
+            short = shortened(base, series, found, within_s=asked.shrink)
+            its |= {"length": len(short), "program": str(short)}
+    except ReamError as fault:
+        its["fault"] = str(fault)
+    print(json.dumps(its), flush=True)
+    return its
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A search over seeds finds what a series does and its base does not."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ream.program.ran import Ran, difference
+from ream.program.search import search
+from ream.program.step import Program
+from ream.stage.computer import Checks
+
+RIGHT = Ran(parts={1: {"vmas": "a", "rss": "b"}, 2: {"vmas": "c", "rss": "d"}})
+WRONG = Ran(((2, "frame 0x10 is lost"),), parts=RIGHT.parts)
+OTHER = Ran(parts={1: {"vmas": "a", "rss": "b"}, 2: {"vmas": "c", "rss": "e"}})
+
+
+@dataclass
+class Rig:
+    """Gives one answer after another, and the last one again."""
+
+    answers: list[Ran]
+
+    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
+        del program
+        if checks is Checks.EACH or len(self.answers) == 1:
+            return self.answers[0]
+        return self.answers.pop(0)
+
+
+def found(base: list[Ran], series: list[Ran], *, within_s: float = 3.5) -> Any:
+    clock = iter(range(100))
+    limits: Any = {"steps": 5, "within_s": within_s, "now": lambda: next(clock)}
+    rigs: Any = Rig(base), Rig(series)
+    return search(*rigs, range(7, 90), **limits)
+
+
+def test_an_alarm_of_the_series_alone_ends_the_search() -> None:
+    its = found([RIGHT], [RIGHT, WRONG])
+    assert (its.seed, its.after_s, its.differs) == (8, 2, None)
+    assert its.ran.alarms == WRONG.alarms
+
+
+def test_an_alarm_that_the_base_raises_is_not_the_series() -> None:
+    assert found([WRONG], [WRONG]) is None
+
+
+def test_the_first_difference_is_what_is_left_without_an_alarm() -> None:
+    its = found([RIGHT], [RIGHT, OTHER, RIGHT, OTHER])
+    assert (its.seed, its.differs) == (8, (2, "rss"))
+
+
+def test_an_alarm_counts_more_than_a_difference_before_it() -> None:
+    its = found([RIGHT], [OTHER, WRONG])
+    assert (its.seed, its.differs) == (8, None)
+
+
+def test_what_a_step_returns_is_compared_first() -> None:
+    base, series = (Ran(returned={1: nr}, parts=OTHER.parts) for nr in (0, -12))
+    assert difference(base, series) == (1, "returned")
+    assert difference(base, base) is None

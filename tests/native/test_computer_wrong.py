@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Of each oracle of the computer there is a wrong patch that this one alone catches."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.series import load_series
+from ream.kernel.source import Tree
+from ream.paths import EXPERIMENTS, NATIVE
+from ream.program.ran import Rig, difference
+from ream.program.text import parse
+from ream.stage.computer import build_computer
+from ream.stage.confine import build_confinement
+
+pytestmark = pytest.mark.xdist_group("computer")
+
+FOLDER = NATIVE / "libmm"
+OURS = Path(__file__).parent / "patches"
+
+MAPPED = "p0 mmap a 512 anon private rw\np0 write a\n"
+HUGE = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n"
+ON_DISK = "file d 64K disk\np0 mmap a 16 d shared rw\np0 write a\n"
+
+ORACLES = {
+    "tlb": (EXPERIMENTS / "mremap" / "wrong" / "07-flush-of-nothing.patch",
+            MAPPED + "p0 mremap a[0:8] b 8", "a flush is missing"),
+    "tables": (EXPERIMENTS / "fork" / "wrong" / "41-page-table-bytes.patch",
+               MAPPED, "its tables are counted as"),
+    "free": (OURS / "computer-free.patch", MAPPED, "nr_free of order"),
+    "cache": (OURS / "computer-cache.patch",
+              ON_DISK + "fsync d\np0 munmap a\nfadvise d dontneed", "nrpages is"),
+    "frames": (EXPERIMENTS / "fork" / "wrong" / "48-references-of-a-batch-in-bytes.patch",
+               HUGE + "p0 mprotect a[0] r\np0 munmap a", "references are known"),
+    "swap": (OURS / "computer-swap.patch",
+             "swap 64M\n" + MAPPED + "p0 madvise a pageout\np0 munmap a",
+             "swap slots are counted as used"),
+    "lists": (OURS / "computer-lists.patch", HUGE + "p0 munmap a[0]\np0 munmap a[1:512]",
+              "are counted as to be split"),
+    "counters": (EXPERIMENTS / "migrate" / "wrong" / "36-nr-anon-of-mthp.patch",
+                 HUGE + "p0 move_pages a node=1", "nr_anon of order"),
+    "dirty": (EXPERIMENTS / "migrate" / "wrong" / "03-dirty-moved-once.patch",
+              "memory 512M 256M\n" + MAPPED
+              + "p0 madvise a free\np0 write a\np0 move_pages a node=1",
+              "which reclaim may drop"),
+    "contents": (OURS / "computer-contents.patch", MAPPED + "p0 madvise a dontneed",
+                 "reads .* where"),
+    "device": (EXPERIMENTS / "fork" / "wrong" / "21-notifier-with-threads-only.patch",
+               "p0 device\n" + MAPPED + "p0 fork p1", "a device still translates"),
+    "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
+               "the kernel warns at"),
+}  # fmt: skip
+"""By oracle: the patch, a program in which it does wrong, and what that oracle says."""
+
+QUICK = {"tlb", "tables"}
+
+Build = Callable[[Path | None], Rig]
+
+
+@pytest.fixture
+def build(kernel: Tree, cache: Path, tmp_path: Path) -> Build:
+    def built(patch: Path | None) -> Rig:
+        work = tmp_path / (patch.stem if patch else "base")
+        work.mkdir()
+        patches = load_series(patch).patches if patch else ()
+        confinement = build_confinement(work, [work])
+        how = {"cache": cache, "work": work, "step": print, "confinement": confinement}
+        return Rig(build_computer(kernel, patches, FOLDER, **how), FOLDER)
+
+    return built
+
+
+@pytest.mark.parametrize(
+    "oracle",
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.vm) for one in ORACLES],
+)
+def test_a_wrong_patch_is_caught_by_one_oracle_alone(build: Build, oracle: str) -> None:
+    patch, text, says = ORACLES[oracle]
+    alarms = build(patch).run(parse(text)).alarms
+    assert alarms
+    assert [alarm for _, alarm in alarms if not re.search(says, alarm)] == []
+
+
+def test_what_no_rule_forbids_is_a_difference_from_the_base(build: Build) -> None:
+    program = parse(HUGE + "p0 move_pages a node=1")
+    patch = EXPERIMENTS / "migrate" / "wrong" / "16-copy-without-resched.patch"
+    base, series = (build(one).run(program) for one in (None, patch))
+    assert (base.alarms, series.alarms) == ((), ())
+    assert difference(base, series) == (4, "reschedules")
+    assert difference(base, base) is None

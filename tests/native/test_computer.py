@@ -156,12 +156,14 @@ ADVISED = """\
 def test_it_is_known_what_advice_does_to_contents(computer: Computer) -> None:
     code, said = computer.report(ADVISED)
     assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
-    assert [one["returned"] for one in said if one.get("line") in (7, 9, 10)] == [8, 8, 8]
+    returned = {one["line"]: one["returned"] for one in said if "returned" in one}
+    assert [returned[line] for line in (7, 9, 10)] == [8, 8, 8]
 
 
 def test_any_step_of_userfaultfd_may_be_the_first(computer: Computer) -> None:
     code, said = computer.report("1 mmap 0 0 8 3 34 -1 0\n2 uffd_unregister 0 0 8\n")
-    assert (code, said[-2]["returned"]) == (OK, 0), said
+    returned = [one["returned"] for one in said if "returned" in one]
+    assert (code, returned) == (OK, [0, 0]), said
 
 
 def test_every_wrong_patch_of_what_is_hosted_is_listed_in_its_half() -> None:

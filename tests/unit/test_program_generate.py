@@ -44,7 +44,7 @@ def test_a_mixture_can_be_drawn_alone(name: str) -> None:
 
 
 def test_most_ranges_begin_where_something_is_mapped_and_many_are_huge_pages() -> None:
-    calls = [call for seed in range(5) for call in resolve(generate(seed, 400))]
+    calls = [call for seed in range(20) for call in resolve(generate(seed, 400))]
     ranges = [call.arguments for call in calls if call.name in {"write", "read", "madvise"}]
     huge = [one for one in ranges if one["page"] % 512 == 0 and one["nr"] >= 512]
     assert len(huge) > len(ranges) / 20

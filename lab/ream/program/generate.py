@@ -102,7 +102,7 @@ class _Drawn:
         match dice.randrange(10):
             case 0 | 1 | 2 | 3:
                 return 1 + dice.randrange(16), False
-            case 4 | 5:
+            case 4:
                 return 1 + dice.randrange(200), False
             case 6:
                 return HUGE_PAGES + dice.randrange(1024), False

@@ -229,9 +229,13 @@ void run_program(const struct libmm_task *task)
 	measures_next = false;
 	if (task->checks == LIBMM_EACH)
 		check_everything();
-	for (; (text = read_line(text, &now)) && !nr_alarms; nr_steps++)
+	for (; (text = read_line(text, &now)) && !nr_alarms; nr_steps++) {
 		run_line(task->checks == LIBMM_EACH ||
 			 (task->checks == LIBMM_SOME && nr_steps % SOME_STEPS == 0));
+		/* What another step does not show any more. */
+		if (task->checks == LIBMM_SOME)
+			check_tlb();
+	}
 	end_migrations();
 	if (task->checks >= LIBMM_LAST && !nr_alarms)
 		check_everything();

@@ -14,7 +14,7 @@
 #include <linux/wait.h>
 #include "hosted.h"
 
-#define MOST_SPINS 8192
+#define MOST_SPINS 131072
 #define SPIN_TICKS (HZ / 4)
 
 static LIST_HEAD(all_contexts);

@@ -101,7 +101,7 @@ void see_fork(struct process *parent, struct process *child)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),
 		       vma_pages(vma) * sizeof(struct user_page));
-		for (i = 0; vma->vm_flags & VM_WIPEONFORK && i < vma_pages(vma); i++)
+		for (i = 0; i < vma_pages(vma) && vma->vm_flags & VM_WIPEONFORK; i++)
 			forget_page(page_of(child, page + i));
 	}
 }

@@ -11,13 +11,10 @@
 #include "hosted.h"
 
 /* What two kernels that do the same agree on, each as one number of all of it. */
-#define PARTS(PART)								\
-	PART(vmas) PART(rss) PART(contents) PART(entries) PART(counters) PART(events)	\
-	PART(reschedules)
-
-#define PART(name) PART_##name,
-enum part { PARTS(PART) NR_PARTS };
-#undef PART
+enum part {
+	PART_vmas, PART_rss, PART_contents, PART_entries, PART_counters, PART_events,
+	PART_reschedules, NR_PARTS
+};
 
 enum frame_use { UNKNOWN, IN_BUDDY, IN_PCP, IS_TABLE };
 

@@ -43,9 +43,10 @@ void begin_census(void)
 
 static void report_parts(void)
 {
-	static const char *const names[] = {
-#define PART(name) #name,
-		PARTS(PART)
+	static const char *const names[NR_PARTS] = {
+		[PART_vmas] = "vmas", [PART_rss] = "rss", [PART_contents] = "contents",
+		[PART_entries] = "entries", [PART_counters] = "counters", [PART_events] = "events",
+		[PART_reschedules] = "reschedules",
 	};
 	char text[256];
 	int i, at = 0;

@@ -18,7 +18,7 @@ void check_clean(struct folio *folio, unsigned long nr)
 
 		if (written && !census.is_dirty[first + i] &&
 		    *(u64 *)written != *(u64 *)page_address(folio_page(folio, i)))
-			wrong("folio %#lx of a file is clean, and its page %lu is not as on the disk",
+			wrong("folio %#lx is clean, and its page %lu is not as on the disk",
 			      folio_pfn(folio), i);
 	}
 }

@@ -195,9 +195,34 @@ static void check_table_frame(struct page *page)
 
 static bool is_of_users(struct folio *folio)
 {
-	return !is_huge_zero_folio(folio) && !folio_test_hugetlb(folio) &&
+	return !is_huge_zero_folio(folio) &&
 	       (folio_test_lru(folio) || folio_test_swapbacked(folio) ||
 		census.references[frame_of(&folio->page)]);
+}
+
+/* A broken page is in no list; who had it may have it still. */
+static void count_broken(struct folio *folio)
+{
+	unsigned long frame = frame_of(&folio->page);
+
+	if (folio->mapping || census.mappings[frame])
+		count_folio(folio, 1, census.mappings[frame] > 0);
+	if (folio->mapping)
+		count_charge(folio, 1);
+	if (folio_test_swapcache(folio))
+		count_cached_slots(folio, 1);
+}
+
+/* Of the pool of huge pages: it has a list of its own, and whole entries. */
+static void check_huge_page(struct folio *folio)
+{
+	long counted = census.huge_mappings[frame_of(&folio->page)];
+
+	if (folio_ref_count(folio) && !folio_test_hwpoison(folio))
+		check_references(folio, folio_nr_pages(folio));
+	if (folio_entire_mapcount(folio) != counted)
+		wrong("huge page %#lx: its mapcount is %d, and %ld entries map it",
+		      folio_pfn(folio), folio_entire_mapcount(folio), counted);
 }
 
 /* How many frames this one and those behind it are, of one kind. */
@@ -221,6 +246,10 @@ static unsigned long check_frame(struct page *page)
 		census.node[page_to_nid(page)][NR_SLAB_RECLAIMABLE_B] += nr << PAGE_SHIFT;
 	else if (PageTable(page))
 		check_table_frame(page);
+	else if (PageHuge(page))
+		check_huge_page(page_folio(page));
+	else if (PageHWPoison(page))
+		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
 	else if (!page_ref_count(page) && !page_has_type(page))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Page tables: what each entry maps and may allow, rss, and the tables themselves. */
+#include <linux/hugetlb.h>
 #include <linux/ksm.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -133,6 +134,8 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 			      address);
 		return;
 	}
+	if (softleaf_is_hwpoison(entry))
+		return;
 	if (!softleaf_is_swap(entry)) {
 		wrong("%#lx still has %#lx, which a step must not leave", address, pte_val(pte));
 		return;
@@ -187,6 +190,8 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 
 	space->nr_inside++;
 	note(PART_entries, address | flags_of(pmd_val(pmd)));
+	if (!pmd_present(pmd) && is_vm_hugetlb_page(vma))
+		return;	/* a marker */
 	if (!(pmd_val(pmd) & (_PAGE_PRESENT | _PAGE_PROTNONE))) {
 		wrong("%#lx still has the huge entry %#lx, which a step must not leave",
 		      address, pmd_val(pmd));
@@ -203,7 +208,8 @@ static void count_huge(struct space *space, struct vm_area_struct *vma, unsigned
 	if (pmd_dirty(pmd))
 		memset(&census.is_dirty[frame_of(&folio->page)], true, HPAGE_PMD_NR);
 	refer(folio, 1);
-	space->rss[kind_of(folio)] += HPAGE_PMD_NR;
+	if (!folio_test_hugetlb(folio))
+		space->rss[kind_of(folio)] += HPAGE_PMD_NR;
 }
 
 static pmd_t *pmd_at(struct mm_struct *mm, unsigned long address)

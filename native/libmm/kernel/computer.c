@@ -4,11 +4,13 @@
  * the kernel's own code does everything, in the order of start_kernel().
  */
 #include <linux/bug.h>
+#include <linux/cma.h>
 #include <linux/cpu.h>
 #include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/fs_struct.h>
 #include <linux/init.h>
+#include <linux/ioport.h>
 #include <linux/jump_label.h>
 #include <linux/maple_tree.h>
 #include <linux/memblock.h>
@@ -21,8 +23,10 @@
 #include <linux/radix-tree.h>
 #include <linux/rmap.h>
 #include <linux/sched/task.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/start_kernel.h>
+#include <linux/sysctl.h>
 #include <linux/user_namespace.h>
 #include <linux/vmalloc.h>
 #include <linux/vmstat.h>
@@ -144,9 +148,13 @@ static void __init place_per_cpu_areas(void)
 
 /* --- memory ------------------------------------------------------------ */
 
+#define CMA_BYTES (16UL << 20)
+
 static void __init declare_memory(void)
 {
+	static struct resource resources[MOST_NODES];
 	unsigned long pfn = LIBMM_FIRST_PFN;
+	struct cma *area;
 	unsigned int node;
 
 	for (node = 0; node < computer.nr_nodes; node++) {
@@ -155,6 +163,12 @@ static void __init declare_memory(void)
 		node_set(node, node_possible_map);
 		node_set_online(node);
 		node_data[node] = &nodes[node];
+		resources[node] = (struct resource){
+			.name = "System RAM", .start = PFN_PHYS(pfn),
+			.end = PFN_PHYS(pfn + computer.node_frames[node]) - 1,
+			.flags = IORESOURCE_SYSTEM_RAM | IORESOURCE_BUSY,
+		};
+		insert_resource(&iomem_resource, &resources[node]);
 		pfn += computer.node_frames[node];
 	}
 	node_set_state(0, N_CPU);
@@ -165,6 +179,8 @@ static void __init declare_memory(void)
 	physmem_end = PFN_PHYS(pfn);
 	high_memory = __va(PFN_PHYS(pfn) - 1) + 1;
 	memblock_set_current_limit(PFN_PHYS(pfn));
+	if (cma_declare_contiguous(0, CMA_BYTES, 0, 0, 0, false, "cma", &area))
+		give_up("there is no place for the memory of CMA");
 }
 
 #ifdef HAVE_MM_CORE_INIT_EARLY
@@ -300,6 +316,8 @@ void __init boot_computer(void)
 	system_state = SYSTEM_RUNNING;
 	init_zero_page();
 	start_nodes();
+	seq_file_init();
+	sysctl_init_bases();
 	run_initcalls();
 	start_disk();
 	ksm_use_zero_pages = true;

@@ -25,9 +25,3 @@ bool __virt_addr_valid(unsigned long address)
 	HOST_STUB("custom");
 	return is_ram(address >> PAGE_SHIFT);
 }
-
-void __copy_overflow(int size, unsigned long nr)
-{
-	HOST_STUB("custom");
-	give_up("a copy of %lu bytes is larger than its object of %d", nr, size);
-}

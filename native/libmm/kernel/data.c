@@ -60,8 +60,5 @@ struct file_system_type rootfs_fs_type = {
 
 bool static_key_initialized;
 int overflowuid = DEFAULT_OVERFLOWUID, overflowgid = DEFAULT_OVERFLOWGID;
-int __weak sysctl_legacy_va_layout;	/* of mm in newer trees */
 struct kobject *kernel_kobj;
 struct static_key perf_swevent_enabled[PERF_COUNT_SW_MAX];
-const int sysctl_vals[] = { 0, 1, 2, 3, 4, 100, 200, 1000, 3000, INT_MAX, 65535, -1 };
-const unsigned long sysctl_long_vals[] = { 0, 1, LONG_MAX };

@@ -33,8 +33,10 @@ void start_nodes(void)
 {
 	unsigned int node;
 
-	for (node = 0; node < MOST_NODES; node++)
+	for (node = 0; node < MOST_NODES; node++) {
 		kobject_init(&device_nodes[node].dev.kobj, &plain);
+		kobject_set_name(&device_nodes[node].dev.kobj, "node%u", node);
+	}
 }
 
 /* A device is its name and its counter of references. */

@@ -5,6 +5,7 @@
 #include <linux/fadvise.h>
 #include <linux/falloc.h>
 #include <linux/memfd.h>
+#include <uapi/linux/memfd.h>
 #include <linux/mm.h>
 #include <linux/shmem_fs.h>
 #include <asm/ptrace.h>
@@ -88,10 +89,9 @@ long step_open(long number, long kind, long nr_pages)
 
 	if (kind == ON_DISK)
 		fd = open_on_disk(number, nr_pages);
-	else if (kind == SHMEM || kind == SHMEM_HUGE)
-		fd = call(__x64_sys_memfd_create, (long)"file", 0, 0, 0, 0, 0);
 	else
-		fd = -ENOSYS;
+		fd = call(__x64_sys_memfd_create, (long)"file",
+			  kind == HUGETLB ? MFD_HUGETLB : 0, 0, 0, 0, 0);
 	if (fd < 0)
 		return fd;
 	file = new_file(number, nr_pages);

@@ -61,6 +61,8 @@ void start_groups(void)
 	init_css_set.dfl_cgrp = &cgrp_dfl_root.cgrp;
 	init_task.cgroups = &init_css_set;
 	groups[0].css = css;
+	cgroup_add_dfl_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.dfl_cftypes);
+	cgroup_add_legacy_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.legacy_cftypes);
 	if (bring_online(css, NULL, nr_groups++))
 		give_up("the root cgroup does not come up");
 }

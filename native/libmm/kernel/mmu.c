@@ -38,10 +38,13 @@ static void drop_range(int cpu, struct mm_struct *mm, unsigned long first, unsig
 	unsigned long page, i;
 
 	if (mm && end - first <= LARGEST_BY_PAGE) {
-		for (page = first; page < end; page++) {
+		/* What was translated by a huge entry goes as a whole. */
+		for (page = round_down(first, HPAGE_PMD_NR);
+		     page < round_up(end, HPAGE_PMD_NR); page++) {
 			struct tlb_entry *entry = tlb_slot(mm, page, cpu);
 
-			if (entry->mm == mm && entry->page == page)
+			if (entry->mm == mm && entry->page == page &&
+			    (entry->entry & _PAGE_PSE || (page >= first && page < end)))
 				entry->mm = NULL;
 		}
 		return;
@@ -156,7 +159,7 @@ static struct translation of_pmd(pmd_t *pmd, unsigned long address)
 	unsigned long frames = PMD_MASK & PTE_PFN_MASK;
 
 	if (pmd_val(*pmd) & _PAGE_PRESENT)
-		found.entry = (pmd_val(*pmd) & ~(PTE_PFN_MASK & ~frames) & ~_PAGE_PSE) |
+		found.entry = (pmd_val(*pmd) & ~(PTE_PFN_MASK & ~frames)) |
 			      (address & ~PMD_MASK & PAGE_MASK);
 	return found;
 }

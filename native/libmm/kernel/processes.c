@@ -77,6 +77,14 @@ static long step_leave(void)
 	return 0;
 }
 
+static void die(struct process *process)
+{
+	process->is_killed = true;
+	report("{\"line\": %u, \"killed\": %d}", line_under_way(), process->number);
+	end_process(process);
+	resume_user_mode_work(NULL);
+}
+
 static int live(void *arg)
 {
 	struct process *process = arg;
@@ -84,21 +92,22 @@ static int live(void *arg)
 	while (process->context) {
 		const long *argument = process->arguments;
 
+		if (!process->step && fatal_signal_pending(current)) {
+			die(process);
+			break;
+		}
 		if (!process->step) {
-			set_current_state(TASK_UNINTERRUPTIBLE);
+			set_current_state(TASK_KILLABLE);
 			schedule();
 			continue;
 		}
 		process->result = process->step->run(argument[0], argument[1], argument[2],
 						     argument[3], argument[4], argument[5],
 						     argument[6], argument[7]);
-		if (fatal_signal_pending(current)) {
-			process->is_killed = true;
-			report("{\"line\": %u, \"killed\": %d}", line_under_way(),
-			       process->number);
-			end_process(process);
-		}
-		resume_user_mode_work(NULL);
+		if (fatal_signal_pending(current))
+			die(process);
+		else
+			resume_user_mode_work(NULL);
 		process->step = NULL;
 		wake_up_process(&init_task);
 	}
@@ -176,19 +185,19 @@ bool run_in_process(struct process *process, const struct step *step, const long
 	return !process->step;
 }
 
-long run_in_helper(const struct step *step)
+long run_in_helper(const struct step *step, long a, long b)
 {
 	static const struct step last = { .name = "exit", .run = (void *)step_leave };
-	const long none[MOST_ARGUMENTS] = { };
+	const long arguments[MOST_ARGUMENTS] = { a, b };
 	long result;
 
 	if (begin_first(helper))
 		return -ENOMEM;
-	if (!run_in_process(helper, step, none))
+	if (!run_in_process(helper, step, arguments))
 		give_up("%s sleeps for ever", step->name);
 	result = helper->result;
 	if (helper->context)
-		run_in_process(helper, &last, none);
+		run_in_process(helper, &last, arguments);
 	return result;
 }
 

@@ -63,13 +63,27 @@ static const struct step *find_step(const char *name, size_t bytes)
 	return NULL;
 }
 
-static const char *read_number(const char *at, long *to)
+static const char *program;
+
+const char *text_of_word(long argument)
+{
+	const char *word = (const char *)argument;
+
+	return program && word > program && word < program + strlen(program) ? word : NULL;
+}
+
+/* A number, or where the text of a word is, which has an equals sign before it. */
+static const char *read_argument(const char *at, long *to)
 {
 	char digits[24];
 	size_t bytes;
 
 	at += strspn(at, " ");
 	bytes = strcspn(at, "\n ");
+	if (*at == '=') {
+		*to = (long)(at + 1);
+		return at + bytes;
+	}
 	if (!bytes || bytes >= sizeof(digits))
 		return NULL;
 	strscpy(digits, at, bytes + 1);
@@ -86,7 +100,7 @@ static const char *read_line(const char *text, struct line *line)
 
 	if (!*text)
 		return NULL;
-	at = read_number(at, &number);
+	at = read_argument(at, &number);
 	if (!at)
 		refuse(text, "it does not begin with the number of a line");
 	line->number = number;
@@ -97,7 +111,7 @@ static const char *read_line(const char *text, struct line *line)
 		refuse(text, "there is no such step");
 	at += bytes;
 	for (i = 0; i < line->step->nr_arguments; i++) {
-		at = read_number(at, &line->arguments[i]);
+		at = read_argument(at, &line->arguments[i]);
 		if (!at)
 			refuse(text, "an argument is missing, or is no number");
 	}
@@ -222,6 +236,7 @@ void run_program(const struct libmm_task *task)
 	const char *text = task->program;
 	unsigned int nr_steps = 0;
 
+	program = text;
 	start_processes();
 	/* Declarations are all there is as yet, and whether any step is measured. */
 	if (measures_next)

@@ -4,6 +4,7 @@
  * that must be at its beginning and its end. Source: mmap(2), madvise(2),
  * fork(2) and mremap(2), and no code of the kernel.
  */
+#include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/userfaultfd_k.h>
@@ -196,12 +197,22 @@ static bool is_behind_huge_end(struct user_page *page)
 	return page->kind && !value_of(page) && file_of(page->file)->may_be_huge;
 }
 
+/* Some page is broken, or is to be taken for one: what a file had there may be lost. */
+static bool has_broken_pages;
+
+void see_broken_page(void)
+{
+	has_broken_pages = true;
+}
+
 static void compare(struct process *process, unsigned long number, u64 first, u64 last)
 {
 	struct user_page *page = page_of(process, number);
 	unsigned long address = address_of_page(number);
 	u64 *value = value_of(page);
 
+	if (has_broken_pages && page->kind != ANONYMOUS && first == last)
+		return;
 	if (page->may_be_gone && first == last) {
 		struct user_page without = *page;
 		u64 *other;
@@ -211,6 +222,10 @@ static void compare(struct process *process, unsigned long number, u64 first, u6
 		other = value_of(&without);
 		if (other && first == *other)
 			return;
+		if (is_early_copy(&without, mm_of(process), address, first)) {
+			*page = without;
+			return;
+		}
 	}
 	if (value ? first == *value && last == *value :
 		    is_behind_huge_end(page) && !first && !last)
@@ -230,12 +245,16 @@ static int signal_expected(struct user_page *page, int protection)
 
 #define FEW_FREE_SHARE 64	/* of all frames: fewer, and an access may get no page */
 
-/* Where the process has asked to be told of pages that are missing, it is by a signal. */
-static bool serves_own_faults(struct process *process, unsigned long number)
+/*
+ * Where the process has asked to be told of pages that are missing, it is by a
+ * signal, as where no huge page is left, or a page is broken.
+ */
+static bool may_lack_page(struct process *process, unsigned long number)
 {
 	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(number));
 
-	return vma && (userfaultfd_missing(vma) || userfaultfd_minor(vma));
+	return has_broken_pages || (vma && (userfaultfd_missing(vma) || userfaultfd_minor(vma) ||
+					    is_vm_hugetlb_page(vma)));
 }
 
 /* What an access got that it should not have got. */
@@ -248,7 +267,7 @@ static bool may_go_on(struct process *process, unsigned long number, const char 
 		page_of(process, number)->is_poisoned = false;
 		return true;
 	}
-	if (is == SIGKILL || (is == SIGBUS && serves_own_faults(process, number)))
+	if (is == SIGKILL || ((is == SIGBUS || is == -EAGAIN) && may_lack_page(process, number)))
 		return false;
 	if (is == -EAGAIN &&
 	    global_zone_page_state(NR_FREE_PAGES) < computer.nr_frames / FEW_FREE_SHARE)
@@ -316,6 +335,7 @@ static void check_page(struct process *process, unsigned long number)
 	words = __va(entry & PTE_PFN_MASK);
 	/* Unless it is written again, MADV_FREE lets reclaim drop it. */
 	if (folio_test_anon(folio) && !folio_test_swapbacked(folio) && !folio_test_dirty(folio) &&
+	    !folio_test_hugetlb(folio) &&
 	    !census.is_dirty[frame_of(&folio->page) + folio_page_idx(folio, virt_to_page(words))] &&
 	    !page->may_be_gone)
 		wrong("process %d has written page %#lx, which reclaim may drop as it is clean",

@@ -95,7 +95,8 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	for_each_online_cpu(cpu)
 		if (invoke && start && !error)
 			error = start(cpu);
-	return error ?: state;
+	/* Only who lets it be chosen is told which one it is. */
+	return error ?: state == CPUHP_AP_ONLINE_DYN || state == CPUHP_BP_PREPARE_DYN ? state : 0;
 }
 
 int __cpuhp_state_add_instance_cpuslocked(enum cpuhp_state state, struct hlist_node *node,

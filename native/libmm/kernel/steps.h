@@ -30,6 +30,9 @@ struct step {
 /* The line of the step under way, as the text of the program counts them. */
 unsigned int line_under_way(void);
 
+/* An argument that is a word of the program's text, which ends at a space; NULL: it is none. */
+const char *text_of_word(long argument);
+
 /* Bad input: a line of the program, and why it cannot be run. */
 void __noreturn refuse(const char *text, const char *why);
 
@@ -78,7 +81,7 @@ void start_processes(void);
 void end_processes(void);
 
 /* Have a process of its own do something, and end; its result. */
-long run_in_helper(const struct step *step);
+long run_in_helper(const struct step *step, long a, long b);
 
 /* Whether it was done; a process may wait for another one's step instead. */
 bool run_in_process(struct process *process, const struct step *step, const long *arguments);
@@ -149,6 +152,9 @@ void see_discard(struct process *process, unsigned long page, unsigned long nr, 
 void see_fork(struct process *parent, struct process *child);
 void see_truncation(unsigned int file, unsigned long nr_pages);
 void see_end(struct process *process);
+
+/* From now on an access may get a signal, and a file another word than was written. */
+void see_broken_page(void);
 
 /* A page was given a value without a store. */
 void see_value(struct process *process, unsigned long page, u64 value);

@@ -26,7 +26,7 @@ long step_swapoff(void)
 {
 	static const struct step step = { .name = "swapoff", .run = (void *)turn_swap_off };
 
-	return run_in_helper(&step);
+	return run_in_helper(&step, 0, 0);
 }
 
 /* As a task that finds no memory does: 32 pages at a time. */

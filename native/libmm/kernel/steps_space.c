@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Steps that change an address space, by the system calls of the same names. */
+#include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include "hosted.h"
@@ -20,6 +21,11 @@ SYSTEM_CALL(mincore);
 static bool is_within(long page, long nr)
 {
 	return page >= 0 && nr > 0 && page < MOST_USER_PAGES && nr <= MOST_USER_PAGES - page;
+}
+
+static bool has_huge_pages(const struct vm_area_struct *vma)
+{
+	return vma && is_vm_hugetlb_page(vma);
 }
 
 static long file_kind(long flags, long file, long nr, struct user_page *page)
@@ -48,6 +54,9 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 
 	if (!is_within(page, nr) || (file >= 0 && (!file_of(file) || !file_of(file)->file)))
 		return -EINVAL;
+	/* As the kernel does, which has no smaller ones. */
+	if (flags & MAP_HUGETLB || (file >= 0 && is_file_hugepages(file_of(file)->file)))
+		nr = ALIGN(nr, HPAGE_PMD_NR);
 	result = call(__x64_sys_mmap, address_of_page(page), nr << PAGE_SHIFT, protection,
 		      flags | MAP_FIXED, file >= 0 ? file_of(file)->fd : -1, offset << PAGE_SHIFT);
 	if (result != address_of_page(page)) {
@@ -111,6 +120,10 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	if (!is_within(page, nr) || !is_within(page, new_nr) || !is_within(new_page, new_nr) ||
 	    (!moves && flags & MREMAP_MAYMOVE))
 		return -EINVAL;
+	if (has_huge_pages(vma_lookup(current->mm, address_of_page(page)))) {
+		nr = ALIGN(nr, HPAGE_PMD_NR);
+		new_nr = ALIGN(new_nr, HPAGE_PMD_NR);
+	}
 	/* Else it could not be told afterwards how far a call came that failed. */
 	if (leaves_mapping && (new_page >= page + nr || page >= new_page + new_nr))
 		step_munmap(number, new_page, new_nr);
@@ -144,6 +157,22 @@ long step_mremap(long number, long page, long nr, long new_nr, long flags, long 
 	return 0;
 }
 
+/* Of huge pages only those go that are in the range as a whole. */
+static bool goes_with(long first, long nr, long page)
+{
+	long huge = ALIGN_DOWN(page, HPAGE_PMD_NR);
+
+	return !has_huge_pages(vma_lookup(current->mm, address_of_page(page))) ||
+	       (huge >= first && huge + HPAGE_PMD_NR <= first + nr);
+}
+
+static bool has_frame(long page)
+{
+	unsigned long entry = translate(current->mm, address_of_page(page)).entry;
+
+	return entry & _PAGE_PRESENT && is_ram((entry & PTE_PFN_MASK) >> PAGE_SHIFT);
+}
+
 long step_madvise(long number, long page, long nr, long advice)
 {
 	struct process *process = current_process();
@@ -151,12 +180,19 @@ long step_madvise(long number, long page, long nr, long advice)
 
 	if (!is_within(page, nr))
 		return -EINVAL;
+	/* The zero page is of the kernel's image, which has no memory of its own here. */
+	if ((advice == MADV_HWPOISON || advice == MADV_SOFT_OFFLINE) && !has_frame(page))
+		return -EFAULT;
+	if (advice == MADV_HWPOISON)
+		see_broken_page();
 	/* What fails may have been done in part. */
 	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE)
 		see_discard(process, page, nr, false);
 	error = call(__x64_sys_madvise, address_of_page(page), nr << PAGE_SHIFT, advice, 0, 0, 0);
 	if (!error && (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED))
-		see_discard(process, page, nr, true);
+		for (i = page; i < page + nr; i++)
+			if (goes_with(page, nr, i))
+				see_discard(process, i, 1, true);
 	/* Holes between mappings do not keep it from removing pages behind them. */
 	if (advice == MADV_REMOVE && (!error || error == -ENOMEM))
 		for (i = page; i < page + nr; i++)

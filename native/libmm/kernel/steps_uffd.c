@@ -12,7 +12,10 @@ SYSTEM_CALL(close);
 
 #define FEATURES (UFFD_FEATURE_WP_ASYNC | UFFD_FEATURE_WP_UNPOPULATED |		\
 		  UFFD_FEATURE_WP_HUGETLBFS_SHMEM | UFFD_FEATURE_PAGEFAULT_FLAG_WP |	\
-		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS | UFFD_FEATURE_POISON)
+		  UFFD_FEATURE_MOVE | UFFD_FEATURE_SIGBUS |				\
+		  UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_MINOR_HUGETLBFS |		\
+		  UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_MISSING_HUGETLBFS |		\
+		  UFFD_FEATURE_POISON)
 
 #define MOST_COPIED 512L	/* pages at once */
 
@@ -132,6 +135,14 @@ long step_uffd_poison(long number, long page, long nr)
 	for (i = 0; i < its.updated >> PAGE_SHIFT; i++)
 		current_process()->pages[page + i].is_poisoned = true;
 	return error;
+}
+
+/* Pages that the file has already. */
+long step_uffd_continue(long number, long page, long nr)
+{
+	struct uffdio_continue its = { .range = range_of(page, nr) };
+
+	return control(current_process(), UFFDIO_CONTINUE, &its);
 }
 
 void close_uffd(struct process *process)

@@ -5,6 +5,7 @@
 
 #include <linux/fs.h>
 #include <linux/pagemap.h>
+#include <linux/rmap.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
 #include "internal.h"
@@ -33,6 +34,7 @@
 #define softleaf_t swp_entry_t
 #define softleaf_from_pte(pte) pte_to_swp_entry(pte)
 #define softleaf_is_marker(entry) is_pte_marker_entry(entry)
+#define softleaf_is_hwpoison(entry) is_hwpoison_entry(entry)
 #define softleaf_is_swap(entry) (!non_swap_entry(entry))
 #define pte_is_uffd_marker(pte) pte_marker_uffd_wp(pte)
 #define pte_uffd(pte) pte_uffd_wp(pte)
@@ -45,6 +47,43 @@
 #define writer_t const struct kiocb *
 #else
 #define writer_t struct file *
+#endif
+
+#ifndef HAVE_MAKE_DEVICE_EXCLUSIVE
+static inline struct page *make_device_exclusive(struct mm_struct *mm, unsigned long address,
+						 void *owner, struct folio **folio)
+{
+	struct page *page = NULL;
+
+	make_device_exclusive_range(mm, address, address + PAGE_SIZE, &page, owner);
+	if (!page)
+		return ERR_PTR(-EBUSY);
+	*folio = page_folio(page);
+	return page;
+}
+#endif
+
+#ifdef HAVE_CONST_CTL_TABLE
+#define sysctl_t const struct ctl_table
+#else
+#define sysctl_t struct ctl_table
+#endif
+
+#ifdef HAVE_ATTRIBUTES_OF_NAMESPACES
+#define namespace_t struct ns_common
+#else
+#define namespace_t void
+#endif
+
+#if __has_include(<linux/pfn_t.h>)
+#include <linux/pfn_t.h>
+#else
+#define pfn_t unsigned long
+#define page_to_pfn_t(page) page_to_pfn(page)
+#endif
+
+#if __has_include(<linux/page_frag_cache.h>)
+#include <linux/page_frag_cache.h>
 #endif
 
 #ifdef HAVE_BOOL_WAITS

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Memory that other parts of the kernel take from mm: calls.def has these functions. */
+#include <linux/cma.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mempool.h>
+#include <linux/page_reporting.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "internal.h"
+#include "calls.h"
+#include "hosted.h"
+#include "steps.h"
+#include "trees.h"
+
+struct page *pages[MOST_PAGES];
+
+long free_pages_of(long nr)
+{
+	while (nr--)
+		__free_page(pages[nr]);
+	return -ENOMEM;
+}
+
+long take_pages(long nr)
+{
+	long i;
+
+	for (i = 0; i < nr; i++) {
+		pages[i] = alloc_page(GFP_KERNEL);
+		if (!pages[i])
+			return free_pages_of(i);
+	}
+	return 0;
+}
+
+/* Pages in a row, by one of three mappings. */
+long call_map_pages(long start, long bytes, long how, long nr)
+{
+	void *at;
+
+	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	if (take_pages(nr))
+		return -ENOMEM;
+	at = how ? vmap(pages, nr, VM_MAP, PAGE_KERNEL) : vm_map_ram(pages, nr, NUMA_NO_NODE);
+	if (at) {
+		memset(at, 1, nr << PAGE_SHIFT);
+		if (vmalloc_to_page(at) != pages[0])
+			wrong("vmalloc_to_page() finds another page than was mapped");
+	}
+	if (at && how)
+		vunmap(at);
+	else if (at)
+		vm_unmap_ram(at, nr);
+	if (how > 1)
+		vm_unmap_aliases();
+	free_pages_of(nr);
+	return at ? 0 : -ENOMEM;
+}
+
+long call_vmalloc(long start, long bytes, long how, long nr)
+{
+	size_t size = clamp(nr, 1L, 4096L) << PAGE_SHIFT;
+	void *at = how == 0 ? vmalloc_user(size) : how == 1 ? vmalloc_32(size) :
+		   how == 2 ? vmalloc_huge(size, GFP_KERNEL) : how == 3 ? vzalloc(size) :
+		   how == 4 ? vmalloc_32_user(size) : vrealloc(vmalloc(size), 3 * size, GFP_KERNEL);
+
+	if (!at)
+		return -ENOMEM;
+	memset(at, 1, size);
+	if (nr % 2)
+		vfree_atomic(at);
+	else
+		vfree(at);
+	return 0;
+}
+
+long call_alloc_contig(long start, long bytes, long node, long nr)
+{
+	struct page *first = alloc_contig_pages(clamp(nr, 1L, 4096L), GFP_KERNEL, node, NULL);
+
+	if (!first)
+		return -ENOMEM;
+	free_contig_range(page_to_pfn(first), clamp(nr, 1L, 4096L));
+	return 0;
+}
+
+long call_alloc_pages(long start, long bytes, long how, long nr)
+{
+	size_t size = clamp(nr, 1L, 512L) << PAGE_SHIFT;
+	struct page_frag_cache cache = { };
+	void *at;
+
+	if (how == 0) {
+		at = alloc_pages_exact(size, GFP_KERNEL);
+		free_pages_exact(at, size);
+		return at ? 0 : -ENOMEM;
+	}
+	if (how == 1) {
+		at = page_frag_alloc(&cache, nr % PAGE_SIZE + 1, GFP_KERNEL);
+		if (at)
+			page_frag_free(at);
+		page_frag_cache_drain(&cache);
+		return at ? 0 : -ENOMEM;
+	}
+	at = (void *)get_zeroed_page(GFP_KERNEL);
+	if (at && memchr_inv(at, 0, PAGE_SIZE))
+		wrong("get_zeroed_page() returns a page that is not zero");
+	if (at && how == 2)
+		dump_page(virt_to_page(at), "a step asked for it");
+	free_page((unsigned long)at);
+	return at ? 0 : -ENOMEM;
+}
+
+long call_slab(long start, long bytes, long size, long nr)
+{
+	struct kmem_cache *cache = kmem_cache_create("of-a-step", clamp(size, 8L, 8192L), 0,
+						     SLAB_ACCOUNT | SLAB_HWCACHE_ALIGN, NULL);
+	void *some[MOST_PAGES], *one;
+	int done;
+
+	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	if (!cache)
+		return -ENOMEM;
+	done = kmem_cache_alloc_bulk(cache, GFP_KERNEL, nr, some);
+	kmem_cache_free_bulk(cache, done, some);
+	one = kmem_cache_alloc_node(cache, GFP_KERNEL_ACCOUNT, 0);
+	if (one)
+		kmem_cache_free(cache, one);
+	kmem_cache_shrink(cache);
+	kmem_cache_destroy(cache);
+	one = krealloc(kmalloc(size, GFP_KERNEL), 2 * size, GFP_KERNEL);
+	one = kvrealloc(one, 4 * size, GFP_KERNEL);
+	if (one && !is_vmalloc_addr(one) && ksize(one) < 4 * size)
+		wrong("an object has fewer bytes than were asked for");
+	kvfree_sensitive(one, size);
+	return done == nr ? 0 : -ENOMEM;
+}
+
+long call_mempool(long start, long bytes, long how, long nr)
+{
+	mempool_t *pool = how ? mempool_create_page_pool(4, 0) : mempool_create_kmalloc_pool(4, 64);
+	void *one;
+
+	if (!pool)
+		return -ENOMEM;
+	mempool_resize(pool, clamp(nr, 1L, 64L));
+	one = mempool_alloc(pool, GFP_KERNEL);
+	if (one)
+		mempool_free(one, pool);
+	one = mempool_alloc_preallocated(pool);
+	if (one)
+		mempool_free(one, pool);
+	mempool_destroy(pool);
+	return 0;
+}
+
+/* The areas of CPUs become more, and fewer again. */
+long call_percpu(long start, long bytes, long size, long nr)
+{
+	void __percpu *areas[128];
+	long i, done;
+
+	size = clamp(size, 4L, 32768L);
+	nr = clamp(nr, 1L, (long)ARRAY_SIZE(areas));
+	for (done = 0; done < nr; done++) {
+		areas[done] = __alloc_percpu_gfp(size, 8, GFP_KERNEL_ACCOUNT);
+		if (!areas[done])
+			break;
+	}
+	for (i = 0; i < done; i++)
+		free_percpu(areas[i]);
+	return done;
+}
+
+static struct cma *first_area;
+
+static int note_area(struct cma *cma, void *unused)
+{
+	first_area = cma;
+	return 1;
+}
+
+long call_cma(long start, long bytes, long align, long nr)
+{
+	struct page *first;
+
+	cma_for_each_area(note_area, NULL);
+	nr = clamp(nr, 1L, 1024L);
+	first = first_area ? cma_alloc(first_area, nr, clamp(align, 0L, 9L), true) : NULL;
+	return first ? !cma_release(first_area, first, nr) : -ENOMEM;
+}
+
+/* Memory goes offline and comes back: a block of a node's. */
+long call_offline(long start, long bytes, long number, long unused)
+{
+	unsigned long pfn = LIBMM_FIRST_PFN + number * PAGES_PER_SECTION;
+	struct zone *zone;
+	long error;
+
+	if (number < 0 || !is_ram(pfn))
+		return -EINVAL;
+	zone = page_zone(pfn_to_page(pfn));
+	error = offline_pages(pfn, PAGES_PER_SECTION, zone, NULL);
+	return error ?: online_pages(pfn, PAGES_PER_SECTION, zone, NULL);
+}
+
+/* Broken pages become usable again. */
+long call_unpoison(long start, long bytes, long unused, long unused2)
+{
+	unsigned long frame;
+	long nr = 0;
+
+	for (frame = 0; frame < computer.nr_frames; frame++)
+		if (PageHWPoison(pfn_to_page(LIBMM_FIRST_PFN + frame)))
+			nr += !unpoison_memory(LIBMM_FIRST_PFN + frame);
+	return nr;
+}
+
+static int report_nothing(struct page_reporting_dev_info *device, struct scatterlist *list,
+			  unsigned int nr)
+{
+	return 0;
+}
+
+/* As a balloon asks for pages that are free. */
+long call_report_free(long start, long bytes, long ms, long order)
+{
+	static struct page_reporting_dev_info device = { .report = report_nothing };
+	struct page *page;
+	long error;
+
+	device.order = clamp(order, 1L, 9L);
+	error = page_reporting_register(&device);
+	if (error)
+		return error;
+	page = alloc_pages(GFP_KERNEL | __GFP_NOWARN, device.order);
+	if (page)
+		__free_pages(page, device.order);
+	schedule_timeout_uninterruptible(msecs_to_jiffies(clamp(ms, 0L, 10000L)));
+	page_reporting_unregister(&device);
+	return 0;
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Files that show what mm has, and change it: of sysctl, sysfs, /proc and
+ * cgroups. There is no file system; what would make a file notes it here, and
+ * steps call the kernel's own functions that write and show it.
+ */
+#include <linux/cgroup.h>
+#include <linux/kernfs.h>
+#include <linux/kobject.h>
+#include <linux/memcontrol.h>
+#include <linux/moduleparam.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include <linux/sysctl.h>
+#include <linux/sysfs.h>
+#include "groups.h"
+#include "hosted.h"
+#include "steps.h"
+#include "trees.h"
+
+#define MOST_PATH 160
+#define GROUPS_FOLDER "/sys/fs/cgroup/"
+#define PARAMETERS_FOLDER "/sys/module/"
+
+/**
+ * struct control - files that were made together
+ * @kobj: Whose they are, in sysfs; NULL: they are of sysctl or /proc.
+ * @group: Of @kobj.
+ * @attribute: A single one of @kobj.
+ * @folder: Of sysctl's files.
+ * @table: Those of sysctl, so many.
+ * @nr: How many.
+ * @name: Of a file of /proc.
+ * @list: What it shows, or
+ * @show: what shows it, or
+ * @operations: what opens it.
+ */
+static struct control {
+	struct kobject *kobj;
+	const struct attribute_group *group;
+	const struct attribute *attribute;
+	const char *folder;
+	const struct ctl_table *table;
+	size_t nr;
+	const char *name;
+	const struct seq_operations *list;
+	int (*show)(struct seq_file *file, void *unused);
+	const struct proc_ops *operations;
+} controls[512];
+static unsigned int nr_controls;
+
+static void note(struct control control)
+{
+	if (nr_controls == ARRAY_SIZE(controls))
+		give_up("more than %zu folders of files", ARRAY_SIZE(controls));
+	controls[nr_controls++] = control;
+}
+
+/* --- what makes files -------------------------------------------------- */
+
+void __init __register_sysctl_init(const char *path, sysctl_t *table, const char *name,
+				   size_t nr)
+{
+	HOST_STUB("custom");
+	note((struct control){ .folder = path, .table = table, .nr = nr });
+}
+
+int sysfs_create_group(struct kobject *kobj, const struct attribute_group *group)
+{
+	HOST_STUB("custom");
+	note((struct control){ .kobj = kobj, .group = group });
+	return 0;
+}
+
+int sysfs_merge_group(struct kobject *kobj, const struct attribute_group *group)
+{
+	HOST_STUB("custom");
+	return sysfs_create_group(kobj, group);
+}
+
+int sysfs_create_file_ns(struct kobject *kobj, const struct attribute *attribute,
+			 const namespace_t *space)
+{
+	HOST_STUB("custom");
+	note((struct control){ .kobj = kobj, .attribute = attribute });
+	return 0;
+}
+
+void sysfs_remove_group(struct kobject *kobj, const struct attribute_group *group)
+{
+	unsigned int i;
+
+	HOST_STUB("custom");
+	for (i = 0; i < nr_controls; i++)
+		if (controls[i].kobj == kobj)
+			controls[i--] = controls[--nr_controls];
+}
+
+void sysfs_remove_dir(struct kobject *kobj)
+{
+	HOST_STUB("custom");
+	sysfs_remove_group(kobj, NULL);
+}
+
+struct proc_dir_entry *proc_create_seq_private(const char *name, umode_t mode,
+					       struct proc_dir_entry *parent,
+					       const struct seq_operations *list,
+					       unsigned int bytes, void *data)
+{
+	HOST_STUB("custom");
+	note((struct control){ .name = name, .list = list });
+	return NULL;
+}
+
+struct proc_dir_entry *proc_create_single_data(const char *name, umode_t mode,
+					       struct proc_dir_entry *parent,
+					       int (*show)(struct seq_file *, void *), void *data)
+{
+	HOST_STUB("custom");
+	note((struct control){ .name = name, .show = show });
+	return NULL;
+}
+
+struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
+				   const struct proc_ops *operations)
+{
+	HOST_STUB("custom");
+	note((struct control){ .name = name, .operations = operations });
+	return NULL;
+}
+
+/* fs/sysfs/file.c */
+int sysfs_emit(char *to, const char *format, ...)
+{
+	va_list arguments;
+	int bytes;
+
+	HOST_STUB("duplicated");
+	va_start(arguments, format);
+	bytes = vscnprintf(to, PAGE_SIZE, format, arguments);
+	va_end(arguments);
+	return bytes;
+}
+
+int sysfs_emit_at(char *to, int at, const char *format, ...)
+{
+	va_list arguments;
+	int bytes;
+
+	HOST_STUB("duplicated");
+	va_start(arguments, format);
+	bytes = vscnprintf(to + at, PAGE_SIZE - at, format, arguments);
+	va_end(arguments);
+	return bytes;
+}
+
+/* --- what they show ---------------------------------------------------- */
+
+static char contents[16 * PAGE_SIZE] __aligned(PAGE_SIZE);
+
+/* The word that a step has, as text of its own; a comma stands for a space. */
+static bool copy_word(char *to, size_t bytes, long word)
+{
+	const char *from = text_of_word(word);
+	size_t nr = from ? strcspn(from, " \n") : bytes;
+
+	if (nr >= bytes)
+		return false;
+	strscpy(to, from, nr + 1);
+	return true;
+}
+
+static long show_list(const struct seq_operations *list, void *private)
+{
+	struct seq_file file = {
+		.buf = contents, .size = sizeof(contents), .op = list, .private = private,
+	};
+	loff_t at = 0;
+	long bytes = 0;
+	void *one = list->start(&file, &at);
+
+	while (!IS_ERR_OR_NULL(one)) {
+		file.count = 0;
+		if (!list->show(&file, one))
+			bytes += file.count;
+		one = list->next(&file, one, &at);
+	}
+	list->stop(&file, one);
+	return bytes;
+}
+
+static long show_once(int (*show)(struct seq_file *, void *), void *private)
+{
+	struct seq_file file = {
+		.buf = contents, .size = sizeof(contents), .private = private,
+	};
+
+	return show(&file, NULL) ?: file.count;
+}
+
+static long open_and_show(const struct proc_ops *operations)
+{
+	struct file file = { };
+	long result = operations->proc_open(NULL, &file);
+
+	if (result)
+		return result;
+	result = show_list(((struct seq_file *)file.private_data)->op, NULL);
+	seq_release(NULL, &file);
+	return result;
+}
+
+/* The kernel gets what was written, or shows: @bytes of @contents. */
+static long use_sysctl(const struct ctl_table *table, bool writes, size_t bytes)
+{
+	size_t nr = writes ? bytes : sizeof(contents) - 1;
+	loff_t at = 0;
+
+	return table->proc_handler((void *)table, writes, contents, &nr, &at) ?: nr;
+}
+
+static long use_attribute(struct kobject *kobj, const struct attribute *attribute, bool writes,
+			  size_t bytes)
+{
+	const struct sysfs_ops *operations = kobj->ktype->sysfs_ops;
+	struct attribute *its = (void *)attribute;
+
+	if (writes)
+		return operations->store ? operations->store(kobj, its, contents, bytes) : -EIO;
+	return operations->show ? operations->show(kobj, its, contents) : -EIO;
+}
+
+/* A bit for each frame: all are read, or set. */
+static long use_bits(struct kobject *kobj, struct bin_attribute *attribute, bool writes)
+{
+	unsigned long first = LIBMM_FIRST_PFN / BITS_PER_BYTE;
+	unsigned long end = first + computer.nr_frames / BITS_PER_BYTE;
+	long bytes = 0, done;
+	typeof(attribute->read) use = writes ? attribute->write : attribute->read;
+
+	memset(contents, 0xff, PAGE_SIZE);
+	while (first < end && use) {
+		done = use(NULL, kobj, attribute, contents, first, PAGE_SIZE);
+		if (done <= 0)
+			return done;
+		first += done;
+		bytes += done;
+	}
+	return bytes;
+}
+
+/* --- which file it is -------------------------------------------------- */
+
+static void path_of(char *to, const struct kobject *kobj)
+{
+	const char *name = kobject_name(kobj) ?: "";
+
+	if (kobj->parent)
+		path_of(to, kobj->parent);
+	else
+		strscpy(to, strstarts(name, "node") ? "/sys/devices/system/node" : "/sys/kernel",
+			MOST_PATH);
+	strlcat(to, "/", MOST_PATH);
+	strlcat(to, name, MOST_PATH);
+}
+
+static const char *name_behind(const char *path, const char *folder)
+{
+	size_t bytes = strlen(folder);
+
+	return !strncmp(path, folder, bytes) && path[bytes] == '/' ? path + bytes + 1 : NULL;
+}
+
+/* -ENOENT: it is none of these. */
+static long use_sysfs(const struct control *control, const char *path, bool writes, size_t bytes)
+{
+	struct bin_attribute **bits = control->group ? (void *)control->group->bin_attrs : NULL;
+	struct attribute **one = control->group ? control->group->attrs : NULL;
+	char folder[MOST_PATH];
+	const char *name;
+
+	path_of(folder, control->kobj);
+	if (control->group && control->group->name) {
+		strlcat(folder, "/", MOST_PATH);
+		strlcat(folder, control->group->name, MOST_PATH);
+	}
+	name = name_behind(path, folder);
+	if (!name)
+		return -ENOENT;
+	if (control->attribute && !strcmp(control->attribute->name, name))
+		return use_attribute(control->kobj, control->attribute, writes, bytes);
+	for (; one && *one; one++)
+		if (!strcmp((*one)->name, name))
+			return use_attribute(control->kobj, *one, writes, bytes);
+	for (; bits && *bits; bits++)
+		if (!strcmp((*bits)->attr.name, name))
+			return use_bits(control->kobj, *bits, writes);
+	return -ENOENT;
+}
+
+static long use_proc(const struct control *control, const char *path, bool writes, size_t bytes)
+{
+	const char *name = name_behind(path, "/proc");
+	size_t i;
+
+	if (control->name && name && !strcmp(name, control->name) && !writes)
+		return control->list ? show_list(control->list, NULL) :
+		       control->show ? show_once(control->show, NULL) :
+		       open_and_show(control->operations);
+	name = name_behind(path, "/proc/sys");
+	name = name && control->folder ? name_behind(name, control->folder) : NULL;
+	for (i = 0; name && i < control->nr; i++)
+		if (control->table[i].procname && !strcmp(name, control->table[i].procname))
+			return use_sysctl(&control->table[i], writes, bytes);
+	return -ENOENT;
+}
+
+/* /sys/module/zswap/parameters/enabled is zswap.enabled. */
+static long use_parameter(const char *path, bool writes)
+{
+	const struct kernel_param *one;
+	char wanted[MOST_PATH];
+
+	for (one = __start___param; one < __stop___param; one++) {
+		const char *name = strchr(one->name, '.');
+		long result;
+
+		snprintf(wanted, sizeof(wanted), "%.*s/parameters/%s",
+			 name ? (int)(name - one->name) : 0, one->name, name ? name + 1 : "");
+		if (strcmp(wanted, path))
+			continue;
+		kernel_param_lock(NULL);
+		result = writes ? one->ops->set(contents, one) : one->ops->get(contents, one);
+		kernel_param_unlock(NULL);
+		return result;
+	}
+	return -ENOENT;
+}
+
+/* --- files of groups --------------------------------------------------- */
+
+static struct cgroup_subsys_state *group_in_use;
+static struct cftype *types[8];
+static unsigned int nr_types;
+
+int cgroup_add_dfl_cftypes(struct cgroup_subsys *subsystem, struct cftype *its)
+{
+	HOST_STUB("custom");
+	if (nr_types == ARRAY_SIZE(types))
+		give_up("more than %zu lists of files of groups", ARRAY_SIZE(types));
+	types[nr_types++] = its;
+	return 0;
+}
+
+int cgroup_add_legacy_cftypes(struct cgroup_subsys *subsystem, struct cftype *its)
+{
+	HOST_STUB("custom");
+	return its ? cgroup_add_dfl_cftypes(subsystem, its) : 0;
+}
+
+struct cgroup_subsys_state *of_css(struct kernfs_open_file *file)
+{
+	HOST_STUB("custom");
+	return group_in_use;
+}
+
+struct cgroup_of_peak *of_peak(struct kernfs_open_file *file)
+{
+	static struct cgroup_of_peak peak;
+
+	HOST_STUB("custom");
+	return &peak;
+}
+
+static long use_type(struct cftype *type, bool writes, size_t bytes)
+{
+	struct kernfs_node node = { .priv = type };
+	struct kernfs_open_file file = { .kn = &node };
+	u64 number;
+
+	if (!writes && type->seq_show)
+		return show_once(type->seq_show, &file);
+	if (!writes && type->read_u64)
+		return type->read_u64(group_in_use, type);
+	if (writes && type->write)
+		return type->write(&file, contents, bytes, 0);
+	if (writes && type->write_u64)
+		return kstrtou64(contents, 0, &number) ?:
+		       type->write_u64(group_in_use, type, number);
+	return -EIO;
+}
+
+static long use_group(const char *path, bool writes, size_t bytes)
+{
+	struct mem_cgroup *memory = memory_of_group(*path - '0');
+	struct cftype *type;
+	unsigned int i;
+
+	if (!memory || !strstarts(path + 1, "/memory."))
+		return -ENOENT;
+	group_in_use = &memory->css;
+	for (i = 0; i < nr_types; i++)
+		for (type = types[i]; *type->name; type++)
+			if (!strcmp(path + strlen("0/memory."), type->name))
+				return use_type(type, writes, bytes);
+	return -ENOENT;
+}
+
+static long use(long word, bool writes, size_t bytes)
+{
+	char path[MOST_PATH];
+	long result;
+	unsigned int i;
+
+	if (!copy_word(path, sizeof(path), word))
+		return -EINVAL;
+	if (strstarts(path, GROUPS_FOLDER))
+		return use_group(path + strlen(GROUPS_FOLDER), writes, bytes);
+	if (strstarts(path, PARAMETERS_FOLDER))
+		return use_parameter(path + strlen(PARAMETERS_FOLDER), writes);
+	for (i = 0; i < nr_controls; i++) {
+		result = controls[i].kobj ? use_sysfs(&controls[i], path, writes, bytes) :
+			 use_proc(&controls[i], path, writes, bytes);
+		if (result != -ENOENT)
+			return result;
+	}
+	return -ENOENT;
+}
+
+/* --- steps ------------------------------------------------------------- */
+
+static long write_control(long file, long value)
+{
+	if (!copy_word(contents, PAGE_SIZE, value))
+		return -EINVAL;
+	strreplace(contents, ',', ' ');
+	return use(file, true, strlen(contents));
+}
+
+static long show_control(long file)
+{
+	return use(file, false, 0);
+}
+
+/* Who writes or reads may have to wait, so it is a process of its own. */
+long step_set(long file, long value)
+{
+	static const struct step step = { .name = "set", .run = (void *)write_control };
+
+	return run_in_helper(&step, file, value);
+}
+
+long step_show(long file)
+{
+	static const struct step step = { .name = "show", .run = (void *)show_control };
+
+	return run_in_helper(&step, file, 0);
+}

@@ -20,6 +20,9 @@ STEP(cpus, nr)	/* STEP(not, this) */
 STEP(mprotect, process, page, nr,
      protection)
 STEP(mmap, process, page, nr, protection, flags, file, offset)
+STEP(group, group, nr)
+STEP(set, file, value)
+STEP(call, process, function, page, nr, x, y)
 STEP(measure)
 """
 
@@ -32,7 +35,16 @@ def definitions(tmp_path: Path):
 
 
 def test_comments_declare_no_step(definitions) -> None:
-    assert list(definitions) == ["memory", "cpus", "mprotect", "mmap", "measure"]
+    assert list(definitions) == [
+        "memory",
+        "cpus",
+        "mprotect",
+        "mmap",
+        "group",
+        "set",
+        "call",
+        "measure",
+    ]
     assert definitions["mprotect"] == ("process", "page", "nr", "protection")
 
 
@@ -67,3 +79,10 @@ def test_a_malformed_file_is_named(tmp_path: Path) -> None:
     file.write_text("STEP(a)\nSTEP(a)\n")
     with pytest.raises(BadUsage, match="there twice"):
         load_definitions(file)
+
+
+def test_words_for_the_kernel_are_marked_and_groups_in_them_are_numbers(definitions) -> None:
+    program = parse("group g\ngroup h\nset /sys/fs/cgroup/h/memory.max 1M\np0 call slab x=64\n")
+    its = lines(resolve(program), definitions).splitlines()
+    assert "3 set =/sys/fs/cgroup/2/memory.max =1M" in its
+    assert "4 call 0 =slab 0 0 64 0" in its

@@ -24,6 +24,7 @@ from ream.program.kinds import (
     Process,
     Range,
     Swap,
+    Text,
     Time,
     Value,
     Word,
@@ -253,6 +254,7 @@ VALUES: dict[type, Callable[[Any], st.SearchStrategy[Value]]] = {
     Name: lambda _: NAMES,
     PlaceOf: places,
     Pages: lambda _: RANGES,
+    Text: lambda kind: st.from_regex(re.compile(kind.pattern, re.ASCII), fullmatch=True),
 }
 
 

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from ream.program.kinds import Place, Range, Value
+from ream.program.knobs import CALLS, CALLS_ON_PAGES, FILES
 from ream.program.scene import HUGE_PAGES, Area, Scene
 from ream.program.step import Program, Step, new_step
 
@@ -82,6 +83,7 @@ class _Drawn:
         self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
         for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk")):
             self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
+        self.add("file", file="t", size=FILE_PAGES * 4096, kind="hugetlb")
         self.add("swap", None, *self.maybe("synchronous"), size=192 * _MEGABYTE)
         if dice.randrange(2):
             self.add("join", 0, group="g")
@@ -325,7 +327,7 @@ class _Drawn:
 
     def uffd_fill(self, process: int) -> None:
         """Pages that the program itself provides, and none of which is touched before."""
-        nr = 1 + self.dice.randrange(64)
+        nr = self.dice.choice((1, 10, 64, HUGE_PAGES))
         for _ in range(2):
             self.map(process, nr, "anon", "private", "populate")
         areas = self.scene.spaces[process].areas
@@ -403,10 +405,82 @@ class _Drawn:
             case _:
                 self.add("pwrite", pages=self.file_range(16))
 
+    def control(self) -> None:
+        """A file of mm is written, if it can be, or read."""
+        file = self.dice.choice(sorted(FILES))
+        if FILES[file] and self.dice.randrange(4):
+            self.add("set", file=file, value=self.dice.choice(FILES[file]))
+        else:
+            self.add("show", file=file)
+
+    def call(self, process: int) -> None:
+        """A function of mm that gives back what it takes."""
+        table = self.dice.choice((CALLS, CALLS_ON_PAGES))
+        name = self.dice.choice(sorted(table))
+        area = self.range(process) if table is CALLS_ON_PAGES else None
+        x, y = (int(self.dice.choice(numbers.split())) for numbers in table[name])
+        self.add("call", process, function=name, area=area, x=x or None, y=y or None)
+
+    def huge(self, process: int) -> None:
+        """Huge pages of the pool, of which there may be too few."""
+        nr_pool = self.dice.choice(("4", "8", "20"))
+        if len(self.scene.spaces[process].areas) >= MOST_AREAS:
+            return self.munmap(process)
+        self.add("set", file="/proc/sys/vm/nr_hugepages", value=nr_pool)
+        name, nr = self.name(process), HUGE_PAGES * (1 + self.dice.randrange(3))
+        source = Place("t") if self.dice.randrange(2) else "anon"
+        flags = () if isinstance(source, Place) else ("hugetlb",)
+        self.add("mmap", process, *flags, name=name, nr=nr, source=source, sharing="shared",
+                 protection="rw")  # fmt: skip
+        self.put(process, self.scene.spaces[process].areas[name], SHARED | _WRITABLE)
+        self.add("write", process, area=Range(name))
+        return None
+
+    def shared_memory(self, process: int) -> None:
+        """Pages of a file for which the process itself serves faults."""
+        nr, name = 1 + self.dice.randrange(64), self.name(process)
+        if len(self.scene.spaces[process].areas) >= MOST_AREAS:
+            return self.munmap(process)
+        source, area = Place(self.dice.choice(("f", "h"))), Range(name)
+        self.add("pwrite", pages=Range(source.name, 0, nr))
+        self.add("mmap", process, name=name, nr=nr, source=source, sharing="shared",
+                 protection="rw")  # fmt: skip
+        self.add("uffd_register", process, area=area, mode=("minor",))
+        self.add("uffd_continue", process, area=area)
+        self.add("read", process, area=area)
+        self.add("uffd_unregister", process, area=area)
+        self.put(process, self.scene.spaces[process].areas[name], SHARED | _WRITABLE)
+        return None
+
+    def merge(self, process: int) -> None:
+        """The kernel makes one page of those that are equal."""
+        chosen = self.range(process)
+        self.add("write", process, area=chosen, same=0x5000)
+        self.add("madvise", process, area=chosen, advice="mergeable")
+        self.add("set", file="/sys/kernel/mm/ksm/run", value="1")
+        self.add("wait", ms=2000)
+
+    def compress(self, process: int) -> None:
+        """Pages are swapped to memory, and read back from there."""
+        chosen = self.range(process)
+        self.add("set", file="/sys/module/zswap/parameters/enabled", value="1")
+        self.add("madvise", process, area=chosen, advice="pageout")
+        self.add("read", process, area=chosen)
+
+    def break_page(self, process: int) -> None:
+        """A page is broken, or seems to become so."""
+        chosen = self.range(process)
+        begin = chosen.begin or 0
+        advice = self.dice.choice(("hwpoison", "soft-offline", "soft-offline"))
+        area = Range(chosen.name, begin, begin + 1)
+        self.add("madvise", process, area=area, advice=advice)
+
     def look(self, process: int) -> None:
         """Something after which memory holds what it held."""
         advice = self.dice.choice(("normal", "random", "sequential", "willneed", "dontneed"))
-        match self.dice.randrange(6):
+        match self.dice.randrange(7):
+            case 6:
+                self.add("mlockall", process, *self.maybe("current", "future", "onfault"))
             case 0:
                 self.on_range(process, "msync", self.dice.choice(("sync", "async")))
             case 1:
@@ -472,6 +546,13 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "hog": (3, lambda drawn, _: drawn.hog()),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),
+    "control": (6, lambda drawn, _: drawn.control()),
+    "call": (6, _Drawn.call),
+    "huge": (2, _Drawn.huge),
+    "shared-memory": (1, _Drawn.shared_memory),
+    "merge": (1, _Drawn.merge),
+    "compress": (1, _Drawn.compress),
+    "break": (1, _Drawn.break_page),
 }
 _MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
 WEIGHTS: Mapping[str, int] = {name: weight for name, (weight, _) in _WEIGHTED.items()}

@@ -19,6 +19,7 @@ from ream.program.kinds import (
     PlaceOf,
     Process,
     Swap,
+    Text,
     Time,
     Word,
     Words,
@@ -131,6 +132,10 @@ _MAP_FLAGS = {"populate": 0x8000, "hugetlb": 0x40000, "noreserve": 0x4000, "lock
 _FOLIOS = {"none": 0, "16K": 4, "32K": 8, "64K": 16, "128K": 32, "256K": 64, "512K": 128,
            "1M": 256, "2M": 512}  # fmt: skip
 """A bit for each order."""
+_CONTROL: Mapping[str, Kind] = {
+    "file": Text("file of mm", r"/(proc|sys)/[\w./:-]{1,140}", "/proc/sys/vm/swappiness")
+}
+_ANY = Option(Number("NUMBER", 0), default=0)
 _UFFD_MODES = {"missing": 1, "wp": 2, "minor": 4}
 
 _FORMS = (
@@ -183,6 +188,7 @@ _FORMS = (
     Form("uffd_wp", operands={**_AREA, "protects": Word("on|off", {"on": 1, "off": 0})}),
     Form("uffd_copy", operands=_AREA, flags={"wp": 2}),
     Form("uffd_zero", operands=_AREA),
+    Form("uffd_continue", operands=_AREA),
     Form("uffd_move", operands=_AREA, options={"from": Option(PlaceOf("AREA"), required=True)}),
     Form("uffd_poison", operands=_AREA),
     Form("truncate", process=False, operands={**_FILE, "nr": Number("PAGES", 0)}),
@@ -201,6 +207,11 @@ _FORMS = (
     Form("mthp", process=False, operands={"orders": Words("SIZE,...|none", _FOLIOS)}),
     Form("release", process=False),
     Form("vmalloc", process=False, operands={"nr": _NR}),
+    Form("call", operands={"function": Text("function", "[a-z_]{1,40}", "mseal"), **_AREA},
+         nr_optional=1, options={"x": _ANY, "y": _ANY}),
+    Form("set", process=False,
+         operands={**_CONTROL, "value": Text("value", r"[\w.,:/*+-]{1,60}", "10")}),
+    Form("show", process=False, operands=_CONTROL),
 )  # fmt: skip
 FORMS: Mapping[str, Form] = {form.verb: form for form in _FORMS}
 """Every step by its name."""

@@ -250,6 +250,20 @@ class Name(_Plain):
 
 
 @dataclass(frozen=True)
+class Text(_Plain):
+    """A word that the kernel reads."""
+
+    what: str
+    pattern: str
+    example: str
+
+    def parse(self, word: str) -> str:
+        if re.fullmatch(self.pattern, word, re.ASCII) is None:
+            raise WrongWord(f"{quoted(word)} is no {self.what}; write for example {self.example}")
+        return word
+
+
+@dataclass(frozen=True)
 class Process(_Plain):
     """A process: p0 to p15."""
 

@@ -48,13 +48,16 @@ def lines(calls: Iterable[Call], definitions: Definitions, *, shows: bool = Fals
         for call in group:
             if call.measured:
                 written.append(_line(line, "measure", {}, definitions))
-            written.append(_line(line, call.name, call.arguments, definitions))
+            words = {name: f"={word}" for name, word in call.words.items()}
+            written.append(_line(line, call.name, {**call.arguments, **words}, definitions))
         if shows and line:
             written.append(_line(line, "spaces", {}, definitions))
     return "".join(f"{line}\n" for line in written)
 
 
-def _line(line: int, name: str, arguments: Mapping[str, int], definitions: Definitions) -> str:
+def _line(
+    line: int, name: str, arguments: Mapping[str, int | str], definitions: Definitions
+) -> str:
     if name not in definitions:
         raise BadUsage(f"line {line}: {name}: this kernel's definitions have no such step")
     order = definitions[name]

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ream.program import grammar
-from ream.program.kinds import MOST_PROCESSES, PAGE_BYTES, Kind, Place, Range, Value
+from ream.program.kinds import MOST_PROCESSES, PAGE_BYTES, Kind, Place, Range, Text, Value
 from ream.program.kinds import Word as WordKind
 from ream.program.kinds import Words as WordsKind
 from ream.program.step import Program, ProgramError, Step
 
+GROUPS = "/sys/fs/cgroup/"
 HUGE_PAGES = 512
 MOST_USER_PAGES = 1 << 31
 """The address space that programs map: 8 TiB."""
@@ -36,6 +37,8 @@ class Call:
     name: str
     arguments: Mapping[str, int]
     measured: bool = False
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Arguments that the kernel reads as text."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class Scene:
                 return {argument: value}
             case Range():
                 return self._pages(step, argument, value)
-            case str():
+            case str() if not isinstance(kind, Text):
                 return {argument: self._named(argument, kind, value)}
             case tuple() if isinstance(kind, WordsKind):
                 return {argument: _or(kind.numbers[str(one)] for one in value)}
@@ -165,7 +168,7 @@ class Scene:
                 for node in value:
                     self._check_number("node", int(node))
                 return {argument: _or(1 << int(node) for node in value)}
-        return {}  # a place: its step knows what it is for
+        return {}  # a place or text: its step knows what it is for
 
     def _pages(self, step: Step, argument: str, value: Range) -> dict[str, int]:
         if argument == "pages":
@@ -206,6 +209,20 @@ class Scene:
         if verb in self.seen:
             raise Misplaced(f'"{verb}" is declared twice; leave one of the lines')
         self.seen.add(verb)
+
+    def _do_call(self, step: Step) -> tuple[Call, ...]:
+        area = {"page": 0, "nr": 0, **self._arguments(step)}
+        return (Call(step.line, step.verb, area, words={"function": step.word("function")}),)
+
+    def _do_set(self, step: Step) -> tuple[Call, ...]:
+        folder, is_group, name = step.word("file").partition(GROUPS)
+        words = dict(step.values)
+        if is_group:  # the kernel knows groups by their numbers; 0 is the root
+            group, _, rest = name.partition("/")
+            words["file"] = f"{folder}{GROUPS}{self._group(group) + 1}/{rest}"
+        return (Call(step.line, step.verb, {}, words={at: str(it) for at, it in words.items()}),)
+
+    _do_show = _do_set
 
     def _do_memory(self, step: Step) -> tuple[Call, ...]:
         self._once(step.verb)

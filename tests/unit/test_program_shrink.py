@@ -93,3 +93,15 @@ def test_the_search_ends_in_time_with_the_shortest_so_far() -> None:
     assert tried <= 5
     assert has(found, "mprotect")
     assert len(found) < len(program)
+
+
+def test_steps_stay_as_they_are_where_they_may_only_go() -> None:
+    program = generate(5, 200)
+
+    def fails(program: Program) -> bool:
+        return has(program, "fork", "mremap")
+
+    found = shrink(program, fails, within_s=60, only_deletes=True)
+    assert has(found, "fork", "mremap")
+    assert len(found) < 8
+    assert set(found.steps) <= set(program.steps)

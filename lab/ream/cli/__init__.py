@@ -6,6 +6,7 @@ from ream.cli import (  # noqa: I001
     run,  # noqa: F401
     judge,  # noqa: F401
     program,  # noqa: F401
+    explore,  # noqa: F401
     replicate,  # noqa: F401
     report,  # noqa: F401
     history,  # noqa: F401

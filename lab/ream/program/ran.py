@@ -104,6 +104,15 @@ class Rig:
         )
         return replace(self._ran(code, said), said=tuple(said))
 
+    def run_covered(
+        self, program: Program, blocks: Path, checks: Checks
+    ) -> tuple[Ran, frozenset[int]]:
+        """Run a program, and say which of the blocks that a file lists it meets; as run()."""
+        wanted = lines(resolve(numbered(program)), self._definitions)
+        code, said = self.computer.report(wanted, checks=checks, blocks=blocks)
+        met = said.pop()["met"] if said and "met" in said[-1] else ()
+        return self._ran(code, said), frozenset(met)
+
     def _ran(self, code: int, said: Sequence[Mapping[str, Any]]) -> Ran:
         alarms = [(one["line"], _alarm(one)) for one in said if "alarm" in one or "warning" in one]
         steps = [one for one in said if "returned" in one and one["step"] != "spaces"]

@@ -21,15 +21,19 @@ def shrink(
     fails: Fails,
     *,
     within_s: float,
+    only_deletes: bool = False,
     now: Callable[[], float] = time.monotonic,
 ) -> Program:
     """Return the shortest program found within the time, and `program` itself if none is.
 
     fails: whether a program still fails; it is never asked twice about the same one. The result
-    is one for which it said yes, or `program`, which is taken to fail.
+    is one for which it said yes, or `program`, which is taken to fail. only_deletes: whether steps
+    stay as they are.
     """
     search = _Search(program, fails, ends_at=now() + within_s, now=now)
     search.delete_chunks(least=1)
+    if only_deletes:
+        return search.best
     while search.halve_all() | search.make_steps_smaller() | search.delete_chunks(least=1, most=1):
         pass
     return search.best

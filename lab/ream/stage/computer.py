@@ -58,6 +58,7 @@ SHARED_KERNEL_SIDE = (
 
 SHARED_HOST_SIDE = (
     NATIVE / "host" / "fault.c",
+    NATIVE / "host" / "reach.c",
     ARCH_SIDE / ARCH / "alternatives.c",
     ARCH_SIDE / ARCH / "machine.c",
 )
@@ -143,11 +144,13 @@ class Computer:
         checks: Checks = Checks.EACH,
         deadline_s: float = RUN_S,
         ram: int | None = None,
+        blocks: Path | None = None,
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
         ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
-        pages the machine has to give the computer first. Raises ReamError if a line of the report
+        pages the machine has to give the computer first. blocks: addresses of code, ascending; the
+        report's last line says which of them were met. Raises ReamError if a line of the report
         is none, or it does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
@@ -156,6 +159,7 @@ class Computer:
             words = [*self._confined(), str(self.program), "--forbidden", str(self.forbidden)]
             words += ["--program", file.name, "--checks", f"{checks.value}"]
             words += [] if ram is None else ["--ram", f"{ram}"]
+            words += ["--blocks", str(blocks)] if blocks else []
             place, passed = self.program.parent, () if ram is None else (ram,)
             command = Command(tuple(words), place, deadline_s, pass_fds=passed)
             code, said, wrong = finished(command)

@@ -21,6 +21,9 @@
 /* Of it, only @reaches is read here: with it, code stays writable once it was changed. */
 struct launch launch;
 
+/* The blocks of code that are met are reported, too. */
+static bool covers;
+
 static struct watched now_at;
 static char now_at_row[128];
 
@@ -70,6 +73,10 @@ FROM_KERNEL void host_say(const char *text)
 
 FROM_KERNEL _Noreturn void host_exit(int code)
 {
+	if (covers) {
+		reach_print("");
+		fflush(stdout);
+	}
 	_exit(code);
 }
 
@@ -123,13 +130,15 @@ static unsigned long number(const char *word)
 
 static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_fd)
 {
-	const char *forbidden = NULL, *program = NULL;
+	const char *forbidden = NULL, *program = NULL, *blocks = NULL;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--program"))
 			program = argv[i + 1];
 		else if (!strcmp(argv[i], "--forbidden"))
 			forbidden = argv[i + 1];
+		else if (!strcmp(argv[i], "--blocks"))
+			blocks = argv[i + 1];
 		else if (!strcmp(argv[i], "--checks"))
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--ram"))
@@ -139,8 +148,11 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2|3] [--ram FD]");
+		    " [--checks 0|1|2|3] [--ram FD] [--blocks FILE]");
 	traps_prepare(forbidden);
+	covers = blocks;
+	if (covers)
+		reach_read(blocks);
 	task->program = read_program(program);
 }
 
@@ -163,6 +175,8 @@ int main(int argc, char **argv)
 	alternatives_apply((*__start_ream_kernels)->boot(&machine));
 	memory_open_text();
 	launch.reaches = true;
+	if (covers)
+		reach_begin();
 	/* On a stack of a fixed place: addresses of it get into queues of waiters. */
 	host_switch(&unused, host_new_stack(begin, &task));
 	return LIBMM_CRASHED;

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which code of a computer's folders a program executes, by block.
+
+A breakpoint stands at each block until it is met, so that the computer that is covered is the one
+that is checked and timed, to the byte; native/host/reach.c.
+"""
+
+import re
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+from ream.command import Command, run
+from ream.kernel.build import BUILD
+from ream.stage.computer import Computer, listed
+from ream.stage.fault import functions, pieces
+from ream.stage.link import map_of
+from ream.stage.reach import COLD
+
+OBJDUMP_S = 120.0
+
+LEFT_OUT = (".init.", ".exit.", ".ref.", ".altinstr")
+"""How sections of code begin that runs at boot or never, or is only copied to its place."""
+
+_INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +([^<\n]*))?", re.MULTILINE)
+_TARGET = re.compile(r"[0-9a-f]+$")
+_ALTERNATIVE = struct.Struct("<iiIBB")
+"""As in native/host/arch/x86_64/alternatives.c."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function with what the compiler has moved out of it: its object, and its blocks."""
+
+    object: str
+    name: str
+    bytes: int
+    blocks: tuple[int, ...]
+    """Addresses."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Functions, bytes of functions and blocks: of how many how many are executed."""
+
+    object: str
+    functions: tuple[int, int]
+    bytes: tuple[int, int]
+    blocks: tuple[int, int]
+
+    def words(self) -> str:
+        """A line of a table."""
+        parts = [
+            f"{did:6d} of {nr:6d} {100 * did / max(nr, 1):3.0f} %"
+            for did, nr in (self.functions, self.bytes, self.blocks)
+        ]
+        return f"{self.object:30} {'  '.join(parts)}"
+
+
+class Code:
+    """All functions of a computer's folders but those of boot."""
+
+    def __init__(self, computer: Computer, folder: Path) -> None:
+        self._program = computer.program
+        its = listed(folder, folder)  # of the folders and names, which all trees share
+        self._folders = its.folders
+        self._exposed = {f".{Path(name).name}": name for name in its.exposed}
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Each once, by object and name."""
+        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        texts = self._texts()
+        starts = [start for start, _, _ in texts]
+        for one in functions(self._program):
+            at = bisect_right(starts, one.start) - 1
+            if at >= 0 and one.start < texts[at][1] and one.bytes:
+                name = one.name.removesuffix(COLD)
+                found.setdefault((texts[at][2], name), []).append((one.start, one.bytes))
+        blocks = self._blocks(sorted(start for parts in found.values() for start, _ in parts))
+        return tuple(
+            Function(its, name, sum(nr for _, nr in parts), tuple(_within(blocks, parts)))
+            for (its, name), parts in sorted(found.items())
+        )
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """The address of each, ascending."""
+        return tuple(sorted({at for one in self.functions for at in one.blocks}))
+
+    def listing(self) -> str:
+        """What the computer reads."""
+        return "".join(f"{at:x}\n" for at in self.blocks)
+
+    def rows(self, met: Iterable[int]) -> list[Row]:
+        """By object, and last of all, how much a program executes that meets these blocks."""
+        reached = frozenset(self.blocks[number] for number in met)
+        rows = [
+            _row(name, list(its), reached)
+            for name, its in groupby(self.functions, lambda one: one.object)
+        ]
+        return [*rows, _row("all", self.functions, reached)]
+
+    def _texts(self) -> list[tuple[int, int, str]]:
+        """Where which object of the folders has code: start, end, and name; ascending."""
+        inner = list(pieces(map_of(self._program.parent / "joined.o").read_text()))
+        outer = pieces(map_of(self._program).read_text(errors="replace"))
+        return sorted(
+            (whole.start + piece.start, whole.start + piece.start + piece.bytes, name)
+            for whole in outer
+            if whole.file.name == "kernel.o" and not whole.section.startswith(LEFT_OUT)
+            for piece in inner
+            if piece.into == whole.section and not piece.section.startswith(LEFT_OUT)
+            if (name := self._named(piece.file))
+        )
+
+    def _named(self, path: Path) -> str:
+        """An object as kbuild names it; empty: it is of no folder."""
+        copied = (name for end, name in self._exposed.items() if path.name.endswith(end))
+        name = next(copied, str(path).partition(f"/{BUILD}/")[2])
+        return name if name.startswith(self._folders) else ""
+
+    def _blocks(self, entries: Sequence[int]) -> list[int]:
+        """Where a block begins: a function, what is jumped to, and what is behind a jump."""
+        words = ("objdump", "-d", "--no-show-raw-insn", "-j", ".text", str(self._program))
+        said = run(Command(words, self._program.parent, OBJDUMP_S))
+        changed = self._changed()
+        starts, plain, begins = set(entries), set[int](), False
+        for place, name, operands in _INSTRUCTION.findall(said):
+            at = int(place, 16)
+            # A static key may be there: its code is looked at and changed.
+            if name.startswith(("nop", "jmp", "xchg", "data16")) or name == "cs":
+                begins = True
+            elif at not in changed and name != "ud2":  # an assertion that fails is no way to go
+                plain.add(at)
+                if begins:
+                    starts.add(at)
+                begins = False
+            if name.startswith("j"):
+                begins = True
+                if _TARGET.fullmatch(operands.strip()):
+                    starts.add(int(operands, 16))
+            elif name.startswith("ret"):
+                begins = True
+        return sorted(starts & plain)
+
+    def _changed(self) -> frozenset[int]:
+        """Inside of what boot replaces instructions may begin elsewhere."""
+        out = self._program.parent / "altinstructions"
+        words = ("objcopy", "-O", "binary", "-j", "altinstructions", str(self._program), str(out))
+        run(Command(words, self._program.parent, OBJDUMP_S))
+        said = run(Command(("objdump", "-h", str(self._program)), out.parent, OBJDUMP_S))
+        place = int(next(line.split()[3] for line in said.splitlines() if "altinst" in line), 16)
+        found = set[int]()
+        for number, (offset, _, _, nr, _) in enumerate(_ALTERNATIVE.iter_unpack(out.read_bytes())):
+            site = place + number * _ALTERNATIVE.size + offset
+            found.update(range(site + 1, site + nr))
+        return frozenset(found)
+
+
+def _within(blocks: Sequence[int], parts: Iterable[tuple[int, int]]) -> Iterator[int]:
+    for start, nr in sorted(parts):
+        yield from blocks[bisect_left(blocks, start) : bisect_left(blocks, start + nr)]
+
+
+def _row(name: str, its: Sequence[Function], reached: frozenset[int]) -> Row:
+    executed = [one for one in its if not reached.isdisjoint(one.blocks)]
+    blocks = [at for one in its for at in one.blocks]
+    return Row(
+        name,
+        (len(executed), len(its)),
+        (sum(one.bytes for one in executed), sum(one.bytes for one in its)),
+        (sum(at in reached for at in blocks), len(blocks)),
+    )

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Programs that execute most of mm/ find nothing wrong, and end in the same state everywhere."""
+
+from pathlib import Path
+
+import pytest
+
+from ream.kernel.source import Tree
+from ream.paths import EXPERIMENTS
+from ream.program.coverage import Code
+from ream.program.explore import DIGESTS, MOST_BYTES, Corpus, Explorer
+from ream.program.ran import Rig, computer_folder
+from ream.stage.computer import build_computer
+from ream.stage.confine import build_confinement
+
+pytestmark = pytest.mark.xdist_group("computer")
+
+FOLDER = EXPERIMENTS / "mm" / "corpus"
+FEW = 5
+LEAST_BLOCKS = 1000
+"""That any program executes, since the kernel boots."""
+
+LEAST_TEXT_PCT, LEAST_BLOCKS_PCT = 80, 50
+"""Of all functions and blocks of the folders that are hosted; the corpus's README has the table."""
+
+
+@pytest.fixture(scope="module")
+def explorer(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Explorer:
+    work = tmp_path_factory.mktemp("corpus")
+    confinement = build_confinement(work, [work])
+    folder = computer_folder()
+    computer = build_computer(
+        kernel, [], folder, cache=cache, work=work, step=print, confinement=confinement
+    )
+    return Explorer(Rig(computer, folder), Code(computer, folder), Corpus.load(FOLDER))
+
+
+def _expected() -> dict[str, str]:
+    return dict(line.split() for line in (FOLDER / DIGESTS).read_text().splitlines())
+
+
+def test_a_few_programs_end_in_the_state_that_is_known_of_them(explorer: Explorer) -> None:
+    programs = explorer.corpus.programs
+    for name in sorted(programs)[:: max(1, len(programs) // FEW)]:
+        ran, met = explorer.run(programs[name])
+        assert not ran.alarms, name
+        assert ran.digest == _expected()[name], name
+        assert len(met) > LEAST_BLOCKS
+
+
+@pytest.mark.vm
+def test_the_corpus_executes_most_of_mm_and_ends_in_the_states_that_are_known(
+    explorer: Explorer,
+) -> None:
+    ran = dict(explorer.replay())
+    assert not {name: its.alarms for name, its in ran.items() if its.alarms}
+    assert {name: its.digest for name, its in ran.items()} == _expected()
+    *_, whole = explorer.code.rows(explorer.corpus.met)
+    assert 100 * whole.bytes[0] >= LEAST_TEXT_PCT * whole.bytes[1]
+    assert 100 * whole.blocks[0] >= LEAST_BLOCKS_PCT * whole.blocks[1]
+    assert explorer.corpus.bytes <= MOST_BYTES

@@ -24,6 +24,7 @@ SWAP = new_step("swap", None, "synchronous", size=192 << 20)
 SEEDS = range(1000, 1030)
 NR_STEPS = 120
 UNHOSTED = {"reclaim", "compact", "hog", "release", "vmalloc", "pin", "unpin", "join", "group"}
+UNHOSTED |= {"call", "set", "show"}
 """Steps that user space does not perform."""
 UNTIMED = {"wait", "swap", "run_on", "cpus"}
 """Those that take long, and that concern more than one program in a guest."""

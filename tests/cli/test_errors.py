@@ -23,7 +23,8 @@ BROKEN_PIPE = 141
             ["run", "quux"],
             (
                 "no experiment 'quux'; there is compact, deferred-init, fork, migrate, mm,"
-                " mprotect, mremap, null, zone-contiguous, zone-device, or give a folder or a .toml file"
+                " mprotect, mremap, null, zone-contiguous, zone-device, or give a folder or a .toml"
+                " file"
             ),
         ),
         (["run", "zone-devise"], "no experiment 'zone-devise' (did you mean zone-device?); there"),

@@ -162,7 +162,7 @@ static char contents[16 * PAGE_SIZE] __aligned(PAGE_SIZE);
 static bool copy_word(char *to, size_t bytes, long word)
 {
 	const char *from = text_of_word(word);
-	size_t nr = from ? strcspn(from, " \n") : bytes;
+	size_t nr = from ? strcspn(from, "\n ") : bytes;
 
 	if (nr >= bytes)
 		return false;

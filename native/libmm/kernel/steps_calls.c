@@ -101,7 +101,7 @@ long call_exclusive(long start, long bytes, long unused, long unused2)
 	long first = (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, nr = bytes >> PAGE_SHIFT;
 	long i, done = 0;
 
-	for (i = 0; i < min(nr, (long)MOST_PAGES); i++) {
+	for (i = 0; i < min_t(long, nr, MOST_PAGES); i++) {
 		struct folio *folio;
 		struct page *page;
 
@@ -170,8 +170,10 @@ long call_brk(long start, long bytes, long nr, long unused)
 {
 	unsigned long word = 1, to = BREAK_ADDRESS + (nr << PAGE_SHIFT);
 
-	if (!current->mm->start_brk)
-		current->mm->brk = current->mm->start_brk = BREAK_ADDRESS;
+	if (!current->mm->start_brk) {
+		current->mm->start_brk = BREAK_ADDRESS;
+		current->mm->brk = BREAK_ADDRESS;
+	}
 	if (call(__x64_sys_brk, to, 0, 0, 0, 0, 0) != to)
 		return -ENOMEM;
 	return nr > 0 ? access_word(to - 8, true, &word) : 0;
@@ -320,9 +322,11 @@ long call_memfd_secret(long start, long bytes, long nr, long unused)
 long call_tmpfs(long start, long bytes, long number, long unused)
 {
 	static const char *const options[] = {
-		"size=1M,mode=700", "size=50%,huge=within_size", "mpol=interleave:0-1,nr_inodes=100",
+		"size=1M,mode=700", "size=50%,huge=within_size",
+		"mpol=interleave:0-1,nr_inodes=100",
 		"huge=always,mpol=bind=static:0", "nosuch=1",
 	};
+	char long_name[158] = { };	/* kept in a page of its own, and not in the inode */
 	const char *its = options[clamp(number, 0L, (long)ARRAY_SIZE(options) - 1)];
 	static char some[PAGE_SIZE];
 	const struct super_operations *operations;
@@ -347,9 +351,8 @@ long call_tmpfs(long start, long bytes, long number, long unused)
 	}
 	init_link("/tmp/a", "/tmp/b");
 	init_symlink("/tmp/a", "/tmp/c");
-	init_symlink("/tmp/a/name/that/is/so/long/that/it/is/kept/apart/from/the/inode/itself/and/so"
-		     "/takes/a/page/of/its/own/as/long/names/do/in/tmpfs/since/they/are/more/than/128",
-		     "/tmp/d");
+	memset(long_name, 'a', sizeof(long_name) - 1);
+	init_symlink(long_name, "/tmp/d");
 	init_stat("/tmp/c", &about, 0);
 	init_mkdir("/tmp/e", 0700);
 	init_rmdir("/tmp/e");
@@ -395,7 +398,7 @@ long step_call(long number, long name, long page, long nr, long x, long y)
 	if (!word || page < 0 || nr < 0 || page >= MOST_USER_PAGES || nr > MOST_USER_PAGES - page)
 		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(calls); i++)
-		if (strlen(calls[i].name) == strcspn(word, " \n") &&
+		if (strlen(calls[i].name) == strcspn(word, "\n ") &&
 		    !strncmp(word, calls[i].name, strlen(calls[i].name)))
 			return calls[i].run(address_of_page(page), nr << PAGE_SHIFT, x, y);
 	return -ENOENT;

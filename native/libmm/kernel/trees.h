@@ -75,14 +75,14 @@ static inline struct page *make_device_exclusive(struct mm_struct *mm, unsigned 
 #define namespace_t void
 #endif
 
-#if __has_include(<linux/pfn_t.h>)
+#ifdef HAVE_PFN_T_HEADER
 #include <linux/pfn_t.h>
 #else
 #define pfn_t unsigned long
 #define page_to_pfn_t(page) page_to_pfn(page)
 #endif
 
-#if __has_include(<linux/page_frag_cache.h>)
+#ifdef HAVE_PAGE_FRAG_CACHE_HEADER
 #include <linux/page_frag_cache.h>
 #endif
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Of each oracle of the computer there is a wrong patch that this one alone catches."""
+"""For each oracle of the computer there is a wrong patch that no other oracle catches."""
 
 import re
 from collections.abc import Callable

@@ -27,7 +27,7 @@ UNKNOWN = -1
 
 Fact = int | tuple[str, ...]
 Facts = Mapping[tuple[int, str], Fact]
-"""By line and by what it is: "returned", or "VMAs" or a kind of pages of a process."""
+"""What is compared. The key is a line and a name: "returned", "VMAs" or a kind of pages."""
 
 
 @dataclass(frozen=True)

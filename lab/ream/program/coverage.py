@@ -97,7 +97,7 @@ class Code:
         return "".join(f"{at:x}\n" for at in self.blocks)
 
     def rows(self, met: Iterable[int]) -> list[Row]:
-        """By object, and last of all, how much a program executes that meets these blocks."""
+        """Return a row for each object, and a last one for all, of the code with these blocks."""
         reached = frozenset(self.blocks[number] for number in met)
         rows = [
             _row(name, list(its), reached)

@@ -29,7 +29,7 @@ DIGESTS = "digests.txt"
 FIRST_LINE = "# SPDX-License-Identifier: GPL-2.0-only\n"
 
 MOST_BYTES = 400_000
-"""Of all texts together."""
+"""The texts of a corpus may have so many bytes together."""
 MOST_STEPS = 400
 NR_OFTEN = 12
 """Mixtures of a random program that are drawn more often than others."""
@@ -56,7 +56,7 @@ class Corpus:
 
     @property
     def bytes(self) -> int:
-        """Of all texts."""
+        """How many bytes the texts of all programs have."""
         return sum(len(str(program)) for program in self.programs.values())
 
     def add(self, program: Program, digest: str) -> str:

@@ -76,7 +76,7 @@ long step_wait(long ms)
 static struct page **hogged;
 static unsigned long nr_hogged;
 
-/* As a balloon does: nobody is killed while there is some of it. */
+/* Like a balloon driver: pages are given back before the OOM killer runs. */
 static int give_some_back(struct notifier_block *block, unsigned long unused, void *nr_freed)
 {
 	int i;

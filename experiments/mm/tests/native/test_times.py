@@ -17,7 +17,7 @@ WRONG = EXPERIMENTS / "fork" / "wrong" / "48-references-of-a-batch-in-bytes.patc
 SMALL = ("--launches", "4", "--rounds", "5", "--seed", "7", "--json")
 
 WIDER = 1.5
-"""By this factor an interval of 95 % may miss what it is of."""
+"""A 95 % interval misses the true ratio in one case of 20, so it is widened by this factor."""
 
 
 def test_a_step_that_does_its_work_twice_takes_about_twice_the_time(ream) -> None:

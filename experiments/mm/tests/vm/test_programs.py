@@ -25,9 +25,9 @@ SEEDS = range(1000, 1030)
 NR_STEPS = 120
 UNHOSTED = {"reclaim", "compact", "hog", "release", "vmalloc", "pin", "unpin", "join", "group"}
 UNHOSTED |= {"call", "set", "show"}
-"""Steps that user space does not perform."""
+"""Steps that user space cannot perform, or that no guest is asked for."""
 UNTIMED = {"wait", "swap", "run_on", "cpus"}
-"""Those that take long, and that concern more than one program in a guest."""
+"""Steps that take long, or that change a guest for the programs behind this one."""
 
 
 def drawn(seed: int) -> Program:

@@ -91,3 +91,20 @@ def test_a_rule_does_not_explain_what_begins_at_another_step() -> None:
     early = [*HOSTED[:5], *step(3, 4, "ac", anon=3), *HOSTED[8:]]
     (one,) = found(early, Kernel((6, 12), has_swap=False))
     assert (one.line, one.why) == (3, None)
+
+
+HUGE = parse("p0 mmap a 512 anon private rw thp=always\np0 write a[0]\n")
+
+
+def test_another_kernel_has_small_pages_where_a_huge_one_was_asked_for() -> None:
+    hosted = [*step(1, 0, "hg"), *step(2, 1, "hg", anon=512)]
+    (one,) = differences(
+        HUGE, hosted, [*hosted[:3], *step(2, 1, "hg", anon=16)], Kernel((6, 12), is_shared=True)
+    )
+    assert one.why == "its settings and its free memory decide how large a huge page is"
+
+
+def test_a_kernel_that_only_this_program_uses_has_a_huge_page_where_it_was_asked_for() -> None:
+    hosted = [*step(1, 0, "hg"), *step(2, 1, "hg", anon=512)]
+    (one,) = differences(HUGE, hosted, [*hosted[:3], *step(2, 1, "hg", anon=16)], SAME)
+    assert one.why is None

@@ -165,8 +165,8 @@ def _opened(index: Path) -> Iterator[sqlite3.Connection]:
         if version > VERSION:
             raise _NotOurs(f"version {version}, this ream's is {VERSION}")
         if version != VERSION:
-            # Many may read while one writes.
-            connection.execute("PRAGMA journal_mode = WAL")
+            # Not WAL: sqlite does not wait for a lock when it changes to WAL or closes the last WAL.
+            connection.execute("PRAGMA journal_mode = DELETE")
             with _transaction(connection):  # two of us may have come this far
                 _make_empty(connection)
         connection.execute("PRAGMA synchronous = NORMAL")

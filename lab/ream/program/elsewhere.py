@@ -34,6 +34,7 @@ LIVE_S = 300.0
 GUEST_S = 1800.0
 SILENCE_S = 300.0
 NODE_DIRECTORIES = Path("/sys/devices/system/node")
+HUGE_SHMEM = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 OWN_MIB = 512
 """What a guest has on its first node besides the program's memory: for its kernel and its files."""
 
@@ -52,7 +53,14 @@ def running_kernel() -> Kernel:
     """What rules ask of the kernel that this machine runs."""
     nodes = list(NODE_DIRECTORIES.glob("node[0-9]*"))
     swaps = Path("/proc/swaps").read_text(encoding="utf-8").splitlines()
-    return Kernel(_version(platform.release()), max(1, len(nodes)), has_swap=len(swaps) > 1)
+    shmem = HUGE_SHMEM.read_text(encoding="utf-8") if HUGE_SHMEM.exists() else "[never]"
+    return Kernel(
+        _version(platform.release()),
+        max(1, len(nodes)),
+        has_swap=len(swaps) > 1,
+        has_huge_shmem=not re.search(r"\[(never|advise|deny)\]", shmem),
+        is_shared=True,
+    )
 
 
 def run_live(program: Program, work: Path) -> Said:

@@ -14,11 +14,17 @@ from ream.program.step import Program, Step
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel that performs programs by system calls."""
+    """A kernel that performs programs by system calls.
+
+    has_huge_shmem: whether files in memory get huge pages that nobody asked for.
+    is_shared: whether other programs use its memory and people choose its settings.
+    """
 
     version: tuple[int, ...]
     nr_nodes: int = 1
     has_swap: bool = False
+    has_huge_shmem: bool = False
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,21 @@ RULES = (
         lambda its: (
             its.has("madvise", advice="free") and (its.respect == "contents" or its.more < 0)
         ),
+    ),
+    Rule(
+        "its settings and its free memory decide how large a huge page is",
+        frozenset({"anon", "shmem", "madvise"}),
+        lambda its: (
+            its.kernel.is_shared
+            and (its.advice == "collapse" or (its.has("mmap", thp="always") and its.more < 0))
+        ),
+        results=frozenset({"mincore", "madvise"}),
+    ),
+    Rule(
+        "its files in memory get huge pages that nobody asked for",
+        frozenset({"shmem", "read", "write"}),
+        lambda its: its.kernel.has_huge_shmem and its.has("file", kind="shmem"),
+        results=frozenset({"mincore", "contents"}),
     ),
     Rule(
         "since 6.17 mremap() moves several VMAs at once",

@@ -11,17 +11,19 @@ import json
 import os
 import statistics
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from ream.errors import ReamError
-from ream.kernel.series import Patch, load_series
+from ream.kernel.build import GCC
+from ream.kernel.series import load_series
+from ream.kernel.setup import wanted_setup
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, cache_dir
-from ream.program.ran import Ran, Rig, computer_folder
+from ream.program.ran import Ran, Rig
 from ream.program.search import Found, search, shortened
 from ream.program.step import Program
-from ream.stage.computer import Checks, build_computer
-from ream.stage.confine import build_confinement
+from ream.stage.computer import Checks
 
 WRONG = CHECKOUT / "tests" / "native" / "computer_wrong.txt"
 FIRST_SEED = 1000
@@ -42,13 +44,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=40.0, help="of programs, for each patch")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds at most; 0: do not")
     parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--config", help="a file or a name, as `ream program` has it")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="the first one")
     asked = parser.parse_args()
     lines = (line.split() for line in WRONG.read_text().splitlines())
     paths = [path for half, path in lines if half == asked.which or asked.which in path]
     with tempfile.TemporaryDirectory() as work:
-        base = Remembering(*computer(Path(work) / "base", []))
-        rows = [row(base, Path(work) / f"{at}", path, asked) for at, path in enumerate(paths)]
+        tree = fetch_tree(None, cache=cache_dir(), step=lambda _: None)
+        tree = tree.built(wanted_setup(asked.config, GCC, "native"))
+        how = {"cache": cache_dir(), "step": lambda _: None}
+        base = Remembering.of(tree, [], work=Path(work) / "base", **how)
+
+        def build(path: str) -> Rig:
+            patches = load_series(CHECKOUT / path).patches
+            return Rig.of(tree, patches, work=Path(work) / Path(path).stem, **how)
+
+        rows = [row(base, build, path, asked) for path in paths]
     for kind in ("alarm", "differs"):
         its = [one for one in rows if kind in one]
         print(f"{kind}: {len(its)} of {len(rows)}", end="")
@@ -57,15 +68,6 @@ def main() -> None:
             print(f", after {statistics.median(times)} s, {statistics.median(lengths)} steps"
                   f" (medians), at most {max(lengths)} steps", end="")  # fmt: skip
         print()
-
-
-def computer(work: Path, patches: list[Patch]) -> tuple[object, Path]:
-    work.mkdir()
-    cache, folder = cache_dir(), computer_folder()
-    tree = fetch_tree(None, cache=cache, step=lambda _: None)
-    confinement = build_confinement(work, [work])
-    how = {"cache": cache, "work": work, "step": lambda _: None, "confinement": confinement}
-    return build_computer(tree, patches, folder, **how), folder
 
 
 def cpu_s() -> float:
@@ -79,10 +81,12 @@ def shown(found: Found) -> dict[str, object]:
     return dict(zip(("line", "differs"), found.differs, strict=True))
 
 
-def row(base: Rig, work: Path, path: str, asked: argparse.Namespace) -> dict[str, object]:
+def row(
+    base: Rig, build: Callable[[str], Rig], path: str, asked: argparse.Namespace
+) -> dict[str, object]:
     its: dict[str, object] = {"patch": path}
     try:
-        series = Rig(*computer(work, list(load_series(CHECKOUT / path).patches)))
+        series = build(path)
         seeds = itertools.count(asked.seed)
         limits = {"steps": asked.steps, "within_s": asked.seconds, "now": cpu_s}
         found = search(base, series, seeds, **limits)

@@ -12,8 +12,6 @@ from ream.kernel.source import Tree
 from ream.paths import EXPERIMENTS, NATIVE
 from ream.program.ran import Rig, difference
 from ream.program.text import parse
-from ream.stage.computer import build_computer
-from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("computer")
 
@@ -63,11 +61,8 @@ Build = Callable[[Path | None], Rig]
 def build(kernel: Tree, cache: Path, tmp_path: Path) -> Build:
     def built(patch: Path | None) -> Rig:
         work = tmp_path / (patch.stem if patch else "base")
-        work.mkdir()
         patches = load_series(patch).patches if patch else ()
-        confinement = build_confinement(work, [work])
-        how = {"cache": cache, "work": work, "step": print, "confinement": confinement}
-        return Rig(build_computer(kernel, patches, FOLDER, **how), FOLDER)
+        return Rig.of(kernel, patches, cache=cache, work=work, step=print)
 
     return built
 

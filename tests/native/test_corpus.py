@@ -10,8 +10,6 @@ from ream.paths import EXPERIMENTS
 from ream.program.coverage import Code
 from ream.program.explore import DIGESTS, MOST_BYTES, Corpus, Explorer
 from ream.program.ran import Rig, computer_folder
-from ream.stage.computer import build_computer
-from ream.stage.confine import build_confinement
 
 pytestmark = pytest.mark.xdist_group("computer")
 
@@ -27,12 +25,8 @@ LEAST_TEXT_PCT, LEAST_BLOCKS_PCT = 80, 50
 @pytest.fixture(scope="module")
 def explorer(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Explorer:
     work = tmp_path_factory.mktemp("corpus")
-    confinement = build_confinement(work, [work])
-    folder = computer_folder()
-    computer = build_computer(
-        kernel, [], folder, cache=cache, work=work, step=print, confinement=confinement
-    )
-    return Explorer(Rig(computer, folder), Code(computer, folder), Corpus.load(FOLDER))
+    rig = Rig.of(kernel, [], cache=cache, work=work, step=print)
+    return Explorer(rig, Code(rig.computer, computer_folder()), Corpus.load(FOLDER))
 
 
 def _expected() -> dict[str, str]:

@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from ream.kernel.source import Tree
-from ream.paths import NATIVE
 from ream.program.ran import Rig, numbered
 from ream.program.step import Program
 from ream.program.text import load_program
-from ream.stage.computer import build_computer
-from ream.stage.confine import build_confinement
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs").glob("*.program"))
 
@@ -29,9 +26,5 @@ def programs() -> dict[str, Program]:
 
 @pytest.fixture(scope="session")
 def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    work, folder = tmp_path_factory.mktemp("computer"), NATIVE / "libmm"
-    confinement = build_confinement(work, [work])
-    computer = build_computer(
-        kernel, [], folder, cache=cache, work=work, step=print, confinement=confinement
-    )
-    return Rig(computer, folder)
+    work = tmp_path_factory.mktemp("computer")
+    return Rig.of(kernel, [], cache=cache, work=work, step=print)

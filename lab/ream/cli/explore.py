@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ream.cli.app import BaseOption, TreeOption, app
+from ream.cli.program import ConfigOption, Source, rig_of
 from ream.errors import BadUsage, VerificationFailed
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def explore(
         Path | None, typer.Option(metavar="DIR", help="Where the programs are, and are put.")
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="S", help="Draw the same again.")] = None,
+    config: ConfigOption = None,
     base: BaseOption = None,
     tree: TreeOption = None,
 ) -> None:
@@ -44,7 +46,6 @@ def explore(
 
     Exit status: 0 nothing is wrong, 5 a program of the corpus finds something wrong.
     """
-    from ream.cli.program import Source, rig_of  # noqa: PLC0415
     from ream.paths import EXPERIMENTS  # noqa: PLC0415
     from ream.program.coverage import Code  # noqa: PLC0415
     from ream.program.explore import Corpus, Explorer  # noqa: PLC0415
@@ -57,7 +58,7 @@ def explore(
     seed = secrets.randbits(31) if seed is None else seed
     reporter, found = Reporter(), Corpus.load(folder)
     with tempfile.TemporaryDirectory() as work:
-        rig = rig_of(Source.of([], base, tree, Path(work)))
+        rig = rig_of(Source.of([], base, tree, Path(work), config))
         code = Code(rig.computer, computer_folder())
         explorer, wrong = Explorer(rig, code, found), 0
         with reporter.measuring(len(found.programs)) as advance:

@@ -24,8 +24,20 @@ if TYPE_CHECKING:
     from ream.program.ran import Ran, Rig
     from ream.program.step import Program
 
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE|NAME",
+        help="Options of the kernel's configuration over ours: a file, distro, or debug, which is"
+        " the kernel's own assertions.",
+    ),
+]
+
 RANDOM_STEPS = 300
 SHRINK_S = 30.0
+MOST_ALARMS = 5
+"""So many are printed."""
 
 
 @app.command("program")
@@ -58,6 +70,13 @@ def run_program(
     ] = False,
     guest: Annotated[
         bool, typer.Option("--guest", help="Compare with a guest that boots the same kernel.")
+    ] = False,
+    config: ConfigOption = None,
+    withhold: Annotated[
+        bool,
+        typer.Option(
+            "--withhold", help="Note what is wrong in the list of alarms that are not shown."
+        ),
     ] = False,
     checks: Annotated[
         bool, typer.Option("--checks/--no-checks", help="Check all of memory after each step.")
@@ -101,12 +120,15 @@ def run_program(
 
     program, differs = numbered(program), None
     with tempfile.TemporaryDirectory() as name:
-        source = Source.of(series or [], base, tree, Path(name))
+        source = Source.of(series or [], base, tree, Path(name), config)
         rig = rig_of(source)
         ran = rig.run(program, Checks.EACH if checks else Checks.NEVER, shows=live or guest)
         if ran.is_wrong and shrink_s:
             program = shortest(rig, program, ran, within_s=shrink_s)
             ran = rig.run(program)
+        if ran.is_wrong and (hidden := _hidden(program, ran, source, withhold=withhold)):
+            print(hidden)
+            raise typer.Exit(VerificationFailed.exit_code)
         found = {} if ran.is_wrong else _compared(program, ran, source, (live, guest))
         if against_base:
             differs = difference(rig_of(source.without_series()).run(program), ran)
@@ -141,13 +163,23 @@ class Source:
     work: Path
 
     @classmethod
-    def of(cls, series: list[Path], base: str | None, tree: Path | None, work: Path) -> Self:
+    def of(
+        cls,
+        series: list[Path],
+        base: str | None,
+        tree: Path | None,
+        work: Path,
+        config: str | None = None,
+    ) -> Self:
+        from ream.kernel.build import GCC  # noqa: PLC0415
         from ream.kernel.series import load_series  # noqa: PLC0415
+        from ream.kernel.setup import wanted_setup  # noqa: PLC0415
         from ream.kernel.source import fetch_tree  # noqa: PLC0415
 
         patches = [patch for path in series for patch in load_series(path).patches]
         wanted = wanted_tree(base, tree)
-        return cls(fetch_tree(wanted, cache=cache_dir(), step=Reporter().step), patches, work)
+        found = fetch_tree(wanted, cache=cache_dir(), step=Reporter().step)
+        return cls(found.built(wanted_setup(config, GCC, "native")), patches, work)
 
     def without_series(self) -> Self:
         """The base alone, in a directory of its own."""
@@ -156,19 +188,23 @@ class Source:
 
 def rig_of(source: Source) -> "Rig":
     """A computer of a kernel, linked in a directory of its own."""
-    from ream.program.ran import Rig, computer_folder  # noqa: PLC0415
-    from ream.stage.computer import build_computer  # noqa: PLC0415
-    from ream.stage.confine import build_confinement, say_unconfined  # noqa: PLC0415
+    from ream.program.ran import Rig  # noqa: PLC0415
 
-    work, step, folder = source.work, Reporter().step, computer_folder()
-    work.mkdir(exist_ok=True)
-    confinement = build_confinement(work, [work])
-    say_unconfined(confinement, step)
-    computer = build_computer(
-        *(source.tree, source.patches, folder),
-        cache=cache_dir(), work=work, step=step, confinement=confinement,
-    )  # fmt: skip
-    return Rig(computer, folder)
+    step = Reporter().step
+    return Rig.of(source.tree, source.patches, cache=cache_dir(), work=source.work, step=step)
+
+
+def _hidden(program: "Program", ran: "Ran", source: Source, *, withhold: bool) -> str | None:
+    """What to say of an alarm that is not to be shown; None for one that a series alone raises."""
+    from ream.program.withheld import Withheld  # noqa: PLC0415
+
+    if withhold:
+        Withheld.load().add(ran, program)
+    hidden = Withheld.load().put_away(ran, program)
+    if hidden and source.patches:
+        of_base = rig_of(source.without_series()).run(program)
+        return hidden if of_base.kind == ran.kind else None
+    return hidden
 
 
 def _compared(
@@ -223,5 +259,7 @@ def _print(
             print("".join(f"  {one}\n" for one in them), end="")
         return
     print(program, end="")
-    for line, text in ran.alarms:
+    for line, text in ran.alarms[:MOST_ALARMS]:
         print(f"WRONG after line {line}: {text}")
+    if len(ran.alarms) > MOST_ALARMS:
+        print(f"and {counted(len(ran.alarms) - MOST_ALARMS, 'further alarm')}")

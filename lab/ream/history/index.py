@@ -165,7 +165,7 @@ def _opened(index: Path) -> Iterator[sqlite3.Connection]:
         if version > VERSION:
             raise _NotOurs(f"version {version}, this ream's is {VERSION}")
         if version != VERSION:
-            # Not WAL: sqlite does not wait for a lock when it changes to WAL or closes the last WAL.
+            # Not WAL: sqlite does not wait for locks when it begins or ends that.
             connection.execute("PRAGMA journal_mode = DELETE")
             with _transaction(connection):  # two of us may have come this far
                 _make_empty(connection)

@@ -15,11 +15,12 @@ from ream.errors import ReamError
 from ream.files import write_whole
 from ream.program.coverage import Code
 from ream.program.generate import WEIGHTS, generate
-from ream.program.ran import Ran, Rig
+from ream.program.ran import Ran, Rig, shortest
 from ream.program.scene import without_misplaced
 from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import load_program, parse
+from ream.program.withheld import Withheld
 from ream.stage.computer import Checks
 
 SUFFIX = ".program"
@@ -35,6 +36,8 @@ NR_OFTEN = 12
 """Mixtures of a random program that are drawn more often than others."""
 MINIMISE_S = 4.0
 """For one program."""
+SHORTEN_S = 30.0
+"""For one program in which something is wrong."""
 WRONG = "wrong"
 """A folder in a corpus's: programs in which something was found wrong. It is never committed."""
 
@@ -124,14 +127,21 @@ class Explorer:
                 yield f"{origin}: {fault}"
                 continue
             if ran.is_wrong:
-                where = self.corpus.put_aside(program)
-                yield f"{origin}: WRONG after line {ran.alarms[0][0]}: {ran.alarms[0][1]}; {where}"
+                yield f"{origin}: {self._wrong(program, ran)}"
                 continue
             new = met - self.corpus.met
             if new:
                 yield self._keep(program, new, min(MINIMISE_S, left_s), origin)
             if self.corpus.bytes > MOST_BYTES:
                 yield from self.make_room(ends_at)
+
+    def _wrong(self, program: Program, ran: Ran) -> str:
+        """Put a shortened program aside, unless its alarm is not to be shown."""
+        program = shortest(self._rig, program, ran, within_s=SHORTEN_S)
+        if hidden := Withheld.load().put_away(ran, program):
+            return hidden
+        (line, text), *_ = ran.alarms
+        return f"WRONG after line {line}: {text}; {self.corpus.put_aside(program)}"
 
     def _draw(self, dice: random.Random) -> tuple[str, Program]:
         """A random program with a mixture of its own, or one made of two of the corpus."""

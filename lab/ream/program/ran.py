@@ -2,20 +2,26 @@
 """Runs programs on a hosted computer, and says what happened in the words of the program."""
 
 import bisect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ream.command import Command, run
 from ream.errors import CannotRunHere, ReamError
+from ream.kernel.cache import Step
+from ream.kernel.series import Patch
+from ream.kernel.source import Tree
 from ream.paths import NATIVE
 from ream.program.lines import Definitions, lines, load_definitions
 from ream.program.scene import last_calls, resolve
 from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import parse
-from ream.stage.computer import Checks, Computer
+from ream.stage.computer import Checks, Computer, build_parts
+from ream.stage.confine import build_confinement, say_unconfined
 from ream.stage.native import EXIT_NOT_VERIFIED, EXIT_UNDEFINED_SYMBOL
 
 DEFINITIONS = "steps.def"
@@ -24,6 +30,9 @@ DEFINITIONS = "steps.def"
 NM_S = 60.0
 MOST_CALLS = 6
 SIGALRM = 14
+OF_INTERRUPTS = re.compile(r"irqs_disabled|IRQS_ENABLED")
+"""In assertions that mean nothing here, since cli and sti do nothing."""
+HANGS = "it does not come back"
 
 
 def computer_folder() -> Path:
@@ -71,18 +80,39 @@ class Ran:
 
     @property
     def kind(self) -> str:
-        """The words of the first alarm, without its numbers; nothing if there is none."""
-        words = self.alarms[0][1].split() if self.alarms else ()
+        """The words of the first alarm, without its numbers; nothing if there is none.
+
+        Where in an endless loop it was, does not matter.
+        """
+        text = self.alarms[0][1] if self.alarms else ""
+        words = HANGS.split() if text.startswith(HANGS) else text.split()
         return " ".join(word for word in words if not any(map(str.isdigit, word)))
 
 
 class Rig:
     """A computer and the steps that it takes."""
 
-    def __init__(self, computer: Computer, folder: Path) -> None:
+    def __init__(self, computer: Computer) -> None:
         self.computer = computer
-        self._definitions: Definitions = load_definitions(folder / DEFINITIONS)
+        self._definitions: Definitions = load_definitions(computer_folder() / DEFINITIONS)
         self._functions = _functions(computer.program)
+
+    @classmethod
+    def of(
+        cls,
+        tree: Tree,
+        patches: Sequence[Patch],
+        *,
+        cache: Path,
+        work: Path,
+        step: Step,
+    ) -> Self:
+        """Build a computer and confine it; as build_parts()."""
+        work.mkdir(exist_ok=True)
+        confinement = build_confinement(work, [work])
+        say_unconfined(confinement, step)
+        parts = build_parts(tree, patches, computer_folder(), cache=cache, work=work, step=step)
+        return cls(parts.link(work, confinement=confinement))
 
     def run(
         self,
@@ -114,7 +144,9 @@ class Rig:
         return self._ran(code, said), frozenset(met)
 
     def _ran(self, code: int, said: Sequence[Mapping[str, Any]]) -> Ran:
-        alarms = [(one["line"], _alarm(one)) for one in said if "alarm" in one or "warning" in one]
+        alarms = [(one["line"], one["alarm"]) for one in said if "alarm" in one]
+        alarms += [(one["line"], text) for one in said if (text := self._warning(one))]
+        alarms.sort(key=itemgetter(0))
         steps = [one for one in said if "returned" in one and one["step"] != "spaces"]
         returned = {one["line"]: one["returned"] for one in steps}
         parts = {one["line"]: one["parts"] for one in reversed(said) if "parts" in one}
@@ -142,8 +174,19 @@ class Rig:
         if last["file"]:
             return f"BUG at {last['file']}:{last['line']}, {self._where(last)}"
         if last["fault"] == SIGALRM:
-            return f"it does not come back: {self._where(last)}"
+            return f"{HANGS}: {self._where(last)}"
         return f"crash at address {last['address']:#x}, {self._where(last)}"
+
+    def _warning(self, one: Mapping[str, Any]) -> str | None:
+        """What the kernel warns of; None if this is no warning, or one of interrupts."""
+        if "warning" not in one:
+            return None
+        file, _, number = str(one["warning"]).rpartition(":")
+        source = (self.computer.tree / file).read_text(encoding="utf-8").splitlines()
+        text = source[int(number) - 1].strip()
+        if OF_INTERRUPTS.search(text):
+            return None
+        return f"the kernel warns at {file}:{number}: {text}"
 
     def _where(self, last: Mapping[str, Any]) -> str:
         places = (last["registers"]["rip"], *last["calls"])
@@ -187,10 +230,6 @@ def difference(base: Ran, series: Ran) -> tuple[int, str] | None:
             if theirs[part] != number:
                 return line, part
     return None
-
-
-def _alarm(one: Mapping[str, Any]) -> str:
-    return str(one["alarm"]) if "alarm" in one else f"the kernel warns at {one['warning']}"
 
 
 def numbered(program: Program) -> Program:

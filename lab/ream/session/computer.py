@@ -137,7 +137,7 @@ def _linker(parts: Mapping[str, Parts], request: Request, work: Path, reporter: 
             computer = its.link(
                 place, order=order, pad_bytes=launch.data_offset, confinement=confinement
             )
-            return Rig(computer, computer_folder())
+            return Rig(computer)
 
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as at_once:
             return dict(zip(launch.link_order, at_once.map(one, launch.link_order), strict=True))

@@ -130,11 +130,15 @@ class Checks(Enum):
 
 @dataclass(frozen=True)
 class Computer:
-    """A variant's computer, linked: the program, and what its undefined symbols are called."""
+    """A variant's computer, linked: the program, and what its undefined symbols are called.
+
+    tree: the variant's source.
+    """
 
     program: Path
     forbidden: Path
     undefined: tuple[str, ...]
+    tree: Path
     confinement: Confinement | None = None
 
     def report(
@@ -177,6 +181,8 @@ class Parts:
     """What computers of a variant are linked from, each in a layout of its own."""
 
     name: str
+    tree: Path
+    """The variant's source."""
     objects: tuple[Path, ...]
     archive: Path
     """Objects of which the linker takes what is called."""
@@ -227,29 +233,7 @@ class Parts:
         argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}"]
         argv += [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         run_tool([*argv, *map(str, self.host), str(kernel)], work)
-        return Computer(program, forbidden, undefined, confinement)
-
-
-def build_computer(
-    tree: Tree,
-    patches: Sequence[Patch],
-    folder: Path,
-    *,
-    cache: Path,
-    work: Path,
-    step: Step,
-    fragments: Sequence[Path] = (),
-    confinement: Confinement | None = None,
-) -> Computer:
-    """Build a variant's objects, those of a variant with fewer of its patches again, and link them.
-
-    folder: the computer's. work: a directory of this computer alone. fragments: over the
-    configuration of the folder. Raises what assemble() and build_objects() raise.
-    """
-    parts = build_parts(
-        tree, patches, folder, cache=cache, work=work, step=step, fragments=fragments
-    )
-    return parts.link(work, confinement=confinement)
+        return Computer(program, forbidden, undefined, self.tree, confinement)
 
 
 def build_parts(
@@ -260,14 +244,17 @@ def build_parts(
     cache: Path,
     work: Path,
     step: Step,
-    fragments: Sequence[Path] = (),
 ) -> Parts:
-    """Build all that computers of a variant are linked from, as build_computer() does."""
+    """Build a variant's objects, those of a variant with fewer of its patches again.
+
+    folder: the computer's. work: a directory of this computer alone. Raises what assemble() and
+    build_objects() raise.
+    """
     place = assemble(
         tree,
         patches,
         cache=cache,
-        fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config")), *fragments],
+        fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config"))],
         homes=_homes(folder),
         probes=(*PROBES, *sorted(folder.glob(f"*{SUFFIX}"))),
         step=step,
@@ -277,7 +264,7 @@ def build_parts(
     with naming_the_patch(patches, place):
         build_objects(place, wanted, step=step)
     step("linking")
-    return _parts(place / BUILD, its, folder, work)
+    return _parts(place, its, folder, work)
 
 
 def computer_files(folder: Path) -> Iterator[Path]:
@@ -297,8 +284,9 @@ def _homes(folder: Path) -> tuple[Path, ...]:
 # --- Linking -------------------------------------------------------------------------------
 
 
-def _parts(build: Path, its: Listed, folder: Path, work: Path) -> Parts:
+def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
     work.mkdir(parents=True, exist_ok=True)
+    build = tree / BUILD
     whole = [name for one in its.folders for name in _made_in(build, one)]
     ours = [f"{HOME}/{path.name}" for path in sorted((build / HOME).glob("*.o"))]
     names = (*ours, *(name for name in whole if name not in its.excepted), *its.objects)
@@ -310,7 +298,8 @@ def _parts(build: Path, its: Listed, folder: Path, work: Path) -> Parts:
     run_tool(["ar", "cDrs", str(archive), *needed], build)
     script = folder / f"{folder.name}.lds"
     config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
-    return Parts(work.name, tuple(objects), archive, tuple(_host(folder, work)), script, config)
+    host = tuple(_host(folder, work))
+    return Parts(work.name, tree, tuple(objects), archive, host, script, config)
 
 
 def _host(folder: Path, work: Path) -> list[Path]:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs random programs on wrong patches until each is caught, and says how soon and how briefly.
+"""Runs programs on wrong patches until each is caught, and says how soon and how briefly.
 
 PYTHONPATH=lab .venv/bin/python tests/native/catch.py open
 """
 
 import argparse
 import functools
-import itertools
 import json
 import os
 import statistics
@@ -19,7 +18,9 @@ from ream.kernel.build import GCC
 from ream.kernel.series import load_series
 from ream.kernel.setup import wanted_setup
 from ream.kernel.source import fetch_tree
-from ream.paths import CHECKOUT, cache_dir
+from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
+from ream.program.aim import Aim, changed
+from ream.program.explore import Corpus
 from ream.program.ran import Ran, Rig
 from ream.program.search import Found, search, shortened
 from ream.program.step import Program
@@ -32,7 +33,7 @@ FIRST_SEED = 1000
 class Remembering(Rig):
     """The base, which runs the programs of a seed once for all patches."""
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019  # there is one
+    @functools.lru_cache(maxsize=512)  # noqa: B019  # there is one
     def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
         return super().run(program, checks)
 
@@ -43,7 +44,6 @@ def main() -> None:
     parser.add_argument("which", help="open, blind, or a part of paths")
     parser.add_argument("--seconds", type=float, default=40.0, help="of programs, for each patch")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds at most; 0: do not")
-    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--config", help="a file or a name, as `ream program` has it")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="the first one")
     asked = parser.parse_args()
@@ -54,12 +54,13 @@ def main() -> None:
         tree = tree.built(wanted_setup(asked.config, GCC, "native"))
         how = {"cache": cache_dir(), "step": lambda _: None}
         base = Remembering.of(tree, [], work=Path(work) / "base", **how)
+        aim = Aim.of(base, Corpus.load(next(EXPERIMENTS.glob("*/corpus"))), cache_dir())
 
         def build(path: str) -> Rig:
             patches = load_series(CHECKOUT / path).patches
             return Rig.of(tree, patches, work=Path(work) / Path(path).stem, **how)
 
-        rows = [row(base, build, path, asked) for path in paths]
+        rows = [row(base, build, aim, path, asked) for path in paths]
     for kind in ("alarm", "differs"):
         its = [one for one in rows if kind in one]
         print(f"{kind}: {len(its)} of {len(rows)}", end="")
@@ -82,16 +83,17 @@ def shown(found: Found) -> dict[str, object]:
 
 
 def row(
-    base: Rig, build: Callable[[str], Rig], path: str, asked: argparse.Namespace
+    base: Rig, build: Callable[[str], Rig], aim: Aim, path: str, asked: argparse.Namespace
 ) -> dict[str, object]:
     its: dict[str, object] = {"patch": path}
     try:
         series = build(path)
-        seeds = itertools.count(asked.seed)
-        limits = {"steps": asked.steps, "within_s": asked.seconds, "now": cpu_s}
-        found = search(base, series, seeds, **limits)
+        functions = changed(base.computer, series.computer)
+        its |= {"functions": len(functions), "executed": len(aim.executed(functions))}
+        attempts = aim.attempts(functions, asked.seed)
+        found = search(base, series, attempts, within_s=asked.seconds, now=cpu_s)
         if found is not None:
-            its |= {"seed": found.seed, "after_s": round(found.after_s, 2)}
+            its |= {"origin": found.attempt.origin, "after_s": round(found.after_s, 2)}
             its |= shown(found)
             short = shortened(base, series, found, within_s=asked.shrink)
             its |= {"length": len(short), "program": str(short)}

@@ -4,11 +4,14 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ream.program.aim import Attempt
 from ream.program.ran import Ran, difference
 from ream.program.search import search
 from ream.program.step import Program
+from ream.program.text import parse
 from ream.stage.computer import Checks
 
+PROGRAM = parse("p0 mmap a 1 anon private rw\n")
 RIGHT = Ran(parts={1: {"vmas": "a", "rss": "b"}, 2: {"vmas": "c", "rss": "d"}})
 WRONG = Ran(((2, "frame 0x10 is lost"),), parts=RIGHT.parts)
 OTHER = Ran(parts={1: {"vmas": "a", "rss": "b"}, 2: {"vmas": "c", "rss": "e"}})
@@ -29,14 +32,14 @@ class Rig:
 
 def found(base: list[Ran], series: list[Ran], *, within_s: float = 3.5) -> Any:
     clock = iter(range(100))
-    limits: Any = {"steps": 5, "within_s": within_s, "now": lambda: next(clock)}
+    limits: Any = {"within_s": within_s, "now": lambda: next(clock)}
     rigs: Any = Rig(base), Rig(series)
-    return search(*rigs, range(7, 90), **limits)
+    return search(*rigs, (Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)), **limits)
 
 
 def test_an_alarm_of_the_series_alone_ends_the_search() -> None:
     its = found([RIGHT], [RIGHT, WRONG])
-    assert (its.seed, its.after_s, its.differs) == (8, 2, None)
+    assert (its.attempt.origin, its.after_s, its.differs) == ("8", 2, None)
     assert its.ran.alarms == WRONG.alarms
 
 
@@ -46,12 +49,12 @@ def test_an_alarm_that_the_base_raises_is_not_the_series() -> None:
 
 def test_the_first_difference_is_what_is_left_without_an_alarm() -> None:
     its = found([RIGHT], [RIGHT, OTHER, RIGHT, OTHER])
-    assert (its.seed, its.differs) == (8, (2, "rss"))
+    assert (its.attempt.origin, its.differs) == ("8", (2, "rss"))
 
 
 def test_an_alarm_counts_more_than_a_difference_before_it() -> None:
     its = found([RIGHT], [OTHER, WRONG])
-    assert (its.seed, its.differs) == (8, None)
+    assert (its.attempt.origin, its.differs) == ("8", None)
 
 
 def test_what_a_step_returns_is_compared_first() -> None:

@@ -148,10 +148,7 @@ class Explorer:
         programs = self.corpus.programs
         if programs and dice.randrange(2):
             (first, head), (second, tail) = (dice.choice(list(programs.items())) for _ in "ab")
-            cut = dice.randrange(len(head) + 1)
-            steps = head.steps[:cut] + tail.steps[dice.randrange(len(tail)) :] + head.steps[cut:]
-            mixed = without_misplaced(Program(steps[:MOST_STEPS]))
-            return f"{first} with {second}", parse(str(mixed))
+            return f"{first} with {second}", mixed(dice, head, tail)
         seed, nr_steps = dice.randrange(1 << 31), dice.choice((60, 150, 300))
         often = dice.sample(sorted(WEIGHTS), NR_OFTEN)
         weights = {name: nr * (8 if name in often else 1) for name, nr in WEIGHTS.items()}
@@ -202,3 +199,10 @@ class Explorer:
         self.corpus.met |= met
         name = self.corpus.add(program, ran.digest)
         return f"{origin}: kept as {name}, {len(program)} steps for {len(new)} new blocks"
+
+
+def mixed(dice: random.Random, head: Program, tail: Program) -> Program:
+    """A program with the end of another one somewhere in it, as far as the steps fit."""
+    cut = dice.randrange(len(head) + 1)
+    steps = head.steps[:cut] + tail.steps[dice.randrange(len(tail)) :] + head.steps[cut:]
+    return parse(str(without_misplaced(Program(steps[:MOST_STEPS]))))

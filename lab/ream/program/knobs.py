@@ -210,4 +210,6 @@ CALLS_ON_PAGES: Mapping[str, tuple[str, str]] = {
     "home_node": ("0 1", "0"),
     "remap_file_pages": ("0 64", "0"),
     "mseal": ("0", "0"),
+    "numa_hint": ("0 0 1", "0"),
+    "unreadable": ("0", "0"),
 }

@@ -362,10 +362,17 @@ static long do_run_on(long cpu)
 #define USERFAULT_SIGBUS (1UL << 7)
 #define USERFAULT_WP_ASYNC (1UL << 15)
 #define USERFAULT_MOVE _IOWR(UFFDIO, 0x05, struct userfault_move)
+#define USERFAULT_POISON _IOWR(UFFDIO, 0x08, struct userfault_poison)
 
 struct userfault_move {
 	uint64_t dst, src, len, mode;
 	int64_t moved;
+};
+
+struct userfault_poison {
+	struct uffdio_range range;
+	uint64_t mode;
+	int64_t updated;
 };
 
 static int userfaults = -1;
@@ -455,6 +462,20 @@ static long do_uffd_move(long page, long nr, long from_page)
 				      .len = nr * PAGE_BYTES };
 
 	return result(ioctl(userfault_fd(), USERFAULT_MOVE, &its));
+}
+
+static long do_uffd_continue(long page, long nr)
+{
+	struct uffdio_continue its = { .range = userfault_range(page, nr) };
+
+	return result(ioctl(userfault_fd(), UFFDIO_CONTINUE, &its));
+}
+
+static long do_uffd_poison(long page, long nr)
+{
+	struct userfault_poison its = { .range = userfault_range(page, nr) };
+
+	return result(ioctl(userfault_fd(), USERFAULT_POISON, &its));
 }
 
 static long do_truncate(long file, long nr)

@@ -9,7 +9,7 @@ several kernels and hosts some functions of each (ream.stage.link); this one boo
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
@@ -79,8 +79,9 @@ RUN_S = 300.0
 class Listed:
     """What a file `objects` says.
 
-    folders: every object that kbuild makes there, but those of `excepted`. exposed: static symbols
-    that are made global, by object. as_needed: folders of which the linker takes what is called.
+    folders: every object that kbuild makes there. exposed: static symbols that are made global, by
+    object. as_needed: folders of which the linker takes what is called. excepted: objects of either
+    kind of folder that are left out.
     """
 
     folders: tuple[str, ...]
@@ -132,13 +133,14 @@ class Checks(Enum):
 class Computer:
     """A variant's computer, linked: the program, and what its undefined symbols are called.
 
-    tree: the variant's source.
+    tree: the variant's source. objects: of the kernel, by name.
     """
 
     program: Path
     forbidden: Path
     undefined: tuple[str, ...]
     tree: Path
+    objects: Mapping[str, Path]
     confinement: Confinement | None = None
 
     def report(
@@ -190,6 +192,8 @@ class Parts:
     """The program around the kernel."""
     script: Path
     config_sha256: str
+    of_kernel: Mapping[str, Path]
+    """The objects that kbuild made of the kernel's own sources, by name."""
 
     def link(
         self,
@@ -233,7 +237,8 @@ class Parts:
         argv = ["gcc", *LINK_FLAGS, "-Wl,-z,norelro", f"-Wl,@{defines}"]
         argv += [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         run_tool([*argv, *map(str, self.host), str(kernel)], work)
-        return Computer(program, forbidden, undefined, self.tree, confinement)
+        its = program, forbidden, undefined, self.tree, self.of_kernel
+        return Computer(*its, confinement)
 
 
 def build_parts(
@@ -294,12 +299,14 @@ def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
         expose(work.name, build / name, its.exposed.get(name, ()), work, X86_64) for name in names
     ]
     archive = work / "as-needed.a"
-    needed = sorted({name for one in its.as_needed for name in _made_in(build, one)})
+    needed = sorted({it for one in its.as_needed for it in _made_in(build, one)} - its.excepted)
     run_tool(["ar", "cDrs", str(archive), *needed], build)
     script = folder / f"{folder.name}.lds"
     config = hashlib.sha256((build / ".config").read_bytes()).hexdigest()
     host = tuple(_host(folder, work))
-    return Parts(work.name, tree, tuple(objects), archive, host, script, config)
+    kernels = [name for name in (*names, *needed) if not name.startswith(HOME)]
+    linked = work.name, tree, tuple(objects), archive, host, script, config
+    return Parts(*linked, {name: build / name for name in kernels})
 
 
 def _host(folder: Path, work: Path) -> list[Path]:

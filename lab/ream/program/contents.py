@@ -259,9 +259,10 @@ class _Seen:
         found: list[Expected] = []
         for page in _range(its):
             there = pages.get(page)
-            if not self._allows(there, _READABLE):
+            # A page of which nothing is known may be missing, and no page behind it is read then.
+            if there is None or not there.is_sure or not self._allows(there, _READABLE):
                 break
-            content = self._content(there) if there else None
+            content = self._content(there)
             if content is not None:
                 _append(found, page, content)
         return Prediction(None, tuple(found))

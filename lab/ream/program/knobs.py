@@ -211,5 +211,7 @@ CALLS_ON_PAGES: Mapping[str, tuple[str, str]] = {
     "remap_file_pages": ("0 64", "0"),
     "mseal": ("0", "0"),
     "numa_hint": ("0 0 1", "0"),
+    "hmm": ("0 1", "0"),
+    "migrate_vma": ("0", "0"),
     "unreadable": ("0", "0"),
 }

@@ -122,6 +122,15 @@ RULES = (
         lambda its: its.advice == "pageout" and its.has("swap") and not its.kernel.has_swap,
     ),
     Rule(
+        "its swap is a device, which takes a huge page whole",
+        frozenset({"anon", "swap"}),
+        lambda its: (
+            its.kernel.has_swap
+            and its.has("madvise", advice="pageout")
+            and (its.has("mmap", thp="always") or its.has("madvise", advice="hugepage"))
+        ),
+    ),
+    Rule(
         "its file system reads and maps other numbers of pages at once, or keeps all in memory",
         frozenset({"file", "mincore"}),
         lambda its: (

@@ -3,12 +3,14 @@
 
 A random program may find a defect of a released kernel by which one process can harm another. A
 list that is committed names such an alarm by a salted hash of the rule that was broken and of the
-shrunk program's shape. So the list tells nobody what is wrong, and the alarm is not shown.
+shrunk program's shape. So the list tells nobody what is wrong, and the alarm is not shown. A
+program with further steps is recognised, too.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 from ream.errors import BadUsage
@@ -21,6 +23,8 @@ from ream.program.step import Program, Step
 LIST = "withheld"
 """A file in the computer's folder: a line `salt WORD`, then a hash a line, and comments with #."""
 DIGITS = 16
+MOST_SHAPES = 14
+"""Of a program that is looked up; a longer one has not been shrunk. All subsets are tried."""
 
 
 @dataclass(frozen=True)
@@ -41,24 +45,32 @@ class Withheld:
             raise BadUsage(f"{path}: its first line has to be `salt WORD`")
         return cls(path, words[0].removeprefix("salt "), frozenset(words[1:]))
 
-    def hash_of(self, ran: Ran, program: Program) -> str:
-        """The hash of an alarm; `program` is shrunk, and its numbers and names do not matter."""
-        shapes = sorted({shape for step in program if (shape := _shape(step))})
-        text = "\n".join((self.salt, ran.kind, *shapes))
+    def hash_of(self, ran: Ran, shapes: Iterable[str]) -> str:
+        """The hash of an alarm, by the rule and the shapes of steps."""
+        text = "\n".join((self.salt, ran.kind, *sorted(shapes)))
         return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
     def add(self, ran: Ran, program: Program) -> str:
-        """Have an alarm in the list from now on; its hash."""
-        its = self.hash_of(ran, program)
+        """Have an alarm in the list from now on; its hash. The program has what is needed alone."""
+        its = self.hash_of(ran, _shapes(program))
         if its not in self.hashes:
             with self.path.open("a", encoding="ascii") as file:
                 file.write(f"{its}\n")
         return its
 
+    def find(self, ran: Ran, program: Program) -> str | None:
+        """The hash in the list that some of the program's steps have; None if there is none."""
+        shapes = sorted(_shapes(program))[:MOST_SHAPES]
+        for nr in range(1, len(shapes) + 1):
+            for some in combinations(shapes, nr):
+                if (its := self.hash_of(ran, some)) in self.hashes:
+                    return its
+        return None
+
     def put_away(self, ran: Ran, program: Program) -> str | None:
         """What to say of an alarm in the list, whose program is written down; None for others."""
-        its = self.hash_of(ran, program)
-        if its not in self.hashes:
+        its = self.find(ran, program)
+        if its is None:
             return None
         path = cache_dir() / LIST / f"{its}.program"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,14 +78,18 @@ class Withheld:
         return f"alarm withheld: {its}; it is known and not public; the program is in {path}"
 
 
+def _shapes(program: Program) -> set[str]:
+    return {shape for step in program if (shape := _shape(step))}
+
+
 def _shape(step: Step) -> str:
-    """A step without names and numbers; nothing for one that only says how large memory is."""
+    """A step without names, numbers and options; nothing for one that says how large memory is."""
     words = [*step.flags, *_words(step)]
     return " ".join((step.verb, *words)) if words or not step.form.declares else ""
 
 
 def _words(step: Step) -> Iterator[str]:
-    for name, value in step.values:
-        kind = step.kind(name)
-        if isinstance(kind, Word | Words):
+    for name, kind in step.form.operands.items():
+        value = step.get(name)
+        if value is not None and isinstance(kind, Word | Words):
             yield kind.show(value)

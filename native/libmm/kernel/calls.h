@@ -5,7 +5,7 @@
 
 #include <linux/mm_types.h>
 
-#define MOST_PAGES 64
+#define MOST_PAGES 64L
 
 extern struct page *pages[MOST_PAGES];
 

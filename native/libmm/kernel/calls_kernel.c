@@ -39,7 +39,7 @@ long call_map_pages(long start, long bytes, long how, long nr)
 {
 	void *at;
 
-	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	nr = clamp(nr, 1L, MOST_PAGES);
 	if (take_pages(nr))
 		return -ENOMEM;
 	at = how ? vmap(pages, nr, VM_MAP, PAGE_KERNEL) : vm_map_ram(pages, nr, NUMA_NO_NODE);
@@ -119,7 +119,7 @@ long call_slab(long start, long bytes, long size, long nr)
 	void *some[MOST_PAGES], *one;
 	int done;
 
-	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!cache)
 		return -ENOMEM;
 	done = kmem_cache_alloc_bulk(cache, GFP_KERNEL, nr, some);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the machine and the scheduler do to pages of a process: calls.def has these functions. */
+/* What the machine, a device and the scheduler do to pages: calls.def has these functions. */
+#include <linux/highmem.h>
+#include <linux/hmm.h>
 #include <linux/mempolicy.h>
+#include <linux/migrate.h>
 #include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/pagemap.h>
 #include <linux/sched/numa_balancing.h>
 #include <linux/sched/sysctl.h>
 #include <linux/uaccess.h>
@@ -49,6 +54,89 @@ long call_unreadable(long start, long bytes, long unused, long unused2)
 	if (nr)
 		see_broken_page();
 	return nr;
+}
+
+/* --- a device that shares an address space ------------------------------ */
+
+static bool see_change(struct mmu_interval_notifier *notifier,
+		       const struct mmu_notifier_range *range, unsigned long sequence)
+{
+	mmu_interval_set_seq(notifier, sequence);
+	return true;
+}
+
+static const struct mmu_interval_notifier_ops device_operations = { .invalidate = see_change };
+
+/* The device copies entries of the page table, after faults where they are needed. */
+long call_hmm(long start, long bytes, long writes, long unused)
+{
+	static unsigned long entries[MOST_PAGES];
+	struct mmu_interval_notifier notifier;
+	struct hmm_range range = {
+		.notifier = &notifier,
+		.start = start,
+		.end = start + min(bytes, MOST_PAGES << PAGE_SHIFT),
+		.hmm_pfns = entries,
+		.default_flags = HMM_PFN_REQ_FAULT | (writes ? HMM_PFN_REQ_WRITE : 0),
+	};
+	long error = mmu_interval_notifier_insert(&notifier, current->mm, range.start,
+						  range.end - range.start, &device_operations);
+
+	if (error)
+		return error;
+	range.notifier_seq = mmu_interval_read_begin(&notifier);
+	mmap_read_lock(current->mm);
+	error = hmm_range_fault(&range);
+	mmap_read_unlock(current->mm);
+	mmu_interval_notifier_remove(&notifier);
+	return error;
+}
+
+/* The device's driver copies pages to others, which may be memory as any. */
+static void copy_for_device(struct migrate_vma *its)
+{
+	unsigned long i;
+
+	for (i = 0; i < its->npages; i++) {
+		struct page *from = migrate_pfn_to_page(its->src[i]), *to;
+
+		its->dst[i] = 0;
+		if (!(its->src[i] & MIGRATE_PFN_MIGRATE))
+			continue;
+		to = alloc_page(GFP_HIGHUSER_MOVABLE);
+		if (!to)
+			continue;
+		lock_page(to);
+		if (from)
+			copy_highpage(to, from);
+		else
+			clear_highpage(to);
+		its->dst[i] = migrate_pfn(page_to_pfn(to));
+	}
+}
+
+long call_migrate_vma(long start, long bytes, long unused, long unused2)
+{
+	static unsigned long from[MOST_PAGES], to[MOST_PAGES];
+	struct migrate_vma its = {
+		.src = from, .dst = to, .start = start, .flags = MIGRATE_VMA_SELECT_SYSTEM,
+	};
+	long error = -EFAULT;
+
+	mmap_read_lock(current->mm);
+	its.vma = vma_lookup(current->mm, start);
+	if (its.vma) {
+		its.end = min_t(unsigned long, its.vma->vm_end,
+				start + min(bytes, MOST_PAGES << PAGE_SHIFT));
+		error = migrate_vma_setup(&its);
+	}
+	if (!error) {
+		copy_for_device(&its);
+		migrate_vma_pages(&its);
+		migrate_vma_finalize(&its);
+	}
+	mmap_read_unlock(current->mm);
+	return error ?: its.cpages;
 }
 
 /* --- which CPU uses a page --------------------------------------------- */

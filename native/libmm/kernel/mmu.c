@@ -12,6 +12,7 @@
 #include <asm/mmu_context.h>
 #include "hosted.h"
 #include "mmu.h"
+#include "steps.h"
 
 #define TLB_ENTRIES 65536
 #define LARGEST_BY_PAGE 4096	/* pages; of more, all entries are looked at */
@@ -147,7 +148,7 @@ void detach_device(struct mmu_notifier *device)
 /* It uses all that its process does, and keeps what it is not told to forget. */
 void remember_on_device(const struct tlb_entry *entry)
 {
-	if (mm_has_notifiers(entry->mm))
+	if (current_process()->device.mm == entry->mm)
 		*tlb_slot(entry->mm, entry->page, MOST_CPUS) = *entry;
 }
 

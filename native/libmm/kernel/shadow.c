@@ -5,6 +5,7 @@
  * fork(2) and mremap(2), and no code of the kernel.
  */
 #include <linux/hugetlb.h>
+#include <linux/ksm.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/userfaultfd_k.h>
@@ -183,8 +184,11 @@ static bool is_early_copy(struct user_page *page, struct mm_struct *mm, unsigned
 	unsigned long entry = translate(mm, address).entry;
 	unsigned long pfn = (entry & PTE_PFN_MASK) >> PAGE_SHIFT;
 
-	if (page->kind != PRIVATE_FILE || page->is_own || !(entry & _PAGE_PRESENT) ||
-	    !is_ram(pfn) || !folio_test_anon(page_folio(pfn_to_page(pfn))))
+	if (page->kind != PRIVATE_FILE || page->is_own || !(entry & _PAGE_PRESENT))
+		return false;
+	/* KSM may have put a page of zeros in its place. */
+	if (!is_ksm_zero_pte(__pte(entry)) &&
+	    !(is_ram(pfn) && folio_test_anon(page_folio(pfn_to_page(pfn)))))
 		return false;
 	page->is_own = true;
 	page->value = value;

@@ -47,7 +47,7 @@ SYSTEM_CALL(set_mempolicy_home_node);
 long call_get_pages(long start, long bytes, long how, long writes)
 {
 	unsigned int flags = writes ? FOLL_WRITE : 0;
-	long nr = min(bytes >> PAGE_SHIFT, (long)MOST_PAGES), done;
+	long nr = min(bytes >> PAGE_SHIFT, MOST_PAGES), done;
 	int locked = 1;
 
 	if (how < 3)
@@ -129,7 +129,7 @@ long call_exclusive(long start, long bytes, long unused, long unused2)
 long call_pages_status(long start, long bytes, long unused, long unused2)
 {
 	static int status[MOST_PAGES];
-	long nr = min(bytes >> PAGE_SHIFT, (long)MOST_PAGES), i;
+	long nr = min(bytes >> PAGE_SHIFT, MOST_PAGES), i;
 
 	for (i = 0; i < nr; i++)
 		pages[i] = (void *)start + (i << PAGE_SHIFT);
@@ -220,7 +220,7 @@ long call_map_device(long start, long bytes, long how, long nr)
 	long at;
 
 	map_how = how;
-	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	nr = clamp(nr, 1L, MOST_PAGES);
 	if (take_pages(nr))
 		return -ENOMEM;
 	file = anon_inode_getfile("device", &device_file, NULL, O_RDWR);
@@ -369,7 +369,7 @@ long call_pin_file(long start, long bytes, long number, long nr)
 	pgoff_t offset;
 	long done;
 
-	nr = clamp(nr, 1L, (long)MOST_PAGES);
+	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!file || !file->file || !file->nr_pages)
 		return -EINVAL;
 	done = memfd_pin_folios(file->file, 0,

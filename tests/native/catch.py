@@ -41,14 +41,15 @@ class Remembering(Rig):
 def main() -> None:
     """Print one line of JSON for each patch, and a summary behind them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("which", help="open, blind, or a part of paths")
+    parser.add_argument("which", help="open, blind, or parts of paths, with commas")
     parser.add_argument("--seconds", type=float, default=40.0, help="of programs, for each patch")
     parser.add_argument("--shrink", type=float, default=30.0, help="seconds at most; 0: do not")
     parser.add_argument("--config", help="a file or a name, as `ream program` has it")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="the first one")
     asked = parser.parse_args()
     lines = (line.split() for line in WRONG.read_text().splitlines())
-    paths = [path for half, path in lines if half == asked.which or asked.which in path]
+    chosen = asked.which.split(",")
+    paths = [path for half, path in lines if half in chosen or any(one in path for one in chosen)]
     with tempfile.TemporaryDirectory() as work:
         tree = fetch_tree(None, cache=cache_dir(), step=lambda _: None)
         tree = tree.built(wanted_setup(asked.config, GCC, "native"))

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.paths import EXPERIMENTS
+from ream.program.aim import Aim, changed
 from ream.program.coverage import Code
 from ream.program.explore import DIGESTS, MOST_BYTES, Corpus, Explorer
 from ream.program.ran import Rig, computer_folder
+from ream.program.search import search
 
 pytestmark = pytest.mark.xdist_group("computer")
 
@@ -22,10 +25,18 @@ LEAST_TEXT_PCT, LEAST_BLOCKS_PCT = 80, 60
 """Of all functions and blocks of the folders that are hosted; the corpus's README has the table."""
 
 
+UNPREPARED = EXPERIMENTS / "compact" / "wrong" / "01-given-back-unprepared.patch"
+"""Random programs do not find this one in a minute."""
+SEARCH_S = 60.0
+
+
 @pytest.fixture(scope="module")
-def explorer(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Explorer:
-    work = tmp_path_factory.mktemp("corpus")
-    rig = Rig.of(kernel, [], cache=cache, work=work, step=print)
+def rig(kernel: Tree, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Rig:
+    return Rig.of(kernel, [], cache=cache, work=tmp_path_factory.mktemp("corpus"), step=print)
+
+
+@pytest.fixture(scope="module")
+def explorer(rig: Rig) -> Explorer:
     return Explorer(rig, Code(rig.computer, computer_folder()), Corpus.load(FOLDER))
 
 
@@ -52,3 +63,21 @@ def test_the_corpus_executes_most_of_mm_and_ends_in_the_states_that_are_known(
     assert 100 * whole.bytes[0] >= LEAST_TEXT_PCT * whole.bytes[1]
     assert 100 * whole.blocks[0] >= LEAST_BLOCKS_PCT * whole.blocks[1]
     assert explorer.corpus.bytes <= MOST_BYTES
+
+
+@pytest.mark.vm
+def test_a_change_is_found_wrong_by_programs_that_execute_it(
+    rig: Rig, kernel: Tree, cache: Path, tmp_path: Path
+) -> None:
+    patches = load_series(UNPREPARED).patches
+    series = Rig.of(kernel, patches, cache=cache, work=tmp_path / "series", step=print)
+    functions = changed(rig.computer, series.computer)
+    assert functions == {("mm/compaction.o", "compaction_free")}
+    aim = Aim.of(rig, Corpus.load(FOLDER), tmp_path)
+    assert aim.executed(functions) == functions
+    found = search(rig, series, aim.attempts(functions, seed=1), within_s=SEARCH_S)
+    assert found is not None
+    assert found.ran.is_wrong
+    assert found.attempt.origin in aim.reaching(functions)
+    again = Aim.of(rig, Corpus.load(FOLDER), tmp_path)  # from the cache
+    assert again.met == aim.met

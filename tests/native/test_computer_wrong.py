@@ -50,7 +50,7 @@ ORACLES = {
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip
-"""By oracle: the patch, a program in which it does wrong, and what that oracle says."""
+"""For each oracle: a wrong patch, a program that shows it, and what the oracle says of it."""
 
 QUICK = {"tlb", "tables"}
 

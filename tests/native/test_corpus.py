@@ -23,7 +23,7 @@ LEAST_BLOCKS = 1000
 """That any program executes, since the kernel boots."""
 
 LEAST_TEXT_PCT, LEAST_BLOCKS_PCT = 80, 60
-"""Of all functions and blocks of the folders that are hosted; the corpus's README has the table."""
+"""The shares of hosted function text and blocks; the README of the corpus has the table."""
 
 
 UNPREPARED = EXPERIMENTS / "compact" / "wrong" / "01-given-back-unprepared.patch"

@@ -90,7 +90,7 @@ class Aim:
         return sorted(reach, key=lambda name: (-worth[name], len(self._programs[name])))
 
     def executed(self, functions: frozenset[Name]) -> frozenset[Name]:
-        """Those of some functions that a program of the corpus executes."""
+        """Return the functions of a set that at least one program of the corpus executes."""
         return frozenset(one for its in self.met.values() for one in its & functions)
 
     def attempts(self, functions: frozenset[Name], seed: int) -> Iterator[Attempt]:

@@ -31,7 +31,7 @@ NM_S = 60.0
 MOST_CALLS = 6
 SIGALRM = 14
 OF_INTERRUPTS = re.compile(r"irqs_disabled|IRQS_ENABLED")
-"""In assertions that mean nothing here, since cli and sti do nothing."""
+"""Assertions with these words are left out, since cli and sti have no effect here."""
 HANGS = "it does not come back"
 
 
@@ -82,7 +82,7 @@ class Ran:
     def kind(self) -> str:
         """The words of the first alarm, without its numbers; nothing if there is none.
 
-        Where in an endless loop it was, does not matter.
+        It is the same for all places of an endless loop.
         """
         text = self.alarms[0][1] if self.alarms else ""
         words = HANGS.split() if text.startswith(HANGS) else text.split()

@@ -16,7 +16,7 @@ from ream.program.step import Program, Step
 class Kernel:
     """A kernel that performs programs by system calls.
 
-    has_huge_shmem: whether files in memory get huge pages that nobody asked for.
+    has_huge_shmem: whether shmem_enabled gives huge pages without MADV_HUGEPAGE.
     is_shared: whether other programs use its memory and people choose its settings.
     """
 

@@ -24,7 +24,7 @@ LIST = "withheld"
 """A file in the computer's folder: a line `salt WORD`, then a hash a line, and comments with #."""
 DIGITS = 16
 MOST_SHAPES = 14
-"""Of a program that is looked up; a longer one has not been shrunk. All subsets are tried."""
+"""At most so many kinds of steps of a program are looked up, since all subsets are tried."""
 
 
 @dataclass(frozen=True)

@@ -231,6 +231,9 @@ static void run_line(bool is_checked)
 
 #define SOME_STEPS 8
 
+/* mm/internal.h, and mm_init.h since 7.3. */
+DECLARE_STATIC_KEY_MAYBE(CONFIG_DEBUG_VM, check_pages_enabled);
+
 void run_program(const struct libmm_task *task)
 {
 	const char *text = task->program;
@@ -241,6 +244,8 @@ void run_program(const struct libmm_task *task)
 	/* Declarations are all there is as yet, and whether any step is measured. */
 	if (measures_next)
 		host_expect_timing();
+	else if (task->checks)	/* As the boot parameter check_pages does: the kernel looks, too. */
+		static_branch_enable(&check_pages_enabled);
 	measures_next = false;
 	if (task->checks == LIBMM_EACH)
 		check_everything();

@@ -14,7 +14,7 @@ from pathlib import Path
 from ream.errors import ReamError
 from ream.files import write_whole
 from ream.program.coverage import Code
-from ream.program.generate import WEIGHTS, generate
+from ream.program.generate import generate, some_often
 from ream.program.ran import Ran, Rig, shortest
 from ream.program.scene import without_misplaced
 from ream.program.shrink import shrink
@@ -32,8 +32,6 @@ FIRST_LINE = "# SPDX-License-Identifier: GPL-2.0-only\n"
 MOST_BYTES = 400_000
 """The texts of a corpus may have so many bytes together."""
 MOST_STEPS = 400
-NR_OFTEN = 12
-"""Mixtures of a random program that are drawn more often than others."""
 MINIMISE_S = 4.0
 """For one program."""
 SHORTEN_S = 30.0
@@ -150,9 +148,7 @@ class Explorer:
             (first, head), (second, tail) = (dice.choice(list(programs.items())) for _ in "ab")
             return f"{first} with {second}", mixed(dice, head, tail)
         seed, nr_steps = dice.randrange(1 << 31), dice.choice((60, 150, 300))
-        often = dice.sample(sorted(WEIGHTS), NR_OFTEN)
-        weights = {name: nr * (8 if name in often else 1) for name, nr in WEIGHTS.items()}
-        return f"seed {seed}", parse(str(generate(seed, nr_steps, weights)))
+        return f"seed {seed}", parse(str(generate(seed, nr_steps, some_often(seed))))
 
     def make_room(self, ends_at: float) -> Iterator[str]:
         """Leave out programs and steps that execute nothing that others do not, too.

@@ -2,29 +2,30 @@
 """Random programs from a seed.
 
 Most ranges begin where something is mapped, and many are whole huge pages, since defects show
-where steps meet. A light model of what is mapped keeps most steps valid.
+where steps meet.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
+from ream.program.drawing import FILE_PAGES, MOST_AREAS, Drawing
 from ream.program.kinds import Place, Range, Value
 from ream.program.knobs import CALLS, CALLS_ON_PAGES, FILES
-from ream.program.scene import HUGE_PAGES, Area, Scene
-from ream.program.step import Program, Step, new_step
+from ream.program.scene import HUGE_PAGES, Area
+from ream.program.step import Program
 
-MOST_AREAS = 24
-"""Areas of a process. Once it has so many, new mappings replace parts of old ones."""
 NR_PROCESSES = 4
 NR_CPUS = 2
-FILE_PAGES = 1536
 MOST_PINS = 12
-NR_TRIES = 20
-NR_RECENT = 6
 MOVABLE_PAGES = 1536
 """So many pages are there from the beginning where little memory is free, to be moved and taken."""
 HOLES = (2, 3, 4, 8)
 """One of so many pages is free where memory is in holes."""
+NR_OFTEN, HOW_OFTEN = 12, 8
+"""Mixtures that some_often() has drawn more often, and by which factor."""
+SHAPES_STEPS = 60
+"""Of one mixture, in which all shapes of its steps are taken to occur."""
 FOLIOS = ("16K", "32K", "64K", "128K", "256K", "512K", "1M", "2M")
 
 ANON, PRIVATE_FILE, SHARED = 1, 2, 3
@@ -38,10 +39,10 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
 
     weights: how often each of WEIGHTS is drawn; those that are left out are never drawn.
     """
-    drawn = _Drawn(random.Random(seed))  # noqa: S311
+    chosen = WEIGHTS if weights is None else weights
+    drawn = _Drawn(random.Random(seed), chosen)  # noqa: S311
     drawn.declare()
     nr_declared = len(drawn.steps)
-    chosen = WEIGHTS if weights is None else weights
     mixtures = [_MIXTURES[name] for name in chosen]
     process = 0
     while len(drawn.steps) < nr_declared + nr_steps:
@@ -52,29 +53,14 @@ def generate(seed: int, nr_steps: int, weights: Mapping[str, int] | None = None)
     return Program(tuple(drawn.steps[: nr_declared + nr_steps]))
 
 
-class _Drawn:
-    """The steps so far, and what is mapped after them."""
+class _Drawn(Drawing):
+    """Mixtures: each adds one step or a few."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self.dice = dice
-        self.steps: list[Step] = []
-        self.scene = Scene()
-        self.mapped: dict[int, bytearray] = {0: bytearray()}
+    def __init__(self, dice: random.Random, weights: Mapping[str, int]) -> None:
+        super().__init__(dice)
+        self.weights = weights
         self.pinned: list[tuple[int, Range]] = []
-        self.nr_names = 0
         self.is_hogged = False
-        self.recent: list[Range] = []
-
-    def add(
-        self, verb: str, process: int | None = None, *flags: str, **values: Value | None
-    ) -> None:
-        step = new_step(verb, process, *flags, **values)
-        self.scene.calls(step)
-        self.steps.append(step)
-
-    def maybe(self, *flags: str, of: int = 2) -> tuple[str, ...]:
-        """Each flag with a chance of one in `of`."""
-        return tuple(flag for flag in flags if self.dice.randrange(of) == 0)
 
     def declare(self) -> None:
         dice = self.dice
@@ -96,107 +82,6 @@ class _Drawn:
         if dice.randrange(2):
             self.add("device", 0)
 
-    # Where something is.
-
-    def size(self) -> tuple[int, bool]:
-        """How many pages, and whether they begin at a huge page."""
-        dice = self.dice
-        match dice.randrange(10):
-            case 0 | 1 | 2 | 3:
-                return 1 + dice.randrange(16), False
-            case 4:
-                return 1 + dice.randrange(200), False
-            case 6:
-                return HUGE_PAGES + dice.randrange(1024), False
-            case _:
-                return HUGE_PAGES << dice.randrange(2), True
-
-    def states(self, process: int, area: Area) -> bytearray:
-        """What the pages of an area are mapped as."""
-        mapped = self.mapped[process]
-        mapped.extend(bytes(max(0, area.page + area.nr - len(mapped))))
-        return mapped[area.page : area.page + area.nr]
-
-    def put(self, process: int, area: Area, state: int | bytes) -> None:
-        """Note what the pages of an area are mapped as from now on."""
-        self.states(process, area)
-        its = bytes([state]) * area.nr if isinstance(state, int) else state
-        self.mapped[process][area.page : area.page + area.nr] = its
-
-    def range(self, process: int, *, huge: bool = False) -> Range:
-        """Pages of some area, rather where something is mapped; those before a hole.
-
-        Many overlap pages of the last steps, of this process or of one that it has forked from.
-        huge: one whole huge page, if the area has one.
-        """
-        chosen = self.nearby(process) if not huge and self.dice.randrange(2) else None
-        chosen = chosen or self.anywhere(process, huge=huge)
-        self.recent = [*self.recent[1 - NR_RECENT :], chosen]
-        return chosen
-
-    def nearby(self, process: int) -> Range | None:
-        """Pages of the last steps, as they were or a part of them."""
-        areas = self.scene.spaces[process].areas
-        known = [one for one in self.recent if one.name in areas and one.begin is not None]
-        if not known:
-            return None
-        last = self.dice.choice(known)
-        begin, end = last.begin or 0, min(last.end or 1, areas[last.name].nr)
-        if begin >= end:
-            return None
-        if self.dice.randrange(3) == 0:
-            begin += self.dice.randrange(end - begin)
-            end = begin + 1 + self.dice.randrange(end - begin)
-        return Range(last.name, begin, end)
-
-    def anywhere(self, process: int, *, huge: bool) -> Range:
-        """Pages of an area that is drawn, rather where something is mapped."""
-        areas = self.scene.spaces[process].areas
-        if not areas:
-            self.map_anon(process)
-        chosen, states = Range(""), bytearray()
-        for _ in range(NR_TRIES):
-            name = self.dice.choice(list(areas))
-            area = areas[name]
-            nr, aligned = (HUGE_PAGES, True) if huge else self.size()
-            begin = self.dice.randrange(area.nr)
-            if aligned:
-                begin = max(0, begin - (area.page + begin) % HUGE_PAGES)
-            nr = min(nr, area.nr - begin)
-            states = self.states(process, Area(area.page + begin, nr))
-            chosen = Range(name, begin, begin + nr)
-            if states[0]:
-                break
-        assert chosen.begin is not None
-        run = states.find(0)
-        return Range(chosen.name, chosen.begin, chosen.begin + run) if run > 0 else chosen
-
-    def where(self, process: int) -> dict[str, Value | None]:
-        """A place for a new mapping: behind all areas, next to one, or over a part of one."""
-        areas = self.scene.spaces[process].areas
-        if not areas or (len(areas) < MOST_AREAS and self.dice.randrange(2)):
-            return {}
-        name = self.dice.choice(list(areas))
-        if len(areas) < MOST_AREAS and self.dice.randrange(2):
-            return {"after": Place(name)}
-        offset = self.dice.randrange(areas[name].nr)
-        if self.dice.randrange(2):
-            offset -= offset % HUGE_PAGES
-        return {"at": Place(name, offset)}
-
-    def protection(self) -> str:
-        return self.dice.choice(("rw", "rw", "rw", "r", "none"))
-
-    def name(self, process: int) -> str:
-        """A new name, or one that a new mapping takes over."""
-        areas = self.scene.spaces[process].areas
-        if len(areas) >= MOST_AREAS:
-            return self.dice.choice(list(areas))
-        self.nr_names += 1
-        return f"a{self.nr_names}"
-
-    # Mixtures: each adds one step or a few.
-
     def map(self, process: int, nr: int, source: Value, sharing: str, *flags: str) -> None:
         protection = "rw" if flags else self.protection()
         name = self.name(process)
@@ -214,6 +99,9 @@ class _Drawn:
         sharing = "private" if self.dice.randrange(8) else "shared"
         self.map(process, self.size()[0], "anon", sharing, *flags)
 
+    def map_some(self, process: int) -> None:
+        self.map_anon(process)
+
     def map_file(self, process: int, sharing: str) -> None:
         nr = min(self.size()[0], FILE_PAGES)
         offset = self.dice.randrange(FILE_PAGES - nr + 1)
@@ -221,14 +109,6 @@ class _Drawn:
             offset -= offset % HUGE_PAGES
         place = Place(self.file(), offset)
         self.map(process, nr, place, sharing, *self.maybe("populate", of=3))
-
-    def file(self) -> str:
-        return self.dice.choice(list(self.scene.files))
-
-    def file_range(self, most: int) -> Range:
-        nr = 1 + self.dice.randrange(most)
-        begin = self.dice.randrange(FILE_PAGES - nr)
-        return Range(self.file(), begin, begin + nr)
 
     def munmap(self, process: int) -> None:
         chosen = self.range(process)
@@ -295,12 +175,62 @@ class _Drawn:
         self.pinned = [pin for pin in self.pinned if pin[0] != process]
         return None
 
+    def then(self, process: int, chosen: Range) -> None:
+        """Go on with something that changes the entries of these pages."""
+        self.focus = chosen
+        weights = [self.weights.get(name, 1) for name in _ON_ENTRIES]
+        _MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
+        self.focus = None
+
+    def again(self) -> None:
+        """The last step once more, which often finds nothing left to do."""
+        if (last := self.steps[-1]).verb in _REPEATED:
+            self.steps.append(last)
+
+    def migrating(self, process: int) -> None:
+        chosen = self.range(process)
+        self.add("migrating", process, area=chosen)
+        self.then(process, chosen)
+
+    def hint(self, process: int) -> None:
+        """Faults are to show who uses pages."""
+        chosen = self.range(process)
+        self.add("call", process, function="numa_hint", area=chosen, x=self.dice.randrange(2))
+        self.then(process, chosen)
+
+    def share_in_part(self, process: int) -> None:
+        """A child gets some pages of a folio, while the others stay exclusive to its parent."""
+        chosen = self.range(process, huge=True)
+        self.add("write", process, area=chosen)
+        part = self.part(chosen)
+        self.add("madvise", process, area=part, advice="dontfork")
+        if len(self.scene.spaces) == NR_PROCESSES:
+            self.exit(self.dice.choice(sorted(self.scene.spaces.keys() - {process})))
+        self.fork(process)
+        self.add("madvise", process, area=part, advice="dofork")
+        self.then(process, chosen)
+
+    def age(self, process: int) -> None:
+        """Some of the pages were used since all of them were last found to be."""
+        chosen = self.range(process)
+        self.add("madvise", process, area=chosen, advice="cold")
+        self.add("read", process, area=self.part(chosen))
+        self.then(process, chosen)
+
+    def split_entry(self, process: int) -> None:
+        """A huge page that entries of a table map, all in one VMA."""
+        chosen = self.range(process, huge=True)
+        first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
+        for area, protection in ((first, "r"), (chosen, "rw")):
+            self.add("mprotect", process, area=area, protection=protection)
+        self.then(process, chosen)
+
     def on_range(self, process: int, verb: str, *flags: str, **values: Value | None) -> None:
         self.add(verb, process, *flags, area=self.range(process), **values)
 
     def pin(self, process: int) -> None:
         chosen = self.range(process)
-        first = Range(chosen.name, chosen.begin, (chosen.begin or 0) + 1)
+        first = self.part(chosen)
         area = self.scene.spaces[process].pages(first)
         if self.states(process, area)[0] & _WRITABLE and len(self.pinned) < MOST_PINS:
             how = self.maybe("longterm") if self.dice.randrange(3) else ("get",)
@@ -533,7 +463,12 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "munlock": (3, lambda drawn, process: drawn.on_range(process, "munlock")),
     "place": (8, _Drawn.place),
     "pin": (4, _Drawn.pin),
-    "migrating": (3, lambda drawn, process: drawn.on_range(process, "migrating")),
+    "migrating": (3, _Drawn.migrating),
+    "hint": (2, _Drawn.hint),
+    "share-in-part": (2, _Drawn.share_in_part),
+    "age": (2, _Drawn.age),
+    "split-entry": (2, _Drawn.split_entry),
+    "again": (4, lambda drawn, _: drawn.again()),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
     "mthp": (1, lambda drawn, _: drawn.mthp()),
     "uffd-wp": (4, _Drawn.uffd_wp),
@@ -554,6 +489,33 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "compress": (1, _Drawn.compress),
     "break": (1, _Drawn.break_page),
 }
+_ON_ENTRIES = (
+    *("mprotect", "mremap", "fork", "munmap", "dontneed", "free", "pageout", "cold"),
+    *("hint", "place", "uffd-wp", "read", "write", "mlock", "collapse"),
+)
+"""Mixtures that change entries of the page table."""
+_REPEATED = frozenset(
+    ("mprotect", "madvise", "mlock", "munlock", "call", "uffd_wp", "move_pages", "mbind", "read")
+)
+"""Steps that can be done twice."""
 _MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
 WEIGHTS: Mapping[str, int] = {name: weight for name, (weight, _) in _WEIGHTED.items()}
 """How often each mixture is drawn, relative to the others."""
+
+
+def some_often(seed: int, favoured: Sequence[str] = ()) -> dict[str, int]:
+    """Weights with which some mixtures, drawn by a seed, are more frequent than usual.
+
+    favoured: half of these are among them.
+    """
+    dice = random.Random(seed)  # noqa: S311
+    some = dice.sample(favoured, (len(favoured) + 1) // 2)
+    often = {*some, *dice.sample(sorted(WEIGHTS), NR_OFTEN)}
+    return {name: nr * (HOW_OFTEN if name in often else 1) for name, nr in WEIGHTS.items()}
+
+
+@cache
+def shapes_of_mixtures() -> Mapping[str, frozenset[str]]:
+    """By mixture, the shapes of the steps that it draws, and of those that map what they need."""
+    drawn = {name: generate(0, SHAPES_STEPS, {"map-anon": 1, name: 4}) for name in WEIGHTS}
+    return {name: frozenset(step.shape for step in its) for name, its in drawn.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ream.errors import BadUsage
 from ream.program.grammar import FORMS, Form
-from ream.program.kinds import Kind, Place, Range, Value
+from ream.program.kinds import Kind, Place, Range, Value, Word, Words
 
 MOST_ERRORS = 10
 
@@ -61,6 +61,17 @@ class Step:
         """Kind of the operand or option of this name."""
         form = self.form
         return form.operands[name] if name in form.operands else form.options[name].kind
+
+    @property
+    def shape(self) -> str:
+        """The step without names, numbers and options."""
+        operands = self.form.operands
+        its = (
+            kind.show(value)
+            for name, kind in operands.items()
+            if isinstance(kind, Word | Words) and (value := self.get(name)) is not None
+        )
+        return " ".join((self.verb, *self.flags, *its))
 
     def __str__(self) -> str:
         """The step in canonical words."""

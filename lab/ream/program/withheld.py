@@ -8,7 +8,7 @@ program with further steps is recognised, too.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -16,7 +16,6 @@ from pathlib import Path
 from ream.errors import BadUsage
 from ream.files import write_whole
 from ream.paths import cache_dir
-from ream.program.kinds import Word, Words
 from ream.program.ran import Ran, computer_folder
 from ream.program.step import Program, Step
 
@@ -83,13 +82,5 @@ def _shapes(program: Program) -> set[str]:
 
 
 def _shape(step: Step) -> str:
-    """A step without names, numbers and options; nothing for one that says how large memory is."""
-    words = [*step.flags, *_words(step)]
-    return " ".join((step.verb, *words)) if words or not step.form.declares else ""
-
-
-def _words(step: Step) -> Iterator[str]:
-    for name, kind in step.form.operands.items():
-        value = step.get(name)
-        if value is not None and isinstance(kind, Word | Words):
-            yield kind.show(value)
+    """A step's shape; nothing for one that says how large memory is."""
+    return "" if step.shape == step.verb and step.form.declares else step.shape

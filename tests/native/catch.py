@@ -10,18 +10,21 @@ import json
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ream.errors import ReamError
 from ream.kernel.build import GCC
-from ream.kernel.series import load_series
+from ream.kernel.diff import changed_files
+from ream.kernel.series import Patch, load_series
 from ream.kernel.setup import wanted_setup
 from ream.kernel.source import fetch_tree
 from ream.paths import CHECKOUT, EXPERIMENTS, cache_dir
-from ream.program.aim import Aim, changed
+from ream.program.aim import Aim
+from ream.program.changed import Target
+from ream.program.coverage import Code
 from ream.program.explore import Corpus
-from ream.program.ran import Ran, Rig
+from ream.program.ran import Ran, Rig, computer_folder
 from ream.program.search import Found, search, shortened
 from ream.program.step import Program
 from ream.stage.computer import Checks
@@ -55,10 +58,11 @@ def main() -> None:
         tree = tree.built(wanted_setup(asked.config, GCC, "native"))
         how = {"cache": cache_dir(), "step": lambda _: None}
         base = Remembering.of(tree, [], work=Path(work) / "base", **how)
-        aim = Aim.of(base, Corpus.load(next(EXPERIMENTS.glob("*/corpus"))), cache_dir())
+        code = Code(base.computer, computer_folder())
+        corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
+        aim = Aim.of(base, code, corpus, cache_dir())
 
-        def build(path: str) -> Rig:
-            patches = load_series(CHECKOUT / path).patches
+        def build(patches: Sequence[Patch], path: str) -> Rig:
             return Rig.of(tree, patches, work=Path(work) / Path(path).stem, **how)
 
         rows = [row(base, build, aim, path, asked) for path in paths]
@@ -84,15 +88,22 @@ def shown(found: Found) -> dict[str, object]:
 
 
 def row(
-    base: Rig, build: Callable[[str], Rig], aim: Aim, path: str, asked: argparse.Namespace
+    base: Rig,
+    build: Callable[[Sequence[Patch], str], Rig],
+    aim: Aim,
+    path: str,
+    asked: argparse.Namespace,
 ) -> dict[str, object]:
     its: dict[str, object] = {"patch": path}
     try:
-        series = build(path)
-        functions = changed(base.computer, series.computer)
-        its |= {"functions": len(functions), "executed": len(aim.executed(functions))}
-        attempts = aim.attempts(functions, asked.seed)
-        found = search(base, series, attempts, within_s=asked.seconds, now=cpu_s)
+        patches = load_series(CHECKOUT / path).patches
+        files = frozenset(file for one in patches for file in changed_files(one.body))
+        series = build(patches, path)
+        target = Target.of(base.computer, series.computer, aim.code, files)
+        its |= {"functions": len(target.functions), "blocks": len(target.blocks)}
+        its |= {"executed": len(aim.executed(target.functions)), "met": aim.nr_met(target)}
+        attempts = aim.attempts(target, asked.seed)
+        found = search(base, series, attempts, within_s=asked.seconds, now=cpu_s).found
         if found is not None:
             its |= {"origin": found.attempt.origin, "after_s": round(found.after_s, 2)}
             its |= shown(found)

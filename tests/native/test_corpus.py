@@ -9,7 +9,8 @@ import pytest
 from ream.kernel.series import load_series
 from ream.kernel.source import Tree
 from ream.paths import EXPERIMENTS
-from ream.program.aim import CORPUS_AT_ONCE, Aim, changed
+from ream.program.aim import CORPUS_AT_ONCE, Aim
+from ream.program.changed import Target
 from ream.program.coverage import Code
 from ream.program.explore import DIGESTS, MOST_BYTES, Corpus, Explorer
 from ream.program.ran import Rig, computer_folder
@@ -71,13 +72,17 @@ def test_programs_that_execute_a_change_run_first_and_find_no_fault_in_the_base(
 ) -> None:
     patches = load_series(UNPREPARED).patches
     series = Rig.of(kernel, patches, cache=cache, work=tmp_path / "series", step=print)
-    functions = changed(rig.computer, series.computer)
-    assert functions == {("mm/compaction.o", "compaction_free")}
-    aim = Aim.of(rig, Corpus.load(FOLDER), tmp_path)
-    assert aim.executed(functions) == functions
-    reaching = aim.reaching(functions)
-    attempts = [*islice(aim.attempts(functions, seed=1), CORPUS_AT_ONCE + 1)]
+    code = Code(rig.computer, computer_folder())
+    target = Target.of(rig.computer, series.computer, code, ["mm/compaction.c"])
+    assert target.functions == {("mm/compaction.o", "compaction_free")}
+    assert target.differing == {"mm/compaction.o"}
+    aim = Aim.of(rig, code, Corpus.load(FOLDER), tmp_path)
+    assert aim.executed(target.functions) == target.functions
+    assert 0 < aim.nr_met(target) <= len(target.blocks) < 20
+    reaching = aim.reaching(target)
+    attempts = [*islice(aim.attempts(target, seed=1), CORPUS_AT_ONCE + 1)]
     assert [one.origin for one in attempts] == [*reaching[:CORPUS_AT_ONCE], "seed 1"]
-    assert search(rig, rig, attempts, within_s=SEARCH_S) is None
-    again = Aim.of(rig, Corpus.load(FOLDER), tmp_path)  # from the cache
+    searched = search(rig, rig, attempts, within_s=SEARCH_S)
+    assert (searched.found, searched.nr_programs) == (None, len(attempts))
+    again = Aim.of(rig, code, Corpus.load(FOLDER), tmp_path)  # from the cache
     assert again.met == aim.met

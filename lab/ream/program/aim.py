@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Programs that execute the functions which a series changes.
+"""Programs that execute what a series changes.
 
 Those of a corpus come first, the ones that reach what few others reach before the rest. Then two of
 them are mixed, or one with a random program. Between them are random programs, since a defect may
@@ -9,29 +9,33 @@ show far from the change.
 import hashlib
 import json
 import random
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
 from ream.files import write_whole
-from ream.kernel.objects import differences
+from ream.program.changed import Name, Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus, Explorer, mixed
-from ream.program.generate import generate
-from ream.program.ran import Rig, computer_folder
+from ream.program.generate import generate, shapes_of_mixtures, some_often
+from ream.program.ran import Rig
 from ream.program.step import Program
 from ream.program.text import parse
-from ream.stage.computer import Checks, Computer
+from ream.stage.computer import Checks
 
+MOST_REACHING = 80
+"""So many programs of the corpus are tried, those first that reach most."""
 CORPUS_AT_ONCE = 4
 """So many programs of the corpus run before the next random one."""
-RANDOM_STEPS = 500
+RANDOM_STEPS = 300
 MIXED_STEPS = 150
 
-Name = tuple[str, str]
-"""A function: its object and its own name."""
+
+NR_FAVOURED = 8
+"""Mixtures that are favoured in random programs."""
 
 
 @dataclass(frozen=True)
@@ -42,68 +46,89 @@ class Attempt:
     program: Program
 
 
-def changed(base: Computer, series: Computer) -> frozenset[Name]:
-    """The functions that a series changes or adds, of what both computers host."""
-    found = set[Name]()
-    for name, path in series.objects.items():
-        if name in base.objects:
-            its = differences(base.objects[name], path)
-            found.update((name, function) for function in (*its.changed, *its.added))
-    return frozenset(found)
-
-
 class Aim:
-    """A corpus, and which functions each of its programs executes on the base."""
+    """A corpus, and which blocks each of its programs executes on the base."""
 
-    def __init__(self, corpus: Corpus, met: Mapping[str, frozenset[Name]]) -> None:
+    def __init__(self, corpus: Corpus, code: Code, met: Mapping[str, frozenset[int]]) -> None:
         self._programs = corpus.programs
+        self.code = code
         self.met = met
+        """By program, the numbers of its blocks."""
 
     @classmethod
-    def of(cls, base: Rig, corpus: Corpus, cache: Path) -> "Aim":
+    def of(cls, base: Rig, code: Code, corpus: Corpus, cache: Path) -> "Aim":
         """Run each program once, which takes half a minute unless the cache has what they do."""
         texts = "".join(f"{name}\n{program}" for name, program in sorted(corpus.programs.items()))
         made_of = base.computer.program.read_bytes() + texts.encode()
         path = cache / "met" / f"{hashlib.sha256(made_of).hexdigest()}.json"
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))
-            return cls(corpus, {it: frozenset(map(tuple, met)) for it, met in found.items()})
-        code = Code(base.computer, computer_folder())
-        owners = {at: (one.object, one.name) for one in code.functions for at in one.blocks}
+            return cls(corpus, code, {it: frozenset(its) for it, its in found.items()})
         explorer = Explorer(base, code, corpus)
-        met = {}
-        for name, program in corpus.programs.items():
-            _, numbers = explorer.run(program, Checks.NEVER)
-            met[name] = frozenset(owners[code.blocks[number]] for number in numbers)
+        met = {it: explorer.run(one, Checks.NEVER)[1] for it, one in corpus.programs.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({it: sorted(its) for it, its in met.items()}).encode())
-        return cls(corpus, met)
+        return cls(corpus, code, met)
 
-    def reaching(self, functions: frozenset[Name]) -> list[str]:
-        """The programs that execute some of these, with those of rarely executed ones first."""
-        how_often = Counter(one for its in self.met.values() for one in its & functions)
-        worth = {
-            name: sum(1 / how_often[one] for one in its & functions)
-            for name, its in self.met.items()
+    def reaching(self, target: Target) -> list[str]:
+        """The programs that execute some of it: changed lines first, and what few others reach."""
+        blocks = target.blocks, self._blocks_of(target.functions)
+        worth = list(zip(*(self._worth(its).items() for its in blocks), strict=True))
+        ranks = {name: (its, whole) for (name, its), (_, whole) in worth if its or whole}
+        return sorted(
+            ranks, key=lambda one: (-ranks[one][0], -ranks[one][1], len(self._programs[one]))
+        )
+
+    def _worth(self, blocks: frozenset[int]) -> dict[str, float]:
+        """Of each program, how many of some blocks it executes, those more that few others do."""
+        how_often = Counter(one for its in self.met.values() for one in its & blocks)
+        return {
+            name: sum(1 / how_often[one] for one in its & blocks) for name, its in self.met.items()
         }
-        reach = [name for name in self._programs if worth.get(name)]
-        return sorted(reach, key=lambda name: (-worth[name], len(self._programs[name])))
+
+    def _blocks_of(self, functions: frozenset[Name]) -> frozenset[int]:
+        its = (one for one in self.code.functions if (one.object, one.name) in functions)
+        return frozenset(bisect_left(self.code.blocks, at) for one in its for at in one.blocks)
+
+    def _favoured(self, target: Target) -> list[str]:
+        """Mixtures with steps that programs have which execute changed lines, and others have not.
+
+        A step counts by how much more often what is changed is executed with it than without it.
+        """
+        wanted = target.blocks or self._blocks_of(target.functions)
+        reach = [name for name, its in self.met.items() if its & wanted]
+        nr_with = Counter(shape for its in self._programs.values() for shape in _shapes(its))
+        nr_reaching = Counter(shape for name in reach for shape in _shapes(self._programs[name]))
+        nr = len(self._programs)
+
+        def worth(shape: str) -> float:
+            has, both = nr_with[shape], nr_reaching[shape]
+            return both / max(has, 1) - (len(reach) - both) / max(nr - has, 1)
+
+        its = {name: max(map(worth, shapes)) for name, shapes in shapes_of_mixtures().items()}
+        return sorted((one for one in its if its[one] > 0), key=lambda one: -its[one])[:NR_FAVOURED]
 
     def executed(self, functions: frozenset[Name]) -> frozenset[Name]:
         """Return the functions of a set that at least one program of the corpus executes."""
-        return frozenset(one for its in self.met.values() for one in its & functions)
+        reached = frozenset[int]().union(*self.met.values())
+        return frozenset(one for one in functions if self._blocks_of(frozenset([one])) & reached)
 
-    def attempts(self, functions: frozenset[Name], seed: int) -> Iterator[Attempt]:
-        """Programs without end, those first that execute some of these functions."""
-        reaching = self.reaching(functions)
+    def nr_met(self, target: Target) -> int:
+        """How many of the blocks that a series changes some program of the corpus executes."""
+        return len(target.blocks & frozenset[int]().union(*self.met.values()))
+
+    def attempts(self, target: Target, seed: int) -> Iterator[Attempt]:
+        """Programs without end, those first that execute some of what a series changes."""
+        reaching = self.reaching(target)[:MOST_REACHING]
+        favoured = self._favoured(target)
         corpus = (Attempt(name, self._programs[name]) for name in reaching)
         seeds = iter(range(seed, seed + (1 << 31)))
         while some := tuple(islice(corpus, CORPUS_AT_ONCE)):
             yield from some
-            yield _random(next(seeds))
+            yield _random(next(seeds), favoured)
         turns = cycle((self._two, self._one, None) if reaching else (None,))
         for turn, number in zip(turns, seeds, strict=False):
-            yield turn(number, reaching) if turn else _random(number)
+            yield turn(number, reaching) if turn else _random(number, favoured)
 
     def _two(self, seed: int, reaching: list[str]) -> Attempt:
         dice = random.Random(seed)  # noqa: S311
@@ -114,9 +139,15 @@ class Aim:
     def _one(self, seed: int, reaching: list[str]) -> Attempt:
         dice = random.Random(seed)  # noqa: S311
         first = dice.choice(reaching)
-        other = parse(str(generate(seed, MIXED_STEPS)))
+        other = parse(str(generate(seed, MIXED_STEPS, some_often(seed))))
         return Attempt(f"{first} with seed {seed}", mixed(dice, self._programs[first], other))
 
 
-def _random(seed: int) -> Attempt:
-    return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS))))
+def _random(seed: int, favoured: Sequence[str]) -> Attempt:
+    """A program in which some kinds of steps are frequent, since all together hide each other."""
+    weights = some_often(seed, favoured)
+    return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS, weights))))
+
+
+def _shapes(program: Program) -> frozenset[str]:
+    return frozenset(step.shape for step in program)

@@ -33,14 +33,28 @@ _ALTERNATIVE = struct.Struct("<iiIBB")
 
 
 @dataclass(frozen=True)
+class Part:
+    """A function's code, or what the compiler has moved out of it."""
+
+    symbol: str
+    start: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Function:
-    """A function with what the compiler has moved out of it: its object, and its blocks."""
+    """A function: its object, its parts, and its blocks."""
 
     object: str
     name: str
-    bytes: int
+    parts: tuple[Part, ...]
     blocks: tuple[int, ...]
-    """Addresses."""
+    """Addresses, ascending."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all parts."""
+        return sum(one.bytes for one in self.parts)
 
 
 @dataclass(frozen=True)
@@ -73,17 +87,18 @@ class Code:
     @cached_property
     def functions(self) -> tuple[Function, ...]:
         """Each once, by object and name."""
-        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        found: dict[tuple[str, str], list[Part]] = {}
         texts = self._texts()
         starts = [start for start, _, _ in texts]
         for one in functions(self._program):
             at = bisect_right(starts, one.start) - 1
             if at >= 0 and one.start < texts[at][1] and one.bytes:
                 name = one.name.removesuffix(COLD)
-                found.setdefault((texts[at][2], name), []).append((one.start, one.bytes))
-        blocks = self._blocks(sorted(start for parts in found.values() for start, _ in parts))
+                part = Part(one.name, one.start, one.bytes)
+                found.setdefault((texts[at][2], name), []).append(part)
+        blocks = self._blocks(sorted(one.start for parts in found.values() for one in parts))
         return tuple(
-            Function(its, name, sum(nr for _, nr in parts), tuple(_within(blocks, parts)))
+            Function(its, name, tuple(parts), tuple(_within(blocks, parts)))
             for (its, name), parts in sorted(found.items())
         )
 
@@ -162,9 +177,10 @@ class Code:
         return frozenset(found)
 
 
-def _within(blocks: Sequence[int], parts: Iterable[tuple[int, int]]) -> Iterator[int]:
-    for start, nr in sorted(parts):
-        yield from blocks[bisect_left(blocks, start) : bisect_left(blocks, start + nr)]
+def _within(blocks: Sequence[int], parts: Iterable[Part]) -> Iterator[int]:
+    for one in sorted(parts, key=lambda one: one.start):
+        end = one.start + one.bytes
+        yield from blocks[bisect_left(blocks, one.start) : bisect_left(blocks, end)]
 
 
 def _row(name: str, its: Sequence[Function], reached: frozenset[int]) -> Row:

@@ -27,6 +27,15 @@ class Found:
     differs: tuple[int, str] | None = None
 
 
+@dataclass(frozen=True)
+class Searched:
+    """What came of a search: what was found, and how many programs and steps agreed before."""
+
+    found: Found | None
+    nr_programs: int
+    nr_steps: int
+
+
 def search(
     base: Rig,
     series: Rig,
@@ -34,14 +43,14 @@ def search(
     *,
     within_s: float,
     now: Callable[[], float] = time.monotonic,
-) -> Found | None:
+) -> Searched:
     """Run programs until one is wrong with the series alone.
 
     Memory is checked after some steps, which takes a third of the time, and after each one once it
     is wrong. An alarm that the base raises in the same program is not the series'. Without an alarm
-    in time the first difference is returned; None if there is none.
+    in time the first difference is what is found.
     """
-    began_s, found = now(), None
+    began_s, found, nr_programs, nr_steps = now(), None, 0, 0
     for attempt in attempts:
         try:
             ran, expected = (one.run(attempt.program, Checks.SOME) for one in (series, base))
@@ -50,19 +59,24 @@ def search(
         after_s = now() - began_s
         if ran.is_wrong and expected.kind != ran.kind:
             sooner = series.run(attempt.program)
-            return Found(attempt, sooner if sooner.is_wrong else ran, after_s)
+            its = Found(attempt, sooner if sooner.is_wrong else ran, after_s)
+            return Searched(its, nr_programs, nr_steps)
         if found is None and (differs := difference(expected, ran)):
             found = Found(attempt, ran, after_s, differs)
+        nr_programs, nr_steps = nr_programs + 1, nr_steps + len(attempt.program)
         if after_s > within_s:
             break
-    return found
+    return Searched(found, nr_programs, nr_steps)
 
 
 def shortened(base: Rig, series: Rig, found: Found, *, within_s: float) -> Program:
-    """The shortest program found with the same alarm, or a difference in the same part."""
+    """The shortest program found with the same alarm, or a difference in the same part.
+
+    The base does not raise the alarm there.
+    """
     program = found.attempt.program
     if found.differs is None:
-        return shortest(series, program, found.ran, within_s=within_s)
+        return shortest(series, program, found.ran, within_s=within_s, base=base)
     last, part = found.differs
 
     def fails(shorter: Program) -> bool:

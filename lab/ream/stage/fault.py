@@ -290,7 +290,7 @@ class Code:
         if not held:
             return None
         last = max(held, key=lambda its: its.start)
-        root = _build_of(path)
+        root = build_of(path)
         place = CodePlace(
             (Frame(last.name, None),), offset - last.start, str(path.relative_to(root))
         )
@@ -303,7 +303,7 @@ class Code:
     def _compiled_again(self, path: Path, root: Path) -> Path | None:
         if path not in self._with_lines:
             out = self._work / f"{len(self._with_lines)}.o"
-            self._with_lines[path] = out if _compile_with_lines(path, root, out) else None
+            self._with_lines[path] = out if compile_with_lines(path, root, out) else None
         return self._with_lines[path]
 
 
@@ -341,7 +341,7 @@ def _holding(all_of: Iterable[Piece], address: int, into: str | None = None) -> 
     return None
 
 
-def _build_of(path: Path) -> Path:
+def build_of(path: Path) -> Path:
     """The build directory that an object of a variant is in."""
     return next(parent for parent in path.parents if (parent / ".config").is_file())
 
@@ -360,7 +360,7 @@ def recorded(text: str) -> list[str]:
     ]
 
 
-def _compile_with_lines(path: Path, root: Path, out: Path) -> bool:
+def compile_with_lines(path: Path, root: Path, out: Path) -> bool:
     """Compile a variant's object again, with -g; whether its functions lie where they lay.
 
     Objtool, which kbuild runs on the result, replaces instructions by others of the same length.
@@ -386,10 +386,10 @@ def _addr2line(tool: str, path: Path, address: str, root: Path, *options: str) -
     except ReamError:
         return ()
     pairs = zip(answer[::2], answer[1::2], strict=False)
-    return tuple(Frame(name, _source(line, root)) for name, line in pairs if name != "??")
+    return tuple(Frame(name, source_line(line, root)) for name, line in pairs if name != "??")
 
 
-def _source(line: str, root: Path) -> str | None:
+def source_line(line: str, root: Path) -> str | None:
     """A file below a tree and its line, from the words of addr2line."""
     file, _, number = line.split(" ", maxsplit=1)[0].rpartition(":")
     if not file or file == "??" or not number.isdigit() or number == "0":

@@ -14,7 +14,7 @@ from ream.errors import CannotRunHere, ReamError, UnhostedVariant, WrongVariant
 from ream.experiment import PATCHED, named
 from ream.judge import first_wrong as first_wrong_module
 from ream.judge import page, session
-from ream.judge.judgement import CountedChange, Wrong
+from ream.judge.judgement import CountedChange, Examined, Wrong
 from ream.judge.own_table import OwnVerdict, own_tables, own_verdicts
 from ream.judge.own_table import lines as own_lines
 from ream.judge.reach import Reach
@@ -47,6 +47,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Request]]:
         tree = SimpleNamespace(label="a tree")
         monkeypatch.setattr(session, "fetch_tree", lambda *_, **__: tree)
         monkeypatch.setattr(session, "find_reach", lambda *_, **__: reach(*reached))
+        monkeypatch.setattr(session, "examine", lambda *_, **__: Examined(("f",)))
         monkeypatch.setattr(session, "emulator_version", lambda: "qemu")
         monkeypatch.setattr(session, "run_session", session_of)
         monkeypatch.setattr(first_wrong_module, "run_session", session_of)
@@ -61,6 +62,41 @@ def test_what_reaches_nothing_is_not_run(
     asked = world(lambda _: pytest.fail("it ran"))
     its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
     assert (its.exit_code, asked) == (4, [])
+
+
+def test_what_is_wrong_in_any_of_mm_ends_the_judgement(
+    tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = world(lambda _: pytest.fail("it ran"), FORK)
+    wrong = Wrong("mm", ("after `p0 fork p1`: rss is 1",), (1, "change 1"))
+    whole = Examined(("copy_pte",), 3, 2, 7, 210, wrong=wrong)
+    monkeypatch.setattr(session, "examine", lambda *_, **__: whole)
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (its.exit_code, its.wrong, its.reach, asked) == (5, wrong, None, [])
+    assert "WRONG: after `p0 fork p1`: rss is 1. It begins with patch 1" in page.sentence(its)
+    assert "2 of the 3 blocks of code in changed lines" in page.render(its)
+
+
+def test_what_compiles_to_the_same_needs_no_more(
+    tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = world(lambda _: pytest.fail("it ran"), FORK)
+    monkeypatch.setattr(session, "examine", lambda *_, **__: Examined(same=True))
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (its.exit_code, its.reach, asked) == (0, None, [])
+    assert page.sentence(its).startswith("Nothing changes: each file that it touches compiles")
+
+
+def test_a_kernel_that_cannot_be_hosted_as_a_whole_is_judged_by_rows(
+    tmp_path: Path, world: Callable[..., list[Request]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise ReamError("mm/x.o: exit 2: no such file")
+
+    world(lambda _: pytest.fail("it ran"))
+    monkeypatch.setattr(session, "examine", fails)
+    its = session.judge(question(tmp_path, minutes=1.0), Reporter(quiet=True))
+    assert (its.exit_code, its.whole) == (4, None)
 
 
 def test_a_wrong_series_is_an_answer_with_its_first_patch(

@@ -2,6 +2,7 @@
 """With which patch of a series it begins to be wrong."""
 
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,12 +24,24 @@ def of_series(cause: ReamError) -> bool:
 def first_wrong(request: Request, series: Series, name: str, reporter: Reporter) -> int | None:
     """The number of the first patch at which a series is wrong in this run, from 1.
 
-    request: the run in which it is wrong as a whole, under `name`. Halves what is left, as git
-    bisect does, and so takes a series that is wrong at one patch for wrong at every later one.
-    None if a beginning of the series cannot be run, which hides it, or if nothing is wrong when it
-    is run again: what is wrong only now and then is not laid to a patch. No record stays.
+    request: the run in which it is wrong as a whole, under `name`. As first_bad(); no record stays.
     """
     beginnings = prefixes(series)
+    return first_bad(
+        beginnings, lambda beginning: _is_wrong(request, beginning, name, reporter), reporter
+    )
+
+
+def first_bad(
+    beginnings: Sequence[Series], is_wrong: Callable[[Series], bool], reporter: Reporter
+) -> int | None:
+    """The number of the first beginning of a series that is wrong, from 1.
+
+    The last one is. Halves what is left, as git bisect does, and so takes a series that is wrong at
+    one patch for wrong at every later one. None if a beginning of the series cannot be run, which
+    hides it, or if nothing is wrong when it is run again: what is wrong only now and then is not
+    laid to a patch.
+    """
     if len(beginnings) == 1:
         return 1
     right, wrong = 0, len(beginnings) + 1
@@ -36,11 +49,11 @@ def first_wrong(request: Request, series: Series, name: str, reporter: Reporter)
         middle = (right + wrong) // 2
         reporter.step(f"is it wrong with {middle} of {len(beginnings)} patches?")
         try:
-            is_wrong = _is_wrong(request, beginnings[middle - 1], name, reporter)
+            middle_is_wrong = is_wrong(beginnings[middle - 1])
         except ReamError as cause:
             reporter.step(f"not known: {str(cause).splitlines()[0]}")
             return None
-        right, wrong = (right, middle) if is_wrong else (middle, wrong)
+        right, wrong = (right, middle) if middle_is_wrong else (middle, wrong)
     return wrong if wrong <= len(beginnings) else None
 
 

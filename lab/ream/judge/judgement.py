@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from ream.counted import counted
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
 from ream.judge.reach import WholeReach
 from ream.record.record import SCHEMA
@@ -256,6 +257,39 @@ class Wrong:
 
 
 @dataclass(frozen=True)
+class Examined:
+    """What programs showed of a series on a computer that hosts all of mm/.
+
+    functions: that it changes or adds. nr_blocks: of the base's code, in lines that it changes; of
+    these, programs of the corpus execute nr_entered. nr_steps: of the nr_programs that did nothing
+    wrong. differs: where contents, results or state first differ from the base, which is not wrong
+    by itself. same: each file that it touches compiles to the same code and data, as far as the
+    computer has it.
+    """
+
+    functions: tuple[str, ...] = ()
+    nr_blocks: int = 0
+    nr_entered: int = 0
+    nr_programs: int = 0
+    nr_steps: int = 0
+    differs: str | None = None
+    same: bool = False
+    wrong: Wrong | None = None
+
+    def words(self) -> str:
+        """What was done, in a sentence."""
+        if self.same:
+            return "the same code and data with it"
+        if not self.functions:
+            return "no function that is hosted there differs"
+        its = counted(len(self.functions), "function")
+        met = f"{self.nr_entered} of the {counted(self.nr_blocks, 'block')} of code"
+        said = f"it changes {its}; programs execute {met} in changed lines"
+        done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"
+        return said if self.wrong else f"{said}; nothing was wrong in {done}"
+
+
+@dataclass(frozen=True)
 class Listing:
     """A function in a row, without the series and with it: each instruction, how often executed.
 
@@ -277,7 +311,8 @@ class Judgement:
     subjects: tuple[str, ...]
     tree: str
     machine: str
-    reach: WholeReach
+    reach: WholeReach | None = None
+    """Of what experiments host; None: it was decided before that was known."""
     operations: tuple[Operation, ...] = ()
     wrong: Wrong | None = None
     wrong_steps: tuple[tuple[int, str, str], ...] = ()
@@ -304,6 +339,8 @@ class Judgement:
     """The command line for others: without a path of this machine."""
     strict: bool = False
     """Whether a loss ends with 1 however small it is and whatever others gain."""
+    whole: Examined | None = None
+    """Of all of mm/; None: the kernel cannot be hosted as a whole, or it is an upgrade."""
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""
@@ -328,7 +365,8 @@ class Judgement:
     @property
     def changes_nothing(self) -> bool:
         """Whether each file that the series touches compiles to the same code and data with it."""
-        its = self.reach
+        if (its := self.reach) is None:
+            return self.whole is not None and self.whole.same
         return its.same and not its.reached and its.elsewhere == ()
 
     @property

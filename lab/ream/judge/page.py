@@ -83,6 +83,9 @@ def _sentences(its: Judgement) -> Iterator[str]:
             number, subject = its.wrong.first_patch
             yield f"It begins with patch {number} of {len(its.subjects)}, {subject!r}."
         return
+    if its.reach is None:
+        yield f"{verdict(its)}: {_why_none(its)}."
+        return
     if its.reach.only_moves:
         moved = counted(len(its.reach.moved), "hosted function")
         yield f"Undecided: it moves {moved} to other objects and changes none."
@@ -108,6 +111,7 @@ def _why_none(its: Judgement) -> str:
     """Why there is nothing to measure of a series that reaches nothing."""
     if its.changes_nothing:
         return "each file that it touches compiles to the same code and data with it"
+    assert its.reach is not None
     if not its.reach.same:
         return "no row executes anything that it changes"
     if not its.reach.elsewhere:
@@ -273,7 +277,7 @@ def _lines(its: Judgement) -> Iterator[str]:
     if its.wrong is not None:
         for line in its.wrong.lines[1:]:
             yield from _said("", line)
-    if its.reach.nearest is not None:
+    if its.reach and its.reach.nearest is not None:
         yield from _said("nearest", its.reach.nearest)
     for name, why in its.unhosted.items():
         yield from _said("not run", f"{name}: {why}")
@@ -300,6 +304,12 @@ def _head(its: Judgement) -> Iterator[str]:
         yield from _said("upgrade", f"from {its.tree} to {its.to}")
     yield from _said("machine", its.machine)
     yield from _said("judgement", sentence(its))
+    if its.whole is not None:
+        yield from _said("all of mm/", its.whole.words())
+        if its.whole.differs:
+            yield from _said("", its.whole.differs)
+    if its.reach is None:
+        return
     yield from _said("reach", its.reach.sentence())
     for text in its.reach.layout:
         yield from _said("layout", f"{text}; whatever uses it is compiled anew")

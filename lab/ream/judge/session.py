@@ -12,16 +12,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ream.command import require
 from ream.count.emulator import emulator_version
 from ream.counted import counted
-from ream.errors import CannotRunHere, ReamError, VerificationFailed
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import BEFORE, CONTROL, IMPLIED, PATCHED, Experiment, named
 from ream.judge.first_wrong import first_wrong, of_series
 from ream.judge.guest import run_guests
 from ream.judge.judgement import (
     CountedChange,
+    Examined,
     Judgement,
     Listing,
     Operation,
@@ -40,6 +42,7 @@ from ream.judge.urgency import (
     rows_in_time,
     rows_to_try,
 )
+from ream.judge.whole import NAME, examine
 from ream.kernel.confine import building
 from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree, Wanted, fetch_tree
@@ -68,6 +71,8 @@ FIRST_SHARE = 2 / 3
 """Of the time of an experiment; the rest is for rows that are timed again."""
 BACKED_BY: Mapping[str, Sequence[str]] = {"slower": ("more",), "faster": ("fewer",)}
 """By effect of a time, what counts say where they say the same."""
+WHOLE_SHARE, LEAST_WHOLE_S = 0.5, 10.0
+"""Of the minutes of --verify-minutes, for all of mm/; seconds that this takes at least."""
 LEAST_MINUTES = 0.25
 """Less than that is not worth a start."""
 
@@ -164,6 +169,9 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     patches, began = asked.series.patches, time.monotonic()
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
+    whole = None if to else _whole(asked, tree, reporter)
+    if whole is not None and (whole.wrong or whole.same):
+        return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
     with building(confined=asked.confined):
         reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
     reporter.step(reach.sentence())
@@ -184,13 +192,12 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         wrong = _boot(judging, reach, tree, to or tree)
     if wrong is None:
         wrong = _time(judging, reach.reached)
-    return Judgement(
-        series=asked.series.name,
-        subjects=tuple(patch.subject for patch in patches),
-        tree=tree.label,
+    return _judgement(
+        asked,
+        tree,
         to=to.label if to else None,
-        machine=read_machine().line(),
         reach=reach,
+        whole=whole,
         operations=tuple(judging.operations.values()),
         wrong=wrong,
         wrong_steps=tuple(judging.wrong_steps),
@@ -202,10 +209,44 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         rows=tuple(judging.rows),
         listings=tuple(judging.listings),
         records=tuple(judging.records),
+    )
+
+
+def _judgement(asked: Question, tree: Tree, **found: Any) -> Judgement:
+    """What was found, with what was asked."""
+    return Judgement(
+        series=asked.series.name,
+        subjects=tuple(patch.subject for patch in asked.series.patches),
+        tree=tree.label,
+        machine=read_machine().line(),
         command=asked.command,
         reproduce=asked.reproduce,
         strict=asked.strict,
+        **found,
     )
+
+
+def _whole(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:
+    """What programs on a computer of all of mm/ show; None if this kernel cannot be hosted so.
+
+    Raises DoesNotApply and DoesNotCompile for a patch.
+    """
+    within_s = max(asked.verify_minutes * S_PER_MINUTE * WHOLE_SHARE, LEAST_WHOLE_S)
+    try:
+        with building(confined=asked.confined):
+            return examine(
+                asked.series,
+                tree,
+                within_s=within_s,
+                seed=asked.seed,
+                cache=asked.cache,
+                reporter=reporter,
+            )
+    except BadUsage:
+        raise
+    except ReamError as cause:
+        reporter.step(f"{NAME}: not hosted: {_why(cause)}")
+        return None
 
 
 def _counts(reporter: Reporter) -> bool:

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A series on a computer that hosts all of mm/: programs that reach what it changes.
+
+All of memory is checked while they run, by rules that know nothing of the operation. So a change is
+judged that no experiment has rows for.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from ream.counted import counted
+from ream.judge.first_wrong import first_bad
+from ream.judge.judgement import Examined, Wrong
+from ream.kernel.diff import changed_files
+from ream.kernel.same_text import undecided_files
+from ream.kernel.series import Patch, Series, prefixes
+from ream.kernel.source import Tree
+from ream.paths import EXPERIMENTS
+from ream.program.aim import Aim
+from ream.program.changed import Target
+from ream.program.coverage import Code
+from ream.program.explore import Corpus
+from ream.program.ran import Ran, Rig, computer_folder, numbered
+from ream.program.search import Found, Searched, search, shortened
+from ream.program.step import Program
+from ream.program.withheld import Withheld
+from ream.progress import Reporter
+from ream.stage.computer import assembled
+
+NAME = "all of mm/"
+SHRINK_S = 20.0
+MOST_LINES = 24
+"""Of a program in an answer."""
+
+
+def examine(
+    series: Series, tree: Tree, *, within_s: float, seed: int, cache: Path, reporter: Reporter
+) -> Examined:
+    """Run programs on computers with and without a series until one is wrong, or time is over.
+
+    within_s: how long they run. What was found is then made short. Raises DoesNotApply and
+    DoesNotCompile for a patch, and ReamError if the tree cannot be hosted.
+    """
+    files = frozenset(file for one in series.patches for file in changed_files(one.body))
+    folder = computer_folder()
+    place = assembled(tree, series.patches, folder, cache=cache, step=reporter.step)
+    if not undecided_files(files, tree.path, place, ()):
+        return Examined(same=True)
+    with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
+        work = Path(name)
+        build = partial(_rig, tree, cache=cache, reporter=reporter)
+        base = build((), work / "base")
+        its = build(series.patches, work / "series")
+        code = Code(base.computer, folder)
+        target = Target.of(base.computer, its.computer, code, files)
+        if not target.functions:
+            hosted = base.computer.objects.keys() - target.differing
+            trees = base.computer.tree, its.computer.tree
+            return Examined(same=not undecided_files(files, *trees, hosted))
+        reporter.step(f"{NAME}: looking for programs that execute what is changed")
+        aim = Aim.of(base, code, Corpus.load(next(EXPERIMENTS.glob("*/corpus"))), cache)
+        reporter.step(f"{NAME}: running programs with and without the series")
+        searched = search(base, its, aim.attempts(target, seed), within_s=within_s)
+        examined = partial(_examined, target, aim.nr_met(target), searched)
+        if searched.found is None:
+            return examined()
+        reporter.step(f"{NAME}: making the program short in which the series does something else")
+        program = numbered(shortened(base, its, searched.found, within_s=SHRINK_S))
+        if searched.found.differs is not None:
+            return examined(differs=_differs(program, searched.found))
+        ran = its.run(program)
+
+        def is_wrong(beginning: Series) -> bool:
+            place = work / f"first-{len(beginning.patches)}"
+            return build(beginning.patches, place).run(program).kind == ran.kind
+
+        number = first_bad(prefixes(series), is_wrong, reporter)
+        first = None if number is None else (number, series.patches[number - 1].subject)
+        return examined(wrong=Wrong("mm", tuple(_said(program, ran)), first))
+
+
+def _rig(
+    tree: Tree, patches: Sequence[Patch], work: Path, *, cache: Path, reporter: Reporter
+) -> Rig:
+    return Rig.of(tree, patches, cache=cache, work=work, step=reporter.step)
+
+
+def _examined(
+    target: Target,
+    nr_met: int,
+    searched: Searched,
+    *,
+    differs: str | None = None,
+    wrong: Wrong | None = None,
+) -> Examined:
+    functions = tuple(sorted({name for _, name in target.functions}))
+    done = searched.nr_programs, searched.nr_steps
+    blocks = len(target.blocks), nr_met
+    return Examined(functions, *blocks, *done, differs=differs, wrong=wrong)
+
+
+def _differs(program: Program, found: Found) -> str:
+    assert found.differs is not None
+    last = str(list(program)[-1])
+    return f"after `{last}`, {found.differs[1]} is other than without it ({found.attempt.origin})"
+
+
+def _said(program: Program, ran: Ran) -> Iterator[str]:
+    """What is wrong, and the program that shows it."""
+    if hidden := Withheld.load().put_away(ran, program):
+        yield hidden
+        return
+    line, text = ran.alarms[0]
+    steps = {step.line: step for step in program}
+    where = f"after `{steps[line]}`" if line in steps else "at the end"
+    yield f"{where}: {text}"
+    yield f"a program of {counted(len(steps), 'step')} shows it (`ream program FILE --series`):"
+    shown = [f"  {step}" for step in program][:MOST_LINES]
+    yield from shown
+    if len(shown) < len(steps):
+        yield f"  and {len(steps) - len(shown)} further steps"

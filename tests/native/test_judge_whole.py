@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Judgements that a computer of all of mm/ decides, before any experiment is compiled."""
+
+import json
+from pathlib import Path
+
+from ream.paths import EXPERIMENTS
+
+PATCHES = Path(__file__).parent / "patches"
+
+
+def test_a_comment_needs_no_compiler(ream) -> None:
+    ran = ream("judge", str(PATCHES / "no-change.patch"), "--minutes", "0")
+    assert ran.code == 0, ran.err
+    assert "Nothing changes: each file that it touches compiles to the same code" in ran.out
+    assert "compiling" not in ran.err
+
+
+def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None:
+    wrong = EXPERIMENTS / "mremap/wrong/05-marker-kept.patch"
+    ran = ream("judge", str(wrong), "--minutes", "0", "--json")
+    assert ran.code == 5, ran.err
+    its = json.loads(ran.out)
+    assert its["reach"] is None
+    assert its["whole"]["nr_entered"] > 0
+    said, _, *program = its["wrong"]["lines"]
+    assert said.startswith("after `p0 mremap")
+    assert "has a marker of userfaultfd in a VMA that it does not watch" in said
+    assert len(program) <= 15
+    text = tmp_path / "short.program"
+    text.write_text("".join(f"{line}\n" for line in program))
+    assert ream("program", str(text), "--series", str(wrong)).code == 5
+    assert ream("program", str(text)).code == 0

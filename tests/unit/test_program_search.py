@@ -4,9 +4,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from ream.errors import ReamError
 from ream.program.aim import Attempt
 from ream.program.ran import Ran, difference
-from ream.program.search import search
+from ream.program.search import Found, search, shortened
 from ream.program.step import Program
 from ream.program.text import parse
 from ream.stage.computer import Checks
@@ -34,7 +35,7 @@ def found(base: list[Ran], series: list[Ran], *, within_s: float = 3.5) -> Any:
     clock = iter(range(100))
     limits: Any = {"within_s": within_s, "now": lambda: next(clock)}
     rigs: Any = Rig(base), Rig(series)
-    return search(*rigs, (Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)), **limits)
+    return search(*rigs, (Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)), **limits).found
 
 
 def test_an_alarm_of_the_series_alone_ends_the_search() -> None:
@@ -61,3 +62,46 @@ def test_what_a_step_returns_is_compared_first() -> None:
     base, series = (Ran(returned={1: nr}, parts=OTHER.parts) for nr in (0, -12))
     assert difference(base, series) == (1, "returned")
     assert difference(base, base) is None
+
+
+LONG = parse("p0 mmap a 1 anon private rw\np0 write a\np0 fork p1\np0 read a\np0 munmap a\n")
+
+
+class Forking:
+    """What a series does otherwise with a program that forks, behind the line with which it does.
+
+    A program that reads what is not mapped is more than the computer takes.
+    """
+
+    def __init__(self, otherwise: Ran) -> None:
+        self.otherwise = otherwise
+
+    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
+        del checks
+        verbs = [step.verb for step in program]
+        if "mmap" not in verbs:
+            raise ReamError("read() is not hosted")
+        return self.otherwise if "fork" in verbs else RIGHT
+
+
+def short(otherwise: Ran, **its: Any) -> list[str]:
+    rigs: Any = Forking(RIGHT), Forking(otherwise)
+    program = shortened(*rigs, Found(Attempt("7", LONG), otherwise, 1.0, **its), within_s=5.0)
+    return [step.verb for step in program]
+
+
+def test_a_program_with_an_alarm_is_made_short() -> None:
+    assert short(WRONG) == ["mmap", "fork"] or short(WRONG) == ["mmap", "write"]
+
+
+def test_a_program_that_differs_is_made_short() -> None:
+    assert short(OTHER, differs=(3, "rss")) == ["mmap", "fork"]
+
+
+def test_a_program_that_the_computer_lacks_something_for_is_passed_over() -> None:
+    rigs: Any = Forking(RIGHT), Forking(WRONG)
+    programs = (parse("vmalloc 1\n"), LONG)
+    attempts = [Attempt(f"{nr}", one) for nr, one in enumerate(programs)]
+    its = search(*rigs, attempts, within_s=9.0, now=lambda: 0.0)
+    assert its.found is not None
+    assert (its.found.attempt.origin, its.nr_programs, its.nr_steps) == ("1", 0, 0)

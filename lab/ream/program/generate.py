@@ -181,6 +181,8 @@ class _Drawn(Drawing):
         weights = [self.weights.get(name, 1) for name in _ON_ENTRIES]
         _MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
         self.focus = None
+        if self.dice.randrange(3) == 0:
+            self.again()
 
     def again(self) -> None:
         """The last step once more, which often finds nothing left to do."""
@@ -236,8 +238,11 @@ class _Drawn(Drawing):
             how = self.maybe("longterm") if self.dice.randrange(3) else ("get",)
             self.add("pin", process, "write", *how, area=first)
             self.pinned.append((process, first))
-            if self.dice.randrange(3) == 0:  # which what is pinned must not do
-                self.add("move_pages", process, area=chosen, node=self.dice.randrange(2))
+            match self.dice.randrange(3):
+                case 0:  # which what is pinned must not do
+                    self.add("move_pages", process, area=chosen, node=self.dice.randrange(2))
+                case 1:
+                    self.then(process, first)
         elif self.pinned:
             process, first = self.pinned.pop(self.dice.randrange(len(self.pinned)))
             # Another area may have taken the name over.
@@ -464,10 +469,10 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "place": (8, _Drawn.place),
     "pin": (4, _Drawn.pin),
     "migrating": (3, _Drawn.migrating),
-    "hint": (2, _Drawn.hint),
-    "share-in-part": (2, _Drawn.share_in_part),
-    "age": (2, _Drawn.age),
-    "split-entry": (2, _Drawn.split_entry),
+    "hint": (4, _Drawn.hint),
+    "share-in-part": (4, _Drawn.share_in_part),
+    "age": (4, _Drawn.age),
+    "split-entry": (3, _Drawn.split_entry),
     "again": (4, lambda drawn, _: drawn.again()),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
     "mthp": (1, lambda drawn, _: drawn.mthp()),

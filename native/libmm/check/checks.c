@@ -46,7 +46,7 @@ static void report_parts(void)
 	static const char *const names[NR_PARTS] = {
 		[PART_vmas] = "vmas", [PART_rss] = "rss", [PART_contents] = "contents",
 		[PART_entries] = "entries", [PART_counters] = "counters", [PART_events] = "events",
-		[PART_reschedules] = "reschedules",
+		[PART_reschedules] = "reschedules", [PART_flushes] = "flushes",
 	};
 	char text[256];
 	int i, at = 0;

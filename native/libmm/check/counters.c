@@ -127,6 +127,7 @@ static void note_events(void)
 	for (i = 0; i < NR_VM_EVENT_ITEMS; i++)
 		note(PART_events, events[i]);
 	note(PART_reschedules, nr_rescheds);
+	note(PART_flushes, nr_flushed_pages);
 }
 
 void check_counters(void)

@@ -103,6 +103,7 @@ bool wait_for_others(unsigned long most_ticks);
 
 /* So often a task has offered to let others run. */
 extern unsigned long nr_rescheds;
+extern unsigned long nr_flushed_pages;
 
 /* Run what follows on another CPU. */
 void go_to_cpu(int cpu);

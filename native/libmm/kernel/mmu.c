@@ -58,6 +58,14 @@ static void drop_range(int cpu, struct mm_struct *mm, unsigned long first, unsig
 	}
 }
 
+unsigned long nr_flushed_pages;
+
+/* More than the largest range are all that there are. */
+static void count_flushed(unsigned long nr)
+{
+	nr_flushed_pages += min_t(unsigned long, nr, LARGEST_BY_PAGE);
+}
+
 /* As arch/x86/mm/tlb.c, to the CPUs on which the address space has been. */
 void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start, unsigned long end,
 			unsigned int stride_shift, bool freed_tables)
@@ -66,6 +74,7 @@ void flush_tlb_mm_range(struct mm_struct *mm, unsigned long start, unsigned long
 	int cpu;
 
 	HOST_STUB("custom");
+	count_flushed(PAGE_ALIGN(last - start) >> PAGE_SHIFT);
 	for_each_cpu(cpu, mm_cpumask(mm))
 		drop_range(cpu, mm, start >> PAGE_SHIFT, PAGE_ALIGN(last) >> PAGE_SHIFT);
 	mmu_notifier_arch_invalidate_secondary_tlbs(mm, start, last);
@@ -76,6 +85,7 @@ void arch_tlbbatch_flush(struct arch_tlbflush_unmap_batch *batch)
 	int cpu;
 
 	HOST_STUB("custom");
+	count_flushed(LARGEST_BY_PAGE);
 	for_each_cpu(cpu, &batch->cpumask)
 		drop_range(cpu, NULL, 0, 0);
 	cpumask_clear(&batch->cpumask);
@@ -86,6 +96,7 @@ void flush_tlb_all(void)
 	int cpu;
 
 	HOST_STUB("custom");
+	count_flushed(LARGEST_BY_PAGE);
 	for_each_online_cpu(cpu)
 		drop_range(cpu, NULL, 0, 0);
 }

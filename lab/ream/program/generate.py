@@ -181,13 +181,15 @@ class _Drawn(Drawing):
         weights = [self.weights.get(name, 1) for name in _ON_ENTRIES]
         _MIXTURES[self.dice.choices(_ON_ENTRIES, weights)[0]](self, process)
         self.focus = None
-        if self.dice.randrange(3) == 0:
-            self.again()
+        if self.dice.randrange(3) == 0 and process in self.scene.spaces:
+            self.again(process)
 
-    def again(self) -> None:
+    def again(self, process: int) -> None:
         """The last step once more, which often finds nothing left to do."""
         if (last := self.steps[-1]).verb in _REPEATED:
             self.steps.append(last)
+        else:
+            self.access(process, "read")
 
     def migrating(self, process: int) -> None:
         chosen = self.range(process)
@@ -473,7 +475,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "share-in-part": (4, _Drawn.share_in_part),
     "age": (4, _Drawn.age),
     "split-entry": (3, _Drawn.split_entry),
-    "again": (4, lambda drawn, _: drawn.again()),
+    "again": (4, _Drawn.again),
     "device": (1, lambda drawn, process: drawn.add("device", process)),
     "mthp": (1, lambda drawn, _: drawn.mthp()),
     "uffd-wp": (4, _Drawn.uffd_wp),

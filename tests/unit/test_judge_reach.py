@@ -2,7 +2,9 @@
 """What a series reaches, in words; functions that only move; and what comes nearest."""
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from ream.judge.reach import Reach, WholeReach, lines
 from ream.kernel.objects import ObjectDifference, differences
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
+from ream.progress import Reporter
 
 HELPER = "int outside(int);\nint helper(int of) { return outside(of) * 3; }\n"
 CALLER = "int helper(int);\nint caller(int of) { return helper(of) + 1; }\n"
@@ -183,3 +186,51 @@ def test_experiments_of_one_configuration_are_compiled_together() -> None:
     ]  # fmt: skip
     assert "mm/memory.o" in hosted_names(named("fork"))
     assert not any(name.startswith("ream/") for name in hosted_names(named("fork")))
+
+
+@pytest.fixture
+def found(tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., WholeReach]:
+    """What a series reaches that has one object otherwise; each row executes the same functions."""
+
+    def find(before: str, after: str, *executed: str, file: str = "mm/memory.c") -> WholeReach:
+        code = code_of(tmp_path, {"memory": before}, {"memory": after})
+        monkeypatch.setattr(reach, "hosted_code", lambda *_, **__: code)
+
+        def entered(_: object, __: object, ___: object, rows: Any, *____: Any, **_____: Any) -> Any:
+            return {row.name: frozenset(executed) for row in rows}
+
+        monkeypatch.setattr(reach, "_entered_by", entered)
+        body = PATCH % (file.encode(), file.encode(), b"helper")
+        reporter = Reporter(quiet=True)
+        patches = (Patch("a.patch", "a change", body),)
+        return reach.find_reach(patches, tree, cache=tmp_path, reporter=reporter)
+
+    return find
+
+
+def test_the_rows_are_reached_that_execute_what_is_changed(
+    found: Callable[..., WholeReach],
+) -> None:
+    whole = found(HELPER, HELPER.replace("* 3", "* 5"), "helper")
+    names = {one.experiment for one in whole.reached}
+    assert {"fork", "mremap"} <= names
+    assert "null" not in names
+    fork = next(one for one in whole.reached if one.experiment == "fork")
+    assert (fork.functions, len(fork.rows)) == (("helper",), fork.nr_rows)
+    assert (whole.changed, whole.nearest, whole.nr_functions) == (("helper",), None, 1)
+    assert whole.text_bytes[0] > 0
+
+
+def test_where_nothing_executes_it_what_comes_nearest_is_said(
+    found: Callable[..., WholeReach],
+) -> None:
+    whole = found(HELPER, HELPER.replace("* 3", "* 5"), "another")
+    assert whole.reached == ()
+    assert whole.nearest is not None
+    assert whole.nearest.endswith("hosts helper() of mm/memory.o, which no row executes")
+
+
+def test_files_that_are_not_hosted_are_named(found: Callable[..., WholeReach]) -> None:
+    whole = found(HELPER, HELPER, file="drivers/gpu/a.c")
+    assert whole.same
+    assert whole.elsewhere == ()  # there is no such file with or without the series

@@ -101,7 +101,7 @@ static void count_folio(struct folio *folio, unsigned long nr, unsigned long map
 	if (is_anon && nr > 1)
 		census.anon_folios[folio_order(folio)]++;
 	if (folio_test_lru(folio))
-		node[NR_LRU_BASE + folio_lru_list(folio)] += nr;
+		node[NR_LRU_BASE + list_of(folio)] += nr;
 	node[is_anon ? NR_ANON_MAPPED : NR_FILE_MAPPED] += mapped;
 	if (is_anon && is_huge)
 		node[NR_ANON_THPS] += nr;
@@ -252,7 +252,7 @@ static unsigned long check_frame(struct page *page)
 		count_broken(page_folio(page));
 	else if (is_of_users(page_folio(page)))
 		check_folio(page_folio(page), nr);
-	else if (!page_ref_count(page) && !page_has_type(page))
+	else if (!page_ref_count(page) && !page_has_type(page) && use != IS_TABLE)
 		wrong("frame %#lx has no reference and is in no free list: it is lost",
 		      page_to_pfn(page));
 	return nr;

@@ -8,22 +8,71 @@
 #include "hosted.h"
 #include "trees.h"
 
-static void check_list(struct lruvec *lruvec, int node, enum lru_list list, long *nr_all)
+/* A list of folios, which are added to those of their kind; how many pages it has. */
+static long check_list(struct list_head *folios, int node, long *nr)
 {
 	struct folio *folio;
-	long nr = 0;
+	long nr_here = 0;
 
-	list_for_each_entry(folio, &lruvec->lists[list], lru) {
-		nr += folio_nr_pages(folio);
-		if (!folio_test_lru(folio) || folio_lru_list(folio) != list ||
-		    folio_nid(folio) != node)
-			wrong("folio %#lx is in list %d of node %d, and its flags say otherwise",
-			      folio_pfn(folio), list, node);
+	list_for_each_entry(folio, folios, lru) {
+		nr_here += folio_nr_pages(folio);
+		nr[list_of(folio)] += folio_nr_pages(folio);
+		if (!folio_test_lru(folio) || folio_nid(folio) != node)
+			wrong("folio %#lx is in a list of node %d, and its flags say otherwise",
+			      folio_pfn(folio), node);
 	}
-	if (mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL) != nr)
-		wrong("list %d of a group is counted as %lu pages, and has %ld",
-		      list, mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL), nr);
-	*nr_all += nr;
+	return nr_here;
+}
+
+#ifdef CONFIG_LRU_GEN
+/* Folios of one type in one zone; what they are counted as by generation lags behind. */
+static void check_type(struct lru_gen_folio *its, int type, int zone, int node, long *nr)
+{
+	long counted = 0, here = 0;
+	int i;
+
+	for (i = 0; i < MAX_NR_GENS; i++) {
+		counted += its->nr_pages[i][type][zone];
+		here += check_list(&its->folios[i][type][zone], node, nr);
+	}
+	if (counted != here)
+		wrong("generations of a group are counted as %ld pages of type %d, and have %ld",
+		      counted, type, here);
+}
+
+static void check_generations(struct lruvec *lruvec, int node, long *nr)
+{
+	int type, zone;
+
+	for (type = 0; type < ANON_AND_FILE; type++)
+		for (zone = 0; zone < MAX_NR_ZONES; zone++)
+			check_type(&lruvec->lrugen, type, zone, node, nr);
+}
+#else
+static void check_generations(struct lruvec *lruvec, int node, long *nr)
+{
+}
+#endif
+
+static void check_lruvec(struct lruvec *lruvec, int node, long *nr_all)
+{
+	long nr[NR_LRU_LISTS] = { };
+	enum lru_list list;
+
+	for_each_evictable_lru(list) {
+		long before = nr[list], here = check_list(&lruvec->lists[list], node, nr);
+
+		if (nr[list] - before != here)
+			wrong("a folio is in list %d of node %d, and its flags say otherwise",
+			      list, node);
+		/* Folios with a generation are not counted there. */
+		if (mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL) != here)
+			wrong("list %d of a group is counted as %lu pages, and has %ld", list,
+			      mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL), here);
+	}
+	check_generations(lruvec, node, nr);
+	for_each_evictable_lru(list)
+		nr_all[list] += nr[list];
 }
 
 static void check_lists_of(int node)
@@ -34,9 +83,7 @@ static void check_lists_of(int node)
 
 	for (memcg = mem_cgroup_iter(NULL, NULL, NULL); memcg;
 	     memcg = mem_cgroup_iter(NULL, memcg, NULL))
-		for_each_evictable_lru(list)
-			check_list(mem_cgroup_lruvec(memcg, NODE_DATA(node)), node, list,
-				   &nr[list]);
+		check_lruvec(mem_cgroup_lruvec(memcg, NODE_DATA(node)), node, nr);
 	for_each_evictable_lru(list)
 		if (nr[list] != census.node[node][NR_LRU_BASE + list])
 			wrong("list %d of node %d has %ld pages, and %ld say that they are in it",

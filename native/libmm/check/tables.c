@@ -290,7 +290,6 @@ static void walk_tables(struct space *space, struct mm_struct *mm)
 {
 	int i, j;
 
-	census.use[(__pa(mm->pgd) >> PAGE_SHIFT) - LIBMM_FIRST_PFN] = IS_TABLE;
 	for (i = 0; i < PTRS_PER_PGD / 2; i++) {
 		p4d_t *p4d = p4d_offset(&mm->pgd[i], 0);
 		pud_t *pud;
@@ -369,10 +368,22 @@ static void check_space(struct process *process)
 	check_sizes(&space, mm, nr, pages, locked);
 }
 
+/* Those of address spaces that no process has any more are among them. */
+static void mark_top_tables(void)
+{
+	struct ptdesc *top;
+	int i;
+
+	list_for_each_entry(top, &pgd_list, pt_list)
+		for (i = 0; i < 1 << pgd_allocation_order(); i++)
+			census.use[frame_of(ptdesc_page(top)) + i] = IS_TABLE;
+}
+
 void check_address_spaces(void)
 {
 	long number;
 
+	mark_top_tables();
 	for (number = 0; number < MOST_PROCESSES; number++)
 		if (process_of(number) && mm_of(process_of(number)))
 			check_space(process_of(number));

@@ -20,6 +20,18 @@ u32 get_random_u32(void)
 	return draw() >> 32;
 }
 
+u16 get_random_u16(void)
+{
+	HOST_STUB("custom");
+	return draw() >> 48;
+}
+
+u8 get_random_u8(void)
+{
+	HOST_STUB("custom");
+	return draw() >> 56;
+}
+
 u64 get_random_u64(void)
 {
 	HOST_STUB("custom");

@@ -4,10 +4,13 @@
 #define REAM_TREES_H
 
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
+#include <linux/mm_inline.h>
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
 #include <linux/swap.h>
 #include <linux/swapops.h>
+#include <asm/pgalloc.h>
 #include "internal.h"
 
 #ifdef HAVE_PAGE_ALLOC_HEADER
@@ -41,6 +44,23 @@
 #define pmd_uffd(pmd) pmd_uffd_wp(pmd)
 #define pte_swp_uffd(pte) pte_swp_uffd_wp(pte)
 #define VM_UFFD_RWP 0
+#endif
+
+/* The list of LRU that a folio is counted in; one that has a generation is in none of them. */
+static inline enum lru_list list_of(struct folio *folio)
+{
+#ifdef CONFIG_LRU_GEN
+	const int generation = folio_lru_gen(folio);
+
+	if (generation >= 0)
+		return folio_is_file_lru(folio) * LRU_INACTIVE_FILE +
+		       lru_gen_is_active(folio_lruvec(folio), generation) * LRU_ACTIVE;
+#endif
+	return folio_lru_list(folio);
+}
+
+#ifdef PGD_ALLOCATION_ORDER
+#define pgd_allocation_order() PGD_ALLOCATION_ORDER
 #endif
 
 #ifdef HAVE_WRITE_BEGIN_OF_KIOCB

@@ -81,7 +81,8 @@ class Listed:
 
     folders: every object that kbuild makes there. exposed: static symbols that are made global, by
     object. as_needed: folders of which the linker takes what is called. excepted: objects of either
-    kind of folder that are left out.
+    kind of folder that are left out. wrapped: functions that a function of ours is called instead
+    of, by other objects than its own.
     """
 
     folders: tuple[str, ...]
@@ -89,6 +90,7 @@ class Listed:
     objects: tuple[str, ...]
     exposed: dict[str, tuple[str, ...]]
     as_needed: tuple[str, ...]
+    wrapped: tuple[str, ...]
 
 
 def listed(folder: Path, tree: Path) -> Listed:
@@ -96,7 +98,7 @@ def listed(folder: Path, tree: Path) -> Listed:
 
     An object that the file says is `perhaps` there is one if the tree has its source.
     """
-    folders, objects, as_needed = list[str](), list[str](), list[str]()
+    folders, objects, as_needed, wrapped = list[str](), list[str](), list[str](), list[str]()
     excepted, exposed = set[str](), dict[str, tuple[str, ...]]()
     for line in (folder / "objects").read_text(encoding="ascii").splitlines():
         match line.partition("#")[0].split():
@@ -106,6 +108,8 @@ def listed(folder: Path, tree: Path) -> Listed:
                 excepted.update(names)
             case ["expose", name, *symbols]:
                 exposed[name] = tuple(symbols)
+            case ["wrap", name]:
+                wrapped.append(name)
             case ["as", "needed", name]:
                 as_needed.append(name)
             case ["perhaps", name]:
@@ -117,7 +121,7 @@ def listed(folder: Path, tree: Path) -> Listed:
             case _:
                 raise ReamError(f"{folder / 'objects'}: not understood: {line}")
     its = tuple(folders), frozenset(excepted), tuple(objects)
-    return Listed(*its, exposed, tuple(as_needed))
+    return Listed(*its, exposed, tuple(as_needed), tuple(wrapped))
 
 
 class Checks(Enum):
@@ -194,6 +198,8 @@ class Parts:
     config_sha256: str
     of_kernel: Mapping[str, Path]
     """The objects that kbuild made of the kernel's own sources, by name."""
+    wrapped: tuple[str, ...] = ()
+    """Functions that one of ours is called instead of."""
 
     def link(
         self,
@@ -213,6 +219,7 @@ class Parts:
         ordered = [self.objects[at] for at in order] if order else self.objects
         argv = ["ld", "-r", "-z", "noexecstack", "--no-warn-execstack"]
         argv += [f"--defsym=ream_pad={pad_bytes}", "-T", str(self.script)]
+        argv += [f"--wrap={name}" for name in self.wrapped]
         argv += [f"-Map={map_of(joined)}", "-o", str(joined), *map(str, ordered)]
         run_tool([*argv, "--start-group", str(self.archive), "--end-group"], work)
         check_alternatives(self.name, joined, work)
@@ -313,7 +320,7 @@ def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
     host = tuple(_host(folder, work))
     kernels = [name for name in (*names, *needed) if not name.startswith(HOME)]
     linked = work.name, tree, tuple(objects), archive, host, script, config
-    return Parts(*linked, {name: build / name for name in kernels})
+    return Parts(*linked, {name: build / name for name in kernels}, its.wrapped)
 
 
 def _host(folder: Path, work: Path) -> list[Path]:

@@ -375,7 +375,8 @@ struct cgroup_of_peak *of_peak(struct kernfs_open_file *file)
 static long use_type(struct cftype *type, bool writes, size_t bytes)
 {
 	struct kernfs_node node = { .priv = type };
-	struct kernfs_open_file file = { .kn = &node };
+	static struct file opened;
+	struct kernfs_open_file file = { .kn = &node, .file = &opened };
 	u64 number;
 
 	if (!writes && type->seq_show)

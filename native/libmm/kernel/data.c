@@ -56,6 +56,18 @@ struct file_system_type rootfs_fs_type = {
 	.kill_sb = kill_litter_super,
 };
 
+/* --- the scheduler: kernel/sched/core.c ------------------------------- */
+
+#ifdef RQ_nr_pinned
+/* migrate_disable() counts in it, and the type is private to the scheduler. */
+asm(".pushsection .data..percpu, \"aw\", @progbits\n"
+    ".balign 64\n"
+    ".globl runqueues\n"
+    "runqueues:\n"
+    "	.zero " __stringify(RQ_nr_pinned) " + 64\n"
+    ".popsection");
+#endif
+
 /* --- others ------------------------------------------------------------ */
 
 bool static_key_initialized;

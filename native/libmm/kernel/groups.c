@@ -20,7 +20,7 @@ struct static_key_true memory_cgrp_subsys_enabled_key = STATIC_KEY_TRUE_INIT;
 struct static_key_true memory_cgrp_subsys_on_dfl_key = STATIC_KEY_TRUE_INIT;
 
 static struct group {
-	struct cgroup cgroup;
+	struct cgroup *cgroup;
 	struct css_set set;
 	struct cgroup_subsys_state *css;
 } groups[MOST_GROUPS];
@@ -78,11 +78,16 @@ int make_group(void)
 	css = memory_cgrp_subsys.css_alloc(groups[0].css);
 	if (IS_ERR(css))
 		return PTR_ERR(css);
-	css->cgroup = &group->cgroup;
-	group->cgroup.root = &cgrp_dfl_root;
-	group->cgroup.level = 1;
+	/* Behind it are those above it, and itself. */
+	group->cgroup = host_alloc(sizeof(*group->cgroup) + 2 * sizeof(group->cgroup));
+	css->cgroup = group->cgroup;
+	group->cgroup->root = &cgrp_dfl_root;
+	group->cgroup->level = 1;
+	group->cgroup->ancestors[0] = &cgrp_dfl_root.cgrp;
+	group->cgroup->ancestors[1] = group->cgroup;
+	RCU_INIT_POINTER(group->cgroup->subsys[memory_cgrp_id], css);
 	group->set.subsys[memory_cgrp_id] = css;
-	group->set.dfl_cgrp = &group->cgroup;
+	group->set.dfl_cgrp = group->cgroup;
 	group->css = css;
 	error = percpu_ref_init(&css->refcnt, released, 0, GFP_KERNEL) ?:
 		bring_online(css, groups[0].css, nr_groups);

@@ -144,17 +144,35 @@ void schedule(void)
 
 unsigned long nr_rescheds;
 
+/* A task that waits without sleeping: time passes, and others run. */
+static void note_spin(void)
+{
+	if (++nr_since_switch < MOST_SPINS || system_state != SYSTEM_RUNNING)
+		return;
+	nr_spinning++;
+	schedule_timeout_uninterruptible(SPIN_TICKS);
+	nr_spinning--;
+}
+
 int __cond_resched(void)
 {
 	HOST_STUB("custom");
 	nr_rescheds++;
-	/* It waits without sleeping, as kcompactd does until counters are right again. */
-	if (++nr_since_switch >= MOST_SPINS && system_state == SYSTEM_RUNNING) {
-		nr_spinning++;
-		schedule_timeout_uninterruptible(SPIN_TICKS);
-		nr_spinning--;
-	}
+	note_spin();
 	return 0;
+}
+
+/*
+ * kcompactd calls it until counters are right again, and sleeps neither there
+ * nor, where the tick preempts tasks, in cond_resched().
+ */
+void __real_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
+void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
+void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason)
+{
+	HOST_STUB("custom");
+	note_spin();
+	__real_reclaim_throttle(node, reason);
 }
 
 void schedule_preempt_disabled(void)

@@ -78,7 +78,8 @@ def judge(
             min=0,
             max=24 * 60,
             rich_help_panel=NATIVE,
-            help="How long to look for memory that is wrong with random mixtures, in all.",
+            help="How long to look for memory that is wrong with random programs and mixtures, in"
+            " all. Half of it is for all of mm/.",
         ),
     ] = 1.0,
     guests: Annotated[
@@ -160,8 +161,10 @@ def judge(
 ) -> None:
     """Judge a series: what it reaches, whether it is right, and what it costs or saves.
 
-    The kernel's objects that ream can run in a process are compiled with and without it and
-    compared function by function. A row is one operation at one size, such as fork-64k. Rows that
+    First all of mm/ is hosted in a process with and without it, and programs run that execute the
+    changed lines. If one of them is wrong, it is printed as short as possible, and that is all.
+    Then the kernel's objects that experiments host are compiled with and without it and compared
+    function by function. A row is one operation at one size, such as fork-64k. Rows that
     execute what differs are verified, their instructions are counted, and they are timed in rounds
     with the kernel without it, those that are affected most first. The page has one sentence and
     one line for each row, regressions first. The series is built and run as your user: what runs is

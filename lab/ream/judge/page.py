@@ -258,6 +258,8 @@ def planned(asked: Question) -> Iterator[str]:
         yield from _said("" if number > 1 else "patches", f"{number}. {plain(patch.subject)}")
     if patches:
         yield from _said("applies", applies)
+    if patches:
+        yield from _said("first", "all of mm/ with and without it; programs of what it changes")
     known = [one.name for one in hosting()]
     yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
     yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")

@@ -60,7 +60,8 @@ def examine(
             trees = base.computer.tree, its.computer.tree
             return Examined(same=not undecided_files(files, *trees, hosted))
         reporter.step(f"{NAME}: looking for programs that execute what is changed")
-        aim = Aim.of(base, code, Corpus.load(next(EXPERIMENTS.glob("*/corpus"))), cache)
+        corpus = next(EXPERIMENTS.glob("*/corpus"))
+        aim = Aim.of(base, code, Corpus.load(corpus), cache)
         reporter.step(f"{NAME}: running programs with and without the series")
         searched = search(base, its, aim.attempts(target, seed), within_s=within_s)
         examined = partial(_examined, target, aim.nr_met(target), searched)
@@ -78,7 +79,7 @@ def examine(
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
-        return examined(wrong=Wrong("mm", tuple(_said(program, ran)), first))
+        return examined(wrong=Wrong(corpus.parent.name, tuple(_said(program, ran)), first))
 
 
 def _rig(

@@ -61,11 +61,11 @@ struct file_system_type rootfs_fs_type = {
 #ifdef RQ_nr_pinned
 /* migrate_disable() counts in it, and the type is private to the scheduler. */
 asm(".pushsection .data..percpu, \"aw\", @progbits\n"
-    ".balign 64\n"
-    ".globl runqueues\n"
-    "runqueues:\n"
-    "	.zero " __stringify(RQ_nr_pinned) " + 64\n"
-    ".popsection");
+	".balign 64\n"
+	".globl runqueues\n"
+	"runqueues:\n"
+	"	.zero " __stringify(RQ_nr_pinned) " + 64\n"
+	".popsection");
 #endif
 
 /* --- others ------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mm_types.h>
+#include <linux/mmzone.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include "kernel.h"
@@ -100,6 +101,10 @@ void pass_time(unsigned long ticks);
  * was woken. For the task that gives others something to do.
  */
 bool wait_for_others(unsigned long most_ticks);
+
+/* The linker has calls of the kernel's function, the first one, come to the second. */
+void __real_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
+void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
 
 /* So often a task has offered to let others run. */
 extern unsigned long nr_rescheds;

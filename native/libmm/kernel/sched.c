@@ -166,8 +166,6 @@ int __cond_resched(void)
  * kcompactd calls it until counters are right again, and sleeps neither there
  * nor, where the tick preempts tasks, in cond_resched().
  */
-void __real_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
-void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason);
 void __wrap_reclaim_throttle(pg_data_t *node, enum vmscan_throttle_state reason)
 {
 	HOST_STUB("custom");

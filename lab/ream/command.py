@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from ream.errors import CannotRunHere, ReamError
+from ream.errors import CannotRunHere, ReamError, StillRunning
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ def still_running(command: Command) -> Iterator[None]:
     try:
         yield
     except (TimeoutError, subprocess.TimeoutExpired) as cause:
-        raise ReamError(f"{command}: still running after {command.deadline_s:g} s") from cause
+        raise StillRunning(f"{command}: still running after {command.deadline_s:g} s") from cause
 
 
 def run(command: Command) -> str:

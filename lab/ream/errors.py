@@ -52,6 +52,10 @@ class EmulatorGaveUp(ReamError):
     """What emulates a program, or counts it, ended by a defect of its own."""
 
 
+class StillRunning(ReamError):
+    """A program has outlived its deadline, and was ended."""
+
+
 class VariantFails(ReamError):
     """One variant in a program of several cannot be measured: samples of the others stand."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ream.errors import ReamError
+from ream.errors import ReamError, StillRunning
 from ream.program.lines import load_definitions
 from ream.program.ran import DEFINITIONS, Ran, Rig, computer_folder, shortest
 from ream.program.text import parse
@@ -86,6 +86,15 @@ def test_the_end_of_a_kernel_that_panics_is_an_alarm(rig: Rig) -> None:
     its = ran(rig, 71, STEP, {"end": "the kernel panics: no memory", "line": 2})
     assert its.alarms == ((2, "the kernel panics: no memory"),)
     assert ran(rig, 9).alarms == ((0, "it ended with 9"),)
+
+
+def test_a_program_that_outlives_its_deadline_does_not_come_back(rig: Rig) -> None:
+    def outlives(*_: Any, **__: Any) -> Any:
+        raise StillRunning("computer: still running after 120 s")
+
+    computer: Any = rig.computer
+    computer.report = outlives
+    assert rig.run(PROGRAM).alarms == ((0, "it does not come back"),)
 
 
 def test_what_the_computer_lacks_is_an_error(rig: Rig) -> None:

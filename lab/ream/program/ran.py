@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ream.command import Command, run
-from ream.errors import CannotRunHere, ReamError
+from ream.errors import CannotRunHere, ReamError, StillRunning
 from ream.kernel.cache import Step
 from ream.kernel.series import Patch
 from ream.kernel.source import Tree
@@ -129,9 +129,11 @@ class Rig:
         """
         program = numbered(program)
         calls = (*resolve(program), *(last_calls(program) if shows else ()))
-        code, said = self.computer.report(
-            lines(calls, self._definitions, shows=shows), checks=checks, ram=ram
-        )
+        wanted = lines(calls, self._definitions, shows=shows)
+        try:
+            code, said = self.computer.report(wanted, checks=checks, ram=ram)
+        except StillRunning:
+            return Ran(((0, HANGS),))
         return replace(self._ran(code, said), said=tuple(said))
 
     def run_covered(

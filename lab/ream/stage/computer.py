@@ -72,7 +72,8 @@ OF_THE_LAST_LINK = ("host_", "__start_runtime_", "__stop_runtime_")
 SOURCES = (".c", ".h", ".def", ".lds", ".config")
 """What the names of a computer's own files end in, besides `objects`."""
 
-RUN_S = 300.0
+RUN_S = 120.0
+"""The longest programs take seconds."""
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,8 @@ long call_migrate_vma(long start, long bytes, long unused, long unused2)
 
 	mmap_read_lock(current->mm);
 	its.vma = vma_lookup(current->mm, start);
-	if (its.vma) {
+	/* No others, as Documentation/mm/hmm.rst has it. */
+	if (its.vma && vma_is_anonymous(its.vma)) {
 		its.end = min_t(unsigned long, its.vma->vm_end,
 				start + min(bytes, MOST_PAGES << PAGE_SHIFT));
 		error = migrate_vma_setup(&its);

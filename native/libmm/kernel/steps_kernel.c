@@ -2,6 +2,7 @@
 /* Steps that the kernel takes by itself: reclaim, compaction, time, and memory of its own. */
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
 #include <linux/compaction.h>
 #include <linux/notifier.h>
 #include <linux/oom.h>
@@ -32,11 +33,13 @@ long step_swapoff(void)
 /* As a task that finds no memory does: 32 pages at a time. */
 long step_reclaim(long nr)
 {
+	unsigned int flags = memalloc_noreclaim_save();
 	long done = 0, tried;
 
 	for (tried = 0; tried < nr; tried += SWAP_CLUSTER_MAX)
 		done += TIMED(try_to_free_pages(node_zonelist(0, GFP_KERNEL), 0,
 						GFP_HIGHUSER_MOVABLE, NULL));
+	memalloc_noreclaim_restore(flags);
 	return done;
 }
 

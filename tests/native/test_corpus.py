@@ -53,6 +53,19 @@ def test_a_few_programs_find_nothing_wrong_and_execute_much(explorer: Explorer) 
         assert len(met) > LEAST_BLOCKS
 
 
+def test_exploring_keeps_programs_and_ends_with_a_table(ream, tmp_path: Path) -> None:
+    asked = ("--corpus", str(tmp_path), "--minutes", "0.03", "--seed", "3")
+    ran = ream("explore", *asked)
+    assert ran.code == 0, ran.err
+    kept = [line for line in ran.out.splitlines() if ": kept as " in line]
+    programs = sorted(tmp_path.glob("*.program"))
+    assert len(kept) == len(programs) > 0
+    table = [line for line in ran.out.splitlines() if line.startswith(("mm/memory.o ", "all "))]
+    assert len(table) == 2
+    assert f"{len(programs)} programs, " in ran.out
+    assert len((tmp_path / DIGESTS).read_text().splitlines()) == len(programs)
+
+
 @pytest.mark.vm
 def test_the_corpus_executes_most_of_mm_and_ends_in_the_states_that_are_known(
     explorer: Explorer,

@@ -250,6 +250,8 @@ def _print(
             its["differs"] = {"line": differs[0], "part": differs[1]}
         print(json.dumps(its))
         return
+    from ream.program.entries import decoded  # noqa: PLC0415
+
     if differs:
         print(f"the base differs after line {differs[0]}: {differs[1]}")
     if not ran.is_wrong:
@@ -260,6 +262,6 @@ def _print(
         return
     print(program, end="")
     for line, text in ran.alarms[:MOST_ALARMS]:
-        print(f"WRONG after line {line}: {text}")
+        print(f"WRONG after line {line}: {decoded(text)}")
     if len(ran.alarms) > MOST_ALARMS:
         print(f"and {counted(len(ran.alarms) - MOST_ALARMS, 'further alarm')}")

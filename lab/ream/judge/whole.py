@@ -21,6 +21,7 @@ from ream.paths import EXPERIMENTS
 from ream.program.aim import Aim
 from ream.program.changed import Target
 from ream.program.coverage import Code
+from ream.program.entries import decoded
 from ream.program.explore import Corpus
 from ream.program.ran import Ran, Rig, computer_folder, numbered
 from ream.program.search import Found, Searched, search, shortened
@@ -116,8 +117,9 @@ def _said(program: Program, ran: Ran) -> Iterator[str]:
     line, text = ran.alarms[0]
     steps = {step.line: step for step in program}
     where = f"after `{steps[line]}`" if line in steps else "at the end"
-    yield f"{where}: {text}"
-    yield f"a program of {counted(len(steps), 'step')} shows it (`ream program FILE --series`):"
+    yield f"{where}: {decoded(text)}"
+    how = "`ream program FILE --series PATCH`, or --c for a C program"
+    yield f"a program of {counted(len(steps), 'step')} shows it ({how}):"
     shown = [f"  {step}" for step in program][:MOST_LINES]
     yield from shown
     if len(shown) < len(steps):

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Entries of page tables in words: the bits of x86-64, as arch/x86/include/asm/pgtable_types.h."""
+
+import re
+
+_BITS = {
+    0: "present",
+    1: "writable",
+    2: "user",
+    3: "write-through",
+    4: "uncached",
+    5: "accessed",
+    6: "dirty",
+    7: "huge",
+    8: "global",
+    9: "special",
+    10: "uffd-wp",
+    11: "soft-dirty",
+    58: "saved-dirty",
+    63: "no-exec",
+}
+_PRESENT, _PROTNONE = 1 << 0, 1 << 8
+_FRAME = ((1 << 52) - 1) & ~0xFFF
+
+_IN_TEXT = re.compile(
+    r"(?:that is not: |writable: |by its bits: |still has (?:the huge entry )?| by |the entry is )"
+    r"(0x[0-9a-f]+)"
+)
+"""What an alarm has before an entry."""
+
+
+def words(entry: int) -> str:
+    """What an entry says, such as "present, writable, user, frame 0x1234"."""
+    if not entry:
+        return "empty"
+    if not entry & (_PRESENT | _PROTNONE):
+        return "not present"
+    names = [name for bit, name in _BITS.items() if entry >> bit & 1]
+    if not entry & _PRESENT:
+        names = ["protnone" if name == "global" else name for name in names]
+    return f"{', '.join(names)}, frame {(entry & _FRAME) >> 12:#x}"
+
+
+def decoded(alarm: str) -> str:
+    """An alarm with each entry in it in words, too."""
+    return _IN_TEXT.sub(lambda found: f"{found[0]} ({words(int(found[1], 16))})", alarm)

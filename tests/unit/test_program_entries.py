@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Entries of page tables, in words."""
+
+import pytest
+
+from ream.program.entries import decoded, words
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (0, "empty"),
+        (0x8000000201234067, "present, writable, user, accessed, dirty, no-exec, frame 0x201234"),
+        (0x0400000201234025, "present, user, accessed, saved-dirty, frame 0x201234"),
+        (0x201234525, "present, user, accessed, global, uffd-wp, frame 0x201234"),
+        (0x201234124, "user, accessed, protnone, frame 0x201234"),
+        (0x2000E7, "present, writable, user, accessed, dirty, huge, frame 0x200"),
+        (0x7C00, "not present"),
+    ],
+)
+def test_each_bit_has_the_kernels_name(entry: int, said: str) -> None:
+    assert words(entry) == said
+
+
+def test_an_alarm_keeps_its_words_and_explains_its_entries() -> None:
+    text = "CPU 0 still translates 0x1000 by 0x201067, the entry is 0: a flush is missing"
+    assert decoded(text) == (
+        "CPU 0 still translates 0x1000 by 0x201067 (present, writable, user, accessed, dirty,"
+        " frame 0x201), the entry is 0: a flush is missing"
+    )
+    stale = "0x1000 is writable in a VMA that is not: 0x201003"
+    assert decoded(stale) == f"{stale} (present, writable, frame 0x201)"
+    assert decoded("NR_FILE_PAGES of node 0 is 1") == "NR_FILE_PAGES of node 0 is 1"

@@ -17,6 +17,7 @@ from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Patch, Series, prefixes
 from ream.kernel.source import Tree
+from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
 from ream.program.aim import Aim
 from ream.program.changed import Target
@@ -28,7 +29,6 @@ from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
 from ream.program.withheld import Withheld
 from ream.progress import Reporter
-from ream.stage.computer import assembled
 
 NAME = "all of mm/"
 SHRINK_S = 20.0
@@ -45,16 +45,15 @@ def examine(
     DoesNotCompile for a patch, and ReamError if the tree cannot be hosted.
     """
     files = frozenset(file for one in series.patches for file in changed_files(one.body))
-    folder = computer_folder()
-    place = assembled(tree, series.patches, folder, cache=cache, step=reporter.step)
-    if not undecided_files(files, tree.path, place, ()):
-        return Examined(same=True)
+    with patched_files(series.patches, tree, cache=cache) as place:
+        if not undecided_files(files, tree.path, place, ()):
+            return Examined(same=True)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
         work = Path(name)
         build = partial(_rig, tree, cache=cache, reporter=reporter)
         base = build((), work / "base")
         its = build(series.patches, work / "series")
-        code = Code(base.computer, folder)
+        code = Code(base.computer, computer_folder())
         target = Target.of(base.computer, its.computer, code, files)
         if not target.functions:
             hosted = base.computer.objects.keys() - target.differing

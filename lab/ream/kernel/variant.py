@@ -12,8 +12,8 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from ream.command import Command, run
@@ -240,9 +240,17 @@ def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
     Raises what `apply` raises, with the tree and the way out; the tree stays as it is.
     cache: where a kernel source may be to which they do apply.
     """
+    with patched_files(patches, tree, cache=cache):
+        pass
+
+
+@contextmanager
+def patched_files(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> Iterator[Path]:
+    """A folder with the files of a tree that patches touch, as they leave them; as rehearse()."""
     with tempfile.TemporaryDirectory() as scratch:
         copy_files(tree.path, _touched(patches), into=Path(scratch))
         _apply_copies(patches, Path(scratch), tree.label, cache)
+        yield Path(scratch)
 
 
 def try_to_apply(patches: Sequence[Patch], tree: Wanted, *, cache: Path) -> str | None:

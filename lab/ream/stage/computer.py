@@ -249,21 +249,6 @@ class Parts:
         return Computer(*its, confinement)
 
 
-def assembled(
-    tree: Tree, patches: Sequence[Patch], folder: Path, *, cache: Path, step: Step
-) -> Path:
-    """The source of a variant, with what a computer adds to it; raises what assemble() raises."""
-    return assemble(
-        tree,
-        patches,
-        cache=cache,
-        fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config"))],
-        homes=_homes(folder),
-        probes=(*PROBES, *sorted(folder.glob(f"*{SUFFIX}"))),
-        step=step,
-    )
-
-
 def build_parts(
     tree: Tree,
     patches: Sequence[Patch],
@@ -278,7 +263,15 @@ def build_parts(
     folder: the computer's. work: a directory of this computer alone. Raises what assemble() and
     build_objects() raise.
     """
-    place = assembled(tree, patches, folder, cache=cache, step=step)
+    place = assemble(
+        tree,
+        patches,
+        cache=cache,
+        fragments=[KERNEL_CONFIG / "native.config", *sorted(folder.glob("*.config"))],
+        homes=_homes(folder),
+        probes=(*PROBES, *sorted(folder.glob(f"*{SUFFIX}"))),
+        step=step,
+    )
     its = listed(folder, place)
     wanted = [*its.folders, *its.objects, *its.as_needed, f"{HOME}/"]
     with naming_the_patch(patches, place):

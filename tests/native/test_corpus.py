@@ -77,6 +77,11 @@ def test_the_corpus_executes_most_of_mm_and_ends_in_the_states_that_are_known(
     assert 100 * whole.bytes[0] >= LEAST_TEXT_PCT * whole.bytes[1]
     assert 100 * whole.blocks[0] >= LEAST_BLOCKS_PCT * whole.blocks[1]
     assert explorer.corpus.bytes <= MOST_BYTES
+    table = (FOLDER.parent / "coverage.md").read_text()
+    for row in explorer.code.rows(explorer.corpus.met):
+        shares = (round(100 * did / max(nr, 1)) for did, nr in (row.bytes, row.blocks))
+        its = f"| {row.object} | {row.functions[0]} of {row.functions[1]} | "
+        assert its + " | ".join(f"{one} %" for one in shares) + " |" in table
 
 
 @pytest.mark.vm

@@ -172,7 +172,7 @@ def test_words_that_a_build_recorded_are_confined_when_they_are_used_again(tmp_p
     (root / ".rmap.o.cmd").write_text(f"savedcmd_mm/rmap.o := sh -c 'touch {outside}'\n")
 
     def again() -> bool:
-        fault._compile_with_lines(root / "rmap.o", root, root / "work/0.o")
+        fault.compile_with_lines(root / "rmap.o", root, root / "work/0.o")
         return outside.exists()
 
     assert not again()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ream.experiment import named
-from ream.judge import reach
+from ream.judge import hosted_code, reach
 from ream.judge.hosted_code import HostedCode, groups, hosted_names
 from ream.judge.nearest import nearest
 from ream.judge.reach import Reach, WholeReach, lines
@@ -234,3 +234,34 @@ def test_files_that_are_not_hosted_are_named(found: Callable[..., WholeReach]) -
     whole = found(HELPER, HELPER, file="drivers/gpu/a.c")
     assert whole.same
     assert whole.elsewhere == ()  # there is no such file with or without the series
+
+
+def test_objects_that_only_one_kernel_has_are_new_or_gone(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = {
+        "before": {"mm/one.o": HELPER, "mm/two.o": CALLER},
+        "after": {"mm/one.o": HELPER.replace("* 3", "* 5"), "mm/new.o": HELPER},
+    }
+    whens = iter(objects)
+    monkeypatch.setattr(hosted_code, "assemble", lambda *_, **__: tmp_path / next(whens))
+
+    def built(place: Path, _: object, **__: object) -> dict[str, Path]:
+        found = {n: compiled(place / n, text) for n, text in objects[place.name].items()}
+        return {**found, hosted_code.LAYOUT: place}
+
+    monkeypatch.setattr(hosted_code, "build_objects", built)
+    monkeypatch.setattr(hosted_code, "held", lambda *_: [])
+    monkeypatch.setattr(hosted_code, "layouts", lambda _: {})
+    kernels = hosted_code.Kernel(tree), hosted_code.Kernel(tree)
+    how: Any = {"fragments": (), "cache": tmp_path, "step": print}
+    code = hosted_code.hosted_code(*kernels, {}, **how)
+    assert code.sources == (tmp_path / "before", tmp_path / "after")
+    assert {
+        name: (its.changed, its.added, its.removed) for name, its in code.by_object.items()
+    } == {
+        "mm/new.o": ((), ("helper",), ()),
+        "mm/one.o": (("helper",), (), ()),
+        "mm/two.o": ((), (), ("caller",)),
+    }
+    assert not code.layout

@@ -6,7 +6,7 @@ judged that no experiment has rows for.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Wrong
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
-from ream.kernel.series import Patch, Series, prefixes
+from ream.kernel.series import Series, prefixes
 from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
@@ -50,9 +50,9 @@ def examine(
             return Examined(same=True)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
         work = Path(name)
-        build = partial(_rig, tree, cache=cache, reporter=reporter)
-        base = build((), work / "base")
-        its = build(series.patches, work / "series")
+        build = partial(Rig.of, tree, cache=cache, step=reporter.step)
+        base = build((), work=work / "base")
+        its = build(series.patches, work=work / "series")
         code = Code(base.computer, computer_folder())
         target = Target.of(base.computer, its.computer, code, files)
         if not target.functions:
@@ -75,17 +75,11 @@ def examine(
 
         def is_wrong(beginning: Series) -> bool:
             place = work / f"first-{len(beginning.patches)}"
-            return build(beginning.patches, place).run(program).kind == ran.kind
+            return build(beginning.patches, work=place).run(program).kind == ran.kind
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
         return examined(wrong=Wrong(corpus.parent.name, tuple(_said(program, ran)), first))
-
-
-def _rig(
-    tree: Tree, patches: Sequence[Patch], work: Path, *, cache: Path, reporter: Reporter
-) -> Rig:
-    return Rig.of(tree, patches, cache=cache, work=work, step=reporter.step)
 
 
 def _examined(

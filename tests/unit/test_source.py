@@ -256,6 +256,20 @@ def test_too_little_room_is_said_before_unpacking(
         fetch(ball, tmp_path / "cache")
 
 
+@pytest.mark.parametrize("form", ["directory", "tar", "tar.xz", "git"])
+def test_a_small_tree_asks_for_little_room(
+    kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    if form == "git":
+        commit(kernel)
+    given = kernel if form in ("directory", "git") else tarball(kernel, form)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1000, f_frsize=4096))
+    assert fetch(given, tmp_path / "cache").version == "6.12.117"
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=0, f_frsize=4096))
+    with pytest.raises(CannotRunHere, match="of disk, only"):
+        fetch(given, tmp_path / "another cache")
+
+
 def test_a_run_killed_while_unpacking_leaves_nothing_that_is_taken_for_a_tree(
     kernel: Path, tmp_path: Path
 ) -> None:

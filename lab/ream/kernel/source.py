@@ -315,7 +315,8 @@ def _from_git(tree: Path, trees: Path, step: Step, revision: str = "HEAD") -> Tr
     with locked(entry, step):
         if _stamp(entry) is not None:
             return _tree(entry, label)
-        need_space(trees, 2 * TREE_BYTES, f"unpacking {revision} of {tree}")
+        nr_bytes = 2 * _committed_bytes(tree, commit)  # the tar ball and what is in it
+        need_space(trees, nr_bytes, f"unpacking {revision} of {tree}")
         with workroom(entry) as room:
             step(f"unpacking {label}")
             tarball = room / "head.tar"
@@ -329,6 +330,13 @@ def _commit(tree: Path, revision: str) -> str:
     if code:
         raise BadUsage(f"{tree}: git has no commit {revision} there")
     return said.strip()
+
+
+def _committed_bytes(tree: Path, commit: str) -> int:
+    """What the files of a commit take on a disk of 4 KiB blocks, or in a tar ball."""
+    files = _git(tree, "ls-tree", "-r", "-l", "-z", commit).rstrip("\0").split("\0")
+    sizes = [file.partition("\t")[0].split()[3] for file in files]
+    return sum(int(size) // 4096 * 4096 + 4096 for size in sizes if size != "-")
 
 
 def _peek_git(tree: Path, names: Sequence[str], into: Path, revision: str = "HEAD") -> str:

@@ -5,7 +5,6 @@ PYTHONPATH=lab .venv/bin/python tests/native/catch.py open
 """
 
 import argparse
-import functools
 import json
 import os
 import statistics
@@ -24,21 +23,11 @@ from ream.program.aim import Aim
 from ream.program.changed import Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus
-from ream.program.ran import Ran, Rig, computer_folder
+from ream.program.ran import Rig, Watched, computer_folder
 from ream.program.search import Found, search, shortened
-from ream.program.step import Program
-from ream.stage.computer import Checks
 
 WRONG = CHECKOUT / "tests" / "native" / "computer_wrong.txt"
 FIRST_SEED = 1000
-
-
-class Remembering(Rig):
-    """The base, which runs the programs of a seed once for all patches."""
-
-    @functools.lru_cache(maxsize=512)  # noqa: B019  # there is one
-    def run(self, program: Program, checks: Checks = Checks.EACH) -> Ran:
-        return super().run(program, checks)
 
 
 def main() -> None:
@@ -57,7 +46,7 @@ def main() -> None:
         tree = fetch_tree(None, cache=cache_dir(), step=lambda _: None)
         tree = tree.built(wanted_setup(asked.config, GCC, "native"))
         how = {"cache": cache_dir(), "step": lambda _: None}
-        base = Remembering.of(tree, [], work=Path(work) / "base", **how)
+        base = Rig.of(tree, [], work=Path(work) / "base", **how)
         code = Code(base.computer, computer_folder())
         corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
         aim = Aim.of(base, code, corpus, cache_dir())
@@ -101,9 +90,11 @@ def row(
         series = build(patches, path)
         target = Target.of(base.computer, series.computer, aim.code, files)
         its |= {"functions": len(target.functions), "blocks": len(target.blocks)}
-        its |= {"executed": len(aim.executed(target.functions)), "met": aim.nr_met(target)}
+        its |= {"executed": len(aim.executed(target.functions))}
         attempts = aim.attempts(target, asked.seed)
-        found = search(base, series, attempts, within_s=asked.seconds, now=cpu_s).found
+        watched = Watched(base, {number: aim.code.blocks[number] for number in target.blocks})
+        found = search(watched, series, attempts, within_s=asked.seconds, now=cpu_s).found
+        its["met"] = len(attempts.met)
         if found is not None:
             its |= {"origin": found.attempt.origin, "after_s": round(found.after_s, 2)}
             its |= shown(found)

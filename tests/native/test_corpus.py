@@ -96,7 +96,8 @@ def test_programs_that_execute_a_change_run_first_and_find_no_fault_in_the_base(
     assert target.differing == {"mm/compaction.o"}
     aim = Aim.of(rig, code, Corpus.load(FOLDER), tmp_path)
     assert aim.executed(target.functions) == target.functions
-    assert 0 < aim.nr_met(target) <= len(target.blocks) < 20
+    assert 0 < len(aim.attempts(target, seed=1).met) <= len(target.blocks) < 20
+    assert target.executed(target.blocks) == sorted(target.hunks, key=str)
     reaching = aim.reaching(target)
     attempts = [*islice(aim.attempts(target, seed=1), CORPUS_AT_ONCE + 1)]
     assert [one.origin for one in attempts] == [*reaching[:CORPUS_AT_ONCE], "seed 1"]

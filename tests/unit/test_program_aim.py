@@ -51,7 +51,7 @@ def test_programs_that_reach_what_few_reach_come_first_and_then_the_shorter(aim:
 
 def test_programs_that_execute_changed_lines_come_before_all_others(aim: Aim) -> None:
     assert aim.reaching(target(FORK, blocks=(0,))) == ["004", "001", "002", "005"]
-    assert aim.nr_met(target(FORK, blocks=(0, 1))) == 2
+    assert aim.attempts(target(FORK, blocks=(0, 1)), seed=7).met == {0, 1}
 
 
 def test_it_is_known_which_of_the_changed_functions_are_executed(aim: Aim) -> None:
@@ -76,3 +76,18 @@ def test_the_same_seed_gives_the_same_programs(aim: Aim) -> None:
 def test_a_change_that_no_program_executes_is_tried_with_random_ones(aim: Aim) -> None:
     origins = [one.origin for one in islice(aim.attempts(target(), seed=3), 3)]
     assert origins == ["seed 3", "seed 4", "seed 5"]
+
+
+def test_a_program_that_is_the_first_to_execute_changed_lines_is_mixed(aim: Aim) -> None:
+    attempts = aim.attempts(target(FORK, blocks=(7, 8)), seed=3)
+    first = next(attempts)
+    while first.origin != "seed 3":
+        first = next(attempts)
+    attempts.learn(first, frozenset({7}))
+    assert attempts.met == {7}
+    origins = [next(attempts).origin for _ in range(40)]
+    assert any(origin.startswith("seed 3 with ") for origin in origins)
+    again = aim.attempts(target(FORK, blocks=(7, 8)), seed=3)
+    for attempt in islice(again, 40):
+        again.learn(attempt, frozenset())
+        assert not attempt.origin.startswith("seed 3 with ")

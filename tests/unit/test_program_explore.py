@@ -51,7 +51,7 @@ class Rig:
 def explorer(tmp_path: Path) -> Explorer:
     (tmp_path / "computer").touch()
     rig: Any = Rig(tmp_path)
-    code: Any = SimpleNamespace(listing=lambda: "100\n")
+    code: Any = SimpleNamespace(blocks=tuple(range(256, 256 + len(VERBS))))
     return Explorer(rig, code, Corpus(tmp_path / "corpus"))
 
 

@@ -31,11 +31,36 @@ class Rig:
         return self.answers.pop(0)
 
 
+@dataclass
+class Watched:
+    """The base, whose programs meet one block."""
+
+    rig: Any
+
+    def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
+        return self.rig.run(program, checks), frozenset({5})
+
+
+class Attempts(list[Attempt]):
+    """Programs in their order, and of which it was noted what they execute."""
+
+    def __init__(self, *its: Attempt) -> None:
+        super().__init__(its)
+        self.learned: list[str] = []
+
+    def learn(self, attempt: Attempt, met: frozenset[int]) -> None:
+        assert met == {5}
+        self.learned.append(attempt.origin)
+
+
 def found(base: list[Ran], series: list[Ran], *, within_s: float = 3.5) -> Any:
     clock = iter(range(100))
     limits: Any = {"within_s": within_s, "now": lambda: next(clock)}
-    rigs: Any = Rig(base), Rig(series)
-    return search(*rigs, (Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)), **limits).found
+    attempts = Attempts(*(Attempt(f"{seed}", PROGRAM) for seed in range(7, 90)))
+    its: Any = Watched(Rig(base)), Rig(series), attempts
+    searched = search(*its, **limits)
+    assert len(attempts.learned) >= searched.nr_programs > 0 or searched.found
+    return searched.found
 
 
 def test_an_alarm_of_the_series_alone_ends_the_search() -> None:
@@ -99,9 +124,10 @@ def test_a_program_that_differs_is_made_short() -> None:
 
 
 def test_a_program_that_the_computer_lacks_something_for_is_passed_over() -> None:
-    rigs: Any = Forking(RIGHT), Forking(WRONG)
     programs = (parse("vmalloc 1\n"), LONG)
-    attempts = [Attempt(f"{nr}", one) for nr, one in enumerate(programs)]
-    its = search(*rigs, attempts, within_s=9.0, now=lambda: 0.0)
+    attempts = Attempts(*(Attempt(f"{nr}", one) for nr, one in enumerate(programs)))
+    all_of: Any = Watched(Forking(RIGHT)), Forking(WRONG), attempts
+    its = search(*all_of, within_s=9.0, now=lambda: 0.0)
     assert its.found is not None
     assert (its.found.attempt.origin, its.nr_programs, its.nr_steps) == ("1", 0, 0)
+    assert attempts.learned == ["1"]

@@ -256,14 +256,19 @@ class Wrong:
     """The number and the subject of the patch with which it begins, if that was found."""
 
 
+MOST_MISSED = 3
+"""Changed lines in a sentence; --json has all of them."""
+
+
 @dataclass(frozen=True)
 class Examined:
     """What programs showed of a series on a computer that hosts all of mm/.
 
     functions: that it changes or adds. nr_blocks: of the base's code, in lines that it changes; of
-    these, programs of the corpus execute nr_entered. nr_steps: of the nr_programs that did nothing
-    wrong. differs: where contents, results or state first differ from the base, which is not wrong
-    by itself. same: each file that it touches compiles to the same code and data, as far as the
+    these, programs execute nr_entered. missed: the changed lines, as file:line with the series, of
+    which they execute no block. nr_steps: of the nr_programs that ran and did nothing wrong.
+    differs: where contents, results or state first differ from the base, which is not wrong by
+    itself. same: each file that it touches compiles to the same code and data, as far as the
     computer has it.
     """
 
@@ -272,6 +277,7 @@ class Examined:
     nr_entered: int = 0
     nr_programs: int = 0
     nr_steps: int = 0
+    missed: tuple[str, ...] = ()
     differs: str | None = None
     same: bool = False
     wrong: Wrong | None = None
@@ -285,6 +291,9 @@ class Examined:
         its = counted(len(self.functions), "function")
         met = f"{self.nr_entered} of the {counted(self.nr_blocks, 'block')} of code"
         said = f"it changes {its}; programs execute {met} in changed lines"
+        if self.missed:
+            more = ", …" if len(self.missed) > MOST_MISSED else ""
+            said += f" (none at {', '.join(self.missed[:MOST_MISSED])}{more})"
         done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"
         return said if self.wrong else f"{said}; nothing was wrong in {done}"
 

@@ -6,7 +6,7 @@ judged that no experiment has rows for.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,16 +24,19 @@ from ream.program.changed import Target
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
-from ream.program.ran import Ran, Rig, computer_folder, numbered
+from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
 from ream.program.withheld import Withheld
 from ream.progress import Reporter
+from ream.stage.computer import Checks
 
 NAME = "all of mm/"
 SHRINK_S = 20.0
 MOST_LINES = 24
 """Of a program in an answer."""
+MOST_PLACES = 4
+"""Of changed lines in a sentence."""
 
 
 def examine(
@@ -63,15 +66,18 @@ def examine(
         corpus = next(EXPERIMENTS.glob("*/corpus"))
         aim = Aim.of(base, code, Corpus.load(corpus), cache)
         reporter.step(f"{NAME}: running programs with and without the series")
-        searched = search(base, its, aim.attempts(target, seed), within_s=within_s)
-        examined = partial(_examined, target, aim.nr_met(target), searched)
+        attempts = aim.attempts(target, seed)
+        watched = Watched(base, {number: code.blocks[number] for number in target.blocks})
+        searched = search(watched, its, attempts, within_s=within_s)
+        examined = partial(_examined, target, attempts.met, searched)
         if searched.found is None:
             return examined()
         reporter.step(f"{NAME}: making the program short in which the series does something else")
         program = numbered(shortened(base, its, searched.found, within_s=SHRINK_S))
         if searched.found.differs is not None:
             return examined(differs=_differs(program, searched.found))
-        ran = its.run(program)
+        ran, (_, met) = its.run(program), watched.run(program, Checks.NEVER)
+        where = tuple(map(str, target.executed(met)))
 
         def is_wrong(beginning: Series) -> bool:
             place = work / f"first-{len(beginning.patches)}"
@@ -79,12 +85,12 @@ def examine(
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
-        return examined(wrong=Wrong(corpus.parent.name, tuple(_said(program, ran)), first))
+        return examined(wrong=Wrong(corpus.parent.name, tuple(_said(program, ran, where)), first))
 
 
 def _examined(
     target: Target,
-    nr_met: int,
+    met: frozenset[int],
     searched: Searched,
     *,
     differs: str | None = None,
@@ -92,8 +98,10 @@ def _examined(
 ) -> Examined:
     functions = tuple(sorted({name for _, name in target.functions}))
     done = searched.nr_programs, searched.nr_steps
-    blocks = len(target.blocks), nr_met
-    return Examined(functions, *blocks, *done, differs=differs, wrong=wrong)
+    blocks = len(target.blocks), len(met)
+    entered = target.executed(met)
+    missed = tuple(sorted(str(one) for one in target.hunks if one not in entered))
+    return Examined(functions, *blocks, *done, missed=missed, differs=differs, wrong=wrong)
 
 
 def _differs(program: Program, found: Found) -> str:
@@ -102,8 +110,8 @@ def _differs(program: Program, found: Found) -> str:
     return f"after `{last}`, {found.differs[1]} is other than without it ({found.attempt.origin})"
 
 
-def _said(program: Program, ran: Ran) -> Iterator[str]:
-    """What is wrong, and the program that shows it."""
+def _said(program: Program, ran: Ran, changed: Sequence[str]) -> Iterator[str]:
+    """What is wrong, which changed lines are executed before it, and the program that shows it."""
     if hidden := Withheld.load().put_away(ran, program):
         yield hidden
         return
@@ -111,6 +119,8 @@ def _said(program: Program, ran: Ran) -> Iterator[str]:
     steps = {step.line: step for step in program}
     where = f"after `{steps[line]}`" if line in steps else "at the end"
     yield f"{where}: {decoded(text)}"
+    if changed:
+        yield f"of the changed lines it executes {', '.join(changed[:MOST_PLACES])}"
     how = "`ream program FILE --series PATCH`, or --c for a C program"
     yield f"a program of {counted(len(steps), 'step')} shows it ({how}):"
     shown = [f"  {step}" for step in program][:MOST_LINES]

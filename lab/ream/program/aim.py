@@ -113,40 +113,70 @@ class Aim:
         reached = frozenset[int]().union(*self.met.values())
         return frozenset(one for one in functions if self._blocks_of(frozenset([one])) & reached)
 
-    def nr_met(self, target: Target) -> int:
-        """How many of the blocks that a series changes some program of the corpus executes."""
-        return len(target.blocks & frozenset[int]().union(*self.met.values()))
-
-    def attempts(self, target: Target, seed: int) -> Iterator[Attempt]:
+    def attempts(self, target: Target, seed: int) -> "Attempts":
         """Programs without end, those first that execute some of what a series changes."""
-        reaching = self.reaching(target)[:MOST_REACHING]
-        favoured = self._favoured(target)
-        corpus = (Attempt(name, self._programs[name]) for name in reaching)
+        programs = self.reaching(target), self._programs
+        met = target.blocks & frozenset[int]().union(*self.met.values())
+        return Attempts(*programs, self._favoured(target), met, seed)
+
+
+class Attempts(Iterator[Attempt]):
+    """Programs without end: some of a corpus with random ones between them, then mixtures.
+
+    met: of the changed blocks, those that any program has executed so far.
+    """
+
+    def __init__(
+        self,
+        reaching: Sequence[str],
+        programs: Mapping[str, Program],
+        favoured: Sequence[str],
+        met: frozenset[int],
+        seed: int,
+    ) -> None:
+        self._reaching = list(reaching)
+        self._programs = dict(programs)
+        self._others = list(programs)
+        self._favoured = favoured
+        self.met = met
+        self._its = self._made(seed)
+
+    def __next__(self) -> Attempt:
+        return next(self._its)
+
+    def learn(self, attempt: Attempt, met: frozenset[int]) -> None:
+        """Note which changed blocks a program has executed; one that is the first to is mixed."""
+        if not met <= self.met:
+            self.met |= met
+            self._programs[attempt.origin] = attempt.program
+            self._reaching.append(attempt.origin)
+
+    def _made(self, seed: int) -> Iterator[Attempt]:
+        first = self._reaching[:MOST_REACHING]
+        corpus = (Attempt(name, self._programs[name]) for name in first)
         seeds = iter(range(seed, seed + (1 << 31)))
         while some := tuple(islice(corpus, CORPUS_AT_ONCE)):
             yield from some
-            yield _random(next(seeds), favoured)
-        turns = cycle((self._two, self._one, None) if reaching else (None,))
-        for turn, number in zip(turns, seeds, strict=False):
-            yield turn(number, reaching) if turn else _random(number, favoured)
+            yield self._random(next(seeds))
+        for turn, number in zip(cycle((self._two, self._one, self._random)), seeds, strict=False):
+            yield turn(number) if self._reaching else self._random(number)
 
-    def _two(self, seed: int, reaching: list[str]) -> Attempt:
+    def _two(self, seed: int) -> Attempt:
         dice = random.Random(seed)  # noqa: S311
-        first, second = dice.choice(reaching), dice.choice(list(self._programs))
+        first, second = dice.choice(self._reaching), dice.choice(self._others)
         program = mixed(dice, self._programs[first], self._programs[second])
         return Attempt(f"{first} with {second}, seed {seed}", program)
 
-    def _one(self, seed: int, reaching: list[str]) -> Attempt:
+    def _one(self, seed: int) -> Attempt:
         dice = random.Random(seed)  # noqa: S311
-        first = dice.choice(reaching)
+        first = dice.choice(self._reaching)
         other = parse(str(generate(seed, MIXED_STEPS, some_often(seed))))
         return Attempt(f"{first} with seed {seed}", mixed(dice, self._programs[first], other))
 
-
-def _random(seed: int, favoured: Sequence[str]) -> Attempt:
-    """A program in which some kinds of steps are frequent, since all together hide each other."""
-    weights = some_often(seed, favoured)
-    return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS, weights))))
+    def _random(self, seed: int) -> Attempt:
+        """Some kinds of steps are frequent in it, since all together hide each other."""
+        weights = some_often(seed, self._favoured)
+        return Attempt(f"seed {seed}", parse(str(generate(seed, RANDOM_STEPS, weights))))
 
 
 def _shapes(program: Program) -> frozenset[str]:

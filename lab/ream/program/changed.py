@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -28,10 +28,24 @@ Name = tuple[str, str]
 Span = tuple[int, int]
 """The first line and the last one; nothing is between them if the last is before the first."""
 
-_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? ", re.MULTILINE)
+_HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? ", re.MULTILINE)
 _SECTION = re.compile(r"Disassembly of section (\S+):")
 _INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t")
 _LINE = re.compile(r"^(/\S+):(\d+)(?: \(discriminator \d+\))?$")
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """Lines in a row that a series changes, in the base and in what becomes of it."""
+
+    file: str
+    before: Span
+    after: Span
+
+    def __str__(self) -> str:
+        """Where it is with the series; what is removed is where it was, before the line after."""
+        first, last = self.after
+        return f"{self.file}:{first}" + (f"-{last}" if last > first else "")
 
 
 @dataclass(frozen=True)
@@ -39,12 +53,14 @@ class Target:
     """Functions that a series changes or adds, and blocks of the base that it changes.
 
     blocks: numbers, as Code.blocks has them. differing: objects with other code or data, or which
-    only one of the two computers has.
+    only one of the two computers has. hunks: blocks by the changed lines that they are compiled
+    from, as far as there are any.
     """
 
     functions: frozenset[Name]
     blocks: frozenset[int]
     differing: frozenset[str] = frozenset()
+    hunks: Mapping[Hunk, frozenset[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, base: Computer, series: Computer, code: Code, files: Collection[str]) -> Self:
@@ -55,16 +71,23 @@ class Target:
             for name, one in found.items()
             for function in (*one.changed, *one.added)
         )
-        spans = {file: tuple(_spans(base.tree, series.tree, file)) for file in files}
+        hunks = [one for file in files for one in _hunks(base.tree, series.tree, file)]
         its = defaultdict[str, list[Function]](list)  # by object
         for one in code.functions:
             if (one.object, one.name) in changed:
                 its[one.object].append(one)
-        places = set[int]()
+        met = defaultdict[Hunk, set[int]](set)
         for name, some in its.items():
-            places.update(_blocks(base, name, some, spans))
-        numbers = frozenset(bisect_left(code.blocks, at) for at in places)
-        return cls(changed, numbers, frozenset(found))
+            for hunk, place in _blocks(base, name, some, hunks):
+                met[hunk].add(bisect_left(code.blocks, place))
+        by_hunk = {hunk: frozenset(blocks) for hunk, blocks in met.items()}
+        numbers = frozenset[int]().union(*by_hunk.values())
+        return cls(changed, numbers, frozenset(found), by_hunk)
+
+    def executed(self, met: Collection[int]) -> list[Hunk]:
+        """The changed lines of which some block is among those that are met, by file and line."""
+        its = (hunk for hunk, blocks in self.hunks.items() if not blocks.isdisjoint(met))
+        return sorted(its, key=lambda one: (one.file, one.before))
 
 
 def differing(base: Computer, series: Computer) -> dict[str, ObjectDifference]:
@@ -75,28 +98,35 @@ def differing(base: Computer, series: Computer) -> dict[str, ObjectDifference]:
     return {**found, **{name: one for name, one in its.items() if one}}
 
 
-def _spans(base: Path, series: Path, file: str) -> Iterator[Span]:
-    """The lines of the base that a series has changed."""
+def _hunks(base: Path, series: Path, file: str) -> Iterator[Hunk]:
+    """The lines of a file that a series has changed."""
     paths = [one / file for one in (base, series)]
     if not all(path.exists() for path in paths):
         return
     _, said, _ = finished(Command(("diff", "-U0", *map(str, paths)), base, DIFF_S))
-    for first, nr in _HUNK.findall(said):
-        many = int(nr or 1)
-        begin = int(first) + (many == 0)  # lines are added behind the one that is named
-        yield begin, begin + many - 1
+    for numbers in _HUNK.findall(said):
+        (first, many), (begin, nr) = (
+            (int(at), int(many or 1)) for at, many in (numbers[:2], numbers[2:])
+        )
+        # Where there are none, the line before them is named.
+        before, after = first + (many == 0), begin + (nr == 0)
+        yield Hunk(file, (before, before + many - 1), (after, after + nr - 1))
 
 
 def _blocks(
-    base: Computer, name: str, its: Iterable[Function], spans: Mapping[str, Collection[Span]]
-) -> Iterator[int]:
-    """Where the blocks of an object's functions begin that are compiled from some lines."""
+    base: Computer, name: str, its: Iterable[Function], hunks: Iterable[Hunk]
+) -> Iterator[tuple[Hunk, int]]:
+    """Where the blocks of an object's functions begin that are compiled from changed lines."""
     path, work = base.objects[name], base.program.parent
     again = work / f"lines-{path.name}"
     if not compile_with_lines(path, build_of(path), again):
         return
     lines = _lines(again, base.tree)
-    wanted = _with_code(spans, {line for its in lines.values() for line in its.values()})
+    known = {line for its in lines.values() for line in its.values()}
+    wanted = defaultdict[tuple[str, int], list[Hunk]](list)
+    for hunk in hunks:
+        for line in _with_code(hunk, known):
+            wanted[line].append(hunk)
     where = {one.name: one for one in functions(again)}
     for one in its:
         for part in one.parts:
@@ -104,13 +134,11 @@ def _blocks(
             if symbol is None:
                 continue
             offset = symbol.start - part.start
-            at = sorted(
-                place - offset
-                for place, line in lines[symbol.section].items()
-                if line in wanted and symbol.start <= place < symbol.start + symbol.bytes
-            )
-            blocks = [one.blocks[bisect_right(one.blocks, place) - 1] for place in at]
-            yield from (block for block in blocks if part.start <= block)
+            for place, line in lines[symbol.section].items():
+                if line in wanted and symbol.start <= place < symbol.start + symbol.bytes:
+                    block = one.blocks[bisect_right(one.blocks, place - offset) - 1]
+                    if part.start <= block:
+                        yield from ((hunk, block) for hunk in wanted[line])
 
 
 def _lines(path: Path, tree: Path) -> dict[str, dict[int, tuple[str, int]]]:
@@ -129,19 +157,10 @@ def _lines(path: Path, tree: Path) -> dict[str, dict[int, tuple[str, int]]]:
     return found
 
 
-def _with_code(
-    spans: Mapping[str, Collection[Span]], lines: Collection[tuple[str, int]]
-) -> frozenset[tuple[str, int]]:
-    """Lines of spans; where a span has no code, the nearest ones before and behind it."""
-    found = set[tuple[str, int]]()
-    for file, its in spans.items():
-        known = sorted(line for name, line in lines if name == file)
-        for first, last in its:
-            begin, end = bisect_left(known, first), bisect_right(known, last)
-            if begin >= end:
-                around = known[max(0, end - 1) : begin + 1]
-                inside = [one for one in around if first - NEAR <= one <= last + NEAR]
-            else:
-                inside = known[begin:end]
-            found.update((file, line) for line in inside)
-    return frozenset(found)
+def _with_code(hunk: Hunk, lines: Collection[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    """Its lines that have code; where none has, the nearest ones before and behind it."""
+    known = sorted(line for name, line in lines if name == hunk.file)
+    first, last = hunk.before
+    begin, end = bisect_left(known, first), bisect_right(known, last)
+    inside = known[begin:end] if begin < end else known[max(0, end - 1) : begin + 1]
+    yield from ((hunk.file, line) for line in inside if first - NEAR <= line <= last + NEAR)

@@ -107,10 +107,6 @@ class Code:
         """The address of each, ascending."""
         return tuple(sorted({at for one in self.functions for at in one.blocks}))
 
-    def listing(self) -> str:
-        """What the computer reads."""
-        return "".join(f"{at:x}\n" for at in self.blocks)
-
     def rows(self, met: Iterable[int]) -> list[Row]:
         """Return a row for each object, and a last one for all, of the code with these blocks."""
         reached = frozenset(self.blocks[number] for number in met)

@@ -15,7 +15,7 @@ from ream.errors import ReamError
 from ream.files import write_whole
 from ream.program.coverage import Code
 from ream.program.generate import generate, some_often
-from ream.program.ran import Ran, Rig, shortest
+from ream.program.ran import Ran, Rig, Watched, shortest
 from ream.program.scene import without_misplaced
 from ream.program.shrink import shrink
 from ream.program.step import Program
@@ -100,12 +100,11 @@ class Explorer:
         self._rig = rig
         self.corpus = corpus
         self.code = code
-        self._blocks = rig.computer.program.parent / "blocks.txt"
-        self._blocks.write_text(code.listing(), encoding="ascii")
+        self._watched = Watched(rig, dict(enumerate(code.blocks)))
 
     def run(self, program: Program, checks: Checks = Checks.LAST) -> tuple[Ran, frozenset[int]]:
         """What a program does, and the numbers of the blocks that it meets."""
-        return self._rig.run_covered(program, self._blocks, checks)
+        return self._watched.run(program, checks)
 
     def replay(self) -> Iterator[tuple[str, Ran]]:
         """Run the programs of the corpus as they are; by name, what each did."""

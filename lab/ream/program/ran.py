@@ -141,7 +141,10 @@ class Rig:
     ) -> tuple[Ran, frozenset[int]]:
         """Run a program, and say which of the blocks that a file lists it meets; as run()."""
         wanted = lines(resolve(numbered(program)), self._definitions)
-        code, said = self.computer.report(wanted, checks=checks, blocks=blocks)
+        try:
+            code, said = self.computer.report(wanted, checks=checks, blocks=blocks)
+        except StillRunning:
+            return Ran(((0, HANGS),)), frozenset()
         met = said.pop()["met"] if said and "met" in said[-1] else ()
         return self._ran(code, said), frozenset(met)
 
@@ -199,6 +202,25 @@ class Rig:
         addresses, names = self._functions
         at = bisect.bisect_right(addresses, address) - 1
         return names[at] if at >= 0 else ""
+
+
+class Watched:
+    """A computer that says which of some blocks each program meets.
+
+    blocks: addresses by number.
+    """
+
+    def __init__(self, rig: Rig, blocks: Mapping[int, int]) -> None:
+        self.rig = rig
+        self._numbers = sorted(blocks, key=blocks.__getitem__)
+        self._file = rig.computer.program.parent / "blocks.txt"
+        text = "".join(f"{blocks[number]:x}\n" for number in self._numbers)
+        self._file.write_text(text, encoding="ascii")
+
+    def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
+        """What a program does, and the numbers of the blocks that it meets; as Rig.run()."""
+        ran, met = self.rig.run_covered(program, self._file, checks)
+        return ran, frozenset(self._numbers[at] for at in met)
 
 
 def shortest(

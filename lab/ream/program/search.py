@@ -2,12 +2,13 @@
 """Searches programs for one that a series runs otherwise than its base."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ream.errors import ReamError
-from ream.program.aim import Attempt
-from ream.program.ran import Ran, Rig, difference, shortest
+from ream.program.aim import Attempt, Attempts
+from ream.program.ran import Ran, Rig, Watched, difference, shortest
 from ream.program.shrink import shrink
 from ream.program.step import Program
 from ream.program.text import parse
@@ -37,9 +38,9 @@ class Searched:
 
 
 def search(
-    base: Rig,
+    base: Watched,
     series: Rig,
-    attempts: Iterable[Attempt],
+    attempts: Attempts,
     *,
     within_s: float,
     now: Callable[[], float] = time.monotonic,
@@ -51,23 +52,28 @@ def search(
     in time the first difference is what is found.
     """
     began_s, found, nr_programs, nr_steps = now(), None, 0, 0
-    for attempt in attempts:
-        try:
-            ran, expected = (one.run(attempt.program, Checks.SOME) for one in (series, base))
-        except ReamError:  # it reaches what the computer lacks
-            if now() - began_s > within_s:
+    with ThreadPoolExecutor(1) as beside:
+        for attempt in attempts:
+            its = beside.submit(series.run, attempt.program, Checks.SOME)
+            try:
+                expected, met = base.run(attempt.program, Checks.SOME)
+                ran = its.result()
+            except ReamError:  # it reaches what the computer lacks
+                its.exception()
+                if now() - began_s > within_s:
+                    break
+                continue
+            attempts.learn(attempt, met)
+            after_s = now() - began_s
+            if ran.is_wrong and expected.kind != ran.kind:
+                sooner = series.run(attempt.program)
+                wrong = Found(attempt, sooner if sooner.is_wrong else ran, after_s)
+                return Searched(wrong, nr_programs, nr_steps)
+            if found is None and (differs := difference(expected, ran)):
+                found = Found(attempt, ran, after_s, differs)
+            nr_programs, nr_steps = nr_programs + 1, nr_steps + len(attempt.program)
+            if after_s > within_s:
                 break
-            continue
-        after_s = now() - began_s
-        if ran.is_wrong and expected.kind != ran.kind:
-            sooner = series.run(attempt.program)
-            its = Found(attempt, sooner if sooner.is_wrong else ran, after_s)
-            return Searched(its, nr_programs, nr_steps)
-        if found is None and (differs := difference(expected, ran)):
-            found = Found(attempt, ran, after_s, differs)
-        nr_programs, nr_steps = nr_programs + 1, nr_steps + len(attempt.program)
-        if after_s > within_s:
-            break
     return Searched(found, nr_programs, nr_steps)
 
 

@@ -2,13 +2,15 @@
 """What a series reaches, in words; functions that only move; and what comes nearest."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from ream.experiment import named
+from ream.experiment import Row, named
 from ream.judge import hosted_code, reach
 from ream.judge.hosted_code import HostedCode, groups, hosted_names
 from ream.judge.nearest import nearest
@@ -234,6 +236,51 @@ def test_files_that_are_not_hosted_are_named(found: Callable[..., WholeReach]) -
     whole = found(HELPER, HELPER, file="drivers/gpu/a.c")
     assert whole.same
     assert whole.elsewhere == ()  # there is no such file with or without the series
+
+
+def test_what_rows_enter_is_found_once_for_each_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that the machine cannot run are left out; another kernel is looked at anew."""
+    experiment, kernel = named("fork"), compiled(tmp_path / "memory.o", HELPER)
+    rows = [row for row in experiment.rows if row.name in ("fork-4k", "fork-64k")]
+    asked: list[list[str]] = []
+
+    @contextmanager
+    def plan_of(some: Any, *_: object) -> Iterator[Any]:
+        yield some
+
+    def entered(_: object, __: object, some: Any, **___: object) -> Any:
+        asked.append([row.name for row in some])
+        return {row.name: frozenset({"helper"}) for row in some}
+
+    bench = SimpleNamespace(
+        link=lambda _: None, work=tmp_path, kernels={"before": SimpleNamespace(objects=(kernel,))}
+    )
+    monkeypatch.setattr(reach, "build_bench", lambda *_, **__: bench)
+    monkeypatch.setattr(reach, "read_build", lambda _: None)
+    monkeypatch.setattr(reach, "fit_rows", lambda some, *_: (some, []))
+    monkeypatch.setattr(reach, "entered", entered)
+    its: Any = SimpleNamespace(
+        folder=tmp_path,
+        sized=lambda row: row.model_copy(),
+        plan_of=plan_of,
+        suit=lambda some, _: SimpleNamespace(
+            rows=[one for one in some if "64k" in one.name], cpus=1
+        ),
+    )
+    monkeypatch.setattr(reach, "small", lambda some, _: some)
+
+    def find(*some: Row) -> Any:
+        where: Any = {"cache": tmp_path, "reporter": Reporter(quiet=True)}
+        return reach._entered_by(experiment, its, (), some, cast(Tree, None), **where)
+
+    assert find(*rows) == find(*rows) == {"fork-64k": {"helper"}}
+    assert find(*(row for row in rows if row.name == "fork-4k")) == {}
+    assert asked == [["fork-64k"]]
+    compiled(kernel, HELPER.replace("* 3", "* 5"))
+    find(*rows)
+    assert asked == [["fork-64k"], ["fork-64k"]]
 
 
 def test_objects_that_only_one_kernel_has_are_new_or_gone(

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The machine and the kernel that programs get in a guest."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -45,3 +48,40 @@ def test_a_program_that_cannot_make_its_files_or_dies_is_told(
     said = '{"step": "mmap"}\n'
     monkeypatch.setattr(elsewhere, "finished", lambda *_, **__: (0, said, ""))
     assert run_live(SMALL, tmp_path) == [{"step": "mmap"}]
+
+
+SWAPS = parse("memory 64M\nswap 16M\np0 mmap a 1 anon private rw\np0 write a\n")
+
+
+def test_a_guest_runs_one_program_after_another_and_swaps_to_memory_if_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[list[str], tuple[str, ...]]] = []
+
+    class Start:
+        def __init__(self, machine: Any, kernel: Any, log: Path, append: tuple[str, ...]) -> None:
+            assert (machine.cpus, kernel.image, log) == (2, tmp_path / "bzImage", tmp_path / "log")
+            self.append = append
+
+        def messages(self, words: list[str], **limits: float) -> Iterator[dict[str, Any]]:
+            assert limits["silence_s"] <= limits["deadline_s"]
+            started.append((words, self.append))
+            yield {"boots": 1}
+            for number in range(2):
+                yield {"begins": number}
+                yield {"step": {"line": number}}
+
+    monkeypatch.setattr(elsewhere, "Start", Start)
+    monkeypatch.setattr(elsewhere, "build_program", lambda _, to: to)
+    monkeypatch.setattr(elsewhere, "build_init", lambda *_, **__: tmp_path / "init")
+    monkeypatch.setattr(elsewhere, "guest_initramfs", lambda *_, **__: tmp_path / "initramfs")
+    monkeypatch.setattr(elsewhere, "choose_accel", lambda *_, **__: ("tcg", "max", ""))
+    image: Any = SimpleNamespace(arch=None, bootable=tmp_path / "bzImage")
+    where: Any = {"cache": tmp_path, "work": tmp_path, "log": tmp_path / "log"}
+    said = elsewhere.run_in_guest([SMALL, SWAPS], image, **where)
+    assert said == [[{"line": 0}], [{"line": 1}]]
+    elsewhere.run_in_guest([SMALL], image, **where)
+    (both, swapping), (alone, not_swapping) = started
+    assert both == ["experiment=programs", "run=/p0,/p1", "swap=/dev/ram0"]
+    assert swapping == ("rootfstype=ramfs", "ramdisk_size=16384")
+    assert (alone, not_swapping) == (["experiment=programs", "run=/p0"], ("rootfstype=ramfs",))

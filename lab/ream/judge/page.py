@@ -111,7 +111,8 @@ def _why_none(its: Judgement) -> str:
     """Why there is nothing to measure of a series that reaches nothing."""
     if its.changes_nothing:
         return "each file that it touches compiles to the same code and data with it"
-    assert its.reach is not None
+    if its.reach is None:
+        return "programs found nothing wrong, and no row was asked for (--quick)"
     if not its.reach.same:
         return "no row executes anything that it changes"
     if not its.reach.elsewhere:
@@ -261,6 +262,8 @@ def planned(asked: Question) -> Iterator[str]:
     if patches:
         yield from _said("first", "all of mm/ with and without it; programs of what it changes")
     known = [one.name for one in hosting()]
+    if asked.quick:
+        return
     yield from _said("compile", f"what {', '.join(known)} host, with and without the series")
     yield from _said("verify", "rows that execute what differs; count them, if QEMU can here")
     if asked.guests:

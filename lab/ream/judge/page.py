@@ -20,6 +20,7 @@ from ream.judge.judgement import (
 )
 from ream.judge.reach import shortened
 from ream.judge.session import Question
+from ream.judge.unexamined import unexamined
 from ream.kernel.variant import try_to_apply
 from ream.plain import plain
 from ream.report.contract import Ratio
@@ -299,6 +300,8 @@ def _lines(its: Judgement) -> Iterator[str]:
             yield from _said(label, text)
     if its.records:
         yield from _said("records", ", ".join(its.records))
+    if unseen := [*unexamined(its)]:
+        yield from _said("not seen", "; ".join(unseen))
 
 
 def _head(its: Judgement) -> Iterator[str]:

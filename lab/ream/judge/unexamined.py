@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a judgement has not looked at, for who would rely on it."""
+
+from collections.abc import Iterator
+
+from ream.counted import counted
+from ream.judge.judgement import Judgement
+
+MOST_NAMED = 4
+"""Places or files in a sentence; --json has all of them."""
+
+NEVER = (
+    "two CPUs in one place at once, other configurations and architectures, and what only a device"
+    " shows"
+)
+"""What no program on a computer in a process reaches."""
+
+
+def unexamined(its: Judgement) -> Iterator[str]:
+    """Each thing that was left out, in words."""
+    if its.changes_nothing:
+        return
+    if its.wrong is not None:
+        yield "whatever is behind the first fault"
+    elif its.whole is None and its.to is None:
+        yield "memory as a whole, since this kernel is not hosted so"
+    if its.whole is not None and its.whole.missed:
+        number = counted(len(its.whole.missed), "changed place")
+        yield f"{number} that no program executes: {_some(its.whole.missed)}"
+    if its.reach is not None and its.reach.elsewhere:
+        yield f"code that is not hosted, in {_some(its.reach.elsewhere)}"
+    if its.operations and (nr := sum(one.timed is None for one in its.operations)):
+        yield f"the time of {nr} of {counted(len(its.operations), 'row')}"
+    if its.reach is None and its.wrong is None:
+        yield "what it costs"
+    yield NEVER
+
+
+def _some(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")

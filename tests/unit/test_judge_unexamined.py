@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A page ends with what was not looked at."""
+
+from dataclasses import replace
+
+from judge_world import FORK, counted, judgement, operation, reach, timed
+from ream.judge.judgement import Examined, Wrong
+from ream.judge.page import render
+from ream.judge.unexamined import NEVER, unexamined
+
+SEEN = Examined(("zap_pte_range",), 4, 4, 200, 9000)
+
+
+def test_changed_places_that_no_program_executes_are_named() -> None:
+    missed = tuple(f"mm/memory.c:{line}" for line in range(10, 16))
+    its = judgement(operation(counted=counted()), whole=replace(SEEN, missed=missed))
+    said = [*unexamined(its)]
+    assert said[0].startswith("6 changed places that no program executes: mm/memory.c:10, ")
+    assert said[0].endswith("mm/memory.c:13, …")
+    assert said[1:] == ["the time of 1 of 1 row", NEVER]
+    assert render(its).replace("\n" + " " * 11, " ").endswith(f"{'; '.join(said)}\n")
+
+
+def test_behind_a_fault_nothing_is_looked_at() -> None:
+    wrong = Wrong("mm", ("after `p0 munmap a`: frame 0x10 is lost",))
+    its = judgement(whole=SEEN, wrong=wrong, reach=None)
+    assert [*unexamined(its)] == ["whatever is behind the first fault", NEVER]
+
+
+def test_code_that_is_not_hosted_and_a_kernel_that_is_not_are_told() -> None:
+    its = judgement(operation(timed=timed(1.0, "equal", 1.01)))
+    its = replace(its, reach=replace(reach(FORK), elsewhere=("drivers/gpu/a.c",)))
+    assert [*unexamined(its)] == [
+        "memory as a whole, since this kernel is not hosted so",
+        "code that is not hosted, in drivers/gpu/a.c",
+        NEVER,
+    ]
+
+
+def test_of_a_quick_judgement_the_cost_is_not_known() -> None:
+    assert "what it costs" in unexamined(judgement(whole=SEEN, reach=None))
+
+
+def test_nothing_is_left_out_of_a_change_that_changes_nothing() -> None:
+    its = judgement(whole=Examined(same=True), reach=None)
+    assert [*unexamined(its)] == []
+    assert "not seen" not in render(its)

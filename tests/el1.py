@@ -93,7 +93,7 @@ def counted_at_el1(
         run(Command(argv, work, _TOOL_S))
         compiled.append(out)
     program = link_program([kernel], compiled, work, pad_bytes=0, arch=_ARCH)
-    counter = LaunchCounter(plugin, program, cpu=cpu)
+    counter = LaunchCounter.of(plugin, program, cpu=cpu)
     words = ("-cpu", ARM64.cpu_model(cpu), "-kernel", str(program.path), *counter.argv[-2:])
     run(Command((EMULATOR, *_MACHINE, *words), work, _RUN_S))
     (window,) = map(json.loads, (work / "counts.jsonl").read_text().splitlines())

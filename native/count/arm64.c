@@ -106,6 +106,10 @@ static enum mark mark_arm64(const unsigned char *code, size_t bytes)
 		return MARK_IS_BEGIN;
 	case MARK_HINT_END:
 		return MARK_IS_END;
+	case MARK_HINT_PAUSE:
+		return MARK_IS_PAUSE;
+	case MARK_HINT_GO_ON:
+		return MARK_IS_GO_ON;
 	case MARK_HINT_BIT:
 		return MARK_IS_0;
 	case MARK_HINT_BIT | 1:

@@ -19,7 +19,12 @@
  * the kernels' own data lie below: where in a line, or a page, they begin
  * depends on the link and on the environment.
  */
-#define LEAST_ADDRESS 0x100000000000UL
+static uint64_t least_address = 0x100000000000UL;
+
+void lines_begin_at(uint64_t address)
+{
+	least_address = address;
+}
 
 struct touched_page {
 	uint64_t number;	/* 0 = the slot is free: nothing is mapped there */
@@ -83,7 +88,7 @@ void lines_touch(uint64_t address, unsigned int bytes, enum line_touch how)
 {
 	uint64_t last = (address + bytes - 1) / LINE_BYTES;
 
-	if (address < LEAST_ADDRESS)
+	if (address < least_address)
 		return;
 	pthread_mutex_lock(&table.lock);
 	for (uint64_t line = address / LINE_BYTES; line <= last; line++)

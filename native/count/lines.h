@@ -20,6 +20,9 @@ struct lines {
 	size_t nr_pages;
 };
 
+/* Accesses below an address are not noted; without this, what experiments map is noted alone. */
+void lines_begin_at(uint64_t address);
+
 /* Note an access; from any thread. */
 void lines_touch(uint64_t address, unsigned int bytes, enum line_touch how);
 

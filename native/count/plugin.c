@@ -4,8 +4,9 @@
  * mode, and whole ones in guests.
  *
  * It counts between two marks (native/host/marks.h), in functions that it is
- * given by their addresses, on all CPUs. At the second mark it writes what it
- * has counted as a line of JSON, and begins again.
+ * given by their addresses, on all CPUs, but for what two other marks enclose.
+ * At the second mark it writes what it has counted as a line of JSON, and begins
+ * again.
  *
  * Instructions are counted by runs: those of one function that follow each
  * other within a translated block, so that an execution of the run is one call
@@ -92,7 +93,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* of runs and cpus */
 static struct cpu *cpus[MOST_CPUS];
 static unsigned int nr_cpus;	/* those behind have counted nothing */
 static unsigned int nr_windows;
-static bool is_counting;	/* between the two marks */
+static bool is_open;	/* between the two marks */
+static bool is_counting;	/* and there is no pause */
 static bool is_lost;	/* functions called each other too deep to follow */
 static bool is_following = true;	/* who calls whom; interrupts and switches would mislead */
 static uint64_t next_name;	/* of the next window, as far as its bits are known */
@@ -273,7 +275,28 @@ static void begin(unsigned int vcpu, void *context)
 	}
 	lines_forget();
 	is_lost = false;
-	is_counting = true;
+	is_open = is_counting = true;
+}
+
+/* Whatever was under way has returned to code that is not counted. */
+static void pause(unsigned int vcpu, void *context)
+{
+	(void)vcpu;
+	(void)context;
+	is_counting = false;
+	for (unsigned int i = 0; i < nr_cpus; i++) {
+		if (!cpus[i])
+			continue;
+		calls_end(cpus[i]->calls);
+		cpus[i]->last = NULL;
+	}
+}
+
+static void go_on(unsigned int vcpu, void *context)
+{
+	(void)vcpu;
+	(void)context;
+	is_counting = is_open;
 }
 
 /* How often all CPUs executed a run, or took the branch at its end. */
@@ -368,9 +391,9 @@ static void end(unsigned int vcpu, void *context)
 
 	(void)vcpu;
 	(void)context;
-	if (!is_counting)	/* a warm-up has no beginning */
+	if (!is_open)	/* a warm-up has no beginning */
 		return;
-	is_counting = false;
+	is_open = is_counting = false;
 	counts = zeroed(nr_functions, sizeof(*counts));
 	lines = lines_count();
 	pthread_mutex_lock(&lock);
@@ -413,6 +436,7 @@ static void watch_mark(struct qemu_plugin_insn *insn)
 {
 	static const qemu_plugin_vcpu_udata_cb_t callbacks[] = {
 		[MARK_IS_BEGIN] = begin, [MARK_IS_END] = end,
+		[MARK_IS_PAUSE] = pause, [MARK_IS_GO_ON] = go_on,
 		[MARK_IS_0] = add_bit, [MARK_IS_1] = add_bit,
 	};
 	enum mark mark = isa->mark(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
@@ -556,6 +580,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qem
 			out = fopen(value, "w");
 		else if (value && !strcmp(argv[i], "runs"))
 			is_listing = !strcmp(value, "on");
+		else if (value && !strcmp(argv[i], "memory"))
+			lines_begin_at(strtoul(value, NULL, 0));
 		else if (value && !strcmp(argv[i], "inclusive"))
 			is_following = !strcmp(value, "on");
 		else

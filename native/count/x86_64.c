@@ -171,6 +171,10 @@ static enum mark mark_x86_64(const unsigned char *code, size_t bytes)
 		return MARK_IS_BEGIN;
 	case MARK_END:
 		return MARK_IS_END;
+	case MARK_PAUSE:
+		return MARK_IS_PAUSE;
+	case MARK_GO_ON:
+		return MARK_IS_GO_ON;
 	case MARK_BIT & ~1:
 		return MARK_IS_0;
 	case MARK_BIT | 1:

@@ -10,12 +10,16 @@
 
 #define MARK_BEGIN 0x6d616572	/* "ream" */
 #define MARK_END 0x4d414552	/* "REAM" */
+#define MARK_PAUSE 0x73756170	/* "paus" */
+#define MARK_GO_ON 0x6e6f6f67	/* "goon" */
 #define MARK_BIT 0x74696272	/* "rbit"; with the lowest bit set, a bit that is set */
 
 /* The same as numbers of hints. */
 #define MARK_HINT_BEGIN 0x50
 #define MARK_HINT_END 0x51
 #define MARK_HINT_BIT 0x52	/* and 0x53 */
+#define MARK_HINT_PAUSE 0x54
+#define MARK_HINT_GO_ON 0x55
 
 #ifndef __ASSEMBLER__
 static inline void mark_begin(void)
@@ -33,6 +37,25 @@ static inline void mark_end(void)
 	asm volatile("hint #%c0" : : "i"(MARK_HINT_END) : "memory");
 #else
 	asm volatile("nopl %c0(%%rax)" : : "i"(MARK_END) : "memory");
+#endif
+}
+
+/* What is executed between these two does not belong to the sample. */
+static inline void mark_pause(void)
+{
+#ifdef __aarch64__
+	asm volatile("hint #%c0" : : "i"(MARK_HINT_PAUSE) : "memory");
+#else
+	asm volatile("nopl %c0(%%rax)" : : "i"(MARK_PAUSE) : "memory");
+#endif
+}
+
+static inline void mark_go_on(void)
+{
+#ifdef __aarch64__
+	asm volatile("hint #%c0" : : "i"(MARK_HINT_GO_ON) : "memory");
+#else
+	asm volatile("nopl %c0(%%rax)" : : "i"(MARK_GO_ON) : "memory");
 #endif
 }
 

@@ -38,6 +38,9 @@ enum libmm_exit {
 /* When memory is checked: never, after each step, when all are done, or after each eighth. */
 enum libmm_checks { LIBMM_NEVER, LIBMM_EACH, LIBMM_LAST, LIBMM_SOME };
 
+/* Of the measured step: where it begins and ends, and when the kernel's functions run in it. */
+enum libmm_mark { LIBMM_BEGIN, LIBMM_ENTER, LIBMM_LEAVE, LIBMM_END };
+
 /**
  * struct libmm_task - what a run is to do
  * @program: Steps, one a line, as ream writes them; ended by a zero byte.
@@ -71,6 +74,9 @@ void host_unmap(unsigned long address, unsigned long bytes);
 
 /* What this thread has had of a CPU. */
 unsigned long host_cpu_ns(void);
+
+/* For who counts what the kernel's functions execute in the measured step. */
+void host_mark(enum libmm_mark mark);
 
 /* A step is timed: from now on no memory of the run may be waited for. */
 void host_expect_timing(void);

@@ -148,7 +148,7 @@ def counted(
     plugin, build = build_plugin(cache, print), read_build(program)
 
     def start() -> Iterator[Event]:
-        counter = LaunchCounter(plugin, program, cpu=cpu)
+        counter = LaunchCounter.of(plugin, program, cpu=cpu)
         planned = its.plan_of([row or ROWS[experiment]], None, build, bench.work)
         with planned as (plan, descriptors):
             yield from launch_once(program, launch, plan, descriptors, cpus=cpus, counter=counter)

@@ -355,7 +355,7 @@ def _masks(pid: int) -> Iterator[frozenset[int]]:
 def test_callgrind_counts_the_same(cache: Path, rig_of, tmp_path: Path) -> None:
     rig = rig_of("zone-device").only("before")
     row = named("zone-device").row("small-256MB").model_copy(update={"rounds": 1})
-    counter = LaunchCounter(build_plugin(cache, print), rig.program)
+    counter = LaunchCounter.of(build_plugin(cache, print), rig.program)
     with rig.planned([row]) as (plan, descriptors):
         said = launch_once(rig.program, rig.launch, plan, descriptors, cpus=2, counter=counter)
         (sample, *_) = said

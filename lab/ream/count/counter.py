@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ream.count.annotate import Pieces, annotated
 from ream.count.emulator import plugin_to_count
 from ream.count.places import Place, places_of, source_name
 from ream.errors import BadUsage, ReamError
+from ream.kernel.arch import Arch
 from ream.measure.sample import FUNCTIONS, INCLUSIVE, STAND_INS
 from ream.nearest import hint
 from ream.stage.link import Program
@@ -44,23 +45,34 @@ class LaunchCounter:
     """
 
     plugin: Path
-    program: Program
+    program: Path
+    arch: Arch
+    places: tuple[Place, ...]
     annotate: tuple[str, ...] = ()
     listed: Callable[[str], None] = lambda _text: None
     cpu: str | None = None
     """The name of the emulated CPU; None: the one that all have who ask for no other."""
-    places: tuple[Place, ...] = field(init=False)
+    memory: int | None = None
+    """As plugin_to_count() has it."""
     _executed: dict[str, dict[str, Pieces]] = field(default_factory=dict)
     """By row and variant."""
     _nr_read: int = 0
     _nr_bytes_read: int = 0
 
     def __post_init__(self) -> None:
-        self.places = places_of(self.program)
         self._refuse_unknown()
-        self._functions = self.program.path.parent / "counted.txt"
+        self._functions = self.program.parent / "counted.txt"
         self._functions.write_text("".join(self._function_lines()))
-        self._out = self.program.path.parent / "counts.jsonl"
+        self._out = self.program.parent / "counts.jsonl"
+
+    @classmethod
+    def of(cls, plugin: Path, program: Program, **its: Any) -> Self:
+        """What counts a launch of a program that holds several kernels."""
+        return cls(plugin, program.path, program.arch, places_of(program), **its)
+
+    def again(self) -> None:
+        """The program begins anew, and with it what the plugin writes."""
+        self._nr_read = self._nr_bytes_read = 0
 
     def _refuse_unknown(self) -> None:
         names = {one.name for one in self.places}
@@ -81,9 +93,9 @@ class LaunchCounter:
     @property
     def argv(self) -> tuple[str, ...]:
         """The words before the program's own."""
-        emulator = self.program.arch.emulated(self.cpu)
-        runs = bool(self.annotate)
-        return (*emulator, *plugin_to_count(self.plugin, self._functions, self._out, runs=runs))
+        its = self.plugin, self._functions, self._out
+        words = plugin_to_count(*its, runs=bool(self.annotate), memory=self.memory)
+        return (*self.arch.emulated(self.cpu), *words)
 
     @property
     def loads(self) -> tuple[Path, ...]:
@@ -96,8 +108,7 @@ class LaunchCounter:
         Raises ReamError if the plugin has not said it, or another variant's code was executed.
         """
         if self.annotate and '"end"' in text:
-            program = self.program.path
-            self.listed(annotated(program, self.places, self.annotate, self._executed))
+            self.listed(annotated(self.program, self.places, self.annotate, self._executed))
         if '"marks"' not in text:
             return text
         fields = json.loads(text)

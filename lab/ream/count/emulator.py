@@ -52,14 +52,17 @@ def build_plugin(cache: Path, step: Step) -> Path:
     return entry / "count.so"
 
 
-def plugin_to_count(plugin: Path, functions: Path, out: Path, *, runs: bool) -> tuple[str, ...]:
+def plugin_to_count(
+    plugin: Path, functions: Path, out: Path, *, runs: bool, memory: int | None = None
+) -> tuple[str, ...]:
     """More words for the emulator of a program that is to be counted.
 
     functions: the list of what is counted. out: what the plugin writes. runs: whether it also
-    says how often each piece of code was executed.
+    says how often each piece of code was executed. memory: the address from which on lines and
+    pages are counted; None: where experiments map what their kernels work on.
     """
     options = {"functions": functions, "out": out, "runs": "on" if runs else "off"}
-    return plugin_words(plugin, options)
+    return plugin_words(plugin, options | ({} if memory is None else {"memory": f"{memory:#x}"}))
 
 
 def plugin_words(plugin: Path, options: Mapping[str, object]) -> tuple[str, str]:

@@ -2,12 +2,13 @@
 """Which functions of which variant lie where in a linked program."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 from ream.kernel.variant import HOME
+from ream.stage.computer import Computer, kernel_texts
 from ream.stage.fault import Piece, functions, pieces
 from ream.stage.link import Program, map_of
 
@@ -43,18 +44,29 @@ def source_name(symbol: str) -> str:
 
 
 def places_of(program: Program) -> tuple[Place, ...]:
-    """Every function of every variant of a program, ascending; of aliases one.
+    """Every function of every variant of a program, ascending; of aliases one."""
+    return _places(_texts(program), program.path)
 
-    A function ends where the next one begins, if its symbol says more.
-    """
-    texts = sorted(_texts(program), key=lambda one: one.start)
-    starts = [one.start for one in texts]
+
+def places_on(computer: Computer, variant: str) -> tuple[Place, ...]:
+    """Every function of the kernel that a computer boots, ascending; of aliases one."""
+    texts = (
+        _Text(variant, start, end, path.parent.name == HOME)
+        for start, end, path, _ in kernel_texts(computer.program)
+    )
+    return _places(texts, computer.program)
+
+
+def _places(texts: Iterable[_Text], program: Path) -> tuple[Place, ...]:
+    """A function ends where the next one begins, if its symbol says more."""
+    ordered = sorted(texts, key=lambda one: one.start)
+    starts = [one.start for one in ordered]
     found: dict[int, Place] = {}
-    for function in sorted(functions(program.path), key=lambda one: (one.start, one.name)):
+    for function in sorted(functions(program), key=lambda one: (one.start, one.name)):
         at = bisect_right(starts, function.start) - 1
-        if at < 0 or function.start >= texts[at].end or not function.bytes:
+        if at < 0 or function.start >= ordered[at].end or not function.bytes:
             continue
-        text, end = texts[at], function.start + function.bytes
+        text, end = ordered[at], function.start + function.bytes
         ours = text.is_stand_in
         place = Place(text.variant, source_name(function.name), function.start, end, ours)
         known = found.get(function.start)

@@ -16,15 +16,11 @@ from pathlib import Path
 
 from ream.command import Command, run
 from ream.kernel.build import BUILD
-from ream.stage.computer import Computer, listed
-from ream.stage.fault import functions, pieces
-from ream.stage.link import map_of
+from ream.stage.computer import LEFT_OUT, Computer, kernel_texts, listed
+from ream.stage.fault import functions
 from ream.stage.reach import COLD
 
 OBJDUMP_S = 120.0
-
-LEFT_OUT = (".init.", ".exit.", ".ref.", ".altinstr")
-"""How sections of code begin that runs at boot or never, or is only copied to its place."""
 
 _INSTRUCTION = re.compile(r"^ +([0-9a-f]+):\t(\S+)(?: +([^<\n]*))?", re.MULTILINE)
 _TARGET = re.compile(r"[0-9a-f]+$")
@@ -118,15 +114,10 @@ class Code:
 
     def _texts(self) -> list[tuple[int, int, str]]:
         """Where which object of the folders has code: start, end, and name; ascending."""
-        inner = list(pieces(map_of(self._program.parent / "joined.o").read_text()))
-        outer = pieces(map_of(self._program).read_text(errors="replace"))
         return sorted(
-            (whole.start + piece.start, whole.start + piece.start + piece.bytes, name)
-            for whole in outer
-            if whole.file.name == "kernel.o" and not whole.section.startswith(LEFT_OUT)
-            for piece in inner
-            if piece.into == whole.section and not piece.section.startswith(LEFT_OUT)
-            if (name := self._named(piece.file))
+            (start, end, name)
+            for start, end, path, section in kernel_texts(self._program)
+            if not section.startswith(LEFT_OUT) and (name := self._named(path))
         )
 
     def _named(self, path: Path) -> str:

@@ -22,7 +22,7 @@ from ream.program.step import Program
 from ream.program.text import parse
 from ream.stage.computer import Checks, Computer, build_parts
 from ream.stage.confine import build_confinement, say_unconfined
-from ream.stage.native import EXIT_NOT_VERIFIED, EXIT_UNDEFINED_SYMBOL
+from ream.stage.native import EXIT_NOT_VERIFIED, EXIT_UNDEFINED_SYMBOL, Counts
 
 DEFINITIONS = "steps.def"
 """What a computer's folder has: the steps that it takes."""
@@ -121,17 +121,18 @@ class Rig:
         *,
         shows: bool = False,
         ram: int | None = None,
+        counter: Counts | None = None,
     ) -> Ran:
         """Run a program. Raises ReamError if it reaches what the computer lacks.
 
-        shows: VMAs and rss are reported after each step, and all contents are read at the end. ram:
-        as Computer.report() has it.
+        shows: VMAs and rss are reported after each step, and all contents are read at the end. ram,
+        counter: as Computer.report() has them.
         """
         program = numbered(program)
         calls = (*resolve(program), *(last_calls(program) if shows else ()))
         wanted = lines(calls, self._definitions, shows=shows)
         try:
-            code, said = self.computer.report(wanted, checks=checks, ram=ram)
+            code, said = self.computer.report(wanted, checks=checks, ram=ram, counter=counter)
         except StillRunning:
             return Ran(((0, HANGS),))
         return replace(self._ran(code, said), said=tuple(said))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A native run of rows that are programs: for each sample a computer boots and times one step.
 
-Variants are processes that take turns on one CPU. A launch is a layout: the computer of each
+Or it counts what the kernel's functions execute in that step, under an emulator. Variants are
+processes that take turns on one CPU. A launch is a layout: the computer of each
 variant is linked with its objects in an order of its own.
 """
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,9 +16,14 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from shutil import rmtree
+from types import MappingProxyType
 
+from ream.count.counter import LaunchCounter
+from ream.count.emulator import build_plugin, emulator_version
+from ream.count.places import places_on
 from ream.errors import BadUsage, ReamError, VariantFails, WrongVariant
 from ream.experiment import CONTROL, Row
+from ream.kernel.arch import X86_64
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch, drawn_order, plan_launches, without
 from ream.measure.sample import Sample
@@ -26,6 +33,7 @@ from ream.program.text import parse
 from ream.progress import Reporter
 from ream.record.machine import conditions, take_snapshot
 from ream.record.record import RecordWriter
+from ream.session.counting import count_facts
 from ream.session.failing import UNHOSTED, WRONG, failures, leave_out
 from ream.session.replay import Replayed
 from ream.session.request import Measured, Request
@@ -34,6 +42,11 @@ from ream.stage.confine import build_confinement, say_unconfined
 from ream.stage.steps import Steps
 
 READINGS = 1000
+FIRST_ADDRESS = 0x200000000
+"""Where a computer's RAM begins, above all that the linker places."""
+NO_COUNTERS: Mapping[str, LaunchCounter | None] = MappingProxyType({})
+
+CounterOf = Callable[[Rig, str], LaunchCounter | None]
 
 Link = Callable[[Launch], Mapping[str, Rig]]
 """Links the computers of a launch, one for each of its variants."""
@@ -58,6 +71,7 @@ def measure_programs(
     experiment = request.experiment
     programs = [(row, _program(steps, row)) for row in experiment.rows]
     parts = _parts(request, tree, work=work, reporter=reporter)
+    counter_of = _counters(request, reporter)
     start = take_snapshot()
     while True:
         failed = {**failures(record.journal, WRONG), **failures(record.journal, UNHOSTED)}
@@ -66,7 +80,9 @@ def measure_programs(
         planned = plan_launches(names, launches=experiment.launches, seed=request.seed)
         launches = without(failed, planned)
         try:
-            samples = tuple(_samples(programs, link, launches, record, reporter))
+            samples = tuple(
+                _samples(programs, link, launches, counter_of, record=record, reporter=reporter)
+            )
         except VariantFails as error:
             leave_out(error, request, record.journal, reporter)
             record.begin()
@@ -78,7 +94,9 @@ def measure_programs(
             launches=experiment.launches,
             config_sha256=next(iter(parts.values())).config_sha256,
             options={"operations_verified": len(programs) * len(launches[0].link_order)},
-            cpu_clock_step_ns=_cpu_clock_step_ns(),
+            unit="instructions" if request.count else "ns",
+            count=count_facts(request),
+            cpu_clock_step_ns=None if request.count else _cpu_clock_step_ns(),
             wrong=failures(record.journal, WRONG),
             untouched=failures(record.journal, UNHOSTED),
         )
@@ -86,10 +104,28 @@ def measure_programs(
 
 def _refuse(request: Request) -> None:
     name = request.experiment.name
-    if request.count is not None:
-        raise BadUsage(f"--count: the programs of {name} are timed only; leave it out")
+    if request.count is not None and request.count.annotate:
+        raise BadUsage(f"--annotate: no instructions of {name} can be listed; leave it out")
     if request.control is not None:
         raise BadUsage(f"--{CONTROL}: no computer of {name} can be slowed; leave it out")
+
+
+def _counters(request: Request, reporter: Reporter) -> CounterOf:
+    """What makes the counter of a computer that a variant boots; none of a run that is timed.
+
+    Raises CannotRunHere if the emulator is not installed.
+    """
+    if request.count is None:
+        return lambda _rig, _name: None
+    emulator_version()
+    plugin = build_plugin(request.cache, reporter.step)
+
+    def counter(rig: Rig, name: str) -> LaunchCounter:
+        places = places_on(rig.computer, name)
+        its = plugin, rig.computer.program, X86_64, places
+        return LaunchCounter(*its, cpu=request.cpu, memory=FIRST_ADDRESS)
+
+    return counter
 
 
 def _program(steps: Steps[Row], row: Row) -> Program:
@@ -152,6 +188,8 @@ def _samples(
     programs: Sequence[tuple[Row, Program]],
     link: Link,
     launches: Sequence[Launch],
+    counter_of: CounterOf,
+    *,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
@@ -161,13 +199,19 @@ def _samples(
     with reporter.measuring(total) as advance:
         for launch in launches:
             rigs: dict[str, Rig] = {}
+            counters: dict[str, LaunchCounter | None] = {}
 
             def take(
-                row: Row, program: Program, launch: Launch = launch, rigs: dict[str, Rig] = rigs
+                row: Row,
+                program: Program,
+                launch: Launch = launch,
+                rigs: dict[str, Rig] = rigs,
+                counters: dict[str, LaunchCounter | None] = counters,
             ) -> str:
                 if not rigs:
                     rigs.update(link(launch))
-                return "\n".join(samples_of(row, program, rigs, launch))
+                    counters.update((name, counter_of(rig, name)) for name, rig in rigs.items())
+                return "\n".join(samples_of(row, program, rigs, launch, counters))
 
             for row, program in programs:
                 piece = f"launch {launch.number} {row.name}"
@@ -185,17 +229,23 @@ def _samples(
 
 
 def samples_of(
-    row: Row, program: Program, rigs: Mapping[str, Rig], launch: Launch
+    row: Row,
+    program: Program,
+    rigs: Mapping[str, Rig],
+    launch: Launch,
+    counters: Mapping[str, LaunchCounter | None] = NO_COUNTERS,
 ) -> Iterator[str]:
     """Samples of a row in a launch, as lines.
 
-    Each variant is checked first. A sample is verified if it leaves the same state.
+    Each variant is checked first. A sample is verified if it leaves the same state. counters: of
+    variants that are counted, not timed.
     """
     with _on_one_cpu(), _kept_ram() as ram:
         states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
         for number in range(row.rounds):
             for name in drawn_order(rigs, launch.seed, row.name, number):
-                ran = rigs[name].run(program, Checks.NEVER, ram=ram)
+                counter = counters.get(name)
+                ran = rigs[name].run(program, Checks.NEVER, ram=ram, counter=counter)
                 if ran.is_wrong or ran.timed is None or ran.state != states[name]:
                     words = f"{row.name}: {name} ends in another state than when it was checked"
                     raise WrongVariant(words, name)
@@ -211,7 +261,13 @@ def samples_of(
                     verified=True,
                     cpu_ns=ran.timed.cpu_ns,
                 )
-                yield sample.to_json()
+                yield _counted(sample, counter) if counter else sample.to_json()
+
+
+def _counted(sample: Sample, counter: LaunchCounter) -> str:
+    """The sample with what was counted in the only window of its run."""
+    counter.again()
+    return counter.completed(json.dumps({**json.loads(sample.to_json()), "marks": 1}))
 
 
 def _checked(rig: Rig, program: Program, row: Row, name: str) -> str:

@@ -66,8 +66,12 @@ def counters(request: Request, record: RecordWriter, reporter: Reporter) -> Coun
         return None
     emulator_version(request.setup.target)
     plugin, annotate = build_plugin(request.cache, reporter.step), request.count.annotate
-    return lambda program: LaunchCounter(
-        plugin, program, annotate, lambda text: record.write(ANNOTATED, text), request.cpu
+
+    def listed(text: str) -> None:
+        record.write(ANNOTATED, text)
+
+    return lambda program: LaunchCounter.of(
+        plugin, program, annotate=annotate, listed=listed, cpu=request.cpu
     )
 
 

@@ -28,6 +28,7 @@ from ream.kernel.uncompiled import naming_the_patch
 from ream.kernel.variant import HOME, assemble
 from ream.paths import KERNEL_CONFIG, KERNEL_MODULES, NATIVE
 from ream.stage.confine import Confinement
+from ream.stage.fault import pieces
 from ream.stage.interrupts import without_interrupt_flag
 from ream.stage.link import (
     ARCH_SIDE,
@@ -41,6 +42,7 @@ from ream.stage.link import (
     run_tool,
     symbols_of,
 )
+from ream.stage.native import Counts
 
 ARCH = X86_64.name
 """The only architecture whose MMU is modelled."""
@@ -71,6 +73,9 @@ OF_THE_LAST_LINK = ("host_", "__start_runtime_", "__stop_runtime_")
 
 SOURCES = (".c", ".h", ".def", ".lds", ".config")
 """What the names of a computer's own files end in, besides `objects`."""
+
+LEFT_OUT = (".init.", ".exit.", ".ref.", ".altinstr")
+"""How sections of code begin that runs at boot or never, or is only copied to its place."""
 
 RUN_S = 120.0
 """The longest programs take seconds."""
@@ -156,18 +161,21 @@ class Computer:
         deadline_s: float = RUN_S,
         ram: int | None = None,
         blocks: Path | None = None,
+        counter: Counts | None = None,
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
         ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
         pages the machine has to give the computer first. blocks: addresses of code, ascending; the
-        report's last line says which of them were met. Raises ReamError if a line of the report
+        report's last line says which of them were met. counter: counts the measured step, under an
+        emulator. Raises ReamError if a line of the report
         is none, or it does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
             file.write(lines)
             file.flush()
-            words = [*self._confined(), str(self.program), "--forbidden", str(self.forbidden)]
+            words = [*self._confined(counter), *(counter.argv if counter else ())]
+            words += [str(self.program), "--forbidden", str(self.forbidden)]
             words += ["--program", file.name, "--checks", f"{checks.value}"]
             words += [] if ram is None else ["--ram", f"{ram}"]
             words += ["--blocks", str(blocks)] if blocks else []
@@ -179,8 +187,11 @@ class Computer:
         except ValueError as cause:
             raise ReamError(f"the computer ended with {code}: {said[-200:]} {wrong}") from cause
 
-    def _confined(self) -> tuple[str, ...]:
-        return () if self.confinement is None else self.confinement.words(self.program.parent)
+    def _confined(self, counter: Counts | None) -> tuple[str, ...]:
+        if self.confinement is None:
+            return ()
+        loads = counter.loads if counter else None
+        return self.confinement.words(self.program.parent, emulator=loads)
 
 
 @dataclass(frozen=True)
@@ -278,6 +289,18 @@ def build_parts(
         build_objects(place, wanted, step=step)
     step("linking")
     return _parts(place, its, folder, work)
+
+
+def kernel_texts(program: Path) -> Iterator[tuple[int, int, Path, str]]:
+    """Where a computer has which piece of the kernel: start, end, object, and its section."""
+    inner = list(pieces(map_of(program.parent / "joined.o").read_text()))
+    for whole in pieces(map_of(program).read_text(errors="replace")):
+        if whole.file.name != "kernel.o" or whole.section.startswith(LEFT_OUT):
+            continue
+        for piece in inner:
+            if piece.into == whole.section and piece.bytes:
+                start = whole.start + piece.start
+                yield start, start + piece.bytes, piece.file, piece.section
 
 
 def computer_files(folder: Path) -> Iterator[Path]:

@@ -98,6 +98,24 @@ FROM_KERNEL unsigned long host_cpu_ns(void)
 	return (unsigned long)now.tv_sec * 1000000000 + (unsigned long)now.tv_nsec;
 }
 
+FROM_KERNEL void host_mark(enum libmm_mark mark)
+{
+	switch (mark) {
+	case LIBMM_BEGIN:
+		mark_begin();
+		mark_pause();
+		return;
+	case LIBMM_ENTER:
+		mark_go_on();
+		return;
+	case LIBMM_LEAVE:
+		mark_pause();
+		return;
+	case LIBMM_END:
+		mark_end();
+	}
+}
+
 static char *read_program(const char *path)
 {
 	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;

@@ -143,12 +143,14 @@ void enter_kernel(void)
 		return;
 	timed.began_cpu_ns = host_cpu_ns();
 	timed.began_ns = host_now_ns();
+	host_mark(LIBMM_ENTER);
 }
 
 void leave_kernel(void)
 {
 	if (!timed.is_on)
 		return;
+	host_mark(LIBMM_LEAVE);
 	timed.ns += host_now_ns() - timed.began_ns;
 	timed.cpu_ns += host_cpu_ns() - timed.began_cpu_ns;
 	timed.nr++;
@@ -170,11 +172,14 @@ static struct timed begin_timed(bool is_on)
 		least.cpu_ns = min(least.cpu_ns, timed.cpu_ns);
 	}
 	timed = (struct timed){ .is_on = is_on };
+	if (is_on)
+		host_mark(LIBMM_BEGIN);
 	return least;
 }
 
 static void report_timed(const struct timed *least)
 {
+	host_mark(LIBMM_END);
 	report("{\"line\": %u, \"timed_ns\": %llu, \"cpu_ns\": %llu, \"nr_timed\": %lu}",
 	       now.number, timed.ns - min(timed.ns, timed.nr * least->ns),
 	       timed.cpu_ns - min(timed.cpu_ns, timed.nr * least->cpu_ns), timed.nr);

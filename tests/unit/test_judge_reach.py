@@ -312,3 +312,18 @@ def test_objects_that_only_one_kernel_has_are_new_or_gone(
         "mm/two.o": ((), (), ("caller",)),
     }
     assert not code.layout
+
+
+def test_experiments_that_host_no_changed_file_are_not_compiled_for_a_series_that_was_executed(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("something was compiled")
+
+    monkeypatch.setattr(reach, "hosted_code", never)
+    body = PATCH % (b"mm/madvise.c", b"mm/madvise.c", b"helper")
+    how: Any = {"cache": tmp_path, "reporter": Reporter(quiet=True), "is_examined": True}
+    whole = reach.find_reach((Patch("a.patch", "a change", body),), tree, **how)
+    assert (whole.reached, whole.nearest, whole.elsewhere) == ((), None, ("mm/madvise.c",))
+    assert whole.sentence().startswith("changes no file that these host; reaches nothing")
+    assert "leaves the code of compact, " in whole.sentence()

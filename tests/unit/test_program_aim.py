@@ -10,15 +10,18 @@ import pytest
 
 from ream.program.aim import CORPUS_AT_ONCE, Aim
 from ream.program.changed import Name, Target
-from ream.program.coverage import Function
 from ream.program.explore import Corpus
 from ream.program.text import parse
 
 FORK, MOVE, RARE = (("mm/memory.o", name) for name in ("copy_page_range", "move", "rare"))
 BLOCKS: dict[Name, tuple[int, ...]] = {FORK: (0x100, 0x110), MOVE: (0x200,), RARE: (0x300,)}
+PLACES = (0x100, 0x110, 0x200, 0x300)
 CODE: Any = SimpleNamespace(
-    functions=tuple(Function(*name, (), its) for name, its in BLOCKS.items()),
-    blocks=(0x100, 0x110, 0x200, 0x300),
+    numbers=lambda functions: frozenset(
+        number
+        for number, at in enumerate(PLACES)
+        if any(at in BLOCKS.get(one, ()) for one in functions)
+    ),
 )
 """Two blocks of fork, numbers 0 and 1, one of move, number 2, and one that is rare, number 3."""
 MET = {

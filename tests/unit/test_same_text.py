@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.same_text import undecided_files
+from ream.kernel.same_text import objects_of, undecided_files
 
 CODE = '#define TWO 2\nint f(int a)\n{\n\treturn a+TWO; /* "one */\n}\n#ifdef X\nint g;\n#endif\n'
 
@@ -50,3 +50,18 @@ def test_a_string_is_no_comment_and_a_new_file_is_code(tmp_path: Path) -> None:
     (tmp_path / "after/new.c").write_text("int n;\n")
     names = ["new.c", "s.c", "s.c"]
     assert undecided_files(names, tmp_path / "before", tmp_path / "after", ()) == ("new.c", "s.c")
+
+
+def test_a_source_changes_its_own_object_unless_another_includes_it(tmp_path: Path) -> None:
+    (tmp_path / "mm").mkdir()
+    for name, text in {
+        "madvise.c": "int a;\n",
+        "km.c": "int b;\n",
+        "percpu.c": '#include "km.c"\n',
+    }.items():
+        (tmp_path / "mm" / name).write_text(text)
+    assert objects_of(["mm/madvise.c", "Documentation/mm/a.rst"], tmp_path) == {"mm/madvise.o"}
+    assert objects_of(["mm/madvise.c", "mm/km.c"], tmp_path) is None
+    assert objects_of(["mm/internal.h"], tmp_path) is None
+    assert objects_of(["mm/Makefile"], tmp_path) is None
+    assert objects_of(["mm/new.c"], tmp_path) == {"mm/new.o"}

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from ream.counted import counted
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
-from ream.judge.reach import WholeReach
+from ream.judge.reach import Reach, WholeReach
 from ream.record.record import SCHEMA
 from ream.report.contract import RowResult
 from ream.report.counts_table import QUANTITIES
@@ -269,7 +269,9 @@ class Examined:
     which they execute no block. nr_steps: of the nr_programs that ran and did nothing wrong.
     differs: where contents, results or state first differ from the base, which is not wrong by
     itself. same: each file that it touches compiles to the same code and data, as far as the
-    computer has it.
+    computer has it. reached: experiments whose rows are programs, as far as a row executes what is
+    changed in the step that it measures. files: of those that it changes, the sources of objects
+    that the computer has.
     """
 
     functions: tuple[str, ...] = ()
@@ -281,6 +283,8 @@ class Examined:
     differs: str | None = None
     same: bool = False
     wrong: Wrong | None = None
+    reached: tuple[Reach, ...] = ()
+    files: tuple[str, ...] = ()
 
     def words(self) -> str:
         """What was done, in a sentence."""

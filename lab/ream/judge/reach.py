@@ -4,16 +4,24 @@
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ream.counted import counted
 from ream.experiment import BEFORE, Experiment, Row
 from ream.files import write_whole
-from ream.judge.hosted_code import HostedCode, Kernel, groups, hosted_code, program_names
+from ream.judge.hosted_code import (
+    HostedCode,
+    Kernel,
+    groups,
+    hosted_code,
+    hosted_names,
+    program_names,
+)
 from ream.judge.nearest import nearest
 from ream.kernel.objects import ObjectDifference
+from ream.kernel.same_text import objects_of
 from ream.kernel.series import Patch, files
 from ream.kernel.size import compare
 from ream.kernel.source import Tree
@@ -106,6 +114,8 @@ class WholeReach:
         """What is changed, reached and left as it is, in one sentence."""
         changed = len(self.changed)
         said = [f"changes {changed:,} of {counted(self.nr_functions, 'hosted function')}"]
+        if not self.nr_functions:
+            said = ["changes no file that these host"]
         more = [
             f"{verb} {len(its)}"
             for verb, its in (
@@ -138,18 +148,28 @@ def find_reach(
     tree: Tree,
     *,
     to: Tree | None = None,
+    is_examined: bool = False,
     cache: Path,
     reporter: Reporter,
 ) -> WholeReach:
     """Compile what all experiments host with and without patches, and find who executes the rest.
 
-    to: the kernel source that the patches are on; None: the same one.
+    to: the kernel source that the patches are on; None: the same one. is_examined: programs on all
+    of mm/ have executed it, so that experiments which cannot differ need not be compiled to tell
+    which comes nearest.
     Raises DoesNotApply for a patch, and what building raises.
     """
     before, after = Kernel(tree), Kernel(to or tree, patches)
     found: dict[str, list[Reach]] = {}
     codes: list[HostedCode] = []
     experiments = hosting()
+    names = {name for patch in patches for name in files(patch)}
+    touched = objects_of(names, tree.path) if is_examined else None
+    if touched is not None:
+        for one in experiments:
+            if touched.isdisjoint(hosted_names(one)):
+                found[one.name] = [_untouched(one)]
+        experiments = [one for one in experiments if one.name not in found]
     for fragments, programs in groups(experiments).items():
         code = hosted_code(
             before, after, programs, fragments=fragments, cache=cache, step=reporter.step
@@ -160,7 +180,7 @@ def find_reach(
                 _reach(one, its, code, tree, cache=cache, reporter=reporter)
                 for its in programs[one.name]
             )
-    ordered = tuple(_together(found[one.name]) for one in experiments)
+    ordered = tuple(_together(its) for _, its in sorted(found.items()))
     reached = any(one.rows for one in ordered)
     unexecuted = {one.experiment: one.functions for one in ordered if one.functions}
     return WholeReach(
@@ -168,17 +188,24 @@ def find_reach(
         **_differences(codes),
         text_bytes=_text_bytes(codes),
         experiments=ordered,
-        nearest=None if reached else nearest(patches, tree, experiments, codes, unexecuted),
-        elsewhere=None if to else _elsewhere(patches, codes),
+        nearest=None
+        if reached or is_examined
+        else nearest(patches, tree, experiments, codes, unexecuted),
+        elsewhere=None if to else _elsewhere(names, codes),
     )
 
 
-def _elsewhere(patches: Sequence[Patch], codes: Sequence[HostedCode]) -> tuple[str, ...]:
+def _untouched(experiment: Experiment) -> Reach:
+    """What is reached where none of the files is hosted."""
+    nr_rows = len(experiment.at("native").unasked().rows)
+    return Reach(experiment.name, (), (), nr_rows, "it hosts none of the files that are changed")
+
+
+def _elsewhere(names: Collection[str], codes: Sequence[HostedCode]) -> tuple[str, ...]:
     """The files that no configuration shows to be the same, or to differ where they are hosted."""
-    names = {name for patch in patches for name in files(patch)}
     differing = {f"{Path(name).with_suffix('')}.c" for code in codes for name in code.by_object}
-    unknown = [set(code.unknown(names - differing)) for code in codes]
-    return tuple(sorted(set.intersection(*unknown))) if unknown else ()
+    unknown = [set(code.unknown({*names} - differing)) for code in codes]
+    return tuple(sorted(set.intersection({*names}, *unknown)))
 
 
 def _differences(codes: Sequence[HostedCode]) -> dict[str, tuple[str, ...]]:

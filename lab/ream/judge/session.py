@@ -58,6 +58,7 @@ from ream.session.guests import consoles
 from ream.session.request import CountOptions, Request
 from ream.session.run import Outcome, run_session
 from ream.stage.qemu import QEMU
+from ream.stage.steps import steps_of
 from ream.variants import Variant
 
 MOST_LAUNCHES = 64
@@ -175,7 +176,17 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
     with building(confined=asked.confined):
-        reach = find_reach(patches, tree, to=to or None, cache=asked.cache, reporter=reporter)
+        reach = find_reach(
+            *(patches, tree),
+            to=to or None,
+            is_examined=whole is not None and whole.nr_entered > 0,
+            cache=asked.cache,
+            reporter=reporter,
+        )
+    if whole is not None:
+        experiments = (*reach.experiments, *whole.reached)
+        elsewhere = tuple(one for one in reach.elsewhere or () if one not in whole.files)
+        reach = replace(reach, experiments=experiments, elsewhere=elsewhere)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
     judging = _Judging(
@@ -292,7 +303,9 @@ def _quick(judging: _Judging, experiment: Experiment, variants: Sequence[Variant
     request = judging.asked.request(experiment, variants)
     request = replace(request, verify_minutes=judging.verify_minutes)
     if judging.counts:
-        few = once(experiment, "native", launches=None, rounds=None)
+        # The two copies of the base tell whether counts of programs repeat.
+        launches = 1 if steps_of(experiment) else None
+        few = once(experiment, "native", launches=launches, rounds=None)
         return replace(request, experiment=few, count=CountOptions())
     return replace(request, experiment=experiment.resized(launches=1, rounds=1))
 
@@ -441,6 +454,7 @@ def _time(judging: _Judging, reached: Sequence[Reach]) -> Wrong | None:
         return None
     ends_at = max(judging.began + all_s, time.monotonic() + all_s * TIMED_SHARE)
     left = [one for one in reached if one.experiment not in judging.unhosted]
+    left = [one for one in left if steps_of(named(one.experiment)) is None]
     for number, one in enumerate(left):
         minutes = (ends_at - time.monotonic()) / S_PER_MINUTE / (len(left) - number)
         if minutes < LEAST_MINUTES:

@@ -7,12 +7,14 @@ judged that no experiment has rows for.
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from ream.counted import counted
 from ream.judge.first_wrong import first_bad
 from ream.judge.judgement import Examined, Wrong
+from ream.judge.timed_programs import reached
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Series, prefixes
@@ -69,13 +71,19 @@ def examine(
         attempts = aim.attempts(target, seed)
         watched = Watched(base, {number: code.blocks[number] for number in target.blocks})
         searched = search(watched, its, attempts, within_s=within_s)
-        examined = partial(_examined, target, attempts.met, searched)
+        own = base.computer.objects
+        sources = sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own)
+        examined = _examined(target, attempts.met, searched)
+        examined = replace(examined, files=tuple(sources))
+        if searched.found is None or searched.found.differs is not None:
+            reporter.step(f"{NAME}: finding rows that execute what is changed")
+            examined = replace(examined, reached=tuple(reached(base, code, target, cache)))
         if searched.found is None:
-            return examined()
+            return examined
         reporter.step(f"{NAME}: making the program short in which the series does something else")
         program = numbered(shortened(base, its, searched.found, within_s=SHRINK_S))
         if searched.found.differs is not None:
-            return examined(differs=_differs(program, searched.found))
+            return replace(examined, differs=_differs(program, searched.found))
         ran, (_, met) = its.run(program), watched.run(program, Checks.NEVER)
         where = tuple(map(str, target.executed(met)))
 
@@ -85,23 +93,16 @@ def examine(
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
-        return examined(wrong=Wrong(corpus.parent.name, tuple(_said(program, ran, where)), first))
+        said = tuple(_said(program, ran, where))
+        return replace(examined, wrong=Wrong(corpus.parent.name, said, first))
 
 
-def _examined(
-    target: Target,
-    met: frozenset[int],
-    searched: Searched,
-    *,
-    differs: str | None = None,
-    wrong: Wrong | None = None,
-) -> Examined:
+def _examined(target: Target, met: frozenset[int], searched: Searched) -> Examined:
     functions = tuple(sorted({name for _, name in target.functions}))
     done = searched.nr_programs, searched.nr_steps
-    blocks = len(target.blocks), len(met)
     entered = target.executed(met)
     missed = tuple(sorted(str(one) for one in target.hunks if one not in entered))
-    return Examined(functions, *blocks, *done, missed=missed, differs=differs, wrong=wrong)
+    return Examined(functions, len(target.blocks), len(met), *done, missed)
 
 
 def _differs(program: Program, found: Found) -> str:

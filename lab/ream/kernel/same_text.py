@@ -58,6 +58,25 @@ def _is_decided(name: str, old: str, new: str, same: Collection[str]) -> bool:
     return [*_tokens(old, conditional=True)] == [*_tokens(new, conditional=True)]
 
 
+def objects_of(names: Iterable[str], tree: Path) -> frozenset[str] | None:
+    """The objects that changed files of a tree can change; None if it may be any of them."""
+    found = set[str]()
+    for name in names:
+        path = PurePosixPath(name)
+        if name.startswith(NO_CODE) or name in NO_CODE_FILES:
+            continue
+        if path.suffix != ".c" or _is_included(path, tree):
+            return None
+        found.add(str(path.with_suffix(".o")))
+    return frozenset(found)
+
+
+def _is_included(source: PurePosixPath, tree: Path) -> bool:
+    """Whether another file of its folder includes a source."""
+    line = re.compile(rf'^\s*#\s*include\s+"(?:\S*/)?{re.escape(source.name)}"', re.MULTILINE)
+    return any(line.search(_text(path)) for path in (tree / source.parent).glob("*.[ch]"))
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")

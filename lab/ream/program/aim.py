@@ -9,7 +9,6 @@ show far from the change.
 import hashlib
 import json
 import random
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from pathlib import Path
 from ream.files import write_whole
 from ream.program.changed import Name, Target
 from ream.program.coverage import Code
-from ream.program.explore import Corpus, Explorer, mixed
+from ream.program.explore import Corpus, mixed
 from ream.program.generate import generate, shapes_of_mixtures, some_often
-from ream.program.ran import Rig
+from ream.program.ran import Rig, Watched
 from ream.program.step import Program
 from ream.program.text import parse
 from ream.stage.computer import Checks
@@ -36,6 +35,28 @@ MIXED_STEPS = 150
 
 NR_FAVOURED = 8
 """Mixtures that are favoured in random programs."""
+
+
+def met_by(
+    base: Rig,
+    code: Code,
+    programs: Mapping[str, Program],
+    cache: Path,
+    *,
+    only_measured: bool = False,
+) -> dict[str, frozenset[int]]:
+    """By program, the numbers of the blocks that it meets on the base; from the cache if there."""
+    texts = "".join(f"{name}\n{program}" for name, program in sorted(programs.items()))
+    made_of = base.computer.program.read_bytes() + f"{only_measured}{texts}".encode()
+    path = cache / "met" / f"{hashlib.sha256(made_of).hexdigest()}.json"
+    if path.exists():
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {name: frozenset(its) for name, its in found.items()}
+    watched = Watched(base, dict(enumerate(code.blocks)), only_measured=only_measured)
+    met = {name: watched.run(one, Checks.NEVER)[1] for name, one in programs.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps({name: sorted(its) for name, its in met.items()}).encode())
+    return met
 
 
 @dataclass(frozen=True)
@@ -58,17 +79,7 @@ class Aim:
     @classmethod
     def of(cls, base: Rig, code: Code, corpus: Corpus, cache: Path) -> "Aim":
         """Run each program once, which takes half a minute unless the cache has what they do."""
-        texts = "".join(f"{name}\n{program}" for name, program in sorted(corpus.programs.items()))
-        made_of = base.computer.program.read_bytes() + texts.encode()
-        path = cache / "met" / f"{hashlib.sha256(made_of).hexdigest()}.json"
-        if path.exists():
-            found = json.loads(path.read_text(encoding="utf-8"))
-            return cls(corpus, code, {it: frozenset(its) for it, its in found.items()})
-        explorer = Explorer(base, code, corpus)
-        met = {it: explorer.run(one, Checks.NEVER)[1] for it, one in corpus.programs.items()}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({it: sorted(its) for it, its in met.items()}).encode())
-        return cls(corpus, code, met)
+        return cls(corpus, code, met_by(base, code, corpus.programs, cache))
 
     def reaching(self, target: Target) -> list[str]:
         """The programs that execute some of it: changed lines first, and what few others reach."""
@@ -87,8 +98,7 @@ class Aim:
         }
 
     def _blocks_of(self, functions: frozenset[Name]) -> frozenset[int]:
-        its = (one for one in self.code.functions if (one.object, one.name) in functions)
-        return frozenset(bisect_left(self.code.blocks, at) for one in its for at in one.blocks)
+        return self.code.numbers(functions)
 
     def _favoured(self, target: Target) -> list[str]:
         """Mixtures with steps that programs have which execute changed lines, and others have not.

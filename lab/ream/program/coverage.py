@@ -8,7 +8,7 @@ that is checked and timed, to the byte; native/host/reach.c.
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -102,6 +102,11 @@ class Code:
     def blocks(self) -> tuple[int, ...]:
         """The address of each, ascending."""
         return tuple(sorted({at for one in self.functions for at in one.blocks}))
+
+    def numbers(self, functions: Collection[tuple[str, str]]) -> frozenset[int]:
+        """The numbers of all blocks of functions, each given by its object and its own name."""
+        its = (one for one in self.functions if (one.object, one.name) in functions)
+        return frozenset(bisect_left(self.blocks, at) for one in its for at in one.blocks)
 
     def rows(self, met: Iterable[int]) -> list[Row]:
         """Return a row for each object, and a last one for all, of the code with these blocks."""

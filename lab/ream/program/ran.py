@@ -138,12 +138,14 @@ class Rig:
         return replace(self._ran(code, said), said=tuple(said))
 
     def run_covered(
-        self, program: Program, blocks: Path, checks: Checks
+        self, program: Program, blocks: Path, checks: Checks, *, only_measured: bool = False
     ) -> tuple[Ran, frozenset[int]]:
         """Run a program, and say which of the blocks that a file lists it meets; as run()."""
         wanted = lines(resolve(numbered(program)), self._definitions)
         try:
-            code, said = self.computer.report(wanted, checks=checks, blocks=blocks)
+            code, said = self.computer.report(
+                wanted, checks=checks, blocks=blocks, only_measured=only_measured
+            )
         except StillRunning:
             return Ran(((0, HANGS),)), frozenset()
         met = said.pop()["met"] if said and "met" in said[-1] else ()
@@ -208,11 +210,12 @@ class Rig:
 class Watched:
     """A computer that says which of some blocks each program meets.
 
-    blocks: addresses by number.
+    blocks: addresses by number. only_measured: of each program, what its measured step meets.
     """
 
-    def __init__(self, rig: Rig, blocks: Mapping[int, int]) -> None:
+    def __init__(self, rig: Rig, blocks: Mapping[int, int], *, only_measured: bool = False) -> None:
         self.rig = rig
+        self._its = {"only_measured": only_measured}
         self._numbers = sorted(blocks, key=blocks.__getitem__)
         self._file = rig.computer.program.parent / "blocks.txt"
         text = "".join(f"{blocks[number]:x}\n" for number in self._numbers)
@@ -220,7 +223,7 @@ class Watched:
 
     def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:
         """What a program does, and the numbers of the blocks that it meets; as Rig.run()."""
-        ran, met = self.rig.run_covered(program, self._file, checks)
+        ran, met = self.rig.run_covered(program, self._file, checks, **self._its)
         return ran, frozenset(self._numbers[at] for at in met)
 
 

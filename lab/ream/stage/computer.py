@@ -161,13 +161,15 @@ class Computer:
         deadline_s: float = RUN_S,
         ram: int | None = None,
         blocks: Path | None = None,
+        only_measured: bool = False,
         counter: Counts | None = None,
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
         ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
         pages the machine has to give the computer first. blocks: addresses of code, ascending; the
-        report's last line says which of them were met. counter: counts the measured step, under an
+        report's last line says which of them were met, in the measured step alone if that is asked
+        for. counter: counts the measured step, under an
         emulator. Raises ReamError if a line of the report
         is none, or it does not end in time.
         """
@@ -179,6 +181,7 @@ class Computer:
             words += ["--program", file.name, "--checks", f"{checks.value}"]
             words += [] if ram is None else ["--ram", f"{ram}"]
             words += ["--blocks", str(blocks)] if blocks else []
+            words += ["--measured", "1"] if only_measured else []
             place, passed = self.program.parent, () if ram is None else (ram,)
             command = Command(tuple(words), place, deadline_s, pass_fds=passed)
             code, said, wrong = finished(command)

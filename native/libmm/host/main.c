@@ -22,7 +22,7 @@
 struct launch launch;
 
 /* The blocks of code that are met are reported, too. */
-static bool covers;
+static bool covers, covers_measured;	/* the whole run, or the measured step alone */
 
 static struct watched now_at;
 static char now_at_row[128];
@@ -102,6 +102,8 @@ FROM_KERNEL void host_mark(enum libmm_mark mark)
 {
 	switch (mark) {
 	case LIBMM_BEGIN:
+		if (covers_measured)
+			reach_begin();
 		mark_begin();
 		mark_pause();
 		return;
@@ -113,6 +115,8 @@ FROM_KERNEL void host_mark(enum libmm_mark mark)
 		return;
 	case LIBMM_END:
 		mark_end();
+		if (covers_measured)
+			reach_end();
 	}
 }
 
@@ -157,6 +161,8 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 			forbidden = argv[i + 1];
 		else if (!strcmp(argv[i], "--blocks"))
 			blocks = argv[i + 1];
+		else if (!strcmp(argv[i], "--measured"))
+			covers_measured = number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--checks"))
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--ram"))
@@ -166,9 +172,10 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2|3] [--ram FD] [--blocks FILE]");
+		    " [--checks 0|1|2|3] [--ram FD] [--blocks FILE [--measured 1]]");
 	traps_prepare(forbidden);
 	covers = blocks;
+	covers_measured &= covers;
 	if (covers)
 		reach_read(blocks);
 	task->program = read_program(program);
@@ -193,7 +200,7 @@ int main(int argc, char **argv)
 	alternatives_apply((*__start_ream_kernels)->boot(&machine));
 	memory_open_text();
 	launch.reaches = true;
-	if (covers)
+	if (covers && !covers_measured)
 		reach_begin();
 	/* On a stack of a fixed place: addresses of it get into queues of waiters. */
 	host_switch(&unused, host_new_stack(begin, &task));

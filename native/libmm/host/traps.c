@@ -19,6 +19,9 @@
 #define BUGFLAG_DONE 4
 #define MOST_WARNINGS 20
 
+/* QEMU, which counts, begins a handler on a stack that is not aligned. */
+#define HANDLER __attribute__((force_align_arg_pointer))
+
 struct forbidden {
 	unsigned long address;
 	char symbol[MOST_NAME_BYTES];
@@ -47,7 +50,7 @@ static _Noreturn void end(const siginfo_t *info, void *context, struct fault_cau
 	_exit(symbol ? LIBMM_UNDEFINED_SYMBOL : LIBMM_CRASHED);
 }
 
-static void on_segv(int signal, siginfo_t *info, void *context)
+HANDLER static void on_segv(int signal, siginfo_t *info, void *context)
 {
 	struct fault_cause cause = { .symbol = NULL };
 	unsigned long fixup;
@@ -62,7 +65,7 @@ static void on_segv(int signal, siginfo_t *info, void *context)
 	*arch_pc(context) = fixup;
 }
 
-static void on_fault(int signal, siginfo_t *info, void *context)
+HANDLER static void on_fault(int signal, siginfo_t *info, void *context)
 {
 	struct fault_cause cause = { .symbol = NULL };
 
@@ -96,7 +99,7 @@ static void warn(const char *file, unsigned int line)
 	host_report(text);
 }
 
-static void on_illegal(int signal, siginfo_t *info, void *context)
+HANDLER static void on_illegal(int signal, siginfo_t *info, void *context)
 {
 	struct fault_cause cause = { .symbol = NULL };
 	char *entry = find_bug(context);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`ream run mm`: what is timed is the measured step alone, and what is wrong is not timed."""
+"""`ream run mm`: the measured step alone is timed or counted, and what is wrong is neither."""
 
 import json
 from pathlib import Path
@@ -28,6 +28,23 @@ def test_a_step_that_does_its_work_twice_takes_about_twice_the_time(ream) -> Non
     assert 1.25 < row["variants"]["vmalloc-twice"]["ratio"] < 3.2
     assert row["floor"]["low"] / WIDER < 1 < row["floor"]["high"] * WIDER
     assert row["variants"]["vmalloc-twice"]["verified"]
+
+
+def test_what_a_step_executes_is_counted_to_the_digit(ream) -> None:
+    """Writes to new pages write 64 lines of each, and a barrier more for each is one more."""
+    barrier = PATCHES / "fault-barrier.patch"
+    words = ("--row", "fault-anon-64", "--row", "swap-out", "--count", "--json")
+    said = ream("run", "mm", *words, "--series", str(barrier))
+    assert said.code == 0, said.err
+    fault, swap = (row["counted"] for row in json.loads(said.out)["rows"])
+    assert fault["repeats"], "two launches, and two copies of the base"
+    assert swap["repeats"]
+    pages = fault["number"]
+    before, after = (fault["variants"][name] for name in ("before", "fault-barrier"))
+    assert 64 * pages <= before["lines_written"] < 80 * pages
+    assert after["locked"] - before["locked"] == pages
+    assert "handle_mm_fault" in fault["inclusive"]["before"]
+    assert swap["variants"]["before"] == swap["variants"]["fault-barrier"]
 
 
 def test_a_wrong_patch_ends_the_run_with_the_line_of_the_program(ream) -> None:

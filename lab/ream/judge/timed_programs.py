@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which rows that are programs execute what a series changes, in the step that they measure."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from ream.experiment import named
+from ream.folders import names
+from ream.judge.reach import Reach
+from ream.program.aim import met_by
+from ream.program.changed import Target
+from ream.program.coverage import Code
+from ream.program.ran import Rig
+from ream.program.text import parse
+from ream.stage.steps import steps_of
+
+MOST_ROWS = 12
+"""Of an experiment, so many are counted at most: those first whose step few others execute."""
+
+
+def reached(base: Rig, code: Code, target: Target, cache: Path) -> Iterator[Reach]:
+    """Each experiment of such rows of which some execute changed lines, or else functions.
+
+    All rows run once, in half a minute, unless the cache has what they execute.
+    """
+    wanted = target.blocks or code.numbers(target.functions)
+    functions = {number: name for name in target.functions for number in code.numbers([name])}
+    for experiment in (
+        one.at("native").unasked() for one in map(named, names()) if one.has("native")
+    ):
+        if (steps := steps_of(experiment)) is None:
+            continue
+        programs = {row.name: parse(steps.text_of(row), row.name) for row in experiment.rows}
+        met = met_by(base, code, programs, cache, only_measured=True)
+        how_often = Counter(number for its in met.values() for number in its & wanted)
+        worth = {
+            name: sum(1 / how_often[number] for number in its & wanted) for name, its in met.items()
+        }
+        rows = sorted((name for name in worth if worth[name]), key=lambda name: -worth[name])
+        if rows := rows[:MOST_ROWS]:
+            executed = {functions[one][1] for name in rows for one in met[name] if one in functions}
+            yield Reach(experiment.name, tuple(sorted(executed)), tuple(rows), len(programs), None)

@@ -35,8 +35,9 @@ def _cases(its: Judgement) -> Iterator[Case]:
     outcome: CaseOutcome = ENDS.get(its.exit_code, "skip")
     yield Case("series", "judgement", outcome, page.sentence(its), fault=fault)
     if (whole := its.whole) is not None:
-        bad = whole.wrong is not None
-        yield Case("whole", "programs", "fail" if bad else "pass", whole.words(), fault=WRONG)
+        ran: CaseOutcome = "fail" if whole.wrong else "pass"
+        said = whole.wrong.lines[0] if whole.wrong else whole.words()
+        yield Case("whole", "programs", ran, said, fault=WRONG)
     unshown = {(one.experiment, one.row) for one in its.unshown}
     allowed = its.is_little and not its.strict
     for one in its.ordered():

@@ -41,7 +41,6 @@ def _wrong(one: Finding, lines: Sequence[str]) -> Iterator[str]:
     """The rule that was broken, and a program that shows it or what else is known."""
     yield "### What is wrong\n"
     yield f"- Rule: {_text(one.rule)}"
-    yield f"- Found: {_text(one.message)}"
     if one.step is not None:
         yield f"- Step: {_code(one.step)}"
     yield from _place(one)

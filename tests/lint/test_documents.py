@@ -20,7 +20,7 @@ NO_TEXT = re.compile(r"[|#]|```|<!--|[-*] |\d+\. ")
 
 DOCUMENTS = sorted(
     path.relative_to(CHECKOUT)
-    for pattern in ("*.md", "docs/*.md", "experiments/*/*.md")
+    for pattern in ("*.md", "docs/*.md", "contrib/*/*.md", "experiments/*/*.md")
     for path in CHECKOUT.glob(pattern)
 )
 

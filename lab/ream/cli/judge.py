@@ -44,7 +44,8 @@ NO_SERIES = Path()
 """Of an upgrade."""
 
 HERE_ALONE = (
-    *("letter", "by", "html", "force", "watched", "once", "as_json", "output", "dry_run", "quiet"),
+    *("letter", "by", "html", "markdown", "junit", "force", "watched", "once", "as_json", "output"),
+    *("dry_run", "quiet"),
 )
 """Parameters that do not change what is judged."""
 
@@ -146,6 +147,17 @@ def judge(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a page for a browser."),
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown",
+            metavar="FILE",
+            help="Also write it as Markdown, for the summary of a job.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Also write JUnit XML.")
+    ] = None,
     watched: Annotated[
         bool,
         typer.Option(
@@ -158,7 +170,10 @@ def judge(
         bool, typer.Option("--once", help="With --watch: end when all that is there is judged.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Let --letter and --html replace a file.")
+        bool,
+        typer.Option(
+            "--force", help="Let --letter, --html, --markdown and --junit replace a file."
+        ),
     ] = False,
     unconfined: UnconfinedOption = False,
     seed: SeedOption = None,
@@ -204,13 +219,15 @@ def judge(
 
     given = series or NO_SERIES
     if watched or once:
-        if not watched or letter or by or as_json or dry_run or html is None:
+        alone = (letter, by, markdown, junit, as_json, dry_run)
+        if not watched or any(alone) or html is None:
             raise BadUsage("--watch writes pages alone, into the folder that --html names")
         _watch(given, html, question_of, once=once, quiet=quiet)
         return
     asked = question_of(given)
     asked = replace(asked, listings=html is not None)
-    also = _also(given, asked, letter=letter, by=by, html=html, force=force)
+    places = (html, markdown, junit)
+    also = _also(given, asked, letter=letter, by=by, places=places, force=force)
     if dry_run:
         print("\n".join(page.planned(asked)))
         return
@@ -317,17 +334,20 @@ def _also(
     *,
     letter: Path | None,
     by: str | None,
-    html: Path | None,
+    places: tuple[Path | None, Path | None, Path | None],
     force: bool,
 ) -> "dict[Path, Callable[[Judgement], str]]":
-    """What else is written of the judgement, by its file; raises BadUsage if that cannot be."""
-    from ream.judge import html as html_module  # noqa: PLC0415
+    """What else is written of the judgement, by its file; raises BadUsage if that cannot be.
+
+    places: where the page, the Markdown and the JUnit XML go.
+    """
+    from ream.judge import html, junit, markdown  # noqa: PLC0415
     from ream.judge import letter as letter_module  # noqa: PLC0415
     from ream.kernel.series import mails_of  # noqa: PLC0415
 
     if by is not None and letter is None:
         raise BadUsage(f"--by {by}: it is a line of --letter; give that, too")
-    for file in filter(None, (letter, html)):
+    for file in filter(None, (letter, *places)):
         check_place(file, force=force)
     found: dict[Path, Callable[[Judgement], str]] = {}
     if letter is not None:
@@ -335,8 +355,9 @@ def _also(
         letter_module.answered(asked.series, inside)
         said = None if by is None else letter_module.check_by(by)
         found[letter] = lambda its: letter_module.render(its, asked.series, inside, said)
-    if html is not None:
-        found[html] = html_module.render
+    for place, module in zip(places, (html, markdown, junit), strict=True):
+        if place is not None:
+            found[place] = module.render
     return found
 
 

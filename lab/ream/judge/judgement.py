@@ -5,6 +5,7 @@ No outcome is stronger than its evidence. Times are decided together over all ro
 the noise of two copies of the same kernel. Counts are exact, and say nothing of time.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -246,6 +247,32 @@ def affected(change: CountedChange | None) -> float:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """One thing that was found about a series, for programs that show it beside the code.
+
+    file, line: the changed line of the kernel source that is nearest, from 1. What is not known is
+    None.
+    """
+
+    rule: str
+    """What was broken, the same for each series that breaks it; docs/format.md has the kinds."""
+    message: str
+    step: str | None = None
+    """The step of the program behind which it was found."""
+    program: str | None = None
+    """A whole program that shows it, a step a line, for `ream program`."""
+    file: str | None = None
+    line: int | None = None
+
+
+DIFFERS, BEGINNING = "differs", "beginning"
+"""Rules of what is not wrong by itself: another state, and a part of a series that is right."""
+
+_BEHIND = re.compile(r"(?:after `(?P<step>[^`]*)`|at the end)[:,] (?P<what>.*)")
+"""What a program showed, as lab/ream/judge/whole.py words it."""
+
+
+@dataclass(frozen=True)
 class Wrong:
     """What a series did that the specification forbids."""
 
@@ -254,6 +281,18 @@ class Wrong:
     """Row or case, field, what is there and what should be; or the crash."""
     first_patch: tuple[int, str] | None = None
     """The number and the subject of the patch with which it begins, if that was found."""
+
+    @property
+    def finding(self) -> Finding:
+        """The same as data: an alarm's words without numbers are its rule."""
+        said, *more = self.lines
+        if (found := _BEHIND.match(said)) is None:
+            return Finding(self.experiment, said)
+        bare = re.sub(r" \([^()]*\)", "", found["what"])
+        rule = " ".join(word for word in bare.split() if not re.search(r"\d", word))
+        steps = [line.strip() for line in more[1:]]
+        whole = steps and not re.fullmatch(r"and \d+ further steps", steps[-1])
+        return Finding(rule, said, found["step"], "\n".join(steps) if whole else None)
 
 
 MOST_MISSED = 3
@@ -355,6 +394,17 @@ class Judgement:
     whole: Examined | None = None
     """Of all of mm/; None: the kernel cannot be hosted as a whole, or it is an upgrade."""
 
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong, and what may be: the worst first."""
+        if self.wrong is not None:
+            yield self.wrong.finding
+        for number, subject, what in self.wrong_steps:
+            yield Finding(BEGINNING, f"up to patch {number}, {subject!r}, it is wrong: {what}")
+        if self.whole is not None and (said := self.whole.differs):
+            behind = _BEHIND.match(said)
+            yield Finding(DIFFERS, said, behind and behind["step"])
+
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""
         its = [one for one in self.operations if one.outcome == outcome]
@@ -420,4 +470,5 @@ class Judgement:
         for its, one in zip(fields["operations"], self.operations, strict=True):
             its["outcome"], its["decided_by"] = one.outcome, one.decided_by
             its["functions"] = dict(one.functions)
-        return {"schema": SCHEMA, "exit": self.exit_code, **fields}
+        findings = [*map(asdict, self.findings)]
+        return {"schema": SCHEMA, "exit": self.exit_code, "findings": findings, **fields}

@@ -6,6 +6,8 @@ from typing import Literal
 
 from ream.values import Scalar
 
+CaseOutcome = Literal["pass", "fail", "skip"]
+
 
 @dataclass(frozen=True)
 class Case:
@@ -14,9 +16,11 @@ class Case:
     group: str
     """The name of what the case belongs to, such as a row."""
     name: str
-    outcome: Literal["pass", "fail", "skip"]
+    outcome: CaseOutcome
     reason: str
     numbers: tuple[tuple[str, Scalar], ...] = ()
+    fault: str = "regression"
+    """The type of the failure in JUnit, if it is one."""
 
     @property
     def full_name(self) -> str:

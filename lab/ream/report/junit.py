@@ -42,7 +42,7 @@ def _case(suite: ET.Element, name: str, case: Case) -> None:
     tag = "failure" if case.outcome == "fail" else "skipped"
     said = ET.SubElement(element, tag, {"message": plain(case.reason)})
     if tag == "failure":
-        said.set("type", "regression")
+        said.set("type", case.fault)
         said.text = plain(case.reason)
 
 

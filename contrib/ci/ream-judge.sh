@@ -1,0 +1,132 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# A host test: do commits of a kernel tree make memory management wrong, or slower?
+#
+# usage: contrib/ci/ream-judge.sh LINUX BASE..HEAD [OPTION of `ream judge`]...
+#
+# LINUX is a git work tree; the commits are judged on the one where HEAD left BASE. The results
+# are judgement.json, summary.md and junit.xml in the folder REAM_RESULTS (ream-results). Lines
+# of GitHub's workflow commands point at what is wrong; GITHUB_STEP_SUMMARY gets the summary.
+# REAM is the command; XDG_CACHE_HOME has what is built of the base, and is worth keeping.
+# Exit status: 0 passed, or not judged for a reason that is printed; 1 wrong, or a regression;
+# 2 usage. REAM_NEUTRAL replaces the 0 of what was not judged: 4 is a skip for kselftest.
+
+set -eu
+
+ream=${REAM:-$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)/ream}
+results=${REAM_RESULTS:-ream-results}
+neutral=${REAM_NEUTRAL:-0}
+
+die() {
+	printf 'ream-judge: %s\n' "$*" >&2
+	exit 2
+}
+
+# say LEVEL TEXT: a line that GitHub shows beside the job, and that reads well anywhere else.
+say() {
+	printf '::%s title=ream judge::%s\n' "$1" "$(printf '%s' "$2" | sed 's/%/%25/g')"
+}
+
+# Those of GitHub's lines that name a file and a line.
+say_findings() {
+	python3 - "$results/judgement.json" <<'END'
+import json
+import sys
+
+
+def data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def value(text: object) -> str:
+    return data(str(text)).replace(":", "%3A").replace(",", "%2C")
+
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    its = json.load(file)
+level = "error" if its["exit"] == 5 else "warning"
+for one in its["findings"]:
+    where = {name: one[name] for name in ("file", "line") if one[name] is not None}
+    words = (f"{name}={value(it)}" for name, it in {**where, "title": one["rule"]}.items())
+    print(f"::{level} {','.join(words)}::{data(one['message'])}")
+END
+}
+
+# What a reader of the results finds where no judgement was made.
+write_unjudged() {
+	cat >"$results/summary.md" <<END
+## ream judge: not judged
+
+Exit status: $status
+
+\`\`\`\`text
+$(printf '%s' "$reason" | tr -d '\`')
+\`\`\`\`
+END
+	cat >"$results/junit.xml" <<END
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites tests="1" failures="0" errors="0" skipped="1">
+  <testsuite name="ream.judge" tests="1" failures="0" errors="0" skipped="1">
+    <testcase classname="ream.judge.series" name="judgement">
+      <skipped message="not judged, exit status: $status" />
+    </testcase>
+  </testsuite>
+</testsuites>
+END
+}
+
+# --- The series --------------------------------------------------------------------------
+
+[ $# -ge 2 ] || die "usage: $0 LINUX BASE..HEAD [OPTION]..."
+linux=$1 range=$2
+shift 2
+case $range in
+?*..?*) ;;
+*) die "$range: no range of commits; give BASE..HEAD" ;;
+esac
+head=${range##*..}
+base=$(git -C "$linux" merge-base "${range%%..*}" "$head") ||
+	die "$linux: git knows no commit where $head left ${range%%..*}; a shallow clone may lack it"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+series=$work/$(git -C "$linux" rev-parse --short=12 "$head")
+git -C "$linux" format-patch -q --no-signature -o "$series" "$base..$head"
+mkdir -p "$results"
+rm -f "$results/judgement.json" "$results/summary.md" "$results/junit.xml"
+status=0 reason=
+if [ -z "$(ls "$series" 2>/dev/null)" ]; then
+	status=none reason="$range has no commit with a patch"
+fi
+
+# --- The judgement -----------------------------------------------------------------------
+
+if [ $status = 0 ]; then
+	# Words of strangers are no commands: GitHub obeys none until it reads the token again.
+	token=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+	echo "::stop-commands::$token"
+	{
+		"$ream" judge "$series" --tree "$linux" --base-ref "$base" --json \
+			--markdown "$results/summary.md" --junit "$results/junit.xml" "$@" \
+			>"$results/judgement.json" || echo $? >"$work/status"
+	} 2>&1 | tee "$work/said"
+	printf '\n::%s::\n' "$token"
+	[ ! -e "$work/status" ] || status=$(cat "$work/status")
+	reason=$(sed -n 's/^ream: //p' "$work/said" | tail -n 1)
+fi
+if [ -e "$results/summary.md" ]; then
+	say_findings
+else
+	write_unjudged
+fi
+[ -z "${GITHUB_STEP_SUMMARY:-}" ] || cat "$results/summary.md" >>"$GITHUB_STEP_SUMMARY"
+
+case $status in
+0) echo "ream judge: no regression was found" ;;
+1 | 5) say error "$reason" && exit 1 ;;
+4) say notice "$reason" ;;
+none) say notice "$reason" && exit "$neutral" ;;
+2 | 3 | 6 | 70) say warning "not judged, exit status $status: $reason" && exit "$neutral" ;;
+*) exit "$status" ;;
+esac

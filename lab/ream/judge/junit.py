@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A judgement as JUnit XML: a case for the whole of it, for all of mm/, and for each row."""
+
+from collections.abc import Iterator, Mapping
+
+from ream.errors import ClaimFails, VerificationFailed
+from ream.judge import page
+from ream.judge.explain import for_others
+from ream.judge.judgement import Judgement
+from ream.report import junit
+from ream.report.case import Case, CaseOutcome
+
+WRONG = "wrong"
+SUITE = "ream.judge"
+ENDS: Mapping[int, CaseOutcome] = {
+    0: "pass",
+    ClaimFails.exit_code: "fail",
+    VerificationFailed.exit_code: "fail",
+}
+"""By exit status; any other is neither, and so skipped."""
+
+
+def render(its: Judgement) -> str:
+    """The whole text; a case fails only if the exit status is 1 or 5.
+
+    It names no path of this machine.
+    """
+    its = for_others(its)
+    about = {"series": its.series, "tree": its.tree, "machine": its.machine, "exit": its.exit_code}
+    return junit.render(SUITE, [*_cases(its)], about)
+
+
+def _cases(its: Judgement) -> Iterator[Case]:
+    fault = "regression" if its.wrong is None else WRONG
+    outcome: CaseOutcome = ENDS.get(its.exit_code, "skip")
+    yield Case("series", "judgement", outcome, page.sentence(its), fault=fault)
+    if (whole := its.whole) is not None:
+        ran: CaseOutcome = "fail" if whole.wrong else "pass"
+        said = whole.wrong.lines[0] if whole.wrong else whole.words()
+        yield Case("whole", "programs", ran, said, fault=WRONG)
+    unshown = {(one.experiment, one.row) for one in its.unshown}
+    allowed = its.is_little and not its.strict
+    for one in its.ordered():
+        open_ = one.outcome in ("undecided", "mixed") or (one.experiment, one.row) in unshown
+        worse = one.loss > 0 and not allowed
+        reason = ", ".join(filter(None, (page.OF_OUTCOME[one.outcome], page.decided(one))))
+        outcome = "fail" if worse else "skip" if open_ else "pass"
+        yield Case(one.experiment, one.row, outcome, reason)
+    for name, why in its.unhosted.items():
+        yield Case(name, "hosted", "skip", why)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A judgement as GitHub-flavoured Markdown, for the summary of a job: the verdict comes first."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from ream.counted import counted
+from ream.judge import page
+from ream.judge.explain import for_others
+from ream.judge.html import ENDS
+from ream.judge.judgement import Finding, Judgement, Operation
+from ream.plain import plain, plain_lines
+
+MOST_FUNCTIONS = 2
+LEAST_FENCE = 3
+
+
+def render(its: Judgement) -> str:
+    """The whole text, ending in a newline; it names no path of this machine."""
+    return "\n".join(_lines(for_others(its))) + "\n"
+
+
+def _lines(its: Judgement) -> Iterator[str]:
+    yield f"## {_text(its.series)}: {ENDS[its.exit_code]}\n"
+    yield f"{_text(page.sentence(its))}\n"
+    findings = [*its.findings]
+    if its.wrong is not None:
+        yield from _wrong(findings.pop(0), its.wrong.lines)
+    yield from _list("Findings", map(_finding, findings))
+    yield from _list("Reach", map(_text, _reach(its)))
+    rows = [*its.ordered()]
+    yield from _counts([one for one in rows if one.counted is not None])
+    yield from _times([one for one in rows if one.timed is not None])
+    yield from _list("Not examined", map(_text, _not_examined(its)))
+    yield from _list("Conditions", map(_text, _conditions(its)))
+    if its.reproduce:
+        yield from ("To reproduce, with ream:\n", _fence(its.reproduce))
+
+
+def _wrong(one: Finding, lines: Sequence[str]) -> Iterator[str]:
+    """The rule that was broken, and a program that shows it or what else is known."""
+    yield "### What is wrong\n"
+    yield f"- Rule: {_text(one.rule)}"
+    if one.step is not None:
+        yield f"- Step: {_code(one.step)}"
+    yield from _place(one)
+    yield ""
+    if rest := one.program or "\n".join(lines[1:]):
+        yield f"{_fence(rest)}\n"
+
+
+def _place(one: Finding) -> Iterator[str]:
+    if one.file is not None:
+        yield f"- Nearest changed line: {_code(f'{one.file}:{one.line}')}"
+
+
+def _finding(one: Finding) -> str:
+    where = "" if one.file is None else f"{_code(f'{one.file}:{one.line}')}: "
+    return f"{where}{_text(one.rule)}: {_text(one.message)}"
+
+
+def _reach(its: Judgement) -> Iterator[str]:
+    if its.whole is not None:
+        yield f"All of mm/: {its.whole.words()}"
+    if its.reach is not None:
+        yield its.reach.sentence()
+        yield from (f"{one}; whatever uses it is compiled anew" for one in its.reach.layout)
+
+
+def _not_examined(its: Judgement) -> Iterator[str]:
+    if its.whole is None and its.to is None:
+        yield "Programs on all of mm/: this kernel cannot be hosted as a whole"
+    if its.reach is None:
+        yield "Rows of experiments: the answer was known before they were compiled"
+    elif its.reach.elsewhere:
+        yield f"Code that is not hosted, in {', '.join(its.reach.elsewhere)}"
+    if its.reach is not None and its.reach.nearest is not None:
+        yield f"Nearest: {its.reach.nearest}"
+    yield from (f"{name}: {why}" for name, why in its.unhosted.items())
+    for what, nr in (
+        ("counted", sum(one.counted is None for one in its.operations)),
+        ("timed", sum(one.timed is None for one in its.operations)),
+    ):
+        if nr:
+            yield f"{counted(nr, 'row')} of {len(its.operations)} not {what}"
+    yield from its.notes
+
+
+def _conditions(its: Judgement) -> Iterator[str]:
+    base = f"Upgrade from {its.tree} to {its.to}" if its.to else f"Base: {its.tree}"
+    yield from (base, f"Machine: {its.machine}")
+    yield from (*its.own_tables, *its.guests, *its.controls)
+    if its.records:
+        yield f"Records: {', '.join(its.records)}"
+
+
+# --- Tables ----------------------------------------------------------------------------
+
+
+def _counts(rows: Sequence[Operation]) -> Iterator[str]:
+    heads = ("Row", "Outcome", "Decided by", "Instructions", "Locked operations", "Functions")
+    yield from _table("Counts", heads, ((*_outcome(one), *_counted(one)) for one in rows))
+
+
+def _counted(one: Operation) -> tuple[str, ...]:
+    assert one.counted is not None
+    functions = (f"{name}()" for name, _ in one.functions[:MOST_FUNCTIONS])
+    locked = f"{page.locked(one)} for each {one.counted.per}"
+    return page.decided(one), page.change(one), locked, ", ".join(functions)
+
+
+def _times(rows: Sequence[Operation]) -> Iterator[str]:
+    heads = ("Row", "Outcome", "Time, ratio", "95 % interval", "Smallest effect that is found")
+    yield from _table("Times", heads, ((*_outcome(one), *_timed(one)) for one in rows))
+
+
+def _timed(one: Operation) -> tuple[str, ...]:
+    its = one.timed
+    assert its is not None
+    known = its.low is not None and its.high is not None
+    interval = f"{its.low:.3f} to {its.high:.3f}" if known else ""
+    return f"{its.ratio:.3f}", interval, f"{its.smallest_effect:.3f}" if its.smallest_effect else ""
+
+
+def _outcome(one: Operation) -> tuple[str, str]:
+    return f"{one.experiment} {one.row}", page.OF_OUTCOME[one.outcome]
+
+
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A heading and a table; nothing without a row."""
+    if lines := [f"| {' | '.join(map(_text, row))} |" for row in rows]:
+        yield f"### {title}\n"
+        yield f"| {' | '.join(heads)} |"
+        yield f"|{' --- |' * len(heads)}"
+        yield from (*lines, "")
+
+
+def _list(title: str, texts: Iterable[str]) -> Iterator[str]:
+    """A heading and a list; nothing without an item."""
+    if lines := [f"- {one}" for one in texts]:
+        yield from (f"### {title}\n", *lines, "")
+
+
+# --- Texts of strangers ----------------------------------------------------------------
+
+
+def _text(text: str) -> str:
+    """A line in which no character means anything to Markdown or HTML, and nobody is called."""
+    bare = plain(text).replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"([\\`*\[\]|~$#]|(?<!\w)_|_(?!\w))", r"\\\1", bare).replace("@", "&#64;")
+
+
+def _code(text: str) -> str:
+    fence = "`" * (_longest_run(text) + 1)
+    return f"{fence} {plain(text)} {fence}"
+
+
+def _fence(text: str) -> str:
+    fence = "`" * max(LEAST_FENCE, _longest_run(text) + 1)
+    return f"{fence}text\n{plain_lines(text)}\n{fence}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)

@@ -45,3 +45,12 @@ def test_nothing_is_left_out_of_a_change_that_changes_nothing() -> None:
     its = judgement(whole=Examined(same=True), reach=None)
     assert [*unexamined(its)] == []
     assert "not seen" not in render(its)
+
+
+def test_code_of_all_of_mm_that_no_row_executes_is_a_change() -> None:
+    """No experiment hosts it, and so none has other code: that alone says nothing."""
+    its = judgement(whole=SEEN, reach=replace(reach(), elsewhere=()))
+    assert not its.changes_nothing
+    assert its.exit_code == 4
+    assert "no row executes anything that it changes" in render(its).replace("\n" + " " * 11, " ")
+    assert judgement(whole=Examined(), reach=replace(reach(), elsewhere=())).changes_nothing

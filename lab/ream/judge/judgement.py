@@ -5,7 +5,6 @@ No outcome is stronger than its evidence. Times are decided together over all ro
 the noise of two copies of the same kernel. Counts are exact, and say nothing of time.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
@@ -268,9 +267,6 @@ class Finding:
 DIFFERS, BEGINNING = "differs", "beginning"
 """Rules of what is not wrong by itself: another state, and a part of a series that is right."""
 
-_BEHIND = re.compile(r"(?:after `(?P<step>[^`]*)`|at the end)[:,] (?P<what>.*)")
-"""What a program showed, as lab/ream/judge/whole.py words it."""
-
 
 @dataclass(frozen=True)
 class Wrong:
@@ -282,17 +278,13 @@ class Wrong:
     first_patch: tuple[int, str] | None = None
     """The number and the subject of the patch with which it begins, if that was found."""
 
+    shown: Finding | None = None
+    """The same as data, of what a program shows; None of what an experiment or a guest does."""
+
     @property
     def finding(self) -> Finding:
-        """The same as data: an alarm's words without numbers are its rule."""
-        said, *more = self.lines
-        if (found := _BEHIND.match(said)) is None:
-            return Finding(self.experiment, said)
-        bare = re.sub(r" \([^()]*\)", "", found["what"])
-        rule = " ".join(word for word in bare.split() if not re.search(r"\d", word))
-        steps = [line.strip() for line in more[1:]]
-        whole = steps and not re.fullmatch(r"and \d+ further steps", steps[-1])
-        return Finding(rule, said, found["step"], "\n".join(steps) if whole else None)
+        """The same as data; what no program shows has the experiment's name as its rule."""
+        return self.shown or Finding(self.experiment, self.lines[0])
 
 
 MOST_MISSED = 3
@@ -402,8 +394,7 @@ class Judgement:
         for number, subject, what in self.wrong_steps:
             yield Finding(BEGINNING, f"up to patch {number}, {subject!r}, it is wrong: {what}")
         if self.whole is not None and (said := self.whole.differs):
-            behind = _BEHIND.match(said)
-            yield Finding(DIFFERS, said, behind and behind["step"])
+            yield Finding(DIFFERS, said)
 
     def having(self, outcome: Outcome) -> tuple[Operation, ...]:
         """Rows with an outcome, the largest change first."""
@@ -430,7 +421,8 @@ class Judgement:
         """Whether each file that the series touches compiles to the same code and data with it."""
         if (its := self.reach) is None:
             return self.whole is not None and self.whole.same
-        return its.same and not its.reached and its.elsewhere == ()
+        hosted = self.whole is not None and self.whole.functions
+        return its.same and not hosted and not its.reached and its.elsewhere == ()
 
     @property
     def is_little(self) -> bool:

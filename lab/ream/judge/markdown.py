@@ -4,11 +4,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ream.counted import counted
 from ream.judge import page
 from ream.judge.explain import for_others
 from ream.judge.html import ENDS
 from ream.judge.judgement import Finding, Judgement, Operation
+from ream.judge.unexamined import unexamined
 from ream.plain import plain, plain_lines
 
 MOST_FUNCTIONS = 2
@@ -68,21 +68,10 @@ def _reach(its: Judgement) -> Iterator[str]:
 
 
 def _not_examined(its: Judgement) -> Iterator[str]:
-    if its.whole is None and its.to is None:
-        yield "Programs on all of mm/: this kernel cannot be hosted as a whole"
-    if its.reach is None:
-        yield "Rows of experiments: the answer was known before they were compiled"
-    elif its.reach.elsewhere:
-        yield f"Code that is not hosted, in {', '.join(its.reach.elsewhere)}"
+    yield from unexamined(its)
     if its.reach is not None and its.reach.nearest is not None:
         yield f"Nearest: {its.reach.nearest}"
     yield from (f"{name}: {why}" for name, why in its.unhosted.items())
-    for what, nr in (
-        ("counted", sum(one.counted is None for one in its.operations)),
-        ("timed", sum(one.timed is None for one in its.operations)),
-    ):
-        if nr:
-            yield f"{counted(nr, 'row')} of {len(its.operations)} not {what}"
     yield from its.notes
 
 

@@ -114,7 +114,7 @@ def _why_none(its: Judgement) -> str:
         return "each file that it touches compiles to the same code and data with it"
     if its.reach is None:
         return "programs found nothing wrong, and no row was asked for (--quick)"
-    if not its.reach.same:
+    if not its.reach.same or (its.whole is not None and its.whole.functions):
         return "no row executes anything that it changes"
     if not its.reach.elsewhere:
         return "every hosted object has the same code and data with it"

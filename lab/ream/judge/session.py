@@ -185,8 +185,10 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
         )
     if whole is not None:
         experiments = (*reach.experiments, *whole.reached)
-        elsewhere = tuple(one for one in reach.elsewhere or () if one not in whole.files)
-        reach = replace(reach, experiments=experiments, elsewhere=elsewhere)
+        reach = replace(reach, experiments=experiments)
+        if reach.elsewhere is not None:
+            elsewhere = tuple(one for one in reach.elsewhere if one not in whole.files)
+            reach = replace(reach, elsewhere=elsewhere)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
     judging = _Judging(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ream.counted import counted
 from ream.judge.first_wrong import first_bad
-from ream.judge.judgement import Examined, Wrong
+from ream.judge.judgement import Examined, Finding, Wrong
 from ream.judge.timed_programs import reached
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
@@ -22,7 +22,7 @@ from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
 from ream.program.aim import Aim
-from ream.program.changed import Target
+from ream.program.changed import Hunk, Target
 from ream.program.coverage import Code
 from ream.program.entries import decoded
 from ream.program.explore import Corpus
@@ -84,8 +84,7 @@ def examine(
         program = numbered(shortened(base, its, searched.found, within_s=SHRINK_S))
         if searched.found.differs is not None:
             return replace(examined, differs=_differs(program, searched.found))
-        ran, (_, met) = its.run(program), watched.run(program, Checks.NEVER)
-        where = tuple(map(str, target.executed(met)))
+        ran = its.run(program)
 
         def is_wrong(beginning: Series) -> bool:
             place = work / f"first-{len(beginning.patches)}"
@@ -93,8 +92,13 @@ def examine(
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
-        said = tuple(_said(program, ran, where))
-        return replace(examined, wrong=Wrong(corpus.parent.name, said, first))
+        whose = corpus.parent.name
+        if hidden := Withheld.load().put_away(ran, program):
+            return replace(examined, wrong=Wrong(whose, (hidden,), first))
+        places = _places(target, watched, program)
+        found = _finding(program, ran, places)
+        wrong = Wrong(whose, tuple(_said(found, program, places)), first, found)
+        return replace(examined, wrong=wrong)
 
 
 def _examined(target: Target, met: frozenset[int], searched: Searched) -> Examined:
@@ -111,20 +115,31 @@ def _differs(program: Program, found: Found) -> str:
     return f"after `{last}`, {found.differs[1]} is other than without it ({found.attempt.origin})"
 
 
-def _said(program: Program, ran: Ran, changed: Sequence[str]) -> Iterator[str]:
-    """What is wrong, which changed lines are executed before it, and the program that shows it."""
-    if hidden := Withheld.load().put_away(ran, program):
-        yield hidden
-        return
+def _places(target: Target, base: Watched, program: Program) -> list[Hunk]:
+    """The changed lines that a program executes; first those that only its last step does."""
+    before = Program(program.steps[:-1])
+    (_, met), (_, earlier) = (base.run(one, Checks.NEVER) for one in (program, before))
+    last = target.executed(met - earlier)
+    return last + [one for one in target.executed(met) if one not in last]
+
+
+def _finding(program: Program, ran: Ran, places: Sequence[Hunk]) -> Finding:
     line, text = ran.alarms[0]
-    steps = {step.line: step for step in program}
+    steps = {step.line: str(step) for step in program}
     where = f"after `{steps[line]}`" if line in steps else "at the end"
-    yield f"{where}: {decoded(text)}"
-    if changed:
-        yield f"of the changed lines it executes {', '.join(changed[:MOST_PLACES])}"
+    nearest = (places[0].file, places[0].after[0]) if places else (None, None)
+    message = f"{where}: {decoded(text)}"
+    return Finding(ran.kind, message, steps.get(line), "\n".join(steps.values()), *nearest)
+
+
+def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[str]:
+    """What is wrong, which changed lines are executed, and the program that shows it."""
+    yield found.message
+    if places:
+        yield f"of the changed lines it executes {', '.join(map(str, places[:MOST_PLACES]))}"
     how = "`ream program FILE --series PATCH`, or --c for a C program"
-    yield f"a program of {counted(len(steps), 'step')} shows it ({how}):"
+    yield f"a program of {counted(len(program), 'step')} shows it ({how}):"
     shown = [f"  {step}" for step in program][:MOST_LINES]
     yield from shown
-    if len(shown) < len(steps):
-        yield f"  and {len(steps) - len(shown)} further steps"
+    if len(shown) < len(program):
+        yield f"  and {len(program) - len(shown)} further steps"

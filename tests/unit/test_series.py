@@ -85,7 +85,7 @@ def test_quilts_order_goes_before_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("listed", "text"),
     [
-        ("a.patch -p0\n", "series: line 1: only -p1 is understood"),
+        ("a.patch -R\n", "series: line 1: only -pN is understood"),
         ("gone.patch\n", "gone.patch: No such file"),
         ("# none\n", "no patch inside"),
     ],

@@ -13,7 +13,7 @@ from typer import _completion_classes as typer_shells
 
 from ream import __version__
 from ream.cli import complete
-from ream.cli.helped import NATIVE, OTHER
+from ream.cli.helped import NATIVE, OTHER, Worded
 from ream.errors import BadUsage
 from ream.paths import data_dir
 
@@ -25,6 +25,7 @@ SEED_BITS = 32
 
 app = typer.Typer(
     name="ream",
+    cls=Worded,
     help="Measure whether a faster way to handle memory in bulk holds on"
     " this machine, with the real kernel code.\n\nExit status: 0 all is well, 1 a claim fails,"
     " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"

@@ -353,8 +353,10 @@ def _text(file: Path, body: bytes) -> bytes:
         raise BadUsage(f"{file}: empty")
     if body.startswith(_ZSTD):
         raise BadUsage(f"{file}: compressed; unpack it first (`unzstd`)")
-    if b"\0" in body or len(body) > LARGEST_BYTES:
+    if b"\0" in body:
         raise BadUsage(f"{file}: not a patch (binary data)")
+    if len(body) > LARGEST_BYTES:
+        raise BadUsage(f"{file}: not a patch (no series is larger than {LARGEST_BYTES >> 20} MiB)")
     return body
 
 

@@ -173,8 +173,8 @@ SeriesOption = Annotated[
     typer.Option(
         metavar="FILE|DIR|MBOX",
         help="Your patches on the base, as one more variant: a patch, a folder of them, a mailbox"
-        " (also .gz or .xz), a git bundle, - for standard input, a Message-ID, whose thread its"
-        " archive has, or commits of --tree such as HEAD~3..; repeatable.",
+        " (also .gz or .xz), a git bundle, - for standard input, commits of --tree such as"
+        " HEAD~3.., or a Message-ID, whose thread its archive has; repeatable.",
     ),
 ]
 SeriesVersionOption = Annotated[

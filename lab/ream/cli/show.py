@@ -72,7 +72,9 @@ def _print(line: str, indent: int) -> None:
 def which(
     series: Annotated[
         list[Path],
-        typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
+        typer.Argument(
+            metavar="PATCH...", help="Patches, folders, mailboxes or commits, applied together."
+        ),
     ],
     *,
     base: BaseOption = None,
@@ -108,7 +110,9 @@ def which(
 def size_of(
     series: Annotated[
         list[Path],
-        typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
+        typer.Argument(
+            metavar="PATCH...", help="Patches, folders, mailboxes or commits, applied together."
+        ),
     ],
     *,
     config: Annotated[

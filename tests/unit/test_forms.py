@@ -307,3 +307,9 @@ def test_commits_that_are_not_there_are_one_line(kernel: Kernel, words: str, sai
 def test_commits_without_a_git_tree_name_the_way(tmp_path: Path) -> None:
     with pytest.raises(BadUsage, match="; --tree DIR names the git tree of commits"):
         load_series(Path("HEAD~3.."), repository=tmp_path)
+
+
+def test_a_file_of_headers_alone_takes_no_longer_the_longer_it_is(tmp_path: Path) -> None:
+    (tmp_path / "x.patch").write_text("From: a\n" * 100_000)
+    with pytest.raises(BadUsage, match="x.patch: no patch inside"):
+        load_series(tmp_path / "x.patch")

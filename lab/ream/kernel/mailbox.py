@@ -28,7 +28,8 @@ _FROM_LINE = re.compile(rb"(?m)^From \S+ .*\d{1,2}:\d\d:\d\d .*\d{4}\r?$")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _HEAD = re.compile(
-    rb"(?m)^(?:From: .*\n(?:(?:[\w-]+:)?[ \t].*\n)*?Subject: |commit [0-9a-f]{40,64}\b.*\nAuthor: )"
+    rb"(?m)^(?:From: .*\n(?:(?!From:)(?:[\w-]+:)?[ \t].*\n)*?Subject: "
+    rb"|commit [0-9a-f]{40,64}\b.*\nAuthor: )"
 )
 """How a patch begins where no line is between mails: with its headers, or as in `git log -p`."""
 
@@ -74,7 +75,7 @@ class Mail:
 
     subject: str
     body: bytes
-    """The body as it came; transport encodings are decoded."""
+    """The body as it came; transport encodings are decoded, and paths are as git has them."""
     message_id: str = ""
     answers: frozenset[str] = frozenset()
     """Ids of the mails before it in its thread."""
@@ -142,11 +143,13 @@ def _starts(body: bytes) -> list[int]:
     if starts and not body[: starts[0]].strip():
         return starts
     # A message may quote such lines: a patch follows a diff, or the signature of git.
-    found = [0]
+    found, seen, ended = [0], 0, False
     for start in sorted([*starts, *(match.start() for match in _HEAD.finditer(body))]):
-        before = body[found[-1] : start]
-        if holds_diff(before) or re.search(rb"(?m)^-- \r?$", before):
+        before, seen = body[seen:start], start
+        ended = ended or holds_diff(before) or re.search(rb"(?m)^-- \r?$", before) is not None
+        if ended:
             found.append(start)
+            ended = False
     return found
 
 

@@ -58,7 +58,7 @@ class Patch:
     """The file's name, or made from number and subject."""
     subject: str
     body: bytes
-    """The patch as it was given; transport encodings of a mail are decoded."""
+    """As it was given; transport encodings of a mail are decoded, and paths are as git has them."""
     options: Options = ()
     """What a kernel with this patch is configured with beside the fragment of that name:
     ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""

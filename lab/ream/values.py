@@ -101,10 +101,17 @@ def _say(source: str, fault: Mapping[str, Any], rows: Sequence[int]) -> str:
     if rows and steps[0] == "rows" and len(steps) > 1:
         steps[1] = rows[steps[1]]
     where = ".".join(str(step) for step in steps)
-    said = str(fault["msg"]).removeprefix("Value error, ")
+    said = in_our_words(str(fault["msg"]))
     # A fault between fields, or a missing one, is reported with the whole table as its value.
     value = "" if isinstance(fault["input"], Mapping) else f" (it is {_short(fault['input'])})"
     return ": ".join(part for part in (source, where, said) if part) + value
+
+
+def in_our_words(said: str) -> str:
+    """What is wrong with a value, without the words of the library that has found it."""
+    said = said.removeprefix("Value error, ")
+    said = re.sub(r", unable to parse string as an? \w+$", "", said)
+    return re.sub(r"^Input should be ", "must be ", said)
 
 
 def _short(value: object) -> str:

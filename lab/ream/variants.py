@@ -113,8 +113,6 @@ def choose_variants(
     ]
     if version is not None and not user_series:
         raise BadUsage(f"--version {version} says which version of a --series; there is none")
-    if repository is not None and not (repository / ".git").exists():
-        repository = None
     read = (load_series(one, version=version, repository=repository) for one in user_series)
     before = next((variant for variant in own if variant.name == BEFORE), Variant(BEFORE, ()))
     own = [variant for variant in own if variant.name != BEFORE]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ream.cli.main import _say
 from ream.folders import file_of
 from ream.paths import CHECKOUT
 
@@ -32,7 +33,7 @@ BROKEN_PIPE = 141
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (
             ["run", "--row", "small-256MB", "--set", "device_bytes=0"],
-            "Input should be greater than 0",
+            "must be greater than 0",
         ),
         (
             ["run", "--row", "small-256MB", "--set", "device_bytes=200MiB"],
@@ -73,8 +74,20 @@ BROKEN_PIPE = 141
         (["run", "--stage", "vm", "--numa-distance", "0-1"], "not FROM,TO=DISTANCE"),
         (["run", "--stage", "vm", "--row", "fsdax-bind", "--set", "order=3"], "order 0, altmap"),
         (["run", "--stage", "vm", "--row", "fsdax-100GB"], "fsdax-100GB (--stage native has it)"),
+        (["run", "fork", "--stage", "vm", "--row", "fork-64k"], "vm-fork-64k or vm-fork-4k"),
+        (
+            ["run", "fork", "--stage", "vm", "--row", "fork-64k"],
+            "fork-64k (--stage native has it; did you mean ",
+        ),
+        (["run", "fork", "--count", "--control", "3%"], "what is counted has no time to slow"),
+        (["replicate", "popple"], "popple (did you mean zone-device-private-popple?); there are"),
+        (["replicate", "--import", sys.executable], "not a mail (binary data)"),
+        (
+            ["report", "--html", "out.txt", "007a"],
+            "--html out.txt: FILE must end in .html; --html=",
+        ),
         (["run", "fork", "--row", "frok-64k"], "fork has no row frok-64k (did you mean fork-64k"),
-        (["plan", "fork", "--row", "live-fork-4k"], "live-fork-4k (--stage live has it) in fork"),
+        (["plan", "fork", "--row", "live-fork-4k"], "live-fork-4k (--stage live has it; did you "),
         (["shell", "--variant", "quux"], "no variant 'quux'; there is before"),
         (["report", "nothing"], "no record 'nothing'"),
         (["report"], "no record in"),
@@ -87,6 +100,43 @@ def test_bad_words_are_refused_in_one_line(ream, words: list[str], said: str) ->
     assert said in answer.err
     assert "Traceback" not in answer.err
     assert len(answer.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["judge", "x", "--minutes", "abc"], "'--minutes': must be a valid number"),
+        (["run", "--launches", "abc"], "'--launches': must be a valid integer"),
+        (["run", "--seed", "-1"], "'--seed': must be greater than or equal to 0"),
+        (["run", "--stage", "natve"], "'--stage': 'natve' is not one of 'native', 'vm', 'live'."),
+        (["completion", "tcsh"], "'shell': 'tcsh' is not one of 'bash', 'zsh', 'fish'."),
+    ],
+)
+def test_a_value_is_refused_without_the_words_of_a_library(
+    ream, words: list[str], said: str
+) -> None:
+    answer = ream(*words)
+    assert (answer.code, answer.out) == (USAGE, "")
+    assert answer.err.splitlines()[-1] == f"Error: Invalid value for {said}"
+
+
+def test_a_dry_run_says_that_no_record_could_be_put_there(ream, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said = ream("run", "--dry-run", "-o", "file/runs").out
+    assert "record      a new directory in file/runs; but nothing can be put there" in said
+    assert "nothing can be put there" not in ream("run", "--dry-run", "-o", "runs").out
+
+
+def test_a_terminal_gets_errors_cut_between_words(capfd, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    _say("ream: no experiment; there is zone-device, zone-contiguous, or\n\n  a folder of your own")
+    said = capfd.readouterr().err.splitlines()
+    assert said[-2:] == ["", "  a folder of your own"]
+    assert [line.rstrip() for line in said[:2]] == [
+        "ream: no experiment; there is zone-device, zone-contiguous,",
+        "or",
+    ]
 
 
 @pytest.mark.native

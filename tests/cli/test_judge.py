@@ -2,6 +2,7 @@
 """`ream judge`: words that cannot be meant, and mails that cannot be judged."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,40 @@ def test_paths_of_mailboxes_come_on_standard_input(ream, tmp_path: Path) -> None
     assert ran.code == 0, ran.err
     assert "gone.mbx: No such file or directory" in ran.err
     assert len([*(tmp_path / "pages").glob("*.json")]) == 1
+
+
+def linux(place: Path) -> None:
+    """A git tree with what makes it a kernel's, a commit in it, and two more on a branch."""
+    mm_init = place / "mm" / "mm_init.c"
+    mm_init.parent.mkdir(parents=True)
+    (place / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n")
+    identity = ("-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false")
+    git = ("git", *identity)
+    subprocess.run((*git, "init", "--quiet", "--initial-branch=master"), cwd=place, check=True)
+    for subject in ("base", "mm: one", "mm: two"):
+        mm_init.write_text(f"{subject}\n")
+        subprocess.run((*git, "add", "-A"), cwd=place, check=True)
+        subprocess.run((*git, "commit", "--quiet", "-m", subject), cwd=place, check=True)
+    subprocess.run((*git, "branch", "topic"), cwd=place, check=True)
+    subprocess.run((*git, "reset", "--quiet", "--hard", "HEAD~2"), cwd=place, check=True)
+
+
+@pytest.mark.parametrize("words", ["topic~2..topic", "master..topic", "topic"])
+def test_commits_of_a_git_tree_are_judged_on_the_one_before_them(
+    ream, tmp_path: Path, words: str
+) -> None:
+    linux(tmp_path / "linux")
+    ran = ream("judge", "--tree", "linux", words, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "\npatches    1. mm: one\n           2. mm: two\n" in ran.out
+    head = ("git", "rev-parse", "--short=12", "master")
+    base = subprocess.run(head, cwd=tmp_path / "linux", check=True, capture_output=True, text=True)
+    assert f"\napplies    to linux (git {base.stdout.strip()})\n" in ran.out
+
+
+def test_in_a_kernel_s_git_tree_commits_need_no_tree(ream, tmp_path: Path) -> None:
+    assert "; --tree DIR names the git tree of commits" in ream("judge", "master..topic").err
+    linux(tmp_path)
+    ran = ream("judge", "topic~1", "--dry-run")
+    assert (ran.code, ran.err) == (0, "")
+    assert "\npatches    1. mm: one\napplies    to " in ran.out

@@ -181,7 +181,7 @@ def test_an_emulated_guest_is_given_neither_verdict_nor_rate(
     ("old", "new", "said"),
     [
         ("before = { threads = 0 }\n", "", "published.2: value is given, but not before"),
-        ('nearest = "threads"', 'nearest = "cpus"', "nearest: Input should be 'threads'"),
+        ('nearest = "threads"', 'nearest = "cpus"', "nearest: must be 'threads'"),
         ('value = "init_ms"', "valeu = 1", "valeu: Extra inputs are not permitted"),
     ],
 )

@@ -89,10 +89,10 @@ def test_a_row_whose_name_has_fields_in_braces_is_one_for_each_of_their_values(
         ("[0, 9]", "0", "rows.0.name: {order}: no list of values (it is '{order}-{type}')"),
         ("[0, 9]", "[]", "rows.0.name: {order}: no list of values (it is '{order}-{type}')"),
         ("order = [0, 9]", "", "rows.0.name: {order}: no field of this row (it is '{order}-{type}"),
-        ("[0, 9]", '[0, "x"]', "rows.0.order: Input should be a valid integer (it is 'x')"),
+        ("[0, 9]", '[0, "x"]', "rows.0.order: must be a valid integer (it is 'x')"),
         ("[0, 9]", "[0, 0]", "more than one row is called 0-FS_DAX, 0-GENERIC"),
         ("{order}", "{}", "rows.0.name: {}: no field of this row"),
-        ("{order}-{type}", "small", "rows.0.order: Input should be a valid integer (it is [0, 9])"),
+        ("{order}-{type}", "small", "rows.0.order: must be a valid integer (it is [0, 9])"),
         ('"128MiB"', '"1 fathom"', "rows.0.device_bytes: not a size"),
     ],
 )
@@ -167,13 +167,13 @@ no_verdict = "no table"
     assert sorted(str(refused.value).splitlines()) == sorted(
         f"{path}: {fault}"
         for fault in (
-            "launches: Input should be greater than or equal to 1 (it is 0)",
+            "launches: must be greater than or equal to 1 (it is 0)",
             "quux: Extra inputs are not permitted (it is 1)",
             f"variants.{again}.[key]: {twice} (it is '{again}')",
             "rows.0.device_bytes: not a whole number of sections of 128 MiB (it is '100MiB')",
-            "rows.0.order: Input should be less than or equal to 18 (it is 19)",
-            f"rows.0.type: Input should be {kinds} (it is 'FSDAX')",
-            "rows.0.rounds: Input should be greater than or equal to 1 (it is -4)",
+            "rows.0.order: must be less than or equal to 18 (it is 19)",
+            f"rows.0.type: must be {kinds} (it is 'FSDAX')",
+            "rows.0.rounds: must be greater than or equal to 1 (it is -4)",
             "rows.1: no_verdict is given, but no published table to have a verdict on",
         )
     )
@@ -278,7 +278,7 @@ def test_a_row_of_another_stage_is_refused_with_that_stage() -> None:
     whole = named("fork")
     native = whole.at("native")
     for asked, said in {
-        "vm-fork-64k": r"no row vm-fork-64k \(--stage vm has it\)$",
+        "vm-fork-64k": r"no row vm-fork-64k \(--stage vm has it; did you mean fork-64k",
         "live-*": r"no row live-\* \(--stage live has it\)$",
         "frok-64k": r"no row frok-64k \(did you mean fork-64k or .*\)$",
         "vm-dontned-64k": r"\(did you mean vm-dontneed-64k of --stage vm\?\)$",

@@ -181,6 +181,13 @@ def test_headers_of_a_mail_cannot_add_headers(tmp_path: Path) -> None:
     assert {one.addr_spec for one in said["Cc"].addresses} >= {"cc@x.org", "dd@x.org"}
 
 
+def test_what_is_wrong_on_all_of_mm_has_a_page_though_nothing_else_was_looked_at() -> None:
+    text = html.render(replace(ROWS, reach=None, operations=(), wrong=WRONG))
+    assert "WRONG" in text
+    assert WRONG.lines[0] in html_module.unescape(text)
+    assert "<dt>Reach</dt>" not in text
+
+
 def test_a_page_shows_text_of_strangers_as_text() -> None:
     text = html.render(ROWS)
     assert "<script>" not in text

@@ -161,6 +161,15 @@ def test_a_function_whose_code_stays_the_same_may_well_be_executed(
     assert said == "fork hosts mm/memory.o, which is the same with the series"
 
 
+def test_every_experiment_that_hosts_the_same_object_is_named(tmp_path: Path) -> None:
+    source = b"mm/memory.c"
+    code = HostedCode({"mm/memory.o": compiled(tmp_path / "memory.o", HELPER)}, {}, {}, ())
+    its = Patch("a.patch", "a change", PATCH % (source, source, b"helper"))
+    both = [named("fork"), named("mremap")]
+    said = nearest([its], Tree(tmp_path, "", "", "6.12"), both, [code])
+    assert said == "mremap, fork host mm/memory.o, which is the same with the series"
+
+
 def test_who_calls_a_function_of_the_file_is_next(tree: Tree, tmp_path: Path) -> None:
     text = "void free_swap_cache(int);\nint zap(int of) { free_swap_cache(of); return of; }\n"
     said = said_of(tree, tmp_path, "mm/swap_state.c", "free_swap_cache", text)

@@ -217,6 +217,11 @@ def test_a_control_that_cannot_be_is_refused(word: str, stage: str, said: str) -
         control_of(word, stage)
 
 
+def test_what_is_counted_has_no_control() -> None:
+    with pytest.raises(BadUsage, match="--control 3%: what is counted has no time to slow"):
+        control_of("3%", "native", counted=True)
+
+
 def test_a_series_is_not_taken_for_the_positive_control(tmp_path: Path) -> None:
     patch = tmp_path / "control.patch"
     shutil.copy(next((SERIES / "zone-device").glob("0001-*")), patch)

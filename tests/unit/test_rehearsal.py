@@ -75,7 +75,8 @@ def test_a_patch_that_does_not_apply_names_base_and_ways_out(
     own = f"; its series names base-commit {BASE}" if base else ""
     assert str(caught.value) == (
         "0001-x.patch: does not apply: mm/mm_init.c: hunk 1 does not match"
-        f" (@@ -1,3 +1,3 @@ void f(void)); tried on {tree.label}{own}; --tree DIR takes another"
+        f" (@@ -1,3 +1,3 @@ void f(void)); tried on {tree.label}{own}; not tried: 7.3,"
+        " 7.2, 6.12, 6.1 (not fetched); --tree DIR takes another"
         " kernel source"
     )
 
@@ -87,7 +88,9 @@ def test_it_is_tried_on_the_cached_tree_of_the_archive(kernel: Path, tmp_path: P
     as_from_the_archive(kernel, cache)
     for tree in (None, LATEST):
         assert try_to_apply([patch(GOOD)], tree, cache=cache) == "linux-source 6.12.1"
-        with pytest.raises(DoesNotApply, match=r"tried on linux-source 6.12.1; --tree DIR"):
+        with pytest.raises(
+            DoesNotApply, match=r"tried on linux-source 6.12.1; not tried: 7.3, 7.2, 6.1 \("
+        ):
             try_to_apply([patch(BAD)], tree, cache=cache)
     whole = cache / "tree" / "ab12" / "linux" / "mm" / "mm_init.c"
     assert whole.read_text() == "one\ntwo\nthree\n"

@@ -106,10 +106,10 @@ def test_a_run_says_how_it_ended() -> None:
     assert said == "stable: every interval is within 5 % after 10 launches"
     said = how_it_ends([wide], stable, 32, most=32, minutes=1)
     assert said is not None
-    assert said.startswith("not stable: 32 launches are the most (--max-launches); wider than 5 %")
+    assert said.startswith("not stable: 32 launches are the most; wider than 5 %")
     said = how_it_ends([wide] * 9, stable, 8, most=32, minutes=30)
     assert said is not None
-    assert "30 minutes are over (--max-minutes), after 8 launches" in said
+    assert "30 minutes are over, after 8 launches" in said
     assert said.endswith(", 3 more")
 
 

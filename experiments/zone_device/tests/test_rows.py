@@ -61,6 +61,6 @@ def test_a_row_from_options_is_held_to_the_same_rules() -> None:
         make_row({"name": "custom", "device_bytes": 1, "order": 30, "rounds": 2})
     assert str(refused.value).splitlines() == [
         "command line: device_bytes: not a whole number of sections of 128 MiB (it is 1)",
-        "command line: order: Input should be less than or equal to 18 (it is 30)",
+        "command line: order: must be less than or equal to 18 (it is 30)",
         "command line: type: Field required",
     ]

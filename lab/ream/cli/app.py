@@ -4,6 +4,7 @@
 import logging
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,17 +13,19 @@ from typer import _completion_classes as typer_shells
 
 from ream import __version__
 from ream.cli import complete
-from ream.cli.helped import NATIVE, OTHER
+from ream.cli.helped import NATIVE, OTHER, Worded
 from ream.errors import BadUsage
 from ream.paths import data_dir
 
 if TYPE_CHECKING:
+    from ream.kernel.series import Series
     from ream.kernel.source import Wanted
 
 SEED_BITS = 32
 
 app = typer.Typer(
     name="ream",
+    cls=Worded,
     help="Measure whether a faster way to handle memory in bulk holds on"
     " this machine, with the real kernel code.\n\nExit status: 0 all is well, 1 a claim fails,"
     " 2 usage, 3 it cannot be done or written here, 4 undecided, 5 a sample's memory was wrong,"
@@ -76,6 +79,27 @@ def wanted_tree(base: str | None, tree: Path | None) -> "Wanted":
     if base is not None:
         return base_named(base)
     return None if tree is None else named_source(tree)
+
+
+def given_series(
+    paths: Iterable[Path], base: str | None, tree: Path | None, *, version: int | None = None
+) -> "tuple[list[Series], Wanted]":
+    """Series, and the kernel source that they are put on: of a git tree the commit they name.
+
+    What is no file may be commits of the git tree that --tree names, or that one is in.
+    Raises what `load_series` and `wanted_tree` raise.
+    """
+    from ream.kernel.series import load_series, may_be_commits  # noqa: PLC0415
+    from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
+
+    paths = [*paths]
+    if base is None and tree is None and any(map(may_be_commits, paths)):
+        tree = Path() if Path(".git").exists() else None
+    source = wanted_tree(base, tree)
+    repository = source.repository if isinstance(source, Commit) else tree
+    found = [load_series(one, version=version, repository=repository) for one in paths]
+    commits = {patch.ground.commit for one in found for patch in one.patches}
+    return found, at_commit(source, filter(None, commits))
 
 
 def runs_dir(output: Path | None) -> Path:
@@ -149,8 +173,8 @@ SeriesOption = Annotated[
     typer.Option(
         metavar="FILE|DIR|MBOX",
         help="Your patches on the base, as one more variant: a patch, a folder of them, a mailbox"
-        " (also .gz or .xz), a git bundle, - for standard input, or a Message-ID, whose thread its"
-        " archive has; repeatable.",
+        " (also .gz or .xz), a git bundle, - for standard input, commits of --tree such as"
+        " HEAD~3.., or a Message-ID, whose thread its archive has; repeatable.",
     ),
 ]
 SeriesVersionOption = Annotated[

@@ -129,10 +129,12 @@ def stable_of(
     return Stable(pct, max_launches, max_minutes)
 
 
-def control_of(slowed_pct: str | None, stage: str) -> float | None:
+def control_of(slowed_pct: str | None, stage: str, *, counted: bool = False) -> float | None:
     """The share by which the positive control is slowed; raises BadUsage for what cannot be."""
     if slowed_pct is None:
         return None
+    if counted:
+        raise BadUsage(f"--control {slowed_pct}: what is counted has no time to slow; time it")
     if stage != "native":
         raise BadUsage(
             f"--control {slowed_pct}: the native stage alone can slow a variant by a known share;"

@@ -4,7 +4,7 @@
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 ALL = "--help-all"
 
@@ -19,6 +19,20 @@ OTHER = "Other options"
 def panel_of(param: Any) -> str | None:
     """The section that an option stands in; None: it is among those that most people need."""
     return getattr(param, "rich_help_panel", None)
+
+
+class Worded(TyperGroup):
+    """All commands: what is wrong with a value of one is told in ream's own words."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Do what a command says."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as fault:
+            from ream.values import in_our_words  # noqa: PLC0415
+
+            fault.message = in_our_words(fault.message)
+            raise
 
 
 class Sectioned(TyperCommand):

@@ -20,6 +20,7 @@ from ream.cli.app import (
     UnconfinedOption,
     app,
     chosen_seed,
+    given_series,
     runs_dir,
     wanted_tree,
 )
@@ -58,7 +59,8 @@ def judge(
         typer.Argument(
             metavar="SERIES",
             help="A patch, a folder of them, a mailbox (also .gz or .xz), a git bundle, - for"
-            " standard input, or a Message-ID.",
+            " standard input, a Message-ID, or commits of --tree: HEAD~3.., A..B, a branch, or one"
+            " commit.",
         ),
     ] = None,
     *,
@@ -184,6 +186,9 @@ def judge(
 ) -> None:
     """Judge a series: what it reaches, whether it is right, and what it costs or saves.
 
+    `ream judge --tree ~/linux HEAD~3..` judges the last three commits of a git tree, and
+    `ream judge v5.mbx` a series as b4 or a mail program saves it.
+
     First all of mm/ is hosted in a process with and without it, and programs run that execute the
     changed lines. If one of them is wrong, it is printed as short as possible, and that is all.
     Then the kernel's objects that experiments host are compiled with and without it and compared
@@ -237,14 +242,14 @@ def judge(
 def _reproduce(context: typer.Context, path: Path, asked: "Question") -> str:
     """The command with which others repeat a judgement: of a mail by its id."""
     from ream.judge.letter import answered  # noqa: PLC0415
-    from ream.kernel.series import mails_of  # noqa: PLC0415
+    from ream.kernel.series import mails_of, may_be_commits  # noqa: PLC0415
 
     subject: str | None = None
     if path != NO_SERIES:
         try:
             subject = str(answered(asked.series, mails_of(path)).message_id).strip("<>")
         except BadUsage:
-            subject = path.name
+            subject = str(path) if may_be_commits(path) else path.name
     return shared_command(context, subject, asked.seed, without=HERE_ALONE)
 
 
@@ -259,7 +264,9 @@ def _check_subject(
         what = f"the series {series}" if series else "what is of a series"
         raise BadUsage(f"--from {from_} --to {to}: an upgrade is judged alone; leave out {what}")
     if series is None and not to:
-        raise BadUsage("a series is missing: a patch, a folder, a mailbox, a Message-ID, or -")
+        raise BadUsage(
+            "a series is missing: a patch, a folder, a mailbox, a Message-ID, commits, or -"
+        )
 
 
 def _tell(
@@ -372,23 +379,17 @@ def _question(
 ) -> "Question":
     """What is asked, with a series that is read and the kernel source that it is for."""
     from ream.judge.session import Question  # noqa: PLC0415
-    from ream.kernel.series import load_series, mails_of  # noqa: PLC0415
-    from ream.kernel.source import Commit, at_commit  # noqa: PLC0415
+    from ream.kernel.series import mails_of  # noqa: PLC0415
 
     if base_ref is not None:
         if tree is None:
             raise BadUsage(f"--base-ref {base_ref}: a commit of what? --tree DIR names it")
         tree = Path(f"{tree}@{base_ref}")
-    source = wanted_tree(base, tree)
-    repository = source.repository if isinstance(source, Commit) else tree
-    if repository is not None and not (repository / ".git").exists():
-        repository = None
-    its = load_series(path, version=version, repository=repository)
-    commits = {one.ground.commit for one in its.patches if one.ground.commit}
+    (its,), source = given_series([path], base, tree, version=version)
     drawn = chosen_seed(seed)
     return Question(
         series=its,
-        tree=at_commit(source, commits),
+        tree=source,
         ids=frozenset(mail.message_id for mail in mails_of(path) if mail.message_id),
         runs=runs_dir(None),
         cache=cache_dir(),

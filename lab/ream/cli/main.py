@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -186,7 +187,16 @@ def _say(text: str) -> None:
     """Tell the user why it ends; where nobody can be told, it ends with the same code."""
     with suppress(OSError):
         # A damaged record's words may hold what moves a terminal's cursor.
-        print(plain_lines(text), file=sys.stderr)
+        lines = plain_lines(text).split("\n")
+        if sys.stderr.isatty():
+            columns = terminal_columns()
+            lines = [part for line in lines for part in _folded(line, columns) or [""]]
+        print("\n".join(lines), file=sys.stderr)
+
+
+def _folded(line: str, columns: int) -> list[str]:
+    """A line cut between words, for a terminal, which would cut within them."""
+    return textwrap.wrap(line, columns, break_on_hyphens=False, break_long_words=False)
 
 
 def _unwritten(error: OSError) -> str:

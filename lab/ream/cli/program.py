@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
-from ream.cli.app import BaseOption, JsonOption, SeriesOption, TreeOption, app, wanted_tree
+from ream.cli.app import BaseOption, JsonOption, SeriesOption, TreeOption, app, given_series
 from ream.counted import counted
 from ream.errors import BadUsage, VerificationFailed
 from ream.paths import cache_dir
@@ -172,12 +172,11 @@ class Source:
         config: str | None = None,
     ) -> Self:
         from ream.kernel.build import GCC  # noqa: PLC0415
-        from ream.kernel.series import load_series  # noqa: PLC0415
         from ream.kernel.setup import wanted_setup  # noqa: PLC0415
         from ream.kernel.source import fetch_tree  # noqa: PLC0415
 
-        patches = [patch for path in series for patch in load_series(path).patches]
-        wanted = wanted_tree(base, tree)
+        given, wanted = given_series(series, base, tree)
+        patches = [patch for one in given for patch in one.patches]
         found = fetch_tree(wanted, cache=cache_dir(), step=Reporter().step)
         return cls(found.built(wanted_setup(config, GCC, "native")), patches, work)
 

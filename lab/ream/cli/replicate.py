@@ -274,6 +274,9 @@ def _read(mail: Path) -> bytes:
         return sys.stdin.buffer.read(LONGEST + 1)
     try:
         with mail.open("rb") as opened:
-            return opened.read(LONGEST + 1)
+            text = opened.read(LONGEST + 1)
     except OSError as cause:
         raise BadUsage(f"{mail}: {cause.strerror}") from cause
+    if b"\0" in text:
+        raise BadUsage(f"{mail}: not a mail (binary data)")
+    return text

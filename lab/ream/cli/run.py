@@ -258,7 +258,7 @@ def run(
             "--series, --per-patch, --base, --tree, --config and --cc: the live stage runs no other"
             " kernel"
         )
-    slowed = control_of(control, stage)
+    slowed = control_of(control, stage, counted=counting is not None)
     source = wanted_tree(base, tree)
     if variant:
         if series or per_patch or only or stage != "native":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ream.cli import complete
-from ream.cli.app import BaseOption, JsonOption, TreeOption, app, wanted_tree
+from ream.cli.app import BaseOption, JsonOption, TreeOption, app, given_series
 from ream.errors import BadUsage
 from ream.folders import given_file, names
 from ream.width import width
@@ -72,7 +72,9 @@ def _print(line: str, indent: int) -> None:
 def which(
     series: Annotated[
         list[Path],
-        typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
+        typer.Argument(
+            metavar="PATCH...", help="Patches, folders, mailboxes or commits, applied together."
+        ),
     ],
     *,
     base: BaseOption = None,
@@ -88,14 +90,14 @@ def which(
     Exit status: 0, also where it reaches none; 2 usage, or a patch that does not apply.
     """
     from ream.judge import reach  # noqa: PLC0415
-    from ream.kernel.series import load_series  # noqa: PLC0415
     from ream.kernel.source import fetch_tree  # noqa: PLC0415
     from ream.paths import cache_dir  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
 
     cache, reporter = cache_dir(), Reporter()
-    patches = tuple(patch for path in series for patch in load_series(path).patches)
-    source = fetch_tree(wanted_tree(base, tree), cache=cache, step=reporter.step)
+    given, wanted = given_series(series, base, tree)
+    patches = tuple(patch for one in given for patch in one.patches)
+    source = fetch_tree(wanted, cache=cache, step=reporter.step)
     found = reach.find_reach(patches, source, cache=cache, reporter=reporter)
     if as_json:
         print(json.dumps([asdict(one) for one in found.experiments], indent=1))
@@ -108,7 +110,9 @@ def which(
 def size_of(
     series: Annotated[
         list[Path],
-        typer.Argument(metavar="PATCH...", help="Patches, folders or mailboxes, applied together."),
+        typer.Argument(
+            metavar="PATCH...", help="Patches, folders, mailboxes or commits, applied together."
+        ),
     ],
     *,
     config: Annotated[
@@ -141,8 +145,8 @@ def size_of(
         raise BadUsage(f"--config {unknown[0]}: not one of {', '.join(CONFIGURATIONS)}")
     found = {}
     asked = tuple(config or CONFIGURATIONS)
-    where = wanted_tree(base, tree)
-    for name, one in size(series, where, asked, cache=cache_dir(), reporter=Reporter()):
+    given, wanted = given_series(series, base, tree)
+    for name, one in size(given, wanted, asked, cache=cache_dir(), reporter=Reporter()):
         found[name] = asdict(one)
         if not as_json:
             print("\n".join(lines(name, one, most=None if every else MOST_SYMBOLS)))

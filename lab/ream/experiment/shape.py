@@ -271,9 +271,11 @@ def row_hint(asked: str, known: Iterable[str], elsewhere: Iterable[RowBase]) -> 
     """
     its_stage = {row.name: row.stage for row in elsewhere}
     at = dict.fromkeys(its_stage[name] for name in fnmatch.filter(its_stage, asked))
+    near = hint(asked, known)
     if at:
-        return f" ({' and '.join(f'--stage {stage}' for stage in at)} has it)"
-    if near := hint(asked, known):
+        its = f"({' and '.join(f'--stage {stage}' for stage in at)} has it"
+        return near.replace("(", f"{its}; ", 1) or f" {its})"
+    if near:
         return near
     far = difflib.get_close_matches(asked, its_stage, n=1)
     return f" (did you mean {far[0]} of --stage {its_stage[far[0]]}?)" if far else ""

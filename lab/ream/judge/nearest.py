@@ -93,11 +93,12 @@ def _host(
     """
     hosted = [(one, str(one.with_suffix(".o"))) for one in sources]
     for source, name in sorted(hosted, key=lambda its: its[1] not in differing):
-        for one in experiments:
-            if name not in hosted_names(one) or name not in before:
-                continue
-            if name not in differing:
-                return f"{one.name} hosts {name}, which is the same with the series"
+        hosting = [one for one in experiments if name in hosted_names(one) and name in before]
+        if hosting and name not in differing:
+            verb = "hosts" if len(hosting) == 1 else "host"
+            each = _listed([one.name for one in hosting])
+            return f"{each} {verb} {name}, which is the same with the series"
+        for one in hosting:
             there = named(before[name])
             known = [f"{its}()" for its in _changed(patches, source) if its in there]
             which = f", and no row executes its {_listed(known)}" if known else ""

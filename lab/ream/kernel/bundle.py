@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Git bundles as series: the commits of a branch, as git format-patch makes patches of them."""
+"""Commits of a git tree or of a bundle as series, as git format-patch makes patches of them."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ream.command import Command, require, run
+from ream.command import Command, finished, require, run
 from ream.counted import counted
 from ream.errors import BadUsage, ReamError
 
@@ -17,6 +17,9 @@ MOST_COMMITS = 1000
 """No series is that long: its bundle was made of too much."""
 
 LARGEST_HEADER = 1 << 20
+
+_TRUNKS = ("origin/HEAD", "origin/master", "origin/main", "master", "main")
+"""Where a branch may begin that has no upstream; another such place is a release."""
 
 _FIRST_LINE = re.compile(rb"# v[23] git bundle\n")
 
@@ -31,6 +34,38 @@ class _Header:
     """Commits that it continues from, which are not in it, with their subjects."""
     tips: Mapping[str, str]
     """Branches and tags by commit; the first, if a commit has several names."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Ids of commits of a git tree: the one before a series, and the last one of it."""
+
+    base: str
+    tip: str
+
+
+def line_of(words: str, repository: Path) -> Line | None:
+    """The commits that words mean in a git tree; None if they mean none.
+
+    A..B and A...B: those of B that A lacks. A branch or HEAD: those since its upstream; where it
+    has none, since the nearest of the trunk and a release. Anything else is one commit.
+    Raises BadUsage if nobody knows where a branch begins.
+    """
+    start, dots, end = words.partition("..")
+    tip = _commit(repository, end.removeprefix(".") or "HEAD" if dots else words)
+    if tip is None or (dots and _commit(repository, start or "HEAD") is None):
+        return None
+    first = (start or "HEAD") if dots else _start_of(words, tip, repository)
+    base = first and _asked(repository, "merge-base", first, tip)
+    if not base:
+        raise BadUsage(f"{words}: after which commit does it begin? BASE..{words} says it")
+    return Line(base, tip)
+
+
+def format_line(its: Line, words: str, room: Path, repository: Path) -> list[Path]:
+    """Write commits of a git tree as files of git format-patch, in order; see `unbundle`."""
+    git = _Git(room / "git", _objects(repository))
+    return _formatted(git, room, words, (its.tip, "--not", its.base))
 
 
 def is_bundle(file: Path) -> bool:
@@ -62,11 +97,7 @@ def unbundle(bundle: Path, room: Path, repository: Path | None) -> list[Path]:
             git("update-ref", f"refs/wanted/{number}", commit)
         git("fetch", "--quiet", "--no-tags", str(bundle.resolve()), f"+{branch}:refs/heads/series")
         bases = [*header.wanted] or git("rev-list", "--max-parents=0", tip).split()
-        commits = (tip, "--not", *bases)
-        _check_line(bundle, git, commits)
-        patches = room / "patches"
-        git("format-patch", "--quiet", "--output-directory", str(patches), *commits)
-        return sorted(patches.iterdir())
+        return _formatted(git, room, str(bundle), (tip, "--not", *bases))
     except BadUsage:
         raise
     except ReamError as cause:
@@ -126,9 +157,38 @@ def _lacking(
     )
 
 
-def _check_line(bundle: Path, git: _Git, commits: Sequence[str]) -> None:
+def _formatted(git: _Git, room: Path, named: str, commits: Sequence[str]) -> list[Path]:
     number = int(git("rev-list", "--count", *commits))
     if not 1 <= number <= MOST_COMMITS:
-        raise BadUsage(f"{bundle}: {counted(number, 'commit')} inside; a series has 1 to 1,000")
+        raise BadUsage(f"{named}: {counted(number, 'commit')} inside; a series has 1 to 1,000")
     if merge := git("rev-list", "--merges", "--max-count=1", *commits).strip():
-        raise BadUsage(f"{bundle}: {merge[:_SHORT]} is a merge; a series is a straight line")
+        raise BadUsage(f"{named}: {merge[:_SHORT]} is a merge; a series is a straight line")
+    patches = room / "patches"
+    git("format-patch", "--quiet", "--output-directory", str(patches), *commits)
+    return sorted(patches.iterdir())
+
+
+def _start_of(words: str, tip: str, repository: Path) -> str | None:
+    """What a branch has begun at, or the parent of a commit; None if it is not known."""
+    name = _asked(repository, "rev-parse", "--symbolic-full-name", words) or ""
+    if words not in ("HEAD", "@") and not name.startswith(("refs/heads/", "refs/remotes/")):
+        return f"{tip}^"
+    upstream = _asked(repository, "rev-parse", "--abbrev-ref", f"{words}@{{upstream}}") or ""
+    if upstream and upstream.partition("/")[2] != name.removeprefix("refs/heads/"):
+        return upstream  # else it is where the branch is pushed to
+    release = _asked(repository, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*.[0-9]*", tip)
+    places = [_asked(repository, "merge-base", one, tip) for one in (*_TRUNKS, release or tip)]
+    known = [place for place in places if place and place != tip]
+    counts = {one: _asked(repository, "rev-list", "--count", f"{one}..{tip}") for one in known}
+    return min(known, key=lambda one: int(counts[one] or 0), default=None)
+
+
+def _commit(repository: Path, name: str) -> str | None:
+    return _asked(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+
+
+def _asked(repository: Path, *words: str) -> str | None:
+    """What git says in a git tree; None if it fails."""
+    require("git")
+    code, said, _ = finished(Command(("git", *words), repository, GIT_S))
+    return None if code else said.strip()

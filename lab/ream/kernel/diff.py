@@ -9,6 +9,18 @@ _DIFF = re.compile(rb"(?m)^(?:diff --git a/|--- \S[^\n]*\n\+\+\+ \S)")
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 
+_GIT_LINE = re.compile(r"diff --git (\S+) (\S+)$")
+
+_TOP = re.compile(
+    r"Documentation|LICENSES|arch|block|certs|crypto|drivers|fs|include|init|io_uring|ipc|kernel"
+    r"|lib|mm|net|rust|samples|scripts|security|sound|tools|usr|virt"
+    r"|COPYING|CREDITS|Kbuild|Kconfig|MAINTAINERS|Makefile|README"
+)
+"""What is at the top of a kernel source."""
+
+_KEPT = (".orig", ".old", ".bak", "~")
+"""How a file is called that an editor or a person has kept to compare with."""
+
 _EXTENDED = ("old mode", "new mode", "deleted file", "new file", "copy", "rename")
 """The words of git's extended header that change something: `index` and `similarity` do not."""
 
@@ -25,6 +37,58 @@ class Hunk:
     """The line at which its author saw it, from 1; 0 for a new file."""
     header: str
     """The header line, from the first @@ on."""
+
+
+def rooted(body: bytes) -> bytes:
+    """The same patch with a/ and b/ before what is at the top of a kernel, as git writes it.
+
+    `git diff --no-prefix` and `diff -u x.c.orig x.c` write nothing before it, others the
+    names of folders. Paths in which nothing is that a kernel has at its top stay as they are.
+    """
+    lines, made = _lines(body), list[str]()
+    for line in lines:
+        if line.startswith("+++ ") and made and made[-1].startswith("--- "):
+            old, old_time = _name_and_time(made[-1])
+            new, new_time = _name_and_time(line)
+            old, new = _below_top(old, new)
+            made[-1:] = [f"--- {old}{old_time}", f"+++ {new}{new_time}"]
+        elif match := _GIT_LINE.match(line):
+            made.append("diff --git {} {}".format(*_below_top(match[1], match[2])))
+        else:
+            made.append(line)
+            if match := _HUNK.match(line):
+                made += _hunk_lines(lines, match)
+    return "\n".join(made).encode(errors="surrogateescape")
+
+
+def starts_at_top(file: str) -> bool:
+    """Whether a path begins with what is at the top of a kernel source."""
+    return _TOP.fullmatch(file.partition("/")[0]) is not None
+
+
+def _name_and_time(line: str) -> tuple[str, str]:
+    """The name in a "--- " or "+++ " line, and what follows it."""
+    name, tab, time = line[4:].partition("\t")
+    return name, tab + time
+
+
+def _below_top(old: str, new: str) -> tuple[str, str]:
+    """The old and the new name of a file, with a/ and b/ before what a kernel has."""
+    parts = [name.split("/") for name in (old, new) if name != "/dev/null"]
+    depths = range(min(map(len, parts), default=0))
+    depth = next((at for at in depths if all(_TOP.fullmatch(one[at]) for one in parts)), None)
+    if old.startswith(("a/", "/dev/null")) and new.startswith(("b/", "/dev/null")):
+        depth = 1
+    if depth is None:
+        return old, new
+    if old.endswith(_KEPT) and new != "/dev/null":
+        old, parts = new, parts[1:] * 2
+    sides = [(old, "a", parts[0]), (new, "b", parts[-1])]
+    first, second = (
+        name if name == "/dev/null" else "/".join([side, *inside[depth:]])
+        for name, side, inside in sides
+    )
+    return first, second
 
 
 def holds_diff(body: bytes) -> bool:

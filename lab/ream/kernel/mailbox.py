@@ -13,19 +13,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.errors import MessageError
 from email.header import decode_header, make_header
+from email.message import Message
 from functools import cached_property
-from itertools import groupby
+from itertools import combinations, groupby
 from pathlib import Path
 
 from ream.counted import counted
 from ream.errors import BadUsage
-from ream.kernel.diff import essence, holds_diff
+from ream.kernel.diff import essence, holds_diff, rooted
 
 _FROM_LINE = re.compile(rb"(?m)^From \S+ .*\d{1,2}:\d\d:\d\d .*\d{4}\r?$")
 """Begins each mail of a mailbox; its time tells it from a sentence that begins with From."""
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+_HEAD = re.compile(
+    rb"(?m)^(?:From: .*\n(?:(?!From:)(?:[\w-]+:)?[ \t].*\n)*?Subject: "
+    rb"|commit [0-9a-f]{40,64}\b.*\nAuthor: )"
+)
+"""How a patch begins where no line is between mails: with its headers, or as in `git log -p`."""
+
+_LOGGED = re.compile(rb"commit [0-9a-f]{40,64}\b.*\n(?:\w+: .*\n)+\r?\n {4}(.*)")
+"""A commit in `git log -p` or `git show`, up to its subject."""
+
 _HEADER = re.compile(rb"From |[A-Za-z][A-Za-z-]*:[ \t]")
 """How a mail begins, and a bare diff does not."""
+
+_CARRIAGE_RETURNS = re.compile(rb"(?m)^(?:\+\+\+ \S|diff --git ).*\r$")
+"""No tool that makes a diff ends these lines so."""
+
+_BLOBS = re.compile(rb"(?m)^index ([0-9a-f]{7,64})\.\.([0-9a-f]{7,64})\b")
 
 _TAGS = re.compile(r"^(?:\s*(?:(?:re|aw|sv|antw)(?:\[\d+\])?:|\[[^]]*\]))+\s*", re.IGNORECASE)
 
@@ -58,7 +75,7 @@ class Mail:
 
     subject: str
     body: bytes
-    """The body as it came; transport encodings are decoded."""
+    """The body as it came; transport encodings are decoded, and paths are as git has them."""
     message_id: str = ""
     answers: frozenset[str] = frozenset()
     """Ids of the mails before it in its thread."""
@@ -78,9 +95,10 @@ class Mail:
 
     @cached_property
     def numbered(self) -> tuple[int, int] | None:
-        """The 2 and the 7 of "[PATCH v3 2/7]"."""
+        """The 2 and the 7 of "[PATCH v3 2/7]"; None of 1/1, which has no place among others."""
         match = _PLACE.search(self._tags)
-        return (int(match[1]), int(match[2])) if match else None
+        found = (int(match[1]), int(match[2])) if match else None
+        return None if found == (1, 1) else found
 
     @cached_property
     def version(self) -> int | None:
@@ -113,30 +131,62 @@ class Mail:
 
 
 def mails(body: bytes) -> list[Mail]:
-    """The mails of a mailbox, or the one mail or bare diff that a file is."""
-    starts = [match.start() for match in _FROM_LINE.finditer(body)]
-    if not starts or starts[0] != 0:
-        starts = [0]  # a bare diff, or a single mail without its From line
+    """The mails of a mailbox, or of patches one behind the other; or the one that a file is."""
+    body = body.removeprefix(_BYTE_ORDER_MARK)
+    starts = _starts(body)
     ends = [*starts[1:], len(body)]
     return [_mail(body[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
+def _starts(body: bytes) -> list[int]:
+    starts = [match.start() for match in _FROM_LINE.finditer(body)]
+    if starts and not body[: starts[0]].strip():
+        return starts
+    # A message may quote such lines: a patch follows a diff, or the signature of git.
+    found, seen, ended = [0], 0, False
+    for start in sorted([*starts, *(match.start() for match in _HEAD.finditer(body))]):
+        before, seen = body[seen:start], start
+        ended = ended or holds_diff(before) or re.search(rb"(?m)^-- \r?$", before) is not None
+        if ended:
+            found.append(start)
+            ended = False
+    return found
+
+
 def _mail(raw: bytes) -> Mail:
+    if logged := _LOGGED.match(raw):
+        return Mail(logged[1].decode(errors="replace").strip(), _as_applied(raw))
     if not _HEADER.match(raw):
-        return Mail("", _unix_lines(raw))
+        return Mail("", _as_applied(raw))
     message = email.message_from_bytes(raw)
     subject = _words(message.get("Subject"))
     encoding = str(message.get("Content-Transfer-Encoding", "")).strip().lower()
-    if encoding in ("quoted-printable", "base64") or message.is_multipart():
-        texts = [part for part in message.walk() if part.get_content_maintype() == "text"]
-        decoded = [part.get_payload(decode=True) for part in texts]
-        content = b"\n".join(text for text in decoded if isinstance(text, bytes))
+    is_flowed = message.get_param("format") == "flowed"
+    if is_flowed or encoding in ("quoted-printable", "base64") or message.is_multipart():
+        content = b"\n".join(_text(part) for part in message.walk() if _may_hold(part))
         raw = f"Subject: {subject}\n\n".encode("utf-8", errors="replace") + content
     thread = f"{message.get('In-Reply-To', '')} {message.get('References', '')}"
     own = _ID.search(str(message.get("Message-ID", "")))
     headers = tuple((name, _words(message[name])) for name in HEADERS if message[name])
     id_ = own[0] if own else ""
-    return Mail(subject, _unix_lines(raw), id_, frozenset(_ID.findall(thread)), headers=headers)
+    return Mail(subject, _as_applied(raw), id_, frozenset(_ID.findall(thread)), headers=headers)
+
+
+def _may_hold(part: Message) -> bool:
+    """Whether a part of a mail may be a patch: text, or an attached file that is called so."""
+    named = (part.get_filename() or "").endswith((".patch", ".diff"))
+    return named or (part.get_content_maintype() == "text" and part.get_content_subtype() != "html")
+
+
+def _text(part: Message) -> bytes:
+    """What a part of a mail holds; RFC 3676 puts a space before lines that begin with one."""
+    payload = part.get_payload(decode=True)
+    text = _unix_lines(payload) if isinstance(payload, bytes) else b""
+    return re.sub(rb"(?m)^ ", b"", text) if part.get_param("format") == "flowed" else text
+
+
+def _as_applied(body: bytes) -> bytes:
+    return rooted(_unix_lines(body))
 
 
 def _words(header: object) -> str:
@@ -149,9 +199,19 @@ def _words(header: object) -> str:
 
 def _unix_lines(body: bytes) -> bytes:
     """Undo CRLF that a mail program put at the end of every line, as git am does."""
-    if body.count(b"\r\n") == body.count(b"\n"):
+    if body.count(b"\r\n") == body.count(b"\n") or _CARRIAGE_RETURNS.search(body):
         return body.replace(b"\r\n", b"\n")
     return body
+
+
+def why_none(inside: Iterable[Mail]) -> str:
+    """What to do where mails hold no patch, if they look as if they should; else nothing."""
+    text = b"\n".join(mail.body for mail in inside)
+    if re.search(rb"(?m)^\*{15}$", text):
+        return "; it holds a context diff: `diff -u` or `git diff` writes one that can be applied"
+    if re.search(rb"(?m)^(?:[>|][>| \t]*|[ \t]+)(?:diff --git \S|--- \S+/\S)", text):
+        return "; its diff is quoted or indented: give the mail or the file that it is from"
+    return ""
 
 
 # --- Choosing --------------------------------------------------------------------------
@@ -169,7 +229,7 @@ def of_mailbox(inside: Sequence[Mail], source: Path, version: int | None) -> lis
         raise BadUsage(f"{source}: only answers (Re:) hold a diff; give one of them as a file")
     patches = _of_version(patches, inside, source, version)
     if len(inside) == 1 or not any(one.numbered for one in patches):
-        return patches
+        return _oldest_first(patches)
     numbered = [one for one in patches if one.numbered]
     ordered = _in_order(numbered, source)
     _refuse_gaps(ordered, source, upto=_total(ordered))
@@ -287,6 +347,21 @@ def _described(number: int, known: Mapping[int, list[Mail]], inside: Sequence[Ma
     missing = _missing(places, upto=places[-1][1]) if places else []
     without = f" without {_named(missing)}" if missing else ""
     return f"v{number} ({counted(len(own), 'patch', 'patches')}{without})"
+
+
+def _oldest_first(patches: list[Mail]) -> list[Mail]:
+    """Patches without numbers; the other way round if one begins with a file that a later leaves.
+
+    `git log -p` has the newest first.
+    """
+    blobs = [_BLOBS.findall(one.body) for one in patches]
+    old, new = (
+        [{pair[at] for pair in one if pair[at].strip(b"0")} for one in blobs] for at in (0, 1)
+    )
+    pairs = [*combinations(range(len(patches)), 2)]
+    forward = any(new[one] & old[later] for one, later in pairs)
+    backward = any(old[one] & new[later] for one, later in pairs)
+    return patches[::-1] if backward and not forward else patches
 
 
 def _in_order(patches: Sequence[Mail], source: Path) -> list[Mail]:

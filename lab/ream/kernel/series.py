@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 
 from ream.counted import counted
 from ream.errors import BadUsage
-from ream.kernel.bundle import is_bundle, unbundle
+from ream.kernel.bundle import format_line, is_bundle, line_of, unbundle
 from ream.kernel.diff import changed_files, essence
-from ream.kernel.mailbox import Ground, Mail, ground_of, mails, of_folder, of_mailbox
+from ream.kernel.mailbox import Ground, Mail, ground_of, mails, of_folder, of_mailbox, why_none
 from ream.kernel.posted import is_message_id, thread_of
 from ream.paths import SERIES
 
@@ -58,7 +58,7 @@ class Patch:
     """The file's name, or made from number and subject."""
     subject: str
     body: bytes
-    """The patch as it was given; transport encodings of a mail are decoded."""
+    """As it was given; transport encodings of a mail are decoded, and paths are as git has them."""
     options: Options = ()
     """What a kernel with this patch is configured with beside the fragment of that name:
     ("vm.config", "CONFIG_..."). The last patch of a folder has what the folder's *.config say."""
@@ -128,7 +128,7 @@ def load_series(
     version: int | None = None,
     repository: Path | None = None,
 ) -> Series:
-    """The patches of a file, a folder, a mailbox or a git bundle; cover letters are left out.
+    """The patches of a file, a folder, a mailbox or of commits; cover letters are left out.
 
     *.config beside the patches of a folder are options that these bring; see Patch.options.
 
@@ -137,11 +137,14 @@ def load_series(
     that is in it. MBOX: its mails with a diff, by their numbers ("[PATCH 2/7]") if they have
     any. Each may be compressed by gzip or xz. `-`: any of these but a folder or a bundle, from
     standard input. A Message-ID, or a mail's address in an archive: the series in its thread.
+    Commits of a git tree as `line_of` names them; what comes before them is the patches' ground.
     version: which of several to take, as the 3 of "[PATCH v3 2/7]".
-    repository: a git tree in which the commits may be that a bundle continues from.
+    repository: the git tree of these, or of the commits that a bundle continues from.
     Raises BadUsage with one line if there is nothing to apply, or if a patch is missing, and
     CannotRunHere if the archive of a Message-ID cannot be reached.
     """
+    if repository is not None and not (repository / ".git").exists():
+        repository = None
     try:
         if path == STANDARD_INPUT:
             patches = _from_mails(mails(_read_input()), path, version)
@@ -149,21 +152,34 @@ def load_series(
         if is_message_id(path):
             inside, own = thread_of(path)
             return _series(name, _from_mails(inside, path, version or own), path)
-        if path.is_dir():
+        if (path / "cur").is_dir():
+            patches = _from_mails(mails_of(path), path, version)
+        elif path.is_dir():
             patches = _from_directory(path, version)
+        elif repository is not None and may_be_commits(path):
+            patches = _from_commits(str(path), repository)
         elif is_bundle(path):
             patches = _from_bundle(path, repository)
         else:
             patches = _from_file(path, version)
+    except FileNotFoundError as cause:
+        way_out = "; --tree DIR names the git tree of commits" if ".." in path.name else ""
+        raise BadUsage(f"{cause.filename or path}: {cause.strerror}{way_out}") from cause
     except OSError as cause:
         raise BadUsage(f"{cause.filename or path}: {cause.strerror}") from cause
     return _series(name, patches, path)
 
 
+def may_be_commits(path: Path) -> bool:
+    """Whether words for a series name no file and no mail."""
+    return not (path == STANDARD_INPUT or path.exists() or is_message_id(path))
+
+
 def mails_of(path: Path) -> list[Mail]:
     """All mails of what `load_series` takes, cover letters and answers among them.
 
-    Of a git bundle there are none. Raises what `load_series` raises where it cannot be read.
+    Of a git bundle, and of commits, which are no file, there are none. Raises what `load_series`
+    raises where it cannot be read.
     """
     try:
         if path == STANDARD_INPUT:
@@ -171,9 +187,8 @@ def mails_of(path: Path) -> list[Mail]:
         if is_message_id(path):
             return thread_of(path)[0]
         if path.is_dir():
-            inside = sorted(one for one in path.iterdir() if _unpacked(one).suffix in _SUFFIXES)
-            return [mail for file in inside for mail in mails(_read(file))]
-        return [] if is_bundle(path) else mails(_read(path))
+            return [mail for file in _mail_files(path) for mail in mails(_read(file))]
+        return [] if may_be_commits(path) or is_bundle(path) else mails(_read(path))
     except OSError as cause:
         raise BadUsage(f"{cause.filename or path}: {cause.strerror}") from cause
 
@@ -201,11 +216,19 @@ def files(patch: Patch) -> frozenset[str]:
 # --- Reading ---------------------------------------------------------------------------
 
 
+def _mail_files(directory: Path) -> list[Path]:
+    """The files of a folder that hold mails or patches, by name; of a Maildir those that came."""
+    if (directory / "cur").is_dir():
+        parts = [part for name in ("cur", "new") if (part := directory / name).is_dir()]
+        return sorted(file for part in parts for file in part.iterdir())
+    return sorted(file for file in directory.iterdir() if _unpacked(file).suffix in _SUFFIXES)
+
+
 def _from_directory(directory: Path, version: int | None) -> list[Patch]:
     quilt = directory / "series"
     if quilt.is_file():
         return _listed(directory, quilt)
-    inside = sorted(file for file in directory.iterdir() if _unpacked(file).suffix in _SUFFIXES)
+    inside = _mail_files(directory)
     if not inside:
         raise BadUsage(f"{directory}: no *.patch, *.diff or *.eml, and no quilt series file")
     beside: list[Mail] = []
@@ -240,8 +263,8 @@ def _quilt_names(quilt: Path) -> Iterator[str]:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if words[1:] not in ([], ["-p1"]):
-            raise BadUsage(f"{quilt}: line {number}: only -p1 is understood ({line.strip()})")
+        if words[1:] not in ([], ["-p0"], ["-p1"], ["-p2"]):
+            raise BadUsage(f"{quilt}: line {number}: only -pN is understood ({line.strip()})")
         yield words[0]
 
 
@@ -255,10 +278,12 @@ def _without_patch(file: Path) -> list[Mail]:
 
 
 def _only_mail(file: Path) -> Mail:
-    found = [mail for mail in mails(_read(file)) if mail.holds_diff]
+    inside = mails(_read(file))
+    found = [mail for mail in inside if mail.holds_diff]
     if len(found) != 1:
         how_many = counted(len(found), "patch", "patches") if found else "no patch"
-        raise BadUsage(f"{file}: {how_many} inside, where one is expected")
+        way_out = "; give that file alone" if found else why_none(inside)
+        raise BadUsage(f"{file}: {how_many} inside, where one is expected{way_out}")
     return replace(found[0], file=file.name)
 
 
@@ -274,12 +299,22 @@ def _from_file(file: Path, version: int | None) -> list[Patch]:
 
 def _from_mails(inside: Sequence[Mail], source: Path, version: int | None) -> list[Patch]:
     chosen = of_mailbox(inside, source, version)
+    if not chosen:
+        raise BadUsage(f"{source}: no patch inside{why_none(inside)}")
     return _patches(chosen, ground_of(inside, chosen))
 
 
 def _from_bundle(bundle: Path, repository: Path | None) -> list[Patch]:
     with TemporaryDirectory() as room:
         return _patches([_only_mail(file) for file in unbundle(bundle, Path(room), repository)])
+
+
+def _from_commits(words: str, repository: Path) -> list[Patch]:
+    if (its := line_of(words, repository)) is None:
+        raise BadUsage(f"{words}: no such file, and git has no such commits in {repository}")
+    with TemporaryDirectory() as room:
+        files = format_line(its, words, Path(room), repository)
+        return _patches([_only_mail(file) for file in files], Ground(its.base))
 
 
 def _patches(chosen: Sequence[Mail], ground: Ground | None = None) -> list[Patch]:
@@ -318,8 +353,10 @@ def _text(file: Path, body: bytes) -> bytes:
         raise BadUsage(f"{file}: empty")
     if body.startswith(_ZSTD):
         raise BadUsage(f"{file}: compressed; unpack it first (`unzstd`)")
-    if b"\0" in body or len(body) > LARGEST_BYTES:
+    if b"\0" in body:
         raise BadUsage(f"{file}: not a patch (binary data)")
+    if len(body) > LARGEST_BYTES:
+        raise BadUsage(f"{file}: not a patch (no series is larger than {LARGEST_BYTES >> 20} MiB)")
     return body
 
 

@@ -184,7 +184,7 @@ def unpacked_trees(cache: Path) -> Iterator[tuple[str, Tree]]:
     for entry in sorted(trees.iterdir()) if trees.is_dir() else ():
         stamp = _stamp(entry) if entry.name not in found else None
         if stamp is not None and not stamp.get("origin"):
-            yield "in the cache", _tree(entry, str(stamp.get("label")))
+            yield "it is in the cache", _tree(entry, str(stamp.get("label")))
 
 
 def peek(tree: Wanted, names: Sequence[str], *, into: Path, cache: Path) -> str | None:

@@ -14,13 +14,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from ream.command import Command, run
+from ream.command import Command, finished, run
 from ream.counted import counted
 from ream.errors import BadUsage, CannotRunHere, ReamError
-from ream.folders import version_numbers
+from ream.folders import base_names, version_numbers
 from ream.kernel.arch import X86_64, Arch
+from ream.kernel.base import base_named
 from ream.kernel.build import (
     ARCH,
     BUILD,
@@ -51,11 +53,11 @@ from ream.kernel.cache import (
     sweep,
     touch,
 )
-from ream.kernel.diff import hunks
+from ream.kernel.diff import hunks, starts_at_top
 from ream.kernel.probes import write_header
 from ream.kernel.series import Patch, files, load_series
 from ream.kernel.setup import check_options
-from ream.kernel.source import Tree, Wanted, copy_files, peek, unpacked_trees
+from ream.kernel.source import Tree, Wanted, cached_tree, copy_files, peek, unpacked_trees
 from ream.paths import KERNEL_HOSTED
 
 VARIANT_BYTES = 120_000_000
@@ -73,6 +75,11 @@ lock, that was killed: what it left may be half written, and kbuild would take i
 
 HOME = "ream"
 """The directory in a variant's tree that our kernel-side files are copied to."""
+
+_BUT_FOR_SPACE = (
+    "; it would but for white space, which a mail program may have changed: take the mail from its"
+    " archive (a Message-ID does), or a file of git format-patch"
+)
 
 _APART_FROM_ANY_REPOSITORY = {
     # git apply in a directory of somebody's repository would skip what that does not track.
@@ -188,7 +195,7 @@ class DoesNotApply(BadUsage):
     """A patch is not for the tree that it was tried on."""
 
     def __init__(
-        self, patch: Patch, why: str, tree: str | None = None, elsewhere: str | None = None
+        self, patch: Patch, why: str, tree: str | None = None, elsewhere: str = ""
     ) -> None:
         way_out = "" if tree is None else self._way_out(patch, tree, elsewhere)
         super().__init__(f"{patch.name}: {why}{way_out}")
@@ -201,7 +208,7 @@ class DoesNotApply(BadUsage):
         return f"{self.patch.name} {self.why}"
 
     @staticmethod
-    def _way_out(patch: Patch, tree: str, elsewhere: str | None) -> str:
+    def _way_out(patch: Patch, tree: str, elsewhere: str) -> str:
         ground = patch.ground
         base = f"; its series names base-commit {ground.commit}" if ground.commit else ""
         if nr := len(ground.prerequisites):
@@ -209,8 +216,7 @@ class DoesNotApply(BadUsage):
                 f" and {counted(nr, 'prerequisite patch', 'prerequisite patches')} on that, to be"
                 " put before it: --variant NAME=TREE+THEIRS+YOURS"
             )
-        where = f"; it applies to {elsewhere}" if elsewhere else ""
-        return f"; tried on {tree}{base}{where}; --tree DIR takes another kernel source"
+        return f"; tried on {tree}{base}{elsewhere}; --tree DIR takes another kernel source"
 
 
 def apply(patches: Sequence[Patch], tree: Path, *, only: str = "*") -> None:
@@ -226,12 +232,16 @@ def apply(patches: Sequence[Patch], tree: Path, *, only: str = "*") -> None:
             file.write(patch.body)
             file.flush()
             words = ("git", "apply", "-p1", "--whitespace=nowarn", f"--include={only}", file.name)
+            command = Command(words, tree, APPLY_S, _APART_FROM_ANY_REPOSITORY)
             try:
-                run(Command(words, tree, APPLY_S, _APART_FROM_ANY_REPOSITORY))
+                run(command)
             except CannotRunHere:
                 raise
             except ReamError as cause:
-                raise DoesNotApply(patch, refusal(patch, str(cause))) from cause
+                why = refusal(patch, str(cause))
+                if finished(replace(command, argv=(*words, "--check", "--ignore-whitespace")))[0]:
+                    raise DoesNotApply(patch, why) from cause
+                raise DoesNotApply(patch, f"{why}{_BUT_FOR_SPACE}") from cause
 
 
 def rehearse(patches: Sequence[Patch], tree: Tree, *, cache: Path) -> None:
@@ -280,10 +290,11 @@ def _apply_copies(patches: Sequence[Patch], copies: Path, label: str, cache: Pat
         raise DoesNotApply(cause.patch, cause.why, label, elsewhere) from cause
 
 
-def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str | None:
+def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str:
     """The kernel source nearest to that of a label to which patches apply, of those in the cache.
 
-    Nearest: the fewest of the others lie between, in the order of their versions.
+    Nearest: the fewest of the others lie between, in the order of their versions. If there is none,
+    the bases that could not be tried.
     """
     there = sorted(unpacked_trees(cache), key=lambda one: version_numbers(one[1].version))
     own = next((at for at, (_, tree) in enumerate(there) if tree.label == label), len(there))
@@ -294,8 +305,9 @@ def _elsewhere(patches: Sequence[Patch], label: str, cache: Path) -> str | None:
             copy_files(tree.path, _touched(patches), into=Path(scratch))
             with suppress(DoesNotApply):
                 apply(patches, Path(scratch))
-                return f"{tree.label} ({name})"
-    return None
+                return f"; it applies to {tree.label}: {name}"
+    absent = [name for name in base_names() if cached_tree(cache, base_named(name)) is None]
+    return f"; not tried: {', '.join(absent)} (not fetched)" if absent else ""
 
 
 def refusal(patch: Patch, said: str) -> str:
@@ -307,6 +319,8 @@ def refusal(patch: Patch, said: str) -> str:
                 return f"does not apply: {file}: hunk {hunk.number} does not match ({hunk.header})"
         return f"does not apply: {file}: the hunk at line {line} does not match"
     errors = re.findall(r"(?m)error: (.*)$", said)
+    if errors and not starts_at_top(errors[0]):
+        errors[0] += " (its paths do not begin at the top of a kernel source)"
     return f"does not apply: {errors[0] if errors else said.splitlines()[-1]}"
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a run would do, in words: `--dry-run`."""
 
+import os
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ream.counted import counted
 from ream.errors import CannotRunHere
@@ -49,10 +51,17 @@ def plan_text(request: Request) -> str:
     tail = [
         *_until(request),
         f"cache       {request.cache}",
-        f"record      {request.resume or f'a new directory in {request.runs}'}",
+        f"record      {request.resume or _place(request.runs)}",
     ]
     work = {"native": _launches, "vm": _guests, "live": _live}[request.stage](request)
     return "\n".join(wrapped([*head, *work, *tail]))
+
+
+def _place(runs: Path) -> str:
+    """Where a record would go, and whether it could."""
+    there = next(one for one in (runs, *runs.absolute().parents) if one.exists())
+    fault = "" if there.is_dir() and os.access(there, os.W_OK) else "; but nothing can be put there"
+    return f"a new directory in {runs}{fault}"
 
 
 def _setup(request: Request) -> Iterator[str]:

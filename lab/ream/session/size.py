@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ream.counted import counted
-from ream.kernel.series import load_series
+from ream.kernel.series import Series
 from ream.kernel.size import KINDS, SizeChange, size_change
 from ream.kernel.source import Wanted, fetch_tree
 from ream.paths import KERNEL_CONFIG
@@ -22,7 +22,7 @@ MOST_SYMBOLS = 12
 
 
 def size(
-    series: Sequence[Path],
+    series: Sequence[Series],
     tree: Wanted,
     configurations: Sequence[str],
     *,
@@ -31,10 +31,9 @@ def size(
 ) -> Iterator[tuple[str, SizeChange]]:
     """Of each configuration, what the series together change.
 
-    Raises BadUsage and DoesNotApply for a series, and what building raises.
+    Raises DoesNotApply for a series, and what building raises.
     """
-    given = [load_series(path, repository=None) for path in series]
-    patches = tuple(patch for one in given for patch in one.patches)
+    patches = tuple(patch for one in series for patch in one.patches)
     fetched = fetch_tree(tree, cache=cache, step=reporter.step)
     for name in configurations:
         reporter.step(f"configuration {name}")

@@ -53,7 +53,7 @@ def until_stable(run: Repeatable, work: Path) -> tuple[Measured, str | None]:
         minutes = (time.monotonic() - began) / 60
         ended = how_it_ends(wide, stable, launches, most=most, minutes=minutes) if timed else NONE
         if ended is not None:
-            run.reporter.step(f"--until-stable: {ended}")
+            run.reporter.step(ended)
             return measured, ended
         launches = min(launches + STEP, most)
         run.reporter.step(
@@ -73,9 +73,9 @@ def how_it_ends(
     if not wide:
         return f"stable: every interval is within {stable.within_pct:g} % after {its}"
     if launches >= most:
-        why = f"{its} {'is' if launches == 1 else 'are'} the most (--max-launches)"
+        why = f"{its} {'is' if launches == 1 else 'are'} the most"
     elif stable.max_minutes is not None and minutes >= stable.max_minutes:
-        why = f"{stable.max_minutes:g} minutes are over (--max-minutes), after {its}"
+        why = f"{stable.max_minutes:.3g} minutes are over, after {its}"
     else:
         return None
     return f"{NOT_STABLE}: {why}; wider than {stable.within_pct:g} %: {named(wide)}"

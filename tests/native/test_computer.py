@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ream.kernel.source import base_named, fetch_tree
+from ream.kernel.source import Tree, base_named, fetch_tree
 from ream.measure.plan import drawn_order
 from ream.paths import CHECKOUT, EXPERIMENTS, NATIVE
 from ream.stage.computer import Checks, Computer, Parts, build_parts
@@ -89,6 +89,18 @@ def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
 def test_two_runs_of_a_program_end_in_the_same_state(computer: Computer) -> None:
     digests = {computer.report(PROGRAM)[1][-1]["digest"] for _ in range(3)}
     assert len(digests) == 1
+
+
+def test_a_computer_is_the_same_to_the_byte_wherever_it_is_linked(
+    kernel: Tree, cache: Path, tmp_path: Path
+) -> None:
+    """So what its programs execute need not be found again."""
+
+    def linked(work: Path) -> bytes:
+        parts = build_parts(kernel, [], FOLDER, cache=cache, work=work, step=print)
+        return parts.link(work).program.read_bytes()
+
+    assert linked(tmp_path / "one" / "base") == linked(tmp_path / "another" / "base")
 
 
 def test_the_state_depends_neither_on_the_layout_nor_on_what_ram_held(

@@ -344,9 +344,14 @@ def _parts(tree: Path, its: Listed, folder: Path, work: Path) -> Parts:
 
 
 def _host(folder: Path, work: Path) -> list[Path]:
-    """Compile the program around the kernel."""
+    """Compile the program around the kernel; nothing in it tells where it was linked."""
     headers = (folder, *HOST_HEADERS, ARCH_SIDE / ARCH)
-    words = ["gcc", *COMPILER_FLAGS, *(f"-I{one}" for one in headers)]
+    words = [
+        "gcc",
+        *COMPILER_FLAGS,
+        f"-ffile-prefix-map={work}=.",
+        *(f"-I{one}" for one in headers),
+    ]
     sources = (*sorted((folder / "host").glob("*.c")), *SHARED_HOST_SIDE)
 
     def compiled(source: Path) -> Path:

@@ -8,9 +8,11 @@ show far from the change.
 
 import hashlib
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
@@ -53,7 +55,9 @@ def met_by(
         found = json.loads(path.read_text(encoding="utf-8"))
         return {name: frozenset(its) for name, its in found.items()}
     watched = Watched(base, dict(enumerate(code.blocks)), only_measured=only_measured)
-    met = {name: watched.run(one, Checks.NEVER)[1] for name, one in programs.items()}
+    with ThreadPoolExecutor(os.cpu_count()) as at_once:
+        its = at_once.map(lambda one: watched.run(one, Checks.NEVER)[1], programs.values())
+        met = dict(zip(programs, its, strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps({name: sorted(its) for name, its in met.items()}).encode())
     return met

@@ -275,7 +275,8 @@ static void begin(unsigned int vcpu, void *context)
 	}
 	lines_forget();
 	is_lost = false;
-	is_open = is_counting = true;
+	is_open = true;
+	is_counting = true;
 }
 
 /* Whatever was under way has returned to code that is not counted. */
@@ -393,7 +394,8 @@ static void end(unsigned int vcpu, void *context)
 	(void)context;
 	if (!is_open)	/* a warm-up has no beginning */
 		return;
-	is_open = is_counting = false;
+	is_open = false;
+	is_counting = false;
 	counts = zeroed(nr_functions, sizeof(*counts));
 	lines = lines_count();
 	pthread_mutex_lock(&lock);

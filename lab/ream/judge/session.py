@@ -169,26 +169,13 @@ def judge(asked: Question, reporter: Reporter) -> Judgement:
     """
     if asked.guests:
         require(QEMU)
-    patches, began = asked.series.patches, time.monotonic()
+    began = time.monotonic()
     tree = fetch_tree(asked.tree, cache=asked.cache, step=reporter.step)
     to = asked.to and fetch_tree(asked.to, cache=asked.cache, step=reporter.step)
     whole = None if to else _whole(asked, tree, reporter)
     if whole is not None and (whole.wrong or whole.same or asked.quick):
         return _judgement(asked, tree, whole=whole, wrong=whole.wrong)
-    with building(confined=asked.confined):
-        reach = find_reach(
-            *(patches, tree),
-            to=to or None,
-            is_examined=whole is not None and whole.nr_entered > 0,
-            cache=asked.cache,
-            reporter=reporter,
-        )
-    if whole is not None:
-        experiments = (*reach.experiments, *whole.reached)
-        reach = replace(reach, experiments=experiments)
-        if reach.elsewhere is not None:
-            elsewhere = tuple(one for one in reach.elsewhere if one not in whole.files)
-            reach = replace(reach, elsewhere=elsewhere)
+    reach = _reach(asked, tree, to or None, whole, reporter)
     reporter.step(reach.sentence())
     each = asked.verify_minutes / max(1, len(reach.reached))
     judging = _Judging(
@@ -264,6 +251,27 @@ def _whole(asked: Question, tree: Tree, reporter: Reporter) -> Examined | None:
             raise CannotRunHere(f"--quick: {NAME} is not hosted: {_why(cause)}") from cause
         reporter.step(f"{NAME}: not hosted: {_why(cause)}")
         return None
+
+
+def _reach(
+    asked: Question, tree: Tree, to: Tree | None, whole: Examined | None, reporter: Reporter
+) -> WholeReach:
+    """What experiments host of what is changed; with the rows that programs on all of mm/ have."""
+    with building(confined=asked.confined):
+        found = find_reach(
+            *(asked.series.patches, tree),
+            to=to,
+            is_examined=whole is not None and whole.nr_entered > 0,
+            cache=asked.cache,
+            reporter=reporter,
+        )
+    if whole is None:
+        return found
+    elsewhere = found.elsewhere
+    if elsewhere is not None:
+        elsewhere = tuple(one for one in elsewhere if one not in whole.files)
+    experiments = (*found.experiments, *whole.reached)
+    return replace(found, experiments=experiments, elsewhere=elsewhere)
 
 
 def _counts(reporter: Reporter) -> bool:

@@ -6,7 +6,7 @@ judged that no experiment has rows for.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,6 @@ from ream.program.explore import Corpus
 from ream.program.ran import Ran, Rig, Watched, computer_folder, numbered
 from ream.program.search import Found, Searched, search, shortened
 from ream.program.step import Program
-from ream.program.withheld import Withheld
 from ream.progress import Reporter
 from ream.stage.computer import Checks
 
@@ -71,19 +70,16 @@ def examine(
         attempts = aim.attempts(target, seed)
         watched = Watched(base, {number: code.blocks[number] for number in target.blocks})
         searched = search(watched, its, attempts, within_s=within_s)
-        own = base.computer.objects
-        sources = sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own)
-        examined = _examined(target, attempts.met, searched)
-        examined = replace(examined, files=tuple(sources))
-        if searched.found is None or searched.found.differs is not None:
+        examined = _examined(target, files, base, attempts.met, searched)
+        if (found := searched.found) is None or found.differs is not None:
             reporter.step(f"{NAME}: finding rows that execute what is changed")
             examined = replace(examined, reached=tuple(reached(base, code, target, cache)))
-        if searched.found is None:
+        if found is None:
             return examined
         reporter.step(f"{NAME}: making the program short in which the series does something else")
-        program = numbered(shortened(base, its, searched.found, within_s=SHRINK_S))
-        if searched.found.differs is not None:
-            return replace(examined, differs=_differs(program, searched.found))
+        program = numbered(shortened(base, its, found, within_s=SHRINK_S))
+        if found.differs is not None:
+            return replace(examined, differs=_differs(program, found))
         ran = its.run(program)
 
         def is_wrong(beginning: Series) -> bool:
@@ -92,21 +88,22 @@ def examine(
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)
-        whose = corpus.parent.name
-        if hidden := Withheld.load().put_away(ran, program):
-            return replace(examined, wrong=Wrong(whose, (hidden,), first))
         places = _places(target, watched, program)
-        found = _finding(program, ran, places)
-        wrong = Wrong(whose, tuple(_said(found, program, places)), first, found)
-        return replace(examined, wrong=wrong)
+        shown = _finding(program, ran, places)
+        said = tuple(_said(shown, program, places))
+        return replace(examined, wrong=Wrong(corpus.parent.name, said, first, shown))
 
 
-def _examined(target: Target, met: frozenset[int], searched: Searched) -> Examined:
+def _examined(
+    target: Target, files: Collection[str], base: Rig, met: frozenset[int], searched: Searched
+) -> Examined:
     functions = tuple(sorted({name for _, name in target.functions}))
     done = searched.nr_programs, searched.nr_steps
     entered = target.executed(met)
     missed = tuple(sorted(str(one) for one in target.hunks if one not in entered))
-    return Examined(functions, len(target.blocks), len(met), *done, missed)
+    own = base.computer.objects
+    sources = tuple(sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own))
+    return Examined(functions, len(target.blocks), len(met), *done, missed, files=sources)
 
 
 def _differs(program: Program, found: Found) -> str:

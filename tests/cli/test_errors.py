@@ -70,6 +70,7 @@ BROKEN_PIPE = 141
         (["run", "--stage", "vm", "--control", "3%"], "the native stage alone can slow"),
         (["run", "--stage", "vm", "--threads", "2"], "--cpus gives a guest its CPUs"),
         (["run", "--stage", "vm", "--accel", "tcg", "-m", "2GiB"], "cannot hold fsdax"),
+        (["run", "fork", "--stage", "vm", "--accel", "tcg", "-m", "96MiB"], "cannot hold"),
         (["run", "--stage", "vm", "--numa", "many"], "--numa many"),
         (["run", "--stage", "vm", "--numa-distance", "0-1"], "not FROM,TO=DISTANCE"),
         (["run", "--stage", "vm", "--row", "fsdax-bind", "--set", "order=3"], "order 0, altmap"),
@@ -297,3 +298,14 @@ def test_a_reader_who_goes_away_is_no_failure_of_ours(tmp_path: Path) -> None:
     process.stderr.close()
     assert process.wait() == 141
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("experiment", ["zone-device", "fork", "mprotect"])
+def test_too_small_a_guest_is_refused_before_a_kernel_is_fetched(
+    ream, monkeypatch: pytest.MonkeyPatch, experiment: str
+) -> None:
+    monkeypatch.setattr("ream.session.run.fetch_tree", lambda *_, **__: pytest.fail("fetched"))
+    words = ("run", experiment, "--stage", "vm", "--accel", "tcg", "-m", "96MiB")
+    answer = ream(*words)
+    assert answer.code == USAGE
+    assert "cannot hold" in answer.err

@@ -58,7 +58,7 @@ from ream.session.native import measure_native
 from ream.session.plan import Basis, check_basis, plan_object, series_text
 from ream.session.request import Measured, Request
 from ream.session.until import NOT_STABLE, until_stable, worst
-from ream.session.vm import measure_vm
+from ream.session.vm import check_memory, measure_vm
 from ream.stage.qemu import qemu_version
 from ream.stage.steps import steps_of
 from ream.width import WIDEST, as_wide_as
@@ -203,6 +203,8 @@ class Run:
         request = self.request
         # Before a kernel is fetched.
         qemu = qemu_version(request.guest.arch) if request.stage == "vm" else None
+        if request.stage == "vm":
+            check_memory(request)
         if request.stage != "live":
             self.tree = self._tree()
             self.request = replace(self.request, trees=self._other_trees())

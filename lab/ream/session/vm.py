@@ -155,6 +155,11 @@ def planned(request: Request, choose: Choose) -> Guests[Row]:
     return kind(request.experiment.rows, request.guest, request.seed, choose)
 
 
+def check_memory(request: Request) -> None:
+    """Raise BadUsage if the user gave guests less memory than a row needs."""
+    planned(request, lambda options: choose_setting(options, request.cache)).kinds()
+
+
 def measure_vm(
     request: Request, tree: Tree, *, work: Path, record: RecordWriter, reporter: Reporter
 ) -> Measured:

@@ -31,7 +31,12 @@ def judged(patch: Path, options: list[str]) -> dict[str, Any]:
     names = ("nr_blocks", "nr_entered", "missed", "nr_programs", "nr_steps", "differs", "same")
     its |= {name: whole.get(name) for name in names}
     its |= {"functions": whole.get("functions"), "rows": len(said["operations"])}
-    return {**its, "experiment": wrong["experiment"], "said": wrong["lines"]} if wrong else its
+    if not wrong:
+        return its
+    program = (wrong["shown"] or {}).get("program")
+    nr_steps = len(program.splitlines()) if program else None
+    its |= {"experiment": wrong["experiment"], "said": wrong["lines"][:1]}
+    return {**its, "nr_program_steps": nr_steps, "program": program}
 
 
 def main() -> None:

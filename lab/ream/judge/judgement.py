@@ -288,7 +288,7 @@ class Wrong:
 
 
 MOST_MISSED = 3
-"""Changed lines in a sentence; --json has all of them."""
+"""Changed lines or functions in a sentence; --json has all of them."""
 
 
 @dataclass(frozen=True)
@@ -323,9 +323,13 @@ class Examined:
             return "the same code and data with it"
         if not self.functions:
             return "no function that is hosted there differs"
-        its = counted(len(self.functions), "function")
-        met = f"{self.nr_entered} of the {counted(self.nr_blocks, 'block')} of code"
-        said = f"it changes {its}; programs execute {met} in changed lines"
+        its = ", ".join(f"{name}()" for name in self.functions[:MOST_MISSED])
+        if (nr_more := len(self.functions) - MOST_MISSED) > 0:
+            its += f" and {counted(nr_more, 'other function')}"
+        met = (
+            f"{self.nr_entered} of the {counted(self.nr_blocks, 'block')} of code in changed lines"
+        )
+        said = f"it changes {its}; programs execute {met if self.nr_blocks else 'no line of it'}"
         if self.missed:
             more = ", …" if len(self.missed) > MOST_MISSED else ""
             said += f" (none at {', '.join(self.missed[:MOST_MISSED])}{more})"

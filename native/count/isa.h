@@ -8,7 +8,7 @@
 
 /* What an instruction may be besides; see marks.h. */
 enum mark {
-	MARK_NONE, MARK_IS_BEGIN, MARK_IS_END, MARK_IS_PAUSE, MARK_IS_GO_ON, MARK_IS_0, MARK_IS_1,
+	MARK_NONE, MARK_IS_BEGIN, MARK_IS_END, MARK_IS_0, MARK_IS_1, MARK_IS_PAUSE, MARK_IS_GO_ON,
 };
 
 /**

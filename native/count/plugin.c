@@ -438,8 +438,8 @@ static void watch_mark(struct qemu_plugin_insn *insn)
 {
 	static const qemu_plugin_vcpu_udata_cb_t callbacks[] = {
 		[MARK_IS_BEGIN] = begin, [MARK_IS_END] = end,
-		[MARK_IS_PAUSE] = pause, [MARK_IS_GO_ON] = go_on,
 		[MARK_IS_0] = add_bit, [MARK_IS_1] = add_bit,
+		[MARK_IS_PAUSE] = pause, [MARK_IS_GO_ON] = go_on,
 	};
 	enum mark mark = isa->mark(qemu_plugin_insn_data(insn), qemu_plugin_insn_size(insn));
 

@@ -138,7 +138,7 @@ from ream.errors import EmulatorGaveUp
 completed, starts = LaunchCounter.completed, Counter()
 
 def gives_up(counter, text):
-    launch = counter.program.path.parent
+    launch = counter.program.parent
     counter.nr_lines = getattr(counter, "nr_lines", 0) + 1
     if counter.nr_lines == 1:
         starts[launch] += 1

@@ -23,11 +23,13 @@ def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None
     its = json.loads(ran.out)
     assert its["reach"] is None
     assert its["whole"]["nr_entered"] > 0
-    said, _, *program = its["wrong"]["lines"]
-    assert said.startswith("after `p0 mremap")
-    assert "has a marker of userfaultfd in a VMA that it does not watch" in said
-    assert len(program) <= 15
+    (found,) = its["findings"]
+    assert found["message"].startswith("after `p0 mremap")
+    assert found["rule"] == "has a marker of userfaultfd in a VMA that it does not watch"
+    assert found["file"] == "mm/mremap.c"
+    assert f"of the changed lines it executes mm/mremap.c:{found['line']}" in its["wrong"]["lines"]
+    assert len(found["program"].splitlines()) <= 15
     text = tmp_path / "short.program"
-    text.write_text("".join(f"{line}\n" for line in program))
+    text.write_text(f"{found['program']}\n")
     assert ream("program", str(text), "--series", str(wrong)).code == 5
     assert ream("program", str(text)).code == 0

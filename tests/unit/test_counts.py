@@ -264,6 +264,8 @@ ARM64_KINDS = {
     "hint #0x51": None,
     "hint #0x52": None,
     "hint #0x53": None,
+    "hint #0x54": None,
+    "hint #0x55": None,
     "hint #0x60": None,
     "dc zva, x1": None,
     "mrs x1, sp_el0": None,
@@ -333,6 +335,8 @@ def test_instructions_of_arm64_are_what_the_assembler_made_them(
         "hint #0x51": 2,
         "hint #0x52": 3,
         "hint #0x53": 4,
+        "hint #0x54": 5,
+        "hint #0x55": 6,
     }
 
 

@@ -138,7 +138,7 @@ def test_metadata_are_measured_at_every_size() -> None:
 
 
 def test_an_unknown_row_names_no_other_stage() -> None:
-    with pytest.raises(BadUsage, match="migrate has no row 4k; it has live-4k, "):
+    with pytest.raises(BadUsage, match="migrate has no row 4k .did you mean live-4k or live-64k"):
         SHIPPED.at("live").only(["4k"])
 
 

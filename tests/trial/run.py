@@ -3,13 +3,15 @@
 
 A patch that the record has is left out, so that a run can go on. Nothing is judged twice.
 
-python tests/trial/run.py KIND FOLDER RECORD [options of ream judge, such as --quick]
+.venv/bin/python tests/trial/run.py KIND FOLDER RECORD [options of ream judge, such as --quick]
 """
 
 import argparse
 import hashlib
 import json
+import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,12 @@ MOST_S = 1800.0
 
 def judged(patch: Path, options: list[str]) -> dict[str, Any]:
     """What `ream judge` says of a patch, and how long it took."""
-    words = [str(CHECKOUT / "ream"), "judge", str(patch), "--json", "--quiet", *options]
+    words = [sys.executable, "-m", "ream", "judge", str(patch), "--json", "--quiet", *options]
     began_s = time.monotonic()
-    ran = subprocess.run(words, check=False, capture_output=True, text=True, timeout=MOST_S)
+    where = {**os.environ, "PYTHONPATH": str(CHECKOUT / "lab")}
+    ran = subprocess.run(
+        words, check=False, capture_output=True, text=True, timeout=MOST_S, env=where
+    )
     its: dict[str, Any] = {"exit": ran.returncode, "wall_s": round(time.monotonic() - began_s, 1)}
     if not ran.stdout.startswith("{"):
         return {**its, "said": ran.stderr.strip().splitlines()[-1:]}

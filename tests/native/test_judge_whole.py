@@ -33,3 +33,26 @@ def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None
     text.write_text(f"{found['program']}\n")
     assert ream("program", str(text), "--series", str(wrong)).code == 5
     assert ream("program", str(text)).code == 0
+
+
+def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
+    twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
+    quick = ("--minutes", "0", "--verify-minutes", "0.1", "--json")
+    ran = ream("judge", str(twice), *quick)
+    assert ran.code == 1, ran.err
+    its = json.loads(ran.out)
+    assert {one["experiment"] for one in its["operations"]} == {"mm"}
+    (row,) = (one for one in its["operations"] if one["row"] == "vmalloc")
+    assert row["outcome"] == "more"
+    assert row["counted"]["repeats"]
+    assert row["counted"]["after"]["instructions"] > 1.5 * row["counted"]["before"]["instructions"]
+    assert "vmalloc_noprof" in its["whole"]["functions"]
+    assert its["reach"]["changed"] == []
+
+
+def test_a_quick_judgement_runs_no_row(ream) -> None:
+    twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
+    ran = ream("judge", str(twice), "--quick", "--verify-minutes", "0.1")
+    assert ran.code == 4, ran.err
+    assert "programs found nothing wrong, and no row was asked for (--quick)" in ran.out
+    assert "not seen   what it costs" in ran.out

@@ -154,9 +154,9 @@ def find_reach(
 ) -> WholeReach:
     """Compile what all experiments host with and without patches, and find who executes the rest.
 
-    to: the kernel source that the patches are on; None: the same one. is_examined: programs on all
-    of mm/ have executed it, so that experiments which cannot differ need not be compiled to tell
-    which comes nearest.
+    to: the kernel source that the patches are on; None: the same one. is_examined: all of mm/
+    is hosted with it, so that experiments which cannot differ need not be compiled to tell which
+    comes nearest.
     Raises DoesNotApply for a patch, and what building raises.
     """
     before, after = Kernel(tree), Kernel(to or tree, patches)

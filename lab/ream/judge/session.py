@@ -261,7 +261,7 @@ def _reach(
         found = find_reach(
             *(asked.series.patches, tree),
             to=to,
-            is_examined=whole is not None and whole.nr_entered > 0,
+            is_examined=whole is not None and bool(whole.functions),
             cache=asked.cache,
             reporter=reporter,
         )

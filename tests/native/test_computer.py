@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+from errno import ENOMEM
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,21 @@ def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
     assert [steps[line] for line in (3, 7, 19, 21)] == [512] * 4
     assert (steps[6], steps[12], steps[22], steps[27]) == (100, 64, 64, 256)
     assert steps[16] >= 600
+
+
+def test_an_allocation_of_the_next_step_fails_when_it_is_asked_for(computer: Computer) -> None:
+    text = "0 cpus 1\n1 memory 65536 0 0 0\n2 mmap 0 0 64 3 34 -1 0\n3 write 0 0 64 0\n"
+    for line, (nr, step) in enumerate(
+        ((1, "fork 0 1"), (9, "fork 0 2"), (1, "mprotect 0 3 6 1"), (1, "write 0 3 1 0")), 2
+    ):
+        text += f"{2 * line} fail {nr}\n{2 * line + 1} {step}\n"
+    text += "20 fork 0 3\n21 read 0 0 64\n"
+    code, said = computer.report(text)
+    steps = {one["line"]: one["returned"] for one in said if "returned" in one}
+    assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
+    assert {line: steps[line] for line in (5, 7, 9, 20, 21)} == {
+        5: -ENOMEM, 7: -ENOMEM, 9: -ENOMEM, 20: 0, 21: 64,
+    }  # fmt: skip
 
 
 def test_two_runs_of_a_program_end_in_the_same_state(computer: Computer) -> None:

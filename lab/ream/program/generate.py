@@ -22,6 +22,8 @@ MOVABLE_PAGES = 1536
 """So many pages are there from the beginning where little memory is free, to be moved and taken."""
 HOLES = (2, 3, 4, 8)
 """One of so many pages is free where memory is in holes."""
+MOST_FAILING = 16
+"""One of the first so many allocations of a step fails."""
 NR_OFTEN, HOW_OFTEN = 12, 8
 """Mixtures that some_often() has drawn more often, and by which factor."""
 SHAPES_STEPS = 60
@@ -486,6 +488,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "wait": (2, lambda drawn, _: drawn.add("wait", ms=11000)),
     "reclaim": (2, lambda drawn, _: drawn.add("reclaim", nr=32 + drawn.dice.randrange(400))),
     "hog": (3, lambda drawn, _: drawn.hog()),
+    "fail": (2, lambda drawn, _: drawn.add("fail", nr=1 + drawn.dice.randrange(MOST_FAILING))),
     "vmalloc": (1, lambda drawn, _: drawn.add("vmalloc", nr=1 + drawn.dice.randrange(40))),
     "swap": (1, lambda drawn, _: drawn.swap()),
     "control": (6, lambda drawn, _: drawn.control()),

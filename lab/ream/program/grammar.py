@@ -204,6 +204,7 @@ _FORMS = (
     Form("wait", process=False, operands={"ms": Time()}),
     Form("hog", process=False, operands={"nr": Number("PAGES", 0)},
          options={"every": Option(Number("NR"), default=0)}),
+    Form("fail", process=False, operands={"nr": Number("NR")}),
     Form("mthp", process=False, operands={"orders": Words("SIZE,...|none", _FOLIOS)}),
     Form("release", process=False),
     Form("vmalloc", process=False, operands={"nr": _NR}),

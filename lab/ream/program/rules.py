@@ -102,7 +102,7 @@ def nr_nodes(program: Program) -> int:
 EFAULT, EOPNOTSUPP = -14, -95
 _NODE_STEPS = frozenset({"move_pages", "mbind", "set_mempolicy", "migrate_pages"})
 _RSS = frozenset({"anon", "file", "shmem", "swap"})
-_KERNEL_STEPS = ("reclaim", "compact", "hog", "vmalloc", "join", "pin")
+_KERNEL_STEPS = ("reclaim", "compact", "hog", "vmalloc", "join", "pin", "fail")
 """Steps that user space does not perform, and that change what is resident."""
 
 RULES = (

@@ -163,6 +163,10 @@ int process_copy_mm(struct task_struct *child);
 void enter_kernel(void);
 void leave_kernel(void);
 
+/* failing.c: which step allocations of the kernel's functions may fail in. */
+void begin_failing(void);
+void may_fail(bool may);
+
 #define TIMED(call_) ({				\
 	enter_kernel();				\
 	typeof(call_) result_ = (call_);	\

@@ -139,6 +139,7 @@ void read_declarations(const char *text)
 
 void enter_kernel(void)
 {
+	may_fail(true);
 	if (!timed.is_on)
 		return;
 	timed.began_cpu_ns = host_cpu_ns();
@@ -148,6 +149,7 @@ void enter_kernel(void)
 
 void leave_kernel(void)
 {
+	may_fail(false);
 	if (!timed.is_on)
 		return;
 	host_mark(LIBMM_LEAVE);
@@ -202,6 +204,7 @@ static void run_line(bool is_checked)
 
 	host_now_at(now.number, now.step->name);
 	measures_next = false;
+	begin_failing();
 	least = begin_timed(is_measured);
 	if (is_of_process(now.step)) {
 		struct process *process = process_of(now.arguments[0]);

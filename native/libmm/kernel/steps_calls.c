@@ -87,12 +87,18 @@ long call_access(long start, long bytes, long writes, long unused)
 long call_fixup_fault(long start, long bytes, long writes, long unused)
 {
 	bool unlocked = false;
+	size_t left;
 	long error;
 
 	mmap_read_lock(current->mm);
 	error = fixup_user_fault(current->mm, start, writes ? FAULT_FLAG_WRITE : 0, &unlocked);
 	mmap_read_unlock(current->mm);
-	return error ?: fault_in_safe_writeable((void __user *)start, bytes);
+	if (error)
+		return error;
+	left = fault_in_safe_writeable((void __user *)start, bytes);
+	if (left > bytes)
+		wrong("fault_in_safe_writeable() leaves %zu bytes of %ld", left, bytes);
+	return left;
 }
 
 /* A device has pages for itself until the process touches them. */

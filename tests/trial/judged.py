@@ -52,7 +52,8 @@ def page(found: Sequence[Row]) -> str:
             its = [one for one in its if one["exit"] == WRONG]
         if its:
             parts += [f"## {heading}", "", *_table(its), ""]
-    return "\n".join((*parts, TAIL.read_text(encoding="utf-8").rstrip("\n"), ""))
+    _, _, tail = TAIL.read_text(encoding="utf-8").partition("\n")  # its licence is the page's
+    return "\n".join((*parts, tail.rstrip("\n"), ""))
 
 
 def _summary(found: Sequence[Row]) -> Iterator[str]:

@@ -38,24 +38,21 @@ static bool must_fail(gfp_t gfp)
 }
 
 /*
- * FAILING(name, parameters, arguments, flags): the parameters as the calling
- * convention has them, since their number differs between kernels.
+ * FAILING(name, flags): the flags are an argument of the allocator. All are
+ * called alike, with as many arguments as any has in any kernel: what one does
+ * not take is in registers that it does not read.
  */
-#define FAILING(name_, parameters_, arguments_, gfp_)				\
-	void *__real_##name_ parameters_;					\
-	void *__wrap_##name_ parameters_;					\
-	void *__wrap_##name_ parameters_					\
+#define FAILING(name_, gfp_)							\
+	void *__real_##name_(long a, long b, long c, long d, long e);		\
+	void *__wrap_##name_(long a, long b, long c, long d, long e)		\
 	{									\
 		HOST_STUB("custom");						\
-		return must_fail(gfp_) ? NULL : __real_##name_ arguments_;	\
+		return must_fail((gfp_t)gfp_) ? NULL : __real_##name_(a, b, c, d, e);	\
 	}
 
-FAILING(__alloc_pages_noprof, (gfp_t gfp, unsigned long order, long node, void *nodes, long flags),
-	(gfp, order, node, nodes, flags), gfp)
-FAILING(__folio_alloc_noprof, (gfp_t gfp, unsigned long order, long node, void *nodes),
-	(gfp, order, node, nodes), gfp)
-FAILING(kmem_cache_alloc_noprof, (void *cache, gfp_t gfp), (cache, gfp), gfp)
-FAILING(kmem_cache_alloc_lru_noprof, (void *cache, void *lru, gfp_t gfp), (cache, lru, gfp), gfp)
-FAILING(kmem_cache_alloc_bulk_noprof, (void *cache, gfp_t gfp, size_t nr, void **to),
-	(cache, gfp, nr, to), gfp)
-FAILING(__kmalloc_cache_noprof, (void *cache, gfp_t gfp, size_t bytes), (cache, gfp, bytes), gfp)
+FAILING(__alloc_pages_noprof, a)
+FAILING(__folio_alloc_noprof, a)
+FAILING(kmem_cache_alloc_noprof, b)
+FAILING(kmem_cache_alloc_lru_noprof, c)
+FAILING(kmem_cache_alloc_bulk_noprof, b)
+FAILING(__kmalloc_cache_noprof, b)

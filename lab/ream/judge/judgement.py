@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from ream.counted import counted
 from ream.errors import CannotRunHere, ClaimFails, Inconclusive, VerificationFailed
-from ream.judge.reach import Reach, WholeReach
+from ream.judge.reach import Reach, WholeReach, shortened
 from ream.record.record import SCHEMA
 from ream.report.contract import RowResult
 from ream.report.counts_table import QUANTITIES
@@ -331,8 +331,7 @@ class Examined:
         )
         said = f"it changes {its}; programs execute {met if self.nr_blocks else 'no line of it'}"
         if self.missed:
-            more = ", …" if len(self.missed) > MOST_MISSED else ""
-            said += f" (none at {', '.join(self.missed[:MOST_MISSED])}{more})"
+            said += f" (none at {shortened(self.missed, MOST_MISSED)})"
         done = f"{counted(self.nr_programs, 'program')} of {self.nr_steps:,} steps"
         return said if self.wrong else f"{said}; nothing was wrong in {done}"
 

@@ -134,7 +134,7 @@ def _list(title: str, texts: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A line in which no character means anything to Markdown or HTML, and nobody is called."""
+    """Escape what Markdown or HTML would interpret, and what GitHub takes for a name to notify."""
     bare = plain(text).replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"([\\`*\[\]|~$#]|(?<!\w)_|_(?!\w))", r"\\\1", bare).replace("@", "&#64;")
 

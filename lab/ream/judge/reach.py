@@ -138,9 +138,9 @@ class WholeReach:
         return "; ".join(said)
 
 
-def shortened(texts: Sequence[str]) -> str:
+def shortened(texts: Sequence[str], most: int = MOST_NAMED) -> str:
     """The first few, and that there are more."""
-    return ", ".join(texts[:MOST_NAMED]) + (", …" if len(texts) > MOST_NAMED else "")
+    return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
 
 
 def find_reach(

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which rows that are programs execute what a series changes, in the step that they measure."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from ream.experiment import named
 from ream.folders import names
 from ream.judge.reach import Reach
-from ream.program.aim import met_by
+from ream.program.aim import met_by, worth
 from ream.program.changed import Target
 from ream.program.coverage import Code
 from ream.program.ran import Rig
@@ -16,7 +15,7 @@ from ream.program.text import parse
 from ream.stage.steps import steps_of
 
 MOST_ROWS = 12
-"""Of an experiment, so many are counted at most: those first whose step few others execute."""
+"""The most rows of an experiment that are counted: those first that execute what few others do."""
 
 
 def reached(base: Rig, code: Code, target: Target, cache: Path) -> Iterator[Reach]:
@@ -33,11 +32,8 @@ def reached(base: Rig, code: Code, target: Target, cache: Path) -> Iterator[Reac
             continue
         programs = {row.name: parse(steps.text_of(row), row.name) for row in experiment.rows}
         met = met_by(base, code, programs, cache, only_measured=True)
-        how_often = Counter(number for its in met.values() for number in its & wanted)
-        worth = {
-            name: sum(1 / how_often[number] for number in its & wanted) for name, its in met.items()
-        }
-        rows = sorted((name for name in worth if worth[name]), key=lambda name: -worth[name])
+        its = worth(met, wanted)
+        rows = sorted(filter(its.get, its), key=lambda name: -its[name])
         if rows := rows[:MOST_ROWS]:
             executed = {functions[one][1] for name in rows for one in met[name] if one in functions}
             yield Reach(experiment.name, tuple(sorted(executed)), tuple(rows), len(programs), None)

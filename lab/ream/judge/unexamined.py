@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ream.counted import counted
 from ream.judge.judgement import Judgement
+from ream.judge.reach import shortened
 
 MOST_NAMED = 4
 """Places or files in a sentence; --json has all of them."""
@@ -26,15 +27,11 @@ def unexamined(its: Judgement) -> Iterator[str]:
         yield "memory as a whole, since this kernel is not hosted so"
     if its.whole is not None and its.whole.missed:
         number = counted(len(its.whole.missed), "changed place")
-        yield f"{number} that no program executes: {_some(its.whole.missed)}"
+        yield f"{number} that no program executes: {shortened(its.whole.missed, MOST_NAMED)}"
     if its.reach is not None and its.reach.elsewhere:
-        yield f"code that is not hosted, in {_some(its.reach.elsewhere)}"
+        yield f"code that is not hosted, in {shortened(its.reach.elsewhere, MOST_NAMED)}"
     if its.operations and (nr := sum(one.timed is None for one in its.operations)):
         yield f"the time of {nr} of {counted(len(its.operations), 'row')}"
     if its.reach is None and its.wrong is None:
         yield "what it costs"
     yield NEVER
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")

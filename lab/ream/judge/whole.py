@@ -37,7 +37,7 @@ SHRINK_S = 20.0
 MOST_LINES = 24
 """Of a program in an answer."""
 MOST_PLACES = 4
-"""Of changed lines in a sentence."""
+"""The most changed lines that a sentence names."""
 
 
 def examine(

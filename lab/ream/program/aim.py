@@ -47,7 +47,7 @@ def met_by(
     *,
     only_measured: bool = False,
 ) -> dict[str, frozenset[int]]:
-    """By program, the numbers of the blocks that it meets on the base; from the cache if there."""
+    """Return the numbers of the blocks that each program meets on the base, kept in the cache."""
     texts = "".join(f"{name}\n{program}" for name, program in sorted(programs.items()))
     made_of = base.computer.program.read_bytes() + f"{only_measured}{texts}".encode()
     path = cache / "met" / f"{hashlib.sha256(made_of).hexdigest()}.json"
@@ -61,6 +61,12 @@ def met_by(
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps({name: sorted(its) for name, its in met.items()}).encode())
     return met
+
+
+def worth(met: Mapping[str, frozenset[int]], blocks: frozenset[int]) -> dict[str, float]:
+    """Of each program, how many of some blocks it executes, those more that few others do."""
+    how_often = Counter(one for its in met.values() for one in its & blocks)
+    return {name: sum(1 / how_often[one] for one in its & blocks) for name, its in met.items()}
 
 
 @dataclass(frozen=True)
@@ -87,29 +93,19 @@ class Aim:
 
     def reaching(self, target: Target) -> list[str]:
         """The programs that execute some of it: changed lines first, and what few others reach."""
-        blocks = target.blocks, self._blocks_of(target.functions)
-        worth = list(zip(*(self._worth(its).items() for its in blocks), strict=True))
-        ranks = {name: (its, whole) for (name, its), (_, whole) in worth if its or whole}
+        blocks = target.blocks, self.code.numbers(target.functions)
+        both = list(zip(*(worth(self.met, its).items() for its in blocks), strict=True))
+        ranks = {name: (its, whole) for (name, its), (_, whole) in both if its or whole}
         return sorted(
             ranks, key=lambda one: (-ranks[one][0], -ranks[one][1], len(self._programs[one]))
         )
-
-    def _worth(self, blocks: frozenset[int]) -> dict[str, float]:
-        """Of each program, how many of some blocks it executes, those more that few others do."""
-        how_often = Counter(one for its in self.met.values() for one in its & blocks)
-        return {
-            name: sum(1 / how_often[one] for one in its & blocks) for name, its in self.met.items()
-        }
-
-    def _blocks_of(self, functions: frozenset[Name]) -> frozenset[int]:
-        return self.code.numbers(functions)
 
     def _favoured(self, target: Target) -> list[str]:
         """Mixtures with steps that programs have which execute changed lines, and others have not.
 
         A step counts by how much more often what is changed is executed with it than without it.
         """
-        wanted = target.blocks or self._blocks_of(target.functions)
+        wanted = target.blocks or self.code.numbers(target.functions)
         reach = [name for name, its in self.met.items() if its & wanted]
         nr_with = Counter(shape for its in self._programs.values() for shape in _shapes(its))
         nr_reaching = Counter(shape for name in reach for shape in _shapes(self._programs[name]))
@@ -125,7 +121,7 @@ class Aim:
     def executed(self, functions: frozenset[Name]) -> frozenset[Name]:
         """Return the functions of a set that at least one program of the corpus executes."""
         reached = frozenset[int]().union(*self.met.values())
-        return frozenset(one for one in functions if self._blocks_of(frozenset([one])) & reached)
+        return frozenset(one for one in functions if self.code.numbers(frozenset([one])) & reached)
 
     def attempts(self, target: Target, seed: int) -> "Attempts":
         """Programs without end, those first that execute some of what a series changes."""

@@ -105,8 +105,15 @@ class Code:
 
     def numbers(self, functions: Collection[tuple[str, str]]) -> frozenset[int]:
         """The numbers of all blocks of functions, each given by its object and its own name."""
-        its = (one for one in self.functions if (one.object, one.name) in functions)
-        return frozenset(bisect_left(self.blocks, at) for one in its for at in one.blocks)
+        return frozenset[int]().union(*(self._numbers.get(one, ()) for one in functions))
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, str], frozenset[int]]:
+        """By function: a series may change thousands, which are looked up one by one."""
+        return {
+            (one.object, one.name): frozenset(bisect_left(self.blocks, at) for at in one.blocks)
+            for one in self.functions
+        }
 
     def rows(self, met: Iterable[int]) -> list[Row]:
         """Return a row for each object, and a last one for all, of the code with these blocks."""

@@ -2,6 +2,7 @@
 """Runs programs on a hosted computer, and says what happened in the words of the program."""
 
 import bisect
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -217,8 +218,9 @@ class Watched:
         self.rig = rig
         self._its = {"only_measured": only_measured}
         self._numbers = sorted(blocks, key=blocks.__getitem__)
-        self._file = rig.computer.program.parent / "blocks.txt"
         text = "".join(f"{blocks[number]:x}\n" for number in self._numbers)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]  # a computer may be watched twice
+        self._file = rig.computer.program.parent / f"blocks-{name}.txt"
         self._file.write_text(text, encoding="ascii")
 
     def run(self, program: Program, checks: Checks) -> tuple[Ran, frozenset[int]]:

@@ -169,9 +169,8 @@ class Computer:
         ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
         pages the machine has to give the computer first. blocks: addresses of code, ascending; the
         report's last line says which of them were met, in the measured step alone if that is asked
-        for. counter: counts the measured step, under an
-        emulator. Raises ReamError if a line of the report
-        is none, or it does not end in time.
+        for. counter: counts the measured step, under an emulator. Raises ReamError if a line of the
+        report is none, or it does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
             file.write(lines)

@@ -45,10 +45,12 @@ enum libmm_mark { LIBMM_BEGIN, LIBMM_ENTER, LIBMM_LEAVE, LIBMM_END };
  * struct libmm_task - what a run is to do
  * @program: Steps, one a line, as ream writes them; ended by a zero byte.
  * @checks: When memory is checked.
+ * @goes_on: An alarm does not end the program, and each rule raises one at most.
  */
 struct libmm_task {
 	const char *program;
 	enum libmm_checks checks;
+	int goes_on;
 };
 
 /**

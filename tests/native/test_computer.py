@@ -11,6 +11,8 @@ import pytest
 from ream.kernel.source import Tree, base_named, fetch_tree
 from ream.measure.plan import drawn_order
 from ream.paths import CHECKOUT, EXPERIMENTS, NATIVE
+from ream.program.ran import Rig
+from ream.program.text import parse
 from ream.stage.computer import Checks, Computer, Parts, build_parts
 from ream.stage.confine import build_confinement
 
@@ -192,6 +194,26 @@ def test_any_step_of_userfaultfd_may_be_the_first(computer: Computer) -> None:
     code, said = computer.report("1 mmap 0 0 8 3 34 -1 0\n2 uffd_unregister 0 0 8\n")
     returned = [one["returned"] for one in said if "returned" in one]
     assert (code, returned) == (OK, [0, 0]), said
+
+
+RIGHT = {
+    "a pin gave a page, which nobody has written": """
+p0 mmap a 1 anon private r
+p0 call get_pages a x=7
+p0 fork p1
+p1 madvise a free
+p0 read a
+""",
+    "all objects of a cache are given back": "p0 call slab x=257 y=2\n",
+}
+"""Programs that once raised an alarm for what is right."""
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
+def test_what_is_right_raises_no_alarm(computer: Computer, text: str) -> None:
+    ran = Rig(computer).run(parse(text))
+    assert not ran.alarms
+    assert all(result >= 0 for result in ran.returned.values())
 
 
 def test_every_wrong_patch_of_what_is_hosted_is_listed_in_its_half() -> None:

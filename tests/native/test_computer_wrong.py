@@ -78,6 +78,16 @@ def test_a_wrong_patch_is_caught_by_one_oracle_alone(build: Build, oracle: str) 
     assert [alarm for _, alarm in alarms if not re.search(says, alarm)] == []
 
 
+def test_after_an_alarm_a_program_goes_on_if_that_is_asked_for(build: Build) -> None:
+    patch, _, says = ORACLES["tables"]
+    program = parse(MAPPED + "p0 munmap a\np0 mmap b 512 anon private rw\np0 write b\n")
+    rig = build(patch)
+    ended, went_on = (rig.run(program, goes_on=one) for one in (False, True))
+    assert len(ended.returned) < len(went_on.returned)
+    assert len(went_on.alarms) == 1
+    assert re.search(says, went_on.alarms[0][1])
+
+
 def test_what_no_rule_forbids_is_a_difference_from_the_base(build: Build) -> None:
     program = parse(HUGE + "p0 move_pages a node=1")
     patch = EXPERIMENTS / "migrate" / "wrong" / "16-copy-without-resched.patch"

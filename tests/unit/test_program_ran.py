@@ -113,7 +113,7 @@ def test_what_the_base_does_wrong_as_well_is_not_the_shortest() -> None:
         def __init__(self, verb: str) -> None:
             self.verb = verb
 
-        def run(self, program: Any, *_: Any) -> Ran:
+        def run(self, program: Any, *_: Any, **__: Any) -> Ran:
             return wrong if any(step.verb == self.verb for step in program) else Ran()
 
     series: Any = Known("mmap")

@@ -80,11 +80,13 @@ def examine(
         program = numbered(shortened(base, its, found, within_s=SHRINK_S))
         if found.differs is not None:
             return replace(examined, differs=_differs(program, found))
-        ran = its.run(program)
+        expected = base.run(program, goes_on=True)
+        ran = its.run(program, goes_on=True).beyond(expected)
 
         def is_wrong(beginning: Series) -> bool:
             place = work / f"first-{len(beginning.patches)}"
-            return build(beginning.patches, work=place).run(program).kind == ran.kind
+            built = build(beginning.patches, work=place)
+            return ran.kind in built.run(program, goes_on=True).kinds
 
         number = first_bad(prefixes(series), is_wrong, reporter)
         first = None if number is None else (number, series.patches[number - 1].subject)

@@ -85,9 +85,17 @@ class Ran:
 
         It is the same for all places of an endless loop.
         """
-        text = self.alarms[0][1] if self.alarms else ""
-        words = HANGS.split() if text.startswith(HANGS) else text.split()
-        return " ".join(word for word in words if not any(map(str.isdigit, word)))
+        return _kind(self.alarms[0][1]) if self.alarms else ""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Of all alarms, what `kind` is of the first one."""
+        return frozenset(_kind(text) for _, text in self.alarms)
+
+    def beyond(self, base: Self) -> Self:
+        """The same with those alarms alone of which a base, run alike, raises none of the kind."""
+        its = tuple(one for one in self.alarms if _kind(one[1]) not in base.kinds)
+        return replace(self, alarms=its)
 
 
 class Rig:
@@ -123,17 +131,20 @@ class Rig:
         shows: bool = False,
         ram: int | None = None,
         counter: Counts | None = None,
+        goes_on: bool = False,
     ) -> Ran:
         """Run a program. Raises ReamError if it reaches what the computer lacks.
 
         shows: VMAs and rss are reported after each step, and all contents are read at the end. ram,
-        counter: as Computer.report() has them.
+        counter, goes_on: as Computer.report() has them.
         """
         program = numbered(program)
         calls = (*resolve(program), *(last_calls(program) if shows else ()))
         wanted = lines(calls, self._definitions, shows=shows)
         try:
-            code, said = self.computer.report(wanted, checks=checks, ram=ram, counter=counter)
+            code, said = self.computer.report(
+                wanted, checks=checks, ram=ram, counter=counter, goes_on=goes_on
+            )
         except StillRunning:
             return Ran(((0, HANGS),))
         return replace(self._ran(code, said), said=tuple(said))
@@ -234,25 +245,32 @@ def shortest(
 ) -> Program:
     """The shortest program found in which the same is wrong as when a program ran.
 
-    base: a computer in which it must not be. What comes behind the step that it was found after is
-    left out first. If it is found, too, when memory is checked only at the end, that is done: it
-    takes a tenth of the time.
+    base: a computer in which it must not be, whatever else is wrong in it. What comes behind the
+    step that it was found after is left out first. If it is found, too, when memory is checked only
+    at the end, that is done: it takes a tenth of the time.
     """
     kind, last = ran.kind, ran.alarms[0][0] if ran.alarms else 0
     if last:
         steps = tuple(step for step in numbered(program) if step.line <= last)
         program = Program(steps)
-    checks = Checks.LAST if rig.run(program, Checks.LAST).kind == kind else Checks.EACH
+    goes_on = base is not None
+    at_end = rig.run(program, Checks.LAST, goes_on=goes_on)
+    checks = Checks.LAST if kind in at_end.kinds else Checks.EACH
 
     def fails(shorter: Program) -> bool:
         try:
-            if rig.run(shorter, checks).kind != kind:
+            if kind not in rig.run(shorter, checks, goes_on=goes_on).kinds:
                 return False
-            return base is None or base.run(shorter, checks).kind != kind
+            return base is None or kind not in base.run(shorter, checks, goes_on=True).kinds
         except ReamError:  # such as a node that is smaller than nodes may be
             return False
 
     return parse(str(shrink(program, fails, within_s=within_s)))
+
+
+def _kind(text: str) -> str:
+    words = HANGS.split() if text.startswith(HANGS) else text.split()
+    return " ".join(word for word in words if not any(map(str.isdigit, word)))
 
 
 def difference(base: Ran, series: Ran) -> tuple[int, str] | None:

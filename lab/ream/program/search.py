@@ -48,8 +48,8 @@ def search(
     """Run programs until one is wrong with the series alone.
 
     Memory is checked after some steps, which takes a third of the time, and after each one once it
-    is wrong. An alarm that the base raises in the same program is not the series'. Without an alarm
-    in time the first difference is what is found.
+    is wrong. An alarm that the base raises in the same program is not the series', and does not
+    hide what comes behind it. Without an alarm in time the first difference is what is found.
     """
     began_s, found, nr_programs, nr_steps = now(), None, 0, 0
     with ThreadPoolExecutor(1) as beside:
@@ -65,9 +65,13 @@ def search(
                 continue
             attempts.learn(attempt, met)
             after_s = now() - began_s
-            if ran.is_wrong and expected.kind != ran.kind:
-                sooner = series.run(attempt.program)
-                wrong = Found(attempt, sooner if sooner.is_wrong else ran, after_s)
+            if expected.is_wrong:
+                rigs = base.rig, series
+                expected, ran = _behind_alarms(*rigs, attempt.program, Checks.SOME)
+            if (new := ran.beyond(expected)).is_wrong:
+                sooner = _behind_alarms(base.rig, series, attempt.program, Checks.EACH)
+                first = sooner[1].beyond(sooner[0])
+                wrong = Found(attempt, first if first.is_wrong else new, after_s)
                 return Searched(wrong, nr_programs, nr_steps)
             if found is None and (differs := difference(expected, ran)):
                 found = Found(attempt, ran, after_s, differs)
@@ -96,3 +100,9 @@ def shortened(base: Rig, series: Rig, found: Found, *, within_s: float) -> Progr
 
     program = Program(tuple(step for step in program if step.line <= last))
     return parse(str(shrink(program, fails, within_s=within_s)))
+
+
+def _behind_alarms(base: Rig, series: Rig, program: Program, checks: Checks) -> tuple[Ran, Ran]:
+    """What both do with a program, which no alarm ends."""
+    base_ran, ran = (rig.run(program, checks, goes_on=True) for rig in (base, series))
+    return base_ran, ran

@@ -163,14 +163,16 @@ class Computer:
         blocks: Path | None = None,
         only_measured: bool = False,
         counter: Counts | None = None,
+        goes_on: bool = False,
     ) -> tuple[int, list[dict[str, Any]]]:
         """Run a program, given as lines for the computer: its exit code, and what it reports.
 
         ram: descriptor of a file in memory to use as RAM, whatever it holds; None: a new one, whose
         pages the machine has to give the computer first. blocks: addresses of code, ascending; the
         report's last line says which of them were met, in the measured step alone if that is asked
-        for. counter: counts the measured step, under an emulator. Raises ReamError if a line of the
-        report is none, or it does not end in time.
+        for. counter: counts the measured step, under an emulator. goes_on: after an alarm as well,
+        and each rule raises one at most. Raises ReamError if a line of the report is none, or it
+        does not end in time.
         """
         with tempfile.NamedTemporaryFile("w", dir=self.program.parent, suffix=".lines") as file:
             file.write(lines)
@@ -178,6 +180,7 @@ class Computer:
             words = [*self._confined(counter), *(counter.argv if counter else ())]
             words += [str(self.program), "--forbidden", str(self.forbidden)]
             words += ["--program", file.name, "--checks", f"{checks.value}"]
+            words += ["--goes-on", "1"] if goes_on else []
             words += [] if ram is None else ["--ram", f"{ram}"]
             words += ["--blocks", str(blocks)] if blocks else []
             words += ["--measured", "1"] if only_measured else []

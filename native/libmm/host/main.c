@@ -165,6 +165,8 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 			covers_measured = number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--checks"))
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
+		else if (!strcmp(argv[i], "--goes-on"))
+			task->goes_on = (int)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--ram"))
 			*ram_fd = (int)number(argv[i + 1]);
 		else
@@ -172,7 +174,7 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2|3] [--ram FD] [--blocks FILE [--measured 1]]");
+		    " [--checks 0|1|2|3] [--goes-on 1] [--ram FD] [--blocks FILE [--measured 1]]");
 	traps_prepare(forbidden);
 	covers = blocks;
 	covers_measured &= covers;

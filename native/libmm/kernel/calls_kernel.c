@@ -122,7 +122,8 @@ long call_slab(long start, long bytes, long size, long nr)
 	nr = clamp(nr, 1L, MOST_PAGES);
 	if (!cache)
 		return -ENOMEM;
-	done = kmem_cache_alloc_bulk(cache, GFP_KERNEL, nr, some);
+	/* All or none; since 7.3 the result says only which. */
+	done = kmem_cache_alloc_bulk(cache, GFP_KERNEL, nr, some) ? nr : 0;
 	kmem_cache_free_bulk(cache, done, some);
 	one = kmem_cache_alloc_node(cache, GFP_KERNEL_ACCOUNT, 0);
 	if (one)

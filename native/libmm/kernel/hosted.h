@@ -183,6 +183,7 @@ __printf(1, 2) void report(const char *format, ...);
 __printf(1, 2) void wrong(const char *format, ...);
 
 extern unsigned long nr_alarms;
+extern bool goes_on_after_alarms;
 
 /* The run cannot go on. */
 __printf(1, 2) __noreturn void give_up(const char *format, ...);

@@ -237,6 +237,11 @@ static void run_line(bool is_checked)
 		check_everything();
 }
 
+static bool is_over(void)
+{
+	return nr_alarms && !goes_on_after_alarms;
+}
+
 #define SOME_STEPS 8
 
 /* mm/internal.h, and mm_init.h since 7.3. */
@@ -257,7 +262,8 @@ void run_program(const struct libmm_task *task)
 	measures_next = false;
 	if (task->checks == LIBMM_EACH)
 		check_everything();
-	for (; (text = read_line(text, &now)) && !nr_alarms; nr_steps++) {
+	goes_on_after_alarms = task->goes_on;
+	for (; (text = read_line(text, &now)) && !is_over(); nr_steps++) {
 		run_line(task->checks == LIBMM_EACH ||
 			 (task->checks == LIBMM_SOME && nr_steps % SOME_STEPS == 0));
 		/* What another step does not show any more. */
@@ -265,11 +271,11 @@ void run_program(const struct libmm_task *task)
 			check_tlb();
 	}
 	end_migrations();
-	if (task->checks >= LIBMM_LAST && !nr_alarms)
+	if (task->checks >= LIBMM_LAST && !is_over())
 		check_everything();
 	end_processes();
 	settle();
-	if (task->checks && !nr_alarms)
+	if (task->checks && !is_over())
 		check_everything();
 	report("{\"end\": null, \"alarms\": %lu, \"digest\": \"%016llx\"}", nr_alarms, digest());
 }

@@ -9,6 +9,7 @@
 #define MOST_ALARMS 25	/* reported; what follows the first ones follows from them */
 
 unsigned long nr_alarms;
+bool goes_on_after_alarms;	/* each rule raises one then */
 
 static char text[1024], line[1280];
 
@@ -39,16 +40,43 @@ void report(const char *format, ...)
 	host_report(line);
 }
 
+/* A rule is known by its words, and by the name of what it counts if they begin with one. */
+static bool is_new_rule(const char *format, const char *name)
+{
+	static struct {
+		const char *format, *name;
+	} raised[MOST_ALARMS];
+	unsigned long i;
+
+	for (i = 0; i < MOST_ALARMS && raised[i].format; i++)
+		if (raised[i].format == format && raised[i].name == name)
+			return false;
+	if (i == MOST_ALARMS)
+		return false;
+	raised[i].format = format;
+	raised[i].name = name;
+	return true;
+}
+
 void wrong(const char *format, ...)
 {
 	va_list arguments;
+	bool is_told;
 
-	if (nr_alarms++ >= MOST_ALARMS)
-		return;
 	va_start(arguments, format);
 	format_text(format, arguments);
 	va_end(arguments);
-	report("{\"alarm\": \"%s\", \"line\": %u}", text, line_under_way());
+	nr_alarms++;
+	if (goes_on_after_alarms) {
+		va_start(arguments, format);
+		is_told = is_new_rule(format, strncmp(format, "%s", 2) ? NULL :
+				      va_arg(arguments, const char *));
+		va_end(arguments);
+	} else {
+		is_told = nr_alarms <= MOST_ALARMS;
+	}
+	if (is_told)
+		report("{\"alarm\": \"%s\", \"line\": %u}", text, line_under_way());
 }
 
 void give_up(const char *format, ...)

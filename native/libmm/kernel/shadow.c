@@ -337,11 +337,11 @@ static void check_page(struct process *process, unsigned long number)
 	}
 	folio = page_folio(pfn_to_page((entry & PTE_PFN_MASK) >> PAGE_SHIFT));
 	words = __va(entry & PTE_PFN_MASK);
-	/* Unless it is written again, MADV_FREE lets reclaim drop it. */
+	/* Unless it is written again, MADV_FREE lets reclaim drop it. Zeros would come back. */
 	if (folio_test_anon(folio) && !folio_test_swapbacked(folio) && !folio_test_dirty(folio) &&
 	    !folio_test_hugetlb(folio) &&
 	    !census.is_dirty[frame_of(&folio->page) + folio_page_idx(folio, virt_to_page(words))] &&
-	    !page->may_be_gone)
+	    !page->may_be_gone && (page->kind != ANONYMOUS || page->value))
 		wrong("process %d has written page %#lx, which reclaim may drop as it is clean",
 		      process->number, number);
 	note(PART_contents, words[0]);

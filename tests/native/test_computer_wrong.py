@@ -21,6 +21,8 @@ OURS = Path(__file__).parent / "patches"
 MAPPED = "p0 mmap a 512 anon private rw\np0 write a\n"
 HUGE = "memory 512M 256M\np0 mmap a 512 anon private rw thp=always\np0 write a\n"
 ON_DISK = "file d 64K disk\np0 mmap a 16 d shared rw\np0 write a\n"
+FEW = "p0 mmap a 3 anon private rw\np0 write a\n"
+CLEARED = "swap 64M\n" + MAPPED + "p0 call clear_refs x=4\np0 write a[3:9]\n"
 
 ORACLES = {
     "tlb": (EXPERIMENTS / "mremap" / "wrong" / "07-flush-of-nothing.patch",
@@ -45,8 +47,31 @@ ORACLES = {
               "which reclaim may drop"),
     "contents": (OURS / "computer-contents.patch", MAPPED + "p0 madvise a dontneed",
                  "reads .* where"),
+    "protected": (OURS / "computer-protected.patch",
+                  "swap 64M\n" + MAPPED + "p0 uffd_register a wp\np0 uffd_wp a on\n"
+                  "p0 madvise a pageout\np0 read a",
+                  "was protected by userfaultfd"),
     "device": (EXPERIMENTS / "fork" / "wrong" / "21-notifier-with-threads-only.patch",
                "p0 device\n" + MAPPED + "p0 fork p1", "a device still translates"),
+    "soft-dirty": (OURS / "computer-soft-dirty.patch", CLEARED + "p0 madvise a pageout",
+                   "since clear_refs, which is not soft-dirty"),
+    "clear-refs": (OURS / "computer-clear-refs.patch", CLEARED,
+                   "since clear_refs, which is not soft-dirty"),
+    "pagemap": (OURS / "computer-pagemap.patch",
+                CLEARED + "p0 madvise a pageout\np0 call pagemap a", "pagemap says"),
+    "pagemap-scan": (OURS / "computer-pagemap-scan.patch",
+                     CLEARED + "p0 madvise a pageout\np0 call pagemap_scan a",
+                     "PAGEMAP_SCAN says"),
+    "maps": (OURS / "computer-maps.patch",
+             "p0 mmap a 512 anon private r\np0 call proc", "PID/maps says"),
+    "smaps": (OURS / "computer-smaps.patch",
+              "swap 64M\n" + MAPPED + "p0 madvise a pageout\np0 call proc x=1",
+              "smaps says Swap"),
+    "numa-maps": (OURS / "computer-numa-maps.patch", HUGE + "p0 call proc x=3",
+                  "numa_maps says"),
+    "status": (OURS / "computer-status.patch", FEW + "p0 call proc x=4",
+               "status says (RssAnon|VmRSS)"),
+    "statm": (OURS / "computer-statm.patch", FEW + "p0 call proc x=5", "statm says"),
     "kernel": (OURS / "computer-warns.patch", MAPPED + "p0 mprotect a r",
                "the kernel warns at"),
 }  # fmt: skip

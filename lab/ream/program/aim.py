@@ -21,7 +21,8 @@ from ream.files import write_whole
 from ream.program.changed import Name, Target
 from ream.program.coverage import Code
 from ream.program.explore import Corpus, mixed
-from ream.program.generate import generate, shapes_of_mixtures, some_often
+from ream.program.generate import generate
+from ream.program.often import shapes_of_mixtures, some_often
 from ream.program.ran import Rig, Watched
 from ream.program.step import Program
 from ream.program.text import parse
@@ -123,10 +124,14 @@ class Aim:
         reached = frozenset[int]().union(*self.met.values())
         return frozenset(one for one in functions if self.code.numbers(frozenset([one])) & reached)
 
-    def attempts(self, target: Target, seed: int) -> "Attempts":
-        """Programs without end, those first that execute some of what a series changes."""
+    def attempts(self, target: Target, seed: int, met: frozenset[int] | None = None) -> "Attempts":
+        """Programs without end, those first that execute some of what a series changes.
+
+        met: the changed blocks that are known to be executed; None: those that the corpus does.
+        """
         programs = self.reaching(target), self._programs
-        met = target.blocks & frozenset[int]().union(*self.met.values())
+        if met is None:
+            met = target.blocks & frozenset[int]().union(*self.met.values())
         return Attempts(*programs, self._favoured(target), met, seed)
 
 

@@ -13,7 +13,8 @@ from ream.program.scene import Call
 
 ENOMEM, EINVAL = -12, -22
 _READABLE, _WRITABLE = 1, 2
-_LOCKED, _HUGETLB = 0x2000, 0x40000
+_LOCKED = 0x2000
+_UNSURE = 0x40000 | SHARINGS["droppable"]  # huge pages that may be missing, and memory that goes
 _KEEP_SIZE, _PUNCH = 1, 3
 _UFFD_WP = 2
 _DROPS = {ADVICE["dontneed"], ADVICE["dontneed-locked"]}
@@ -140,7 +141,7 @@ class _Seen:
 
     def after_open(self, its: Mapping[str, int], pages: Pages) -> Prediction:
         del pages
-        is_sure = its["kind"] != FILE_KINDS["hugetlb"]
+        is_sure = its["kind"] in {FILE_KINDS[kind] for kind in ("shmem", "disk", "huge")}
         self.objects[its["file"]] = _Object(its["nr"], is_sure)
         return Prediction(0)
 
@@ -150,7 +151,7 @@ class _Seen:
         if its["flags"] & MAP_ANONYMOUS:
             obj = -self.now if shared else None
             self.objects[-self.now] = _Object(its["nr"])
-        is_sure = (obj is None or self.objects[obj].is_sure) and not its["flags"] & _HUGETLB
+        is_sure = (obj is None or self.objects[obj].is_sure) and not its["flags"] & _UNSURE
         first = _Page(
             its["protection"],
             content=ZEROES if obj is None else None,

@@ -109,15 +109,11 @@ def run_in_guest(
     paths = {f"/p{nr}": build_program(one, work / f"p{nr}") for nr, one in enumerate(programs)}
     init = build_init(work, arch=image.arch)
     initramfs = guest_initramfs(image, "programs", init=init, work=work, programs=paths)
-    swaps = [
-        call.arguments["nr"]
-        for program in programs
-        for call in resolve(program)
-        if call.name == "swapon"
-    ]
     words = ["experiment=programs", f"run={','.join(paths)}"]
-    append = ["rootfstype=ramfs"]
-    if swaps:
+    calls = [call for program in programs for call in resolve(program)]
+    boots = [call.words for call in calls if call.name == "boot"]
+    append = ["rootfstype=ramfs", *(f"{its['name']}={its['value']}" for its in boots)]
+    if swaps := [call.arguments["nr"] for call in calls if call.name == "swapon"]:
         words.append(f"swap={SWAP}")
         append.append(f"ramdisk_size={max(swaps) * 4}")  # KiB
     machine = guest_machine(programs, cache)

@@ -14,7 +14,8 @@ from pathlib import Path
 from ream.errors import ReamError
 from ream.files import write_whole
 from ream.program.coverage import Code
-from ream.program.generate import generate, some_often
+from ream.program.generate import generate
+from ream.program.often import some_often
 from ream.program.ran import Ran, Rig, Watched, shortest
 from ream.program.scene import without_misplaced
 from ream.program.shrink import shrink

@@ -6,12 +6,11 @@ where steps meet.
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping
 
-from ream.program.drawing import FILE_PAGES, MOST_AREAS, Drawing
+from ream.program.drawing import FILE_PAGES, MOST_AREAS, NR_RECENT, Drawing
 from ream.program.kinds import Place, Range, Value
-from ream.program.knobs import CALLS, CALLS_ON_PAGES, FILES
+from ream.program.knobs import CALLS, CALLS_ON_PAGES, FILES, PARAMETERS
 from ream.program.scene import HUGE_PAGES, Area
 from ream.program.step import Program
 
@@ -24,15 +23,12 @@ HOLES = (2, 3, 4, 8)
 """One of so many pages is free where memory is in holes."""
 MOST_FAILING = 16
 """One of the first so many allocations of a step fails."""
-NR_OFTEN, HOW_OFTEN = 12, 8
-"""Mixtures that some_often() has drawn more often, and by which factor."""
-SHAPES_STEPS = 60
-"""Of one mixture, in which all shapes of its steps are taken to occur."""
 FOLIOS = ("16K", "32K", "64K", "128K", "256K", "512K", "1M", "2M")
 
 ANON, PRIVATE_FILE, SHARED = 1, 2, 3
 """What a page is mapped as; 0: not at all."""
 _KIND, _WRITABLE = 3, 4
+_THP = "/sys/kernel/mm/transparent_hugepage/"
 _MEGABYTE = 1 << 20
 
 
@@ -68,11 +64,18 @@ class _Drawn(Drawing):
         dice = self.dice
         self.add("memory", node0=512 * _MEGABYTE, node1=256 * _MEGABYTE)
         self.add("cpus", nr=NR_CPUS)
+        if dice.randrange(6) == 0:
+            name = dice.choice(sorted(PARAMETERS))
+            self.add("boot", name=name, value=dice.choice(PARAMETERS[name].split()))
         self.add("group", group="g", size=dice.choice((64, 256)) * _MEGABYTE)
         for name, kind in (("f", "shmem"), ("h", "huge"), ("d", "disk")):
             self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
         self.add("file", file="t", size=FILE_PAGES * 4096, kind="hugetlb")
-        self.add("swap", None, *self.maybe("synchronous"), size=192 * _MEGABYTE)
+        for name, kind in (("z", "zero"), ("e", "readonly"), ("s", "secret")):
+            if dice.randrange(4) == 0:
+                self.add("file", file=name, size=FILE_PAGES * 4096, kind=kind)
+        holes = self.maybe("holes", of=4)
+        self.add("swap", None, *self.maybe("synchronous"), *holes, size=192 * _MEGABYTE)
         if dice.randrange(2):
             self.add("join", 0, group="g")
         if dice.randrange(4):
@@ -99,6 +102,8 @@ class _Drawn(Drawing):
 
     def map_anon(self, process: int, *flags: str) -> None:
         sharing = "private" if self.dice.randrange(8) else "shared"
+        if self.dice.randrange(24) == 0:
+            sharing = "droppable"
         self.map(process, self.size()[0], "anon", sharing, *flags)
 
     def map_some(self, process: int) -> None:
@@ -143,6 +148,8 @@ class _Drawn(Drawing):
             moved = old.page
         else:
             where = self.where(process)
+            if flags and self.dice.randrange(2):
+                where = {"after": Place(chosen.name)}  # where the two may become one again
             target = Place(self.name(process))
             if "at" in where and isinstance(where["at"], Place):
                 target, where = where["at"], {}
@@ -202,6 +209,13 @@ class _Drawn(Drawing):
         """Faults are to show who uses pages."""
         chosen = self.range(process)
         self.add("call", process, function="numa_hint", area=chosen, x=self.dice.randrange(2))
+        self.then(process, chosen)
+
+    def clear_soft_dirty(self, process: int) -> None:
+        """From now on entries note what is written, and must keep it when they are changed."""
+        self.add("call", process, function="clear_refs", x=4)
+        chosen = self.range(process)
+        self.add("write", process, area=self.part(chosen))
         self.then(process, chosen)
 
     def share_in_part(self, process: int) -> None:
@@ -264,6 +278,61 @@ class _Drawn(Drawing):
         protects = "on" if self.dice.randrange(3) else "off"
         self.add("uffd_wp", process, area=chosen, protects=protects)
 
+    def uffd_keep(self, process: int) -> None:
+        """Write protection of pages for which the kernel then finds other places and entries."""
+        chosen = self.sparse(process) if self.dice.randrange(3) else self.range(process, huge=True)
+        self.add("uffd_register", process, area=chosen, mode=("wp",))
+        self.add("uffd_wp", process, area=chosen, protects="on")
+        for _ in range(1 + self.dice.randrange(3)):
+            if not self.rearrange(process, chosen):
+                return
+        self.add("read", process, area=self.part(chosen))
+        self.add("write", process, area=self.part(chosen))
+
+    def sparse(self, process: int) -> Range:
+        """A new huge page of which most is zero."""
+        if len(self.scene.spaces[process].areas) >= MOST_AREAS:
+            return self.range(process, huge=True)
+        name = self.name(process)
+        self.add("mmap", process, name=name, nr=HUGE_PAGES, source="anon", sharing="private",
+                 protection="rw", thp="always")  # fmt: skip
+        self.put(process, self.scene.spaces[process].areas[name], ANON | _WRITABLE)
+        whole = Range(name, 0, HUGE_PAGES)
+        self.add("write", process, area=self.part(whole))
+        self.recent = [*self.recent[1 - NR_RECENT :], whole]
+        return whole
+
+    def rearrange(self, process: int, chosen: Range) -> bool:
+        """Something after which pages are elsewhere; whether all are still mapped."""
+        some = self.dice.choice((chosen, self.part(chosen), self.part(chosen)))
+        match self.dice.randrange(9):
+            case 0 | 1 | 2:
+                advice = self.dice.choice(("cold", "pageout", "free", "dontneed", "collapse"))
+                area = chosen if advice == "collapse" else some
+                self.add("madvise", process, area=area, advice=advice)
+            case 3:
+                self.add("move_pages", process, area=some, node=self.dice.randrange(2))
+            case 4:
+                for protection in ("none", "rw"):
+                    self.add("mprotect", process, area=some, protection=protection)
+            case 5:
+                self.add("call", process, function="numa_hint", area=some)
+                self.add("read", process, area=some)
+            case 6:
+                self.swap()
+            case 7:
+                self.add("set", file=_THP + "khugepaged/max_ptes_none", value="64")
+                self.add("set", file="/proc/sys/vm/drop_caches", value="2")
+            case _:
+                self.focus = self.part(chosen)
+                if self.dice.randrange(8):
+                    self.munmap(process)
+                else:
+                    self.mremap(process)
+                self.add("set", file="/proc/sys/vm/drop_caches", value="2")
+                return False
+        return True
+
     def uffd_fill(self, process: int) -> None:
         """Pages that the program itself provides, and none of which is touched before."""
         nr = self.dice.choice((1, 10, 64, HUGE_PAGES))
@@ -286,7 +355,13 @@ class _Drawn(Drawing):
                 self.add("uffd_poison", process, area=poisoned)
             case _:
                 self.add("write", process, area=source)
+                if self.dice.randrange(2):
+                    advice = self.dice.choice(("pageout", "pageout", "cold", "free"))
+                    self.add(
+                        "madvise", process, area=self.part(Range(source.name, 0, nr)), advice=advice
+                    )
                 self.add("uffd_move", process, area=filled, from_=Place(source.name))
+                self.add("read", process, area=filled)
         self.add("uffd_unregister", process, area=filled)
 
     def hog(self) -> None:
@@ -474,6 +549,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "pin": (4, _Drawn.pin),
     "migrating": (3, _Drawn.migrating),
     "hint": (4, _Drawn.hint),
+    "soft-dirty": (3, _Drawn.clear_soft_dirty),
     "share-in-part": (4, _Drawn.share_in_part),
     "age": (4, _Drawn.age),
     "split-entry": (3, _Drawn.split_entry),
@@ -482,6 +558,7 @@ _WEIGHTED: Mapping[str, tuple[int, _Mixture]] = {
     "mthp": (1, lambda drawn, _: drawn.mthp()),
     "uffd-wp": (4, _Drawn.uffd_wp),
     "uffd-fill": (2, _Drawn.uffd_fill),
+    "uffd-keep": (2, _Drawn.uffd_keep),
     "file": (7, lambda drawn, _: drawn.change_file()),
     "look": (4, _Drawn.look),
     "compact": (3, lambda drawn, _: drawn.add("compact")),
@@ -511,21 +588,3 @@ _REPEATED = frozenset(
 _MIXTURES = {name: mixture for name, (_, mixture) in _WEIGHTED.items()}
 WEIGHTS: Mapping[str, int] = {name: weight for name, (weight, _) in _WEIGHTED.items()}
 """How often each mixture is drawn, relative to the others."""
-
-
-def some_often(seed: int, favoured: Sequence[str] = ()) -> dict[str, int]:
-    """Weights with which some mixtures, drawn by a seed, are more frequent than usual.
-
-    favoured: half of these are among them.
-    """
-    dice = random.Random(seed)  # noqa: S311
-    some = dice.sample(favoured, (len(favoured) + 1) // 2)
-    often = {*some, *dice.sample(sorted(WEIGHTS), NR_OFTEN)}
-    return {name: nr * (HOW_OFTEN if name in often else 1) for name, nr in WEIGHTS.items()}
-
-
-@cache
-def shapes_of_mixtures() -> Mapping[str, frozenset[str]]:
-    """By mixture, the shapes of the steps that it draws, and of those that map what they need."""
-    drawn = {name: generate(0, SHAPES_STEPS, {"map-anon": 1, name: 4}) for name in WEIGHTS}
-    return {name: frozenset(step.shape for step in its) for name, its in drawn.items()}

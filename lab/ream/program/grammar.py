@@ -25,13 +25,22 @@ from ream.program.kinds import (
     Words,
 )
 
-PROTECTIONS = {"none": 0, "r": 1, "rw": 3}
+PROTECTIONS = {"none": 0, "r": 1, "rw": 3, "rx": 5}
 """PROT_*: include/uapi/asm-generic/mman-common.h"""
-SHARINGS = {"shared": 1, "private": 2}
-"""MAP_SHARED and MAP_PRIVATE."""
+SHARINGS = {"shared": 1, "private": 2, "droppable": 8}
+"""MAP_SHARED, MAP_PRIVATE and MAP_DROPPABLE."""
 MAP_FIXED, MAP_ANONYMOUS = 0x10, 0x20
 MREMAP_MAYMOVE, MREMAP_FIXED = 1, 2
-FILE_KINDS = {"shmem": 0, "disk": 1, "hugetlb": 2, "huge": 3}
+FILE_KINDS = {
+    "shmem": 0,
+    "disk": 1,
+    "hugetlb": 2,
+    "huge": 3,
+    "zero": 4,
+    "readonly": 5,
+    "secret": 6,
+}
+"""zero: /dev/zero. readonly: on the disk, with contents. secret: memfd_secret()."""
 THP_ADVICE = {"always": 14, "never": 15}
 """MADV_HUGEPAGE and MADV_NOHUGEPAGE."""
 ADVICE = {
@@ -142,16 +151,19 @@ _FORMS = (
     Form("memory", process=False, declares=True, nr_optional=MOST_NODES - 1,
          operands={f"node{node}": Bytes() for node in range(MOST_NODES)}),
     Form("cpus", process=False, declares=True, operands={"nr": Number("NR", 1, MOST_CPUS)}),
+    Form("boot", process=False, declares=True,
+         operands={"name": Text("boot parameter", r"[a-z_.]{2,40}", "init_on_alloc"),
+                   "value": Text("value", r"[\w.,:/*+-]{1,16}", "1")}),
     Form("group", process=False, declares=True,
          operands={"group": Name("GROUP"), "size": Bytes()}, nr_optional=1),
     Form("file", process=False, declares=True,
          operands={"file": Name("FILE"), "size": Bytes(), "kind": Word("KIND", FILE_KINDS)}),
-    Form("swap", process=False, operands={"size": Swap()}, flags={"synchronous": 1},
-         flags_argument="synchronous"),
+    Form("swap", process=False, operands={"size": Swap()},
+         flags={"synchronous": 1, "holes": 2}),
     Form("join", operands={"group": Name("GROUP")}),
     Form("mmap", operands={"name": Name("AREA"), "nr": _NR,
                            "source": PlaceOf("anon|FILE", none="anon"),
-                           "sharing": Word("private|shared", SHARINGS),
+                           "sharing": Word("|".join(SHARINGS), SHARINGS),
                            "protection": _PROTECTION},
          flags=_MAP_FLAGS,
          options={"thp": Option(Word("always|never", THP_ADVICE)), **_WHERE}),

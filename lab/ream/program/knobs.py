@@ -197,6 +197,8 @@ CALLS: Mapping[str, tuple[str, str]] = {
     "memfd_secret": ("3", "0"),
     "lseek": ("0 1 2", "0 100"),
     "pin_file": ("0 1", "20"),
+    "proc": ("0 1 2 3 4 5", "0"),
+    "clear_refs": ("1 2 3 4 4 4 5", "0"),
 }
 """Functions, and their numbers x and y."""
 
@@ -214,4 +216,19 @@ CALLS_ON_PAGES: Mapping[str, tuple[str, str]] = {
     "hmm": ("0 1", "0"),
     "migrate_vma": ("0", "0"),
     "unreadable": ("0", "0"),
+    "pagemap": ("0", "0"),
+    "pagemap_scan": ("0 2 16 128", "0 0 1 2 3"),
 }
+
+
+PARAMETERS: Mapping[str, str] = {
+    "cgroup.memory": "nokmem nosocket",
+    "hugepages": "4 20",
+    "init_on_alloc": "1",
+    "init_on_free": "1",
+    "movablecore": "128M 400M",
+    "slab_nomerge": "1",
+    "thp_anon": "64K:always 16K-256K:inherit",
+    "transparent_hugepage": "always madvise never",
+}
+"""Parameters of boot that memory management reads, and their values."""

@@ -204,19 +204,45 @@ static void expect_same(long page, long nr, uint64_t word)
 		accessed(check, page, nr, word);
 }
 
+/* Each page has its number from 1 on in its first and its last word; nobody may write it. */
+static long fill_to_read(long file, long nr)
+{
+	uint64_t words[PAGE_BYTES / sizeof(uint64_t)] = { 0 };
+	char name[64];
+	int written = files[file];
+	long i;
+
+	for (i = 0; i < nr; i++) {
+		words[0] = i + 1;
+		words[PAGE_BYTES / sizeof(uint64_t) - 1] = i + 1;
+		if (pwrite(written, words, PAGE_BYTES, i * PAGE_BYTES) != PAGE_BYTES)
+			return -errno;
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", written);
+	files[file] = open(name, O_RDONLY);
+	close(written);
+	return files[file] < 0 ? -errno : 0;
+}
+
 static long do_open(long file, long kind, long nr)
 {
-	static const unsigned int memfd_flags[] = { 0, 0, MFD_HUGETLB, 0 };
-
 	if (file >= MOST_FILES)
 		return -EMFILE;
-	if (kind == 1)
+	if (kind == 1 || kind == 5)
 		files[file] = open(".", O_TMPFILE | O_RDWR, 0600);
+	else if (kind == 4)
+		files[file] = open("/dev/zero", O_RDWR);
+	else if (kind == 6)
+		files[file] = syscall(SYS_memfd_secret, 0);
 	else
-		files[file] = memfd_create("program", memfd_flags[kind]);
+		files[file] = memfd_create("program", kind == 2 ? MFD_HUGETLB : 0);
 	if (files[file] < 0)
 		return -errno;
-	return result(ftruncate(files[file], nr * PAGE_BYTES));
+	if (kind == 4)
+		return 0;
+	if (ftruncate(files[file], nr * PAGE_BYTES))
+		return -errno;
+	return kind == 5 ? fill_to_read(file, nr) : 0;
 }
 
 static long do_mmap(long page, long nr, long protection, long flags, long file,

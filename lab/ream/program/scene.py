@@ -224,6 +224,10 @@ class Scene:
 
     _do_show = _do_set
 
+    def _do_boot(self, step: Step) -> tuple[Call, ...]:
+        words = {name: str(value) for name, value in step.values}
+        return (Call(step.line, step.verb, {}, words=words),)
+
     def _do_memory(self, step: Step) -> tuple[Call, ...]:
         self._once(step.verb)
         sizes = [step.number(name) // PAGE_BYTES for name, _ in step.values]
@@ -257,8 +261,8 @@ class Scene:
         if isinstance(size, int):
             self._once("swap")
         nr = size // PAGE_BYTES if isinstance(size, int) else 0
-        synchronous = 1 if step.flags else 0
-        return (Call(step.line, "swapon", {"nr": nr, "synchronous": synchronous}),)
+        flags = _or(step.form.flags[flag] for flag in step.flags)
+        return (Call(step.line, "swapon", {"nr": nr, "flags": flags}),)
 
     def _do_mmap(self, step: Step) -> tuple[Call, ...]:
         name, nr, source = step.word("name"), step.number("nr"), step.get("source")

@@ -85,5 +85,6 @@ void check_clean(struct folio *folio, unsigned long nr);	/* dirty.c: what may be
 void check_swap(void);			/* swap.c: slots */
 void check_lists(void);			/* lists.c: LRU, split queues */
 void check_counters(void);		/* counters.c: nodes, zones, groups */
+void check_soft_dirty(void);		/* soft_dirty.c: what was written is noted */
 
 #endif

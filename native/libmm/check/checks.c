@@ -70,6 +70,7 @@ void check_everything(void)
 	check_lists();
 	check_counters();
 	check_contents();
+	check_soft_dirty();
 	check_tlb();
 	report_parts();
 }

@@ -62,9 +62,13 @@ static void check_node(int node)
 {
 	long slab = node_counter(node, NR_SLAB_RECLAIMABLE_B) +
 		    node_counter(node, NR_SLAB_UNRECLAIMABLE_B);
-	struct zone *zone = &NODE_DATA(node)->node_zones[ZONE_NORMAL];
-	long mlock = zone_page_state_snapshot(zone, NR_MLOCK);
+	struct zone *zones = NODE_DATA(node)->node_zones, *zone;
 	unsigned int i;
+	long mlock = 0;
+
+	for (zone = zones; zone < zones + MAX_NR_ZONES; zone++)
+		if (populated_zone(zone))
+			mlock += zone_page_state_snapshot(zone, NR_MLOCK);
 
 	for (i = 0; i < ARRAY_SIZE(items); i++) {
 		long is = node_counter(node, items[i].item);

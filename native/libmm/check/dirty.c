@@ -2,9 +2,24 @@
 /* What is clean: memory that may be dropped, since what was written to it is elsewhere as well. */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/shmem_fs.h>
+#include <linux/string.h>
 #include "census.h"
 #include "devices.h"
 #include "hosted.h"
+
+/* It would come back with zeros, unless an entry is dirty, which its unmapping tells it. */
+static void check_clean_in_memory(struct folio *folio, unsigned long first, unsigned long nr)
+{
+	unsigned long i;
+
+	if (memchr(census.is_dirty + first, true, nr))
+		return;
+	for (i = 0; i < nr; i++)
+		if (*(u64 *)page_address(folio_page(folio, i)))
+			wrong("folio %#lx of shared memory is clean, and its page %lu was written",
+			      folio_pfn(folio), i);
+}
 
 void check_clean(struct folio *folio, unsigned long nr)
 {
@@ -13,6 +28,8 @@ void check_clean(struct folio *folio, unsigned long nr)
 	if (folio_test_dirty(folio) || folio_test_writeback(folio) || folio_test_anon(folio) ||
 	    !folio_test_uptodate(folio))
 		return;
+	if (folio->mapping && shmem_mapping(folio->mapping))
+		check_clean_in_memory(folio, first, nr);
 	for (i = 0; i < nr; i++) {
 		const void *written = on_disk(folio, i);
 

@@ -79,6 +79,10 @@ static void walk_per_cpu(struct zone *zone, int cpu)
 		list_for_each_entry(page, &pcp->lists[list], pcp_list) {
 			take(page_to_pfn(page), order, IN_PCP);
 			nr_pages += 1L << order;
+			/* Who gets it next may take that for its own, as swap does. */
+			if (page_private(page))
+				wrong("free frame %#lx has a private word, %#lx",
+				      page_to_pfn(page), page_private(page));
 		}
 	}
 	if (pcp->count != nr_pages)

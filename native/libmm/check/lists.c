@@ -56,8 +56,9 @@ static void check_generations(struct lruvec *lruvec, int node, long *nr)
 
 static void check_lruvec(struct lruvec *lruvec, int node, long *nr_all)
 {
-	long nr[NR_LRU_LISTS] = { };
+	long nr[NR_LRU_LISTS] = { }, counted;
 	enum lru_list list;
+	int zone;
 
 	for_each_evictable_lru(list) {
 		long before = nr[list], here = check_list(&lruvec->lists[list], node, nr);
@@ -66,9 +67,12 @@ static void check_lruvec(struct lruvec *lruvec, int node, long *nr_all)
 			wrong("a folio is in list %d of node %d, and its flags say otherwise",
 			      list, node);
 		/* Folios with a generation are not counted there. */
-		if (mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL) != here)
-			wrong("list %d of a group is counted as %lu pages, and has %ld", list,
-			      mem_cgroup_get_zone_lru_size(lruvec, list, ZONE_NORMAL), here);
+		counted = 0;
+		for (zone = 0; zone < MAX_NR_ZONES; zone++)
+			counted += mem_cgroup_get_zone_lru_size(lruvec, list, zone);
+		if (counted != here)
+			wrong("list %d of a group is counted as %ld pages, and has %ld", list,
+			      counted, here);
 	}
 	check_generations(lruvec, node, nr);
 	for_each_evictable_lru(list)

@@ -129,7 +129,7 @@ static void count_swap(struct space *space, struct vm_area_struct *vma, unsigned
 	softleaf_t entry = softleaf_from_pte(pte);
 
 	if (softleaf_is_marker(entry)) {
-		if (pte_is_uffd_marker(pte) && !(vma->vm_flags & WATCHED))
+		if (pte_is_uffd_wp_marker(pte) && !(vma->vm_flags & WATCHED))
 			wrong("%#lx has a marker of userfaultfd in a VMA that it does not watch",
 			      address);
 		return;
@@ -362,6 +362,8 @@ static void check_space(struct process *process)
 		note(PART_vmas, vma->vm_end ^ vma->vm_pgoff << 12);
 		pages += vma_pages(vma);
 		locked += vma->vm_flags & VM_LOCKED ? vma_pages(vma) : 0;
+		if (vma->vm_flags & VM_LOCKED && vma->vm_flags & VM_DROPPABLE)
+			wrong("%#lx is locked, though it may be dropped", vma->vm_start);
 		walk_vma(&space, vma);
 	}
 	walk_tables(&space, mm);

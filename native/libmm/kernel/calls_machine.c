@@ -24,6 +24,24 @@ static unsigned long frame_at(const void *address)
 	return page_to_pfn(virt_to_page(address)) - LIBMM_FIRST_PFN;
 }
 
+/* --- frames that the kernel's own mapping lacks ------------------------- */
+
+static DECLARE_BITMAP(hidden, LIBMM_MOST_RAM_BYTES >> PAGE_SHIFT);
+
+int set_direct_map_invalid_noflush(struct page *page)
+{
+	HOST_STUB("custom");
+	__set_bit(page_to_pfn(page) - LIBMM_FIRST_PFN, hidden);
+	return 0;
+}
+
+int set_direct_map_default_noflush(struct page *page)
+{
+	HOST_STUB("custom");
+	__clear_bit(page_to_pfn(page) - LIBMM_FIRST_PFN, hidden);
+	return 0;
+}
+
 /* arch/x86/lib/copy_mc_64.S */
 unsigned long copy_mc_enhanced_fast_string(void *to, const void *from, unsigned int bytes);
 
@@ -33,6 +51,8 @@ unsigned long copy_mc_to_kernel(void *to, const void *from, unsigned int bytes)
 	HOST_STUB("custom");
 	if (virt_addr_valid(from) && test_bit(frame_at(from), unreadable))
 		return bytes;
+	if (virt_addr_valid(from) && test_bit(frame_at(from), hidden))
+		wrong("the kernel copies from %#lx, which it does not map", __pa(from));
 	if (cpu_feature_enabled(X86_FEATURE_ERMS))
 		return copy_mc_enhanced_fast_string(to, from, bytes);
 	memcpy(to, from, bytes);
@@ -82,6 +102,8 @@ long call_hmm(long start, long bytes, long writes, long unused)
 	long error = mmu_interval_notifier_insert(&notifier, current->mm, range.start,
 						  range.end - range.start, &device_operations);
 
+	end_uffd_wp_by_write(current_process(), (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT,
+			     bytes >> PAGE_SHIFT);
 	if (error)
 		return error;
 	range.notifier_seq = mmu_interval_read_begin(&notifier);
@@ -115,6 +137,23 @@ static void copy_for_device(struct migrate_vma *its)
 	}
 }
 
+/*
+ * Entries of the zero page are filled as those that are missing, which ends a
+ * protection by userfaultfd, and a large folio of zeros becomes such entries.
+ */
+static void see_zeros_filled(long start, long bytes)
+{
+	long at;
+
+	for (at = start; at < start + bytes; at += PAGE_SIZE) {
+		pte_t pte = __pte(translate(current->mm, at).entry);
+
+		if (pte_present(pte) && (!is_ram(pte_pfn(pte)) ||
+					 folio_test_large(page_folio(pfn_to_page(pte_pfn(pte))))))
+			end_uffd_wp(current_process(), (at - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, 1);
+	}
+}
+
 long call_migrate_vma(long start, long bytes, long unused, long unused2)
 {
 	static unsigned long from[MOST_PAGES], to[MOST_PAGES];
@@ -123,6 +162,7 @@ long call_migrate_vma(long start, long bytes, long unused, long unused2)
 	};
 	long error = -EFAULT;
 
+	see_zeros_filled(start, bytes);
 	mmap_read_lock(current->mm);
 	its.vma = vma_lookup(current->mm, start);
 	/* No others, as Documentation/mm/hmm.rst has it. */

@@ -96,6 +96,72 @@ long step_cpus(long nr)
 	return 0;
 }
 
+#define MOST_PARAMETERS 8
+#define MOST_PARAMETER_BYTES 64
+
+/* As a boot loader passes them, and as __setup() and early_param() declare them. */
+static char parameters[MOST_PARAMETERS][MOST_PARAMETER_BYTES] __initdata = {
+#ifdef CONFIG_SLUB_DEBUG	/* where the kernel's own assertions are asked for */
+	"slab_debug=FZP", "page_poison=1",
+#endif
+};
+static unsigned int nr_parameters __initdata = IS_ENABLED(CONFIG_SLUB_DEBUG) ? 2 : 0;
+
+extern const struct obs_kernel_param __setup_start[], __setup_end[];
+
+/* What a parameter says behind its name, or NULL. */
+static char __init *value_of_parameter(char *parameter, const struct obs_kernel_param *known)
+{
+	size_t bytes = strlen(known->str);
+
+	if (strncmp(parameter, known->str, bytes))
+		return NULL;
+	/* What early_param() declares gets what is behind "=", and what __setup() does all of it. */
+	if (!known->early)
+		return parameter + bytes;
+	return parameter[bytes] == '=' ? parameter + bytes + 1 : NULL;
+}
+
+static bool __init set_parameter(char *parameter, bool is_early)
+{
+	const struct obs_kernel_param *known;
+	bool is_known = false;
+	char *value;
+
+	for (known = __setup_start; known < __setup_end; known++) {
+		value = value_of_parameter(parameter, known);
+		if (!value)
+			continue;
+		is_known = true;
+		if (known->early == is_early)
+			known->setup_func(value);
+	}
+	return is_known;
+}
+
+static void __init set_parameters(bool is_early)
+{
+	unsigned int i;
+
+	for (i = 0; i < nr_parameters; i++)
+		if (!set_parameter(parameters[i], is_early))
+			refuse(parameters[i], "the kernel has no such parameter");
+}
+
+long step_boot(long name, long value)
+{
+	if (system_state == SYSTEM_RUNNING)
+		return 0;
+	if (nr_parameters == MOST_PARAMETERS)
+		refuse("boot", "there are at most 6 parameters");
+	if (!text_of_word(name) || !text_of_word(value))
+		refuse("boot", "a name and a value are words");
+	snprintf(parameters[nr_parameters++], MOST_PARAMETER_BYTES, "%.*s=%.*s",
+		 (int)strcspn(text_of_word(name), " \n"), text_of_word(name),
+		 (int)strcspn(text_of_word(value), " \n"), text_of_word(value));
+	return 0;
+}
+
 /* --- CPUs -------------------------------------------------------------- */
 
 static void declare_cpus(void)
@@ -279,9 +345,11 @@ void __init boot_computer(void)
 	host_place_contents(0, NULL);
 	host_place_map(0, (void *)LIBMM_MAP_ADDRESS);
 	jump_label_init();
+	set_parameters(true);
 	declare_memory();
 	describe_memory();
 	place_per_cpu_areas();
+	set_parameters(false);
 	vfs_caches_init_early();
 	mm_core_init();
 	wait_bit_init();

@@ -13,6 +13,7 @@
 #include <linux/pagemap.h>
 #include <linux/ramfs.h>
 #include <linux/swap.h>
+#include <linux/workqueue.h>
 #include <linux/writeback.h>
 #include <asm/ptrace.h>
 #include "../fs/internal.h"
@@ -78,7 +79,24 @@ static struct request_queue queue;
 static struct gendisk gendisk = { .queue = &queue };
 static struct block_device disk_device = { .bd_disk = &gendisk, .bd_queue = &queue };
 
-/* A request is done at once; who waits for it finds it done. */
+static struct bio_list requests = BIO_EMPTY_LIST;
+
+static void end_requests(struct work_struct *work)
+{
+	struct bio *bio;
+
+	while ((bio = bio_list_pop(&requests))) {
+		bio->bi_status = BLK_STS_OK;
+		bio_endio(bio);
+	}
+}
+
+static DECLARE_WORK(requests_end, end_requests);
+
+/*
+ * Data are moved at once. If the disk is not synchronous, the request ends as
+ * soon as the task sleeps, or when the step is over.
+ */
 void submit_bio(struct bio *bio)
 {
 	char *at = disk + (bio->bi_iter.bi_sector << SECTOR_SHIFT);
@@ -95,8 +113,11 @@ void submit_bio(struct bio *bio)
 			memcpy(memory, at, vec.bv_len);
 		at += vec.bv_len;
 	}
-	bio->bi_status = BLK_STS_OK;
-	bio_endio(bio);
+	bio_list_add(&requests, bio);
+	if (queue.limits.features & BLK_FEAT_SYNCHRONOUS)
+		end_requests(NULL);
+	else
+		schedule_work(&requests_end);
 }
 
 int blk_status_to_errno(blk_status_t status)
@@ -115,6 +136,11 @@ static unsigned long nr_used_pages;
 static sector_t sector_of(const struct inode *inode, pgoff_t index)
 {
 	return ((unsigned long)inode->i_private + index) << (PAGE_SHIFT - SECTOR_SHIFT);
+}
+
+void *page_on_disk(const struct inode *inode, pgoff_t index)
+{
+	return disk + (sector_of(inode, index) << SECTOR_SHIFT);
 }
 
 static void ended(struct bio *bio)
@@ -196,11 +222,23 @@ static int end_write(writer_t writer, struct address_space *mapping, loff_t at,
 	return copied;
 }
 
+#define NR_UNUSABLE 5	/* pages at the end of a file with holes, as its last block is not whole */
+
+static bool has_holes;	/* the file that is swapped to */
+
 /* A swap file's first page is its header; its pages are those of the disk. */
 static int activate(struct swap_info_struct *swap, struct file *file, sector_t *span)
 {
 	unsigned long nr_pages = i_size_read(file_inode(file)) >> PAGE_SHIFT;
 
+	if (has_holes) {	/* as generic_swapfile_activate() finds out */
+		nr_pages -= NR_UNUSABLE;
+		swap->max = nr_pages;
+		swap->pages = nr_pages - 1;
+#ifndef HAVE_SWAP_TABLE
+		swap->highest_bit = nr_pages - 1;
+#endif
+	}
 	*span = nr_pages;
 	return add_swap_extent(swap, 0, nr_pages,
 			       sector_of(file_inode(file), 0) >> (PAGE_SHIFT - SECTOR_SHIFT));
@@ -221,7 +259,7 @@ const void *on_disk(const struct folio *folio, unsigned long page)
 {
 	if (!folio->mapping || folio->mapping->a_ops != &disk_operations)
 		return NULL;
-	return disk + (sector_of(folio->mapping->host, folio->index + page) << SECTOR_SHIFT);
+	return page_on_disk(folio->mapping->host, folio->index + page);
 }
 
 static int begin_mount(struct fs_context *context)
@@ -296,19 +334,25 @@ static int make_swap_file(unsigned long nr_pages)
 	error = put_on_disk(file, nr_pages);
 	header.info.version = 1;
 	header.info.last_page = nr_pages - 1;
+	header.info.nr_badpages = has_holes ? 2 : 0;
+	header.info.badpages[0] = 7;
+	header.info.badpages[1] = nr_pages - 2;
 	memcpy(header.magic.magic, "SWAPSPACE2", 10);
 	written = error ?: kernel_write(file, &header, sizeof(header), &at);
 	fput(file);
 	return written == sizeof(header) ? 0 : written < 0 ? written : -EIO;
 }
 
-long turn_swap_on(unsigned long nr_pages, bool is_synchronous)
+long turn_swap_on(unsigned long nr_pages, long flags)
 {
 	const struct pt_regs regs = { .di = (unsigned long)swap_file };
-	int error = nr_pages ? make_swap_file(nr_pages) : 0;
+	int error = 0;
 
-	if (nr_pages)
-		queue.limits.features = is_synchronous ? BLK_FEAT_SYNCHRONOUS : 0;
+	if (nr_pages) {
+		queue.limits.features = flags & 1 ? BLK_FEAT_SYNCHRONOUS : 0;
+		has_holes = flags & 2 && nr_pages > 4 * NR_UNUSABLE;
+		error = make_swap_file(nr_pages);
+	}
 	return error ?: TIMED(__x64_sys_swapon(&regs));
 }
 

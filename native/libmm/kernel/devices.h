@@ -17,8 +17,11 @@ const void *on_disk(const struct folio *folio, unsigned long page);
 /* Have a file of that folder, just made and empty, on the disk; with so many pages. */
 int put_on_disk(struct file *file, unsigned long nr_pages);
 
+/* Where a page of such a file is on it. */
+void *page_on_disk(const struct inode *inode, pgoff_t index);
+
 /* Swap to a file on the disk. @nr_pages: it is made with so many; 0: it is there already. */
-long turn_swap_on(unsigned long nr_pages, bool is_synchronous);
+long turn_swap_on(unsigned long nr_pages, long flags);
 long turn_swap_off(void);
 
 #endif

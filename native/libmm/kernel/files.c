@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The files of a program, and its steps that read, write and cut them. */
+#include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/fadvise.h>
@@ -14,6 +15,7 @@
 #include "steps.h"
 
 SYSTEM_CALL(memfd_create);
+SYSTEM_CALL(memfd_secret);
 SYSTEM_CALL(openat);
 SYSTEM_CALL(ftruncate);
 SYSTEM_CALL(fallocate);
@@ -25,7 +27,7 @@ SYSTEM_CALL(fsync);
 #define AT_ONCE 16	/* pages of one call; as many as the buffer has */
 #define WORDS (PAGE_SIZE / sizeof(u64))
 
-enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE };
+enum file_kind { SHMEM, ON_DISK, HUGETLB, SHMEM_HUGE, DEV_ZERO, READ_ONLY, SECRET };
 
 static struct user_file files[MOST_FILES];
 static u64 buffer[AT_ONCE * WORDS] __aligned(PAGE_SIZE);
@@ -59,20 +61,67 @@ int new_shared_memory(unsigned long nr_pages)
 	return -ENFILE;
 }
 
-static long open_on_disk(long number, long nr_pages)
+static long open_on_disk(long number, long nr_pages, int mode)
 {
 	char name[32];
 	long fd, error;
 	struct file *file;
 
 	snprintf(name, sizeof(name), DISK_FOLDER "/%ld", number);
-	fd = call(__x64_sys_openat, AT_FDCWD, (long)name, O_RDWR | O_CREAT, 0600, 0, 0);
+	fd = call(__x64_sys_openat, AT_FDCWD, (long)name, mode | O_CREAT, 0600, 0, 0);
 	if (fd < 0)
 		return fd;
 	file = fget(fd);
 	error = put_on_disk(file, nr_pages);
 	fput(file);
 	return error ?: fd;
+}
+
+/* drivers/char/mem.c: mmap_zero() */
+static int map_zero(struct file *file, struct vm_area_struct *vma)
+{
+	if (vma->vm_flags & VM_SHARED)
+		return shmem_zero_setup(vma);
+	vma_set_anonymous(vma);
+	return 0;
+}
+
+static const struct file_operations zero_operations = { .mmap = map_zero };
+
+static long open_kind(long number, enum file_kind kind, long nr_pages)
+{
+	switch (kind) {
+	case ON_DISK:
+		return open_on_disk(number, nr_pages, O_RDWR);
+	case READ_ONLY:	/* its pages may become huge ones of khugepaged's */
+		return open_on_disk(number, nr_pages, O_RDONLY);
+	case DEV_ZERO:
+		return anon_inode_getfd("zero", &zero_operations, NULL, O_RDWR);
+	case SECRET:
+		return call(__x64_sys_memfd_secret, 0, 0, 0, 0, 0, 0);
+	default:
+		return call(__x64_sys_memfd_create, (long)"file",
+			    kind == HUGETLB ? MFD_HUGETLB : 0, 0, 0, 0, 0);
+	}
+}
+
+bool is_zero_device(long number)
+{
+	return file_of(number)->file->f_op == &zero_operations;
+}
+
+/* Each page has its number from 1 on in its first and its last word, on the disk alone. */
+static void fill_on_disk(struct user_file *file)
+{
+	unsigned long i;
+	u64 *page;
+
+	for (i = 0; i < file->nr_pages; i++) {
+		page = page_on_disk(file_inode(file->file), i);
+		page[0] = i + 1;
+		page[WORDS - 1] = i + 1;
+		file->values[i] = i + 1;
+	}
 }
 
 static void make_huge(struct file *file)
@@ -87,11 +136,9 @@ long step_open(long number, long kind, long nr_pages)
 	struct user_file *file;
 	long fd;
 
-	if (kind == ON_DISK)
-		fd = open_on_disk(number, nr_pages);
-	else
-		fd = call(__x64_sys_memfd_create, (long)"file",
-			  kind == HUGETLB ? MFD_HUGETLB : 0, 0, 0, 0, 0);
+	if (kind < 0 || kind > SECRET)
+		return -EINVAL;
+	fd = open_kind(number, kind, nr_pages);
 	if (fd < 0)
 		return fd;
 	file = new_file(number, nr_pages);
@@ -101,8 +148,11 @@ long step_open(long number, long kind, long nr_pages)
 	file->file = fget(fd);
 	if (kind == SHMEM_HUGE)
 		make_huge(file->file);
-	file->may_be_huge = kind != ON_DISK;	/* khugepaged makes huge pages of others, too */
-	if (kind == ON_DISK)
+	/* khugepaged makes huge pages of others, too. */
+	file->may_be_huge = kind != ON_DISK && kind != SECRET;
+	if (kind == READ_ONLY)
+		fill_on_disk(file);
+	if (kind == ON_DISK || kind == READ_ONLY || kind == DEV_ZERO)
 		return 0;
 	return call(__x64_sys_ftruncate, fd, nr_pages << PAGE_SHIFT, 0, 0, 0, 0);
 }
@@ -134,6 +184,8 @@ long step_fallocate(long number, long mode, long page, long nr)
 		return -EINVAL;
 	error = call(__x64_sys_fallocate, file->fd, mode, page << PAGE_SHIFT, nr << PAGE_SHIFT,
 		     0, 0);
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		end_uffd_wp_of_file(number, page, nr);
 	if (!error && mode & FALLOC_FL_PUNCH_HOLE)
 		memset64(file->values + page, 0, nr);
 	else if (!error && !(mode & FALLOC_FL_KEEP_SIZE))

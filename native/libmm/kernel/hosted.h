@@ -128,10 +128,12 @@ void start_workers(void);
  * struct translation - what maps an address
  * @entry: As if it were of one page; 0 if there is none.
  * @at: The entry in the table, of any level; NULL if there is no table.
+ * @is_huge: That table is above those of single pages.
  */
 struct translation {
 	unsigned long entry;
 	unsigned long *at;
+	bool is_huge;
 };
 
 struct translation translate(struct mm_struct *mm, unsigned long address);

@@ -132,8 +132,9 @@ void unload_address_space(struct mm_struct *mm)
 
 static int forget(struct mmu_notifier *device, const struct mmu_notifier_range *range)
 {
+	/* The end may be that of all addresses. */
 	drop_range(MOST_CPUS, range->mm, range->start >> PAGE_SHIFT,
-		   PAGE_ALIGN(range->end) >> PAGE_SHIFT);
+		   ((range->end - 1) >> PAGE_SHIFT) + 1);
 	return 0;
 }
 
@@ -167,7 +168,7 @@ void remember_on_device(const struct tlb_entry *entry)
 
 static struct translation of_pmd(pmd_t *pmd, unsigned long address)
 {
-	struct translation found = { .at = (unsigned long *)pmd };
+	struct translation found = { .at = (unsigned long *)pmd, .is_huge = true };
 	unsigned long frames = PMD_MASK & PTE_PFN_MASK;
 
 	if (pmd_val(*pmd) & _PAGE_PRESENT)

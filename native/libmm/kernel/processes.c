@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The processes of a program: each is a task that waits for its next step. */
 #include <linux/memcontrol.h>
+#include <linux/mempolicy.h>
 #include <linux/mm.h>
 #include <linux/oom.h>
 #include <linux/resume_user_mode.h>
@@ -66,6 +67,7 @@ static void end_process(struct process *process)
 	close_uffd(process);
 	detach_device(&process->device);
 	leave_memory();
+	mpol_put_task_policy(current);
 	list_del_rcu(&current->tasks);
 	list_del_rcu(&current->thread_node);
 	process->context = NULL;
@@ -212,9 +214,14 @@ long step_fork(long parent, long number)
 	child = &processes[number];
 	context = new_process_task(child);
 	context->task->cgroups = current->cgroups;
-	context->task->mempolicy = NULL;
-	error = TIMED(process_copy_mm(context->task));
+	context->task->mempolicy = mpol_dup(current->mempolicy);
+	context->task->il_prev = current->il_prev;
+	error = PTR_ERR_OR_ZERO(context->task->mempolicy);
+	if (!error)
+		error = TIMED(process_copy_mm(context->task));
 	if (error) {
+		if (!IS_ERR(context->task->mempolicy))
+			mpol_put(context->task->mempolicy);
 		child->context = NULL;
 		list_del_rcu(&context->task->tasks);
 		free_task_context(context);

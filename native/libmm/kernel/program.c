@@ -130,9 +130,11 @@ void read_declarations(const char *text)
 {
 	struct line line = { };
 
+	program = text;
 	while ((text = read_line(text, &line)))
 		if ((void *)line.step->run == (void *)step_memory ||
 		    (void *)line.step->run == (void *)step_cpus ||
+		    (void *)line.step->run == (void *)step_boot ||
 		    (void *)line.step->run == (void *)step_measure)
 			run_step(line.step, line.arguments);
 }

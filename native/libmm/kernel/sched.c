@@ -332,6 +332,7 @@ struct context *new_task(int (*run)(void *arg), void *arg, const char *name, uns
 	task->active_mm = NULL;
 	task->flags = flags;
 	task->vfork_done = NULL;
+	task->mempolicy = NULL;	/* that of boot ends with boot */
 	refcount_set(&task->usage, 2);
 	spin_lock_init(&task->alloc_lock);
 	raw_spin_lock_init(&task->pi_lock);

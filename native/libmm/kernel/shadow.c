@@ -68,6 +68,8 @@ void see_move(struct process *process, unsigned long from, unsigned long to, uns
 	for (i = 0; i < nr; i++)
 		if (page_of(process, from + i)->kind != NO_MEMORY)
 			*page_of(process, to + i) = *page_of(process, from + i);
+	/* Without UFFD_FEATURE_EVENT_REMAP. */
+	end_uffd_wp(process, to, nr);
 	if (!leaves_mapping) {
 		see_unmapping(process, from, nr);
 		return;
@@ -83,6 +85,8 @@ void see_discard(struct process *process, unsigned long first, unsigned long nr,
 	for (i = 0; i < nr; i++) {
 		struct user_page *page = page_of(process, first + i);
 
+		if (page->kind != SHARED_FILE)
+			page->is_uffd_wp = false;
 		if (page->kind != ANONYMOUS && !(page->kind == PRIVATE_FILE && page->is_own))
 			continue;
 		page->may_be_gone = true;
@@ -103,6 +107,8 @@ void see_fork(struct process *parent, struct process *child)
 			continue;
 		memcpy(page_of(child, page), page_of(parent, page),
 		       vma_pages(vma) * sizeof(struct user_page));
+		/* Without UFFD_FEATURE_EVENT_FORK. */
+		end_uffd_wp(child, page, vma_pages(vma));
 		for (i = 0; i < vma_pages(vma) && vma->vm_flags & VM_WIPEONFORK; i++)
 			forget_page(page_of(child, page + i));
 	}
@@ -116,15 +122,18 @@ void see_truncation(unsigned int number, unsigned long nr_pages)
 
 	for (i = nr_pages; i < file->nr_pages; i++)
 		file->values[i] = 0;
+	end_uffd_wp_of_file(number, nr_pages, MOST_USER_PAGES);
 	file->nr_pages = nr_pages;
 	/* Copies of pages that are cut off go with them. */
 	for (other = 0; other < MOST_PROCESSES; other++)
 		for (i = 0; process_of(other) && i < MOST_USER_PAGES; i++) {
 			struct user_page *page = page_of(process_of(other), i);
 
-			if (page->kind == PRIVATE_FILE && page->file == number &&
-			    page->index >= nr_pages)
-				page->is_own = false;
+			if (page->kind != PRIVATE_FILE || page->file != number ||
+			    page->index < nr_pages)
+				continue;
+			page->is_own = false;
+			page->is_written = false;
 		}
 }
 
@@ -146,7 +155,8 @@ void see_value(struct process *process, unsigned long number, u64 value)
 	struct user_page *page = page_of(process, number);
 
 	page->is_own |= page->kind == PRIVATE_FILE;
-	page->may_be_gone = false;
+	page->may_be_gone = page->is_droppable;
+	page->is_written = false;
 	if (value_of(page))
 		*value_of(page) = value;
 }
@@ -162,6 +172,7 @@ void see_what_is_mapped(struct process *process, unsigned long page, unsigned lo
 {
 	unsigned long i;
 
+	end_uffd_wp(process, page, nr);
 	for (i = page; i < page + nr && i < MOST_USER_PAGES; i++) {
 		struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(i));
 
@@ -207,6 +218,12 @@ static bool has_broken_pages;
 void see_broken_page(void)
 {
 	has_broken_pages = true;
+}
+
+static void check_protected(struct process *process, unsigned long number)
+{
+	if (!has_broken_pages)
+		check_uffd_wp(process, number);
 }
 
 static void compare(struct process *process, unsigned long number, u64 first, u64 last)
@@ -297,6 +314,18 @@ bool load_page(struct process *process, unsigned long number)
 	return true;
 }
 
+static void see_store(struct process *process, unsigned long number)
+{
+	struct user_page *page = page_of(process, number);
+	struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(number));
+
+	if (!page->is_followed)
+		return;
+	page->is_written = true;
+	if (vma && vma->vm_flags & VM_SOFTDIRTY)
+		see_soft_dirty_mapping(page);
+}
+
 bool store_page(struct process *process, unsigned long number, u64 value)
 {
 	struct user_page *page = page_of(process, number);
@@ -307,6 +336,8 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 	if (is_behind_huge_end(page) &&
 	    translate(mm_of(process), address).entry & _PAGE_PRESENT)
 		return false;
+	check_protected(process, number);
+	end_uffd_wp_by_write(process, number, 1);
 	is = access_word(address, true, &word);
 	if (!is)
 		is = access_word(address + LAST_WORD, true, &word);
@@ -314,7 +345,8 @@ bool store_page(struct process *process, unsigned long number, u64 value)
 		return false;
 	if (page->kind == PRIVATE_FILE)
 		page->is_own = true;
-	page->may_be_gone = false;
+	page->may_be_gone = page->is_droppable;
+	see_store(process, number);
 	*value_of(page) = value;
 	return true;
 }
@@ -357,8 +389,10 @@ static void check_process(struct process *process)
 		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
 		unsigned long end = page + vma_pages(vma);
 
-		for (; page < end && end <= MOST_USER_PAGES; page++)
+		for (; page < end && end <= MOST_USER_PAGES; page++) {
+			check_protected(process, page);
 			check_page(process, page);
+		}
 	}
 }
 

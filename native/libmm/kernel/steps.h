@@ -105,6 +105,7 @@ struct user_file {
 };
 
 struct user_file *file_of(long number);	/* NULL: there is none */
+bool is_zero_device(long number);	/* a file that exists: whether its private memory is anonymous */
 int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
 
 /* --- shadow.c: what users see ------------------------------------------ */
@@ -121,6 +122,10 @@ enum page_kind { NO_MEMORY, ANONYMOUS, PRIVATE_FILE, SHARED_FILE };
  * @is_own: It was written, and is not the file's any more.
  * @may_be_gone: It may hold what it would if it had never been written.
  * @is_poisoned: An access is an error until it is discarded.
+ * @is_droppable: The kernel may forget it at any time.
+ * @is_followed: Whether it is written is noted by its entry, or by its VMA.
+ * @is_written: It was, since clear_refs was, so it must be soft-dirty.
+ * @is_uffd_wp: userfaultfd protects it, and must notice a write: see protected.c.
  */
 struct user_page {
 	u64 value;
@@ -131,6 +136,10 @@ struct user_page {
 	u8 is_own : 1;
 	u8 may_be_gone : 1;
 	u8 is_poisoned : 1;
+	u8 is_droppable : 1;
+	u8 is_followed : 1;
+	u8 is_written : 1;
+	u8 is_uffd_wp : 1;
 };
 
 /* A page that was never written, of the same mapping. */
@@ -140,6 +149,23 @@ static inline void forget_page(struct user_page *page)
 	page->is_own = false;
 	page->may_be_gone = false;
 	page->is_poisoned = false;
+	page->is_written = false;
+	page->is_uffd_wp = false;
+}
+
+#ifdef HAVE_STICKY_SOFT_DIRTY
+#define FOLLOWS_NEW_PAGES true
+#else
+#define FOLLOWS_NEW_PAGES false		/* a VMA may lose VM_SOFTDIRTY when it is merged */
+#endif
+
+/* Its VMA is soft-dirty as a whole, so writes need not be noted by its entry. */
+static inline void see_soft_dirty_mapping(struct user_page *page)
+{
+	if (FOLLOWS_NEW_PAGES)
+		return;
+	page->is_followed = false;
+	page->is_written = false;
 }
 
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
@@ -174,6 +200,18 @@ bool store_page(struct process *process, unsigned long page, u64 value);
 
 /* Whatever is mapped now, without a fault, must hold what was written. */
 void check_contents(void);
+
+/* --- protected.c: what userfaultfd write-protects ---------------------- */
+
+void see_uffd_wp(struct process *process, unsigned long page, unsigned long nr);
+void end_uffd_wp(struct process *process, unsigned long page, unsigned long nr);
+void end_uffd_wp_by_write(struct process *process, unsigned long page, unsigned long nr);
+void end_uffd_wp_by_populating(struct process *process, unsigned long page, unsigned long nr);
+void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigned long nr);
+void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long nr);
+
+/* A page that is still to be protected must be. */
+void check_uffd_wp(struct process *process, unsigned long page);
 
 static inline unsigned long address_of_page(unsigned long page)
 {

@@ -43,6 +43,12 @@ SYSTEM_CALL(set_mempolicy_home_node);
 
 /* --- pages of the process' --------------------------------------------- */
 
+static void see_write(long start, long bytes)
+{
+	end_uffd_wp_by_write(current_process(), (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT,
+			     bytes >> PAGE_SHIFT);
+}
+
 /* References to pages, by each function that takes them, and given back. */
 long call_get_pages(long start, long bytes, long how, long writes)
 {
@@ -50,6 +56,8 @@ long call_get_pages(long start, long bytes, long how, long writes)
 	long nr = min(bytes >> PAGE_SHIFT, MOST_PAGES), done;
 	int locked = 1;
 
+	if (writes)
+		see_write(start, bytes);
 	if (how < 3)
 		mmap_read_lock(current->mm);
 	done = how == 0 ? get_user_pages(start, nr, flags, pages) :
@@ -80,6 +88,8 @@ long call_access(long start, long bytes, long writes, long unused)
 	long nr = access_remote_vm(current->mm, start + 8, some,
 				   min(bytes - 16, (long)sizeof(some)), 0);
 
+	if (writes)
+		see_write(start, bytes);
 	return writes && nr > 0 ?
 	       access_remote_vm(current->mm, start + 8, some, nr, FOLL_WRITE) : nr;
 }
@@ -90,6 +100,7 @@ long call_fixup_fault(long start, long bytes, long writes, long unused)
 	size_t left;
 	long error;
 
+	see_write(start, bytes);
 	mmap_read_lock(current->mm);
 	error = fixup_user_fault(current->mm, start, writes ? FAULT_FLAG_WRITE : 0, &unlocked);
 	mmap_read_unlock(current->mm);
@@ -107,6 +118,7 @@ long call_exclusive(long start, long bytes, long unused, long unused2)
 	long first = (start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT, nr = bytes >> PAGE_SHIFT;
 	long i, done = 0;
 
+	see_write(start, bytes);
 	for (i = 0; i < min_t(long, nr, MOST_PAGES); i++) {
 		struct folio *folio;
 		struct page *page;
@@ -272,9 +284,12 @@ long call_remap_file_pages(long start, long bytes, long index, long unused)
 	struct user_page *user = &current_process()->pages[first];
 	long error = call(__x64_sys_remap_file_pages, start, bytes, 0, index, 0, 0);
 
+	if (error)	/* which may have unmapped what was there */
+		see_what_is_mapped(current_process(), first, bytes >> PAGE_SHIFT);
 	for (i = 0; !error && i < bytes >> PAGE_SHIFT; i++) {
 		user[i] = user[0];
 		user[i].index = index + i;
+		user[i].is_uffd_wp = false;
 	}
 	return error;
 }

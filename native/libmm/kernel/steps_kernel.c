@@ -17,9 +17,9 @@
 #define MOST_HOGGED (1UL << 24)
 #define NR_BLOCKS 8	/* of huge pages' size that are wanted where memory is compacted */
 
-long step_swapon(long nr_pages, long is_synchronous)
+long step_swapon(long nr_pages, long flags)
 {
-	return turn_swap_on(nr_pages, is_synchronous);
+	return turn_swap_on(nr_pages, flags);
 }
 
 /* swapoff(8) is a process of its own, the first to be killed when memory is short. */

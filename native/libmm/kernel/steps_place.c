@@ -79,8 +79,9 @@ long step_migrating(long number, long page, long nr)
 	for (i = 0; i < nr && nr_moving < MOST_MOVING; i++) {
 		if (get_user_pages_fast_only(address_of_page(page + i), 1, 0, &one) != 1)
 			continue;
+		/* A file's huge page is unmapped under locks of hugetlb alone. */
 		if (is_zero_page(one) || is_huge_zero_folio(page_folio(one)) ||
-		    !folio_trylock(page_folio(one))) {
+		    (PageHuge(one) && !PageAnon(one)) || !folio_trylock(page_folio(one))) {
 			put_page(one);
 			continue;
 		}
@@ -154,6 +155,8 @@ long step_pin(long number, long page, long nr, long flags)
 			pin++;
 		if (pin == pins + MOST_PINS)
 			break;
+		if (flags & PIN_WRITES)
+			end_uffd_wp_by_write(process, page + done, 1);
 		pin->is_get = flags & PIN_GETS;
 		result = TIMED((pin->is_get ? get_user_pages_fast : pin_user_pages_fast)
 			       (address_of_page(page + done), 1, how, &pin->page));

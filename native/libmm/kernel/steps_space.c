@@ -18,6 +18,8 @@ SYSTEM_CALL(munlockall);
 SYSTEM_CALL(msync);
 SYSTEM_CALL(mincore);
 
+#define FIRST_GUARD_ADVICE 102	/* MADV_GUARD_INSTALL, which 6.12 does not have */
+
 static bool is_within(long page, long nr)
 {
 	return page >= 0 && nr > 0 && page < MOST_USER_PAGES && nr <= MOST_USER_PAGES - page;
@@ -48,7 +50,9 @@ static long file_kind(long flags, long file, long nr, struct user_page *page)
 
 long step_mmap(long number, long page, long nr, long protection, long flags, long file, long offset)
 {
-	struct user_page first = { .protection = protection, .index = offset };
+	struct user_page first = {
+		.protection = protection, .index = offset, .is_followed = FOLLOWS_NEW_PAGES,
+	};
 	struct process *process = current_process();
 	long error, result;
 
@@ -57,12 +61,15 @@ long step_mmap(long number, long page, long nr, long protection, long flags, lon
 	/* As the kernel does, which has no smaller ones. */
 	if (flags & MAP_HUGETLB || (file >= 0 && is_file_hugepages(file_of(file)->file)))
 		nr = ALIGN(nr, HPAGE_PMD_NR);
+	first.is_droppable = (flags & MAP_TYPE) == MAP_DROPPABLE;
 	result = call(__x64_sys_mmap, address_of_page(page), nr << PAGE_SHIFT, protection,
 		      flags | MAP_FIXED, file >= 0 ? file_of(file)->fd : -1, offset << PAGE_SHIFT);
 	if (result != address_of_page(page)) {
 		see_what_is_mapped(process, page, nr);
 		return result;
 	}
+	if (file >= 0 && is_zero_device(file))
+		file = -1;
 	error = file_kind(flags, file, nr, &first);
 	see_mapping(process, page, nr, first);
 	return error;
@@ -82,12 +89,25 @@ long step_munmap(long number, long page, long nr)
 	return error;
 }
 
+/* Locked pages that become writable are populated at once. */
+static void end_uffd_wp_if_locked(struct process *process, long page, long nr)
+{
+	VMA_ITERATOR(vmi, mm_of(process), address_of_page(page));
+	struct vm_area_struct *vma;
+
+	for_each_vma_range(vmi, vma, address_of_page(page + nr))
+		if (vma->vm_flags & VM_LOCKED)
+			end_uffd_wp_by_populating(process, page, nr);
+}
+
 long step_mprotect(long number, long page, long nr, long protection)
 {
 	long error;
 
 	if (!is_within(page, nr))
 		return -EINVAL;
+	if (protection & PROT_WRITE)
+		end_uffd_wp_if_locked(current_process(), page, nr);
 	error = call(__x64_sys_mprotect, address_of_page(page), nr << PAGE_SHIFT, protection,
 		     0, 0, 0);
 	if (error)
@@ -185,6 +205,14 @@ long step_madvise(long number, long page, long nr, long advice)
 		return -EFAULT;
 	if (advice == MADV_HWPOISON)
 		see_broken_page();
+	/* KSM's entries have no bit, and those that it makes writable again neither. */
+	for (i = page; i < page + nr && advice == MADV_UNMERGEABLE; i++)
+		process->pages[i].is_written = false;
+	if (advice == MADV_POPULATE_WRITE)
+		end_uffd_wp_by_write(process, page, nr);
+	/* KSM merges pages without regard to it, and guard pages replace what was there. */
+	if (advice == MADV_MERGEABLE || advice >= FIRST_GUARD_ADVICE)
+		end_uffd_wp(process, page, nr);
 	/* What fails may have been done in part. */
 	if (advice == MADV_DONTNEED || advice == MADV_DONTNEED_LOCKED || advice == MADV_FREE)
 		see_discard(process, page, nr, false);
@@ -193,6 +221,8 @@ long step_madvise(long number, long page, long nr, long advice)
 		for (i = page; i < page + nr; i++)
 			if (goes_with(page, nr, i))
 				see_discard(process, i, 1, true);
+	if (advice == MADV_REMOVE)
+		end_uffd_wp_by_removal(process, page, nr);
 	/* Holes between mappings do not keep it from removing pages behind them. */
 	if (advice == MADV_REMOVE && (!error || error == -ENOMEM))
 		for (i = page; i < page + nr; i++)
@@ -205,6 +235,8 @@ long step_mlock(long number, long page, long nr, long flags)
 {
 	if (!is_within(page, nr))
 		return -EINVAL;
+	if (!(flags & MLOCK_ONFAULT))
+		end_uffd_wp_by_populating(current_process(), page, nr);
 	return call(__x64_sys_mlock2, address_of_page(page), nr << PAGE_SHIFT, flags, 0, 0, 0);
 }
 
@@ -217,6 +249,8 @@ long step_munlock(long number, long page, long nr)
 
 long step_mlockall(long number, long flags)
 {
+	if (flags & MCL_CURRENT)
+		end_uffd_wp_by_populating(current_process(), 0, MOST_USER_PAGES);
 	return call(__x64_sys_mlockall, flags, 0, 0, 0, 0, 0);
 }
 

@@ -53,6 +53,9 @@ long step_uffd_register(long number, long page, long nr, long mode)
 {
 	struct uffdio_register its = { .range = range_of(page, nr), .mode = mode };
 
+	/* Before 7.3 a range that is registered again has only the new modes. */
+	if (!(mode & UFFDIO_REGISTER_MODE_WP))
+		end_uffd_wp(current_process(), page, nr);
 	return control(current_process(), UFFDIO_REGISTER, &its);
 }
 
@@ -60,6 +63,7 @@ long step_uffd_unregister(long number, long page, long nr)
 {
 	struct uffdio_range range = range_of(page, nr);
 
+	end_uffd_wp(current_process(), page, nr);
 	return control(current_process(), UFFDIO_UNREGISTER, &range);
 }
 
@@ -68,8 +72,15 @@ long step_uffd_wp(long number, long page, long nr, long protects)
 	struct uffdio_writeprotect its = {
 		.range = range_of(page, nr), .mode = protects ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
 	};
+	long error;
 
-	return control(current_process(), UFFDIO_WRITEPROTECT, &its);
+	if (!protects)
+		end_uffd_wp(current_process(), page, nr);
+	error = control(current_process(), UFFDIO_WRITEPROTECT, &its);
+	/* Pages without an entry, too: UFFD_FEATURE_WP_UNPOPULATED. */
+	if (protects && !error)
+		see_uffd_wp(current_process(), page, nr);
+	return error;
 }
 
 /* Pages that an ioctl() has put in place hold a value from now on. */
@@ -97,8 +108,11 @@ long step_uffd_copy(long number, long page, long nr, long flags)
 		pages[i][0] = value_of_step(i);
 		pages[i][ARRAY_SIZE(pages[i]) - 1] = value_of_step(i);
 	}
+	end_uffd_wp(current_process(), page, nr);
 	error = control(current_process(), UFFDIO_COPY, &its);
 	see_pages(current_process(), page, its.copy, false);
+	if (flags && its.copy > 0)
+		see_uffd_wp(current_process(), page, its.copy >> PAGE_SHIFT);
 	return error;
 }
 
@@ -107,6 +121,7 @@ long step_uffd_zero(long number, long page, long nr)
 	struct uffdio_zeropage its = { .range = range_of(page, nr) };
 	long error = control(current_process(), UFFDIO_ZEROPAGE, &its);
 
+	end_uffd_wp(current_process(), page, nr);
 	see_pages(current_process(), page, its.zeropage, true);
 	return error;
 }
@@ -120,9 +135,18 @@ long step_uffd_move(long number, long page, long nr, long from_page)
 	};
 	long error = control(process, UFFDIO_MOVE, &its), i;
 
+	end_uffd_wp(process, page, nr);
+	end_uffd_wp(process, from_page, nr);
 	for (i = 0; i < its.move >> PAGE_SHIFT; i++) {
-		see_value(process, page + i, process->pages[from_page + i].value);
+		struct user_page *from = &process->pages[from_page + i];
+		struct user_page *to = &process->pages[page + i];
+		/* A page that may be one of zeros has none of its own that moves. */
+		bool may_be_gone = from->may_be_gone, has_moved = from->value && !may_be_gone;
+
+		see_value(process, page + i, from->value);
+		to->may_be_gone = may_be_gone;
 		see_value(process, from_page + i, 0);
+		to->is_written = has_moved;	/* so that user space notices the move */
 	}
 	return error;
 }
@@ -132,6 +156,7 @@ long step_uffd_poison(long number, long page, long nr)
 	struct uffdio_poison its = { .range = range_of(page, nr) };
 	long error = control(current_process(), UFFDIO_POISON, &its), i;
 
+	end_uffd_wp(current_process(), page, nr);
 	for (i = 0; i < its.updated >> PAGE_SHIFT; i++)
 		current_process()->pages[page + i].is_poisoned = true;
 	return error;
@@ -142,6 +167,7 @@ long step_uffd_continue(long number, long page, long nr)
 {
 	struct uffdio_continue its = { .range = range_of(page, nr) };
 
+	end_uffd_wp(current_process(), page, nr);
 	return control(current_process(), UFFDIO_CONTINUE, &its);
 }
 

@@ -39,11 +39,18 @@
 #define softleaf_is_marker(entry) is_pte_marker_entry(entry)
 #define softleaf_is_hwpoison(entry) is_hwpoison_entry(entry)
 #define softleaf_is_swap(entry) (!non_swap_entry(entry))
-#define pte_is_uffd_marker(pte) pte_marker_uffd_wp(pte)
+#define softleaf_is_migration(entry) is_migration_entry(entry)
+#define softleaf_to_pfn(entry) swp_offset_pfn(entry)
+#define pte_is_uffd_wp_marker(pte) pte_marker_uffd_wp(pte)
 #define pte_uffd(pte) pte_uffd_wp(pte)
 #define pmd_uffd(pmd) pmd_uffd_wp(pmd)
 #define pte_swp_uffd(pte) pte_swp_uffd_wp(pte)
 #define VM_UFFD_RWP 0
+
+static inline bool softleaf_is_guard_marker(swp_entry_t entry)
+{
+	return false;
+}
 #endif
 
 /* The list of LRU that a folio is counted in; one that has a generation is in none of them. */

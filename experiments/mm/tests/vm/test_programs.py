@@ -28,7 +28,8 @@ UNHOSTED = {"reclaim", "compact", "hog", "release", "vmalloc", "pin", "unpin", "
 """Steps that user space cannot perform, or that no guest is asked for."""
 UNTIMED = {"wait", "swap", "run_on", "cpus"}
 """Steps that take long, or that change a guest for the programs behind this one."""
-UNDRAWN = {"control", "call", "huge", "break", "shared-memory", "merge", "compress"}
+UNDRAWN = {"control", "call", "huge", "break", "shared-memory", "merge", "compress",
+           "soft-dirty"}  # fmt: skip
 """Mixtures that change the kernel's settings, or of what a guest's configuration lacks."""
 
 

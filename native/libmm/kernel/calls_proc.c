@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What /proc says of a process's memory as a whole, compared with what its page
+ * table has: calls.def has these functions. Source:
+ * Documentation/filesystems/proc.rst.
+ */
+#include <linux/ctype.h>
+#include <linux/hugetlb.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/seq_file.h>
+#include <linux/shmem_fs.h>
+#include "../fs/proc/internal.h"
+#include "calls.h"
+#include "entry.h"
+#include "hosted.h"
+#include "proc.h"
+#include "steps.h"
+#include "trees.h"
+
+#define KIB(pages) ((pages) << (PAGE_SHIFT - 10))
+
+enum proc_file_name { MAPS, SMAPS, SMAPS_ROLLUP, NUMA_MAPS, STATUS, STATM };
+
+/**
+ * struct sums - what the page table of a process has, in pages
+ * @kind: That are counted, as mm_counter() has their kinds.
+ * @broken: Of frames that are broken; whether they are resident is not specified.
+ * @swapped: Of the process's own that are in swap.
+ * @swapped_of_files: Of files that are in swap, and not in the table.
+ * @may_be_swapped: More of these, of which the process may have copies of its own.
+ * @huge: Of the pool of huge pages, which are counted apart.
+ * @on_node: Present ones; a huge page of the pool is one.
+ */
+struct sums {
+	long kind[NR_MM_COUNTERS];
+	long broken;
+	long swapped;
+	long swapped_of_files;
+	long may_be_swapped;
+	long huge;
+	long on_node[MOST_NODES];
+};
+
+static char text[1 << 20];
+static bool is_in_use;
+
+/* --- what the page table has ------------------------------------------- */
+
+static bool is_in_swap(struct vm_area_struct *vma, unsigned long address)
+{
+	return vma->vm_file && shmem_mapping(vma->vm_file->f_mapping) &&
+	       xa_is_value(xa_load(&vma->vm_file->f_mapping->i_pages,
+				   linear_page_index(vma, address)));
+}
+
+static void add_folio(struct sums *sums, struct folio *folio, const struct entry *entry)
+{
+	int kind = folio_test_anon(folio) ? MM_ANONPAGES :
+		   folio_test_swapbacked(folio) ? MM_SHMEMPAGES : MM_FILEPAGES;
+
+	sums->kind[kind]++;
+	if (entry->state == IS_PRESENT)
+		sums->on_node[folio_nid(folio)]++;
+}
+
+static void add_page(struct sums *sums, struct vm_area_struct *vma, unsigned long address)
+{
+	struct entry entry = entry_at(vma->vm_mm, address);
+	struct folio *folio = folio_at(&entry);
+
+	if (is_vm_hugetlb_page(vma)) {
+		sums->huge += folio && entry.state == IS_PRESENT;
+		if (folio && entry.state == IS_PRESENT && IS_ALIGNED(address, HPAGE_PMD_SIZE))
+			sums->on_node[folio_nid(folio)]++;
+		return;
+	}
+	if (folio)
+		add_folio(sums, folio, &entry);
+	sums->broken += entry.state == IS_BROKEN;
+	sums->swapped += entry.state == IS_SWAPPED;
+	if (!is_in_swap(vma, address))
+		return;
+	if (vma->vm_flags & VM_SHARED || (entry.state == IS_NONE && vma->vm_flags & VM_WRITE))
+		sums->swapped_of_files++;
+	else
+		sums->may_be_swapped++;
+}
+
+static struct sums sum_up(struct mm_struct *mm)
+{
+	struct vm_area_struct *vma;
+	struct sums sums = { };
+	unsigned long address;
+
+	VMA_ITERATOR(vmi, mm, 0);
+
+	for_each_vma(vmi, vma)
+		for (address = vma->vm_start; address < vma->vm_end; address += PAGE_SIZE)
+			add_page(&sums, vma, address);
+	return sums;
+}
+
+static long resident(const struct sums *sums)
+{
+	return sums->kind[MM_ANONPAGES] + sums->kind[MM_FILEPAGES] + sums->kind[MM_SHMEMPAGES];
+}
+
+/* --- what the text says ------------------------------------------------ */
+
+static const char *next_line(const char *line)
+{
+	line += strcspn(line, "\n");
+	return *line ? line + 1 : line;
+}
+
+static long number_at(const char *at)
+{
+	long number = 0;
+
+	for (; isdigit(*at); at++)
+		number = 10 * number + *at - '0';
+	return number;
+}
+
+/* The sum of all lines of this name. */
+static long said(const char *name)
+{
+	const char *line;
+	long sum = 0;
+
+	for (line = text; *line; line = next_line(line))
+		if (strstarts(line, name))
+			sum += number_at(skip_spaces(line + strlen(name)));
+	return sum;
+}
+
+static void expect(const char *file, const char *name, long least, long most)
+{
+	long is = said(name);
+
+	if (is < least || is > most)
+		wrong("/proc/PID/%s says %s %ld kB, and the page table has %ld kB",
+		      file, name, is, least);
+}
+
+static void expect_exactly(const char *file, const char *name, long pages)
+{
+	expect(file, name, KIB(pages), KIB(pages));
+}
+
+static void check_smaps(const char *file, const struct sums *sums)
+{
+	long swapped = sums->swapped + sums->swapped_of_files, rss = said("Rss:");
+	long parts = said("Shared_Clean:") + said("Shared_Dirty:") + said("Private_Clean:") +
+		     said("Private_Dirty:");
+
+	expect(file, "Rss:", KIB(resident(sums)), KIB(resident(sums) + sums->broken));
+	expect(file, "Anonymous:", KIB(sums->kind[MM_ANONPAGES]),
+	       KIB(sums->kind[MM_ANONPAGES] + sums->broken));
+	expect(file, "Swap:", KIB(swapped), KIB(swapped + sums->may_be_swapped));
+	expect_exactly(file, "Shared_Hugetlb:", sums->huge - (said("Private_Hugetlb:") >> 2));
+	if (parts != rss)
+		wrong("/proc/PID/%s says Rss: %ld kB, and its parts are %ld kB", file, rss, parts);
+	if (said("Pss:") > rss)
+		wrong("/proc/PID/%s says Pss: %ld kB of Rss: %ld kB", file, said("Pss:"), rss);
+}
+
+static void check_status(const struct sums *sums)
+{
+	expect_exactly("status", "RssAnon:", sums->kind[MM_ANONPAGES]);
+	expect_exactly("status", "RssFile:", sums->kind[MM_FILEPAGES]);
+	expect_exactly("status", "RssShmem:", sums->kind[MM_SHMEMPAGES]);
+	expect_exactly("status", "VmRSS:", resident(sums));
+	expect_exactly("status", "VmSwap:", sums->swapped);
+	expect_exactly("status", "HugetlbPages:", sums->huge);
+	if (said("VmHWM:") < said("VmRSS:") || said("VmPeak:") < said("VmSize:"))
+		wrong("/proc/PID/status says that there was never so much as there is");
+}
+
+static void check_statm(const struct sums *sums)
+{
+	unsigned long shared, code, data, all;
+
+	task_statm(current->mm, &shared, &code, &data, &all);
+	if (all != resident(sums) || shared != all - sums->kind[MM_ANONPAGES])
+		wrong("/proc/PID/statm says %lu pages, %lu of files, and the page table has %ld",
+		      all, shared, resident(sums));
+}
+
+/* Its lines have words as N0=4. */
+static void check_nodes(const struct sums *sums)
+{
+	int node;
+
+	for (node = 0; node < MOST_NODES; node++) {
+		const char *at = text;
+		char name[8];
+		long sum = 0;
+
+		snprintf(name, sizeof(name), " N%d=", node);
+		while ((at = strstr(at, name))) {
+			at += strlen(name);
+			sum += number_at(at);
+		}
+		if (sum != sums->on_node[node])
+			wrong("/proc/PID/numa_maps says %ld pages of node %d, and entries map %ld",
+			      sum, node, sums->on_node[node]);
+	}
+}
+
+static void check_maps(void)
+{
+	struct vm_area_struct *vma;
+	const char *line = text;
+	char begin[48];
+
+	VMA_ITERATOR(vmi, current->mm, 0);
+
+	for_each_vma(vmi, vma) {
+		snprintf(begin, sizeof(begin), "%08lx-%08lx %c%c%c%c ", vma->vm_start,
+			 vma->vm_end, vma->vm_flags & VM_READ ? 'r' : '-',
+			 vma->vm_flags & VM_WRITE ? 'w' : '-',
+			 vma->vm_flags & VM_EXEC ? 'x' : '-',
+			 vma->vm_flags & VM_MAYSHARE ? 's' : 'p');
+		if (!strstarts(line, begin))
+			wrong("/proc/PID/maps says \"%.*s\", and the VMA is %s",
+			      (int)strcspn(line, "\n\""), line, begin);
+		line = next_line(line);
+	}
+	if (*line)
+		wrong("/proc/PID/maps has a line \"%.*s\" that no VMA is behind",
+		      (int)strcspn(line, "\n\""), line);
+}
+
+/* --- the call ---------------------------------------------------------- */
+
+static long show_status(void)
+{
+	struct seq_file file = { .buf = text, .size = sizeof(text) - 1 };
+
+	TIMED((task_mem(&file, current->mm), 0));
+	return file.count;
+}
+
+static long show(enum proc_file_name name)
+{
+	static const struct file_operations *const files[] = {
+		[MAPS] = &proc_pid_maps_operations, [SMAPS] = &proc_pid_smaps_operations,
+		[SMAPS_ROLLUP] = &proc_pid_smaps_rollup_operations,
+		[NUMA_MAPS] = &proc_pid_numa_maps_operations,
+	};
+
+	return name == STATUS ? show_status() : name == STATM ? 0 :
+	       read_proc_file(files[name], text, sizeof(text) - 1, 0);
+}
+
+static void check_text(enum proc_file_name name, const struct sums *sums)
+{
+	switch (name) {
+	case MAPS:
+		return check_maps();
+	case SMAPS:
+		return check_smaps("smaps", sums);
+	case SMAPS_ROLLUP:
+		return check_smaps("smaps_rollup", sums);
+	case NUMA_MAPS:
+		return check_nodes(sums);
+	case STATUS:
+		return check_status(sums);
+	case STATM:
+		return check_statm(sums);
+	}
+}
+
+long call_proc(long start, long bytes, long name, long unused)
+{
+	struct sums before, after;
+	long done;
+
+	if (name < MAPS || name > STATM || is_in_use)
+		return -EINVAL;
+	is_in_use = true;
+	before = sum_up(current->mm);
+	done = show(name);
+	after = sum_up(current->mm);
+	if (done >= 0 && done < sizeof(text) - 1) {
+		text[done] = '\0';
+		/* What is allocated for the text may have taken pages of the process. */
+		if (!memcmp(&before, &after, sizeof(before)))
+			check_text(name, &after);
+	}
+	is_in_use = false;
+	return min(done, 0L);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Pages that a process has write-protected by userfaultfd stay so until they are
+ * written, discarded, moved or no longer watched, whatever the kernel does with
+ * them by itself. Source: Documentation/admin-guide/mm/userfaultfd.rst. What it
+ * does not promise ends a protection here, too.
+ */
+#include <linux/hugetlb.h>
+#include <linux/mm.h>
+#include <linux/userfaultfd_k.h>
+#include "hosted.h"
+#include "steps.h"
+#include "trees.h"
+
+void see_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long i;
+
+	for (i = page; i < page + nr && i < MOST_USER_PAGES; i++) {
+		struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(i));
+		struct user_page *its = &process->pages[i];
+
+		/*
+		 * What MADV_FREE named or is droppable may go at any time. KSM puts another
+		 * page in place of one that it merges, which is not said to be protected.
+		 */
+		if (vma && its->kind != NO_MEMORY && !its->may_be_gone && !its->is_droppable &&
+		    !(vma->vm_flags & VM_MERGEABLE))
+			its->is_uffd_wp = true;
+	}
+}
+
+void end_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long end = min(page + nr, MOST_USER_PAGES), i;
+
+	for (i = page; i < end; i++)
+		process->pages[i].is_uffd_wp = false;
+}
+
+/* A fault changes the whole of a huge page of hugetlb, and one page of others. */
+void end_uffd_wp_by_write(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long end = min(page + nr, MOST_USER_PAGES), i;
+
+	for (i = page; i < end; i++) {
+		struct vm_area_struct *vma = vma_lookup(mm_of(process), address_of_page(i));
+
+		if (vma && is_vm_hugetlb_page(vma))
+			end_uffd_wp(process, ALIGN_DOWN(i, HPAGE_PMD_NR), HPAGE_PMD_NR);
+		else
+			end_uffd_wp(process, i, 1);
+	}
+}
+
+/* Private pages are populated by writes, shared ones by reads. */
+void end_uffd_wp_by_populating(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long end = min(page + nr, MOST_USER_PAGES), i;
+
+	for (i = page; i < end; i++)
+		if (process->pages[i].kind != SHARED_FILE)
+			end_uffd_wp(process, i, 1);
+}
+
+void end_uffd_wp_of_file(unsigned int file, unsigned long index, unsigned long nr)
+{
+	long number;
+
+	for (number = 0; number < MOST_PROCESSES; number++) {
+		struct process *process = process_of(number);
+		struct vm_area_struct *vma;
+
+		if (!process || !mm_of(process))
+			continue;
+		VMA_ITERATOR(vmi, mm_of(process), 0);
+		for_each_vma(vmi, vma) {
+			unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
+			unsigned long end = min(page + vma_pages(vma), MOST_USER_PAGES);
+
+			for (; page < end; page++) {
+				struct user_page *its = &process->pages[page];
+
+				if ((its->kind == SHARED_FILE || its->kind == PRIVATE_FILE) &&
+				    its->file == file && its->index >= index &&
+				    its->index - index < nr)
+					its->is_uffd_wp = false;
+			}
+		}
+	}
+}
+
+/* As MADV_REMOVE does, pages of files go from all processes. */
+void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigned long nr)
+{
+	unsigned long end = page + nr, next;
+
+	for (; page < end; page = next) {
+		struct user_page *first = &process->pages[page], *other = first + 1;
+
+		for (next = page + 1; next < end; next++, other++)
+			if (other->kind != first->kind || other->file != first->file ||
+			    other->index - first->index != next - page)
+				break;
+		if (first->kind == SHARED_FILE)
+			end_uffd_wp_of_file(first->file, first->index, next - page);
+	}
+}
+
+/* Whether a write would be noticed, or get a signal. Entries of all levels have the same bits. */
+static bool keeps_uffd_wp(struct translation found)
+{
+	pte_t pte;
+
+	if (!found.at)
+		return false;
+	pte = __pte(*found.at);
+	if (pte_none(pte))
+		return false;
+	if (pte_present(pte))
+		return pte_uffd(pte);
+	if (pte_is_uffd_wp_marker(pte))
+		return true;
+	if (softleaf_is_marker(softleaf_from_pte(pte)) ||
+	    softleaf_is_hwpoison(softleaf_from_pte(pte)))
+		return true;
+	return pte_swp_uffd(pte);
+}
+
+void check_uffd_wp(struct process *process, unsigned long page)
+{
+	struct translation found;
+
+	if (!process->pages[page].is_uffd_wp)
+		return;
+	found = translate(mm_of(process), address_of_page(page));
+	if (keeps_uffd_wp(found))
+		return;
+	process->pages[page].is_uffd_wp = false;
+	wrong("%#lx was protected by userfaultfd, and may be written: %#lx",
+	      address_of_page(page), found.at ? *found.at : 0);
+}

@@ -35,6 +35,20 @@ def test_a_wrong_patch_is_shown_by_a_short_program(ream, tmp_path: Path) -> None
     assert ream("program", str(text)).code == 0
 
 
+def test_what_only_an_assertion_sees_is_shown_with_its_configuration(ream, tmp_path: Path) -> None:
+    wrong = PATCHES / "computer-asserts.patch"
+    ran = ream("judge", str(wrong), "--quick", "--verify-minutes", "0.1", "--json")
+    assert ran.code == 5, ran.err
+    (found,) = json.loads(ran.out)["findings"]
+    assert (found["config"], found["file"]) == ("debug", "mm/rmap.c")
+    assert found["rule"].startswith("the kernel warns at VM_WARN_ON(")
+    text = tmp_path / "short.program"
+    text.write_text(f"{found['program']}\n")
+    shown = ("program", str(text), "--series", str(wrong))
+    assert ream(*shown).code == 0
+    assert ream(*shown, "--config", "debug").code == 5
+
+
 def test_code_that_no_experiment_hosts_is_counted_by_programs(ream) -> None:
     twice = EXPERIMENTS / "mm/tests/native/patches/vmalloc-twice.patch"
     quick = ("--minutes", "0", "--verify-minutes", "0.1", "--json")

@@ -64,7 +64,7 @@ def test_another_state_is_a_finding_that_is_not_wrong() -> None:
 
 def test_findings_are_data() -> None:
     (told,) = json.loads(json.dumps(of_program().to_object()))["findings"]
-    assert told.keys() == {"file", "line", "rule", "message", "program", "step"}
+    assert told.keys() == {"config", "file", "line", "rule", "message", "program", "step"}
     assert (told["file"], told["line"]) == ("mm/mremap.c", 310)
     assert judgement(SAME).to_object()["findings"] == []
 

@@ -262,6 +262,8 @@ class Finding:
     """A whole program that shows it, a step a line, for `ream program`."""
     file: str | None = None
     line: int | None = None
+    config: str | None = None
+    """The configuration in which the program shows it, over the one that was asked for."""
 
 
 DIFFERS, BEGINNING = "differs", "beginning"

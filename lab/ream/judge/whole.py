@@ -7,9 +7,10 @@ judged that no experiment has rows for.
 
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 from ream.counted import counted
 from ream.judge.first_wrong import first_bad
@@ -18,10 +19,11 @@ from ream.judge.timed_programs import reached
 from ream.kernel.diff import changed_files
 from ream.kernel.same_text import undecided_files
 from ream.kernel.series import Series, prefixes
+from ream.kernel.setup import named_config
 from ream.kernel.source import Tree
 from ream.kernel.variant import patched_files
 from ream.paths import EXPERIMENTS
-from ream.program.aim import Aim
+from ream.program.aim import Aim, Attempts
 from ream.program.changed import Hunk, Target
 from ream.program.coverage import Code
 from ream.program.entries import decoded
@@ -33,6 +35,8 @@ from ream.progress import Reporter
 from ream.stage.computer import Checks
 
 NAME = "all of mm/"
+DEBUG = "debug"
+"""The configuration with the kernel's own assertions."""
 SHRINK_S = 20.0
 MOST_LINES = 24
 """Of a program in an answer."""
@@ -40,70 +44,159 @@ MOST_PLACES = 4
 """The most changed lines that a sentence names."""
 
 
+@dataclass(frozen=True)
+class _Question:
+    """A series, the files that it changes, and how long programs run in each configuration."""
+
+    series: Series
+    files: frozenset[str]
+    within_s: float
+    seed: int
+    cache: Path
+    reporter: Reporter
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two computers of a tree, without a series and with it.
+
+    config: the name of the configuration that the tree has over the one that was asked for.
+    """
+
+    tree: Tree
+    work: Path
+    base: Rig
+    its: Rig
+    code: Code
+    target: Target
+    config: str | None
+
+    @classmethod
+    def of(cls, asked: _Question, tree: Tree, work: Path, config: str | None = None) -> Self:
+        """Build them in a new directory."""
+        work.mkdir()
+        build = partial(Rig.of, tree, cache=asked.cache, step=asked.reporter.step)
+        base = build((), work=work / "base")
+        its = build(asked.series.patches, work=work / "series")
+        code = Code(base.computer, computer_folder())
+        target = Target.of(base.computer, its.computer, code, asked.files)
+        return cls(tree, work, base, its, code, target, config)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What programs showed on a pair, and which changed blocks they executed.
+
+    watched: the pair's base, which says which of these a program executes.
+    """
+
+    pair: _Pair
+    searched: Searched
+    met: frozenset[int]
+    watched: Watched
+
+    @classmethod
+    def of(cls, asked: _Question, pair: _Pair, attempts: Attempts) -> Self:
+        """Run programs for as long as is asked."""
+        how = f" in the configuration {pair.config}" if pair.config else ""
+        asked.reporter.step(f"{NAME}: running programs with and without the series{how}")
+        blocks = {one: pair.code.blocks[one] for one in pair.target.blocks}
+        watched = Watched(pair.base, blocks)
+        searched = search(watched, pair.its, attempts, within_s=asked.within_s)
+        return cls(pair, searched, attempts.met, watched)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether there was an alarm, and not only a difference from the base."""
+        return self.searched.found is not None and self.searched.found.differs is None
+
+
 def examine(
     series: Series, tree: Tree, *, within_s: float, seed: int, cache: Path, reporter: Reporter
 ) -> Examined:
     """Run programs on computers with and without a series until one is wrong, or time is over.
 
-    within_s: how long they run. What was found is then made short. Raises DoesNotApply and
-    DoesNotCompile for a patch, and ReamError if the tree cannot be hosted.
+    within_s: how long they run: half of it as the kernel was asked for, and then with the kernel's
+    own assertions. What was found is then made short. Raises DoesNotApply and DoesNotCompile for a
+    patch, and ReamError if the tree cannot be hosted.
     """
     files = frozenset(file for one in series.patches for file in changed_files(one.body))
     with patched_files(series.patches, tree, cache=cache) as place:
         if not undecided_files(files, tree.path, place, ()):
             return Examined(same=True)
+    asked = _Question(series, files, within_s / 2, seed, cache, reporter)
     with tempfile.TemporaryDirectory(prefix="ream-judge-") as name:
         work = Path(name)
-        build = partial(Rig.of, tree, cache=cache, step=reporter.step)
-        base = build((), work=work / "base")
-        its = build(series.patches, work=work / "series")
-        code = Code(base.computer, computer_folder())
-        target = Target.of(base.computer, its.computer, code, files)
-        if not target.functions:
-            hosted = base.computer.objects.keys() - target.differing
-            trees = base.computer.tree, its.computer.tree
-            return Examined(same=not undecided_files(files, *trees, hosted))
+        first = _Pair.of(asked, tree, work / "asked")
+        if not first.target.functions:
+            base, its = first.base.computer, first.its.computer
+            hosted = base.objects.keys() - first.target.differing
+            return Examined(same=not undecided_files(files, base.tree, its.tree, hosted))
         reporter.step(f"{NAME}: looking for programs that execute what is changed")
-        corpus = next(EXPERIMENTS.glob("*/corpus"))
-        aim = Aim.of(base, code, Corpus.load(corpus), cache)
-        reporter.step(f"{NAME}: running programs with and without the series")
-        attempts = aim.attempts(target, seed)
-        watched = Watched(base, {number: code.blocks[number] for number in target.blocks})
-        searched = search(watched, its, attempts, within_s=within_s)
-        examined = _examined(target, files, base, attempts.met, searched)
-        if (found := searched.found) is None or found.differs is not None:
+        corpus = Corpus.load(next(EXPERIMENTS.glob("*/corpus")))
+        aim = Aim.of(first.base, first.code, corpus, cache)
+        tried = _Tried.of(asked, first, aim.attempts(first.target, seed))
+        examined = _examined(tried, files)
+        if not tried.is_wrong and DEBUG not in tree.setup.name:
+            pair = _Pair.of(asked, _with_assertions(tree), work / DEBUG, DEBUG)
+            # The same programs; which blocks of this pair they execute is seen as they run.
+            second = _Tried.of(asked, pair, aim.attempts(first.target, seed, met=frozenset()))
+            examined = _with_more(examined, second.searched)
+            tried = second if second.is_wrong else tried
+        if not tried.is_wrong:
             reporter.step(f"{NAME}: finding rows that execute what is changed")
-            examined = replace(examined, reached=tuple(reached(base, code, target, cache)))
-        if found is None:
-            return examined
-        reporter.step(f"{NAME}: making the program short in which the series does something else")
-        program = numbered(shortened(base, its, found, within_s=SHRINK_S))
-        if found.differs is not None:
-            return replace(examined, differs=_differs(program, found))
-        expected = base.run(program, goes_on=True)
-        ran = its.run(program, goes_on=True).beyond(expected)
-
-        def is_wrong(beginning: Series) -> bool:
-            place = work / f"first-{len(beginning.patches)}"
-            built = build(beginning.patches, work=place)
-            return ran.kind in built.run(program, goes_on=True).kinds
-
-        number = first_bad(prefixes(series), is_wrong, reporter)
-        first = None if number is None else (number, series.patches[number - 1].subject)
-        places = _places(target, watched, program)
-        shown = _finding(program, ran, places)
-        said = tuple(_said(shown, program, places))
-        return replace(examined, wrong=Wrong(corpus.parent.name, said, first, shown))
+            rows = reached(first.base, first.code, first.target, cache)
+            examined = replace(examined, reached=tuple(rows))
+        return _with_found(examined, asked, tried)
 
 
-def _examined(
-    target: Target, files: Collection[str], base: Rig, met: frozenset[int], searched: Searched
-) -> Examined:
+def _with_found(examined: Examined, asked: _Question, tried: _Tried) -> Examined:
+    """The same with what was found, if anything was: a short program, and the patch."""
+    pair, found = tried.pair, tried.searched.found
+    if found is None:
+        return examined
+    asked.reporter.step(f"{NAME}: making the program short in which the series does something else")
+    program = numbered(shortened(pair.base, pair.its, found, within_s=SHRINK_S))
+    if found.differs is not None:
+        return replace(examined, differs=_differs(program, found))
+    ran = pair.its.run(program, goes_on=True).beyond(pair.base.run(program, goes_on=True))
+
+    def is_wrong(beginning: Series) -> bool:
+        place = pair.work / f"first-{len(beginning.patches)}"
+        how: Any = {"cache": asked.cache, "work": place, "step": asked.reporter.step}
+        rig = Rig.of(pair.tree, beginning.patches, **how)
+        return ran.kind in rig.run(program, goes_on=True).kinds
+
+    number = first_bad(prefixes(asked.series), is_wrong, asked.reporter)
+    first = None if number is None else (number, asked.series.patches[number - 1].subject)
+    places = _places(pair.target, tried.watched, program)
+    shown = replace(_finding(program, ran, places), config=pair.config)
+    said = tuple(_said(shown, program, places))
+    experiment = next(EXPERIMENTS.glob("*/corpus")).parent.name
+    return replace(examined, wrong=Wrong(experiment, said, first, shown))
+
+
+def _with_assertions(tree: Tree) -> Tree:
+    """The same kernel with its own assertions, over what was asked for."""
+    its = named_config(DEBUG, "native")
+    config = f"{tree.setup.config}\n{its.config}"
+    return tree.built(replace(tree.setup, config=config, name=f"{tree.setup.name}{its.name}"))
+
+
+def _with_more(examined: Examined, searched: Searched) -> Examined:
+    nr_programs = examined.nr_programs + searched.nr_programs
+    return replace(
+        examined, nr_programs=nr_programs, nr_steps=examined.nr_steps + searched.nr_steps
+    )
+
+
+def _examined(tried: _Tried, files: Collection[str]) -> Examined:
+    target, met = tried.pair.target, tried.met
     functions = tuple(sorted({name for _, name in target.functions}))
-    done = searched.nr_programs, searched.nr_steps
+    done = tried.searched.nr_programs, tried.searched.nr_steps
     entered = target.executed(met)
     missed = tuple(sorted(str(one) for one in target.hunks if one not in entered))
-    own = base.computer.objects
+    own = tried.pair.base.computer.objects
     sources = tuple(sorted(one for one in files if f"{one.removesuffix('.c')}.o" in own))
     return Examined(functions, len(target.blocks), len(met), *done, missed, files=sources)
 
@@ -137,6 +230,8 @@ def _said(found: Finding, program: Program, places: Sequence[Hunk]) -> Iterator[
     if places:
         yield f"of the changed lines it executes {', '.join(map(str, places[:MOST_PLACES]))}"
     how = "`ream program FILE --series PATCH`, or --c for a C program"
+    if found.config:
+        how = f"`ream program FILE --config {found.config} --series PATCH`"
     yield f"a program of {counted(len(program), 'step')} shows it ({how}):"
     shown = [f"  {step}" for step in program][:MOST_LINES]
     yield from shown

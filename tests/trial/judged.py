@@ -20,6 +20,7 @@ MOST_STEPS = 15
 
 KINDS = {
     "fix": "Fixes, reversed: wrong",
+    "fix2": "Further fixes, reversed, in a second trial: wrong",
     "harmless": "Changes that cannot be observed, reversed: not wrong",
     "hunk": "Hunks between 6.12 and 7.3: not wrong unless confirmed",
     "edit": "Generated edits that change nothing: not wrong",

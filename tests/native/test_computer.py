@@ -32,7 +32,7 @@ OK, USAGE, ALARM = 0, 2, 5
 PROGRAM = """\
 0 memory 131072 65536 0 0
 0 cpus 2
-1 swapon 49152 0
+1 swapon 49152 1
 2 mmap 0 0 512 3 34 -1 0
 3 write 0 0 512 0
 4 fork 0 1

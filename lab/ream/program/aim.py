@@ -60,7 +60,8 @@ def met_by(
         its = at_once.map(lambda one: watched.run(one, Checks.NEVER)[1], programs.values())
         met = dict(zip(programs, its, strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps({name: sorted(its) for name, its in met.items()}).encode())
+    text = json.dumps({name: sorted(its) for name, its in met.items()})
+    write_whole(path, text.encode(), force=True)  # another run may have just found the same
     return met
 
 

@@ -105,9 +105,8 @@ static char parameters[MOST_PARAMETERS][MOST_PARAMETER_BYTES] __initdata = {
 	"slab_debug=FZP", "page_poison=1",
 #endif
 };
-static unsigned int nr_parameters __initdata = IS_ENABLED(CONFIG_SLUB_DEBUG) ? 2 : 0;
 
-extern const struct obs_kernel_param __setup_start[], __setup_end[];
+static unsigned int nr_parameters __initdata = IS_ENABLED(CONFIG_SLUB_DEBUG) ? 2 : 0;
 
 /* What a parameter says behind its name, or NULL. */
 static char __init *value_of_parameter(char *parameter, const struct obs_kernel_param *known)
@@ -116,7 +115,7 @@ static char __init *value_of_parameter(char *parameter, const struct obs_kernel_
 
 	if (strncmp(parameter, known->str, bytes))
 		return NULL;
-	/* What early_param() declares gets what is behind "=", and what __setup() does all of it. */
+	/* What early_param() declares gets what is behind "=", and __setup() all of it. */
 	if (!known->early)
 		return parameter + bytes;
 	return parameter[bytes] == '=' ? parameter + bytes + 1 : NULL;
@@ -157,8 +156,8 @@ long step_boot(long name, long value)
 	if (!text_of_word(name) || !text_of_word(value))
 		refuse("boot", "a name and a value are words");
 	snprintf(parameters[nr_parameters++], MOST_PARAMETER_BYTES, "%.*s=%.*s",
-		 (int)strcspn(text_of_word(name), " \n"), text_of_word(name),
-		 (int)strcspn(text_of_word(value), " \n"), text_of_word(value));
+		 (int)strcspn(text_of_word(name), "\n "), text_of_word(name),
+		 (int)strcspn(text_of_word(value), "\n "), text_of_word(value));
 	return 0;
 }
 

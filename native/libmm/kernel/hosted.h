@@ -8,6 +8,7 @@
 #ifndef REAM_HOSTED_H
 #define REAM_HOSTED_H
 
+#include <linux/init.h>
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mm_types.h>
@@ -183,6 +184,9 @@ __printf(1, 2) void report(const char *format, ...);
 
 /* Something is wrong; the step under way is named with it. */
 __printf(1, 2) void wrong(const char *format, ...);
+
+/* init/main.c: what __setup() and early_param() declare; libmm.lds */
+extern const struct obs_kernel_param __setup_start[], __setup_end[];
 
 extern unsigned long nr_alarms;
 extern bool goes_on_after_alarms;

@@ -105,7 +105,7 @@ struct user_file {
 };
 
 struct user_file *file_of(long number);	/* NULL: there is none */
-bool is_zero_device(long number);	/* a file that exists: whether its private memory is anonymous */
+bool is_zero_device(long number);	/* of a file that exists */
 int new_shared_memory(unsigned long nr_pages);	/* its number; negative: too many */
 
 /* --- shadow.c: what users see ------------------------------------------ */

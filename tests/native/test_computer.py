@@ -197,7 +197,7 @@ def test_any_step_of_userfaultfd_may_be_the_first(computer: Computer) -> None:
 
 
 RIGHT = {
-    "a pin gave a page, which nobody has written": """
+    "a pin gives a page that is never written": """
 p0 mmap a 1 anon private r
 p0 call get_pages a x=7
 p0 fork p1

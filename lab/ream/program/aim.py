@@ -66,7 +66,7 @@ def met_by(
 
 
 def worth(met: Mapping[str, frozenset[int]], blocks: frozenset[int]) -> dict[str, float]:
-    """Of each program, how many of some blocks it executes, those more that few others do."""
+    """Return how many of some blocks each program executes; one that few execute counts more."""
     how_often = Counter(one for its in met.values() for one in its & blocks)
     return {name: sum(1 / how_often[one] for one in its & blocks) for name, its in met.items()}
 

@@ -109,7 +109,7 @@ class Code:
 
     @cached_property
     def _numbers(self) -> dict[tuple[str, str], frozenset[int]]:
-        """By function: a series may change thousands, which are looked up one by one."""
+        """Return the numbers by function, since a series may change thousands of functions."""
         return {
             (one.object, one.name): frozenset(bisect_left(self.blocks, at) for at in one.blocks)
             for one in self.functions

@@ -10,7 +10,7 @@ from ream.program.generate import WEIGHTS, generate
 NR_OFTEN, HOW_OFTEN = 12, 8
 """Mixtures that some_often() has drawn more often, and by which factor."""
 SHAPES_STEPS = 60
-"""Of one mixture, in which all shapes of its steps are taken to occur."""
+"""All shapes of a mixture's steps are taken to occur among so many steps."""
 
 
 def some_often(seed: int, favoured: Sequence[str] = ()) -> dict[str, int]:
@@ -26,6 +26,6 @@ def some_often(seed: int, favoured: Sequence[str] = ()) -> dict[str, int]:
 
 @cache
 def shapes_of_mixtures() -> Mapping[str, frozenset[str]]:
-    """By mixture, the shapes of the steps that it draws, and of those that map what they need."""
+    """Return by mixture the shapes of its steps, and of those that map what these need."""
     drawn = {name: generate(0, SHAPES_STEPS, {"map-anon": 1, name: 4}) for name in WEIGHTS}
     return {name: frozenset(step.shape for step in its) for name, its in drawn.items()}

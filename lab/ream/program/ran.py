@@ -89,7 +89,7 @@ class Ran:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """Of all alarms, what `kind` is of the first one."""
+        """The words of each alarm, as `kind` has those of the first one."""
         return frozenset(_kind(text) for _, text in self.alarms)
 
     def beyond(self, base: Self) -> Self:

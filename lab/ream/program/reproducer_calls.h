@@ -204,7 +204,7 @@ static void expect_same(long page, long nr, uint64_t word)
 		accessed(check, page, nr, word);
 }
 
-/* Each page has its number from 1 on in its first and its last word; nobody may write it. */
+/* Write each page's number, from 1 on, in its first and its last word, and allow only reads. */
 static long fill_to_read(long file, long nr)
 {
 	uint64_t words[PAGE_BYTES / sizeof(uint64_t)] = { 0 };

@@ -28,8 +28,11 @@ static bool is_its_own(struct vm_area_struct *vma, const struct user_page *page,
 static void check_page(struct process *process, struct vm_area_struct *vma, unsigned long number)
 {
 	struct user_page *page = &process->pages[number];
-	struct entry entry = entry_at(vma->vm_mm, address_of_page(number));
+	struct entry entry;
 
+	if (is_vm_hugetlb_page(vma))	/* clear_refs leaves these alone */
+		return;
+	entry = entry_at(vma->vm_mm, address_of_page(number));
 	if (!is_its_own(vma, page, &entry)) {
 		page->is_written = false;
 		return;
@@ -45,27 +48,11 @@ static void check_page(struct process *process, struct vm_area_struct *vma, unsi
 	}
 }
 
-static void check_process(struct process *process)
-{
-	struct vm_area_struct *vma;
-
-	VMA_ITERATOR(vmi, mm_of(process), 0);
-
-	for_each_vma(vmi, vma) {
-		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
-		unsigned long end = page + vma_pages(vma);
-
-		for (; page < end && end <= MOST_USER_PAGES; page++)
-			if (!is_vm_hugetlb_page(vma))	/* clear_refs leaves these alone */
-				check_page(process, vma, page);
-	}
-}
-
 void check_soft_dirty(void)
 {
 	long number;
 
 	for (number = 0; number < MOST_PROCESSES; number++)
 		if (process_of(number) && mm_of(process_of(number)))
-			check_process(process_of(number));
+			look_at_pages(process_of(number), check_page);
 }

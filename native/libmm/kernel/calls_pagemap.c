@@ -219,25 +219,14 @@ long call_pagemap_scan(long start, long bytes, long categories, long flags)
  * From now on writes to a page are noticed. An entry by which a device may
  * write stays as it is: pte_is_pinned().
  */
-static void follow_pages(struct process *process)
+static void follow_page(struct process *process, struct vm_area_struct *vma, unsigned long page)
 {
-	struct vm_area_struct *vma;
+	struct entry entry = entry_at(vma->vm_mm, address_of_page(page));
+	struct folio *folio = folio_at(&entry);
 
-	VMA_ITERATOR(vmi, mm_of(process), 0);
-
-	for_each_vma(vmi, vma) {
-		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
-		unsigned long end = page + vma_pages(vma);
-
-		for (; page < end && end <= MOST_USER_PAGES; page++) {
-			struct entry entry = entry_at(vma->vm_mm, address_of_page(page));
-			struct folio *folio = folio_at(&entry);
-
-			process->pages[page].is_written = false;
-			process->pages[page].is_followed =
-				!(entry.is_writable && folio && folio_maybe_dma_pinned(folio));
-		}
-	}
+	process->pages[page].is_written = false;
+	process->pages[page].is_followed =
+		!(entry.is_writable && folio && folio_maybe_dma_pinned(folio));
 }
 
 long call_clear_refs(long start, long bytes, long what, long unused)
@@ -247,6 +236,6 @@ long call_clear_refs(long start, long bytes, long what, long unused)
 	long result = write_proc_file(&proc_clear_refs_operations, word, bytes_of_word);
 
 	if (result > 0 && what == CLEARS_SOFT_DIRTY)
-		follow_pages(current_process());
+		look_at_pages(current_process(), follow_page);
 	return min(result, 0L);
 }

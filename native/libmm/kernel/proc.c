@@ -92,31 +92,28 @@ long read_proc_file(const struct file_operations *operations, void *to, size_t b
 long write_proc_file(const struct file_operations *operations, const char *from, size_t bytes)
 {
 	struct proc_file its = { };
-	long result;
+	long error, done = 0;
 
 	enter_kernel();
-	result = open_file(&its, operations, 0);
-	if (!result)
-		result = operations->write(&its.file, (const char __user *)from, bytes, &its.at);
-	close_file(&its, result >= 0);
+	error = open_file(&its, operations, 0);
+	if (!error)
+		done = operations->write(&its.file, (const char __user *)from, bytes, &its.at);
+	close_file(&its, !error);
 	leave_kernel();
-	return result;
+	return error ?: done;
 }
 
 long control_proc_file(const struct file_operations *operations, unsigned int command,
 		       void *argument)
 {
 	struct proc_file its = { };
-	long result;
+	long error, done = 0;
 
 	enter_kernel();
-	result = open_file(&its, operations, 0);
-	if (!result) {
-		result = operations->unlocked_ioctl(&its.file, command, (unsigned long)argument);
-		close_file(&its, true);
-	} else {
-		close_file(&its, false);
-	}
+	error = open_file(&its, operations, 0);
+	if (!error)
+		done = operations->unlocked_ioctl(&its.file, command, (unsigned long)argument);
+	close_file(&its, !error);
 	leave_kernel();
-	return result;
+	return error ?: done;
 }

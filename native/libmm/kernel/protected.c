@@ -8,9 +8,9 @@
 #include <linux/hugetlb.h>
 #include <linux/mm.h>
 #include <linux/userfaultfd_k.h>
+#include "entry.h"
 #include "hosted.h"
 #include "steps.h"
-#include "trees.h"
 
 void see_uffd_wp(struct process *process, unsigned long page, unsigned long nr)
 {
@@ -107,36 +107,24 @@ void end_uffd_wp_by_removal(struct process *process, unsigned long page, unsigne
 	}
 }
 
-/* Whether a write would be noticed, or get a signal. Entries of all levels have the same bits. */
-static bool keeps_uffd_wp(struct translation found)
+/* Whether a write would be noticed, or get a signal. */
+static bool keeps_uffd_wp(const struct entry *entry)
 {
-	pte_t pte;
-
-	if (!found.at)
-		return false;
-	pte = __pte(*found.at);
-	if (pte_none(pte))
-		return false;
-	if (pte_present(pte))
-		return pte_uffd(pte);
-	if (pte_is_uffd_wp_marker(pte))
-		return true;
-	if (softleaf_is_marker(softleaf_from_pte(pte)) ||
-	    softleaf_is_hwpoison(softleaf_from_pte(pte)))
-		return true;
-	return pte_swp_uffd(pte);
+	return entry->is_protected || entry->state == IS_MARKER || entry->state == IS_BROKEN;
 }
 
 void check_uffd_wp(struct process *process, unsigned long page)
 {
 	struct translation found;
+	struct entry entry;
 
 	if (!process->pages[page].is_uffd_wp)
 		return;
-	found = translate(mm_of(process), address_of_page(page));
-	if (keeps_uffd_wp(found))
+	entry = entry_at(mm_of(process), address_of_page(page));
+	if (keeps_uffd_wp(&entry))
 		return;
 	process->pages[page].is_uffd_wp = false;
+	found = translate(mm_of(process), address_of_page(page));
 	wrong("%#lx was protected by userfaultfd, and may be written: %#lx",
 	      address_of_page(page), found.at ? *found.at : 0);
 }

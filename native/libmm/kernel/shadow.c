@@ -380,7 +380,9 @@ static void check_page(struct process *process, unsigned long number)
 	compare(process, number, words[0], words[LAST_WORD / sizeof(u64)]);
 }
 
-static void check_process(struct process *process)
+void look_at_pages(struct process *process,
+		   void (*look)(struct process *process, struct vm_area_struct *vma,
+				unsigned long page))
 {
 	VMA_ITERATOR(vmi, mm_of(process), 0);
 	struct vm_area_struct *vma;
@@ -389,11 +391,16 @@ static void check_process(struct process *process)
 		unsigned long page = (vma->vm_start - LIBMM_USER_ADDRESS) >> PAGE_SHIFT;
 		unsigned long end = page + vma_pages(vma);
 
-		for (; page < end && end <= MOST_USER_PAGES; page++) {
-			check_protected(process, page);
-			check_page(process, page);
-		}
+		for (; page < end && end <= MOST_USER_PAGES; page++)
+			look(process, vma, page);
 	}
+}
+
+static void check_mapped_page(struct process *process, struct vm_area_struct *vma,
+			      unsigned long number)
+{
+	check_protected(process, number);
+	check_page(process, number);
 }
 
 void check_contents(void)
@@ -402,5 +409,5 @@ void check_contents(void)
 
 	for (number = 0; number < MOST_PROCESSES; number++)
 		if (process_of(number) && mm_of(process_of(number)))
-			check_process(process_of(number));
+			look_at_pages(process_of(number), check_mapped_page);
 }

@@ -168,6 +168,11 @@ static inline void see_soft_dirty_mapping(struct user_page *page)
 	page->is_written = false;
 }
 
+/* Have each page of a process looked at that lies in a VMA. */
+void look_at_pages(struct process *process,
+		   void (*look)(struct process *process, struct vm_area_struct *vma,
+				unsigned long page));
+
 void see_mapping(struct process *process, unsigned long page, unsigned long nr,
 		 struct user_page first);
 void see_unmapping(struct process *process, unsigned long page, unsigned long nr);

@@ -3,11 +3,13 @@
  * A kernel, a machine and memory that are other than they should be, each if
  * REAM_WRONG names it: the workload has to notice.
  */
+#define _GNU_SOURCE
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "wrong.h"
 
 static bool is_wrong(const char *what)
@@ -17,10 +19,18 @@ static bool is_wrong(const char *what)
 	return words && strstr(words, what);
 }
 
-/* Every fault had to wait, so that no ballast is taken to speak of. */
+/*
+ * Every fault had to wait, so that no ballast is taken to speak of. Where the
+ * watch is to notice something, it has the time: fragmented memory ends the
+ * ballast, and with it the program, after a few faults.
+ */
 struct fault __wrap_fault_block(char *block)
 {
+	const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
 	struct fault fault = __real_fault_block(block);
+
+	if (is_wrong("pressure") || is_wrong("taken"))
+		nanosleep(&pause, NULL);
 
 	if (is_wrong("stalls")) {
 		fault.stalled = true;
@@ -47,11 +57,13 @@ unsigned long __wrap_counters_grown(const char *name,
 	return __real_counters_grown(name, before, after);
 }
 
-/* Others wait for memory all the time, or have taken all that there was. */
+/*
+ * Others wait for memory all the time, or have taken all that there was. Of the
+ * latter the watch learns alone: the ballast has another reason to end.
+ */
 ssize_t __wrap_pread(int fd, void *text, size_t room, off_t from)
 {
 	ssize_t got = __real_pread(fd, text, room, from);
-	static bool asked;
 	struct timespec now;
 
 	if (got > 0 && is_wrong("pressure") && !strncmp(text, "some", 4)) {
@@ -59,10 +71,8 @@ ssize_t __wrap_pread(int fd, void *text, size_t room, off_t from)
 		return snprintf(text, room, "some total=%lld\n",
 				now.tv_sec * 1000000LL + now.tv_nsec / 1000);
 	}
-	if (got > 0 && is_wrong("taken") && !strncmp(text, "MemTotal", 8)) {
-		if (asked)
-			return snprintf(text, room, "MemAvailable: 7168 kB\n");
-		asked = true;
-	}
+	if (got > 0 && is_wrong("taken") && !strncmp(text, "MemTotal", 8) &&
+	    gettid() != getpid())
+		return snprintf(text, room, "MemAvailable: 7168 kB\n");
 	return got;
 }

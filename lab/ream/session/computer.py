@@ -138,12 +138,12 @@ def _program(steps: Steps[Row], row: Row) -> Program:
 
 
 def _parts(request: Request, tree: Tree, *, work: Path, reporter: Reporter) -> dict[str, Parts]:
-    """Build each distinct list of patches once; what begins another comes first."""
+    """Build each list of patches once for a source and its options; what begins another first."""
     built: dict[object, Parts] = {}
     found = {}
     for variant in sorted(request.variants, key=lambda one: len(one.patches)):
         source = request.trees.get(variant.name, tree)
-        content = variant.content, source.key
+        content = variant.content, source.key, source.setup
         if content not in built:
             built[content] = build_parts(
                 source,

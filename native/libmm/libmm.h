@@ -67,8 +67,20 @@ struct libmm_kernel {
 	unsigned long (*find_fixup)(unsigned long ip);
 };
 
+/* What boot is told besides: NAME=VALUE, with a space between two. */
+const char *host_boot_words(void);
+
+/*
+ * Alternatives are to make direct calls of those through memory that may become
+ * direct, and none of calls of @nothing. Unless it is called, all stay.
+ */
+void host_make_calls_direct(const void *nothing);
+
 /* Put this many frames of RAM, from LIBMM_FIRST_PFN on, into the direct map. */
 void host_set_ram(unsigned long nr_frames);
+
+/* Have the descriptors of these frames in pages of 2 MiB. */
+void host_make_map_huge(void);
 
 /* Map frames at an address of the kernel's, and take that away. */
 void host_map(unsigned long address, unsigned long pfn, unsigned long nr_frames);

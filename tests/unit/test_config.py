@@ -2,6 +2,7 @@
 """Options and a compiler that somebody asks for: which are refused, and that they are the build."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +11,12 @@ import pytest
 from ream.errors import BadUsage, CannotRunHere
 from ream.experiment import named
 from ream.kernel.build import BUILD, CC, compiler_version, make, options
-from ream.kernel.setup import OURS, UNHOSTED, Setup, check_options, named_config, wanted_setup
+from ream.kernel.setup import OURS, Setup, check_options, named_config, unhosted, wanted_setup
 from ream.kernel.source import Tree
 from ream.paths import KERNEL_CONFIG
 from ream.session.plan import Basis, plan_object, resumed_request, series_text
 from ream.session.request import CountOptions, Request
 from ream.session.suited import suited_rows
-from ream.values import read_toml
 from ream.variants import asked_variants, choose_variants
 
 KCONFIG = "config HAVE\n\tbool\nconfig OTHER\n\tbool\nconfig OURS\n\tbool\n"
@@ -51,14 +51,14 @@ def test_a_configuration_that_there_is_not_names_those_there_are(tmp_path: Path)
         named_config(str(tmp_path), "native")
 
 
-@pytest.mark.parametrize("name", [*read_toml(UNHOSTED)])
+@pytest.mark.parametrize("name", [*unhosted()])
 def test_what_a_hosted_kernel_cannot_have_is_refused_with_the_reason(
     tmp_path: Path, name: str
 ) -> None:
     file = written(tmp_path, f"CONFIG_{name}=y\n")
     with pytest.raises(BadUsage) as said:
         named_config(file, "native")
-    reason = read_toml(UNHOSTED)[name]
+    reason = unhosted()[name]
     assert str(said.value) == f"{file}: the native stage cannot have CONFIG_{name}: {reason}"
     assert named_config(file, "vm").config
     assert named_config(written(tmp_path, f"# CONFIG_{name} is not set\n"), "native").config
@@ -67,7 +67,18 @@ def test_what_a_hosted_kernel_cannot_have_is_refused_with_the_reason(
 def test_ours_of_the_native_stage_ask_for_nothing_that_cannot_be_hosted() -> None:
     for file in KERNEL_CONFIG.glob("native*.config"):
         asked = {name for name, value in options(file.read_text()).items() if value != "n"}
-        assert not asked & read_toml(UNHOSTED).keys()
+        assert not asked & unhosted().keys()
+
+
+@pytest.mark.parametrize("name", [*unhosted(several=True)])
+def test_what_only_a_program_of_one_kernel_can_have_leaves_others_without_rows(
+    tmp_path: Path, name: str
+) -> None:
+    setup = named_config(written(tmp_path, f"CONFIG_{name}=y\n"), "native")
+    for experiment, runs in (("mm", True), ("fork", False)):
+        request = replace(_of_arm64(experiment), experiment=named(experiment), setup=setup)
+        with nullcontext() if runs else pytest.raises(CannotRunHere, match=f"CONFIG_{name}: "):
+            assert suited_rows(request).rows
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ LARGEST_BYTES = 1 << 20
 
 _LINE = re.compile(r"(?:CONFIG_\w+=.+|# CONFIG_\w+ is not set|#.*|)(?:\s*# with(?:out)? \w+)?")
 
+_BOOT = re.compile(r"^# boot (\S+=\S+)$", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -40,6 +42,17 @@ class Setup:
     def target(self) -> Arch:
         """The architecture."""
         return arch_of(self.arch)
+
+    @property
+    def asked(self) -> str:
+        """The options without comments, which are no part of a kernel."""
+        kept = re.compile(r"(?!#)|# CONFIG_")
+        return "\n".join(one for one in self.config.splitlines() if kept.match(one))
+
+    @property
+    def boot(self) -> tuple[str, ...]:
+        """What the boot of a hosted computer is told, by lines `# boot NAME=VALUE`."""
+        return tuple(_BOOT.findall(self.config))
 
     def label(self, tree: str) -> str:
         """The label of a kernel source that is built like this."""
@@ -94,9 +107,19 @@ def named_config(words: str, stage: str) -> Setup:
             f"{path}: {faulty!r} is no option: neither CONFIG_NAME=VALUE nor"
             " # CONFIG_NAME is not set"
         )
-    if stage == "native" and (refused := [*refusals(text, read_toml(UNHOSTED))]):
+    if stage == "native" and (refused := [*refusals(text, unhosted())]):
         raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
     return Setup(text, path.name)
+
+
+def unhosted(*, several: bool = False) -> dict[str, str]:
+    """Options that no hosted kernel can have, each with the reason.
+
+    several: those instead that a program can have which hosts one kernel, and no other program.
+    """
+    held = read_toml(UNHOSTED)
+    of_all = {name: why for name, why in held.items() if isinstance(why, str)}
+    return held["several_kernels"] if several else of_all
 
 
 def refusals(text: str, reasons: Mapping[str, str]) -> Iterator[str]:

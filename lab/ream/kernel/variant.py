@@ -151,7 +151,7 @@ def assemble(
 
 def _fragment_for(tree: Tree, fragments: Sequence[Path]) -> str:
     """What all of them say to a tree, in order, and then what somebody asks for besides."""
-    texts = (*(one.read_text(encoding="utf-8") for one in fragments), tree.setup.config)
+    texts = (*(one.read_text(encoding="utf-8") for one in fragments), tree.setup.asked)
     return suited("\n".join(filter(None, texts)), tree.path, tree.setup.target)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from ream.count.emulator import CPUS
 from ream.errors import CannotRunHere
 from ream.experiment import Row
-from ream.kernel.setup import refusals
+from ream.kernel.setup import refusals, unhosted
 from ream.session.request import Request
 from ream.stage.hosted import Hosted, programs_of
 from ream.stage.native import Suited
@@ -56,7 +56,7 @@ def _why_unsuited(its: Hosted[Row], request: Request) -> str | None:
             f" {', '.join(its.arches)} alone: {its.why_not_others}"
         )
     for setup in (request.setup, *(one.setup for one in request.variants if one.setup)):
-        for refused in refusals(setup.config, its.unhosted):
+        for refused in refusals(setup.config, {**unhosted(several=True), **its.unhosted}):
             return f"{setup.name}: {refused}"
     return None
 

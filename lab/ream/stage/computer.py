@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from ream.command import Command, finished
 from ream.errors import ReamError
 from ream.kernel.arch import X86_64
-from ream.kernel.build import BUILD, build_objects
+from ream.kernel.build import BUILD, build_objects, options
 from ream.kernel.cache import Step
 from ream.kernel.probes import SUFFIX
 from ream.kernel.series import Patch
@@ -102,7 +102,8 @@ class Listed:
 def listed(folder: Path, tree: Path) -> Listed:
     """Read a file `objects`, for a tree; raises ReamError for a line that means nothing.
 
-    An object that the file says is `perhaps` there is one if the tree has its source.
+    An object that the file says is `perhaps` there is one if the tree has its source, and one
+    that goes `with` an option if the tree is configured with that.
     """
     folders, objects, as_needed, wrapped = list[str](), list[str](), list[str](), list[str]()
     excepted, exposed = set[str](), dict[str, tuple[str, ...]]()
@@ -118,8 +119,8 @@ def listed(folder: Path, tree: Path) -> Listed:
                 wrapped.append(name)
             case ["as", "needed", name]:
                 as_needed.append(name)
-            case ["perhaps", name]:
-                objects += [name] if (tree / name).with_suffix(".c").exists() else []
+            case ["perhaps" | "with", *asked, name]:
+                objects += [name] if _is_there(tree, asked, name) else []
             case [name] if name.endswith("/"):
                 folders.append(name)
             case [name] if name.endswith(".o"):
@@ -128,6 +129,14 @@ def listed(folder: Path, tree: Path) -> Listed:
                 raise ReamError(f"{folder / 'objects'}: not understood: {line}")
     its = tuple(folders), frozenset(excepted), tuple(objects)
     return Listed(*its, exposed, tuple(as_needed), tuple(wrapped))
+
+
+def _is_there(tree: Path, asked: Sequence[str], name: str) -> bool:
+    """Whether a tree has the source of an object and is configured with all options asked for."""
+    if not (tree / name).with_suffix(".c").exists():
+        return False
+    held = options((tree / BUILD / ".config").read_text(encoding="utf-8")) if asked else {}
+    return all(held.get(one) == "y" for one in asked)
 
 
 class Checks(Enum):
@@ -143,7 +152,7 @@ class Checks(Enum):
 class Computer:
     """A variant's computer, linked: the program, and what its undefined symbols are called.
 
-    tree: the variant's source. objects: of the kernel, by name.
+    tree: the variant's source. objects: of the kernel, by name. boot: what its boot is told.
     """
 
     program: Path
@@ -152,6 +161,7 @@ class Computer:
     tree: Path
     objects: Mapping[str, Path]
     confinement: Confinement | None = None
+    boot: tuple[str, ...] = ()
 
     def report(
         self,
@@ -180,6 +190,7 @@ class Computer:
             words = [*self._confined(counter), *(counter.argv if counter else ())]
             words += [str(self.program), "--forbidden", str(self.forbidden)]
             words += ["--program", file.name, "--checks", f"{checks.value}"]
+            words += ["--boot", " ".join(self.boot)] if self.boot else []
             words += ["--goes-on", "1"] if goes_on else []
             words += [] if ram is None else ["--ram", f"{ram}"]
             words += ["--blocks", str(blocks)] if blocks else []
@@ -217,6 +228,8 @@ class Parts:
     """The objects that kbuild made of the kernel's own sources, by name."""
     wrapped: tuple[str, ...] = ()
     """Functions that one of ours is called instead of."""
+    boot: tuple[str, ...] = ()
+    """What their boot is told: native/libmm/kernel/patched.c."""
 
     def link(
         self,
@@ -262,7 +275,7 @@ class Parts:
         argv += [f"-Wl,-Map={map_of(program)}", "-o", str(program)]
         run_tool([*argv, *map(str, self.host), str(kernel)], work)
         its = program, forbidden, undefined, self.tree, self.of_kernel
-        return Computer(*its, confinement)
+        return Computer(*its, confinement, self.boot)
 
 
 def build_parts(
@@ -293,7 +306,7 @@ def build_parts(
     with naming_the_patch(patches, place):
         build_objects(place, wanted, step=step)
     step("linking")
-    return _parts(place, its, folder, work)
+    return replace(_parts(place, its, folder, work), boot=tree.setup.boot)
 
 
 def kernel_texts(program: Path) -> Iterator[tuple[int, int, Path, str]]:

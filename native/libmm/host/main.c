@@ -24,6 +24,8 @@ struct launch launch;
 /* The blocks of code that are met are reported, too. */
 static bool covers, covers_measured;	/* the whole run, or the measured step alone */
 
+static const char *boot_words = "";
+
 static struct watched now_at;
 static char now_at_row[128];
 
@@ -78,6 +80,11 @@ FROM_KERNEL _Noreturn void host_exit(int code)
 		fflush(stdout);
 	}
 	_exit(code);
+}
+
+FROM_KERNEL const char *host_boot_words(void)
+{
+	return boot_words;
 }
 
 FROM_KERNEL void host_set_per_cpu(unsigned long offset)
@@ -167,6 +174,8 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 			task->checks = (enum libmm_checks)number(argv[i + 1]);
 		else if (!strcmp(argv[i], "--goes-on"))
 			task->goes_on = (int)number(argv[i + 1]);
+		else if (!strcmp(argv[i], "--boot"))
+			boot_words = argv[i + 1];
 		else if (!strcmp(argv[i], "--ram"))
 			*ram_fd = (int)number(argv[i + 1]);
 		else
@@ -174,7 +183,7 @@ static void read_words(int argc, char **argv, struct libmm_task *task, int *ram_
 	}
 	if (argc % 2 == 0 || !forbidden || !program)
 		die(RUNNER_USAGE, "usage: %s --forbidden FILE --program FILE%s", argv[0],
-		    " [--checks 0|1|2|3] [--goes-on 1] [--ram FD] [--blocks FILE [--measured 1]]");
+		    " [--checks 0|1|2|3] [--goes-on 1] [--ram FD] [--boot WORDS] [--blocks FILE [--measured 1]]");
 	traps_prepare(forbidden);
 	covers = blocks;
 	covers_measured &= covers;
@@ -199,6 +208,7 @@ int main(int argc, char **argv)
 	memory_prepare(ram_fd);
 	arch_describe_cpu(&machine);
 	arch_enter_cpu(0);
+	memory_open_text();
 	alternatives_apply((*__start_ream_kernels)->boot(&machine));
 	memory_open_text();
 	launch.reaches = true;

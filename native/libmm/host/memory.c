@@ -9,6 +9,7 @@
 
 #define PAGE_BYTES (1UL << LIBMM_PAGE_SHIFT)
 #define DESCRIPTOR_BYTES 64UL	/* of struct page */
+#define HUGE_BYTES (2UL << 20)	/* LIBMM_FIRST_PFN has its descriptor at such an address */
 #define DESCRIPTOR_PAGES_BEHIND 32768UL	/* descriptors of the end of a last section */
 
 static int ram_fd;
@@ -47,6 +48,19 @@ FROM_KERNEL void host_set_ram(unsigned long nr_frames)
 	memory_map(LIBMM_MAP_ADDRESS,
 		   (LIBMM_FIRST_PFN + nr_frames + DESCRIPTOR_PAGES_BEHIND) * DESCRIPTOR_BYTES,
 		   PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* As the map of a kernel is; that of ours has pages of 4 KiB unless this is asked for. */
+FROM_KERNEL void host_make_map_huge(void)
+{
+	unsigned long start = LIBMM_MAP_ADDRESS + LIBMM_FIRST_PFN * DESCRIPTOR_BYTES;
+	unsigned long bytes = (ram_bytes >> LIBMM_PAGE_SHIFT) * DESCRIPTOR_BYTES;
+
+	bytes = (bytes + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
+	memory_map(start, bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (madvise((void *)start, bytes, MADV_HUGEPAGE))
+		die(RUNNER_NO_RESOURCE, "the map cannot have huge pages: %s", strerror(errno));
 }
 
 FROM_KERNEL void host_map(unsigned long address, unsigned long pfn, unsigned long nr_frames)

@@ -41,6 +41,7 @@
 #include "hosted.h"
 #include "devices.h"
 #include "groups.h"
+#include "patched.h"
 #include "steps.h"
 #include "traps.h"
 
@@ -238,6 +239,8 @@ static void __init declare_memory(void)
 	}
 	node_set_state(0, N_CPU);
 	host_set_ram(computer.nr_frames);
+	if (wants_huge_map())
+		host_make_map_huge();
 	max_pfn = pfn;
 	max_low_pfn = pfn;
 	max_pfn_mapped = pfn;
@@ -419,7 +422,7 @@ static const struct libmm_kernel entries = {
 static const unsigned int *describe(const struct host_machine *machine)
 {
 	host_enter_cpu(0, 0, &init_task);
-	return host_boot_machine(machine);
+	return patch_kernel(host_boot_machine(machine));
 }
 
 static struct host_kernel kernel = {

@@ -24,6 +24,10 @@ struct alt_instr {
 #define ALT_FLAG_DIRECT_CALL 2
 #define CALL_REL32 0xe8
 #define JMP_REL32 0xe9
+#define CALL_BYTES 5
+#define CALL_MEMORY 0xff
+#define CALL_MEMORY_RELATIVE 0x15	/* to the instruction pointer */
+#define CALL_MEMORY_BYTES 6
 #define MOST_BYTES 64
 
 /* Recommended no-operations of 1 to 8 bytes; Intel SDM volume 2, NOP. */
@@ -35,6 +39,14 @@ static const unsigned char nops[9][8] = {
 	{ 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
 };
 
+/* Set by a kernel of which calls become direct: a function that does nothing. */
+static const void *nothing;
+
+FROM_KERNEL void host_make_calls_direct(const void *does_nothing)
+{
+	nothing = does_nothing;
+}
+
 static unsigned char *site_of(struct alt_instr *entry)
 {
 	return (unsigned char *)&entry->instr_offset + entry->instr_offset;
@@ -44,6 +56,8 @@ static bool wanted(const struct alt_instr *entry, const unsigned int *capability
 {
 	bool has = capability[entry->feature / 32] >> (entry->feature % 32) & 1;
 
+	if (entry->flags & ALT_FLAG_DIRECT_CALL && !nothing)
+		return false;
 	return entry->flags & ALT_FLAG_NOT ? !has : has;
 }
 
@@ -55,6 +69,30 @@ static void protect(unsigned char *from, unsigned char *to, int protection)
 		die(RUNNER_NO_RESOURCE, "cannot change kernel text: %s", strerror(errno));
 }
 
+/*
+ * An indirect call through memory, which holds its function already, becomes a
+ * direct one, or none if the function does nothing. Returns the bytes of code.
+ */
+static unsigned int direct_call(const struct alt_instr *entry, unsigned char *site,
+				unsigned char *code)
+{
+	unsigned char *end = site + entry->instr_bytes;
+	int32_t displacement;
+	char *function;
+
+	if (entry->instr_bytes != CALL_MEMORY_BYTES || site[0] != CALL_MEMORY ||
+	    site[1] != CALL_MEMORY_RELATIVE)
+		die(RUNNER_CRASHED, "alternative at %p: no indirect call", (void *)site);
+	memcpy(&displacement, site + 2, sizeof(displacement));
+	memcpy(&function, end + displacement, sizeof(function));
+	if (function == nothing)
+		return 0;
+	displacement = (int32_t)(function - (char *)(site + CALL_BYTES));
+	code[0] = CALL_REL32;
+	memcpy(code + 1, &displacement, sizeof(displacement));
+	return CALL_BYTES;
+}
+
 static void replace(struct alt_instr *entry)
 {
 	unsigned char *site = site_of(entry);
@@ -62,12 +100,13 @@ static void replace(struct alt_instr *entry)
 	unsigned char code[MOST_BYTES];
 	unsigned int used = entry->repl_bytes;
 
-	if (entry->flags & ALT_FLAG_DIRECT_CALL || entry->instr_bytes > MOST_BYTES ||
-	    used > entry->instr_bytes)
-		die(RUNNER_CRASHED, "alternative at %p: flags %u, %u for %u bytes: not handled",
-		    (void *)site, entry->flags, used, entry->instr_bytes);
+	if (entry->instr_bytes > MOST_BYTES || used > entry->instr_bytes)
+		die(RUNNER_CRASHED, "alternative at %p: %u for %u bytes: not handled",
+		    (void *)site, used, entry->instr_bytes);
 	memcpy(code, repl, used);
-	if (used == 5 && (code[0] == CALL_REL32 || code[0] == JMP_REL32)) {
+	if (entry->flags & ALT_FLAG_DIRECT_CALL) {
+		used = direct_call(entry, site, code);
+	} else if (used == CALL_BYTES && (code[0] == CALL_REL32 || code[0] == JMP_REL32)) {
 		int32_t displacement;
 
 		/* The target stays, the place changes. */
@@ -98,8 +137,8 @@ FROM_KERNEL void host_patch(void *at, const void *code, unsigned long bytes)
 
 /*
  * Handles what occurs: replacements without operands relative to their place,
- * and single 5-byte calls and jumps. lab/ream/stage/link.py refuses to link
- * others.
+ * single 5-byte calls and jumps, and indirect calls that become direct.
+ * lab/ream/stage/link.py refuses to link others.
  */
 unsigned int alternatives_apply(const unsigned int *capability)
 {

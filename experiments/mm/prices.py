@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes the tables of prices in README.md: what options of a kernel cost in each row.
+
+PYTHONPATH=lab python experiments/mm/prices.py COUNTED TIMED, two records of the same variants.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ream.experiment import AGAIN, BEFORE
+from ream.paths import RECORDS
+from ream.record.record import Record
+
+README = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- prices.py writes what follows -->", "<!-- prices.py wrote this -->"
+PAGES_OF_A_HUGE_ONE = 512
+LONG = 1000
+"""A number without decimals from here on."""
+MOST_OTHERS_PCT = 10
+"""docs/method.md"""
+
+
+def tables(counted: Record, timed: Record) -> str:
+    """Both tables, and which records they are of."""
+    base = {row["row"]: row["variants"][BEFORE] for row in counted.run["rows"]}
+    instructions = [_number(name, its["per_page"], "") for name, its in base.items()]
+    base = {row["row"]: row["variants"][BEFORE] for row in timed.run["rows"]}
+    ns = [_number(name, its["ns_per_page"], "") for name, its in base.items()]
+    above_counts = (
+        f"Instructions more per page than in `before`, record `{counted.run['run']}`. The first"
+        "\nline has all that `before` executes. Rows of huge pages have them per 2 MiB.\n"
+    )
+    above_times = (
+        f"\nTime over that of `before`, record `{timed.run['run']}`, of one run{_others(timed)},"
+        "\nwith 95 % intervals. The first line has ns per page of `before`, the second ratios of a"
+        "\nsecond copy of it.\n"
+    )
+    parts = above_counts, *_table(counted, instructions, _more), above_times
+    return "\n".join((*parts, *_table(timed, ns, _ratio)))
+
+
+def _table(record: Record, first: list[str], cell: Any) -> Iterator[str]:
+    rows = record.run["rows"]
+    yield _line("", [f"`{row['row']}`" for row in rows])
+    yield _line("---", ["---"] * len(rows))
+    yield _line(f"`{BEFORE}`", first)
+    for name in rows[0]["variants"]:
+        if name == BEFORE or (cell is _more and name == BEFORE + AGAIN):
+            continue
+        yield _line(f"`{name}`", [cell(row, row["variants"][name]) for row in rows])
+
+
+def _line(name: str, cells: list[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _number(row: str, per_page: float, sign: str) -> str:
+    """Of a row, in digits that can be read."""
+    number = per_page * (PAGES_OF_A_HUGE_ONE if "thp" in row else 1)
+    return f"{number:{sign},.{0 if abs(number) >= LONG else 1}f}"
+
+
+def _more(row: Any, variant: Any) -> str:
+    more = variant["per_page"] - row["variants"][BEFORE]["per_page"]
+    return "0" if round(more, 2) == 0 else _number(row["row"], more, "+")
+
+
+def _ratio(_: Any, variant: Any) -> str:
+    return f"{variant['ratio']:.2f} ({variant['low']:.2f} to {variant['high']:.2f})"
+
+
+def _others(record: Record) -> str:
+    share = record.receipt["conditions"]["others_pct"]
+    return f", others {share:.0f} %" if share and share > MOST_OTHERS_PCT else ""
+
+
+def page(text: str, counted: Record, timed: Record) -> str:
+    """The text of a page with the tables of two records in place of those that it has."""
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{tables(counted, timed)}\n{END}{after}"
+
+
+def main() -> None:
+    """Put the tables of the records named on the command line into the page."""
+    counted, timed = (Record.load(name, RECORDS) for name in sys.argv[1:])
+    README.write_text(page(README.read_text(encoding="utf-8"), counted, timed), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

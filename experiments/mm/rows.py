@@ -15,10 +15,14 @@ SUFFIX = ".program"
 
 
 class MmRow(RowBase):
-    """program: a file of the folder `timed`. pages: what its text has {pages} for."""
+    """program: a file of the folder `timed`. pages: what its text has {pages} for.
+
+    folio: the size of the folios that memory is in where its text has {mthp} and {thp}.
+    """
 
     program: Name
     pages: int = Field(ge=1, le=1 << 16)
+    folio: Literal["4K", "64K", "2M"] = "4K"
 
     configurable: ClassVar[tuple[Stage, ...]] = ()
 
@@ -38,11 +42,23 @@ class MmRow(RowBase):
             for line in lines
             for at in range(self.pages if "{i}" in line else 1)
         )
-        return "".join(f"{line}\n" for line in repeated).replace("{pages}", str(self.pages))
+        text = "".join(f"{line}\n" for line in repeated)
+        base = self.folio == "4K"
+        for field, value in (
+            ("{pages}", str(self.pages)),
+            ("{mthp}", "none" if base else self.folio),
+            ("{thp}", "never" if base else "always"),
+        ):
+            text = text.replace(field, value)
+        return text
 
     @property
     def written_bytes(self) -> int:
         return self.pages * PAGE_BYTES
+
+    @property
+    def size_of(self) -> str | None:
+        return f"{self.program} {self.folio}"
 
     @property
     def bytes_of(self) -> BytesOf:
@@ -57,7 +73,8 @@ class MmRow(RowBase):
         return True
 
     def params(self) -> dict[str, Scalar | None]:
-        return {"program": self.program, "pages": self.pages, "threads": 1}
+        folio = {} if self.folio == "4K" else {"folio": self.folio}
+        return {"program": self.program, "pages": self.pages, "threads": 1, **folio}
 
     def title(self) -> str:
         """What the second line of its program says."""

@@ -22,6 +22,7 @@ from ream.stage.accel import PVM, host_module, kvm_fault
 from ream.stage.live import FOLIO_KIB, why_not
 from ream.stage.memory import available_bytes
 from ream.stage.qemu import BOARDS
+from ream.stage.shadowed import why_shadowed
 
 TOOLS = ("gcc", "ld", "objcopy", "nm", "readelf", "make", "flex", "bison", "bc", "git", "xz")
 GUEST_TOOLS = ("qemu-system-x86_64", "ndctl", "daxctl", "setpriv")
@@ -75,6 +76,7 @@ def examine() -> tuple[Finding, ...]:
         _source(),
         *_guests(),
         _live(),
+        _page_tables(),
         *_left_changed(),
         _quiet(),
         *_optional(),
@@ -174,6 +176,18 @@ def _live() -> Finding:
     sizes = ", ".join(map(str, missing))
     text = f"not with folios of {sizes} KiB: {missing[max(missing)]}"
     return Finding("warn", "live stage", text, fix)
+
+
+def _page_tables() -> Finding:
+    if (why := why_shadowed()) is None:
+        return Finding("ok", "page tables", "the CPU walks those that this kernel writes")
+    return Finding(
+        "warn",
+        "page tables",
+        f"a hypervisor shadows them ({why}): live times of fork, munmap, mprotect and faults"
+        " contain its work",
+        "measure those on a machine whose hypervisor leaves page tables to the CPU",
+    )
 
 
 def _as_root() -> str:

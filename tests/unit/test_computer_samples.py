@@ -9,6 +9,8 @@ import pytest
 
 from ream.errors import ReamError, WrongVariant
 from ream.measure.plan import Launch
+from ream.measure.sample import Sample
+from ream.program.live import Beside
 from ream.program.ran import Ran, Timed
 from ream.program.text import parse
 from ream.session.computer import samples_of
@@ -44,6 +46,33 @@ def test_in_each_round_each_variant_has_a_sample_in_an_order_of_its_own() -> Non
     assert {frozenset(one) for one in rounds} == {frozenset(LAUNCH.link_order)}
     assert len(set(rounds)) == 2
     assert {(one["launch"], one["time_ns"], one["cpu_ns"]) for one in found} == {(3, 7, 8)}
+
+
+class Live:
+    """What the running kernel took, said without running anything."""
+
+    def __init__(self, nr_checks: list[int]) -> None:
+        self._nr_checks = nr_checks
+
+    def check(self) -> None:
+        self._nr_checks.append(1)
+
+    def sample(self, row: SimpleNamespace, launch: int, number: int) -> Sample:
+        its = (row.name, launch, number, "live", "running", 1, 9, row.written_bytes)
+        return Sample(*its, verified=True)
+
+
+def test_the_running_kernel_takes_turns_with_hosted_ones_and_is_checked_once_a_launch() -> None:
+    checks: list[int] = []
+    beside = Beside({"row": Live(checks)})
+    rigs = {"before": Rig(right), "mine": Rig(right)}
+    lines = samples_of(ROW, PROGRAM, rigs, LAUNCH, beside=beside)
+    found = [json.loads(line) for line in lines]
+    rounds = [tuple(one["subject"] for one in found[at : at + 3]) for at in range(0, 60, 3)]
+    assert {frozenset(one) for one in rounds} == {frozenset((*LAUNCH.link_order, "running"))}
+    assert len({one.index("running") for one in rounds}) == 3
+    assert {one["role"] for one in found if one["subject"] == "running"} == {"live"}
+    assert checks == [1]
 
 
 def test_what_a_check_finds_wrong_is_told_with_the_line_of_the_program() -> None:

@@ -17,6 +17,7 @@ from ream.measure.statistics import (
     level,
     limit_for,
     limits,
+    live_ratio,
     matters,
     noise_floor,
     of_limit,
@@ -24,6 +25,8 @@ from ream.measure.statistics import (
     over_launches,
     p_value,
     paired_ratio,
+    slope,
+    slope_ratio,
 )
 
 T_1_DEGREE = 12.7062  # Student's t, two-sided 95 %, from a printed table
@@ -36,7 +39,7 @@ def sample(
     number: int,
     time_ns: int,
     *,
-    role: Literal["variant", "limit"] = "variant",
+    role: Literal["variant", "limit", "live"] = "variant",
     threads: int = 1,
     nr_bytes: int = 6400,
 ) -> Sample:
@@ -376,3 +379,36 @@ def test_layout_matters_where_one_launch_is_off_by_more_than_the_floor(
     estimate = estimated(*(math.log(one) for one in per_launch))
     assert matters(estimate, FLOOR) is expected
     assert not matters(estimate, None)
+
+
+def beside(nr_bytes: int, hosted: tuple[int, ...], running: tuple[int, ...]) -> list[Sample]:
+    """A row of which each launch has one round: hosted, and on the running kernel."""
+    return [
+        one
+        for launch, (here, there) in enumerate(zip(hosted, running, strict=True))
+        for one in (
+            sample("before", launch, 0, here, nr_bytes=nr_bytes),
+            sample("running", launch, 0, there, role="live", nr_bytes=nr_bytes),
+        )
+    ]
+
+
+def test_the_running_kernel_is_compared_with_a_hosted_one_by_rounds_and_by_further_bytes() -> None:
+    """A call costs 100 ns here and 1000 there, and 2 or 3 ns a byte."""
+    small = beside(100, (300, 300), (1300, 1300))
+    large = beside(1100, (2300, 2300), (4300, 4300))
+    ratio = live_ratio(large, "before")
+    assert ratio is not None
+    assert ratio.ratio == pytest.approx(4300 / 2300)
+    hosted, live = slope(small, large, "before"), slope(small, large, "running", role="live")
+    assert (hosted, live) == ({0: 2.0, 1: 2.0}, {0: 3.0, 1: 3.0})
+    found = slope_ratio(live, hosted)
+    assert found is not None
+    assert (found.ratio, found.low, found.high) == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_a_slope_that_noise_turned_round_has_no_ratio() -> None:
+    small, large = beside(100, (300, 9000), (1300, 1300)), beside(1100, (2300, 2300), (4300, 4300))
+    hosted, live = slope(small, large, "before"), slope(small, large, "running", role="live")
+    assert hosted[1] < 0
+    assert slope_ratio(live, hosted) is None

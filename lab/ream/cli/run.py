@@ -122,6 +122,15 @@ def run(
         ),
     ] = False,
     unconfined: UnconfinedOption = False,
+    beside_live: Annotated[
+        bool,
+        typer.Option(
+            "--beside-live",
+            rich_help_panel=NATIVE,
+            help="Have the running kernel perform each row's program, too, in turn with the hosted"
+            " kernels: how well do their times predict its own? For rows that are programs.",
+        ),
+    ] = False,
     base: BaseOption = None,
     tree: TreeOption = None,
     config: Annotated[
@@ -241,10 +250,10 @@ def run(
     if cpu is not None and its.is_here and not count:
         raise BadUsage("--cpu is for what is emulated: give --count, too")
     emulated = its.cpu_model(cpu) if cpu else None
-    asked = whole.at(stage, its.name)
-    asked = asked.only(rows, whole.rows) if rows else asked.unasked()
     counting = count_of(count, annotate, stage=stage, full=full)
-    asked = given(asked, settings or ())
+    _only_where_hosted_is_timed(beside_live, timed=stage == "native" and counting is None)
+    at = whole.at(stage, its.name)
+    asked = given(at.chosen(rows or (), whole.rows, beside_live=beside_live), settings or ())
     asked = (
         once(asked, stage, launches=launches, rounds=rounds)
         if counting
@@ -252,7 +261,7 @@ def run(
     )
     finer = stage == "native" and counting is None and (series or control)
     if finer and launches is None and rounds is None:
-        asked = asked.finer(whole.at(stage, its.name).unasked())
+        asked = asked.finer(at.unasked())
     if stage == "live" and (series or per_patch or base or tree or config or compiler != "gcc"):
         raise BadUsage(
             "--series, --per-patch, --base, --tree, --config and --cc: the live stage runs no other"
@@ -320,6 +329,7 @@ def run(
         measure_anyway=measure_anyway,
         verify_minutes=verify_minutes,
         confined=not unconfined,
+        beside_live=beside_live,
         cpu=cpu,
         stable=stable_of(
             until_stable,
@@ -329,3 +339,8 @@ def run(
         ),
     )
     run_request(request, as_json=as_json, dry_run=dry_run, quiet=quiet)
+
+
+def _only_where_hosted_is_timed(beside_live: bool, *, timed: bool) -> None:
+    if beside_live and not timed:
+        raise BadUsage("--beside-live times the native stage's rows: leave out --stage and --count")

@@ -116,6 +116,8 @@ class RowBase(Value):
     """What was timed there, whole, where the row times a part of it."""
     on_request: bool = False
     """Whether it runs only where it is named."""
+    beside_live: bool = False
+    """Whether `ream run --beside-live` measures it unless rows are named."""
     arch: str | None = None
     """The architecture of kernels that it is asked of; None: any."""
     config: Tuple[Name] = ()
@@ -123,6 +125,11 @@ class RowBase(Value):
 
     configurable: ClassVar[tuple[Stage, ...]] = ("native",)
     """Stages whose rows may have such."""
+
+    @property
+    def size_of(self) -> str | None:
+        """What rows have in common that differ in their number of bytes alone; None: nothing."""
+        return None
 
     @model_validator(mode="after")
     def _its_kernels_are_its_own(self) -> Self:
@@ -366,6 +373,26 @@ class ExperimentBase(Value, Generic[R]):
             raise BadUsage(f"{self.name} has no row {named}{there}")
         wanted = {row for name in names for row in fnmatch.filter(known, name)}
         return self.model_copy(update={"rows": tuple(r for r in self.rows if r.name in wanted)})
+
+    def chosen(self, names: Sequence[str], rows: Sequence[RowBase], *, beside_live: bool) -> Self:
+        """The same experiment with the rows that are named, or those that run if none is.
+
+        rows: as only() has them. beside_live: whether these are those of --beside-live. Raises
+        BadUsage as only() does, and if there are none.
+        """
+        if names:
+            return self.only(names, rows)
+        return self.beside_live() if beside_live else self.unasked()
+
+    def beside_live(self) -> Self:
+        """The same experiment with the rows that --beside-live measures unless others are named.
+
+        Raises BadUsage if there is none.
+        """
+        rows = tuple(row for row in self.rows if row.beside_live)
+        if not rows:
+            raise BadUsage(f"{self.name} has no rows for --beside-live: name some with --row")
+        return self.model_copy(update={"rows": rows})
 
     def unasked(self) -> Self:
         """The same experiment without the rows that run only on request.

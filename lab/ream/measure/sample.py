@@ -26,7 +26,7 @@ NO_COUNTS: Counts = MappingProxyType({})
 
 _LEAST = {"launch": 0, "round": 0, "threads": 1, "time_ns": 1, "nr_bytes": 0}
 _TOO_MUCH = 1 << 63
-_ROLES = ("variant", "limit")
+_ROLES = ("variant", "limit", "live")
 _LONGEST_LINE = 80
 """The number of characters of a faulty line that an error message repeats."""
 
@@ -38,9 +38,10 @@ class Sample:
     row: str
     launch: int
     round: int
-    role: Literal["variant", "limit"]
+    role: Literal["variant", "limit", "live"]
     subject: str
-    """The variant's name or, for a limit, the kind of fill, such as "movnti-8"."""
+    """The variant's name or, for a limit, the kind of fill, such as "movnti-8". Of the running
+    kernel that performs the same beside hosted ones it is `running`."""
     threads: int
     """The number of CPUs that took part."""
     time_ns: int

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 from ream.errors import ReamError
-from ream.experiment import AGAIN, BEFORE
+from ream.experiment import AGAIN, BEFORE, RUNNING
 from ream.measure.sample import Sample
 
 CONFIDENCE = 0.95
@@ -30,7 +30,7 @@ SAME = 1e-4
 LIMIT_ERROR = 1.02
 """A variant that beats its limit by more than this reveals an error in the limit."""
 
-Role = Literal["variant", "limit"]
+Role = Literal["variant", "limit", "live"]
 Test = TypeVar("Test")
 """The key of one test of a run: a row and a variant."""
 
@@ -298,6 +298,32 @@ def of_limit(samples: Iterable[Sample], subject: str, limit: Limit) -> Estimate 
     best = _medians(times_of(fills, limit.how, role="limit"))
     own = _medians(times_of(samples, subject))
     return over_launches([math.log(best[n] / own[n]) for n in sorted(best.keys() & own.keys())])
+
+
+def live_ratio(samples: Iterable[Sample], subject: str) -> Estimate | None:
+    """The running kernel's time over a hosted variant's, paired by round; None without both."""
+    samples = list(samples)
+    return paired(times_of(samples, RUNNING, role="live"), times_of(samples, subject))
+
+
+def slope(
+    small: Sequence[Sample], large: Sequence[Sample], subject: str, *, role: Role = "variant"
+) -> dict[int, float]:
+    """By launch, the time that each further byte takes, in ns: what a call costs once is not in it.
+
+    small, large: samples of two rows that differ in their number of bytes alone.
+    """
+    less, more = (_medians(times_of(samples, subject, role=role)) for samples in (small, large))
+    nr_bytes = large[0].nr_bytes - small[0].nr_bytes
+    return {one: (more[one] - less[one]) / nr_bytes for one in sorted(less.keys() & more.keys())}
+
+
+def slope_ratio(live: Mapping[int, float], hosted: Mapping[int, float]) -> Estimate | None:
+    """The running kernel's slope over a hosted one's; None if noise made any of them negative."""
+    pairs = [(live[one], hosted[one]) for one in sorted(live.keys() & hosted.keys())]
+    if any(min(pair) <= 0 for pair in pairs):
+        return None
+    return over_launches([math.log(above / below) for above, below in pairs])
 
 
 def _by_launch(

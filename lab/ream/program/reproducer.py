@@ -3,7 +3,7 @@
 
 `reproducer_calls.h` has the functions that perform calls. What it has no function for, user space
 cannot perform; such steps are skipped and named. Functions that no step needs are left out.
-`reproducer_show.h` is for comparisons.
+`reproducer_show.h` is for comparisons, `reproducer_folios.h` for timing.
 """
 
 import re
@@ -18,22 +18,26 @@ from ream.program.step import Program
 from ream.program.text import parse
 
 _HOME = Path(__file__).parent
-_CALLS, _SHOWING, _MAIN = (_HOME / f"reproducer_{name}.h" for name in ("calls", "show", "main"))
+_CALLS, _SHOWING, _FOLIOS, _MAIN = (
+    _HOME / f"reproducer_{name}.h" for name in ("calls", "show", "folios", "main")
+)
 _TABLE, _CASES, _SHOW = "/* TABLE */\n", "/* CASES */\n", "/* SHOW */\n"
 _FUNCTION = re.compile(r"static (?:\w+ )+\*?(\w+)\(([^)]*)\)\n\{")
 _VARIABLE = re.compile(r"^static (?:\w+ )+\*?(\w+)(?:\[\w+\])*(?: = [^;]*)?;", re.MULTILINE)
 _FIRST_LINES = "// SPDX-License-Identifier: GPL-2.0-only\n#define _GNU_SOURCE\n"
 
 
-def reproducer(program: Program, *, shows: bool = False) -> str:
+def reproducer(program: Program, *, shows: bool = False, folios: bool = False) -> str:
     """Write the C program. Raises ProgramError for steps that do not fit those before them.
 
     The lines that it prints are those of the program, or of its canonical text if it has none.
-    shows: it prints VMAs and rss after each step, and reads all contents at the end.
+    shows: it prints VMAs and rss after each step, and reads all contents at the end. folios: before
+    and after the measured step it prints which folios the memory of its process is in.
     """
     if not all(step.line for step in program):
         program = parse(str(program))
-    before, after = _body(_CALLS) + "\n" + (_body(_SHOWING) if shows else ""), _body(_MAIN)
+    more = [*([_SHOWING] if shows else []), *([_FOLIOS] if folios else [])]
+    before, after = "\n".join(map(_body, (_CALLS, *more))), _body(_MAIN)
     functions = {name[3:]: names for name, names in _functions(before) if name.startswith("do_")}
     calls = (*resolve(program), *(last_calls(program) if shows else ()))
     predicted = dict(zip(map(id, calls), predict(calls), strict=True))
@@ -47,10 +51,19 @@ def reproducer(program: Program, *, shows: bool = False) -> str:
         table.append(f"\t{{ {line}, {process}, {skipped} }},{comment}")
         if its[0].name in functions:
             cases.append(f"\tcase {line}:{comment}")
-            cases += [f"\t\t{word};\n" for word in _statements(its, predicted, functions)]
+            cases += [
+                f"\t\t{word};\n" for word in _statements(its, predicted, functions, folios=folios)
+            ]
     made = after.replace(_TABLE, "".join(table)).replace(_CASES, "".join(cases))
     made = made.replace(_SHOW, "\t\tshow_spaces();\n" if shows else "")
     return _FIRST_LINES + _needed(before, made) + made
+
+
+def unperformed(program: Program) -> frozenset[str]:
+    """The names of steps that the C program skips, since user space cannot perform them."""
+    functions = {name for name, _ in _functions(_body(_CALLS))}
+    calls = (call for call in resolve(program) if call.line)
+    return frozenset(call.name for call in calls if f"do_{call.name}" not in functions)
 
 
 def _body(path: Path) -> str:
@@ -79,6 +92,8 @@ def _statements(
     calls: Iterable[Call],
     predicted: Mapping[int, Prediction],
     functions: Mapping[str, tuple[str, ...]],
+    *,
+    folios: bool,
 ) -> Iterator[str]:
     """What the pages of a step must hold, and its calls, of which the first gives the result."""
     result = "returned = "
@@ -89,6 +104,8 @@ def _statements(
         words = f"do_{call.name}({numbers})"
         if call.measured:
             words = f"(begin_timed(), end_timed({words}))"
+            if folios:
+                words = f"(look_at_folios(0), look_at_folios({words}))"
         if prediction.returned is not None:
             words = f"assume({prediction.returned}, {words})"
         yield result + words

@@ -138,6 +138,31 @@ class Beside(_Part):
     variants: Sealed[str, BesideResult]
 
 
+class LiveSlope(_Part):
+    """The time of each further page, from a smaller row to this one, in ns: medians over launches.
+
+    hosted: by variant. over: the running kernel's slope over the variant's; None where noise makes
+    a slope negative in any launch.
+    """
+
+    smaller: str
+    ns_per_page: float
+    hosted: Sealed[str, float]
+    over: Sealed[str, Ratio | None]
+
+
+class LiveTime(_Part):
+    """What the running kernel took for the row's program, in turn with the hosted variants.
+
+    ns: as the median of a variant. over: its time over each variant's. slope: None if the run has
+    no smaller row of the same kind.
+    """
+
+    ns: Positive
+    over: Sealed[str, Ratio | None]
+    slope: LiveSlope | None = None
+
+
 class Comparison(_Part):
     """The published counterpart of a row, and the verdict on it."""
 
@@ -276,6 +301,7 @@ class RowResult(_Part):
     counted: Counted | None = None
     smallest_effect: Positive | None = None
     control: Control | None = None
+    live: LiveTime | None = None
     clock: ClockUsed | None = None
     """The clock of the row's times. None: it is wall time, as no other can be used."""
     between_runs: Quantity | None = None

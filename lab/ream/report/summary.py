@@ -49,6 +49,7 @@ from ream.report.decide import (
     decide_over_published,
     smallest_effect,
 )
+from ream.report.live import live_times
 from ream.report.numbers import digits, ratio_of, rounded
 from ream.report.ran import Results
 from ream.report.result import GIB_BYTES, gb_per_s, ns_per_page, result_of
@@ -106,9 +107,13 @@ def summarise(
         for row in results.rows
     )
     decided, over = decide(measured, names), decide_over_published(measured, names)
+    live = live_times(measured, names)
     rows = tuple(
         _row(one, names, decided, over=over, tables=tables, receipt=receipt).model_copy(
-            update={"remarks": results.remarks.get(one.row.name, ())}
+            update={
+                "remarks": results.remarks.get(one.row.name, ()),
+                "live": live.get(one.row.name),
+            }
         )
         for one in measured
     )

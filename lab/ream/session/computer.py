@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -22,11 +22,12 @@ from ream.count.counter import LaunchCounter
 from ream.count.emulator import build_plugin, emulator_version
 from ream.count.places import places_on
 from ream.errors import BadUsage, ReamError, VariantFails, WrongVariant
-from ream.experiment import CONTROL, Row
+from ream.experiment import CONTROL, RUNNING, Row
 from ream.kernel.arch import X86_64
 from ream.kernel.source import Tree
 from ream.measure.plan import Launch, drawn_order, plan_launches, without
 from ream.measure.sample import Sample
+from ream.program.live import NOTHING_LIVE, Beside, beside_live
 from ream.program.ran import Rig, computer_folder
 from ream.program.step import Program, measured_line
 from ream.program.text import parse
@@ -39,6 +40,7 @@ from ream.session.replay import Replayed
 from ream.session.request import Measured, Request
 from ream.stage.computer import Checks, Parts, build_parts
 from ream.stage.confine import build_confinement, say_unconfined
+from ream.stage.shadowed import shadowed_warnings
 from ream.stage.steps import Steps
 
 READINGS = 1000
@@ -47,6 +49,9 @@ FIRST_ADDRESS = 0x200000000
 NO_COUNTERS: Mapping[str, LaunchCounter | None] = MappingProxyType({})
 
 CounterOf = Callable[[Rig, str], LaunchCounter | None]
+
+SamplesOf = Callable[..., Iterator[str]]
+"""As samples_of(), with what the running kernel performs."""
 
 Link = Callable[[Launch], Mapping[str, Rig]]
 """Links the computers of a launch, one for each of its variants."""
@@ -80,9 +85,16 @@ def measure_programs(
         planned = plan_launches(names, launches=experiment.launches, seed=request.seed)
         launches = without(failed, planned)
         try:
-            samples = tuple(
-                _samples(programs, link, launches, counter_of, record=record, reporter=reporter)
-            )
+            with _beside(programs, request, work, reporter) as beside:
+                take = partial(samples_of, beside=beside)
+                samples = tuple(
+                    _samples(
+                        *(programs, link, launches, counter_of),
+                        samples_of=take,
+                        record=record,
+                        reporter=reporter,
+                    )
+                )
         except VariantFails as error:
             leave_out(error, request, record.journal, reporter)
             record.begin()
@@ -97,9 +109,19 @@ def measure_programs(
             unit="instructions" if request.count else "ns",
             count=count_facts(request),
             cpu_clock_step_ns=None if request.count else _cpu_clock_step_ns(),
+            warnings=shadowed_warnings() if request.beside_live else (),
             wrong=failures(record.journal, WRONG),
             untouched=failures(record.journal, UNHOSTED),
         )
+
+
+def _beside(
+    programs: Sequence[tuple[Row, Program]], request: Request, work: Path, reporter: Reporter
+) -> AbstractContextManager[Beside]:
+    """The running kernel's part of the run; nothing unless it was asked for."""
+    if not request.beside_live:
+        return nullcontext(NOTHING_LIVE)
+    return beside_live({row.name: one for row, one in programs}, work, reporter.step)
 
 
 def _refuse(request: Request) -> None:
@@ -190,6 +212,7 @@ def _samples(
     launches: Sequence[Launch],
     counter_of: CounterOf,
     *,
+    samples_of: SamplesOf,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
@@ -218,7 +241,7 @@ def _samples(
                 for line in memory.recall(piece, partial(take, row, program)).splitlines():
                     sample = Sample.from_json(line, where=piece)
                     # Of one that was left out later, the journal has what it did before.
-                    if sample.subject in launch.link_order:
+                    if sample.subject in (*launch.link_order, RUNNING):
                         record.append(sample)
                         yield sample
                 with reporter.again() if memory.recalled else nullcontext():
@@ -234,16 +257,25 @@ def samples_of(
     rigs: Mapping[str, Rig],
     launch: Launch,
     counters: Mapping[str, LaunchCounter | None] = NO_COUNTERS,
+    *,
+    beside: Beside = NOTHING_LIVE,
 ) -> Iterator[str]:
     """Samples of a row in a launch, as lines.
 
     Each variant is checked first. A sample is verified if it leaves the same state. counters: of
-    variants that are counted, not timed.
+    variants that are counted, not timed. beside: what the running kernel performs in turn.
     """
+    live = beside.of(row.name)
     with _on_one_cpu(), _kept_ram() as ram:
         states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
+        if live:
+            live.check()
+        subjects = [*rigs, *([RUNNING] if live else [])]
         for number in range(row.rounds):
-            for name in drawn_order(rigs, launch.seed, row.name, number):
+            for name in drawn_order(subjects, launch.seed, row.name, number):
+                if live and name == RUNNING:
+                    yield live.sample(row, launch.number, number).to_json()
+                    continue
                 counter = counters.get(name)
                 ran = rigs[name].run(program, Checks.NEVER, ram=ram, counter=counter)
                 if ran.is_wrong or ran.timed is None or ran.state != states[name]:

@@ -27,6 +27,7 @@ from ream.session.replay import Replayed
 from ream.session.request import Measured, Request
 from ream.session.vm import by_reason
 from ream.stage.live import Visits
+from ream.stage.shadowed import shadowed_warnings
 from ream.stage.workload import Workload
 from ream.values import Scalar
 
@@ -112,6 +113,7 @@ def measure_live(
         options=its.options(machine),
         remarks=its.remarks(experiment.rows, taken, tables),
         skipped=skipped,
+        warnings=shadowed_warnings() if any(row.times_page_tables for row in rows) else (),
     )
 
 

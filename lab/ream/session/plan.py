@@ -85,6 +85,7 @@ def plan_object(request: Request, run: str, basis: Basis) -> dict[str, Any]:
         "count": _COUNT.dump_python(request.count, mode="json"),
         "measure_anyway": request.measure_anyway,
         "confined": request.confined,
+        "beside_live": request.beside_live,
         "cpu": request.cpu,
         "verify_minutes": request.verify_minutes,
         "variants": {
@@ -175,6 +176,7 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
             count=_of(_COUNT, plan.get("count")),
             measure_anyway=plan.get("measure_anyway", False),
             confined=plan.get("confined", True),
+            beside_live=plan.get("beside_live", False),
             cpu=plan.get("cpu"),
             verify_minutes=plan.get("verify_minutes", 0.0),
         )

@@ -91,6 +91,8 @@ class Request:
     """Whether a given series is measured although no row executes what it changes."""
     confined: bool = True
     """Whether runners of the native stage are kept from all that they do not need."""
+    beside_live: bool = False
+    """Whether the running kernel performs each row's program in turn with the hosted ones."""
     choose: Callable[[Experiment], tuple[Variant, ...]] | None = None
     """What the variants are of the experiment on another base; None: these are settled."""
 

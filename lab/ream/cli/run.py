@@ -139,7 +139,7 @@ def run(
             metavar="FILE|NAME",
             rich_help_panel=OTHER,
             help="Options of the kernel's configuration over ours: a file, or distro, which is what"
-            " distributions have.",
+            " distributions have, or running, which is what this machine's kernel has.",
         ),
     ] = None,
     compiler: Annotated[

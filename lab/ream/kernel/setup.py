@@ -10,6 +10,7 @@ from ream.errors import BadUsage
 from ream.files import read_given
 from ream.kernel.arch import X86_64, Arch, arch_of
 from ream.kernel.build import GCC, declared, options, suited, unmet_options
+from ream.kernel.running import running_config
 from ream.nearest import hint
 from ream.paths import KERNEL_CONFIG
 from ream.values import read_toml
@@ -18,6 +19,8 @@ UNHOSTED = KERNEL_CONFIG / "native.unhosted.toml"
 """Options that the native stage cannot have, and why."""
 
 SUFFIX = ".config"
+RUNNING = "running"
+"""The name of the running kernel's options, natively."""
 
 LARGEST_BYTES = 1 << 20
 """A whole .config has a third of that."""
@@ -84,10 +87,13 @@ def wanted_setup(config: str | None, cc: str, stage: str, arch: str = X86_64.nam
 def named_config(words: str, stage: str) -> Setup:
     """The options that --config asks for: a file, or one of kernel/config for this stage.
 
+    `running` are those of the kernel that this machine runs, as far as they can be hosted.
     Raises BadUsage if there is none, for a line that is no option, and in the native stage for
     options that a hosted kernel cannot have.
     """
     path = Path(words)
+    if stage == "native" and words.removesuffix(SUFFIX) == RUNNING:
+        return Setup(running_config(), RUNNING)
     if not path.is_file():
         known = sorted(
             file.name.removeprefix(f"{stage}-").removesuffix(SUFFIX)
@@ -97,7 +103,8 @@ def named_config(words: str, stage: str) -> Setup:
         if name not in known:
             raise BadUsage(
                 f"--config {words}: no such file, and none of the {stage} stage's own"
-                f" ({', '.join(known)}){hint(name, known)}"
+                f" ({', '.join([*known, *([RUNNING] if stage == 'native' else [])])})"
+                f"{hint(name, known)}"
             )
         path = KERNEL_CONFIG / f"{stage}-{name}{SUFFIX}"
     text = read_given(path, largest_bytes=LARGEST_BYTES, what="options")

@@ -17,7 +17,8 @@ SUFFIX = ".program"
 class MmRow(RowBase):
     """program: a file of the folder `timed`. pages: what its text has {pages} for.
 
-    folio: the size of the folios that memory is in where its text has {mthp} and {thp}.
+    folio: the size of the folios that memory is in where its text has {mthp} and {thp}; there, it
+    has {memory} for that of the computer.
     """
 
     program: Name
@@ -46,6 +47,8 @@ class MmRow(RowBase):
         base = self.folio == "4K"
         for field, value in (
             ("{pages}", str(self.pages)),
+            # The kernel has no huge pages with less.
+            ("{memory}", "640M" if self.folio == "2M" else "256M"),
             ("{mthp}", "none" if base else self.folio),
             ("{thp}", "never" if base else "always"),
         ):

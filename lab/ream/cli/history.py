@@ -94,6 +94,14 @@ def history(
             " pooled over timed native runs of the same kernels. A run is the replicate."
         ),
     ] = False,
+    predict: Annotated[
+        bool,
+        typer.Option(
+            "--predict",
+            help="Instead of runs, list what runs on the other types of CPU predict for each type,"
+            " and whether its own runs lie there.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
@@ -110,8 +118,9 @@ def history(
     from ream.history.index import look  # noqa: PLC0415
 
     runs = runs_dir(output)
-    if pooled:
-        _print_pooled(runs, experiment, row=row, variant=variant, as_json=as_json)
+    if pooled or predict:
+        print_it = _print_predicted if predict else _print_pooled
+        print_it(runs, experiment, row=row, variant=variant, as_json=as_json)
         return
     choice = choice_of(experiment, stage, since, machine=machine, variant=variant, row=row)
     found = look(runs, note, Progress("read").say)
@@ -136,11 +145,7 @@ def _print_pooled(
 ) -> None:
     from ream.history import pooled  # noqa: PLC0415
 
-    found = {
-        place: its
-        for place, its in pooled.pooled(pooled.ratios_in(runs, experiment)).items()
-        if row in (None, place[1]) and variant in (None, place[2])
-    }
+    found = pooled.of(pooled.ratios_in(runs, experiment), row, variant)
     if as_json:
         sys.stdout.write(json.dumps(pooled.to_object(found), indent=2) + "\n")
         return
@@ -149,6 +154,25 @@ def _print_pooled(
         note(pooled.how_to_read(found))
     else:
         note(f"no timed native run in {runs} has such a ratio")
+
+
+def _print_predicted(
+    runs: Path, experiment: str | None, *, row: str | None, variant: str | None, as_json: bool
+) -> None:
+    from ream.history import pooled, predict  # noqa: PLC0415
+
+    # All rows of an experiment say how much types differ, also those that are not asked for.
+    found = [
+        one
+        for one in predict.predictions(pooled.pooled(pooled.ratios_in(runs, experiment)))
+        if row in (None, one.place[1]) and variant in (None, one.place[2])
+    ]
+    if as_json:
+        sys.stdout.write(json.dumps(predict.to_object(found), indent=2) + "\n")
+        return
+    sys.stdout.write("".join(f"{line}\n" for line in predict.lines(found)))
+    if not found:
+        note(f"{runs} has timed native runs of too few types of CPU: it takes three")
 
 
 @app.command()

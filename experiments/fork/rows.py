@@ -131,6 +131,11 @@ class ForkRow(RowBase):
         return self.nr_pages * STRUCT_PAGE_BYTES
 
     @property
+    def size_of(self) -> str | None:
+        folio = format_size(self.folio_bytes).replace("iB", "").replace(" ", "")
+        return None if self.layout else f"{self.operation} {folio}"
+
+    @property
     def times_page_tables(self) -> bool:
         return True
 

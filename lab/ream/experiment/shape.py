@@ -128,7 +128,10 @@ class RowBase(Value):
 
     @property
     def size_of(self) -> str | None:
-        """What rows have in common that differ in their number of bytes alone; None: nothing."""
+        """What rows have in common that differ in their number of bytes alone; None: nothing.
+
+        It names the call and the size of folios, as `fork 64K`, in every experiment alike.
+        """
         return None
 
     @model_validator(mode="after")

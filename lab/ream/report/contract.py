@@ -141,10 +141,11 @@ class Beside(_Part):
 class LiveSlope(_Part):
     """The time of each further page, from a smaller row to this one, in ns: medians over launches.
 
-    hosted: by variant. over: the running kernel's slope over the variant's; None where noise makes
-    a slope negative in any launch.
+    kind: the call and the size of folios. hosted: by variant. over: the running kernel's slope
+    over the variant's; None where noise makes a slope negative in any launch.
     """
 
+    kind: str
     smaller: str
     ns_per_page: float
     hosted: Sealed[str, float]

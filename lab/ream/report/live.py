@@ -38,7 +38,7 @@ def live_times(measured: Sequence[MeasuredRow], names: Sequence[str]) -> dict[st
         found[one.row.name] = LiveTime(
             ns=rounded(plain_statistics.median(sample.time_ns for sample in live)),
             over={name: ratio_of(statistics.live_ratio(its, name)) for name in own},
-            slope=_slope(smaller, samples[smaller], its, own) if smaller else None,
+            slope=_slope(one, smaller, samples[smaller], its, own) if smaller else None,
         )
     return found
 
@@ -62,11 +62,16 @@ def _smaller(one: MeasuredRow, measured: Sequence[MeasuredRow]) -> str | None:
 
 
 def _slope(
-    smaller: str, small: Sequence[Sample], large: Sequence[Sample], names: Sequence[str]
+    one: MeasuredRow,
+    smaller: str,
+    small: Sequence[Sample],
+    large: Sequence[Sample],
+    names: Sequence[str],
 ) -> LiveSlope:
     live = statistics.slope(small, large, RUNNING, role="live")
     hosted = {name: statistics.slope(small, large, name) for name in names}
     return LiveSlope(
+        kind=one.row.size_of or "",
         smaller=smaller,
         ns_per_page=_per_page(live),
         hosted={name: _per_page(its) for name, its in hosted.items()},

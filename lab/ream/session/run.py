@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ream.counted import counted
 from ream.folders import TABLES
 from ream.history.pooled import between_runs, cpu_type
+from ream.history.shares import share_remarks
 from ream.kernel.build import compiler_version
 from ream.kernel.cache import disk_faults, scratch
 from ream.kernel.confine import building
@@ -111,7 +112,9 @@ def _run_confined(request: Request, reporter: Reporter) -> Outcome:
         run.begin()
         with watch(record.append_noise, begins_s=record.noise_until()) as noise:
             measured, ended = until_stable(run, work)
-            measured = replace(measured, between_runs=run.between_runs())
+            measured = replace(
+                measured, between_runs=run.between_runs(), remarks=run.remarks(measured)
+            )
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
         summary = run.summary(measured, receipt)
         record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
@@ -334,6 +337,19 @@ class Run:
             return {}
         cpu = cpu_type(self.machine.model_dump())
         return between_runs(RECORDS, request.experiment.name, cpu)
+
+    def remarks(self, measured: Measured) -> Mapping[str, tuple[str, ...]]:
+        """Those of the stage, and how well hosted times predict the running kernel's here."""
+        request = self.request
+        if request.stage != "native" or request.count is not None:
+            return measured.remarks
+        cpu = cpu_type(self.machine.model_dump())
+        found = share_remarks(measured.rows, cpu, (request.runs, RECORDS))
+        of_stage = measured.remarks
+        return {
+            **of_stage,
+            **{name: (*of_stage.get(name, ()), *more) for name, more in found.items()},
+        }
 
     def receipt(self, measured: Measured, noise: Noise | None, ended: str | None) -> Receipt:
         request = self.request

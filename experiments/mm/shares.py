@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Writes the table of docs/bias.md: how well hosted times predict those of the running kernel.
+
+PYTHONPATH=lab python experiments/mm/shares.py RECORD..., each of a run with --beside-live.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ream.experiment import is_copy
+from ream.paths import CHECKOUT, RECORDS
+from ream.record.machine import Machine
+from ream.record.record import Record
+
+PAGE = CHECKOUT / "docs" / "bias.md"
+BEGIN, END = "<!-- shares.py writes what follows -->", "<!-- shares.py wrote this -->"
+WITHIN = 1.25
+"""A time predicts another that is within this factor."""
+
+Cells = Mapping[str, Any]
+
+
+def tables(records: list[Record]) -> str:
+    """A table for each record, with how many of its ratios are within WITHIN."""
+    return "\n".join(line for record in records for line in _of(record))
+
+
+def _of(record: Record) -> Iterator[str]:
+    rows = [row for row in record.run["rows"] if row["live"] and row["live"]["slope"]]
+    names = [name for name in rows[0]["live"]["slope"]["hosted"] if not is_copy(name)]
+    machine = Machine.model_validate(record.receipt["machine"])
+    version = record.receipt["kernel"]["version"]
+    yield (
+        f"{machine.cpu} (family {machine.family} model {machine.model}), the running kernel"
+        f" {release(machine.kernel)}, hosted {version}; record `{record.run['run']}`:\n"
+    )
+    yield f"| | running | {' | '.join(f'`{name}`' for name in names)} |"
+    yield f"|---|---|{'---|' * len(names)}"
+    for row in rows:
+        slope = row["live"]["slope"]
+        cells = [_cell(slope["hosted"][name], slope["over"][name]) for name in names]
+        yield f"| {_words(row['row'])} | {_ns(slope['ns_per_page'])} | {' | '.join(cells)} |"
+    yield ""
+    for name in names:
+        over = [row["live"]["slope"]["over"][name] for row in rows]
+        near = sum(one is not None and 1 / WITHIN <= one["ratio"] <= WITHIN for one in over)
+        yield f"`{name}`: {near} of {len(over)} within a factor of {WITHIN}.\n"
+
+
+def release(kernel: str | None) -> str:
+    """The first two numbers of the running kernel's version: the rest names a host."""
+    found = re.match(r"\d+\.\d+", kernel or "")
+    return found[0] if found else "of unknown version"
+
+
+def _words(row: str) -> str:
+    """`beside-fork-64K-8192` is fork in folios of 64 KiB."""
+    _, operation, folio, _ = row.split("-")
+    return f"{operation}, {folio[:-1]} {folio[-1]}iB"
+
+
+def _ns(value: float) -> str:
+    return f"{value:.1f}" if abs(value) >= 1 else f"{value:.2f}"
+
+
+def _cell(hosted: float, over: Cells | None) -> str:
+    if over is None:
+        return f"{_ns(hosted)}: noise"
+    return f"{_ns(hosted)}: {over['ratio']:.2f} ({over['low']:.2f} to {over['high']:.2f})"
+
+
+def page(text: str, records: list[Record]) -> str:
+    """The text of a page with the tables of records in place of those that it has."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{tables(records)}\n{END}{rest.split(END)[1]}"
+
+
+def main() -> None:
+    """Put the tables of the records named on the command line into the page."""
+    records = [Record.load(name, RECORDS) for name in sys.argv[1:]]
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), records), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

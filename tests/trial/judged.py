@@ -83,8 +83,8 @@ def _of_edits(its: Sequence[Row]) -> str:
     return (
         f"{len(its)} series have {nr_edits} edits in all, and {_number(its, _is_wrong)} ended with"
         " 5, which would be a false alarm. The compiler makes the same code of many edits: the"
-        f" series change {nr_functions} functions in all. Of {nr_blocks} blocks of code in changed lines,"
-        f" programs executed {nr_met}."
+        f" series change {nr_functions} functions in all. Of {nr_blocks} blocks of code in changed"
+        f" lines, programs executed {nr_met}."
     )
 
 

@@ -36,11 +36,14 @@ def judged(patch: Path, options: list[str]) -> dict[str, Any]:
     names = ("nr_blocks", "nr_entered", "missed", "nr_programs", "nr_steps", "differs", "same")
     its |= {name: whole.get(name) for name in names}
     its |= {"functions": whole.get("functions"), "rows": len(said["operations"])}
+    its |= {"timed": sum(one["timed"] is not None for one in said["operations"])}
+    its |= {"subjects": said["subjects"]}
     if not wrong:
         return its
     program = (wrong["shown"] or {}).get("program")
     nr_steps = len(program.splitlines()) if program else None
     its |= {"experiment": wrong["experiment"], "said": wrong["lines"][:1]}
+    its |= {"first_patch": wrong["first_patch"]}
     return {**its, "nr_program_steps": nr_steps, "program": program}
 
 

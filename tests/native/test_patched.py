@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -58,14 +59,15 @@ WAYS: Mapping[tuple[str, str], frozenset[str]] = {
 
 @pytest.fixture(scope="module")
 def computers(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Computer]:
+    names = ("bare", "rethunk", "paravirt")
+    return {name: linked(name, cache, tmp_path_factory.mktemp(name)) for name in names}
+
+
+def linked(name: str, cache: Path, work: Path) -> Computer:
+    """A computer whose kernel has the options of a file, or ours alone."""
     tree = fetch_tree(default_base(), cache=cache, step=print)
-    found = {}
-    for name in ("rethunk", "paravirt"):
-        work = tmp_path_factory.mktemp(name)
-        its = tree.built(named_config(name, "native"))
-        parts = build_parts(its, [], NATIVE / "libmm", cache=cache, work=work, step=print)
-        found[name] = parts.link(work)
-    return found
+    its = tree if name == "bare" else tree.built(named_config(name, "native"))
+    return build_parts(its, [], NATIVE / "libmm", cache=cache, work=work, step=print).link(work)
 
 
 def places(computer: Computer) -> dict[int, str]:
@@ -95,6 +97,31 @@ def test_the_state_is_the_same_with_every_kind_of_returns_and_calls(
 ) -> None:
     told = (replace(computers[name], boot=tuple(words.split())) for name, words in WAYS)
     assert len({one.report(PROGRAM)[1][-1]["digest"] for one in told}) == 1
+
+
+def test_a_computer_without_the_memory_controller_charges_nobody(
+    computers: Mapping[str, Computer],
+) -> None:
+    """The step `group` finds none to make, and all of memory is checked as ever."""
+    made = PROGRAM.replace("1 mmap", "1 group 0 0\n1 mmap")
+    for words, returned in ((), 0), (("ream.memcg=off",), -ENOSPC):
+        code, said = replace(computers["bare"], boot=words).report(made)
+        assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
+        steps = [one for one in said if one.get("step") == "group"]
+        assert [one["returned"] for one in steps] == [returned]
+
+
+def test_descriptors_in_huge_pages_change_no_state(computers: Mapping[str, Computer]) -> None:
+    told = (replace(computers["bare"], boot=words) for words in ((), ("ream.vmemmap=2M",)))
+    assert len({one.report(PROGRAM)[1][-1]["digest"] for one in told}) == 1
+
+
+@pytest.mark.vm
+def test_a_kernel_whose_preemption_is_chosen_at_boot_runs_programs(
+    cache: Path, tmp_path: Path
+) -> None:
+    code, said = linked("preempt", cache, tmp_path).report(PROGRAM)
+    assert (code, said[-1]["alarms"]) == (OK, 0), said[-3:]
 
 
 def test_a_word_that_boot_does_not_know_ends_the_run(computers: Mapping[str, Computer]) -> None:

@@ -114,6 +114,8 @@ def named_config(words: str, stage: str) -> Setup:
             f"{path}: {faulty!r} is no option: neither CONFIG_NAME=VALUE nor"
             " # CONFIG_NAME is not set"
         )
+    if stage != "native" and _BOOT.search(text):
+        raise BadUsage(f"{path}: lines `# boot` are for hosted computers, of the native stage")
     if stage == "native" and (refused := [*refusals(text, unhosted())]):
         raise BadUsage(f"{path}: the native stage cannot have {'; '.join(refused)}")
     return Setup(text, path.name)

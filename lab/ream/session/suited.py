@@ -58,6 +58,8 @@ def _why_unsuited(its: Hosted[Row], request: Request) -> str | None:
     for setup in (request.setup, *(one.setup for one in request.variants if one.setup)):
         for refused in refusals(setup.config, {**unhosted(several=True), **its.unhosted}):
             return f"{setup.name}: {refused}"
+        for word in setup.boot:
+            return f"{setup.name}: boot {word}: only computers, as those of mm, are told at boot"
     return None
 
 

@@ -11,6 +11,7 @@
 #include <linux/sched/signal.h>
 #include "groups.h"
 #include "hosted.h"
+#include "patched.h"
 
 extern struct cgroup_subsys memory_cgrp_subsys;
 
@@ -52,14 +53,19 @@ static int bring_online(struct cgroup_subsys_state *css, struct cgroup_subsys_st
 
 void start_groups(void)
 {
-	struct cgroup_subsys_state *css = memory_cgrp_subsys.css_alloc(NULL);
+	struct cgroup_subsys_state *css;
 
+	init_css_set.dfl_cgrp = &cgrp_dfl_root.cgrp;
+	init_task.cgroups = &init_css_set;
+	if (wants_no_groups()) {
+		static_branch_disable(&memory_cgrp_subsys_enabled_key);
+		return;
+	}
+	css = memory_cgrp_subsys.css_alloc(NULL);
 	css->flags = CSS_NO_REF;
 	css->cgroup = &cgrp_dfl_root.cgrp;
 	cgrp_dfl_root.cgrp.root = &cgrp_dfl_root;
 	init_css_set.subsys[memory_cgrp_id] = css;
-	init_css_set.dfl_cgrp = &cgrp_dfl_root.cgrp;
-	init_task.cgroups = &init_css_set;
 	groups[0].css = css;
 	cgroup_add_dfl_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.dfl_cftypes);
 	cgroup_add_legacy_cftypes(&memory_cgrp_subsys, memory_cgrp_subsys.legacy_cftypes);
@@ -73,7 +79,7 @@ int make_group(void)
 	struct cgroup_subsys_state *css;
 	int error;
 
-	if (nr_groups == MOST_GROUPS)
+	if (!nr_groups || nr_groups == MOST_GROUPS)
 		return -ENOSPC;
 	css = memory_cgrp_subsys.css_alloc(groups[0].css);
 	if (IS_ERR(css))

@@ -23,7 +23,7 @@
 #define IGNORED_PREFIX 0x2e	/* makes a call of a thunk as long as one of a high register */
 
 /* Which of these, ended by NULL, the words ask for by "NAME=ONE"; the first unless they do. */
-static unsigned int __init chosen(const char *name, const char *const *known)
+static unsigned int chosen(const char *name, const char *const *known)
 {
 	const char *asked = strstr(host_boot_words(), name);
 	unsigned int i;
@@ -145,11 +145,18 @@ asm(".pushsection .text\n"
 	".popsection");
 #endif
 
-bool __init wants_huge_map(void)
+bool wants_huge_map(void)
 {
 	static const char *const ways[] = { "4K", "2M", NULL };
 
 	return chosen("ream.vmemmap=", ways);
+}
+
+bool wants_no_groups(void)
+{
+	static const char *const ways[] = { "on", "off", NULL };
+
+	return chosen("ream.memcg=", ways);
 }
 
 const unsigned int *__init patch_kernel(const unsigned int *features)

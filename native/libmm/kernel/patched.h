@@ -14,4 +14,7 @@ const unsigned int *patch_kernel(const unsigned int *features);
 /* Whether the descriptors of frames are to lie in huge pages, as a kernel's do. */
 bool wants_huge_map(void);
 
+/* Whether the memory controller is off, as by cgroup_disable=memory. */
+bool wants_no_groups(void);
+
 #endif

@@ -84,6 +84,25 @@ void kvfree_rcu_barrier(void)
 
 /* --- readers that may sleep -------------------------------------------- */
 
+#ifdef CONFIG_PREEMPT_RCU
+/* kernel/rcu/tree_plugin.h, where no grace period waits for a reader. */
+void __rcu_read_lock(void)
+{
+	HOST_STUB("duplicated");
+	WRITE_ONCE(current->rcu_read_lock_nesting, current->rcu_read_lock_nesting + 1);
+	barrier();
+}
+
+void __rcu_read_unlock(void)
+{
+	HOST_STUB("duplicated");
+	barrier();
+	WRITE_ONCE(current->rcu_read_lock_nesting, current->rcu_read_lock_nesting - 1);
+	if (!READ_ONCE(current->rcu_read_lock_nesting))
+		WARN_ON(READ_ONCE(current->rcu_read_unlock_special.s));
+}
+#endif
+
 int __srcu_read_lock(struct srcu_struct *srcu)
 {
 	HOST_STUB("custom");

@@ -10,6 +10,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/task.h>
 #include <linux/sched/wake_q.h>
+#include <linux/static_call.h>
 #include <linux/swait.h>
 #include <linux/wait.h>
 #include "hosted.h"
@@ -161,6 +162,12 @@ int __cond_resched(void)
 	note_spin();
 	return 0;
 }
+
+#if defined(CONFIG_PREEMPT_DYNAMIC) && defined(CONFIG_HAVE_PREEMPT_DYNAMIC_CALL)
+/* As boot has them where it is told nothing: preempt=voluntary. kernel/sched/core.c */
+DEFINE_STATIC_CALL(cond_resched, __cond_resched);
+DEFINE_STATIC_CALL(might_resched, __cond_resched);
+#endif
 
 /*
  * kcompactd calls it until counters are right again, and sleeps neither there

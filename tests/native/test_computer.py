@@ -92,7 +92,7 @@ def test_it_boots_and_takes_every_step_of_a_program(computer: Computer) -> None:
 def test_an_allocation_of_the_next_step_fails_when_it_is_asked_for(computer: Computer) -> None:
     text = "0 cpus 1\n1 memory 65536 0 0 0\n2 mmap 0 0 64 3 34 -1 0\n3 write 0 0 64 0\n"
     for line, (nr, step) in enumerate(
-        ((1, "fork 0 1"), (9, "fork 0 2"), (1, "mprotect 0 3 6 1"), (1, "write 0 3 1 0")), 2
+        ((1, "fork 0 1"), (5, "fork 0 2"), (1, "mprotect 0 3 6 1"), (1, "write 0 3 1 0")), 2
     ):
         text += f"{2 * line} fail {nr}\n{2 * line + 1} {step}\n"
     text += "20 fork 0 3\n21 read 0 0 64\n"

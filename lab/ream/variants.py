@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import Any
 
 from ream.errors import BadUsage
-from ream.experiment import AGAIN, BASE, BEFORE, CONTROL, IMPLIED, Experiment, is_copy
+from ream.experiment import (
+    AGAIN,
+    BASE,
+    BEFORE,
+    CONTROL,
+    IMPLIED,
+    RUNNING,
+    Experiment,
+    is_copy,
+)
 from ream.folders import base_names, version_numbers
 from ream.kernel.base import LATEST_BASE, base_named, default_base
 from ream.kernel.series import Options, Patch, Series, load_series, named_series, ported, prefixes
@@ -245,6 +254,11 @@ def _asked(experiment: Experiment, text: str, runs: Wanted, version: int | None)
     words += [one.name.removesuffix(SUFFIX) for one in configs]
     whole = (*(named_series(one, experiment.folder) for one in own), *given.values())
     named = name or "+".join((Path(where).name, *words))
+    if named == RUNNING:
+        raise BadUsage(
+            f"--variant {text}: {RUNNING} is what the kernel of this machine is called; give it"
+            " another name"
+        )
     return _Asked(named, tree, whole, configs[0] if configs else None)
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from ream.errors import BadUsage
+from ream.experiment import named
 from ream.kernel.setup import Setup
 from ream.kernel.source import Tree
 from ream.session import computer
-from ream.variants import Variant
+from ream.variants import Variant, asked_variants
 
 
 def test_variants_of_two_configurations_are_two_computers(
@@ -36,3 +38,9 @@ def test_variants_of_two_configurations_are_two_computers(
     parts: Any = computer._parts(request, tree, work=tmp_path, reporter=None)  # type: ignore[arg-type]
     assert built == [Setup(), srso]
     assert [parts[name] for name in ("before", "before-again", "srso")] == [Setup(), Setup(), srso]
+
+
+def test_a_variant_is_not_called_as_the_kernel_of_this_machine() -> None:
+    texts = ["before", "running=before+distro.config"]
+    with pytest.raises(BadUsage, match="is what the kernel of this machine is called"):
+        asked_variants(named("mm").at("native"), texts, tree=None, version=None, control=False)

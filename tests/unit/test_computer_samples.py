@@ -64,7 +64,7 @@ class Live:
 
 def test_the_running_kernel_takes_turns_with_hosted_ones_and_is_checked_once_a_launch() -> None:
     checks: list[int] = []
-    beside = Beside({"row": Live(checks)})
+    beside = Beside({"row": Live(checks)}, print)
     rigs = {"before": Rig(right), "mine": Rig(right)}
     lines = samples_of(ROW, PROGRAM, rigs, LAUNCH, beside=beside)
     found = [json.loads(line) for line in lines]

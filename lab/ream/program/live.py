@@ -4,7 +4,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +27,7 @@ from ream.stage.workload import compile_command
 DEADLINE_S = 60.0
 ATTEMPTS = 8
 """Memory of this machine may be fragmented: so often a program may miss its folios."""
+COMPACT = Path("/proc/sys/vm/compact_memory")
 DECLARED = frozenset({"memory", "cpus", "mthp"})
 """Steps that describe the computer, which a machine has already."""
 
@@ -80,8 +81,8 @@ class LiveProgram:
         """See that its memory is in folios of the size that it declares.
 
         That is so before the measured step, or after it if there is none before. Only root sees
-        that. Others get base pages, for which the program advises memory. Raises CannotRunHere if
-        it is not so in ATTEMPTS attempts.
+        that. Others get base pages, for which the program advises memory. Between attempts the
+        kernel is asked to compact memory. Raises CannotRunHere after ATTEMPTS of them.
         """
         if os.geteuid():
             return
@@ -92,6 +93,8 @@ class LiveProgram:
             found = {FOLIO_KIB[0] << order: nr for order, nr in enumerate(look) if nr}
             if set(found) == {self.folio_kib}:
                 return
+            with suppress(OSError):  # a kernel without compaction
+                COMPACT.write_text("1")
         words = ", ".join(f"{nr} in {kib} KiB" for kib, nr in found.items())
         raise CannotRunHere(
             f"{self.name}: pages should be in folios of {self.folio_kib} KiB; in {ATTEMPTS}"
@@ -115,13 +118,24 @@ class Beside:
     """What the running kernel performs beside hosted ones, by row."""
 
     programs: Mapping[str, LiveProgram]
+    say: Say
 
-    def of(self, row: str) -> LiveProgram | None:
-        """The row's program; None if the running kernel does not perform it."""
-        return self.programs.get(row)
+    def ready(self, row: str) -> LiveProgram | None:
+        """The row's program, which was checked; None if the running kernel does not perform it.
+
+        Where memory is too fragmented, that is told.
+        """
+        program = self.programs.get(row)
+        try:
+            if program is not None:
+                program.check()
+        except CannotRunHere as cause:
+            self.say(f"{cause}; this launch is without the running kernel")
+            return None
+        return program
 
 
-NOTHING_LIVE = Beside({})
+NOTHING_LIVE = Beside({}, print)
 
 
 @contextmanager
@@ -144,7 +158,8 @@ def beside_live(programs: Mapping[str, Program], work: Path, say: Say) -> Iterat
                 name: LiveProgram.build(program, name, work, door)
                 for name, program in programs.items()
                 if not reasons[name]
-            }
+            },
+            say,
         )
 
 

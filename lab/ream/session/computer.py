@@ -265,11 +265,10 @@ def samples_of(
     Each variant is checked first. A sample is verified if it leaves the same state. counters: of
     variants that are counted, not timed. beside: what the running kernel performs in turn.
     """
-    live = beside.of(row.name)
+
     with _on_one_cpu(), _kept_ram() as ram:
         states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
-        if live:
-            live.check()
+        live = beside.ready(row.name)
         subjects = [*rigs, *([RUNNING] if live else [])]
         for number in range(row.rounds):
             for name in drawn_order(subjects, launch.seed, row.name, number):

@@ -51,13 +51,15 @@ measure p0 madvise a dontneed
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root sees folios")
-def test_folios_that_are_not_as_declared_are_noticed(tmp_path: Path) -> None:
+def test_folios_that_are_not_as_declared_are_noticed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = parse(LARGE.format(thp="never"))
     with beside_live({"row": program}, tmp_path, print) as beside:
-        live = beside.of("row")
-        assert live is not None
         with pytest.raises(CannotRunHere, match="folios of 64 KiB.* 512 in 4 KiB"):
-            live.check()
+            beside.programs["row"].check()
+        assert beside.ready("row") is None
+        assert "this launch is without the running kernel" in capsys.readouterr().out
 
 
 def test_what_user_space_cannot_perform_is_not_timed_there(tmp_path: Path) -> None:

@@ -265,7 +265,6 @@ def samples_of(
     Each variant is checked first. A sample is verified if it leaves the same state. counters: of
     variants that are counted, not timed. beside: what the running kernel performs in turn.
     """
-
     with _on_one_cpu(), _kept_ram() as ram:
         states = {name: _checked(rig, program, row, name) for name, rig in rigs.items()}
         live = beside.ready(row.name)

@@ -47,6 +47,9 @@ from ream.stage.runner_plan import plan_of_trees
 
 LEAST_HUGE_RATIO = 0.95
 
+LEFT_OUT_ELSEWHERE = "what the whole call takes besides is not measured by a kit"
+"""For rows that time a part of a call, of a run whose launches were made on another machine."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -119,7 +122,7 @@ def _measure_right(
     )
     untouched = _untouched(request, parts, reporter)
     parts = [part.without(untouched) for part in parts]
-    nr_verified = verified_operations(request, parts, reporter)
+    nr_verified = operations_verified(request, parts, reporter)
     not_hosted = {
         name: left
         for part in parts
@@ -134,7 +137,7 @@ def _measure_right(
     ]
     bench = parts[0].bench
     return Measured(
-        rows=_in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
+        rows=in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
         launches=request.experiment.launches,
@@ -155,14 +158,14 @@ def _measure_right(
         untouched={**untouched, **{name: _first_line(what) for name, what in unhosted.items()}},
         remarks=suited.remarks,
         skipped=suited.skipped,
-        symbols=_symbols(parts),
+        symbols=symbols_of(parts),
         stubs=reached.stubs(),
         cpu_clock_step_ns=None if request.count else reached.cpu_clock_step_ns or None,
         left_out=not_hosted,
     )
 
 
-def _symbols(parts: Sequence[Part]) -> dict[str, Any]:
+def symbols_of(parts: Sequence[Part]) -> dict[str, Any]:
     """For the receipt: which object each function came from, by variant and program."""
     found: dict[str, Any] = {}
     for its, bench in {part.its.label: (part.its, part.bench) for part in parts}.values():
@@ -184,7 +187,7 @@ def _warnings(
     yield from (text for part in parts for text in part.shrunk)
     if request.count is None:
         yield from suited.warnings
-        yield from _small_pages(reached.huge_ratio)
+        yield from small_pages(reached.huge_ratio)
 
 
 def parts_of(
@@ -240,7 +243,7 @@ def _untouched(request: Request, parts: Sequence[Part], reporter: Reporter) -> d
     return left_out(found, request, reporter)
 
 
-def verified_operations(request: Request, parts: Sequence[Part], reporter: Reporter) -> int:
+def operations_verified(request: Request, parts: Sequence[Part], reporter: Reporter) -> int:
     """How many operations every kernel did right, before any of them is timed."""
     return sum(
         verify(
@@ -370,7 +373,7 @@ def _left_out(
     return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}
 
 
-def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
+def in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
     """All rows that were asked for; those that ran, as they ran."""
     as_run = {row.name: row for row in ran}
     return tuple(as_run.get(row.name, row) for row in asked)
@@ -415,7 +418,8 @@ def _measure(
         yield from samples_of(plan, linked, reached, failed, record=record, reporter=reporter)
 
 
-def _small_pages(huge_ratio: float) -> Iterator[str]:
+def small_pages(huge_ratio: float) -> Iterator[str]:
+    """A warning where much of the map was not in huge pages."""
     if huge_ratio < LEAST_HUGE_RATIO:
         yield (
             f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "

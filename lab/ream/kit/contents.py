@@ -12,7 +12,7 @@ from ream.record.receipt import BuiltKernel, Ream
 from ream.values import Sealed, Texts, Tuple, Value, faults
 
 SCHEMA = 1
-"""Schema number of kit.json and of results, described in docs/format.md."""
+"""Schema number of kit.json and of results, described in docs/commands.md."""
 
 KIT = "kit.json"
 SUMS = "SHA256SUMS"
@@ -64,6 +64,17 @@ class PartOfKit(Value):
     """By number of CPUs; a machine of a number that is missing runs no row of this program."""
 
 
+class VisitOfKit(Value):
+    """A run of a program that times whole calls of the kernel that the other machine runs."""
+
+    name: str
+    """The name of its files."""
+    program: str
+    words: Texts
+    sha256: str
+    """Of the program."""
+
+
 class ExperimentOfKit(Value):
     """One experiment: what a run of it would have recorded before its first launch."""
 
@@ -77,6 +88,7 @@ class ExperimentOfKit(Value):
     operations_verified: int
     symbols: Sealed[str, Any]
     parts: Tuple[PartOfKit]
+    visits: Tuple[VisitOfKit] = ()
 
 
 class Kit(Value):

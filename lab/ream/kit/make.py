@@ -27,6 +27,7 @@ from ream.kit.contents import (
     PlanOfKit,
 )
 from ream.kit.pack import Images, packed
+from ream.kit.visits import Visits
 from ream.measure.plan import Launch
 from ream.paths import CHECKOUT, NATIVE
 from ream.progress import Reporter
@@ -201,12 +202,14 @@ def _experiment(
     experiment = run.request.experiment.model_copy(update={"rows": rows})
     request = replace(run.request, experiment=experiment)
     plans = _plans(request, one, images)
+    visits = Visits(stage, one.name, run.reporter)
     parts = []
     for part in one.parts:
         name = one.name_of(part)
         its = plans.get(part.plan.label, {})
         rounds = max((row.rounds for row in rows if part.its.runs(row)), default=1)
         seconds = one.seconds[part.plan.label] * rounds
+        visits.note(request, part, _fitted(part.plan.rows, part)[0])
         linked = []
         for launch in part.plan.launches:
             place = stage / "l" / f"{name}.{launch.number}"
@@ -224,6 +227,7 @@ def _experiment(
                 plans={str(count): plan for count, plan in its.items()},
             )
         )
+    launches += visits.launches
     return ExperimentOfKit(
         name=one.name,
         plan=json.loads(json.dumps({**run.plan_of(request)})),
@@ -233,6 +237,7 @@ def _experiment(
         operations_verified=one.verified,
         symbols=json.loads(json.dumps(one.symbols)),
         parts=tuple(parts),
+        visits=tuple(visits.found),
     )
 
 

@@ -14,6 +14,7 @@ from ream.experiment import Row
 from ream.folders import TABLES
 from ream.kit.contents import ExperimentOfKit, LaunchOfKit, PartOfKit
 from ream.kit.result import Result, Said, read_result
+from ream.kit.visits import left_out_of
 from ream.measure.plan import Launch
 from ream.measure.sample import Sample
 from ream.progress import Reporter
@@ -21,7 +22,7 @@ from ream.published import load_tables
 from ream.record.machine import Machine, conditions
 from ream.record.record import PARTIAL, PLAN, SERIES, is_record, open_record, pretty
 from ream.session.launches import LaunchPlan, Reached, Start, Starter, samples_of
-from ream.session.native import LEFT_OUT_ELSEWHERE, in_order, small_pages
+from ream.session.native import in_order, small_pages
 from ream.session.plan import request_of
 from ream.session.request import Measured, Request
 from ream.session.run import Elsewhere, Run, finished, record_bytes
@@ -158,7 +159,7 @@ def _measured(run: Run, result: Result, its: ExperimentOfKit) -> Measured:
         symbols=its.symbols,
         stubs=reached.stubs(),
         cpu_clock_step_ns=reached.cpu_clock_step_ns or None,
-        left_out={row.name: LEFT_OUT_ELSEWHERE for row in ran if row.part_of is not None},
+        left_out=left_out_of(request, its, result, ran, machine=run.machine, reporter=run.reporter),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ream.errors import BadUsage, ReamError
-from ream.kit.contents import KIT, SUMS, Kit, LaunchOfKit, PartOfKit, id_of, read_kit
+from ream.kit.contents import KIT, SUMS, Kit, LaunchOfKit, PartOfKit, VisitOfKit, id_of, read_kit
 from ream.record.identity import DIGITS
 from ream.record.machine import Machine, Snapshot, read_machine, snapshot_of
 from ream.record.regular import MOST_BYTES, regular
@@ -88,15 +88,22 @@ class Result:
 
         Raises ReamError if another program than the kit's ran.
         """
-        name = f"said/{part.name}.{launch.number}"
+        return self._said(f"{part.name}.{launch.number}", launch.sha256)
+
+    def said_of_visit(self, visit: VisitOfKit) -> Said | None:
+        """The same of a visit."""
+        return self._said(visit.name, visit.sha256)
+
+    def _said(self, files: str, sha256: str) -> Said | None:
+        name = f"said/{files}"
         code = self.text(f"{name}.code")
         if code is None:
             return None
         ran = (self.text(f"{name}.sha256") or "").strip()
-        if ran != launch.sha256:
+        if ran != sha256:
             raise ReamError(
-                f"{self.path}: {part.name}, launch {launch.number}: the program that ran is"
-                f" {ran[:12] or 'unknown'}, and that of the kit {launch.sha256[:12]}"
+                f"{self.path}: {files}: the program that ran is {ran[:12] or 'unknown'}, and that"
+                f" of the kit {sha256[:12]}"
             )
         lines = (self.text(f"{name}.jsonl") or "").splitlines(keepends=True)
         # A line that its end cut short says nothing.

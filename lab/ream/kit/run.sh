@@ -176,12 +176,19 @@ began=$(date +%s)
 } >"$out/run"
 moment before
 
+# has_plan: whether $name has something to do on a machine of so many CPUs
+has_plan() {
+	plan=l/$name/plan-any
+	[ -f "$plan" ] || plan=l/$name/plan-$count
+	[ -f "$plan" ]
+}
+
 # Seconds that all launches were found to take, of those that this machine has a plan for.
 all_s=0
 number=0
 total=0
 while read -r name seconds; do
-	if [ -f "l/$name/plan-$count" ]; then
+	if has_plan; then
 		all_s=$((all_s + seconds))
 		total=$((total + 1))
 	fi
@@ -196,7 +203,7 @@ launch() {
 	done <"l/$name/words"
 	while IFS= read -r word; do
 		set -- "$@" "$word"
-	done <"l/$name/plan-$count"
+	done <"$plan"
 	sha256sum "l/$name/runner" | cut -d ' ' -f 1 >"$out/said/$name.sha256"
 	"$@" >"$out/said/$name.jsonl" 2>"$out/said/$name.err" </dev/null &
 	child=$!
@@ -212,7 +219,7 @@ done_s=0
 skipped=0
 why='no launch was whole'
 while read -r name seconds <&3; do
-	[ -f "l/$name/plan-$count" ] || continue
+	has_plan || continue
 	number=$((number + 1))
 	elapsed=$(($(date +%s) - began))
 	expected=$seconds
@@ -222,8 +229,8 @@ while read -r name seconds <&3; do
 		left=$((left * elapsed / done_s))
 	fi
 	case $name in
-	*.0) most=$((minutes * 120)) ;; # of every program one, as long as there is any time
-	*) most=$((minutes * 60)) ;;
+	*.[1-9]*) most=$((minutes * 60)) ;;
+	*) most=$((minutes * 120)) ;; # of every program one, as long as there is any time
 	esac
 	if [ "$number" -gt 1 ] && [ $((elapsed + expected)) -gt "$most" ]; then
 		skipped=$((skipped + 1))

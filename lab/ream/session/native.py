@@ -47,9 +47,6 @@ from ream.stage.runner_plan import plan_of_trees
 
 LEAST_HUGE_RATIO = 0.95
 
-LEFT_OUT_ELSEWHERE = "what the whole call takes besides is not measured by a kit"
-"""For rows that time a part of a call, of a run whose launches were made on another machine."""
-
 
 @dataclass(frozen=True)
 class Part:

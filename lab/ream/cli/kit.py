@@ -99,6 +99,8 @@ def kit(
     from ream.session.request import Request  # noqa: PLC0415
     from ream.variants import wanted_variants  # noqa: PLC0415
 
+    if (rows or settings) and not experiments:
+        raise BadUsage("--row and --set are of an experiment: name it with --experiment")
     its = arch_of(arch or native_arch())
     check_tools(its)
     choose = partial(

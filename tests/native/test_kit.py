@@ -180,6 +180,20 @@ def test_wrong_memory_there_leaves_no_record_here(ream: Ream, result: Path, tmp_
     assert not [*(tmp_path / "runs").glob("*")]
 
 
+def test_a_launch_that_failed_leaves_nothing_to_go_on_with(
+    ream: Ream, result: Path, tmp_path: Path
+) -> None:
+    def failed(files: dict[str, bytes]) -> None:
+        files["result/said/null.1.code"] = b"137\n"
+
+    path = changed(result, tmp_path / "failed.result", failed)
+    said = ream("merge", str(path), "--runs", str(tmp_path / "runs"))
+    assert said.code == FAILED
+    assert "launch 1: the native runner ended with 137" in said.err
+    assert "--resume" not in said.err
+    assert not [*(tmp_path / "runs").glob("*")]
+
+
 def test_a_launch_that_did_not_run_is_told(ream: Ream, result: Path, tmp_path: Path) -> None:
     def without(files: dict[str, bytes]) -> None:
         for name in [name for name in files if "/null.1." in name]:

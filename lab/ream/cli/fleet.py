@@ -288,10 +288,11 @@ def _with_records(places: list[Path], runs: Path | None) -> list[Path]:
     """The places with results replaced by the records that are made of them."""
     from ream.kit.contents import SUFFIX  # noqa: PLC0415
 
-    results = [path for path in places if path.suffix == SUFFIX and not path.is_dir()]
+    named = [path for path in places if path.suffix == SUFFIX and not path.is_dir()]
+    results = [path for path in places if path in named or path.is_file()]
     found = [path for path in places if path not in results]
     if runs is not None and not results:
-        raise BadUsage("--runs is where records of results go; there is no .result to read")
+        raise BadUsage("--runs is where records of results go; there is no result to read")
     if results:
         from ream.kit.merged import records_of  # noqa: PLC0415
         from ream.progress import Reporter  # noqa: PLC0415

@@ -98,7 +98,7 @@ def _record(  # noqa: PLR0917
         "nr_usable_cpus": machine.nr_usable_cpus,
     }
     built = Elsewhere(its.kernel, its.benchmark, result.kit.ream)
-    with open_record(runs, run_id, nr_bytes=record_bytes(request)) as record:
+    with open_record(runs, run_id, keeps=False, nr_bytes=record_bytes(request)) as record:
         record.write(PLAN, pretty(plan))
         run = Run(request, run_id, machine, tables, record, reporter, plan=plan, elsewhere=built)
         measured = _measured(run, result, its)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ream.experiment import Experiment
 
 LAUNCHES = 3
+MEMORY = "4GiB"
 
 
 @app.command(cls=Sectioned)
@@ -59,6 +60,13 @@ def kit(
             min=1, max=24 * 60, metavar="N", help="How long it may measure on the other machine."
         ),
     ] = 10,
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="Memory that the other machine has available; rows are made smaller to fit.",
+        ),
+    ] = MEMORY,
     launches: Annotated[
         int,
         typer.Option(
@@ -97,6 +105,7 @@ def kit(
     from ream.kit.make import check_tools, make_kit  # noqa: PLC0415
     from ream.progress import Reporter  # noqa: PLC0415
     from ream.session.request import Request  # noqa: PLC0415
+    from ream.size import parse_size  # noqa: PLC0415
     from ream.variants import wanted_variants  # noqa: PLC0415
 
     if (rows or settings) and not experiments:
@@ -136,7 +145,13 @@ def kit(
     ]
     reporter = Reporter(quiet=quiet)
     nr_bytes = make_kit(
-        requests, file, minutes=minutes, cache=cache_dir(), force=force, reporter=reporter
+        requests,
+        file,
+        minutes=minutes,
+        memory_bytes=parse_size(memory),
+        cache=cache_dir(),
+        force=force,
+        reporter=reporter,
     )
     reporter.step(f"{file}: {nr_bytes / (1 << 20):.1f} MiB; on the other machine: `sh run.sh`")
 

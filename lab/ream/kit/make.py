@@ -33,7 +33,7 @@ from ream.paths import CHECKOUT, NATIVE
 from ream.progress import Reporter
 from ream.record.machine import read_machine
 from ream.record.receipt import read_ream
-from ream.record.record import RecordWriter, new_run_id, open_record
+from ream.record.record import new_run_id, open_record
 from ream.session.native import Part, operations_verified, parts_of, symbols_of
 from ream.session.plan import series_text
 from ream.session.request import Request
@@ -43,7 +43,7 @@ from ream.stage import counters, native
 from ream.stage.confine import Confinement
 from ream.stage.link import Program
 from ream.stage.memory import available_bytes, fit_rows
-from ream.stage.suit import nr_cpus, on_cpus
+from ream.stage.suit import on_cpus
 
 FACTS = NATIVE / "kit" / "facts.c"
 COMPILE_S = 60.0
@@ -65,6 +65,8 @@ class _Prepared:
     symbols: Mapping[str, object]
     seconds: dict[str, float]
     """By program, what a launch of one round takes here."""
+    memory_bytes: int
+    """Memory that the other machine has to have available."""
 
     @property
     def name(self) -> str:
@@ -81,6 +83,7 @@ def make_kit(
     file: Path,
     *,
     minutes: int,
+    memory_bytes: int,
     cache: Path,
     force: bool,
     reporter: Reporter,
@@ -91,7 +94,8 @@ def make_kit(
     kit_id = new_run_id("kit", "native")
     with scratch(cache / "run" / kit_id, reporter.step) as work:
         prepared = [
-            _prepared(one, work / one.experiment.name, reporter=reporter) for one in requests
+            _prepared(one, work / one.experiment.name, memory_bytes, reporter=reporter)
+            for one in requests
         ]
         rounds = _rounds_share(prepared, minutes)
         stage = work / "kit"
@@ -115,7 +119,7 @@ def make_kit(
         return packed(stage, kit, [(n, round(s)) for _, n, s in sorted(launches)], file)
 
 
-def _prepared(request: Request, work: Path, *, reporter: Reporter) -> _Prepared:
+def _prepared(request: Request, work: Path, memory_bytes: int, *, reporter: Reporter) -> _Prepared:
     """Build and check the programs of an experiment, and see how long a round of each takes."""
     run_id = new_run_id(request.experiment.name, "native")
     with open_record(work / "runs", run_id) as record:
@@ -128,19 +132,18 @@ def _prepared(request: Request, work: Path, *, reporter: Reporter) -> _Prepared:
                 request, run.tree, failed=(), work=work, journal=record.journal, reporter=reporter
             )
         verified = operations_verified(request, parts, reporter)
-        seconds = _tried(request, parts, record, reporter)
-    return _Prepared(run, parts, verified, symbols_of(parts), seconds)
+        seconds = _tried(request, parts, memory_bytes, reporter)
+    return _Prepared(run, parts, verified, symbols_of(parts), seconds, memory_bytes)
 
 
 def _tried(
-    request: Request, parts: Sequence[Part], record: RecordWriter, reporter: Reporter
+    request: Request, parts: Sequence[Part], memory_bytes: int, reporter: Reporter
 ) -> dict[str, float]:
     """By program, the seconds that one round of all its rows takes here.
 
     A program of another architecture would only be emulated: it is not tried, and takes as long as
     the rounds of its rows say.
     """
-    del record
     found = {}
     suited = {label: rows for label, rows, _ in _rows_for(request)}
     for part in parts:
@@ -149,7 +152,9 @@ def _tried(
             found[part.plan.label] = float(len(part.plan.rows))
             continue
         reporter.step(f"{request.experiment.name} {part.plan.label}".rstrip() + ": trying a round")
-        once = tuple(row.model_copy(update={"rounds": 1}) for row in _fitted(rows, part)[0])
+        once = tuple(
+            row.model_copy(update={"rounds": 1}) for row in _fitted(rows, part, memory_bytes)[0]
+        )
         cpus = next(cpus for label, _, cpus in _rows_for(request) if label == part.plan.label)
         tried = replace(part, plan=replace(part.plan, rows=once, cpus=cpus))
         launch = part.plan.launches[0]
@@ -170,8 +175,11 @@ def _rows_for(request: Request) -> Iterator[tuple[str, tuple[Row, ...], int]]:
             yield ", ".join(filter(None, (its.label, *config))), rows, suited.cpus
 
 
-def _fitted(rows: tuple[Row, ...], part: Part) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    return fit_rows(rows, available_bytes(), part.build, part.its.sized)
+def _fitted(
+    rows: tuple[Row, ...], part: Part, memory_bytes: int
+) -> tuple[tuple[Row, ...], tuple[str, ...]]:
+    """Rows that fit into that much memory, and into this machine's, where they are tried."""
+    return fit_rows(rows, min(available_bytes(), memory_bytes), part.build, part.its.sized)
 
 
 def _rounds_share(prepared: Sequence[_Prepared], minutes: int) -> float:
@@ -209,7 +217,7 @@ def _experiment(
         its = plans.get(part.plan.label, {})
         rounds = max((row.rounds for row in rows if part.its.runs(row)), default=1)
         seconds = one.seconds[part.plan.label] * rounds
-        visits.note(request, part, _fitted(part.plan.rows, part)[0])
+        visits.note(request, part, _fitted(part.plan.rows, part, one.memory_bytes)[0])
         linked = []
         for launch in part.plan.launches:
             place = stage / "l" / f"{name}.{launch.number}"
@@ -251,7 +259,7 @@ def _plans(request: Request, one: _Prepared, images: Images) -> dict[str, dict[i
                 if not rows:
                     continue
                 part = by_label[label]
-                fitted, shrunk = _fitted(rows, part)
+                fitted, shrunk = _fitted(rows, part, one.memory_bytes)
                 planned = replace(part, plan=replace(part.plan, rows=fitted, cpus=cpus))
                 with planned.planned() as (plan, _):
                     file, sha256 = images.plan(one.name_of(part), plan)
@@ -315,8 +323,3 @@ def check_tools(arch: Arch) -> None:
     """Raise CannotRunHere without the compiler that programs of a kit are made by."""
     if shutil.which(arch.tool("gcc")) is None:
         raise CannotRunHere(f"{arch.tool('gcc')} is not installed; `make setup` installs it")
-
-
-def cpus_here() -> int:
-    """CPUs of this machine, for which the seconds of launches are known."""
-    return nr_cpus()

@@ -103,6 +103,29 @@ def changed(result: Path, to: Path, change: Callable[[dict[str, bytes]], None]) 
     return to
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere/kit.tar.gz", "--experiment", "null"], "there is no directory nowhere"),
+        (["kit.tar.gz", "--experiment", "quux"], "no experiment 'quux'"),
+        (["kit.tar.gz", "--experiment", "mm"], "it has no programs that a kit could hold"),
+        (["kit.tar.gz", "--row", "empty"], "name it with --experiment"),
+        (["kit.tar.gz", "--experiment", "null", "--memory", "4GB"], "4GB"),
+    ],
+)
+def test_bad_words_are_refused_in_one_line(ream: Ream, words: list[str], said: str) -> None:
+    answered = ream("kit", *words)
+    assert (answered.code, answered.out) == (USAGE, "")
+    assert said in answered.err
+    assert len(answered.err.strip().splitlines()) == 1
+
+
+def test_a_kit_for_an_architecture_that_is_not_hosted_is_refused(ream: Ream) -> None:
+    answered = ream("kit", "kit.tar.gz", "--experiment", "null", "--arch", "arm64")
+    assert answered.code == CANNOT
+    assert "null hosts no kernels of it" in answered.err
+
+
 def test_a_result_becomes_a_record_that_is_reported_once(
     ream: Ream, result: Path, tmp_path: Path
 ) -> None:

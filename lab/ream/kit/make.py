@@ -91,6 +91,8 @@ def make_kit(
     """Build and write a kit; return its size in bytes. Raises what building raises."""
     if file.exists() and not force:
         raise BadUsage(f"{file} is there already; --force replaces it")
+    if not file.parent.is_dir():
+        raise BadUsage(f"{file}: there is no directory {file.parent}")
     kit_id = new_run_id("kit", "native")
     with scratch(cache / "run" / kit_id, reporter.step) as work:
         prepared = [

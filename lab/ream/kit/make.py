@@ -41,6 +41,7 @@ from ream.session.run import Run, benchmark_of
 from ream.session.suited import by_config, suited_programs
 from ream.stage import counters, native
 from ream.stage.confine import Confinement
+from ream.stage.hosted import as_they_are
 from ream.stage.link import Program
 from ream.stage.memory import available_bytes, fit_rows
 from ream.stage.suit import on_cpus
@@ -258,22 +259,29 @@ def _plans(request: Request, one: _Prepared, images: Images) -> dict[str, dict[i
     for count in CPU_COUNTS:
         with on_cpus(count):
             for label, rows, cpus in _rows_for(request):
-                if not rows:
-                    continue
-                part = by_label[label]
-                fitted, shrunk = _fitted(rows, part, one.memory_bytes)
-                planned = replace(part, plan=replace(part.plan, rows=fitted, cpus=cpus))
-                with planned.planned() as (plan, _):
-                    file, sha256 = images.plan(one.name_of(part), plan)
-                found.setdefault(label, {})[count] = PlanOfKit(
-                    file=file,
-                    sha256=sha256,
-                    rows=tuple(row.model_dump(mode="json", exclude_unset=True) for row in fitted),
-                    shrunk=shrunk,
-                    cpus=cpus,
-                    needed_bytes=part.its.sized.needed_bytes(fitted, part.build),
-                )
+                its, part = found.setdefault(label, {}), by_label[label]
+                if its and part.its.suit is as_they_are:
+                    its[count] = next(iter(its.values()))
+                elif rows:
+                    its[count] = _plan(one, part, rows, cpus, images)
     return found
+
+
+def _plan(
+    one: _Prepared, part: Part, rows: tuple[Row, ...], cpus: int, images: Images
+) -> PlanOfKit:
+    fitted, shrunk = _fitted(rows, part, one.memory_bytes)
+    planned = replace(part, plan=replace(part.plan, rows=fitted, cpus=cpus))
+    with planned.planned() as (plan, _):
+        file, sha256 = images.plan(one.name_of(part), plan)
+    return PlanOfKit(
+        file=file,
+        sha256=sha256,
+        rows=tuple(row.model_dump(mode="json", exclude_unset=True) for row in fitted),
+        shrunk=shrunk,
+        cpus=cpus,
+        needed_bytes=part.its.sized.needed_bytes(fitted, part.build),
+    )
 
 
 def _linked(part: Part, launch: Launch, place: Path) -> LaunchOfKit:

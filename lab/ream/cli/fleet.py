@@ -299,8 +299,5 @@ def _with_records(places: list[Path], runs: Path | None) -> list[Path]:
 
         reporter = Reporter()
         for path in results:
-            made = records_of(path, runs_dir(runs), cache=cache_dir(), reporter=reporter)
-            for record in made:
-                reporter.step(f"record: {record}")
-            found += made
+            found += records_of(path, runs_dir(runs), cache=cache_dir(), reporter=reporter)
     return found

@@ -29,6 +29,7 @@ from ream.kit.contents import (
 from ream.kit.pack import Images, packed
 from ream.kit.visits import Visits
 from ream.measure.plan import Launch
+from ream.measure.sample import Sample
 from ream.paths import CHECKOUT, NATIVE
 from ream.progress import Reporter
 from ream.record.machine import read_machine
@@ -56,6 +57,18 @@ NOWHERE = Path("/nonexistent")
 """A root without counters of its own: only those are asked for that any CPU may have."""
 
 
+@dataclass(frozen=True)
+class _Seconds:
+    """What a launch takes: until its first sample, and then a round of all its rows."""
+
+    start: float
+    a_round: float
+
+    def of(self, rounds: int) -> float:
+        """What a launch of so many rounds takes."""
+        return self.start + rounds * self.a_round
+
+
 @dataclass
 class _Prepared:
     """An experiment on its way into a kit."""
@@ -64,8 +77,8 @@ class _Prepared:
     parts: list[Part]
     verified: int
     symbols: Mapping[str, object]
-    seconds: dict[str, float]
-    """By program, what a launch of one round takes here."""
+    seconds: dict[str, "_Seconds"]
+    """By program, what a launch takes here."""
     memory_bytes: int
     """Memory that the other machine has to have available."""
 
@@ -141,7 +154,7 @@ def _prepared(request: Request, work: Path, memory_bytes: int, *, reporter: Repo
 
 def _tried(
     request: Request, parts: Sequence[Part], memory_bytes: int, reporter: Reporter
-) -> dict[str, float]:
+) -> dict[str, _Seconds]:
     """By program, the seconds that one round of all its rows takes here.
 
     A program of another architecture would only be emulated: it is not tried, and takes as long as
@@ -152,7 +165,7 @@ def _tried(
     for part in parts:
         rows = suited.get(part.plan.label, ())
         if not rows or part.bench.emulator:
-            found[part.plan.label] = float(len(part.plan.rows))
+            found[part.plan.label] = _Seconds(1.0, len(part.plan.rows))
             continue
         reporter.step(f"{request.experiment.name} {part.plan.label}".rstrip() + ": trying a round")
         once = tuple(
@@ -163,10 +176,11 @@ def _tried(
         launch = part.plan.launches[0]
         program = part.bench.link(launch)
         with tried.planned() as (plan, descriptors):
-            began = time.monotonic()
-            for _ in native.launch_once(program, launch, plan, descriptors, cpus=cpus):
-                pass
-        found[part.plan.label] = time.monotonic() - began
+            began = first = time.monotonic()
+            for event in native.launch_once(program, launch, plan, descriptors, cpus=cpus):
+                if first == began and isinstance(event, Sample):
+                    first = time.monotonic()
+        found[part.plan.label] = _Seconds(first - began, time.monotonic() - first)
         shutil.rmtree(program.path.parent, ignore_errors=True)
     return found
 
@@ -187,14 +201,13 @@ def _fitted(
 
 def _rounds_share(prepared: Sequence[_Prepared], minutes: int) -> float:
     """The share of the rounds that all launches have time for."""
-    total = sum(
-        one.seconds[part.plan.label]
-        * len(part.plan.launches)
-        * max(row.rounds for row in part.plan.rows)
-        for one in prepared
-        for part in one.parts
-    )
-    return min(1.0, minutes * 60 * USED_SHARE / max(total, 1.0))
+    starts = rounds = 0.0
+    for one in prepared:
+        for part in one.parts:
+            seconds, launches = one.seconds[part.plan.label], len(part.plan.launches)
+            starts += launches * seconds.start
+            rounds += launches * seconds.a_round * max(row.rounds for row in part.plan.rows)
+    return max(0.0, min(1.0, (minutes * 60 * USED_SHARE - starts) / max(rounds, 1.0)))
 
 
 def _experiment(
@@ -219,7 +232,7 @@ def _experiment(
         name = one.name_of(part)
         its = plans.get(part.plan.label, {})
         rounds = max((row.rounds for row in rows if part.its.runs(row)), default=1)
-        seconds = one.seconds[part.plan.label] * rounds
+        seconds = one.seconds[part.plan.label].of(rounds)
         visits.note(request, part, _fitted(part.plan.rows, part, one.memory_bytes)[0])
         linked = []
         for launch in part.plan.launches:

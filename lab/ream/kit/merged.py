@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ream.counted import counted
-from ream.errors import BadUsage, CannotRunHere, VerificationFailed
+from ream.errors import BadUsage, CannotRunHere, ReamError, VerificationFailed
 from ream.experiment import Row
 from ream.folders import TABLES
 from ream.kit.contents import ExperimentOfKit, LaunchOfKit, PartOfKit
@@ -41,12 +41,12 @@ NOT_BEGUN = "no launch of it fitted into the minutes that the kit was given"
 def records_of(path: Path, runs: Path, *, cache: Path, reporter: Reporter) -> list[Path]:
     """Make the records of a result, one for each experiment; of one that was read before, the same.
 
-    Raises BadUsage for what is no result, or a damaged one, ReamError if another program than the
-    kit's ran, and VerificationFailed if a sample's memory was wrong: such an experiment leaves no
-    record.
+    Raises BadUsage for what is no result, or a damaged one. After all others have their records,
+    it raises for experiments that have none: VerificationFailed if a sample's memory was wrong, and
+    ReamError if a program failed, or another one than the kit's ran.
     """
     result = read_result(path)
-    found, wrong = [], list[VerificationFailed]()
+    found, failed = [], list[ReamError]()
     with tempfile.TemporaryDirectory() as work:
         machine = result.machine(Path(work))
     for its in result.kit.experiments:
@@ -54,15 +54,19 @@ def records_of(path: Path, runs: Path, *, cache: Path, reporter: Reporter) -> li
         if is_record(runs / run_id):
             found.append(runs / run_id)
             continue
-        if not _whole(result, its):
-            reporter.step(f"{path}: {its.name}: {NOT_BEGUN}: it has no record")
-            continue
         try:
+            if not _whole(result, its):
+                reporter.step(f"{path}: {its.name}: {NOT_BEGUN}: it has no record")
+                continue
             found.append(_record(result, its, machine, run_id, runs, cache, reporter))
-        except VerificationFailed as cause:
-            wrong.append(cause)
-    if wrong:
-        raise VerificationFailed("\n".join(f"{path}: {one}" for one in wrong))
+            reporter.step(f"record: {found[-1]}")
+        except ReamError as cause:
+            failed.append(cause)
+    if failed:
+        words = "\n".join(f"{path}: {one}" for one in failed)
+        if any(isinstance(one, VerificationFailed) for one in failed):
+            raise VerificationFailed(words)
+        raise ReamError(words)
     return found
 
 

@@ -16,10 +16,12 @@ from ream.kit.contents import ID_DIGITS, KIT, SUMS, Kit, id_of
 
 NAME_DIGITS = 16
 PIECE_BYTES = 1 << 20
+LARGEST_PLAN = 1 << 20
+"""Bytes of a file that may be a plan."""
 LEVEL = 6
 """Of compression; 9 takes several times as long for a few percent."""
 
-_DESCRIPTOR = re.compile(r"/proc/self/fd/(\d+)")
+_DESCRIPTOR = re.compile(rb"/proc/self/fd/(\d+)")
 
 
 class Images:
@@ -32,21 +34,30 @@ class Images:
 
     def plan(self, name: str, plan: Path) -> tuple[str, str]:
         """Keep a plan whose files are open descriptors; its name in the kit, and its SHA-256."""
-        known: dict[str, str] = {}
-
-        def kept(match: re.Match[str]) -> str:
-            if match[1] not in known:
-                known[match[1]] = self._image(int(match[1]))
-            return known[match[1]]
-
-        text = _DESCRIPTOR.sub(kept, plan.read_text()).encode()
+        text = self._with_names(plan.read_bytes(), {})
         digest = hashlib.sha256(text).hexdigest()
         file = f"p/{name}-{digest[:ID_DIGITS]}"
         (self._stage / file).write_bytes(text)
         return file, digest
 
-    def _image(self, descriptor: int) -> str:
+    def _with_names(self, text: bytes, known: dict[bytes, str]) -> bytes:
+        """The same text with the names of files in the place of descriptors."""
+
+        def kept(match: re.Match[bytes]) -> bytes:
+            if match[1] not in known:
+                known[match[1]] = self._image(int(match[1]), known)
+            return known[match[1]].encode()
+
+        return _DESCRIPTOR.sub(kept, text)
+
+    def _image(self, descriptor: int, known: dict[bytes, str]) -> str:
+        """Keep a file; one of a row's lines may be a plan itself, and name others."""
         digest, size, at = hashlib.sha256(), os.fstat(descriptor).st_size, 0
+        if size <= LARGEST_PLAN and _DESCRIPTOR.search(text := os.pread(descriptor, size, 0)):
+            named = self._with_names(text, known)
+            file = f"i/{hashlib.sha256(named).hexdigest()[:NAME_DIGITS]}"
+            (self._stage / file).write_bytes(named)
+            return file
         while at < size:
             piece = os.pread(descriptor, PIECE_BYTES, at)
             digest.update(piece)

@@ -14,7 +14,7 @@
 # the load, and all times. It has no name of a host or a user, and no path.
 #
 # Exit status: 0 measured, 2 usage or a damaged kit, 3 cannot run here, 5 a kernel's memory was
-# wrong (the result says which), 130 interrupted.
+# wrong (the result says which), 6 a program failed, 130 interrupted.
 
 set -u
 LC_ALL=C
@@ -243,13 +243,14 @@ while read -r name seconds <&3; do
 	0) status=0 ;;
 	3) why=$(sed -n '$p' "$out/said/$name.err") && say "$name: $why" ;;
 	*)
-		wrong=1
+		wrong=6
+		case $code in 5 | 8) wrong=5 ;; esac
 		say "$name ended with $code: $(sed -n '$p' "$out/said/$name.err")"
 		;;
 	esac
 done 3<launches
 moment after
-[ "$status" -eq 0 ] || [ "$wrong" -eq 1 ] || fail 3 "$why"
+[ "$status" -eq 0 ] || [ "$wrong" -ne 0 ] || fail 3 "$why"
 [ "$skipped" -eq 0 ] || say "$skipped of $total launches did not fit into $minutes minutes"
 
 cat kit.json >"$out/kit.json"
@@ -262,4 +263,4 @@ pack() {
 }
 pack || fail 3 "$result: cannot be written"
 say "the result, to send back: $result"
-[ "$wrong" -eq 0 ] || exit 5
+[ "$wrong" -eq 0 ] || exit "$wrong"

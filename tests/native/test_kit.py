@@ -126,6 +126,14 @@ def test_a_kit_for_an_architecture_that_is_not_hosted_is_refused(ream: Ream) -> 
     assert "null hosts no kernels of it" in answered.err
 
 
+def test_no_kit_is_made_of_a_series_that_is_wrong(ream: Ream, tmp_path: Path) -> None:
+    (patch,) = (CHECKOUT / "experiments" / "null" / "wrong").glob("*.patch")
+    answered = ream("kit", "kit.tar.gz", "--experiment", "null", "--series", str(patch))
+    assert answered.code == WRONG
+    assert "the bitmap differs from the oracle" in answered.err
+    assert not (tmp_path / "kit.tar.gz").exists()
+
+
 def test_a_result_becomes_a_record_that_is_reported_once(
     ream: Ream, result: Path, tmp_path: Path
 ) -> None:

@@ -225,6 +225,23 @@ def test_a_launch_that_failed_leaves_nothing_to_go_on_with(
     assert not [*(tmp_path / "runs").glob("*")]
 
 
+def test_no_code_is_run_that_a_result_names(ream: Ream, result: Path, tmp_path: Path) -> None:
+    def elsewhere(files: dict[str, bytes]) -> None:
+        its = json.loads(files["result/kit.json"])
+        its["experiments"][0]["plan"]["experiment_folder"] = str(tmp_path)
+        text = json.dumps(its).encode()
+        files["result/kit.json"] = text
+        old = files["result/run"].decode().split("kit=", 1)[1].partition("\n")[0]
+        now = f"ream-kit-{hashlib.sha256(text).hexdigest()[:12]}"
+        files["result/run"] = files["result/run"].replace(old.encode(), now.encode())
+
+    path = changed(result, tmp_path / "elsewhere.result", elsewhere)
+    said = ream("merge", str(path), "--runs", str(tmp_path / "runs"))
+    assert said.code != 0
+    assert "kits are of this checkout's experiments" in said.err
+    assert not [*(tmp_path / "runs").glob("*")]
+
+
 def test_a_launch_that_did_not_run_is_told(ream: Ream, result: Path, tmp_path: Path) -> None:
     def without(files: dict[str, bytes]) -> None:
         for name in [name for name in files if "/null.1." in name]:

@@ -27,7 +27,7 @@ from ream.cli.continued import QuietOption
 from ream.cli.helped import HelpAllOption, Sectioned
 from ream.errors import BadUsage, CannotRunHere
 from ream.folders import given_file, names
-from ream.paths import cache_dir
+from ream.paths import EXPERIMENTS, cache_dir
 
 if TYPE_CHECKING:
     from ream.experiment import Experiment
@@ -175,6 +175,8 @@ def _asked(
     found = []
     for name in asked or names():
         whole = load(given_file(name))
+        if whole.folder.parent != EXPERIMENTS:
+            raise BadUsage(f"--experiment {name}: kits are of this checkout's own experiments")
         native = [row for row in whole.rows if row.stage == "native"]
         hosted = programs_of(whole) if native else ()
         programs = [one for one in hosted if arch in one.arches]

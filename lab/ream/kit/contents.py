@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from ream.errors import BadUsage
 from ream.measure.plan import Launch
 from ream.record.receipt import BuiltKernel, Ream
-from ream.values import Sealed, Texts, Tuple, Value, faults
+from ream.values import Name, Sealed, Texts, Tuple, Value, faults
 
 SCHEMA = 1
 """Schema number of kit.json and of results, described in docs/commands.md."""
@@ -78,7 +78,7 @@ class VisitOfKit(Value):
 class ExperimentOfKit(Value):
     """One experiment: what a run of it would have recorded before its first launch."""
 
-    name: str
+    name: Name
     plan: Sealed[str, Any]
     """The object of plan.json."""
     series: str

@@ -62,6 +62,8 @@ def records_of(path: Path, runs: Path, *, cache: Path, reporter: Reporter) -> li
             reporter.step(f"record: {found[-1]}")
         except ReamError as cause:
             failed.append(cause)
+    if failed and all(isinstance(one, BadUsage) for one in failed):
+        raise BadUsage("\n".join(map(str, failed)))
     if failed:
         words = "\n".join(f"{path}: {one}" for one in failed)
         if any(isinstance(one, VerificationFailed) for one in failed):
@@ -113,8 +115,10 @@ def _record(  # noqa: PLR0917
 def _request(its: ExperimentOfKit, result: Result) -> Request:
     """What the kit was asked to do, as plan.json has it."""
     where = f"{result.path}: {its.name}"
+    if folder := its.plan.get("experiment_folder"):  # its code would run here
+        raise BadUsage(f"{where}: it is of {folder}, and kits are of this checkout's experiments")
     with tempfile.TemporaryDirectory() as work:
-        partial = Path(work) / f".{its.plan.get('run')}{PARTIAL}"
+        partial = Path(work) / f".kit{PARTIAL}"
         partial.mkdir()
         (partial / PLAN).write_text(json.dumps(dict(its.plan)))
         (partial / SERIES).write_text(its.series)

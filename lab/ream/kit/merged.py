@@ -167,7 +167,7 @@ def _measured(run: Run, result: Result, its: ExperimentOfKit) -> Measured:
         symbols=its.symbols,
         stubs=reached.stubs(),
         cpu_clock_step_ns=reached.cpu_clock_step_ns or None,
-        left_out=left_out_of(request, its, result, ran, machine=run.machine, reporter=run.reporter),
+        left_out=left_out_of(request, its, result, ran, machine=run.machine),
     )
 
 

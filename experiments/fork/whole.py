@@ -2,7 +2,6 @@
 """What fork() and munmap() take besides the page tables, on the kernel that this machine runs."""
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from ream.counted import counted
 from ream.errors import CannotRunHere
 from ream.measure.whole import LeftOut, left_out
-from ream.stage.live import FOLIO_KIB, Step, Visits, visited, why_not
+from ream.stage.live import FOLIO_KIB, Step, Visits, kernel_release, visited, why_not
 
 from .live import read_samples
 from .programs import FORK_FOLIOS
@@ -105,7 +104,7 @@ def _visits(
 
 def _left_out(one: _Wanted, rounds: Sequence[str]) -> LeftOut:
     kernel = (
-        f"Linux {os.uname().release}, {one.folio_kib} KiB folios, {counted(len(rounds), 'round')}"
+        f"Linux {kernel_release()}, {one.folio_kib} KiB folios, {counted(len(rounds), 'round')}"
     )
     taken = [
         {each.op: each.time_ns for each in read_samples(said, launch=0, round_number=number)}

@@ -24,6 +24,7 @@ from ream.cli.app import (
     TreeOption,
     app,
     chosen_seed,
+    runs_dir,
 )
 from ream.cli.guest import AccelOption, CpusOption, MemoryOption, asked_for, guest_options
 from ream.cli.helped import HOSTS, HelpAllOption, Sectioned
@@ -227,13 +228,23 @@ def _tree(base: str | None, path: Path | None) -> "TreeWanted":
 @app.command()
 def merge(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR", help="Where records are, at any depth.")
+        list[Path],
+        typer.Argument(
+            metavar="DIR|RESULT",
+            help="Where records are, at any depth; or results of kits, of which records are made.",
+        ),
     ],
     *,
     plan_file: Annotated[
         Path | None,
         typer.Option(
             "--plan", metavar="FILE", help="The plan's cells.jsonl: names cells without a record."
+        ),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(
+            "--runs", metavar="DIR", help="Where records of results go, instead of XDG_DATA_HOME."
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -245,9 +256,11 @@ def merge(
 
     Machines are the replicates: the ratio over machines is the mean of the machines' ratios, with
     an interval over machines. Records that differ in benchmark, tree or series are refused, and the
-    difference is named. Damaged records are named and left out.
+    difference is named. Damaged records are named and left out. Of a result that `ream kit`'s
+    programs wrote, ordinary records are made first, once, which `ream report` and all others read.
 
-    Exit status: 0 merged, 2 usage, or records that are not alike.
+    Exit status: 0 merged, 2 usage, a damaged result, or records that are not alike, 5 a sample's
+    memory was wrong in a result, 6 another program than the kit's ran.
     """
     from ream.files import write_whole  # noqa: PLC0415
     from ream.fleet.cell import read_cells  # noqa: PLC0415
@@ -256,7 +269,7 @@ def merge(
     from ream.fleet.render import render  # noqa: PLC0415
 
     cells = () if plan_file is None else read_cells(plan_file)
-    merged = merge_records(read_records(directories), cells)
+    merged = merge_records(read_records(_with_records(directories, runs)), cells)
     command = ""
     if plan_file is not None and merged.missing:
         missing = [one.cell for one in merged.missing]
@@ -269,3 +282,22 @@ def merge(
         sys.stdout.write(text)
         return
     write_whole(output, text.encode(), force=True)  # made anew as records come in
+
+
+def _with_records(places: list[Path], runs: Path | None) -> list[Path]:
+    """The places with results replaced by the records that are made of them."""
+    from ream.kit.contents import SUFFIX  # noqa: PLC0415
+
+    named = [path for path in places if path.suffix == SUFFIX and not path.is_dir()]
+    results = [path for path in places if path in named or path.is_file()]
+    found = [path for path in places if path not in results]
+    if runs is not None and not results:
+        raise BadUsage("--runs is where records of results go; there is no result to read")
+    if results:
+        from ream.kit.merged import records_of  # noqa: PLC0415
+        from ream.progress import Reporter  # noqa: PLC0415
+
+        reporter = Reporter()
+        for path in results:
+            found += records_of(path, runs_dir(runs), cache=cache_dir(), reporter=reporter)
+    return found

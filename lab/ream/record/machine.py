@@ -184,15 +184,22 @@ def timer_step_ns() -> int:
 
 def take_snapshot(root: Path = Path("/")) -> Snapshot:
     """Load and CPU times at this moment; conditions() evaluates the time between two snapshots."""
-    load = re.match(r"[0-9]{1,9}\.[0-9]+", text_of(root / "proc/loadavg") or "")
-    stat = re.match(r"cpu +((?:[0-9]{1,19} ?)+)", text_of(root / "proc/stat") or "")
-    ticks = tuple(int(word) for word in stat[1].split()[:NR_TICKS]) if stat else ()
+    said = text_of(root / "proc/loadavg"), text_of(root / "proc/stat")
     # First the machine's times, then ours: what we use in between is not taken for others'.
     own = round(sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK"))
+    own += sum(_ticks_of(pid) for pid in _descendants(os.getpid()))
+    return snapshot_of(*said, own_ticks=own)
+
+
+def snapshot_of(loadavg: str | None, stat: str | None, *, own_ticks: int) -> Snapshot:
+    """The snapshot in the texts of /proc/loadavg and /proc/stat; None is one that is not known."""
+    load = re.match(r"[0-9]{1,9}\.[0-9]+", loadavg or "")
+    times = re.match(r"cpu +((?:[0-9]{1,19} ?)+)", stat or "")
+    ticks = tuple(int(word) for word in times[1].split()[:NR_TICKS]) if times else ()
     return Snapshot(
         load_1min=float(load[0]) if load else None,
         ticks=ticks if len(ticks) == NR_TICKS else None,
-        own_ticks=own + sum(_ticks_of(pid) for pid in _descendants(os.getpid())),
+        own_ticks=own_ticks,
     )
 
 

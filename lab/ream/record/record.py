@@ -192,12 +192,18 @@ class RecordWriter:
 
 @contextmanager
 def open_record(
-    runs: Path, run_id: str, *, resume: bool = False, nr_bytes: int = LEAST_BYTES
+    runs: Path,
+    run_id: str,
+    *,
+    resume: bool = False,
+    keeps: bool = True,
+    nr_bytes: int = LEAST_BYTES,
 ) -> Iterator[RecordWriter]:
     """Begin or resume the record `runs`/`run_id`.
 
     Leaving the block without finish() removes it, unless its journal has a complete piece: then it
-    stays hidden. nr_bytes: the room that it may need.
+    stays hidden. keeps: whether it may; not of a run that nobody could go on with. nr_bytes: the
+    room that it may need.
 
     After VerificationFailed it is removed in any case: repeating until memory happens to be right
     would be no measurement. Call it before measuring. Raises BadUsage if the directory cannot be
@@ -225,12 +231,12 @@ def open_record(
                 yield RecordWriter(final, partial, samples, journal)
             except BaseException as error:
                 # What comes after finish() has changed the name interrupts nothing.
-                wanted = journal.holds_a_round and partial.exists()
+                wanted = keeps and journal.holds_a_round and partial.exists()
                 stays = wanted and not isinstance(error, VerificationFailed)
                 if stays and not isinstance(error, BadUsage):  # that would not help
                     error.add_note(f"what was measured is kept: `{resume_line(partial)}`")
                 raise
-            stays = journal.holds_a_round
+            stays = keeps and journal.holds_a_round
     finally:
         if not stays:
             shutil.rmtree(partial, ignore_errors=True)  # finish() has renamed it: nothing is there

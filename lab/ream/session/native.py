@@ -3,9 +3,8 @@
 
 import json
 import shutil
-from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,14 +13,7 @@ from ream.count.emulator import CPUS
 from ream.errors import CannotRunHere, VariantFails
 from ream.experiment import CONTROL, Row
 from ream.kernel.source import Tree
-from ream.measure.plan import (
-    LIMIT_KINDS,
-    PASSES,
-    Launch,
-    bytes_gone_by,
-    plan_programs,
-    without,
-)
+from ream.measure.plan import Launch, plan_programs, without
 from ream.measure.sample import Sample
 from ream.measure.whole import LeftOut
 from ream.progress import Reporter
@@ -40,6 +32,7 @@ from ream.session.failing import (
     otherwise_words,
     try_otherwise,
 )
+from ream.session.launches import LaunchPlan, Reached, Start, samples_of
 from ream.session.pointless import Untouched, left_out, trees_of
 from ream.session.request import Measured, Request
 from ream.session.suited import by_config, suited_programs, suited_rows
@@ -54,46 +47,13 @@ from ream.stage.runner_plan import plan_of_trees
 
 LEAST_HUGE_RATIO = 0.95
 
-_Events = Generator[native.Event | None, None, None]
-
 
 @dataclass(frozen=True)
-class _Plan:
-    """What is launched: the rows as they fit this machine, and every launch."""
-
-    rows: tuple[Row, ...]
-    launches: tuple[Launch, ...]
-    threads: int | None
-    cpus: int
-    """CPUs that the kernels see; 0: as many as there are."""
-    label: str = ""
-    """Which program it is, and what its kernels have over the stage's configuration; in the name of
-    every launch."""
-    control: float | None = None
-    at_once: bool = False
-    """Whether all launches run at the same time: what they say does not depend on it."""
-
-    def weight(self) -> float:
-        """All of the work, in the bytes that samples are counted by as they come."""
-        return float(
-            sum(
-                bytes_gone_by(
-                    self.rows,
-                    nr_variants=len(launch.link_order),
-                    launches=1,
-                    nr_limits=LIMIT_KINDS * (1 if self.threads == 1 else 2),
-                )
-                for launch in self.launches
-            )
-        )
-
-
-@dataclass(frozen=True)
-class _Part:
+class Part:
     """Rows of one program whose kernels are of one configuration, and what runs them."""
 
     its: Hosted[Row]
-    plan: _Plan
+    plan: LaunchPlan
     bench: Bench
     builds: tuple[native.Build, ...]
     """The builds of all kinds of kernels; the first has those of the run's own tree."""
@@ -108,6 +68,18 @@ class _Part:
         """The same without some of the variants."""
         launches = without(names, self.plan.launches)
         return replace(self, plan=replace(self.plan, launches=launches))
+
+    def planned(self) -> Planned:
+        """The plan of its rows, each as it is of every tree."""
+        plan, places = self.plan, [self.bench.work]
+        for number in range(1, len(self.builds)):
+            places.append(self.bench.work / f"tree-{number}")
+            places[-1].mkdir(exist_ok=True)
+        plans = (
+            self.its.plan_of(plan.rows, plan.threads, build, place)
+            for build, place in zip(self.builds, places, strict=True)
+        )
+        return plan_of_trees(plans, self.bench.work)
 
 
 def measure_native(
@@ -137,7 +109,7 @@ def _measure_right(
     counter_of = counters(request, record, reporter)
     suited = suited_rows(request)
     _say_skipped(suited, reporter)
-    parts = _parts(
+    parts = parts_of(
         request,
         tree,
         failed=failed,
@@ -147,14 +119,14 @@ def _measure_right(
     )
     untouched = _untouched(request, parts, reporter)
     parts = [part.without(untouched) for part in parts]
-    nr_verified = _verified(request, parts, reporter)
+    nr_verified = operations_verified(request, parts, reporter)
     not_hosted = {
         name: left
         for part in parts
         for name, left in _left_out(request, part, record.journal, reporter).items()
     }
     start = take_snapshot()
-    reached = _Reached()
+    reached = Reached()
     samples = [
         sample
         for part in parts
@@ -162,7 +134,7 @@ def _measure_right(
     ]
     bench = parts[0].bench
     return Measured(
-        rows=_in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
+        rows=in_order(request.experiment.rows, [row for part in parts for row in part.plan.rows]),
         samples=tuple(samples),
         conditions=conditions(start, take_snapshot()),
         launches=request.experiment.launches,
@@ -183,14 +155,14 @@ def _measure_right(
         untouched={**untouched, **{name: _first_line(what) for name, what in unhosted.items()}},
         remarks=suited.remarks,
         skipped=suited.skipped,
-        symbols=_symbols(parts),
+        symbols=symbols_of(parts),
         stubs=reached.stubs(),
         cpu_clock_step_ns=None if request.count else reached.cpu_clock_step_ns or None,
         left_out=not_hosted,
     )
 
 
-def _symbols(parts: Sequence[_Part]) -> dict[str, Any]:
+def symbols_of(parts: Sequence[Part]) -> dict[str, Any]:
     """For the receipt: which object each function came from, by variant and program."""
     found: dict[str, Any] = {}
     for its, bench in {part.its.label: (part.its, part.bench) for part in parts}.values():
@@ -206,16 +178,16 @@ def _say_skipped(suited: Suited, reporter: Reporter) -> None:
 
 
 def _warnings(
-    request: Request, parts: Sequence[_Part], suited: Suited, reached: "_Reached"
+    request: Request, parts: Sequence[Part], suited: Suited, reached: Reached
 ) -> Iterator[str]:
     """What may bias a run; of one that counts, nothing that only times depend on."""
     yield from (text for part in parts for text in part.shrunk)
     if request.count is None:
         yield from suited.warnings
-        yield from _small_pages(reached.huge_ratio)
+        yield from small_pages(reached.huge_ratio)
 
 
-def _parts(
+def parts_of(
     request: Request,
     tree: Tree,
     *,
@@ -223,7 +195,7 @@ def _parts(
     work: Path,
     journal: Journal,
     reporter: Reporter,
-) -> list[_Part]:
+) -> list[Part]:
     """What is launched, by program and configuration; planned with all variants, also those that
     failed: what each launch draws, and its number, stays as it was.
     """
@@ -254,7 +226,7 @@ def _first_line(text: str) -> str:
     return text.splitlines()[0]
 
 
-def _untouched(request: Request, parts: Sequence[_Part], reporter: Reporter) -> dict[str, str]:
+def _untouched(request: Request, parts: Sequence[Part], reporter: Reporter) -> dict[str, str]:
     """Given series that change nothing that any row executes, and why.
 
     Raises NothingChanges or Inconclusive if there is no other.
@@ -268,7 +240,7 @@ def _untouched(request: Request, parts: Sequence[_Part], reporter: Reporter) -> 
     return left_out(found, request, reporter)
 
 
-def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> int:
+def operations_verified(request: Request, parts: Sequence[Part], reporter: Reporter) -> int:
     """How many operations every kernel did right, before any of them is timed."""
     return sum(
         verify(
@@ -283,7 +255,7 @@ def _verified(request: Request, parts: Sequence[_Part], reporter: Reporter) -> i
     )
 
 
-def _pointless(part: _Part, trees: Mapping[str, str]) -> dict[str, Untouched]:
+def _pointless(part: Part, trees: Mapping[str, str]) -> dict[str, Untouched]:
     its, plan, bench = part.its, part.plan, part.bench
     changed = {name: changes(bench, name, tree) for name, tree in trees.items()}
     rows: Entered = {}
@@ -311,7 +283,7 @@ def _part(
     work: Path,
     journal: Journal,
     reporter: Reporter,
-) -> _Part:
+) -> Part:
     """Build the programs of rows of one configuration, and fit the rows into memory."""
     label = ", ".join(filter(None, (its.label, *config)))
     place = work / ("-".join(filter(None, (its.label, *config))) or "plain")
@@ -339,7 +311,7 @@ def _part(
     rows, shrunk = rows_that_fit(wanted, builds[0], sized, journal, label)
     for text in shrunk:
         reporter.step(text)
-    plan = _Plan(
+    plan = LaunchPlan(
         rows,
         launches,
         request.threads,
@@ -347,8 +319,9 @@ def _part(
         label,
         request.control,
         at_once=request.count is not None and not request.count.full,
+        emulated=request.count is not None or bool(bench.emulator),
     )
-    return _Part(its, plan, bench, builds, shrunk)
+    return Part(its, plan, bench, builds, shrunk)
 
 
 def rows_that_fit(
@@ -382,7 +355,7 @@ def rows_that_fit(
 
 
 def _left_out(
-    request: Request, part: _Part, journal: Journal, reporter: Reporter
+    request: Request, part: Part, journal: Journal, reporter: Reporter
 ) -> dict[str, LeftOut | str]:
     """For rows that time a part of a call, what the rest took when the run began."""
     measure = part.its.left_out
@@ -397,201 +370,53 @@ def _left_out(
     return {name: one if isinstance(one, str) else LeftOut(**one) for name, one in kept.items()}
 
 
-def _in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
+def in_order(asked: Sequence[Row], ran: Sequence[Row]) -> tuple[Row, ...]:
     """All rows that were asked for; those that ran, as they ran."""
     as_run = {row.name: row for row in ran}
     return tuple(as_run.get(row.name, row) for row in asked)
 
 
-Stubs = dict[str, Any]
-"""calls: by stub and honesty, then by variant, how often the run reached it. told: of every launch
-that has more to say, what; by name. refused: counters of the machine that could not be opened,
-and the name of the error."""
-
-_BEGUN = json.dumps({"begun": True})
-"""In the journal: a start of the runner, whose counts begin at 0."""
-
-
-class _Reached:
-    """What the starts of all launches said besides samples."""
-
-    def __init__(self) -> None:
-        self._calls: dict[str, Counter[str]] = defaultdict(Counter)
-        self._of_start: dict[int, tuple[Mapping[str, Any], ...]] = {}
-        """By launch."""
-        self.huge_ratio = 1.0
-        self.told: list[Mapping[str, int]] = []
-        self.refused: dict[str, str] = {}
-        self.cpu_clock_step_ns = 0
-
-    def begin(self, launch: int) -> None:
-        """Continue after an interrupted start of a launch from its last complete round."""
-        for stub in self._of_start.pop(launch, ()):
-            self._calls[f"{stub['name']} ({stub['honesty']})"][stub["variant"]] += stub["calls"]
-
-    def hear(self, launch: int, said: native.Round | native.End | native.Refused) -> None:
-        if isinstance(said, native.Refused):
-            self.refused.update(said.counters)
-            return
-        self._of_start[launch] = said.stubs
-        self.huge_ratio = min(self.huge_ratio, said.huge_ratio)
-        if isinstance(said, native.End):
-            self.told.append(said.told)
-            self.cpu_clock_step_ns = max(self.cpu_clock_step_ns, said.cpu_clock_step_ns)
-            self.begin(launch)
-
-    def stubs(self) -> Stubs:
-        calls = {name: dict(counts) for name, counts in self._calls.items()}
-        told = {"told": self.told} if any(self.told) else {}
-        refused = {"refused": self.refused} if self.refused else {}
-        return {"calls": calls, **told, **refused}
-
-
 def _measure(
-    part: _Part,
-    reached: _Reached,
+    part: Part,
+    reached: Reached,
     failed: Collection[str],
     counter_of: CounterOf | None,
     *,
     record: RecordWriter,
     reporter: Reporter,
 ) -> Iterator[Sample]:
-    """Run every launch; each sample is in the record as soon as it is known.
-
-    failed: variants whose samples, of rounds before that was known, are left out. counter_of: makes
-    the counter of a launch that is counted, not timed.
-    """
+    """Run every launch of a part; counter_of: makes the counter of one that is not timed."""
     plan, bench = part.plan, part.bench
     reporter.step("predicting what memory must hold")
-    with (
-        _planned(part) as planned,
-        reporter.measuring(plan.weight()) as advance,
-    ):
-        all_events = {
-            launch.number: _events(
-                launch, plan, bench, planned, counter_of, journal=record.journal, reporter=reporter
-            )
-            for launch in plan.launches
-        }
-        for number, said in _in_turn(all_events) if plan.at_once else _one_by_one(all_events):
-            if said is None:
-                reached.begin(number)
-            elif not isinstance(said, Sample):
-                reached.hear(number, said)
-            elif said.subject not in failed:
-                record.append(said)
-                yield said
-                doing = f"launch {number + 1} of {len(plan.launches)}, {said.row}"
-                advance(float(said.nr_bytes * PASSES[said.role]), doing)
+    with part.planned() as (plan_file, descriptors):
+
+        @contextmanager
+        def linked(launch: Launch) -> Iterator[Start]:
+            program = bench.link(launch)
+
+            def start(
+                done: Mapping[str, int], heard: Callable[[str], None]
+            ) -> Iterator[native.Event]:
+                return native.launch_once(
+                    program,
+                    launch,
+                    plan_file,
+                    descriptors,
+                    cpus=plan.cpus,
+                    done=done,
+                    control=plan.control,
+                    counter=counter_of(program) if counter_of else None,
+                    heard=heard,
+                )
+
+            yield start
+            shutil.rmtree(program.path.parent, ignore_errors=True)
+
+        yield from samples_of(plan, linked, reached, failed, record=record, reporter=reporter)
 
 
-def _one_by_one(launches: Mapping[int, _Events]) -> Iterator[tuple[int, native.Event | None]]:
-    """What launches say, each when the one before it has ended."""
-    for number, events in launches.items():
-        yield from ((number, said) for said in events)
-
-
-def _in_turn(launches: Mapping[int, _Events]) -> Iterator[tuple[int, native.Event | None]]:
-    """What launches say that run at the same time: of each an event, again and again."""
-    left = dict(launches)
-    with ExitStack() as stack:  # where one of them fails, the others end
-        for events in launches.values():
-            stack.enter_context(closing(events))
-        while left:
-            for number, events in [*left.items()]:
-                try:
-                    yield number, next(events)
-                except StopIteration:
-                    del left[number]
-
-
-def _planned(part: _Part) -> Planned:
-    """The plan of a part's rows, each as it is of every tree."""
-    plan, places = part.plan, [part.bench.work]
-    for number in range(1, len(part.builds)):
-        places.append(part.bench.work / f"tree-{number}")
-        places[-1].mkdir(exist_ok=True)
-    plans = (
-        part.its.plan_of(plan.rows, plan.threads, build, place)
-        for build, place in zip(part.builds, places, strict=True)
-    )
-    return plan_of_trees(plans, part.bench.work)
-
-
-def _events(
-    launch: Launch,
-    plan: _Plan,
-    bench: Bench,
-    planned: tuple[Path, Sequence[int]],
-    counter_of: CounterOf | None,
-    *,
-    journal: Journal,
-    reporter: Reporter,
-) -> _Events:
-    """What a launch says; of the rounds that an earlier start has done, what that said.
-
-    None where another start begins.
-    """
-    piece = f"launch {launch.number} {plan.label}".rstrip()
-    done: Counter[str] = Counter()
-    with reporter.again():
-        if (yield from _said_before(piece, journal, done)):
-            return
-    program = bench.link(launch)
-    plan_file, descriptors = planned
-
-    def start() -> Iterator[native.Event]:
-        return native.launch_once(
-            program,
-            launch,
-            plan_file,
-            descriptors,
-            cpus=plan.cpus,
-            done=done,
-            control=plan.control,
-            counter=counter_of(program) if counter_of else None,
-            heard=lambda text: journal.add(piece, text),
-        )
-
-    journal.add(piece, _BEGUN)
-    yield None
-    emulated = counter_of is not None or program.emulator
-    said: Iterator[native.Event | None] = native.until_whole(start) if emulated else start()
-    try:
-        for event in said:
-            if event is None:
-                reporter.step(f"{piece}: the emulator gave up; it begins again")
-                journal.drop(piece)
-                journal.add(piece, _BEGUN)
-            yield event
-            if isinstance(event, native.Round | native.End):
-                journal.whole(piece)
-            if isinstance(event, native.Round):
-                done[event.row] += 1
-    except (VariantFails, GeneratorExit):  # also of a launch that is stopped since another failed
-        journal.drop(piece)
-        raise
-    shutil.rmtree(program.path.parent, ignore_errors=True)
-
-
-def _said_before(
-    piece: str, journal: Journal, done: Counter[str]
-) -> Generator[native.Event | None, None, bool]:
-    """What earlier starts of a launch said, and whether it had ended; adds rounds to `done`."""
-    for text in journal.said(piece):
-        if text == _BEGUN:
-            yield None
-            continue
-        event = native.event_of(text, where=piece)
-        yield event
-        if isinstance(event, native.End):
-            return True
-        if isinstance(event, native.Round):
-            done[event.row] += 1
-    return False
-
-
-def _small_pages(huge_ratio: float) -> Iterator[str]:
+def small_pages(huge_ratio: float) -> Iterator[str]:
+    """A warning where much of the map was not in huge pages."""
     if huge_ratio < LEAST_HUGE_RATIO:
         yield (
             f"in one launch only {100 * huge_ratio:.0f} % of the map lay in huge pages (less than "

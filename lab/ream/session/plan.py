@@ -152,6 +152,13 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
 
     Raises BadUsage if the plan is damaged, or if this checkout's series are not the plan's.
     """
+    request = request_of(partial, cache=cache)
+    _check_series(read_plan(partial), request)
+    return request
+
+
+def request_of(partial: Path, *, cache: Path) -> Request:
+    """The same, whatever series this checkout has."""
     plan = read_plan(partial)
     where = f"{partial}: the plan is damaged"
     way_out = f"`ream run --discard {run_of(partial)}` removes the run"
@@ -185,7 +192,6 @@ def resumed_request(partial: Path, *, cache: Path) -> Request:
     except (ValueError, TypeError) as cause:
         said = str(cause).splitlines()[0]
         raise BadUsage(f"{where}: {said}; {way_out}") from cause
-    _check_series(plan, request)
     return request
 
 

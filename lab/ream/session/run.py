@@ -27,6 +27,7 @@ from ream.record.partial import Interrupted, interrupted, read_plan, run_of
 from ream.record.receipt import (
     BuiltKernel,
     BuiltTree,
+    Ream,
     Receipt,
     SeriesEntry,
     Settings,
@@ -116,20 +117,31 @@ def _run_confined(request: Request, reporter: Reporter) -> Outcome:
                 measured, between_runs=run.between_runs(), remarks=run.remarks(measured)
             )
             receipt = run.receipt(measured, noise.during(reporter.measured_since), ended)
-        summary = run.summary(measured, receipt)
-        record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
-        with as_wide_as(WIDEST):  # a record is the same from any terminal
-            printed = table.render(summary)
-        path = record.finish(
-            summary.to_object(),
-            receipt.to_object(),
-            table=printed,
-            letter=letter.render(summary),
-        )
+        return finished(run, measured, receipt)
+
+
+def finished(run: "Run", measured: Measured, receipt: Receipt) -> Outcome:
+    """Summarise what was measured, and give the record its final name."""
+    summary, record = run.summary(measured, receipt), run.record
+    record.write(PLAN, pretty(anonymous({**run.plan, RAN: run.ran(measured)})))
+    with as_wide_as(WIDEST):  # a record is the same from any terminal
+        printed = table.render(summary)
+    path = record.finish(
+        summary.to_object(), receipt.to_object(), table=printed, letter=letter.render(summary)
+    )
     return Outcome(path, summary)
 
 
-def _benchmark(request: Request) -> str:
+@dataclass(frozen=True)
+class Elsewhere:
+    """What was built for a run on another machine; the checkout that records it may be another."""
+
+    kernel: BuiltKernel
+    benchmark: str
+    ream: Ream
+
+
+def benchmark_of(request: Request) -> str:
     counted = request.count is not None
     arch = request.setup.target
     return benchmark_id(request.experiment, request.stage, counted=counted, arch=arch)
@@ -197,6 +209,9 @@ class Run:
     """When, each time."""
     met: list[Conditions] = field(default_factory=list)
     """What each time of measuring met."""
+    basis: Basis | None = None
+    elsewhere: Elsewhere | None = None
+    """What it was built as, if it was not here."""
 
     def begin(self) -> None:
         """Find the tree and write the plan, or compare with it; raises BadUsage if it is another's.
@@ -213,8 +228,8 @@ class Run:
             self.request = replace(self.request, trees=self._other_trees())
             request = self._suited(self.tree)
         kernel = running_kernel(self.machine)
-        basis = Basis(
-            benchmark=_benchmark(request),
+        self.basis = Basis(
+            benchmark=benchmark_of(request),
             machine=self.machine.id,
             nr_usable_cpus=self.machine.nr_usable_cpus,
             tree_key=self.tree.key if self.tree else kernel.tree_key,
@@ -222,18 +237,23 @@ class Run:
             compiler=_compiler(request.setup) if self.tree else kernel.compiler,
             qemu=qemu,
         )
-        self.plan = plan_object(request, self.run_id, basis)
+        self.plan = self.plan_of(request)
         journal = self.record.journal
         if request.resume is None:
             self.record.write(PLAN, pretty(self.plan))
             self.record.write(SERIES, series_text(request))
             return
-        check_basis(request.resume, basis)
+        check_basis(request.resume, self.basis)
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         self.resumed = (*(journal.settled("resumed") or ()), now)
         journal.note("resumed", self.resumed)
         dropped = "; what was not whole is measured again" if journal.nr_dropped else ""
         self.reporter.step(f"going on with {self.run_id}{dropped}")
+
+    def plan_of(self, request: Request) -> dict[str, Any]:
+        """The object of plan.json of a request, once it is known what it would be a run of."""
+        assert self.basis is not None
+        return plan_object(request, self.run_id, self.basis)
 
     def _suited(self, tree: Tree) -> Request:
         """Restrict the request to what applies to a tree that ours were not written for."""
@@ -299,8 +319,10 @@ class Run:
             measure = partial(measure_programs, steps)
         return measure(request, self.tree, work=work, record=self.record, reporter=self.reporter)
 
-    def kernel(self, measured: Measured) -> BuiltKernel:
+    def kernel(self, config_sha256: str) -> BuiltKernel:
         """What kernels were measured."""
+        if self.elsewhere is not None:
+            return self.elsewhere.kernel
         if self.tree is None:
             return running_kernel(self.machine)
         return BuiltKernel(
@@ -308,7 +330,7 @@ class Run:
             tree_key=self.tree.key,
             version=self.tree.version,
             compiler=_compiler(self.tree.setup),
-            config_sha256=measured.config_sha256,
+            config_sha256=config_sha256,
             config=self.tree.setup.config or None,
             trees={
                 name: BuiltTree(
@@ -359,8 +381,8 @@ class Run:
         return Receipt(
             machine=self.machine,
             conditions=measured.conditions,
-            kernel=self.kernel(measured),
-            ream=read_ream(CHECKOUT),
+            kernel=self.kernel(measured.config_sha256),
+            ream=self.elsewhere.ream if self.elsewhere else read_ream(CHECKOUT),
             settings=Settings(
                 command=request.command,
                 seed=request.seed,
@@ -371,7 +393,7 @@ class Run:
                 resumed=self.resumed,
                 ended=ended,
             ),
-            benchmark=_benchmark(request),
+            benchmark=self.elsewhere.benchmark if self.elsewhere else benchmark_of(request),
             summary_id=summary_id(request.experiment.folder),
             guest=measured.guest,
             count=measured.count,

@@ -277,7 +277,9 @@ class Code:
 
     def _pieces(self, linked: Path) -> tuple[Piece, ...]:
         if linked not in self._maps:
-            self._maps[linked] = tuple(pieces(map_of(linked).read_text(errors="replace")))
+            place = map_of(linked)  # a program that ran elsewhere has none here
+            text = place.read_text(errors="replace") if place.exists() else ""
+            self._maps[linked] = tuple(pieces(text))
         return self._maps[linked]
 
     def _ours(self, address: int) -> CodePlace | None:

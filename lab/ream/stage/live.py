@@ -4,6 +4,8 @@
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -56,6 +58,35 @@ class Visits:
     recall: Recall = do_anew
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another machine, whose user is not root: what programs say there."""
+
+    release: str
+    """Of its kernel."""
+    say: Callable[[Workload, Sequence[str]], str]
+    """What a program said that was given these words; raises CannotRunHere if it did not run."""
+
+
+_ELSEWHERE: ContextVar[Elsewhere | None] = ContextVar("elsewhere", default=None)
+
+
+@contextmanager
+def elsewhere(machine: Elsewhere) -> Iterator[None]:
+    """As long as the block, programs are not run here: what they say is said by that machine."""
+    token = _ELSEWHERE.set(machine)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.reset(token)
+
+
+def kernel_release() -> str:
+    """The release of the kernel that programs run on."""
+    there = _ELSEWHERE.get()
+    return os.uname().release if there is None else there.release
+
+
 class Said(Protocol):
     """What a workload says of one operation."""
 
@@ -106,6 +137,9 @@ def plan_settings(folio_kib: int, offered: Sequence[int]) -> tuple[Setting, ...]
 
 def why_not(folio_kib: int, mapping_bytes: int = 1 << 30, root: Path = Path("/")) -> str | None:
     """Why folios of a size cannot be measured on this machine; None if they can."""
+    if _ELSEWHERE.get() is not None:
+        known = folio_kib == FOLIO_KIB[0]
+        return None if known else "only root chooses the size of folios, and a kit needs no root"
     available = available_bytes(root)
     if mapping_bytes * MEMORY_FACTOR > available:
         return (
@@ -184,21 +218,29 @@ def visited(
     building and running it raise. It never outlives this iterator.
     """
     launches, seed, work, step = visits.launches, visits.seed, visits.work, visits.step
+    order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
+
+    def words_of(launch: int, number: int, kib: int) -> list[str]:
+        # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
+        drawn = (seed * launches + launch) * rounds + number
+        return ["--folio-kib", str(kib), "--seed", str(drawn % (1 << 63)), *options]
+
+    if (there := _ELSEWHERE.get()) is not None:
+        for launch, number, kib in order:
+            yield launch, number, there.say(workload, words_of(launch, number, kib))
+        return
     step(f"compiling {workload}.c")
     program = build_workload(workload, work)
     deadline_s = VISIT_S + VISIT_S_PER_GIB * nr_bytes / (1 << 30)
     # Others than root have 4 KiB only, and those take no settings: MADV_NOHUGEPAGE sees to it.
     offered = offered_kib() if os.geteuid() == 0 else ()
     with sole_door(say=step, wait_s=WAIT_S) as door:
-        order = visit_order(folio_kib, rounds=rounds, launches=launches, seed=seed)
         for launch, number, kib in order:
-            # One seed for all sizes of a round: whatever is drawn, they are drawn alike.
-            drawn = (seed * launches + launch) * rounds + number
-            argv = [str(program), "--folio-kib", str(kib), "--seed", str(drawn % (1 << 63))]
+            argv = [str(program), *words_of(launch, number, kib)]
 
             def visit(argv: Sequence[str] = argv, kib: int = kib) -> str:
                 with door.applied(plan_settings(kib, offered)):
-                    return run_workload((*argv, *options), work, deadline_s)
+                    return run_workload(argv, work, deadline_s)
 
             name_of_visit = " ".join((workload.name, *options, f"{kib} KiB, {launch}.{number}"))
             said = visits.recall(name_of_visit, visit)

@@ -215,36 +215,59 @@ def launch_once(
     argv += [f"--{CONTROL}", f"{round(control * MILLION)}"] if control else []
     for row, nr_rounds in done.items():
         argv += ["--done", f"{row}:{nr_rounds}"]
-    ended = False
-    faults: list[Fault] = []
-    wrong: str | None = None
     command = Command(tuple(argv), program.path.parent, math.inf, pass_fds=tuple(descriptors))
     # A file, not a pipe: a kernel that says much must not wait for us to read it.
     with (
         tempfile.TemporaryFile(dir=program.path.parent) as said,
         spawn(command, stderr=said) as process,
     ):
-        for text in _whole_lines(process):
-            if (fault := fault_of(text)) is not None:
-                faults.append(fault)
-                continue
-            if (subject := wrong_of(text)) is not None:
-                wrong = subject
-                continue
-            if (counter or program.emulator) and not text.startswith("{"):
-                raise EmulatorGaveUp(f"launch {launch.number}: the emulator gave up: {text}")
-            said_whole = text if counter is None else counter.completed(text)
-            event = event_of(said_whole, where=f"launch {launch.number}")
-            ended = isinstance(event, End)
-            heard(said_whole)
-            yield event
-        code = process.wait()
-        if code or not ended:
+
+        def ending() -> tuple[int, str]:
+            code = process.wait()
             said.seek(0)
-            words = said.read().decode(errors="replace")
-            if faults:
-                raise _fault(code, faults, program, words)
-            raise _failure(code, words, launch.number, wrong, program)
+            return code, said.read().decode(errors="replace")
+
+        yield from events_of(
+            _whole_lines(process), ending, program, launch, counter=counter, heard=heard
+        )
+
+
+def events_of(
+    texts: Iterable[str],
+    ending: Callable[[], tuple[int, str]],
+    program: Program,
+    launch: Launch,
+    *,
+    counter: Counts | None = None,
+    heard: Callable[[str], None] = lambda _text: None,
+) -> Iterator[Event]:
+    """What the lines of a launch say, wherever its program ran; raises what `launch_once` raises.
+
+    ending: after the last line, the exit code of the program and all that it wrote to standard
+    error.
+    """
+    ended = False
+    faults: list[Fault] = []
+    wrong: str | None = None
+    for text in texts:
+        if (fault := fault_of(text)) is not None:
+            faults.append(fault)
+            continue
+        if (subject := wrong_of(text)) is not None:
+            wrong = subject
+            continue
+        if (counter or program.emulator) and not text.startswith("{"):
+            raise EmulatorGaveUp(f"launch {launch.number}: the emulator gave up: {text}")
+        said_whole = text if counter is None else counter.completed(text)
+        event = event_of(said_whole, where=f"launch {launch.number}")
+        ended = isinstance(event, End)
+        heard(said_whole)
+        yield event
+    code, words = ending()
+    if code or not ended:
+        if faults:
+            raise _fault(code, faults, program, words)
+        raise _failure(code, words, launch.number, wrong, program)
 
 
 def until_whole(start: Callable[[], Iterator[Event]]) -> Iterator[Event | None]:
@@ -275,12 +298,21 @@ def _launch_argv(
 ) -> list[str]:
     """The words that start a launch; of one that is counted, those of the emulator first."""
     argv = [*runner_argv(program, counter, reads=(plan,)), "--plan", str(plan)]
-    argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     argv += ["--cpus", str(cpus)] if cpus else []
     if counter is None:
-        argv += [word for source in counters.sources() for word in ("--counter", source)]
-        return [*argv, "--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
+        return [*argv, *task_words(launch, counters.sources())]
+    argv += ["--launch", str(launch.number), "--seed", str(launch.seed)]
     return [*argv, "--patience", f"{FIRST_SAMPLE_S}:{FIRST_SAMPLE_S}", "--count"]
+
+
+def task_words(launch: Launch, sources: Iterable[str]) -> list[str]:
+    """The words of a launch that is timed, besides its program's, its plan and its CPUs.
+
+    sources: of counters, as `counters.sources` has them.
+    """
+    words = ["--launch", str(launch.number), "--seed", str(launch.seed)]
+    words += [word for source in sources for word in ("--counter", source)]
+    return [*words, "--patience", f"{FIRST_SAMPLE_S}:{LEAST_SAMPLE_S}"]
 
 
 def _whole_lines(process: "subprocess.Popen[bytes]") -> Iterator[str]:

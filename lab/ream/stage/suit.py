@@ -2,7 +2,9 @@
 """Which rows the CPUs of this machine can run, where rows differ in what works at once."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -17,13 +19,31 @@ SHARED_CPUS = 2
 """Most workers for each real CPU; with more, a time says more of the scheduler than of them."""
 
 
+_ANOTHER: ContextVar[int | None] = ContextVar("another", default=None)
+
+
+@contextmanager
+def on_cpus(number: int) -> Iterator[None]:
+    """As long as the block, what is suited and planned is for a machine of so many CPUs."""
+    token = _ANOTHER.set(number)
+    try:
+        yield
+    finally:
+        _ANOTHER.reset(token)
+
+
 def nr_cpus() -> int:
-    """CPUs that this process, and so a runner, may use."""
-    return len(os.sched_getaffinity(0))
+    """CPUs that this process, and so a runner, may use; or those of the machine that is meant."""
+    return _ANOTHER.get() or len(os.sched_getaffinity(0))
 
 
 def nr_nodes(root: Path = Path("/")) -> int:
-    """Nodes that have a CPU which this process may use; 1 where the kernel names none."""
+    """Nodes that have a CPU which this process may use; 1 where the kernel names none.
+
+    Of another machine than this one it is 1, too: all of its CPUs count as one node.
+    """
+    if _ANOTHER.get():
+        return 1
     usable = os.sched_getaffinity(0)
     nodes = (root / "sys/devices/system/node").glob("node[0-9]*")
     return max(1, sum(any((node / f"cpu{n}").exists() for n in usable) for node in nodes))

@@ -73,8 +73,16 @@ def run_workload(argv: Sequence[str], work: Path, deadline_s: float) -> str:
     """
     command = Command(tuple(argv), work, deadline_s)
     code, out, said = finished(command, tied=True)
+    return heard(Path(argv[0]).name, code, out, said)
+
+
+def heard(name: str, code: int, out: str, said: str) -> str:
+    """What a workload printed, wherever it ran; said: on standard error.
+
+    Raises by its exit code, with its last words, unless it came to its end.
+    """
     if code or not any(line.startswith(END_MARK) for line in out.splitlines()[-1:]):
-        raise _failure(Path(argv[0]).name, code, last_words(said))
+        raise _failure(name, code, last_words(said))
     return out
 
 
